@@ -1,0 +1,342 @@
+//! `index.json`: what one bundle says, and the digest and size of every blob that it carries.
+//!
+//! What comes in: an [`Index`] that the bundler assembled, or bytes that signed metadata vouches for.
+//! What goes out: canonical bytes (sorted keys, no spaces), or an [`Index`] that was checked for
+//! consistency: every content that a file names is carried by a blob or required from the base.
+//! It holds no time and no path of a machine: the same snapshot gives the same bytes anywhere.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use crate::digest::Digest;
+use crate::limits::Limits;
+use crate::name::{Name, RelativePath};
+
+/// The format's name; a reader refuses any other.
+pub const FORMAT: &str = "outhaul.dev/bundle/v1";
+
+/// The index of one bundle.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Index {
+    /// Always [`FORMAT`].
+    pub format: String,
+    /// The fleet's id: the first 16 hexadecimal digits of its first root metadata's digest.
+    pub fleet: Name,
+    /// The stream that this bundle is a number of.
+    pub stream: Stream,
+    /// This bundle's number in its stream: 1, 2, 3 … Equal to the version of the stream's role.
+    pub number: u64,
+    /// The number whose content a delta bundle builds on; absent for a full bundle.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requires: Option<u64>,
+    /// The commits that the content was rendered from.
+    pub snapshot: Snapshot,
+    /// Which reconciler makes the content real, and its settings.
+    pub reconciler: ReconcilerSettings,
+    /// Names of the sites that this bundle is for; empty means every site of the stream.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub recipients: BTreeSet<Name>,
+    /// What runs: one entry per assignment, sorted by name.
+    pub assignments: Vec<Assignment>,
+    /// Every blob of the bundle, in the order in which it lies in the tar.
+    pub blobs: Vec<Blob>,
+}
+
+/// The numbered sequence of bundles for one (environment, cluster type).
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Stream {
+    /// The opaque name of the signing role: what shows in metadata that every site sees.
+    pub role: Name,
+    /// The environment, such as `dev`.
+    pub environment: Name,
+    /// The cluster type, such as `drone`.
+    pub cluster_type: Name,
+}
+
+/// The immutable input of the render that made this bundle.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Snapshot {
+    /// The environment's own branch or folder.
+    pub environment: Source,
+    /// What is promoted: the base repository at its pinned commit.
+    pub base: Source,
+    /// Each workload's repository, sorted by name.
+    pub workloads: Vec<Source>,
+    /// One digest over all of the above.
+    pub digest: Digest,
+}
+
+/// One source at one commit.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Source {
+    /// The object that names the source: the base repository's or the registration's name.
+    pub name: String,
+    /// The repository's URL as the control plane has it, never a local folder; `""` for the
+    /// environment when it was given as a folder that has none.
+    pub repo: String,
+    /// The commit (40 or 64 hexadecimal digits) or, for a plain folder, `sha256:…` of its content.
+    pub commit: String,
+}
+
+/// Which reconciler a stream is rendered for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReconcilerSettings {
+    /// `ansible`, `folder`, `flux`, `argocd`, `fleet`, `zarf`.
+    pub kind: Name,
+    /// The reconciler's own settings, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub settings: BTreeMap<String, String>,
+    /// How drift is met: `report` or `correct`.
+    #[serde(default)]
+    pub drift: DriftPolicy,
+}
+
+/// What an agent does when it finds that somebody changed what it applied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DriftPolicy {
+    /// Apply again, and report.
+    Correct,
+    /// Report only.
+    #[default]
+    Report,
+}
+
+/// One assignment: a deployment target on this stream's cluster type.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Assignment {
+    /// The deployment target's full name, `<workload>-<target>`. Unique in the bundle.
+    pub name: Name,
+    /// The workload.
+    pub workload: String,
+    /// The workspace (team) that owns it.
+    pub workspace: String,
+    /// Names of the scheduling policies that put it here, sorted.
+    pub policies: Vec<String>,
+    /// Digest of the composed platform config: the config's version.
+    pub config_version: Digest,
+    /// Rendered files, relative to the assignment's folder, sorted by path:
+    /// `namespace.yaml`, `reconciler.yaml`, `platform-config.yaml` …
+    pub files: Vec<File>,
+    /// What the reconciler could not otherwise reach, relative to the assignment's payload folder,
+    /// sorted by path: the workload's manifests, packages, files.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub payload: Vec<File>,
+}
+
+/// One file of an assignment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct File {
+    /// Where it lies, relative to its folder.
+    pub path: RelativePath,
+    /// Digest of the content.
+    pub content: Digest,
+    /// Size of the content in bytes.
+    pub size: u64,
+    /// Whether it is executable.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub executable: bool,
+}
+
+/// One blob, as carried.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Blob {
+    /// Digest of the bytes as carried: checked before anything is decompressed.
+    pub digest: Digest,
+    /// Size as carried, in bytes.
+    pub size: u64,
+    /// How the content is stored in it.
+    pub encoding: Encoding,
+    /// What comes out, in order: one content, or for [`Encoding::Pack`] many, end to end.
+    pub contents: Vec<Content>,
+}
+
+/// One content that a blob yields.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Content {
+    /// Digest of the content.
+    pub digest: Digest,
+    /// Size in bytes. A reader stops, and refuses, one byte beyond it.
+    pub size: u64,
+}
+
+/// How a blob stores its content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Encoding {
+    /// As it is: for content that is compressed already.
+    Identity,
+    /// Many small contents end to end in one zstd frame.
+    Pack,
+    /// One content in one zstd frame.
+    Zstd,
+}
+
+/// Why bytes are not an index that can be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum IndexError {
+    /// Not JSON of the right shape.
+    #[error("index.json line {} column {}: {error}", error.line(), error.column())]
+    Malformed {
+        /// What the parser said.
+        error: serde_json::Error,
+    },
+    /// Another format, for example of a newer Outhaul.
+    #[error("index.json is of format `{found}`, this program reads `{FORMAT}`")]
+    UnknownFormat {
+        /// The format found.
+        found: String,
+    },
+    /// It contradicts itself or a limit.
+    #[error("index.json: {problem}")]
+    Inconsistent {
+        /// What contradicts what.
+        problem: String,
+    },
+}
+
+impl Index {
+    /// The canonical bytes: what is hashed, signed and shipped.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        // Through `Value`, whose maps are sorted: field order in this file may change freely.
+        let value = serde_json::to_value(self).unwrap_or(serde_json::Value::Null);
+        let mut bytes = value.to_string().into_bytes();
+        bytes.push(b'\n');
+        bytes
+    }
+
+    /// An index from bytes that the metadata vouches for.
+    ///
+    /// # Errors
+    /// [`IndexError`] when the bytes are malformed, of another format, or inconsistent.
+    pub fn from_bytes(bytes: &[u8], limits: &Limits) -> Result<Self, IndexError> {
+        #[derive(Deserialize)]
+        struct Header {
+            format: String,
+        }
+        let header: Header =
+            serde_json::from_slice(bytes).map_err(|error| IndexError::Malformed { error })?;
+        if header.format != FORMAT {
+            return Err(IndexError::UnknownFormat { found: header.format });
+        }
+        let index: Self =
+            serde_json::from_slice(bytes).map_err(|error| IndexError::Malformed { error })?;
+        index.check(limits)?;
+        Ok(index)
+    }
+
+    /// Every file of every assignment, rendered and payload.
+    pub fn files(&self) -> impl Iterator<Item = &File> {
+        self.assignments.iter().flat_map(|a| a.files.iter().chain(&a.payload))
+    }
+
+    /// Bytes of all blobs as carried.
+    pub fn carried_bytes(&self) -> u64 {
+        self.blobs.iter().fold(0, |sum, blob| sum.saturating_add(blob.size))
+    }
+
+    /// Bytes of all distinct contents once unpacked.
+    pub fn content_bytes(&self) -> u64 {
+        let contents: BTreeSet<_> = self.blobs.iter().flat_map(|b| &b.contents).collect();
+        contents.iter().fold(0, |sum, content| sum.saturating_add(content.size))
+    }
+
+    fn check(&self, limits: &Limits) -> Result<(), IndexError> {
+        let fail = |problem: String| Err(IndexError::Inconsistent { problem });
+        if self.number == 0 {
+            return fail("bundle numbers start at 1".into());
+        }
+        if self.blobs.len() > limits.max_blobs {
+            return fail(format!("{} blobs, the limit is {}", self.blobs.len(), limits.max_blobs));
+        }
+        let mut carried = BTreeMap::new();
+        let mut seen_blobs = BTreeSet::new();
+        for blob in &self.blobs {
+            if !seen_blobs.insert(blob.digest) {
+                return fail(format!("blob {} is listed twice", blob.digest));
+            }
+            if blob.size > limits.max_blob_bytes {
+                return fail(format!("blob {} of {} bytes is too large", blob.digest, blob.size));
+            }
+            if blob.encoding != Encoding::Pack && blob.contents.len() != 1 {
+                return fail(format!("blob {} must hold exactly one content", blob.digest));
+            }
+            for content in &blob.contents {
+                let max = match blob.encoding {
+                    Encoding::Pack => limits.max_packed_content_bytes,
+                    Encoding::Identity | Encoding::Zstd => limits.max_content_bytes,
+                };
+                if content.size > max {
+                    return fail(format!("content {} is too large", content.digest));
+                }
+                if carried.insert(content.digest, content.size).is_some() {
+                    return fail(format!("content {} is carried twice", content.digest));
+                }
+            }
+            if blob.encoding == Encoding::Identity
+                && (blob.contents[0] != Content { digest: blob.digest, size: blob.size })
+            {
+                return fail(format!("blob {} is stored as it is but differs", blob.digest));
+            }
+        }
+        let mut names = BTreeSet::new();
+        for assignment in &self.assignments {
+            if !names.insert(assignment.name.as_str().to_ascii_lowercase()) {
+                return fail(format!("assignment `{}` is listed twice", assignment.name));
+            }
+            for files in [&assignment.files, &assignment.payload] {
+                check_tree(&assignment.name, files, &carried, self.requires.is_some())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// No path twice (case folded: sticks and some sites do not tell case), no file that is also a
+/// folder, and every content is there.
+fn check_tree(
+    assignment: &Name,
+    files: &[File],
+    carried: &BTreeMap<Digest, u64>,
+    delta: bool,
+) -> Result<(), IndexError> {
+    let fail = |problem: String| Err(IndexError::Inconsistent { problem });
+    let mut paths = BTreeSet::new();
+    for file in files {
+        if !paths.insert(file.path.as_str().to_lowercase()) {
+            return fail(format!("`{assignment}` has `{}` twice (case ignored)", file.path));
+        }
+        match carried.get(&file.content) {
+            Some(size) if *size != file.size => {
+                return fail(format!("`{assignment}/{}` and its blob differ in size", file.path));
+            }
+            None if !delta => {
+                return fail(format!("nothing carries the content of `{assignment}/{}`", file.path));
+            }
+            Some(_) | None => {}
+        }
+    }
+    for path in &paths {
+        for (at, _) in path.match_indices('/') {
+            if paths.contains(&path[..at]) {
+                return fail(format!("`{assignment}/{}` is both file and folder", &path[..at]));
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+#[path = "index/tests.rs"]
+mod tests;

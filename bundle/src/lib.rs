@@ -1,0 +1,22 @@
+//! The wire formats that cross the gap: the bundle that goes out, the report that comes home.
+//!
+//! A bundle is a plain, deterministic tar (`*.outhaul`). Its members, in this order:
+//!
+//! 1. `metadata/…`: signed metadata of The Update Framework, opaque to this crate;
+//! 2. `index.json`: an [`Index`], the one file that the metadata vouches for;
+//! 3. `blobs/sha256/…`: each blob once, in the order of [`Index::blobs`], for which the index vouches.
+//!
+//! What comes in: typed values and byte streams. What goes out: bytes, or values that were checked
+//! against limits and digests. It opens no file, reads no clock, knows no key, and never decompresses
+//! what it has not verified.
+#![warn(missing_docs)]
+
+pub mod digest;
+pub mod index;
+pub mod limits;
+pub mod name;
+pub mod report;
+
+pub use digest::Digest;
+pub use index::Index;
+pub use report::Report;

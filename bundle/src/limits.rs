@@ -1,0 +1,37 @@
+//! Every bound that a reader of foreign bytes keeps, in one place, with its unit and its reason.
+
+/// Bounds for reading a bundle. The defaults suit a site with little memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Largest single metadata file in bytes. 512 KiB: python-tuf's bound for root metadata.
+    pub max_metadata_bytes: u64,
+    /// Most metadata files. 1,024 missed root rotations is python-tuf's own bound of patience.
+    pub max_metadata_files: usize,
+    /// Largest `index.json` in bytes. 64 MiB: some 200,000 files.
+    pub max_index_bytes: u64,
+    /// Largest blob as carried, in bytes. 64 GiB.
+    pub max_blob_bytes: u64,
+    /// Largest single content after decompression, in bytes. 64 GiB.
+    pub max_content_bytes: u64,
+    /// Largest content of a pack, in bytes: packs hold small files only. 16 MiB.
+    pub max_packed_content_bytes: u64,
+    /// zstd window, as a power of two: 27 is 128 MiB, the most a decoder may be asked to hold.
+    pub max_window_log: u32,
+    /// Most blobs in one bundle.
+    pub max_blobs: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            max_metadata_bytes: 512 * 1024,
+            max_metadata_files: 4 * 1024,
+            max_index_bytes: 64 * 1024 * 1024,
+            max_blob_bytes: 64 << 30,
+            max_content_bytes: 64 << 30,
+            max_packed_content_bytes: 16 * 1024 * 1024,
+            max_window_log: 27,
+            max_blobs: 1_000_000,
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! A compliance report: what one agent says of its site, once, with a number.
+//!
+//! What comes in: what the agent observed. What goes out: bytes that the agent signs (in an envelope
+//! of `outhaul-signer`) and the hub reads. A report never changes once it has its number, and each
+//! carries the digest of the one before, so that a missing or exchanged one shows.
+
+use serde::{Deserialize, Serialize};
+
+use crate::digest::Digest;
+use crate::index::{Snapshot, Stream};
+use crate::name::Name;
+
+/// The format's name; a reader refuses any other.
+pub const FORMAT: &str = "outhaul.dev/report/v1";
+/// The envelope's payload type.
+pub const PAYLOAD_TYPE: &str = "application/vnd.outhaul.report+json";
+/// The payload type of a hub's acknowledgement.
+pub const ACK_PAYLOAD_TYPE: &str = "application/vnd.outhaul.ack+json";
+/// The payload type of a site's enrolment request.
+pub const ENROLMENT_PAYLOAD_TYPE: &str = "application/vnd.outhaul.enrolment+json";
+/// Largest report in bytes. 1 MiB: a few thousand task results.
+pub const MAX_REPORT_BYTES: usize = 1024 * 1024;
+
+/// One compliance report.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Report {
+    /// Always [`FORMAT`].
+    pub format: String,
+    /// The fleet's id.
+    pub fleet: Name,
+    /// The site.
+    pub site: Name,
+    /// The life of the agent's store: a new random value when a store had to be made anew.
+    pub epoch: Name,
+    /// 1, 2, 3 … within the epoch, without gaps.
+    pub number: u64,
+    /// Digest of the payload bytes of report `number - 1`; absent for number 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub previous: Option<Digest>,
+    /// The site's clock when it happened.
+    pub at: SiteTime,
+    /// What it tells.
+    pub event: Event,
+}
+
+/// A moment by a clock that may be wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SiteTime {
+    /// Milliseconds since 1970 by the site's own clock.
+    pub wall_ms: i64,
+    /// Milliseconds since 1970: it is certainly not earlier than this.
+    pub lower_bound_ms: i64,
+    /// Whether something trustworthy set the clock.
+    pub trusted: bool,
+}
+
+/// What happened on a site.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+#[non_exhaustive]
+pub enum Event {
+    /// A bundle moved through the agent's states.
+    Generation(GenerationEvent),
+    /// What the reconciler found without a new bundle: drift, or that all is well.
+    Observation(GenerationEvent),
+    /// A bundle or command was refused, with the reason; nothing was changed.
+    Refusal {
+        /// File name or URL, without a machine's folder.
+        source: String,
+        /// Which rule refused it, for example `signature`, `rollback`, `recipient`.
+        rule: String,
+        /// What was expected, found, and is safe now.
+        message: String,
+    },
+    /// Reports `from..=to` are gone: why.
+    Gap {
+        /// First number lost.
+        from: u64,
+        /// Last number lost.
+        to: u64,
+        /// Why.
+        reason: String,
+    },
+    /// Somebody on site decided something.
+    Decision {
+        /// `approve`, `hold`, `release`, `rollback`.
+        what: String,
+        /// Who, as they named themselves.
+        who: String,
+        /// The bundle's number, where it is about one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        number: Option<u64>,
+    },
+    /// The agent started.
+    Started {
+        /// The agent's version.
+        agent_version: String,
+    },
+}
+
+/// The state of one bundle on a site.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GenerationEvent {
+    /// The stream.
+    pub stream: Stream,
+    /// The bundle's number.
+    pub number: u64,
+    /// Digest of the bundle's `index.json`.
+    pub index: Digest,
+    /// The commits that it was rendered from.
+    pub snapshot: Snapshot,
+    /// The state reached.
+    pub state: GenerationState,
+    /// Each assignment's own result.
+    pub assignments: Vec<AssignmentResult>,
+    /// One sentence for people.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
+}
+
+/// Where a bundle stands on a site. `Active` is the only success.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GenerationState {
+    /// Its bytes are being read.
+    Received,
+    /// Signatures, number and recipient are right.
+    Verified,
+    /// Every blob is in the store.
+    Staged,
+    /// It waits for a window or an approval.
+    Gated,
+    /// The reconciler is at work.
+    Applying,
+    /// Applied; its health is being watched.
+    Soaking,
+    /// Applied and healthy.
+    Active,
+    /// A newer bundle took its place.
+    Superseded,
+    /// Refused before anything was changed.
+    Rejected,
+    /// Applying or health failed.
+    Failed,
+    /// The site went back to the generation before.
+    Reverted,
+}
+
+/// The result for one assignment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AssignmentResult {
+    /// The assignment's name.
+    pub name: Name,
+    /// The reconciler's verdict.
+    pub status: ComplianceStatus,
+    /// Version of the config that runs.
+    pub config_version: Digest,
+    /// What the reconciler said, shortened.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
+    /// Tasks, objects or files, in order, each with its own result; shortened to the telling ones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<StepResult>,
+}
+
+/// The result of one task, object or file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StepResult {
+    /// The task's name, the object's or the file's.
+    pub name: String,
+    /// `ok`, `changed`, `failed`, `skipped`, `removed`.
+    pub status: String,
+    /// What was said, shortened.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
+}
+
+/// Whether an assignment is as it should be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ComplianceStatus {
+    /// As desired.
+    Compliant,
+    /// Somebody changed it on site.
+    Drifted,
+    /// The reconciler failed.
+    Failed,
+    /// Under way.
+    InProgress,
+}
+
+/// What a hub answers: it has every report of `site` in `epoch` up to and including `number`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ack {
+    /// The fleet's id.
+    pub fleet: Name,
+    /// The site.
+    pub site: Name,
+    /// The epoch.
+    pub epoch: Name,
+    /// Highest number up to which nothing is missing; 0 when number 1 is missing.
+    pub number: u64,
+    /// The hub's clock, milliseconds since 1970: signed time that a site may learn from.
+    pub hub_time_ms: i64,
+}
+
+/// What a new site's agent sends to be enrolled, signed with the key that it is about.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EnrolmentRequest {
+    /// The fleet's id.
+    pub fleet: Name,
+    /// The site.
+    pub site: Name,
+    /// Its stream.
+    pub stream: Stream,
+    /// The site's public key, SPKI PEM.
+    pub public_key: String,
+    /// The one-time token of the site's kit.
+    pub token: String,
+}
+
+impl Report {
+    /// The bytes that are signed and shipped.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let value = serde_json::to_value(self).unwrap_or(serde_json::Value::Null);
+        value.to_string().into_bytes()
+    }
+
+    /// A report from the verified payload of an envelope.
+    ///
+    /// # Errors
+    /// A sentence that says what is wrong with the payload.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, ReportError> {
+        if bytes.len() > MAX_REPORT_BYTES {
+            return Err(ReportError::TooLarge { bytes: bytes.len() });
+        }
+        let report: Self =
+            serde_json::from_slice(bytes).map_err(|error| ReportError::Malformed { error })?;
+        if report.format != FORMAT {
+            return Err(ReportError::UnknownFormat { found: report.format });
+        }
+        let chained = report.number > 1;
+        if report.number == 0 || chained != report.previous.is_some() {
+            return Err(ReportError::Unchained { number: report.number });
+        }
+        Ok(report)
+    }
+}
+
+/// Why bytes are not a report.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReportError {
+    /// Not JSON of the right shape.
+    #[error("not a report: {error}")]
+    Malformed {
+        /// What the parser said.
+        error: serde_json::Error,
+    },
+    /// Larger than [`MAX_REPORT_BYTES`].
+    #[error("a report of {bytes} bytes, the limit is {MAX_REPORT_BYTES}")]
+    TooLarge {
+        /// Its size.
+        bytes: usize,
+    },
+    /// Number 0, or the digest of the report before is missing or superfluous.
+    #[error("report {number} does not fit its chain")]
+    Unchained {
+        /// Its number.
+        number: u64,
+    },
+    /// Another format.
+    #[error("a report of format `{found}`, this program reads `{FORMAT}`")]
+    UnknownFormat {
+        /// The format found.
+        found: String,
+    },
+}

@@ -51,7 +51,9 @@ impl Digest {
         if text.bytes().all(lower_hex) && hex::decode_to_slice(text, &mut bytes).is_ok() {
             Ok(Self(bytes))
         } else {
-            Err(DigestError { found: text.chars().take(80).collect() })
+            Err(DigestError {
+                found: text.chars().take(80).collect(),
+            })
         }
     }
 }
@@ -72,9 +74,9 @@ impl FromStr for Digest {
     type Err = DigestError;
 
     fn from_str(text: &str) -> Result<Self, DigestError> {
-        let hex = text
-            .strip_prefix("sha256:")
-            .ok_or_else(|| DigestError { found: text.chars().take(80).collect() })?;
+        let hex = text.strip_prefix("sha256:").ok_or_else(|| DigestError {
+            found: text.chars().take(80).collect(),
+        })?;
         Self::from_hex(hex)
     }
 }
@@ -144,7 +146,14 @@ mod tests {
         let digest = Digest::of(b"outhaul");
         assert_eq!(digest.to_string().parse::<Digest>().unwrap(), digest);
         let upper = digest.to_string().to_uppercase();
-        for bad in ["", "sha256:", "sha512:00", &upper, &digest.hex(), &format!("{digest}0")] {
+        for bad in [
+            "",
+            "sha256:",
+            "sha512:00",
+            &upper,
+            &digest.hex(),
+            &format!("{digest}0"),
+        ] {
             assert!(bad.parse::<Digest>().is_err(), "{bad}");
         }
     }

@@ -228,7 +228,9 @@ impl Index {
         let header: Header =
             serde_json::from_slice(bytes).map_err(|error| IndexError::Malformed { error })?;
         if header.format != FORMAT {
-            return Err(IndexError::UnknownFormat { found: header.format });
+            return Err(IndexError::UnknownFormat {
+                found: header.format,
+            });
         }
         let index: Self =
             serde_json::from_slice(bytes).map_err(|error| IndexError::Malformed { error })?;
@@ -238,27 +240,37 @@ impl Index {
 
     /// Every file of every assignment, rendered and payload.
     pub fn files(&self) -> impl Iterator<Item = &File> {
-        self.assignments.iter().flat_map(|a| a.files.iter().chain(&a.payload))
+        self.assignments
+            .iter()
+            .flat_map(|a| a.files.iter().chain(&a.payload))
     }
 
     /// Bytes of all blobs as carried.
     pub fn carried_bytes(&self) -> u64 {
-        self.blobs.iter().fold(0, |sum, blob| sum.saturating_add(blob.size))
+        self.blobs
+            .iter()
+            .fold(0, |sum, blob| sum.saturating_add(blob.size))
     }
 
     /// Bytes of all distinct contents once unpacked.
     pub fn content_bytes(&self) -> u64 {
         let contents: BTreeSet<_> = self.blobs.iter().flat_map(|b| &b.contents).collect();
-        contents.iter().fold(0, |sum, content| sum.saturating_add(content.size))
+        contents
+            .iter()
+            .fold(0, |sum, content| sum.saturating_add(content.size))
     }
 
-    fn check(&self, limits: &Limits) -> Result<(), IndexError> {
+    pub(crate) fn check(&self, limits: &Limits) -> Result<(), IndexError> {
         let fail = |problem: String| Err(IndexError::Inconsistent { problem });
         if self.number == 0 {
             return fail("bundle numbers start at 1".into());
         }
         if self.blobs.len() > limits.max_blobs {
-            return fail(format!("{} blobs, the limit is {}", self.blobs.len(), limits.max_blobs));
+            return fail(format!(
+                "{} blobs, the limit is {}",
+                self.blobs.len(),
+                limits.max_blobs
+            ));
         }
         let mut carried = BTreeMap::new();
         let mut seen_blobs = BTreeSet::new();
@@ -267,10 +279,16 @@ impl Index {
                 return fail(format!("blob {} is listed twice", blob.digest));
             }
             if blob.size > limits.max_blob_bytes {
-                return fail(format!("blob {} of {} bytes is too large", blob.digest, blob.size));
+                return fail(format!(
+                    "blob {} of {} bytes is too large",
+                    blob.digest, blob.size
+                ));
             }
             if blob.encoding != Encoding::Pack && blob.contents.len() != 1 {
-                return fail(format!("blob {} must hold exactly one content", blob.digest));
+                return fail(format!(
+                    "blob {} must hold exactly one content",
+                    blob.digest
+                ));
             }
             for content in &blob.contents {
                 let max = match blob.encoding {
@@ -285,9 +303,16 @@ impl Index {
                 }
             }
             if blob.encoding == Encoding::Identity
-                && (blob.contents[0] != Content { digest: blob.digest, size: blob.size })
+                && (blob.contents[0]
+                    != Content {
+                        digest: blob.digest,
+                        size: blob.size,
+                    })
             {
-                return fail(format!("blob {} is stored as it is but differs", blob.digest));
+                return fail(format!(
+                    "blob {} is stored as it is but differs",
+                    blob.digest
+                ));
             }
         }
         let mut names = BTreeSet::new();
@@ -315,14 +340,23 @@ fn check_tree(
     let mut paths = BTreeSet::new();
     for file in files {
         if !paths.insert(file.path.as_str().to_lowercase()) {
-            return fail(format!("`{assignment}` has `{}` twice (case ignored)", file.path));
+            return fail(format!(
+                "`{assignment}` has `{}` twice (case ignored)",
+                file.path
+            ));
         }
         match carried.get(&file.content) {
             Some(size) if *size != file.size => {
-                return fail(format!("`{assignment}/{}` and its blob differ in size", file.path));
+                return fail(format!(
+                    "`{assignment}/{}` and its blob differ in size",
+                    file.path
+                ));
             }
             None if !delta => {
-                return fail(format!("nothing carries the content of `{assignment}/{}`", file.path));
+                return fail(format!(
+                    "nothing carries the content of `{assignment}/{}`",
+                    file.path
+                ));
             }
             Some(_) | None => {}
         }
@@ -330,7 +364,10 @@ fn check_tree(
     for path in &paths {
         for (at, _) in path.match_indices('/') {
             if paths.contains(&path[..at]) {
-                return fail(format!("`{assignment}/{}` is both file and folder", &path[..at]));
+                return fail(format!(
+                    "`{assignment}/{}` is both file and folder",
+                    &path[..at]
+                ));
             }
         }
     }

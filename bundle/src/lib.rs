@@ -11,12 +11,21 @@
 //! what it has not verified.
 #![warn(missing_docs)]
 
+pub mod decode;
 pub mod digest;
+pub mod encode;
 pub mod index;
 pub mod limits;
+mod member;
 pub mod name;
+pub mod read;
 pub mod report;
+pub mod write;
 
 pub use digest::Digest;
 pub use index::Index;
+pub use limits::Limits;
+pub use member::HeaderError;
+pub use read::{BlobSink, BundleReader, ReadError};
 pub use report::Report;
+pub use write::{BlobSource, WriteError, write_bundle};

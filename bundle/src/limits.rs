@@ -7,6 +7,9 @@ pub struct Limits {
     pub max_metadata_bytes: u64,
     /// Most metadata files. 1,024 missed root rotations is python-tuf's own bound of patience.
     pub max_metadata_files: usize,
+    /// Most bytes of all metadata files together: they are held in memory before anything vouches for
+    /// them. 8 MiB: 1,024 roots of 8 KiB.
+    pub max_metadata_total_bytes: u64,
     /// Largest `index.json` in bytes. 64 MiB: some 200,000 files.
     pub max_index_bytes: u64,
     /// Largest blob as carried, in bytes. 64 GiB.
@@ -26,6 +29,7 @@ impl Default for Limits {
         Self {
             max_metadata_bytes: 512 * 1024,
             max_metadata_files: 4 * 1024,
+            max_metadata_total_bytes: 8 * 1024 * 1024,
             max_index_bytes: 64 * 1024 * 1024,
             max_blob_bytes: 64 << 30,
             max_content_bytes: 64 << 30,

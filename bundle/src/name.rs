@@ -129,11 +129,17 @@ mod tests {
 
     #[test]
     fn paths_that_leave_their_folder_are_refused() {
-        let bad = ["", "/a", "a/", "a//b", ".", "..", "a/../b", "a\\b", "c:/x", "a\0b", "a\nb"];
+        let bad = [
+            "", "/a", "a/", "a//b", ".", "..", "a/../b", "a\\b", "c:/x", "a\0b", "a\nb",
+        ];
         for text in bad {
             assert!(text.parse::<RelativePath>().is_err(), "{text:?}");
         }
-        assert!("drone/hello-world/reconciler.yaml".parse::<RelativePath>().is_ok());
+        assert!(
+            "drone/hello-world/reconciler.yaml"
+                .parse::<RelativePath>()
+                .is_ok()
+        );
         assert!("..data/.hidden".parse::<RelativePath>().is_ok());
     }
 

@@ -244,11 +244,15 @@ impl Report {
         let report: Self =
             serde_json::from_slice(bytes).map_err(|error| ReportError::Malformed { error })?;
         if report.format != FORMAT {
-            return Err(ReportError::UnknownFormat { found: report.format });
+            return Err(ReportError::UnknownFormat {
+                found: report.format,
+            });
         }
         let chained = report.number > 1;
         if report.number == 0 || chained != report.previous.is_some() {
-            return Err(ReportError::Unchained { number: report.number });
+            return Err(ReportError::Unchained {
+                number: report.number,
+            });
         }
         Ok(report)
     }

@@ -1,0 +1,341 @@
+//! Turns a verified blob back into its contents.
+//!
+//! What comes in: a blob as carried, whose digest was checked before, and its entry in the index. What
+//! goes out: each content, in the index's order, into a writer that the caller names; its digest and
+//! size are checked again, because content is what a site uses. One zstd frame, no byte beyond what the
+//! index says, a bounded window: a decompression bomb stops at its first surplus byte.
+
+use std::io::{self, Read, Write};
+
+use zstd::stream::raw::{DParameter, Decoder, InBuffer, Operation, OutBuffer};
+
+use crate::digest::{Digest, Hasher};
+use crate::index::{Blob, Content, Encoding};
+use crate::limits::Limits;
+
+/// Bytes held at once, on each side of the decoder.
+const BUFFER_BYTES: usize = 64 * 1024;
+
+/// Writes the contents of `blob`, read from `carried`, to the writers that `each` gives.
+///
+/// `each` is asked once per content, in order; `None` skips its bytes (they are checked all the same).
+/// A writer is flushed only when the digest of its content was right, then dropped; when this fails,
+/// whatever the writers got must be thrown away.
+///
+/// # Errors
+/// [`DecodeError`].
+pub fn decode(
+    blob: &Blob,
+    carried: impl Read,
+    limits: &Limits,
+    each: &mut dyn FnMut(&Content) -> io::Result<Option<Box<dyn Write>>>,
+) -> Result<(), DecodeError> {
+    let mut carried = Carried {
+        reader: carried,
+        left: blob.size,
+        blob: blob.digest,
+    };
+    let mut out = Splitter::new(blob, each)?;
+    match blob.encoding {
+        Encoding::Identity => {
+            let mut buffer = vec![0; BUFFER_BYTES];
+            loop {
+                let count = carried.read(&mut buffer)?;
+                if count == 0 {
+                    break;
+                }
+                out.push(&buffer[..count])?;
+            }
+        }
+        Encoding::Pack | Encoding::Zstd => unzstd(blob, &mut carried, limits, &mut out)?,
+    }
+    carried.expect_end()?;
+    out.finish()
+}
+
+/// One frame, exactly.
+fn unzstd<R: Read>(
+    blob: &Blob,
+    carried: &mut Carried<R>,
+    limits: &Limits,
+    out: &mut Splitter<'_>,
+) -> Result<(), DecodeError> {
+    let zstd = |error| DecodeError::Zstd {
+        blob: blob.digest,
+        error,
+    };
+    let mut decoder = Decoder::new().map_err(zstd)?;
+    decoder
+        .set_parameter(DParameter::WindowLogMax(limits.max_window_log))
+        .map_err(zstd)?;
+    let mut from = vec![0; BUFFER_BYTES];
+    let mut to = vec![0; BUFFER_BYTES];
+    loop {
+        let count = carried.read(&mut from)?;
+        if count == 0 {
+            return Err(DecodeError::Unfinished { blob: blob.digest });
+        }
+        let mut input = InBuffer::around(&from[..count]);
+        loop {
+            let mut output = OutBuffer::around(to.as_mut_slice());
+            let hint = decoder.run(&mut input, &mut output).map_err(zstd)?;
+            let full = output.pos() == output.capacity();
+            out.push(output.as_slice())?;
+            if hint == 0 {
+                let surplus = input.src.len() - input.pos;
+                return if surplus == 0 {
+                    Ok(())
+                } else {
+                    Err(DecodeError::Surplus { blob: blob.digest })
+                };
+            }
+            // A full buffer may mean that the decoder holds more.
+            if !full && input.pos == input.src.len() {
+                break;
+            }
+        }
+    }
+}
+
+/// The bytes as carried: exactly as many as the index says.
+struct Carried<R> {
+    reader: R,
+    left: u64,
+    blob: Digest,
+}
+
+impl<R: Read> Carried<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> Result<usize, DecodeError> {
+        let max = usize::try_from(self.left).map_or(buffer.len(), |left| left.min(buffer.len()));
+        let count = read_some(&mut self.reader, &mut buffer[..max]).map_err(|error| {
+            DecodeError::Carried {
+                blob: self.blob,
+                error,
+            }
+        })?;
+        self.left -= count.min(max) as u64;
+        Ok(count)
+    }
+
+    fn expect_end(&mut self) -> Result<(), DecodeError> {
+        if self.left > 0 {
+            return Err(DecodeError::Surplus { blob: self.blob });
+        }
+        match read_some(&mut self.reader, &mut [0]) {
+            Ok(0) => Ok(()),
+            Ok(_) => Err(DecodeError::Surplus { blob: self.blob }),
+            Err(error) => Err(DecodeError::Carried {
+                blob: self.blob,
+                error,
+            }),
+        }
+    }
+}
+
+fn read_some(reader: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
+    loop {
+        match reader.read(buffer) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            other => return other,
+        }
+    }
+}
+
+type Each<'a> = &'a mut dyn FnMut(&Content) -> io::Result<Option<Box<dyn Write>>>;
+
+/// Cuts what comes out into the contents that the index lists, and checks each.
+struct Splitter<'a> {
+    blob: &'a Blob,
+    each: Each<'a>,
+    /// The content that is being filled.
+    at: usize,
+    left: u64,
+    hasher: Hasher,
+    writer: Option<Box<dyn Write>>,
+}
+
+impl<'a> Splitter<'a> {
+    fn new(blob: &'a Blob, each: Each<'a>) -> Result<Self, DecodeError> {
+        let mut new = Self {
+            blob,
+            each,
+            at: 0,
+            left: 0,
+            hasher: Hasher::new(),
+            writer: None,
+        };
+        new.begin()?;
+        Ok(new)
+    }
+
+    /// Starts the content at `at`; empty ones are finished at once.
+    fn begin(&mut self) -> Result<(), DecodeError> {
+        while let Some(content) = self.blob.contents.get(self.at) {
+            let store = |error| DecodeError::Store {
+                content: content.digest,
+                error,
+            };
+            self.writer = (self.each)(content).map_err(store)?;
+            self.hasher = Hasher::new();
+            self.left = content.size;
+            if self.left > 0 {
+                break;
+            }
+            self.end()?;
+        }
+        Ok(())
+    }
+
+    /// Ends the content at `at`, which got all its bytes.
+    fn end(&mut self) -> Result<(), DecodeError> {
+        let content = self.blob.contents[self.at];
+        let (found, _) = std::mem::take(&mut self.hasher).finish();
+        if found != content.digest {
+            let blob = self.blob.digest;
+            return Err(DecodeError::Digest {
+                blob,
+                expected: content.digest,
+                found,
+            });
+        }
+        if let Some(mut writer) = self.writer.take() {
+            writer.flush().map_err(|error| DecodeError::Store {
+                content: content.digest,
+                error,
+            })?;
+        }
+        self.at += 1;
+        Ok(())
+    }
+
+    fn push(&mut self, mut bytes: &[u8]) -> Result<(), DecodeError> {
+        while !bytes.is_empty() {
+            let Some(content) = self.blob.contents.get(self.at) else {
+                return Err(DecodeError::TooLong {
+                    blob: self.blob.digest,
+                });
+            };
+            let count = usize::try_from(self.left).map_or(bytes.len(), |n| n.min(bytes.len()));
+            let (now, later) = bytes.split_at(count);
+            self.hasher.update(now);
+            if let Some(writer) = &mut self.writer {
+                writer.write_all(now).map_err(|error| DecodeError::Store {
+                    content: content.digest,
+                    error,
+                })?;
+            }
+            self.left -= count as u64;
+            bytes = later;
+            if self.left == 0 {
+                self.end()?;
+                self.begin()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Result<(), DecodeError> {
+        match self.blob.contents.get(self.at) {
+            None => Ok(()),
+            Some(content) => {
+                let (blob, content) = (self.blob.digest, content.digest);
+                Err(DecodeError::TooShort {
+                    blob,
+                    content,
+                    missing: self.left,
+                })
+            }
+        }
+    }
+}
+
+/// Why a blob did not yield its contents.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DecodeError {
+    /// The blob's bytes could not be read.
+    #[error("cannot read blob {blob}: {error}")]
+    Carried {
+        /// The blob.
+        blob: Digest,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// A content could not be written.
+    #[error("cannot store content {content}: {error}")]
+    Store {
+        /// The content.
+        content: Digest,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// Not a zstd frame, a damaged one, or one that needs too much memory.
+    #[error("blob {blob} cannot be decompressed: {error}")]
+    Zstd {
+        /// The blob.
+        blob: Digest,
+        /// What zstd said.
+        error: io::Error,
+    },
+    /// The zstd frame does not end in the blob.
+    #[error("blob {blob} ends before its compressed content does")]
+    Unfinished {
+        /// The blob.
+        blob: Digest,
+    },
+    /// The blob has other bytes than the index says, or bytes after its frame.
+    #[error("blob {blob} has more or fewer bytes than its content needs")]
+    Surplus {
+        /// The blob.
+        blob: Digest,
+    },
+    /// More comes out than the index says: a decompression bomb.
+    #[error("blob {blob} yields more than the index says; decompression was stopped there")]
+    TooLong {
+        /// The blob.
+        blob: Digest,
+    },
+    /// Less comes out than the index says.
+    #[error("blob {blob} ends {missing} bytes before the end of content {content}")]
+    TooShort {
+        /// The blob.
+        blob: Digest,
+        /// The content that is not whole.
+        content: Digest,
+        /// Bytes missing of it.
+        missing: u64,
+    },
+    /// A content is not what the index says.
+    #[error("blob {blob} should yield content {expected}, but yields {found}")]
+    Digest {
+        /// The blob.
+        blob: Digest,
+        /// The content's digest by the index.
+        expected: Digest,
+        /// The digest of what came out.
+        found: Digest,
+    },
+}
+
+impl DecodeError {
+    /// The rule that refused the blob, as a short word for reports.
+    pub fn rule(&self) -> &'static str {
+        match self {
+            Self::Carried { .. } => "io",
+            Self::Store { .. } => "store",
+            Self::Zstd { .. } | Self::Unfinished { .. } | Self::Surplus { .. } => "encoding",
+            Self::TooLong { .. } => "bomb",
+            Self::TooShort { .. } => "size",
+            Self::Digest { .. } => "digest",
+        }
+    }
+
+    /// Whether a disk failed rather than the blob: worth another try.
+    pub fn is_environment(&self) -> bool {
+        matches!(self, Self::Carried { .. } | Self::Store { .. })
+    }
+}
+
+#[cfg(test)]
+#[path = "decode/tests.rs"]
+mod tests;

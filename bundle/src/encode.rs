@@ -1,0 +1,298 @@
+//! Turns contents into blobs: which contents travel together, and how each blob is compressed.
+//!
+//! What comes in: the contents of a bundle with their sizes and a path each. What goes out: a plan (a
+//! pure function of that set, whatever its order), then for each part of the plan the carried bytes
+//! and a [`Blob`] that describes them. The same contents give the same bytes on any machine: level,
+//! workers and grouping are part of the format. Memory does not grow with the size of a content.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read, Write};
+
+use crate::digest::{Digest, Hasher};
+use crate::index::{Blob, Content, Encoding};
+
+mod sniff;
+
+/// zstd's level. 9: near the best ratio before the cost per byte multiplies.
+pub const LEVEL: i32 = 9;
+/// zstd's threads. Fixed, because the number may show in the bytes; 2 keeps memory near 64 MiB.
+pub const WORKERS: u32 = 2;
+/// Contents up to this size, in bytes, travel in packs.
+pub const MAX_SMALL_BYTES: u64 = 64 * 1024;
+/// A pack is closed before its content exceeds this, in bytes.
+pub const MAX_PACK_BYTES: u64 = 4 * 1024 * 1024;
+/// Bytes copied at once. Part of the format, too: zstd sees the same pieces everywhere.
+const BUFFER_BYTES: usize = 64 * 1024;
+
+/// A content that is to travel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Candidate {
+    /// Digest of the content.
+    pub digest: Digest,
+    /// Its size in bytes.
+    pub size: u64,
+    /// A path that it has: its ending tells whether it is compressed already, and contents with
+    /// neighbouring paths travel together.
+    pub path: String,
+}
+
+/// One blob to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BlobPlan {
+    /// How it is going to be stored. For [`Encoding::Zstd`] the content's first bytes have the last
+    /// word: what turns out to be compressed already becomes [`Encoding::Identity`].
+    pub encoding: Encoding,
+    /// What goes into it, in order.
+    pub contents: Vec<Content>,
+}
+
+/// Where an encoder finds contents.
+pub trait ContentSource {
+    /// Opens `content`. It must yield `content.size` bytes with the digest `content.digest`.
+    ///
+    /// # Errors
+    /// Whatever keeps the content from being opened.
+    fn open(&mut self, content: &Content) -> io::Result<Box<dyn Read + '_>>;
+}
+
+/// Groups contents into blobs: packs of small ones first, then one blob each, both by path.
+/// A content that is given more than once travels once.
+pub fn plan_blobs(contents: &[Candidate]) -> Vec<BlobPlan> {
+    let mut distinct: BTreeMap<(Digest, u64), (&str, bool)> = BTreeMap::new();
+    for candidate in contents {
+        let path = candidate.path.as_str();
+        let stored = sniff::compressed_by_name(path);
+        distinct
+            .entry((candidate.digest, candidate.size))
+            .and_modify(|known| *known = (known.0.min(path), known.1 || stored))
+            .or_insert((path, stored));
+    }
+    let mut by_path: Vec<(&str, Content, bool)> = distinct
+        .into_iter()
+        .map(|((digest, size), (path, stored))| (path, Content { digest, size }, stored))
+        .collect();
+    by_path.sort_unstable();
+    let mut packs: Vec<BlobPlan> = Vec::new();
+    let mut single = Vec::new();
+    let mut packed_bytes = 0;
+    for (_, content, stored) in by_path {
+        if content.size > MAX_SMALL_BYTES {
+            let encoding = if stored {
+                Encoding::Identity
+            } else {
+                Encoding::Zstd
+            };
+            single.push(BlobPlan {
+                encoding,
+                contents: vec![content],
+            });
+            continue;
+        }
+        match packs.last_mut() {
+            Some(pack) if packed_bytes + content.size <= MAX_PACK_BYTES => {
+                pack.contents.push(content);
+                packed_bytes += content.size;
+            }
+            _ => {
+                packs.push(BlobPlan {
+                    encoding: Encoding::Pack,
+                    contents: vec![content],
+                });
+                packed_bytes = content.size;
+            }
+        }
+    }
+    packs.append(&mut single);
+    packs
+}
+
+/// Writes one blob as carried to `out`, flushes it, and describes it.
+///
+/// # Errors
+/// [`EncodeError`]; what `out` got must then be thrown away.
+pub fn encode_blob<W: Write>(
+    plan: &BlobPlan,
+    contents: &mut dyn ContentSource,
+    out: W,
+) -> Result<(Blob, W), EncodeError> {
+    let failed = |error| EncodeError::Out { error };
+    let mut out = Counted {
+        out,
+        hasher: Hasher::new(),
+    };
+    let mut encoding = plan.encoding;
+    let mut buffer = vec![0; BUFFER_BYTES];
+    if let (Encoding::Identity | Encoding::Zstd, [content]) = (encoding, plan.contents.as_slice()) {
+        let mut reader = Checked::open(contents, content)?;
+        let first = reader.read(&mut buffer)?;
+        if encoding == Encoding::Zstd && sniff::compressed_by_content(&buffer[..first]) {
+            encoding = Encoding::Identity;
+        }
+        if encoding == Encoding::Identity {
+            reader.copy(first, &mut buffer, &mut out)?;
+        } else {
+            let mut zstd = encoder(&mut out, content.size).map_err(failed)?;
+            reader.copy(first, &mut buffer, &mut zstd)?;
+            zstd.finish().map_err(failed)?;
+        }
+    } else {
+        encoding = Encoding::Pack;
+        let size = plan.contents.iter().map(|content| content.size).sum();
+        let mut zstd = encoder(&mut out, size).map_err(failed)?;
+        for content in &plan.contents {
+            let mut reader = Checked::open(contents, content)?;
+            let first = reader.read(&mut buffer)?;
+            reader.copy(first, &mut buffer, &mut zstd)?;
+        }
+        zstd.finish().map_err(failed)?;
+    }
+    out.flush().map_err(failed)?;
+    let (digest, size) = out.hasher.finish();
+    Ok((
+        Blob {
+            digest,
+            size,
+            encoding,
+            contents: plan.contents.clone(),
+        },
+        out.out,
+    ))
+}
+
+fn encoder<W: Write>(out: W, size: u64) -> io::Result<zstd::Encoder<'static, W>> {
+    let mut encoder = zstd::Encoder::new(out, LEVEL)?;
+    encoder.multithread(WORKERS)?;
+    encoder.include_checksum(false)?;
+    encoder.include_contentsize(true)?;
+    encoder.set_pledged_src_size(Some(size))?;
+    Ok(encoder)
+}
+
+/// A content that must be what the plan says.
+struct Checked<'a> {
+    reader: Box<dyn Read + 'a>,
+    content: Content,
+    hasher: Hasher,
+    read: u64,
+}
+
+impl<'a> Checked<'a> {
+    fn open(contents: &'a mut dyn ContentSource, content: &Content) -> Result<Self, EncodeError> {
+        let reader = contents
+            .open(content)
+            .map_err(|error| EncodeError::Source {
+                content: content.digest,
+                error,
+            })?;
+        Ok(Self {
+            reader,
+            content: *content,
+            hasher: Hasher::new(),
+            read: 0,
+        })
+    }
+
+    /// Fills `buffer` as far as there is content: short reads of a source must not show in the blob.
+    fn read(&mut self, buffer: &mut [u8]) -> Result<usize, EncodeError> {
+        let mut filled = 0;
+        while filled < buffer.len() {
+            match self.reader.read(&mut buffer[filled..]) {
+                Ok(0) => break,
+                Ok(count) => filled += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    return Err(EncodeError::Source {
+                        content: self.content.digest,
+                        error,
+                    });
+                }
+            }
+        }
+        self.hasher.update(&buffer[..filled]);
+        self.read += filled as u64;
+        Ok(filled)
+    }
+
+    /// Copies `buffer[..first]` and all the rest, then checks what was copied.
+    fn copy(
+        mut self,
+        first: usize,
+        buffer: &mut [u8],
+        out: &mut impl Write,
+    ) -> Result<(), EncodeError> {
+        let mut filled = first;
+        while filled > 0 && self.read <= self.content.size {
+            out.write_all(&buffer[..filled])
+                .map_err(|error| EncodeError::Out { error })?;
+            filled = self.read(buffer)?;
+        }
+        let (found, _) = self.hasher.finish();
+        if found == self.content.digest && self.read == self.content.size {
+            return Ok(());
+        }
+        let Content {
+            digest: content,
+            size,
+        } = self.content;
+        Err(EncodeError::Changed {
+            content,
+            size,
+            found,
+            read: self.read,
+        })
+    }
+}
+
+/// A writer that hashes and counts.
+struct Counted<W> {
+    out: W,
+    hasher: Hasher,
+}
+
+impl<W: Write> Write for Counted<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = self.out.write(bytes)?;
+        self.hasher.update(&bytes[..count]);
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+/// Why a blob could not be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EncodeError {
+    /// A content could not be opened or read.
+    #[error("cannot read content {content}: {error}")]
+    Source {
+        /// The content.
+        content: Digest,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// A content is not what was planned: it changed in the meantime, or its cache is damaged.
+    #[error("content {content} should have {size} bytes, but {read} with digest {found} were read")]
+    Changed {
+        /// Its digest by the plan.
+        content: Digest,
+        /// Its size by the plan, in bytes.
+        size: u64,
+        /// The digest of what was read.
+        found: Digest,
+        /// Bytes read (up to the first piece too many).
+        read: u64,
+    },
+    /// The blob could not be written or compressed.
+    #[error("cannot write a blob: {error}")]
+    Out {
+        /// What the system or zstd said.
+        error: io::Error,
+    },
+}
+
+#[cfg(test)]
+#[path = "encode/tests.rs"]
+mod tests;

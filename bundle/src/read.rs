@@ -1,0 +1,301 @@
+//! Reads a bundle as a stream: nothing is sought, nothing is believed, nothing is decompressed.
+//!
+//! What comes in: foreign bytes of any length. What goes out, in three steps that a caller takes in
+//! order: the metadata files, for whoever knows the keys; the index, once somebody vouches for its
+//! digest; each blob, handed to a [`BlobSink`] while it is hashed. A sink is told to keep a blob only
+//! when its digest was right. Memory stays the same however large the bundle is (the index aside).
+//! Member names are compared with those that the index demands, and never reach a file system.
+
+mod error;
+mod input;
+
+use std::collections::BTreeMap;
+use std::io::{self, Read, Write};
+
+pub use error::ReadError;
+use input::Input;
+
+use crate::digest::{Digest, Hasher};
+use crate::index::{Blob, Content, Index};
+use crate::limits::Limits;
+use crate::member::{Block, Member};
+
+/// Where verified blobs go.
+pub trait BlobSink {
+    /// Asked before each blob. `Some`: its bytes are wanted and go into this writer as they stream in,
+    /// unverified until [`BlobSink::commit`]. `None`: it is there already; its bytes are still checked.
+    ///
+    /// # Errors
+    /// Whatever keeps the blob from being stored; it ends the reading.
+    fn begin(&mut self, blob: &Blob) -> io::Result<Option<Box<dyn Write + '_>>>;
+
+    /// The blob that was begun is whole and its digest is right; its writer was flushed and dropped.
+    ///
+    /// # Errors
+    /// Whatever keeps the blob from being kept; it ends the reading.
+    fn commit(&mut self, blob: &Blob) -> io::Result<()>;
+
+    /// The blob that was begun must be thrown away; its writer was dropped.
+    fn discard(&mut self, blob: &Blob);
+}
+
+/// What a reader has read so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Start,
+    Metadata,
+    Index,
+    End,
+    /// After an error nothing more is read.
+    Failed,
+}
+
+/// A bundle that is being read.
+#[derive(Debug)]
+pub struct BundleReader<R> {
+    input: Input<R>,
+    limits: Limits,
+    stage: Stage,
+    /// The header after the metadata: read to see where the metadata ends.
+    ahead: Option<Block>,
+}
+
+impl<R: Read> BundleReader<R> {
+    /// A reader at the start of a bundle. It buffers 64 KiB by itself.
+    pub fn new(reader: R, limits: Limits) -> Self {
+        Self {
+            input: Input::new(reader),
+            limits,
+            stage: Stage::Start,
+            ahead: None,
+        }
+    }
+
+    /// Reads all metadata files: name (without `metadata/`) to bytes. They are not verified.
+    ///
+    /// # Errors
+    /// [`ReadError`] for anything that is not the start of a bundle, or exceeds the limits.
+    pub fn read_metadata(&mut self) -> Result<BTreeMap<String, Vec<u8>>, ReadError> {
+        self.step(Stage::Start, Stage::Metadata, Self::metadata)
+    }
+
+    /// Reads `index.json`, which must have the size and digest that the metadata vouches for.
+    /// Returns it with its exact bytes.
+    ///
+    /// # Errors
+    /// [`ReadError`] when the next member is no index, another one, or one that contradicts itself.
+    pub fn read_index(&mut self, expected: &Content) -> Result<(Index, Vec<u8>), ReadError> {
+        self.step(Stage::Metadata, Stage::Index, |reader| {
+            reader.index(expected)
+        })
+    }
+
+    /// Reads every blob of the index, in its order, into `sink`, and sees that nothing follows.
+    ///
+    /// # Errors
+    /// [`ReadError`]; blobs that were committed before are right and may be kept.
+    pub fn read_blobs(&mut self, index: &Index, sink: &mut dyn BlobSink) -> Result<(), ReadError> {
+        self.step(Stage::Index, Stage::End, |reader| {
+            for blob in &index.blobs {
+                reader.blob(blob, sink)?;
+            }
+            reader.end()
+        })
+    }
+
+    /// Bytes of the bundle read so far: for progress.
+    pub fn offset(&self) -> u64 {
+        self.input.offset()
+    }
+
+    fn step<T>(
+        &mut self,
+        from: Stage,
+        to: Stage,
+        read: impl FnOnce(&mut Self) -> Result<T, ReadError>,
+    ) -> Result<T, ReadError> {
+        if self.stage != from {
+            return Err(ReadError::OutOfTurn);
+        }
+        self.stage = Stage::Failed;
+        let value = read(self)?;
+        self.stage = to;
+        Ok(value)
+    }
+
+    fn metadata(&mut self) -> Result<BTreeMap<String, Vec<u8>>, ReadError> {
+        let mut files = BTreeMap::new();
+        let mut last = None;
+        let mut total = 0u64;
+        loop {
+            let (name, size) = match self.header("metadata or `index.json`")? {
+                Block::Member(Member::Metadata(name), size) => (name, size),
+                other => {
+                    self.ahead = Some(other);
+                    return Ok(files);
+                }
+            };
+            let member = Member::Metadata(name.clone()).to_string();
+            if last.as_ref() == Some(&name) {
+                return Err(ReadError::Duplicate { member });
+            }
+            if last.as_ref().is_some_and(|last| *last > name) {
+                let expected = "roots, timestamp, snapshot, targets, stream, in this order".into();
+                return Err(ReadError::Order {
+                    expected,
+                    found: member,
+                });
+            }
+            if files.len() >= self.limits.max_metadata_files {
+                let max = self.limits.max_metadata_files;
+                return Err(ReadError::TooMany { member, max });
+            }
+            total = total.saturating_add(size);
+            at_most(&member, size, self.limits.max_metadata_bytes)?;
+            at_most(&member, total, self.limits.max_metadata_total_bytes)?;
+            let (bytes, _) = self.small(&member, size)?;
+            files.insert(name.to_string(), bytes);
+            last = Some(name);
+        }
+    }
+
+    fn index(&mut self, expected: &Content) -> Result<(Index, Vec<u8>), ReadError> {
+        let block = self.ahead.take().unwrap_or(Block::Zeros);
+        self.expect(block, &Member::Index, expected.size)?;
+        let member = Member::Index.to_string();
+        at_most(&member, expected.size, self.limits.max_index_bytes)?;
+        let (bytes, found) = self.small(&member, expected.size)?;
+        if found != expected.digest {
+            return Err(ReadError::Digest {
+                member,
+                expected: expected.digest,
+                found,
+            });
+        }
+        let index = Index::from_bytes(&bytes, &self.limits)?;
+        Ok((index, bytes))
+    }
+
+    fn blob(&mut self, blob: &Blob, sink: &mut dyn BlobSink) -> Result<(), ReadError> {
+        let member = Member::Blob(blob.digest);
+        let name = member.to_string();
+        at_most(&name, blob.size, self.limits.max_blob_bytes)?;
+        let block = self.header(&name)?;
+        self.expect(block, &member, blob.size)?;
+        let store = |error| ReadError::Store {
+            blob: blob.digest,
+            error,
+        };
+        let mut writer = sink.begin(blob).map_err(store)?;
+        let wanted = writer.is_some();
+        let copy = || {
+            let mut hasher = Hasher::new();
+            self.input.take(&name, blob.size, |bytes| {
+                hasher.update(bytes);
+                match writer.as_mut() {
+                    Some(writer) => writer.write_all(bytes).map_err(store),
+                    None => Ok(()),
+                }
+            })?;
+            let (found, _) = hasher.finish();
+            if found != blob.digest {
+                return Err(ReadError::Digest {
+                    member: name,
+                    expected: blob.digest,
+                    found,
+                });
+            }
+            self.input.fill(&name, blob.size)?;
+            writer.as_mut().map_or(Ok(()), Write::flush).map_err(store)
+        };
+        let copied = copy();
+        drop(writer);
+        match copied {
+            Ok(()) if wanted => sink.commit(blob).map_err(store),
+            Ok(()) => Ok(()),
+            Err(error) => {
+                if wanted {
+                    sink.discard(blob);
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Two blocks of zeros, then nothing.
+    fn end(&mut self) -> Result<(), ReadError> {
+        for _ in 0..2 {
+            let at = "the end of the bundle";
+            if let Block::Member(member, _) = self.header(at)? {
+                let expected = "the end: `index.json` lists no more blobs".to_owned();
+                return Err(ReadError::Order {
+                    expected,
+                    found: member.to_string(),
+                });
+            }
+        }
+        self.input.expect_end()
+    }
+
+    /// The next block.
+    fn header(&mut self, expected: &str) -> Result<Block, ReadError> {
+        let offset = self.input.offset();
+        let block = self.input.block(expected)?;
+        crate::member::parse(&block).map_err(|problem| ReadError::Header { offset, problem })
+    }
+
+    /// Sees that `block` announces `member` with `size` bytes.
+    fn expect(&self, block: Block, member: &Member, size: u64) -> Result<(), ReadError> {
+        match block {
+            Block::Zeros => Err(ReadError::Missing {
+                member: member.to_string(),
+            }),
+            Block::Member(found, found_size) if found == *member => {
+                if found_size == size {
+                    return Ok(());
+                }
+                let member = member.to_string();
+                Err(ReadError::Size {
+                    member,
+                    expected: size,
+                    found: found_size,
+                })
+            }
+            Block::Member(found, _) => {
+                let expected = format!("`{member}`");
+                Err(ReadError::Order {
+                    expected,
+                    found: found.to_string(),
+                })
+            }
+        }
+    }
+
+    /// The content of a member that is held in memory, with its digest.
+    fn small(&mut self, member: &str, size: u64) -> Result<(Vec<u8>, Digest), ReadError> {
+        // Grows as bytes arrive: a size that is only claimed costs nothing.
+        let mut bytes = Vec::new();
+        self.input.take(member, size, |chunk| {
+            bytes.extend_from_slice(chunk);
+            Ok(())
+        })?;
+        self.input.fill(member, size)?;
+        let digest = Digest::of(&bytes);
+        Ok((bytes, digest))
+    }
+}
+
+fn at_most(member: &str, bytes: u64, max: u64) -> Result<(), ReadError> {
+    if bytes <= max {
+        return Ok(());
+    }
+    Err(ReadError::TooLarge {
+        member: member.to_owned(),
+        bytes,
+        max,
+    })
+}
+
+#[cfg(test)]
+#[path = "read/tests.rs"]
+mod tests;

@@ -1,0 +1,179 @@
+//! Why a bundle was not read: each variant a situation, with what was expected and what was found.
+//!
+//! Every message ends with what is safe now. [`ReadError::rule`] gives the short word that a refusal
+//! is reported under; [`ReadError::is_environment`] tells a broken disk from a broken bundle.
+
+use std::io;
+
+use crate::digest::Digest;
+use crate::index::IndexError;
+use crate::member::HeaderError;
+
+/// Why a bundle was not read to its end.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReadError {
+    /// The medium or network failed.
+    #[error(
+        "cannot read the bundle at byte {offset}, in `{member}`: {error}; what runs is untouched"
+    )]
+    Io {
+        /// What was being read.
+        member: String,
+        /// Bytes read before.
+        offset: u64,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// The sink failed: disk full, for example.
+    #[error("cannot store blob {blob}: {error}; what runs is untouched")]
+    Store {
+        /// The blob.
+        blob: Digest,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// The bytes end too early: an interrupted copy, most often.
+    #[error(
+        "the bundle is truncated: it ends at byte {offset}, in `{member}`, which needs at least \
+         {missing} bytes more; it is refused and what runs is untouched"
+    )]
+    Truncated {
+        /// What was being read.
+        member: String,
+        /// The bundle's length.
+        offset: u64,
+        /// Bytes missing of this member.
+        missing: u64,
+    },
+    /// Bytes after the end.
+    #[error(
+        "something follows the bundle's end at byte {offset}; it is refused and what runs is untouched"
+    )]
+    Extended {
+        /// Where the bundle ended.
+        offset: u64,
+    },
+    /// A block that is no header of a bundle.
+    #[error("at byte {offset}: {problem}; the bundle is refused and what runs is untouched")]
+    Header {
+        /// Where the block lies.
+        offset: u64,
+        /// What is wrong with it.
+        problem: HeaderError,
+    },
+    /// Bytes other than zero between members.
+    #[error(
+        "bytes other than zero fill the block after `{member}`; the bundle is refused and what runs \
+         is untouched"
+    )]
+    Padding {
+        /// The member before.
+        member: String,
+    },
+    /// The wrong member for this place.
+    #[error(
+        "expected {expected}, found `{found}`; the bundle is refused and what runs is untouched"
+    )]
+    Order {
+        /// What belongs here.
+        expected: String,
+        /// What is here.
+        found: String,
+    },
+    /// The bundle ends where a member is due.
+    #[error("expected `{member}`, found the end; the bundle is refused and what runs is untouched")]
+    Missing {
+        /// The member.
+        member: String,
+    },
+    /// The same metadata file twice.
+    #[error("`{member}` comes twice; the bundle is refused and what runs is untouched")]
+    Duplicate {
+        /// The member.
+        member: String,
+    },
+    /// A member over its limit.
+    #[error(
+        "`{member}`: {bytes} bytes, the limit is {max}; the bundle is refused and what runs is \
+         untouched"
+    )]
+    TooLarge {
+        /// The member.
+        member: String,
+        /// Its size (for metadata: or that of all so far), in bytes.
+        bytes: u64,
+        /// The limit in bytes.
+        max: u64,
+    },
+    /// Too many metadata files.
+    #[error(
+        "`{member}` is one metadata file too many, the limit is {max}; the bundle is refused and what \
+         runs is untouched"
+    )]
+    TooMany {
+        /// The first one over the limit.
+        member: String,
+        /// The limit.
+        max: usize,
+    },
+    /// A member of another size than what vouches for it says.
+    #[error(
+        "`{member}`: expected {expected} bytes, found {found}; the bundle is refused and what runs is \
+         untouched"
+    )]
+    Size {
+        /// The member.
+        member: String,
+        /// The size that was vouched for, in bytes.
+        expected: u64,
+        /// The size in the tar, in bytes.
+        found: u64,
+    },
+    /// A member of other content than what vouches for it says.
+    #[error(
+        "`{member}`: expected digest {expected}, found {found}; it was thrown away, the bundle is \
+         refused and what runs is untouched"
+    )]
+    Digest {
+        /// The member.
+        member: String,
+        /// The digest that was vouched for.
+        expected: Digest,
+        /// The digest of what was read.
+        found: Digest,
+    },
+    /// The index cannot be used, although somebody vouches for it.
+    #[error("{0}; the bundle is refused and what runs is untouched")]
+    Index(#[from] IndexError),
+    /// The program called the reader's steps in another order, or again after an error.
+    #[error("the bundle's reader was used out of turn (a defect of this program)")]
+    OutOfTurn,
+}
+
+impl ReadError {
+    /// The rule that refused the bundle, as a short word for reports.
+    pub fn rule(&self) -> &'static str {
+        match self {
+            Self::Io { .. } => "io",
+            Self::Store { .. } => "store",
+            Self::Truncated { .. } => "truncated",
+            Self::Extended { .. } => "extended",
+            Self::Header { problem, .. } => problem.rule(),
+            Self::Padding { .. } => "padding",
+            Self::Order { .. } => "order",
+            Self::Missing { .. } => "missing",
+            Self::Duplicate { .. } => "duplicate",
+            Self::TooLarge { .. } | Self::TooMany { .. } => "limit",
+            Self::Size { .. } => "size",
+            Self::Digest { .. } => "digest",
+            Self::Index(_) => "index",
+            Self::OutOfTurn => "internal",
+        }
+    }
+
+    /// Whether a medium, network or disk failed rather than the bundle: worth another try.
+    pub fn is_environment(&self) -> bool {
+        matches!(self, Self::Io { .. } | Self::Store { .. })
+    }
+}

@@ -24,6 +24,10 @@ const BUFFER_BYTES: usize = 64 * 1024;
 ///
 /// # Errors
 /// [`DecodeError`].
+#[expect(
+    clippy::type_complexity,
+    reason = "one place; a name for it would say less"
+)]
 pub fn decode(
     blob: &Blob,
     carried: impl Read,

@@ -265,6 +265,11 @@ impl Index {
         if self.number == 0 {
             return fail("bundle numbers start at 1".into());
         }
+        if let Some(base) = self.requires
+            && !(1..self.number).contains(&base)
+        {
+            return fail(format!("number {} builds on number {base}", self.number));
+        }
         if self.blobs.len() > limits.max_blobs {
             return fail(format!(
                 "{} blobs, the limit is {}",

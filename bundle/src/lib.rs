@@ -14,6 +14,7 @@
 pub mod decode;
 pub mod digest;
 pub mod encode;
+pub mod fake;
 pub mod index;
 pub mod limits;
 mod member;

@@ -161,7 +161,7 @@ impl<R: Read> BundleReader<R> {
 
     fn index(&mut self, expected: &Content) -> Result<(Index, Vec<u8>), ReadError> {
         let block = self.ahead.take().unwrap_or(Block::Zeros);
-        self.expect(block, &Member::Index, expected.size)?;
+        expect(block, &Member::Index, expected.size)?;
         let member = Member::Index.to_string();
         at_most(&member, expected.size, self.limits.max_index_bytes)?;
         let (bytes, found) = self.small(&member, expected.size)?;
@@ -181,7 +181,7 @@ impl<R: Read> BundleReader<R> {
         let name = member.to_string();
         at_most(&name, blob.size, self.limits.max_blob_bytes)?;
         let block = self.header(&name)?;
-        self.expect(block, &member, blob.size)?;
+        expect(block, &member, blob.size)?;
         let store = |error| ReadError::Store {
             blob: blob.digest,
             error,
@@ -244,33 +244,6 @@ impl<R: Read> BundleReader<R> {
         crate::member::parse(&block).map_err(|problem| ReadError::Header { offset, problem })
     }
 
-    /// Sees that `block` announces `member` with `size` bytes.
-    fn expect(&self, block: Block, member: &Member, size: u64) -> Result<(), ReadError> {
-        match block {
-            Block::Zeros => Err(ReadError::Missing {
-                member: member.to_string(),
-            }),
-            Block::Member(found, found_size) if found == *member => {
-                if found_size == size {
-                    return Ok(());
-                }
-                let member = member.to_string();
-                Err(ReadError::Size {
-                    member,
-                    expected: size,
-                    found: found_size,
-                })
-            }
-            Block::Member(found, _) => {
-                let expected = format!("`{member}`");
-                Err(ReadError::Order {
-                    expected,
-                    found: found.to_string(),
-                })
-            }
-        }
-    }
-
     /// The content of a member that is held in memory, with its digest.
     fn small(&mut self, member: &str, size: u64) -> Result<(Vec<u8>, Digest), ReadError> {
         // Grows as bytes arrive: a size that is only claimed costs nothing.
@@ -282,6 +255,33 @@ impl<R: Read> BundleReader<R> {
         self.input.fill(member, size)?;
         let digest = Digest::of(&bytes);
         Ok((bytes, digest))
+    }
+}
+
+/// Sees that `block` announces `member` with `size` bytes.
+fn expect(block: Block, member: &Member, size: u64) -> Result<(), ReadError> {
+    match block {
+        Block::Zeros => Err(ReadError::Missing {
+            member: member.to_string(),
+        }),
+        Block::Member(found, found_size) if found == *member => {
+            if found_size == size {
+                return Ok(());
+            }
+            let member = member.to_string();
+            Err(ReadError::Size {
+                member,
+                expected: size,
+                found: found_size,
+            })
+        }
+        Block::Member(found, _) => {
+            let expected = format!("`{member}`");
+            Err(ReadError::Order {
+                expected,
+                found: found.to_string(),
+            })
+        }
     }
 }
 

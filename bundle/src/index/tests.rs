@@ -1,1 +1,192 @@
 //! Tests of the index: what is consistent, and every way in which it can be not.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use super::*;
+use crate::fake::FakeBundle;
+
+fn index() -> Index {
+    let large = vec![b'x'; 70_000];
+    let files: [(&str, &[u8]); 3] = [("a.yaml", b"a"), ("b/c.yaml", b"c"), ("large.gz", &large)];
+    FakeBundle::new(2, &files).unwrap().index
+}
+
+/// The problem that a reader finds in the index after `change`.
+fn problem(change: impl FnOnce(&mut Index)) -> String {
+    let mut index = index();
+    change(&mut index);
+    match Index::from_bytes(&index.to_bytes(), &Limits::default()) {
+        Err(IndexError::Inconsistent { problem }) => problem,
+        other => panic!("expected an inconsistency, found {other:?}"),
+    }
+}
+
+#[test]
+fn bytes_round_trip_and_are_canonical() {
+    let index = index();
+    let bytes = index.to_bytes();
+    assert_eq!(
+        Index::from_bytes(&bytes, &Limits::default()).unwrap(),
+        index
+    );
+    let value: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
+    assert_eq!(format!("{value}\n").into_bytes(), bytes);
+}
+
+#[test]
+fn another_format_is_named() {
+    let bytes = br#"{"format":"outhaul.dev/bundle/v2","anything":[]}"#;
+    let error = Index::from_bytes(bytes, &Limits::default()).unwrap_err();
+    assert!(
+        error.to_string().contains("outhaul.dev/bundle/v2"),
+        "{error}"
+    );
+}
+
+#[test]
+fn unknown_and_missing_fields_are_refused() {
+    let text = String::from_utf8(index().to_bytes()).unwrap();
+    for changed in [
+        text.replacen("\"number\"", "\"extra\":1,\"number\"", 1),
+        text.replacen("\"number\":2,", "", 1),
+        text.replacen("\"kind\"", "\"extra\":1,\"kind\"", 1),
+        text.replacen("\"size\":1", "\"size\":-1", 1),
+        text.replacen("sha256:", "sha512:", 1),
+        text.replacen("a.yaml", "../a.yaml", 1),
+        format!("{text}{text}"),
+        String::new(),
+    ] {
+        assert_ne!(changed, text);
+        let error = Index::from_bytes(changed.as_bytes(), &Limits::default()).unwrap_err();
+        assert!(matches!(error, IndexError::Malformed { .. }), "{error}");
+    }
+}
+
+#[test]
+fn numbers_start_at_one() {
+    assert!(problem(|index| index.number = 0).contains("start at 1"));
+}
+
+#[test]
+fn a_delta_builds_on_an_older_number() {
+    for requires in [0, 2, 3] {
+        assert!(problem(|index| index.requires = Some(requires)).contains("builds on"));
+    }
+}
+
+#[test]
+fn a_blob_is_listed_once() {
+    assert!(problem(|index| index.blobs.push(index.blobs[0].clone())).contains("listed twice"));
+}
+
+#[test]
+fn a_content_is_carried_once() {
+    let twice = problem(|index| {
+        let again = index.blobs[0].contents[0];
+        index.blobs[0].contents.push(again);
+    });
+    assert!(twice.contains("carried twice"), "{twice}");
+}
+
+#[test]
+fn blobs_and_contents_keep_the_limits() {
+    let max = Limits::default();
+    assert!(problem(|i| i.blobs[0].size = max.max_blob_bytes + 1).contains("too large"));
+    let packed = problem(|i| i.blobs[0].contents[0].size = max.max_packed_content_bytes + 1);
+    assert!(packed.contains("too large"), "{packed}");
+    let single = problem(|i| {
+        i.blobs[1].encoding = Encoding::Zstd;
+        i.blobs[1].contents[0].size = max.max_content_bytes + 1;
+    });
+    assert!(single.contains("too large"), "{single}");
+    let few = Limits {
+        max_blobs: 1,
+        ..max
+    };
+    assert!(Index::from_bytes(&index().to_bytes(), &few).is_err());
+}
+
+#[test]
+fn only_a_pack_holds_many_contents() {
+    assert!(problem(|index| index.blobs[0].encoding = Encoding::Zstd).contains("exactly one"));
+    assert!(problem(|index| index.blobs[1].contents.clear()).contains("exactly one"));
+}
+
+#[test]
+fn what_is_stored_as_it_is_is_its_own_content() {
+    assert_eq!(index().blobs[1].encoding, Encoding::Identity);
+    assert!(problem(|index| index.blobs[1].size += 1).contains("differs"));
+    assert!(problem(|index| index.blobs[1].digest = Digest::of(b"other")).contains("differs"));
+}
+
+#[test]
+fn an_assignment_is_listed_once_whatever_its_case() {
+    let twice = problem(|index| {
+        let mut again = index.assignments[0].clone();
+        again.name = again.name.as_str().to_uppercase().parse().unwrap();
+        index.assignments.push(again);
+    });
+    assert!(twice.contains("listed twice"), "{twice}");
+}
+
+#[test]
+fn a_path_is_there_once_whatever_its_case() {
+    let twice = problem(|index| {
+        let mut again = index.assignments[0].files[0].clone();
+        again.path = "A.YAML".parse().unwrap();
+        index.assignments[0].files.push(again);
+    });
+    assert!(twice.contains("twice (case ignored)"), "{twice}");
+}
+
+#[test]
+fn a_file_is_no_folder() {
+    let both = problem(|index| {
+        let mut file = index.assignments[0].files[0].clone();
+        file.path = "B".parse().unwrap();
+        index.assignments[0].files.push(file);
+    });
+    assert!(both.contains("both file and folder"), "{both}");
+}
+
+#[test]
+fn payload_is_checked_like_files() {
+    let missing = problem(|index| {
+        let mut file = index.assignments[0].files[0].clone();
+        file.content = Digest::of(b"nowhere");
+        index.assignments[0].payload.push(file);
+    });
+    assert!(missing.contains("nothing carries"), "{missing}");
+}
+
+#[test]
+fn a_full_bundle_carries_every_content() {
+    let missing = problem(|index| {
+        index.blobs.remove(0);
+    });
+    assert!(missing.contains("nothing carries"), "{missing}");
+}
+
+#[test]
+fn a_delta_may_leave_contents_out() {
+    let mut index = index();
+    index.blobs.clear();
+    index.requires = Some(1);
+    assert!(Index::from_bytes(&index.to_bytes(), &Limits::default()).is_ok());
+}
+
+#[test]
+fn file_and_blob_agree_on_the_size() {
+    let differs = problem(|index| index.assignments[0].files[0].size += 1);
+    assert!(differs.contains("differ in size"), "{differs}");
+}
+
+#[test]
+fn sums_count_each_content_once() {
+    let index = index();
+    assert_eq!(index.content_bytes(), 70_002);
+    assert_eq!(
+        index.carried_bytes(),
+        index.blobs.iter().map(|blob| blob.size).sum::<u64>()
+    );
+    assert_eq!(index.files().count(), 3);
+}

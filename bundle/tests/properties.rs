@@ -1,0 +1,194 @@
+//! Properties: what is written is read back; the same input gives the same bytes; no bytes whatever
+//! make a reader panic.
+
+use std::collections::BTreeMap;
+
+use outhaul_bundle::decode::decode;
+use outhaul_bundle::encode::{Candidate, encode_blob, plan_blobs};
+use outhaul_bundle::fake::{FakeBundle, Memory};
+use outhaul_bundle::{BundleReader, Digest, Limits};
+use proptest::prelude::*;
+
+use crate::bodies;
+
+/// File names with contents of many kinds: empty, tiny, around the limit of packs, repetitive, random.
+fn files() -> impl Strategy<Value = BTreeMap<String, Vec<u8>>> {
+    let content = prop_oneof![
+        Just(Vec::new()),
+        prop::collection::vec(any::<u8>(), 0..200),
+        (any::<u8>(), 65_500usize..65_600).prop_map(|(byte, size)| vec![byte; size]),
+        (any::<u8>(), 0usize..200_000).prop_map(|(byte, size)| {
+            (0..size)
+                .map(|n| byte.wrapping_add((n / 7) as u8))
+                .collect()
+        }),
+    ];
+    prop::collection::btree_map("[a-z]{1,6}(\\.gz)?", content, 0..8)
+}
+
+fn fake(files: &BTreeMap<String, Vec<u8>>) -> FakeBundle {
+    let files: Vec<(&str, &[u8])> = files
+        .iter()
+        .map(|(name, bytes)| (name.as_str(), bytes.as_slice()))
+        .collect();
+    FakeBundle::new(3, &files).unwrap()
+}
+
+/// A writer that a test can look into after the decoder dropped it.
+#[derive(Clone, Default)]
+struct Shared(std::rc::Rc<std::cell::RefCell<Vec<u8>>>);
+
+impl std::io::Write for Shared {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.borrow_mut().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn what_is_written_is_read_back(files in files()) {
+        let fake = fake(&files);
+        let bytes = fake.to_bytes().unwrap();
+        let mut reader = BundleReader::new(bytes.as_slice(), Limits::default());
+        let metadata = reader.read_metadata().unwrap();
+        prop_assert!(metadata.into_iter().eq(fake.metadata.clone()));
+        let (index, raw) = reader.read_index(&fake.expected_index()).unwrap();
+        prop_assert_eq!(&index, &fake.index);
+        prop_assert_eq!(raw, fake.index.to_bytes());
+        let mut store = Memory::default();
+        reader.read_blobs(&index, &mut store).unwrap();
+        prop_assert_eq!(reader.offset(), bytes.len() as u64);
+        let mut contents = BTreeMap::new();
+        for blob in &index.blobs {
+            let carried = store.by_digest[&blob.digest].as_slice();
+            let mut each = |content: &outhaul_bundle::index::Content| {
+                let out = Shared::default();
+                contents.insert(content.digest, out.clone());
+                Ok(Some(Box::new(out) as Box<dyn std::io::Write>))
+            };
+            decode(blob, carried, &Limits::default(), &mut each).unwrap();
+        }
+        for (name, bytes) in &files {
+            let found = contents[&Digest::of(bytes)].0.borrow();
+            prop_assert_eq!(&*found, bytes, "{}", name);
+        }
+    }
+
+    #[test]
+    fn the_same_files_give_the_same_bytes_in_any_order(files in files(), seed in any::<u64>()) {
+        let mut candidates: Vec<Candidate> = files
+            .iter()
+            .map(|(path, bytes)| {
+                let (digest, size) = (Digest::of(bytes), bytes.len() as u64);
+                Candidate { digest, size, path: path.clone() }
+            })
+            .collect();
+        let plan = plan_blobs(&candidates);
+        let mut contents = Memory::default();
+        for bytes in files.values() {
+            contents.put(bytes.clone());
+        }
+        let blobs = |contents: &mut Memory| -> Vec<_> {
+            let encode = |plan| encode_blob(plan, contents, Vec::new()).unwrap();
+            plan.iter().map(encode).collect()
+        };
+        prop_assert_eq!(blobs(&mut contents), blobs(&mut contents));
+        let length = candidates.len().max(1);
+        candidates.rotate_left((seed as usize) % length);
+        candidates.reverse();
+        prop_assert_eq!(plan_blobs(&candidates), plan);
+        prop_assert_eq!(fake(&files).to_bytes().unwrap(), fake(&files).to_bytes().unwrap());
+    }
+}
+
+/// How many cases each fuzz body gets here: few by default, more by `PROPTEST_CASES`.
+fn cases() -> ProptestConfig {
+    ProptestConfig::default()
+}
+
+proptest! {
+    #![proptest_config(cases())]
+
+    #[test]
+    fn fuzz_bundle_of_any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..4096)) {
+        bodies::bundle(&bytes);
+    }
+
+    #[test]
+    fn fuzz_bundle_with_changed_bytes(
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
+        checksums in any::<bool>(),
+    ) {
+        let mut bytes = FakeBundle::new(1, &[("a", b"alpha"), ("b", b"")]).unwrap().to_bytes().unwrap();
+        for (at, byte) in changes {
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+        }
+        if checksums {
+            // So that changes get past the first barrier.
+            for block in bytes.chunks_mut(512).filter(|block| block[257..262] == *b"ustar") {
+                let mut header = tar::Header::new_ustar();
+                header.as_mut_bytes().copy_from_slice(block);
+                header.set_cksum();
+                block.copy_from_slice(header.as_bytes());
+            }
+        }
+        bodies::bundle(&bytes);
+    }
+
+    #[test]
+    fn fuzz_blob_of_any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..512)) {
+        bodies::blob(&bytes);
+    }
+
+    #[test]
+    fn fuzz_blob_with_a_damaged_frame(
+        sizes in any::<[u8; 4]>(),
+        change in any::<prop::sample::Index>(),
+        byte in any::<u8>(),
+    ) {
+        let total: usize = sizes.iter().map(|size| usize::from(*size)).sum();
+        let mut bytes = sizes.to_vec();
+        bytes.extend(zstd::bulk::compress(&vec![0; total], 3).unwrap());
+        let at = change.index(bytes.len());
+        bytes[at] = byte;
+        bodies::blob(&bytes);
+    }
+
+    #[test]
+    fn fuzz_index_of_any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..512)) {
+        bodies::index(&bytes);
+    }
+
+    #[test]
+    fn fuzz_index_with_changed_bytes(at in any::<prop::sample::Index>(), byte in any::<u8>()) {
+        let mut bytes = FakeBundle::new(1, &[("a", b"alpha")]).unwrap().index.to_bytes();
+        let at = at.index(bytes.len());
+        bytes[at] = byte;
+        bodies::index(&bytes);
+    }
+
+    #[test]
+    fn fuzz_report_of_any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..512)) {
+        bodies::report(&bytes);
+    }
+
+    #[test]
+    fn fuzz_report_with_changed_bytes(at in any::<prop::sample::Index>(), byte in any::<u8>()) {
+        let text = r#"{"format":"outhaul.dev/report/v1","fleet":"f","site":"s","epoch":"e",
+            "number":1,"at":{"wall_ms":1,"lower_bound_ms":1,"trusted":false},
+            "event":{"kind":"refusal","source":"x","rule":"y","message":"z"}}"#;
+        let mut bytes = text.as_bytes().to_vec();
+        prop_assert!(outhaul_bundle::Report::from_bytes(&bytes).is_ok());
+        let at = at.index(bytes.len());
+        bytes[at] = byte;
+        bodies::report(&bytes);
+    }
+}

@@ -1,0 +1,94 @@
+//! What fuzzing does with foreign bytes that claim to be a bundle, a blob, an index or a report.
+//!
+//! What comes in: any bytes. What goes out: nothing; each body must neither panic nor hold more than a
+//! few buffers. cargo-fuzz runs them from `fuzz/targets`, proptest from `bundle/tests`.
+
+use std::io::{self, Write};
+
+use outhaul_bundle::index::{Blob, Content, Encoding};
+use outhaul_bundle::{BlobSink, BundleReader, Digest, Index, Limits, Report, decode};
+
+/// A sink that keeps nothing.
+struct Void;
+
+impl BlobSink for Void {
+    fn begin(&mut self, _: &Blob) -> io::Result<Option<Box<dyn Write + '_>>> {
+        Ok(Some(Box::new(io::sink())))
+    }
+
+    fn commit(&mut self, _: &Blob) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn discard(&mut self, _: &Blob) {}
+}
+
+/// Reads a bundle to its end; its index is taken at its word, as if metadata vouched for it.
+pub fn bundle(bytes: &[u8]) {
+    let mut first = BundleReader::new(bytes, Limits::default());
+    if first.read_metadata().is_err() {
+        return;
+    }
+    // Where the index lies is where the metadata ended: its header gives the size to expect.
+    let start = usize::try_from(first.offset()).unwrap_or(usize::MAX);
+    let header = bytes
+        .get(start.saturating_sub(512)..start)
+        .unwrap_or_default();
+    let octal = header
+        .get(124..135)
+        .and_then(|field| std::str::from_utf8(field).ok());
+    let size = octal
+        .and_then(|text| usize::from_str_radix(text, 8).ok())
+        .unwrap_or(0);
+    let content = bytes
+        .get(start..start.saturating_add(size))
+        .unwrap_or_default();
+    let expected = Content {
+        digest: Digest::of(content),
+        size: size as u64,
+    };
+    if let Ok((index, raw)) = first.read_index(&expected) {
+        assert_eq!(raw, content);
+        first.read_blobs(&index, &mut Void).ok();
+    }
+}
+
+/// Decodes bytes in each encoding, against a list of contents that the first bytes choose.
+pub fn blob(bytes: &[u8]) {
+    let (sizes, carried) = bytes.split_at(bytes.len().min(4));
+    for encoding in [Encoding::Identity, Encoding::Pack, Encoding::Zstd] {
+        let contents = sizes
+            .iter()
+            .map(|size| Content {
+                digest: Digest::of(&[0; 255][..usize::from(*size)]),
+                size: u64::from(*size),
+            })
+            .collect();
+        let blob = Blob {
+            digest: Digest::of(carried),
+            size: carried.len() as u64,
+            encoding,
+            contents,
+        };
+        let mut each = |_: &Content| Ok(Some(Box::new(io::sink()) as Box<dyn Write>));
+        decode::decode(&blob, carried, &Limits::default(), &mut each).ok();
+    }
+}
+
+/// Parses an index; what is accepted must survive a round trip.
+pub fn index(bytes: &[u8]) {
+    if let Ok(index) = Index::from_bytes(bytes, &Limits::default()) {
+        let again = Index::from_bytes(&index.to_bytes(), &Limits::default());
+        assert_eq!(again.ok(), Some(index));
+    }
+}
+
+/// Parses a report; what is accepted must survive a round trip.
+pub fn report(bytes: &[u8]) {
+    if let Ok(report) = Report::from_bytes(bytes) {
+        // Written anew it may be longer than it was, and then too long.
+        if let Ok(again) = Report::from_bytes(&report.to_bytes()) {
+            assert_eq!(again, report);
+        }
+    }
+}

@@ -1,1 +1,26 @@
-//! stub
+//! Outhaul's centre: from a control plane to what travels, one stage after another.
+//!
+//! ```text
+//! control ─▶ schedule ─▶ compose ─▶ render ─▶ collect ─▶ assemble ─▶ deliver
+//!  (git, YAML)  who        with        as         with      as one      on a stick,
+//!               where      what        what       what      bundle      over HTTPS
+//! ```
+//!
+//! Each stage is one module with one public entry: the value on its left goes in, the value on its
+//! right comes out, and none reaches back. `schedule`, `compose` and `render` are pure functions of a
+//! [`ControlPlane`]: they read no file, no clock and no environment, so the same snapshot always
+//! gives the same bytes. `cli` is what people type; it holds no rule of its own.
+
+pub mod cli;
+pub mod compose;
+pub mod control;
+pub mod output;
+pub mod render;
+pub mod schedule;
+pub mod snapshot;
+
+pub use compose::Composition;
+pub use control::diagnostic::{Diagnostic, Diagnostics, Severity};
+pub use control::{ControlPlane, LoadRequest};
+pub use render::Rendering;
+pub use schedule::Schedule;

@@ -1,0 +1,170 @@
+//! 5b. ASSEMBLE: one cluster type's rendering and payloads become an unsigned bundle.
+//!
+//! What comes in: the rendered assignments of one stream, their payloads, and the snapshot. What goes
+//! out: an [`UnsignedBundle`]: the index's bytes, which are what gets signed, and the encoded blobs in
+//! a temporary folder. The same input gives the same bytes on any machine: everything is sorted, and
+//! no time and no path of a machine gets in. It signs nothing and publishes nothing.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufWriter, Read};
+
+use outhaul_bundle::Index;
+use outhaul_bundle::encode::{self, Candidate, ContentSource};
+use outhaul_bundle::index::{
+    Assignment, Blob, Content, FORMAT, File as IndexFile, ReconcilerSettings, Snapshot, Stream,
+};
+use outhaul_bundle::limits::Limits;
+use outhaul_bundle::name::{Name, NameError, RelativePath};
+use outhaul_bundle::write::BlobSource;
+
+use crate::render::RenderedAssignment;
+
+pub mod spool;
+
+pub use spool::{Spool, SpoolError};
+
+/// What a bundle is made of.
+#[derive(Debug)]
+pub struct Contents<'a> {
+    /// The fleet's id.
+    pub fleet: &'a str,
+    /// The stream.
+    pub stream: Stream,
+    /// The number that the bundle is to have.
+    pub number: u64,
+    /// How the content becomes real on site.
+    pub reconciler: ReconcilerSettings,
+    /// The commits that all of it comes from.
+    pub snapshot: Snapshot,
+    /// The rendered assignments by name.
+    pub assignments: &'a BTreeMap<String, RenderedAssignment>,
+    /// Each assignment's payload by assignment name, its contents in the spool already.
+    pub payloads: BTreeMap<String, Vec<IndexFile>>,
+}
+
+/// A bundle that nobody has signed yet.
+#[derive(Debug)]
+pub struct UnsignedBundle {
+    /// What it says.
+    pub index: Index,
+    /// The bytes that are signed and shipped.
+    pub index_bytes: Vec<u8>,
+    spool: Spool,
+}
+
+/// Why contents do not become a bundle.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AssembleError {
+    /// A blob could not be encoded.
+    #[error("cannot encode a blob")]
+    Encode(#[from] encode::EncodeError),
+    /// The result would not be readable on site.
+    #[error("the bundle would contradict itself")]
+    Inconsistent(#[from] outhaul_bundle::index::IndexError),
+    /// A name or path that cannot travel.
+    #[error("assignment `{assignment}`")]
+    Name {
+        /// The assignment that has it.
+        assignment: String,
+        /// What is wrong with it.
+        source: NameError,
+    },
+    /// The temporary folder failed.
+    #[error("cannot keep contents in the temporary folder")]
+    Spool(#[from] SpoolError),
+}
+
+/// Packs `contents`, whose payloads are in `spool` already.
+///
+/// # Errors
+/// [`AssembleError`]; nothing was written outside the spool.
+pub fn assemble(contents: Contents<'_>, mut spool: Spool) -> Result<UnsignedBundle, AssembleError> {
+    let Contents { fleet, stream, number, reconciler, snapshot, assignments, mut payloads } =
+        contents;
+    let mut candidates = Vec::new();
+    let mut listed = Vec::new();
+    for (name, rendered) in assignments {
+        let at = |source| AssembleError::Name { assignment: name.clone(), source };
+        let mut files = Vec::new();
+        for (path, bytes) in &rendered.files {
+            let path: RelativePath = path.parse().map_err(at)?;
+            let (content, size) = spool.add(bytes)?;
+            files.push(IndexFile { path, content, size, executable: false });
+        }
+        let payload = payloads.remove(name).unwrap_or_default();
+        for (folder, file) in files
+            .iter()
+            .map(|file| ("files", file))
+            .chain(payload.iter().map(|file| ("payload", file)))
+        {
+            candidates.push(Candidate {
+                digest: file.content,
+                size: file.size,
+                path: format!("{name}/{folder}/{}", file.path),
+            });
+        }
+        listed.push(Assignment {
+            name: name.parse::<Name>().map_err(at)?,
+            workload: rendered.workload.clone(),
+            workspace: rendered.workspace.clone(),
+            policies: rendered.policies.clone(),
+            config_version: rendered.config_version,
+            files,
+            payload,
+        });
+    }
+    let blobs = encode_all(&candidates, &spool)?;
+    let index = Index {
+        format: FORMAT.to_owned(),
+        fleet: fleet
+            .parse()
+            .map_err(|source| AssembleError::Name { assignment: fleet.to_owned(), source })?,
+        stream,
+        number,
+        requires: None,
+        snapshot,
+        reconciler,
+        recipients: std::collections::BTreeSet::new(),
+        assignments: listed,
+        blobs,
+    };
+    let index_bytes = index.to_bytes();
+    // What a site would refuse must not leave the centre.
+    Index::from_bytes(&index_bytes, &Limits::default())?;
+    Ok(UnsignedBundle { index, index_bytes, spool })
+}
+
+fn encode_all(candidates: &[Candidate], spool: &Spool) -> Result<Vec<Blob>, AssembleError> {
+    let mut blobs = Vec::new();
+    for plan in encode::plan_blobs(candidates) {
+        let path = spool.folder().join("blob-being-encoded");
+        let out = File::create(&path).map_err(|source| SpoolError::at(&path, source))?;
+        let mut source = FromSpool(spool);
+        let (blob, _) = encode::encode_blob(&plan, &mut source, BufWriter::new(out))?;
+        let kept = blob_path(spool, &blob);
+        std::fs::rename(&path, &kept).map_err(|source| SpoolError::at(&kept, source))?;
+        blobs.push(blob);
+    }
+    Ok(blobs)
+}
+
+fn blob_path(spool: &Spool, blob: &Blob) -> std::path::PathBuf {
+    spool.folder().join(format!("blob-{}", blob.digest.hex()))
+}
+
+struct FromSpool<'a>(&'a Spool);
+
+impl ContentSource for FromSpool<'_> {
+    fn open(&mut self, content: &Content) -> io::Result<Box<dyn Read + '_>> {
+        let file = self.0.open(&content.digest).map_err(io::Error::other)?;
+        Ok(Box::new(file))
+    }
+}
+
+impl BlobSource for UnsignedBundle {
+    fn open(&mut self, blob: &Blob) -> io::Result<Box<dyn Read + '_>> {
+        Ok(Box::new(File::open(blob_path(&self.spool, blob))?))
+    }
+}

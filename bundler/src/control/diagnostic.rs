@@ -1,0 +1,297 @@
+//! What is wrong with a control plane, where exactly, and the way out of it.
+//!
+//! What comes in: findings from every stage, each with a place in a file. What goes out: all of them
+//! at once, printed with the line and a caret, or as JSON, and the exit code that they amount to.
+//! A finding never carries a path that the person did not give, and printing one never fails.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use serde::Serialize;
+
+mod print;
+
+/// A file as it was read: what to call it, and its text.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+pub struct SourceFile {
+    /// What people know the file by: a path below the folder that they gave, or
+    /// `<repository>@<commit>:<path>`.
+    pub name: String,
+    /// The whole text.
+    pub text: String,
+}
+
+impl fmt::Debug for SourceFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)
+    }
+}
+
+/// A place in a file.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Location {
+    /// The file.
+    pub file: Arc<SourceFile>,
+    /// Byte offsets into its text.
+    pub span: Range<usize>,
+}
+
+impl Location {
+    /// The place `span` of `file`, clamped to its text.
+    pub fn new(file: &Arc<SourceFile>, span: Range<usize>) -> Self {
+        let end = span.end.min(file.text.len());
+        Self { file: Arc::clone(file), span: span.start.min(end)..end }
+    }
+
+    /// Line, from 1.
+    pub fn line(&self) -> usize {
+        self.before().matches('\n').count() + 1
+    }
+
+    /// Column in characters, from 1.
+    pub fn column(&self) -> usize {
+        self.before().rsplit('\n').next().unwrap_or_default().chars().count() + 1
+    }
+
+    /// `file:line`, the form in which provenance is told.
+    pub fn file_line(&self) -> String {
+        format!("{}:{}", self.file.name, self.line())
+    }
+
+    fn before(&self) -> &str {
+        self.file.text.get(..self.span.start).unwrap_or_default()
+    }
+}
+
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:{}", self.file.name, self.line(), self.column())
+    }
+}
+
+impl fmt::Debug for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// How bad a finding is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    /// Worth knowing.
+    Note,
+    /// Probably not what was meant; the result is still well defined.
+    Warning,
+    /// Nothing can be made of it.
+    Error,
+}
+
+/// Whose business an error is: it decides the exit code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// What somebody wrote: exit code 2.
+    Input,
+    /// Disk, network, a missing program: exit code 3.
+    Environment,
+}
+
+/// One finding.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// A short stable name of the kind of finding, such as `unknown-field`.
+    pub code: &'static str,
+    /// How bad it is.
+    pub severity: Severity,
+    /// Whose business it is.
+    pub cause: Cause,
+    /// What happened, in one line, lower case, without a full stop.
+    pub message: String,
+    /// Where.
+    pub location: Option<Location>,
+    /// What to write beside the caret.
+    pub label: String,
+    /// Other places that explain it, each with a text.
+    pub related: Vec<(Location, String)>,
+    /// What to do next.
+    pub help: Option<String>,
+}
+
+impl Diagnostic {
+    /// An error in what somebody wrote.
+    pub fn error(code: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            severity: Severity::Error,
+            cause: Cause::Input,
+            message: message.into(),
+            location: None,
+            label: String::new(),
+            related: Vec::new(),
+            help: None,
+        }
+    }
+
+    /// A warning about what somebody wrote.
+    pub fn warning(code: &'static str, message: impl Into<String>) -> Self {
+        Self { severity: Severity::Warning, ..Self::error(code, message) }
+    }
+
+    /// An error of disk, network or a missing program.
+    pub fn environment(code: &'static str, message: impl Into<String>) -> Self {
+        Self { cause: Cause::Environment, ..Self::error(code, message) }
+    }
+
+    /// The same finding with its place.
+    #[must_use]
+    pub fn at(mut self, location: &Location) -> Self {
+        self.location = Some(location.clone());
+        self
+    }
+
+    /// The same finding with a text beside the caret.
+    #[must_use]
+    pub fn label(mut self, label: impl Into<String>) -> Self {
+        self.label = label.into();
+        self
+    }
+
+    /// The same finding with another place that explains it.
+    #[must_use]
+    pub fn related(mut self, location: &Location, text: impl Into<String>) -> Self {
+        self.related.push((location.clone(), text.into()));
+        self
+    }
+
+    /// The same finding with what to do next.
+    #[must_use]
+    pub fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// What programs read.
+    pub fn to_json(&self) -> serde_json::Value {
+        let place = |location: &Location| {
+            serde_json::json!({
+                "file": location.file.name,
+                "line": location.line(),
+                "column": location.column(),
+            })
+        };
+        serde_json::json!({
+            "code": self.code,
+            "severity": self.severity,
+            "cause": self.cause,
+            "message": self.message,
+            "location": self.location.as_ref().map(place),
+            "label": self.label,
+            "related": self.related.iter().map(|(location, text)| {
+                let mut related = place(location);
+                related["text"] = text.clone().into();
+                related
+            }).collect::<Vec<_>>(),
+            "help": self.help,
+        })
+    }
+}
+
+/// Findings, all of them and not only the first.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Diagnostics(Vec<Diagnostic>);
+
+impl Diagnostics {
+    /// None yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds one.
+    pub fn push(&mut self, diagnostic: Diagnostic) {
+        self.0.push(diagnostic);
+    }
+
+    /// Adds all of `other`.
+    pub fn append(&mut self, other: Diagnostics) {
+        self.0.extend(other.0);
+    }
+
+    /// Whether one of them is an error.
+    pub fn has_errors(&self) -> bool {
+        self.0.iter().any(|d| d.severity == Severity::Error)
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// How many of a severity.
+    pub fn count(&self, severity: Severity) -> usize {
+        self.0.iter().filter(|d| d.severity == severity).count()
+    }
+
+    /// Each of them, in the order in which they were found.
+    pub fn iter(&self) -> impl Iterator<Item = &Diagnostic> {
+        self.0.iter()
+    }
+
+    /// Sorted by file and place, without repetitions: how people read them.
+    pub fn sort(&mut self) {
+        let key = |d: &Diagnostic| {
+            let place = d.location.as_ref().map(|l| (l.file.name.clone(), l.span.start));
+            (place, std::cmp::Reverse(d.severity), d.code, d.message.clone())
+        };
+        self.0.sort_by_cached_key(key);
+        self.0.dedup();
+    }
+
+    /// 0 without errors, else 3 when disk, network or a program failed, else 2.
+    pub fn exit_code(&self) -> u8 {
+        let errors = || self.0.iter().filter(|d| d.severity == Severity::Error);
+        match errors().map(|d| d.cause).max() {
+            None => 0,
+            Some(Cause::Input) => 2,
+            Some(Cause::Environment) => 3,
+        }
+    }
+
+    /// All of them as text, each with its line and a caret, and a last line that counts them.
+    pub fn render(&self, colour: bool) -> String {
+        print::render(self, colour)
+    }
+}
+
+impl From<Diagnostic> for Diagnostics {
+    fn from(diagnostic: Diagnostic) -> Self {
+        Self(vec![diagnostic])
+    }
+}
+
+impl IntoIterator for Diagnostics {
+    type Item = Diagnostic;
+    type IntoIter = std::vec::IntoIter<Diagnostic>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
+impl Extend<Diagnostic> for Diagnostics {
+    fn extend<I: IntoIterator<Item = Diagnostic>>(&mut self, iter: I) {
+        self.0.extend(iter);
+    }
+}
+
+impl fmt::Display for Diagnostics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.render(false))
+    }
+}
+
+impl std::error::Error for Diagnostics {}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,265 @@
+//! The control plane as a value: everything that one render of one environment depends on.
+//!
+//! What comes in: objects that the loader typed. What goes out: plain data that `schedule`, `compose`
+//! and `render` are functions of. Every object remembers where it was written. Nothing in it reads a
+//! file, and two loads of the same snapshot are equal.
+
+use std::collections::BTreeMap;
+
+use super::diagnostic::{Diagnostics, Location};
+use super::selector::Selector;
+
+/// Labels: sorted, so that whatever lists them lists them alike.
+pub type Labels = BTreeMap<String, String>;
+
+/// One environment of a control plane, at one snapshot.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ControlPlane {
+    /// The environment's name.
+    pub environment: String,
+    /// The commit of the promoted content, when it has one: what `Promoted_Commit_Id` says.
+    pub promoted_commit: Option<String>,
+    /// Cluster types by name.
+    pub cluster_types: BTreeMap<String, ClusterType>,
+    /// This environment's deployment targets by full name (`<workload>-<target>`).
+    pub targets: BTreeMap<String, DeploymentTarget>,
+    /// Deployment targets of other environments: for explanations only.
+    pub other_targets: BTreeMap<String, DeploymentTarget>,
+    /// Scheduling policies by name.
+    pub policies: BTreeMap<String, SchedulingPolicy>,
+    /// Templates of both groups by name.
+    pub templates: BTreeMap<String, Template>,
+    /// Config containers by name, which is their order of precedence.
+    pub configs: BTreeMap<String, ConfigContainer>,
+    /// Config schemas by name.
+    pub schemas: BTreeMap<String, ConfigSchema>,
+    /// Workload registrations by name.
+    pub registrations: BTreeMap<String, WorkloadRegistration>,
+    /// Base repositories by name.
+    pub base_repos: BTreeMap<String, BaseRepo>,
+    /// Where the rendered platform goes, by name.
+    pub gitops_repos: BTreeMap<String, GitOpsRepo>,
+    /// Environments that the promoted content declares, by name.
+    pub environments: BTreeMap<String, Environment>,
+    /// Sites by name.
+    pub sites: BTreeMap<String, Site>,
+    /// Warnings and notes of the load.
+    pub findings: Diagnostics,
+}
+
+/// A group of clusters or hosts with the same workloads and the same reconciler.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ClusterType {
+    /// Its name.
+    pub name: String,
+    /// Its labels.
+    pub labels: Labels,
+    /// Name of the template that makes the reconciler's manifests, and where it is written.
+    pub reconciler: Spot<String>,
+    /// Name of the template that makes the namespace, and where it is written.
+    pub namespace_service: Spot<String>,
+    /// Name of the template that makes the platform config; absent means no config file.
+    pub config_type: Option<Spot<String>>,
+    /// Where it is written.
+    pub location: Location,
+}
+
+/// A value with its place.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Spot<T> {
+    /// The value.
+    pub value: T,
+    /// Where it is written.
+    pub location: Location,
+}
+
+/// One named way to run a workload in one environment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DeploymentTarget {
+    /// The full name: `<workload>-<target>`.
+    pub name: String,
+    /// The name as the workload has it.
+    pub short_name: String,
+    /// The workload's name.
+    pub workload: String,
+    /// The registration that brought it.
+    pub registration: String,
+    /// The workspace (team) that owns it.
+    pub workspace: String,
+    /// The environment it is for.
+    pub environment: String,
+    /// Labels as templates and policies see them.
+    pub labels: Labels,
+    /// Where its manifests lie (`repo`, `branch`, `path` by convention); absent as in the workload.
+    pub manifests: Option<BTreeMap<String, String>>,
+    /// JSON schemas of its own, then of its workload.
+    pub config_schemas: Vec<Spot<String>>,
+    /// Where it is written.
+    pub location: Location,
+}
+
+/// A rule that maps deployment targets to cluster types.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SchedulingPolicy {
+    /// Its name.
+    pub name: String,
+    /// The workspace whose targets it means; empty or absent means any.
+    pub workspace: Option<Spot<String>>,
+    /// Which targets.
+    pub targets: Selector,
+    /// Which cluster types.
+    pub cluster_types: Selector,
+    /// Where it is written.
+    pub location: Location,
+}
+
+/// What a template is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TemplateType {
+    /// The reconciler's manifests.
+    Reconciler,
+    /// The namespace's manifests.
+    Namespace,
+    /// The platform config.
+    Config,
+}
+
+impl TemplateType {
+    /// As it is written.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Reconciler => "reconciler",
+            Self::Namespace => "namespace",
+            Self::Config => "config",
+        }
+    }
+}
+
+/// The language of a template.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Language {
+    /// Go text/template with Kalypso's functions (Kalypso's group).
+    Go,
+    /// Jinja (our group).
+    Jinja,
+}
+
+/// How an assignment becomes manifests.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Template {
+    /// Its name.
+    pub name: String,
+    /// Its language.
+    pub language: Language,
+    /// What it is for.
+    pub kind: TemplateType,
+    /// `sh` gives files that end in `.sh`; anything else gives `.yaml`. In our own group the text
+    /// itself is the ending.
+    pub content_type: Option<Spot<String>>,
+    /// The texts, one per manifest.
+    pub manifests: Vec<Spot<String>>,
+    /// Where it is written.
+    pub location: Location,
+}
+
+/// A container of platform config: a labelled `ConfigMap`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ConfigContainer {
+    /// Its name.
+    pub name: String,
+    /// Its labels.
+    pub labels: BTreeMap<String, Spot<String>>,
+    /// Its values, each with its place.
+    pub data: BTreeMap<String, Spot<String>>,
+    /// Where it is written.
+    pub location: Location,
+}
+
+/// A JSON schema for the platform config of what its labels match.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ConfigSchema {
+    /// Its name.
+    pub name: String,
+    /// Its labels, matched as a config container's.
+    pub labels: BTreeMap<String, Spot<String>>,
+    /// The schema, as JSON text.
+    pub schema: Spot<String>,
+    /// Where it is written.
+    pub location: Location,
+}
+
+/// One place in a repository.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RepositoryPath {
+    /// The URL, with its place.
+    pub repo: Spot<String>,
+    /// The branch.
+    pub branch: String,
+    /// The path below the root.
+    pub path: String,
+}
+
+/// Says where a workload is described.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WorkloadRegistration {
+    /// Its name.
+    pub name: String,
+    /// Where the workload's objects lie.
+    pub workload: RepositoryPath,
+    /// The workspace (team) that owns it.
+    pub workspace: String,
+    /// Where it is written.
+    pub location: Location,
+}
+
+/// What is promoted into the environment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BaseRepo {
+    /// Its name; `main` is the one whose commit is promoted.
+    pub name: String,
+    /// Where it lies.
+    pub at: RepositoryPath,
+    /// The commit that it is pinned to.
+    pub commit: Option<Spot<String>>,
+    /// Where it is written.
+    pub location: Location,
+}
+
+/// Where the rendered platform goes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GitOpsRepo {
+    /// Its name.
+    pub name: String,
+    /// Where it lies.
+    pub at: RepositoryPath,
+    /// Where it is written.
+    pub location: Location,
+}
+
+/// A link of the promotion chain.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Environment {
+    /// Its name.
+    pub name: String,
+    /// Where what is its own lies.
+    pub control_plane: RepositoryPath,
+    /// Where it is written.
+    pub location: Location,
+}
+
+/// One physical cluster or host.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Site {
+    /// Its name.
+    pub name: String,
+    /// Its own labels.
+    pub labels: Labels,
+    /// Its cluster type, with its place.
+    pub cluster_type: Spot<String>,
+    /// The ring in which it is updated.
+    pub ring: Option<String>,
+    /// Its public key, as PEM text.
+    pub public_key: Option<String>,
+    /// Where it is written.
+    pub location: Location,
+}

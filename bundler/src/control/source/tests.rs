@@ -1,0 +1,145 @@
+//! Sources: spelling of URLs, mappings, folders and real git repositories.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::fs;
+use std::process::Command;
+
+use super::*;
+
+fn git(dir: &Path, arguments: &[&str]) -> String {
+    let output = Command::new("git")
+        .arg("-C")
+        .arg(dir)
+        .args(["-c", "user.name=T", "-c", "user.email=t@example.org", "-c", "commit.gpgsign=false"])
+        .args(arguments)
+        .output()
+        .expect("git is installed");
+    assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+/// A repository with `main` (a.yaml, sub/b.sh executable, a link) and a second commit on `dev`.
+fn repository(dir: &Path) -> (String, String) {
+    git(dir, &["init", "--quiet", "--initial-branch", "main"]);
+    fs::create_dir(dir.join("sub")).unwrap();
+    fs::write(dir.join("a.yaml"), "one\n").unwrap();
+    fs::write(dir.join("sub/b.sh"), "#!/bin/sh\n").unwrap();
+    std::os::unix::fs::symlink("/etc/passwd", dir.join("link.yaml")).unwrap();
+    git(dir, &["add", "."]);
+    git(dir, &["update-index", "--chmod=+x", "sub/b.sh"]);
+    git(dir, &["commit", "--quiet", "-m", "one"]);
+    let first = git(dir, &["rev-parse", "HEAD"]);
+    git(dir, &["checkout", "--quiet", "-b", "dev"]);
+    fs::write(dir.join("a.yaml"), "two\n").unwrap();
+    git(dir, &["commit", "--quiet", "-am", "two"]);
+    let second = git(dir, &["rev-parse", "HEAD"]);
+    fs::write(dir.join("a.yaml"), "not committed\n").unwrap();
+    (first, second)
+}
+
+fn all(_: &str) -> bool {
+    true
+}
+
+#[test]
+fn spellings_of_one_url_are_one_repository() {
+    let one = normal_url("https://GitHub.com/Org/app");
+    for other in ["https://github.com/Org/app.git", "https://github.com/Org/app/", "HTTPS://github.com/Org/app.git/"] {
+        assert_eq!(normal_url(other), one, "{other}");
+    }
+    assert_ne!(normal_url("https://github.com/org/app"), one, "paths keep their case");
+}
+
+#[test]
+fn a_working_copy_gives_its_commits_and_never_its_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let (first, second) = repository(dir.path());
+    let map = SourceMap::parse(&[format!("https://example.org/app={}", dir.path().display())]).unwrap();
+    let cache = Cache::at(dir.path().join("no-cache"));
+    let open = |reference| open("https://example.org/app.git", &reference, &map, &cache).unwrap();
+
+    let main = open(Reference::Branch("main".into()));
+    assert_eq!(main.commit, first);
+    let tree = main.tree("./", &all, &TreeLimits::YAML).unwrap();
+    let seen: Vec<_> = tree.files.iter().map(|f| (f.path.as_str(), f.executable)).collect();
+    assert_eq!(seen, [("a.yaml", false), ("sub/b.sh", true)]);
+    assert_eq!(tree.skipped, ["link.yaml"], "links are named and not followed");
+    assert_eq!(main.tree("sub", &all, &TreeLimits::YAML).unwrap().files[0].path, "b.sh");
+
+    let dev = open(Reference::Branch("dev".into()));
+    assert_eq!(dev.commit, second);
+    assert_eq!(dev.tree("", &all, &TreeLimits::YAML).unwrap().files[0].bytes, b"two\n");
+    let pinned = open(Reference::Commit { id: first.clone(), near: None });
+    assert_eq!(pinned.commit, first);
+    assert!(!dir.path().join("no-cache").exists(), "a mapped source needs no cache");
+}
+
+#[test]
+fn what_is_not_there_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    repository(dir.path());
+    let nowhere = SourceMap::default();
+    let cache = Cache::at(dir.path().join("cache"));
+    let url = dir.path().to_str().unwrap();
+    let error = open(url, &Reference::Branch("prod".into()), &nowhere, &cache).unwrap_err();
+    assert!(matches!(error, SourceError::NoSuchReference { .. }), "{error}");
+    let main = open(url, &Reference::Branch("main".into()), &nowhere, &cache).unwrap();
+    let error = main.tree("missing", &all, &TreeLimits::YAML).unwrap_err();
+    assert!(matches!(error, SourceError::NoSuchPath { .. }), "{error}");
+    let error = main.tree("../..", &all, &TreeLimits::YAML).unwrap_err();
+    assert!(matches!(error, SourceError::EscapingPath { .. }), "{error}");
+    for url in ["--upload-pack=touch x", "ext::sh -c id", "/no/such/folder"] {
+        let error = open(url, &Reference::Head, &nowhere, &cache).unwrap_err();
+        assert!(matches!(error, SourceError::BadUrl { .. }), "{error}");
+    }
+}
+
+#[test]
+fn a_fetched_repository_is_shallow_and_a_known_commit_needs_no_network() {
+    let dir = tempfile::tempdir().unwrap();
+    let origin = dir.path().join("origin");
+    fs::create_dir(&origin).unwrap();
+    let (first, second) = repository(&origin);
+    let url = format!("file://{}", origin.display());
+    let folder = dir.path().join("cache").join("x.git");
+
+    let (fetched, commit) = git::fetch(&url, &Reference::Branch("dev".into()), &folder).unwrap();
+    assert_eq!(commit, second);
+    let tree = fetched.tree(&commit, "", &all, &TreeLimits::YAML).unwrap().unwrap();
+    assert_eq!(tree.files.len(), 2);
+    assert!(folder.join("shallow").is_file(), "only one commit was fetched");
+
+    // An older commit that the server may not give out by id is found on its branch.
+    let near = Some("dev".to_owned());
+    let pinned = Reference::Commit { id: first.clone(), near };
+    assert_eq!(git::fetch(&url, &pinned, &folder).unwrap().1, first);
+
+    fs::remove_dir_all(&origin).unwrap();
+    assert_eq!(git::fetch(&url, &pinned, &folder).unwrap().1, first, "it is in the cache");
+    let error = git::fetch(&url, &Reference::Branch("dev".into()), &folder).unwrap_err();
+    assert!(matches!(error, SourceError::Unreachable { .. }), "{error}");
+    assert!(!error.is_input());
+}
+
+#[test]
+fn a_plain_folder_is_known_by_its_content() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("a.yaml"), "a").unwrap();
+    let url = dir.path().to_str().unwrap();
+    let cache = Cache::at("unused");
+    let open = || open(url, &Reference::Branch("any".into()), &SourceMap::default(), &cache).unwrap();
+    let before = open().commit;
+    assert!(before.starts_with("sha256:"), "{before}");
+    assert_eq!(open().commit, before);
+    fs::write(dir.path().join("a.yaml"), "b").unwrap();
+    assert_ne!(open().commit, before);
+}
+
+#[test]
+fn a_file_beyond_the_limit_is_refused_and_named() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("big.yaml"), "12345").unwrap();
+    let limits = TreeLimits { max_file_bytes: 4, ..TreeLimits::YAML };
+    let error = folder::tree(dir.path(), "", &all, &limits).unwrap_err();
+    assert!(error.to_string().contains("big.yaml"), "{error}");
+}

@@ -1,0 +1,202 @@
+//! 6. DELIVER: a signed bundle becomes a file, and a file becomes what a web server hands out.
+//!
+//! What comes in: an [`UnsignedBundle`] with its signed metadata, or a bundle file. What goes out: one
+//! `.outhaul` file, or a folder with the same members unpacked for connected sites. A file appears
+//! whole and on disk, or not at all; in a published folder the timestamp comes last, so that a site
+//! that pulls meanwhile sees the old state or the new one, never half of each.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+
+use outhaul_bundle::index::{Blob, Content};
+use outhaul_bundle::limits::Limits;
+use outhaul_bundle::read::{BlobSink, BundleReader, ReadError};
+use outhaul_bundle::write::{self, WriteError};
+
+use crate::assemble::UnsignedBundle;
+
+/// Why a bundle was not delivered. Nothing half-written is left.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DeliverError {
+    /// The file system refused.
+    #[error("cannot {doing} `{}`", path.display())]
+    Io {
+        /// What was tried.
+        doing: &'static str,
+        /// Where.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The bundle is not whole.
+    #[error("`{}` is no bundle that can be published", path.display())]
+    Read {
+        /// The bundle.
+        path: PathBuf,
+        /// What is wrong.
+        source: ReadError,
+    },
+    /// It could not be written.
+    #[error("cannot write `{}`", path.display())]
+    Write {
+        /// The file to be.
+        path: PathBuf,
+        /// Why.
+        source: WriteError,
+    },
+}
+
+/// Writes the bundle to `path`, durably: beside it first, then renamed. Returns its size in bytes.
+///
+/// # Errors
+/// [`DeliverError`]; `path` is then as it was before.
+pub fn write_file(
+    path: &Path,
+    metadata: &[(String, Vec<u8>)],
+    mut bundle: UnsignedBundle,
+) -> Result<u64, DeliverError> {
+    let index_bytes = bundle.index_bytes.clone();
+    let index = bundle.index.clone();
+    put(path, |file| {
+        write::write_bundle(BufWriter::new(file), metadata, &index_bytes, &index, &mut bundle)
+            .map(drop)
+            .map_err(|source| DeliverError::Write { path: path.to_path_buf(), source })
+    })?;
+    let size = fs::metadata(path).map_err(io_error("look at", path))?.len();
+    Ok(size)
+}
+
+/// Unpacks the bundle file `bundle` into `folder`, beside what other streams have there.
+///
+/// `expected` is what verified metadata says of the index, `index_target` where clients look for it
+/// (`<role>/<sha256>.index.json`).
+///
+/// # Errors
+/// [`DeliverError`]; what sites see is then as it was before.
+pub fn publish_folder(
+    bundle: &Path,
+    expected: &Content,
+    index_target: &str,
+    folder: &Path,
+) -> Result<(), DeliverError> {
+    let unreadable = |source| DeliverError::Read { path: bundle.to_path_buf(), source };
+    let file = File::open(bundle).map_err(io_error("open", bundle))?;
+    let mut reader = BundleReader::new(file, Limits::default());
+    let metadata = reader.read_metadata().map_err(unreadable)?;
+    let (index, index_bytes) = reader.read_index(expected).map_err(unreadable)?;
+    let mut sink = FolderSink { folder: folder.join("blobs/sha256"), incoming: None };
+    create(&sink.folder)?;
+    reader.read_blobs(&index, &mut sink).map_err(unreadable)?;
+    put_bytes(&folder.join("targets").join(index_target), &index_bytes)?;
+    let (timestamp, rest): (Vec<_>, Vec<_>) =
+        metadata.iter().partition(|(name, _)| name.as_str() == "timestamp.json");
+    for (name, bytes) in rest.into_iter().chain(timestamp) {
+        put_bytes(&folder.join("metadata").join(name), bytes)?;
+    }
+    Ok(())
+}
+
+fn put_bytes(path: &Path, bytes: &[u8]) -> Result<(), DeliverError> {
+    if fs::read(path).is_ok_and(|there| there == bytes) {
+        return Ok(());
+    }
+    put(path, |file| file.write_all(bytes).map_err(io_error("write", path)))
+}
+
+/// Temporary file beside `path`, filled, fsynced, renamed, folder fsynced.
+fn put(
+    path: &Path,
+    fill: impl FnOnce(&mut File) -> Result<(), DeliverError>,
+) -> Result<(), DeliverError> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    create(folder)?;
+    let mut temporary = tempfile::Builder::new()
+        .prefix(".outhaul-")
+        .tempfile_in(folder)
+        .map_err(io_error("write in", folder))?;
+    fill(temporary.as_file_mut())?;
+    let readable = std::os::unix::fs::PermissionsExt::from_mode(0o644);
+    temporary.as_file().set_permissions(readable).map_err(io_error("write", path))?;
+    temporary.as_file().sync_all().map_err(io_error("write", path))?;
+    temporary.persist(path).map_err(|error| io_error("write", path)(error.error))?;
+    sync(folder)
+}
+
+fn create(folder: &Path) -> Result<(), DeliverError> {
+    fs::create_dir_all(folder).map_err(io_error("create", folder))
+}
+
+fn sync(folder: &Path) -> Result<(), DeliverError> {
+    File::open(folder).and_then(|f| f.sync_all()).map_err(io_error("write in", folder))
+}
+
+fn io_error(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> DeliverError + use<> {
+    let path = path.to_path_buf();
+    move |source| DeliverError::Io { doing, path, source }
+}
+
+/// Blobs as files named by their digest.
+struct FolderSink {
+    folder: PathBuf,
+    incoming: Option<tempfile::NamedTempFile>,
+}
+
+impl BlobSink for FolderSink {
+    fn begin(&mut self, blob: &Blob) -> io::Result<Option<Box<dyn Write + '_>>> {
+        if self.folder.join(blob.digest.hex()).exists() {
+            return Ok(None);
+        }
+        let file = tempfile::Builder::new().prefix(".outhaul-").tempfile_in(&self.folder)?;
+        let file = self.incoming.insert(file);
+        Ok(Some(Box::new(BufWriter::new(file.as_file_mut()))))
+    }
+
+    fn commit(&mut self, blob: &Blob) -> io::Result<()> {
+        if let Some(file) = self.incoming.take() {
+            let readable = std::os::unix::fs::PermissionsExt::from_mode(0o644);
+            file.as_file().set_permissions(readable)?;
+            file.as_file().sync_all()?;
+            file.persist(self.folder.join(blob.digest.hex())).map_err(|error| error.error)?;
+            File::open(&self.folder)?.sync_all()?;
+        }
+        Ok(())
+    }
+
+    fn discard(&mut self, _blob: &Blob) {
+        self.incoming = None;
+    }
+}
+
+/// Checks every blob and keeps nothing: for `inspect`.
+#[derive(Debug, Default)]
+pub struct CheckOnly;
+
+impl BlobSink for CheckOnly {
+    fn begin(&mut self, _blob: &Blob) -> io::Result<Option<Box<dyn Write + '_>>> {
+        Ok(None)
+    }
+
+    fn commit(&mut self, _blob: &Blob) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn discard(&mut self, _blob: &Blob) {}
+}
+
+/// Reads at most `max_bytes` of a file that a person named.
+///
+/// # Errors
+/// [`DeliverError::Io`], also when it is larger.
+pub fn read_file(path: &Path, max_bytes: u64) -> Result<Vec<u8>, DeliverError> {
+    let file = File::open(path).map_err(io_error("open", path))?;
+    let mut bytes = Vec::new();
+    file.take(max_bytes + 1).read_to_end(&mut bytes).map_err(io_error("read", path))?;
+    if bytes.len() as u64 > max_bytes {
+        let why = io::Error::other(format!("it is larger than {max_bytes} bytes"));
+        return Err(io_error("read", path)(why));
+    }
+    Ok(bytes)
+}

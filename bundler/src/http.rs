@@ -1,0 +1,142 @@
+//! Asking a hub: one GET, bounded, over HTTPS or, on this machine only, over plain HTTP.
+//!
+//! What comes in: a URL and, for a hub with a private authority, its certificate. What goes out: the
+//! answer's bytes. It follows no redirect, sends no secret, and never reads more than it was allowed.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, TlsProvider};
+
+/// Largest answer in bytes. 16 MiB: a gate's evidence for some ten thousand sites.
+const MAX_ANSWER_BYTES: u64 = 16 * 1024 * 1024;
+
+/// Why there is no answer. Nothing was changed anywhere.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum HttpError {
+    /// The authority's certificate cannot be used.
+    #[error("cannot use the certificates in `{}`: {problem}", path.display())]
+    Authority {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        problem: String,
+    },
+    /// Plain HTTP to another machine.
+    #[error("`{url}` is plain HTTP to another machine, where anyone could answer\nhelp: use https://")]
+    Plain {
+        /// The URL.
+        url: String,
+    },
+    /// The hub answered, but not with what was asked for.
+    #[error("`{url}` answered {status}: {text}")]
+    Status {
+        /// The URL.
+        url: String,
+        /// The HTTP status.
+        status: u16,
+        /// The first line of what it said.
+        text: String,
+    },
+    /// No connection, or it broke.
+    #[error("cannot reach `{url}`: {problem}\nhelp: see that the hub runs and that the address is right; nothing was changed")]
+    Unreachable {
+        /// The URL.
+        url: String,
+        /// What happened.
+        problem: String,
+    },
+}
+
+/// Fetches `url`; `authority` is a PEM file for hubs whose certificate no public authority signed.
+///
+/// # Errors
+/// [`HttpError`] for anything but an answer 200 within the bound.
+pub fn fetch(url: &str, authority: Option<&Path>) -> Result<Vec<u8>, HttpError> {
+    if url.starts_with("http://") && !is_loopback(url) {
+        return Err(HttpError::Plain { url: url.to_owned() });
+    }
+    let mut tls = TlsConfig::builder()
+        .provider(TlsProvider::Rustls)
+        .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()));
+    if let Some(path) = authority {
+        tls = tls.root_certs(RootCerts::Specific(Arc::new(certificates(path)?)));
+    }
+    let agent: ureq::Agent = ureq::Agent::config_builder()
+        .tls_config(tls.build())
+        .timeout_connect(Some(Duration::from_secs(10)))
+        .timeout_global(Some(Duration::from_secs(60)))
+        .max_redirects(0)
+        .http_status_as_error(false)
+        .build()
+        .into();
+    let unreachable =
+        |problem: String| HttpError::Unreachable { url: url.to_owned(), problem };
+    let response = agent.get(url).call().map_err(|error| unreachable(error.to_string()))?;
+    let status = response.status().as_u16();
+    let mut bytes = Vec::new();
+    response
+        .into_body()
+        .into_reader()
+        .take(MAX_ANSWER_BYTES + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| unreachable(error.to_string()))?;
+    if bytes.len() as u64 > MAX_ANSWER_BYTES {
+        return Err(unreachable(format!("the answer is larger than {MAX_ANSWER_BYTES} bytes")));
+    }
+    if status != 200 {
+        let text = String::from_utf8_lossy(&bytes);
+        let text = text.lines().next().unwrap_or_default().chars().take(200).collect();
+        return Err(HttpError::Status { url: url.to_owned(), status, text });
+    }
+    Ok(bytes)
+}
+
+fn certificates(path: &Path) -> Result<Vec<Certificate<'static>>, HttpError> {
+    let bad = |problem: String| HttpError::Authority { path: path.to_path_buf(), problem };
+    let pem = outhaul_signer::durable::read(path, 1024 * 1024).map_err(|e| bad(e.to_string()))?;
+    let mut found = Vec::new();
+    for item in ureq::tls::parse_pem(&pem) {
+        if let PemItem::Certificate(certificate) = item.map_err(|e| bad(e.to_string()))? {
+            found.push(certificate);
+        }
+    }
+    if found.is_empty() {
+        return Err(bad("there is none in it".to_owned()));
+    }
+    Ok(found)
+}
+
+/// Whether the URL's host is this machine.
+fn is_loopback(url: &str) -> bool {
+    let Some(rest) = url.strip_prefix("http://") else { return false };
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    if authority.contains('@') {
+        return false;
+    }
+    if let Some(v6) = authority.strip_prefix('[') {
+        return v6.split(']').next() == Some("::1");
+    }
+    let host = authority.split(':').next().unwrap_or_default();
+    host == "localhost" || host.parse().is_ok_and(|ip: std::net::Ipv4Addr| ip.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_http_stays_on_this_machine() {
+        for url in ["http://127.0.0.1:80/", "http://localhost/x", "http://[::1]:8/", "http://127.9.9.9"] {
+            assert!(is_loopback(url), "{url}");
+        }
+        for url in ["http://127.0.0.1.example/", "http://localhost.example", "http://a@127.0.0.1/",
+            "http://10.0.0.1/", "https://127.0.0.1/", "http://[::2]/"] {
+            assert!(!is_loopback(url), "{url}");
+        }
+        assert!(matches!(fetch("http://hub.example/", None), Err(HttpError::Plain { .. })));
+    }
+}

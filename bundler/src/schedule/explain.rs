@@ -1,0 +1,1 @@
+//! Explain: why a pair is assigned, or which requirement keeps it from being so.

@@ -1,1 +1,30 @@
-//! stub
+//! Outhaul's trust: keys, signed metadata, envelopes, and the rules by which a site believes them.
+//!
+//! Two sides. The centre's: a [`Fleet`] folder signs what is published ([`publish`], [`ceremony`]).
+//! The site's: [`trust::verify`] decides over bytes alone what may be believed, with floors that
+//! no older metadata passes and a [`clock`] that no wrong date misleads.
+//! What comes in: keys, bytes, times that the caller names. What goes out: signed bytes, or a verdict
+//! that says what was expected and what was found. It opens no connection and reads no clock, and
+//! after a site's enrolment nothing in it takes a key or skips a check.
+#![warn(missing_docs)]
+
+pub mod canonical;
+pub mod ceremony;
+pub mod clock;
+pub mod durable;
+pub mod enrol;
+pub mod envelope;
+pub mod fleet;
+pub mod key;
+pub mod metadata;
+pub mod publish;
+pub mod request;
+pub mod trust;
+
+pub use clock::{LowerBound, TimePolicy};
+pub use enrol::Kit;
+pub use envelope::Envelope;
+pub use fleet::{Fleet, FleetError, InitOptions};
+pub use key::{KeyError, PublicKey, Secret, SigningKey};
+pub use publish::{Latest, SignRequest, SignedMetadata};
+pub use trust::{Acceptance, MetadataSource, SourceError, TrustError, TrustedMetadata, verify};

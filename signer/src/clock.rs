@@ -1,0 +1,108 @@
+//! The lower bound of time: what a site knows of "now" when nothing may be believed of its clock.
+//!
+//! What comes in: signed times that were verified, readings of the boot clock, and the wall clock with
+//! the caller's word on whether something trustworthy set it. What goes out: a bound that only rises,
+//! and the "now" by which expiry is judged. Pure: it reads no clock, and the wall clock never raises
+//! the bound, so that a wrong date of 2099 cannot shut a site for good and one of 1970 opens nothing.
+
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+
+/// "It is certainly not earlier than this", with what is needed to carry it through a reboot.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LowerBound {
+    at: Timestamp,
+    /// The boot clock when the bound was last moved by it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    boot: Option<BootReading>,
+}
+
+/// A reading of the clock that counts since boot, suspended time included (`CLOCK_BOOTTIME`).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BootReading {
+    /// Which boot: `/proc/sys/kernel/random/boot_id`.
+    pub boot_id: String,
+    /// Milliseconds since that boot.
+    pub since_boot_ms: u64,
+}
+
+impl LowerBound {
+    /// The bound of a site that knows nothing yet: when its program was built, or its root signed.
+    pub fn new(at: Timestamp) -> Self {
+        Self { at, boot: None }
+    }
+
+    /// The bound.
+    pub fn at(&self) -> Timestamp {
+        self.at
+    }
+
+    /// Raises the bound to a signed time that was verified. `false` when it was there already.
+    pub fn raise(&mut self, signed: Timestamp) -> bool {
+        let raised = signed > self.at;
+        self.at = self.at.max(signed);
+        raised
+    }
+
+    /// Raises the bound by the time that the boot clock says has passed.
+    ///
+    /// Within one boot that is the difference to the last reading. After a reboot it is the whole time
+    /// since boot, because the bound was set before it. A clock that runs backwards raises nothing.
+    pub fn advance(&mut self, reading: BootReading) {
+        let passed_ms = match &self.boot {
+            Some(last) if last.boot_id == reading.boot_id => {
+                reading.since_boot_ms.saturating_sub(last.since_boot_ms)
+            }
+            // The first reading ever only sets the mark: the bound may stem from within this boot.
+            None => 0,
+            Some(_) => reading.since_boot_ms,
+        };
+        let passed = SignedDuration::from_millis(i64::try_from(passed_ms).unwrap_or(i64::MAX));
+        self.at = self.at.checked_add(passed).unwrap_or(Timestamp::MAX);
+        let backwards = matches!(&self.boot, Some(last)
+            if last.boot_id == reading.boot_id && last.since_boot_ms > reading.since_boot_ms);
+        if !backwards {
+            self.boot = Some(reading);
+        }
+    }
+}
+
+/// What is known of the time at one check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TimePolicy {
+    /// It is certainly not earlier than this.
+    pub lower_bound: Timestamp,
+    /// What the wall clock says.
+    pub wall: Timestamp,
+    /// Whether something trustworthy set the wall clock (NTP with authentication, a hub's answer).
+    pub wall_trusted: bool,
+}
+
+impl TimePolicy {
+    /// The "now" of every expiry check: the bound, or a trusted wall clock that is later.
+    pub fn now(&self) -> Timestamp {
+        if self.wall_trusted {
+            self.wall.max(self.lower_bound)
+        } else {
+            self.lower_bound
+        }
+    }
+
+    /// Whether a date has certainly passed. At the date itself it has.
+    pub fn has_passed(&self, date: Timestamp) -> bool {
+        self.now() >= date
+    }
+
+    /// Whether something signed at `signed_at` is older than `within`, as far as a trusted clock can
+    /// tell: the rule against an old but unexpired copy on the network. Without a trusted clock
+    /// nothing is called stale.
+    pub fn is_stale(&self, signed_at: Timestamp, within: SignedDuration) -> bool {
+        self.wall_trusted && self.now().duration_since(signed_at) > within
+    }
+}
+
+#[cfg(test)]
+#[path = "clock/tests.rs"]
+mod tests;

@@ -1,0 +1,159 @@
+//! The kit: the one file that makes a machine a site.
+//!
+//! What comes in: what the centre knows of a new site, or bytes of a stick. What goes out: JSON text, or
+//! a [`Kit`] whose root metadata was checked to be signed by its own keys. The kit is the one moment of
+//! trust on first use: after it no file of this kind changes what a site believes.
+
+use serde::{Deserialize, Serialize};
+
+use crate::key::{KeyError, PublicKey};
+use crate::trust::{TrustError, TrustedMetadata};
+
+/// The format's name; a reader refuses any other.
+pub const FORMAT: &str = "outhaul.dev/kit/v1";
+/// Largest kit in bytes: root metadata is the only part that grows.
+pub const MAX_KIT_BYTES: usize = 1024 * 1024;
+
+/// What a new site is given.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Kit {
+    /// Always [`FORMAT`].
+    pub format: String,
+    /// The fleet's id: the first 16 hexadecimal digits of its first root metadata's digest.
+    pub fleet: String,
+    /// The site's name.
+    pub site: String,
+    /// The stream that it follows.
+    pub stream: KitStream,
+    /// The fleet's newest root metadata, as text, byte for byte.
+    pub root: String,
+    /// Where the hub is; empty for a site that only sees sticks.
+    #[serde(default)]
+    pub hub_url: String,
+    /// The hub's public key, SPKI PEM; empty when there is no hub yet.
+    #[serde(default)]
+    pub hub_key: String,
+    /// What the site's request must show once, so that the hub can tell it from a stranger's.
+    pub token: String,
+}
+
+/// The stream of a kit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KitStream {
+    /// The opaque name of the signing role.
+    pub role: String,
+    /// The environment.
+    pub environment: String,
+    /// The cluster type.
+    pub cluster_type: String,
+}
+
+/// Why bytes are not a kit that a site can be made from.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum KitError {
+    /// The hub's key is no key.
+    #[error("the kit's hub key cannot be used")]
+    HubKey {
+        /// Why.
+        source: KeyError,
+    },
+    /// Not JSON of the right shape.
+    #[error("not a kit: {problem}")]
+    Malformed {
+        /// What is wrong.
+        problem: String,
+    },
+    /// The root metadata does not hold.
+    #[error("the kit's root metadata cannot be trusted")]
+    Root {
+        /// Why.
+        source: TrustError,
+    },
+    /// Larger than [`MAX_KIT_BYTES`].
+    #[error("a kit of {bytes} bytes, the limit is {MAX_KIT_BYTES}")]
+    TooLarge {
+        /// Its size.
+        bytes: usize,
+    },
+    /// Another format.
+    #[error("a kit of format `{found}`, this program reads `{FORMAT}`")]
+    UnknownFormat {
+        /// The format found.
+        found: String,
+    },
+}
+
+impl Kit {
+    /// The kit as JSON text.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        // Texts only: there is nothing that cannot be written.
+        let mut bytes = serde_json::to_vec_pretty(self).unwrap_or_default();
+        bytes.push(b'\n');
+        bytes
+    }
+
+    /// A kit from bytes, with its root metadata and keys checked.
+    ///
+    /// # Errors
+    /// [`KitError`] when it is too large, no kit, or what it brings cannot be trusted.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, KitError> {
+        #[derive(Deserialize)]
+        struct Header {
+            format: String,
+        }
+        if bytes.len() > MAX_KIT_BYTES {
+            return Err(KitError::TooLarge { bytes: bytes.len() });
+        }
+        let malformed = |error: serde_json::Error| KitError::Malformed {
+            problem: error.to_string(),
+        };
+        let header: Header = serde_json::from_slice(bytes).map_err(malformed)?;
+        if header.format != FORMAT {
+            return Err(KitError::UnknownFormat {
+                found: header.format,
+            });
+        }
+        let kit: Self = serde_json::from_slice(bytes).map_err(malformed)?;
+        kit.trusted()?;
+        kit.hub()?;
+        Ok(kit)
+    }
+
+    /// The metadata that a site of this kit starts from.
+    ///
+    /// # Errors
+    /// [`KitError::Root`] when the root metadata is not signed by its own keys.
+    pub fn trusted(&self) -> Result<TrustedMetadata, KitError> {
+        TrustedMetadata::enrol(self.root.as_bytes()).map_err(|source| KitError::Root { source })
+    }
+
+    /// The hub's key, when the kit names one.
+    ///
+    /// # Errors
+    /// [`KitError::HubKey`].
+    pub fn hub(&self) -> Result<Option<PublicKey>, KitError> {
+        if self.hub_key.is_empty() {
+            return Ok(None);
+        }
+        PublicKey::from_pem(&self.hub_key)
+            .map(Some)
+            .map_err(|source| KitError::HubKey { source })
+    }
+}
+
+/// A new one-time token: 32 hexadecimal digits.
+///
+/// # Errors
+/// [`KeyError::NoRandomness`].
+pub fn new_token() -> Result<String, KeyError> {
+    let mut bytes = [0u8; 16];
+    crate::key::random(&mut bytes)?;
+    Ok(hex::encode(bytes))
+}
+
+#[cfg(test)]
+#[path = "enrol/tests.rs"]
+mod tests;

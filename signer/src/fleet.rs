@@ -1,0 +1,481 @@
+//! A fleet: one folder with its keys, its settings and the metadata that it has published.
+//!
+//! What comes in: a folder and, for what signs, the passphrase of its keys. What goes out: ids, the state
+//! of streams, signed metadata ([`crate::publish`]) and changes of keys ([`crate::ceremony`]).
+//!
+//! In the folder: `fleet.json` (written last when a fleet is made: its presence means a whole fleet),
+//! `keys/<role>-<id>.pem` (encrypted) with `.pub` beside it, `metadata/` (the TUF repository as served),
+//! `marks.json` (every version ever signed, whether published or not: none is used twice).
+//! It never changes a file in place, and never a published version.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use crate::durable::{self, FileError, PUBLIC_MODE};
+use crate::key::{self, KeyError, PublicKey, Secret, SigningKey};
+use crate::metadata::{self, MetadataError, RoleKeys, Root, SPEC_VERSION};
+use crate::publish::Online;
+use crate::trust::TrustError;
+
+mod ring;
+mod state;
+
+pub use ring::{KeyEntry, Ring};
+pub(crate) use state::{Marks, Published, StreamMark};
+
+/// The format's name; another is refused.
+pub const FORMAT: &str = "outhaul.dev/fleet/v1";
+/// Largest settings or marks file in bytes.
+const MAX_STATE_BYTES: u64 = 16 * 1024 * 1024;
+
+/// How a fleet is made.
+#[derive(Debug, Clone)]
+pub struct InitOptions {
+    /// Encrypts the keys at rest.
+    pub passphrase: Secret,
+    /// The time that goes into the first metadata.
+    pub now: Timestamp,
+    /// Root keys to make, 1 to 16; move all but one to other places.
+    pub root_keys: usize,
+    /// Root keys that must sign a change of keys, 1 to `root_keys`.
+    pub root_threshold: usize,
+    /// Days until root metadata expires.
+    pub root_days: u32,
+    /// Days until the list of streams expires.
+    pub targets_days: u32,
+    /// Days until the first snapshot and timestamp expire; bundles bring their own dates.
+    pub online_days: u32,
+    /// Where the hub is; may be empty.
+    pub hub_url: String,
+    /// The hub's public key, SPKI PEM; may be empty.
+    pub hub_key: String,
+}
+
+impl InitOptions {
+    /// One root key of one, root and streams for two years, the first publication for one.
+    pub fn new(passphrase: Secret, now: Timestamp) -> Self {
+        Self {
+            passphrase,
+            now,
+            root_keys: 1,
+            root_threshold: 1,
+            root_days: 730,
+            targets_days: 730,
+            online_days: 365,
+            hub_url: String::new(),
+            hub_key: String::new(),
+        }
+    }
+}
+
+/// `fleet.json`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Settings {
+    pub(crate) format: String,
+    pub(crate) id: String,
+    /// Random, so that nobody guesses a stream's names from its role. 32 hexadecimal digits.
+    pub(crate) salt: String,
+    #[serde(default)]
+    pub(crate) hub_url: String,
+    #[serde(default)]
+    pub(crate) hub_key: String,
+    pub(crate) root_days: u32,
+    pub(crate) targets_days: u32,
+    /// Names of the streams, by role.
+    #[serde(default)]
+    pub(crate) streams: BTreeMap<String, StreamSettings>,
+}
+
+/// What a fleet knows of one stream beyond its metadata.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StreamSettings {
+    /// The environment.
+    pub environment: String,
+    /// The cluster type.
+    pub cluster_type: String,
+}
+
+/// Why a fleet's folder cannot do what was asked.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FleetError {
+    /// A second signature is still needed.
+    #[error(
+        "stream `{role}` needs {threshold} signatures, {found} are there; the request is \
+         `{}`\nhelp: `outhaul-signer countersign` the request with another key of the stream, put the \
+         answer beside it, and sign again", request.display()
+    )]
+    CountersignatureNeeded {
+        /// The stream's role.
+        role: String,
+        /// Signatures needed.
+        threshold: usize,
+        /// Signatures there.
+        found: usize,
+        /// The request's file.
+        request: PathBuf,
+    },
+    /// There is a fleet already.
+    #[error("`{}` is a fleet already; nothing was changed", folder.display())]
+    Exists {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// A file cannot be read or written.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The index does not say what the request says.
+    #[error("the index is not what it is to be signed as: {problem}")]
+    Index {
+        /// What contradicts what.
+        problem: String,
+    },
+    /// A key cannot be used.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    /// Metadata cannot be encoded, signed or read back.
+    #[error("`{file}`")]
+    Metadata {
+        /// The file.
+        file: String,
+        /// Why.
+        source: MetadataError,
+    },
+    /// The private key of a role is not in this folder.
+    #[error(
+        "{role} metadata needs {threshold} of the keys {keys}; {found} in `{}`\nhelp: bring the missing \
+         key's `.pem` and `.pub`, or sign where it is", folder.display()
+    )]
+    MissingKeys {
+        /// The role.
+        role: String,
+        /// Signatures needed.
+        threshold: usize,
+        /// Keys found.
+        found: usize,
+        /// Ids of the keys that would do.
+        keys: String,
+        /// Where keys are looked for.
+        folder: PathBuf,
+    },
+    /// Not a fleet.
+    #[error("`{}` is not a fleet: {problem}\nhelp: `outhaul-signer init` makes one", folder.display())]
+    NotAFleet {
+        /// The folder.
+        folder: PathBuf,
+        /// What is wrong.
+        problem: String,
+    },
+    /// A number that was signed for other content before.
+    #[error("number {number} of stream `{role}` was signed before; the next one is {next}")]
+    NumberUsed {
+        /// The stream's role.
+        role: String,
+        /// The number asked for.
+        number: u64,
+        /// The number to use.
+        next: u64,
+    },
+    /// An option out of its range.
+    #[error("{problem}")]
+    Option {
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// Something else was published in between.
+    #[error(
+        "the fleet published version {published} since this was signed on top of version {base}; \
+         nothing was changed\nhelp: sign the bundle again; sign, write and commit one stream at a time"
+    )]
+    Raced {
+        /// The timestamp version published now.
+        published: u64,
+        /// The one signed on.
+        base: u64,
+    },
+    /// What was just signed would be refused by a site.
+    #[error("what was signed would not be accepted on site; nothing was published")]
+    WouldBeRefused {
+        /// The site's refusal.
+        source: TrustError,
+    },
+}
+
+/// A fleet's folder.
+#[derive(Debug, Clone)]
+pub struct Fleet {
+    pub(crate) folder: PathBuf,
+    pub(crate) settings: Settings,
+}
+
+impl Fleet {
+    /// Makes a fleet in `folder`: keys, first metadata, settings.
+    ///
+    /// # Errors
+    /// [`FleetError`] when there is a fleet already, an option is out of range, or files cannot be written.
+    pub fn init(folder: &Path, options: InitOptions) -> Result<Self, FleetError> {
+        check_options(&options)?;
+        if folder.join("fleet.json").exists() {
+            return Err(FleetError::Exists {
+                folder: folder.to_owned(),
+            });
+        }
+        for sub in ["keys", "metadata"] {
+            durable::create_folder(&folder.join(sub))?;
+        }
+        let ring = Ring::of(folder);
+        let make = |role: &str| ring.make(role, &options.passphrase);
+        let root_keys: Result<Vec<_>, _> = (0..options.root_keys).map(|_| make("root")).collect();
+        let root_keys = root_keys?;
+        let targets_key = make("targets")?;
+        let online_key = make("online")?;
+
+        let root = first_root(&options, &root_keys, &targets_key, &online_key);
+        let signers: Vec<&dyn metadata::Signs> = root_keys
+            .iter()
+            .map(|key| key as &dyn metadata::Signs)
+            .collect();
+        let root_bytes =
+            metadata::sign(&root, &signers).map_err(|source| FleetError::Metadata {
+                file: "1.root.json".into(),
+                source,
+            })?;
+        let mut salt = [0u8; 16];
+        key::random(&mut salt)?;
+        let settings = Settings {
+            format: FORMAT.to_owned(),
+            id: hex::encode(&Sha256::digest(&root_bytes)[..8]),
+            salt: hex::encode(salt),
+            hub_url: options.hub_url.clone(),
+            hub_key: options.hub_key.clone(),
+            root_days: options.root_days,
+            targets_days: options.targets_days,
+            streams: BTreeMap::new(),
+        };
+        let fleet = Self {
+            folder: folder.to_owned(),
+            settings,
+        };
+        let mut files = vec![("1.root.json".to_owned(), root_bytes)];
+        files.extend(Online::first(&options, &targets_key, &online_key)?);
+        for (name, bytes) in &files {
+            durable::write(&fleet.metadata_folder().join(name), bytes, PUBLIC_MODE)?;
+        }
+        fleet.write_settings()?;
+        Ok(fleet)
+    }
+
+    /// The fleet in `folder`.
+    ///
+    /// # Errors
+    /// [`FleetError`] when there is none or it cannot be read.
+    pub fn open(folder: &Path) -> Result<Self, FleetError> {
+        let none = |problem: String| FleetError::NotAFleet {
+            folder: folder.to_owned(),
+            problem,
+        };
+        let path = folder.join("fleet.json");
+        let bytes = durable::read_if_present(&path, MAX_STATE_BYTES)?;
+        let bytes = bytes.ok_or_else(|| none("there is no `fleet.json`".to_owned()))?;
+        let settings: Settings =
+            serde_json::from_slice(&bytes).map_err(|error| none(error.to_string()))?;
+        if settings.format != FORMAT {
+            return Err(none(format!(
+                "its format is `{}`, not `{FORMAT}`",
+                settings.format
+            )));
+        }
+        Ok(Self {
+            folder: folder.to_owned(),
+            settings,
+        })
+    }
+
+    /// The fleet's id: the first 16 hexadecimal digits of its first root metadata's digest.
+    pub fn id(&self) -> &str {
+        &self.settings.id
+    }
+
+    /// Where the hub is; may be empty.
+    pub fn hub_url(&self) -> &str {
+        &self.settings.hub_url
+    }
+
+    /// The hub's public key, SPKI PEM; may be empty.
+    pub fn hub_key(&self) -> &str {
+        &self.settings.hub_key
+    }
+
+    /// Remembers where the hub is and what its key is, for the kits of new sites.
+    ///
+    /// # Errors
+    /// [`FleetError`] when the key is no key or the settings cannot be written.
+    pub fn set_hub(&mut self, url: &str, key_pem: &str) -> Result<(), FleetError> {
+        if !key_pem.is_empty() {
+            PublicKey::from_pem(key_pem)?;
+        }
+        let _lock = self.lock()?;
+        *self = Self::open(&self.folder)?;
+        url.clone_into(&mut self.settings.hub_url);
+        key_pem.clone_into(&mut self.settings.hub_key);
+        self.write_settings()
+    }
+
+    /// The opaque role of a stream: the same names give the same role in this fleet, and in no other.
+    pub fn role(&self, environment: &str, cluster_type: &str) -> String {
+        let mut hash = Sha256::new();
+        hash.update(self.settings.salt.as_bytes());
+        // Names hold no NUL: two different pairs cannot run together.
+        hash.update([environment.as_bytes(), cluster_type.as_bytes()].join(&0));
+        format!("s-{}", hex::encode(&hash.finalize()[..8]))
+    }
+
+    /// The names behind the streams' roles, of streams that were signed at least once.
+    pub fn streams(&self) -> &BTreeMap<String, StreamSettings> {
+        &self.settings.streams
+    }
+
+    /// The first root metadata: what the fleet's id is the digest of.
+    ///
+    /// # Errors
+    /// [`FleetError`] when it cannot be read.
+    pub fn root_bytes(&self) -> Result<Vec<u8>, FleetError> {
+        Ok(durable::read(
+            &self.metadata_folder().join("1.root.json"),
+            MAX_STATE_BYTES,
+        )?)
+    }
+
+    /// The newest root metadata: what a new site's kit carries.
+    ///
+    /// # Errors
+    /// [`FleetError`] when it cannot be read.
+    pub fn newest_root_bytes(&self) -> Result<Vec<u8>, FleetError> {
+        let version = self.published()?.root.version;
+        let name = format!("{version}.root.json");
+        Ok(durable::read(
+            &self.metadata_folder().join(name),
+            MAX_STATE_BYTES,
+        )?)
+    }
+
+    /// The folder of the published TUF metadata, as a web server may serve it.
+    pub fn metadata_folder(&self) -> PathBuf {
+        self.folder.join("metadata")
+    }
+
+    /// The keys in this fleet's folder.
+    pub fn ring(&self) -> Ring {
+        Ring::of(&self.folder)
+    }
+
+    pub(crate) fn published(&self) -> Result<Published, FleetError> {
+        Published::read(&self.metadata_folder())
+    }
+
+    pub(crate) fn marks(&self) -> Result<Marks, FleetError> {
+        Marks::read(&self.folder.join("marks.json"))
+    }
+
+    pub(crate) fn write_marks(&self, marks: &Marks) -> Result<(), FleetError> {
+        marks.write(&self.folder.join("marks.json"))
+    }
+
+    pub(crate) fn write_settings(&self) -> Result<(), FleetError> {
+        let mut bytes = serde_json::to_vec_pretty(&self.settings).unwrap_or_default();
+        bytes.push(b'\n');
+        Ok(durable::write(
+            &self.folder.join("fleet.json"),
+            &bytes,
+            PUBLIC_MODE,
+        )?)
+    }
+
+    /// One program at a time changes a fleet; the lock ends with the returned file.
+    pub(crate) fn lock(&self) -> Result<File, FleetError> {
+        let path = self.folder.join("lock");
+        let doing = "lock";
+        let failed = |source| FileError {
+            doing,
+            path: path.clone(),
+            source,
+        };
+        let file = File::options()
+            .create(true)
+            .append(true)
+            .open(&path)
+            .map_err(failed)?;
+        file.lock().map_err(failed)?;
+        Ok(file)
+    }
+}
+
+fn first_root(
+    options: &InitOptions,
+    root_keys: &[SigningKey],
+    targets_key: &SigningKey,
+    online_key: &SigningKey,
+) -> Root {
+    let role = |keys: &[&SigningKey], threshold| {
+        let mut keyids: Vec<_> = keys.iter().map(|key| key.public().id()).collect();
+        keyids.sort_unstable();
+        RoleKeys { keyids, threshold }
+    };
+    let all = root_keys.iter().chain([targets_key, online_key]);
+    let online = role(&[online_key], 1);
+    Root {
+        kind: "root".to_owned(),
+        spec_version: SPEC_VERSION.to_owned(),
+        version: 1,
+        expires: metadata::days_after(options.now, options.root_days),
+        consistent_snapshot: true,
+        keys: all
+            .map(SigningKey::public)
+            .map(|key| (key.id(), metadata::Key::new(&key)))
+            .collect(),
+        roles: BTreeMap::from([
+            (
+                "root".to_owned(),
+                role(
+                    &root_keys.iter().collect::<Vec<_>>(),
+                    options.root_threshold,
+                ),
+            ),
+            ("snapshot".to_owned(), online.clone()),
+            ("targets".to_owned(), role(&[targets_key], 1)),
+            ("timestamp".to_owned(), online),
+        ]),
+    }
+}
+
+fn check_options(options: &InitOptions) -> Result<(), FleetError> {
+    let refuse = |problem: &str| {
+        Err(FleetError::Option {
+            problem: problem.to_owned(),
+        })
+    };
+    if options.passphrase.is_empty() {
+        return refuse("an empty passphrase protects nothing");
+    }
+    if !(1..=16).contains(&options.root_keys) {
+        return refuse("1 to 16 root keys");
+    }
+    if !(1..=options.root_keys).contains(&options.root_threshold) {
+        return refuse("the root threshold must be between 1 and the number of root keys");
+    }
+    if !options.hub_key.is_empty() {
+        PublicKey::from_pem(&options.hub_key)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+#[path = "fleet/tests.rs"]
+mod tests;

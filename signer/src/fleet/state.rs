@@ -1,0 +1,127 @@
+//! What a fleet has published, and what it has ever signed: the two things that versions depend on.
+//!
+//! What comes in: the fleet's own files. What goes out: the parsed roles that `timestamp.json` leads to, and
+//! the marks. `timestamp.json` is the one pointer: files of a publication that was cut off before it
+//! was replaced are there but not led to, and their versions are not used again because of the marks.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::{FleetError, MAX_STATE_BYTES};
+use crate::durable::{self, PUBLIC_MODE};
+use crate::metadata::{self, MetadataError, Root, Snapshot, Targets, TimestampRole};
+
+/// The roles that are published now.
+#[derive(Debug, Clone)]
+pub(crate) struct Published {
+    pub(crate) root: Root,
+    pub(crate) timestamp: TimestampRole,
+    pub(crate) snapshot: Snapshot,
+    pub(crate) targets: Targets,
+    pub(crate) targets_bytes: Vec<u8>,
+}
+
+impl Published {
+    pub(crate) fn read(folder: &Path) -> Result<Self, FleetError> {
+        let mut version = 1;
+        while folder.join(format!("{}.root.json", version + 1)).is_file() {
+            version += 1;
+        }
+        let (root, _): (Root, _) = read_role(folder, &format!("{version}.root.json"))?;
+        let (timestamp, _): (TimestampRole, _) = read_role(folder, "timestamp.json")?;
+        let missing = |file: &str, problem: &str| FleetError::Metadata {
+            file: file.to_owned(),
+            source: MetadataError::Malformed {
+                problem: problem.to_owned(),
+            },
+        };
+        let pin = timestamp.meta.get("snapshot.json");
+        let pin = pin.ok_or_else(|| missing("timestamp.json", "it pins no snapshot"))?;
+        let name = format!("{}.snapshot.json", pin.version);
+        let (snapshot, _): (Snapshot, _) = read_role(folder, &name)?;
+        let pin = snapshot.meta.get("targets.json");
+        let pin = pin.ok_or_else(|| missing(&name, "it pins no targets"))?;
+        let (targets, targets_bytes) = read_role(folder, &format!("{}.targets.json", pin.version))?;
+        Ok(Self {
+            root,
+            timestamp,
+            snapshot,
+            targets,
+            targets_bytes,
+        })
+    }
+
+    /// A published stream's role and its file.
+    pub(crate) fn stream(
+        &self,
+        folder: &Path,
+        role: &str,
+    ) -> Result<Option<(Targets, Vec<u8>)>, FleetError> {
+        let Some(pin) = self.snapshot.meta.get(&format!("{role}.json")) else {
+            return Ok(None);
+        };
+        read_role(folder, &format!("{}.{role}.json", pin.version)).map(Some)
+    }
+}
+
+/// The highest version of each role that was ever signed, published or not.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Marks {
+    /// By role: `timestamp`, `snapshot`, `targets`.
+    pub(crate) versions: BTreeMap<String, u64>,
+    /// By stream role: the highest number, and the digest of its index.
+    pub(crate) streams: BTreeMap<String, StreamMark>,
+}
+
+/// The highest number signed of one stream.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct StreamMark {
+    pub(crate) number: u64,
+    /// SHA-256 of the index, hexadecimal.
+    pub(crate) index: String,
+}
+
+impl Marks {
+    pub(super) fn read(path: &Path) -> Result<Self, FleetError> {
+        match durable::read_if_present(path, MAX_STATE_BYTES)? {
+            Some(bytes) => parsed("marks.json", serde_json::from_slice(&bytes)),
+            None => Ok(Self::default()),
+        }
+    }
+
+    pub(super) fn write(&self, path: &Path) -> Result<(), FleetError> {
+        let mut bytes = serde_json::to_vec_pretty(self).unwrap_or_default();
+        bytes.push(b'\n');
+        Ok(durable::write(path, &bytes, PUBLIC_MODE)?)
+    }
+
+    /// A version of `role` that was never signed, above `published`; marked.
+    pub(crate) fn next(&mut self, role: &str, published: u64) -> u64 {
+        let mark = self.versions.entry(role.to_owned()).or_default();
+        *mark = published.max(*mark).saturating_add(1);
+        *mark
+    }
+}
+
+fn read_role<T: DeserializeOwned>(folder: &Path, file: &str) -> Result<(T, Vec<u8>), FleetError> {
+    let bytes = durable::read(&folder.join(file), MAX_STATE_BYTES)?;
+    let role = metadata::parse_own(&bytes).map_err(|source| FleetError::Metadata {
+        file: file.to_owned(),
+        source,
+    })?;
+    Ok((role, bytes))
+}
+
+fn parsed<T>(file: &str, result: Result<T, serde_json::Error>) -> Result<T, FleetError> {
+    result.map_err(|error| FleetError::Metadata {
+        file: file.to_owned(),
+        source: MetadataError::Malformed {
+            problem: error.to_string(),
+        },
+    })
+}

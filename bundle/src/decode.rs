@@ -3,7 +3,8 @@
 //! What comes in: a blob as carried, whose digest was checked before, and its entry in the index. What
 //! goes out: each content, in the index's order, into a writer that the caller names; its digest and
 //! size are checked again, because content is what a site uses. One zstd frame, no byte beyond what the
-//! index says, a bounded window: a decompression bomb stops at its first surplus byte.
+//! index says, a bounded window: a decompression bomb stops at its first surplus byte. A sealed blob is
+//! opened by whoever has the keys ([`Unseal`]), after its verification and before its decompression.
 
 use std::io::{self, Read, Write};
 
@@ -12,6 +13,7 @@ use zstd::stream::raw::{DParameter, Decoder, InBuffer, Operation, OutBuffer};
 use crate::digest::{Digest, Hasher};
 use crate::index::{Blob, Content, Encoding};
 use crate::limits::Limits;
+use crate::seal::{NoKeys, Unseal, UnsealError};
 
 /// Bytes held at once, on each side of the decoder.
 const BUFFER_BYTES: usize = 64 * 1024;
@@ -23,7 +25,7 @@ const BUFFER_BYTES: usize = 64 * 1024;
 /// whatever the writers got must be thrown away.
 ///
 /// # Errors
-/// [`DecodeError`].
+/// [`DecodeError`]; a sealed blob is refused, see [`decode_sealed`].
 #[expect(
     clippy::type_complexity,
     reason = "one place; a name for it would say less"
@@ -34,9 +36,54 @@ pub fn decode(
     limits: &Limits,
     each: &mut dyn FnMut(&Content) -> io::Result<Option<Box<dyn Write>>>,
 ) -> Result<(), DecodeError> {
-    let mut carried = Carried {
+    decode_sealed(blob, carried, limits, &NoKeys, each)
+}
+
+/// As [`decode`], for sealed blobs and others alike: what is sealed is opened with `keys`.
+///
+/// # Errors
+/// [`DecodeError`], with [`DecodeError::Sealed`] when `keys` do not open it.
+#[expect(
+    clippy::type_complexity,
+    reason = "one place; a name for it would say less"
+)]
+pub fn decode_sealed(
+    blob: &Blob,
+    mut carried: impl Read,
+    limits: &Limits,
+    keys: &dyn Unseal,
+    each: &mut dyn FnMut(&Content) -> io::Result<Option<Box<dyn Write>>>,
+) -> Result<(), DecodeError> {
+    let Some(sealed) = &blob.sealed else {
+        return yield_contents(blob, carried, blob.size, limits, each);
+    };
+    let exactly = Box::new((&mut carried).take(blob.size));
+    let opened = keys
+        .unseal(blob, sealed, exactly)
+        .map_err(|error| DecodeError::Sealed {
+            blob: blob.digest,
+            error,
+        })?;
+    yield_contents(blob, opened, sealed.size, limits, each).map_err(DecodeError::of_sealed)?;
+    let mut end = Carried {
         reader: carried,
-        left: blob.size,
+        left: 0,
+        blob: blob.digest,
+    };
+    end.expect_end()
+}
+
+/// Decompresses and checks `size` bytes of `blob`.
+fn yield_contents(
+    blob: &Blob,
+    reader: impl Read,
+    size: u64,
+    limits: &Limits,
+    each: Each<'_>,
+) -> Result<(), DecodeError> {
+    let mut carried = Carried {
+        reader,
+        left: size,
         blob: blob.digest,
     };
     let mut out = Splitter::new(blob, each)?;
@@ -265,6 +312,14 @@ pub enum DecodeError {
         /// What the system said.
         error: io::Error,
     },
+    /// It is sealed for others, or the seal does not hold.
+    #[error("blob {blob} cannot be opened: {error}")]
+    Sealed {
+        /// The blob.
+        blob: Digest,
+        /// Why.
+        error: UnsealError,
+    },
     /// A content could not be written.
     #[error("cannot store content {content}: {error}")]
     Store {
@@ -322,10 +377,32 @@ pub enum DecodeError {
 }
 
 impl DecodeError {
+    /// Reading an opened blob fails where its seal does not hold: no other try would help.
+    fn of_sealed(self) -> Self {
+        match self {
+            Self::Carried { blob, error }
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof
+                ) =>
+            {
+                let problem = error.to_string();
+                let error = UnsealError::Damaged { problem };
+                Self::Sealed { blob, error }
+            }
+            other => other,
+        }
+    }
+
     /// The rule that refused the blob, as a short word for reports.
     pub fn rule(&self) -> &'static str {
         match self {
             Self::Carried { .. } => "io",
+            Self::Sealed {
+                error: UnsealError::NotForUs { .. },
+                ..
+            } => "recipient",
+            Self::Sealed { .. } => "seal",
             Self::Store { .. } => "store",
             Self::Zstd { .. } | Self::Unfinished { .. } | Self::Surplus { .. } => "encoding",
             Self::TooLong { .. } => "bomb",

@@ -154,6 +154,7 @@ pub fn encode_blob<W: Write>(
             size,
             encoding,
             contents: plan.contents.clone(),
+            sealed: None,
         },
         out.out,
     ))

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::digest::Digest;
 use crate::limits::Limits;
 use crate::name::{Name, RelativePath};
+use crate::seal::Sealed;
 
 /// The format's name; a reader refuses any other.
 pub const FORMAT: &str = "outhaul.dev/bundle/v1";
@@ -40,6 +41,10 @@ pub struct Index {
     pub recipients: BTreeSet<Name>,
     /// What runs: one entry per assignment, sorted by name.
     pub assignments: Vec<Assignment>,
+    /// Signed statements about the bundle itself, sorted by path: what it was rendered from, and a
+    /// bill of materials. They are carried like any content and are no part of what is applied.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attestations: Vec<File>,
     /// Every blob of the bundle, in the order in which it lies in the tar.
     pub blobs: Vec<Blob>,
 }
@@ -158,6 +163,10 @@ pub struct Blob {
     pub encoding: Encoding,
     /// What comes out, in order: one content, or for [`Encoding::Pack`] many, end to end.
     pub contents: Vec<Content>,
+    /// For whom it is encrypted; absent when it is not. Then `digest` and `size` are of the encrypted
+    /// bytes, so that they are verified before anything is decrypted, and `encoding` is what comes out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sealed: Option<Sealed>,
 }
 
 /// One content that a blob yields.
@@ -307,13 +316,10 @@ impl Index {
                     return fail(format!("content {} is carried twice", content.digest));
                 }
             }
-            if blob.encoding == Encoding::Identity
-                && (blob.contents[0]
-                    != Content {
-                        digest: blob.digest,
-                        size: blob.size,
-                    })
-            {
+            if let Some(problem) = blob.sealed.as_ref().and_then(|s| s.problem(blob, limits)) {
+                return fail(problem);
+            }
+            if blob.encoding == Encoding::Identity && !stored_as_it_is(blob) {
                 return fail(format!(
                     "blob {} is stored as it is but differs",
                     blob.digest
@@ -321,22 +327,41 @@ impl Index {
             }
         }
         let mut names = BTreeSet::new();
+        check_tree(
+            "attestations",
+            &self.attestations,
+            &carried,
+            self.requires.is_some(),
+        )?;
         for assignment in &self.assignments {
             if !names.insert(assignment.name.as_str().to_ascii_lowercase()) {
                 return fail(format!("assignment `{}` is listed twice", assignment.name));
             }
             for files in [&assignment.files, &assignment.payload] {
-                check_tree(&assignment.name, files, &carried, self.requires.is_some())?;
+                check_tree(
+                    assignment.name.as_str(),
+                    files,
+                    &carried,
+                    self.requires.is_some(),
+                )?;
             }
         }
         Ok(())
     }
 }
 
+/// Whether the one content of an identity blob is the blob. Of a sealed blob only the size can be told.
+fn stored_as_it_is(blob: &Blob) -> bool {
+    blob.contents.iter().all(|content| match &blob.sealed {
+        None => content.digest == blob.digest && content.size == blob.size,
+        Some(sealed) => content.size == sealed.size,
+    })
+}
+
 /// No path twice (case folded: sticks and some sites do not tell case), no file that is also a
 /// folder, and every content is there.
 fn check_tree(
-    assignment: &Name,
+    assignment: &str,
     files: &[File],
     carried: &BTreeMap<Digest, u64>,
     delta: bool,

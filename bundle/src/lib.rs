@@ -21,6 +21,7 @@ mod member;
 pub mod name;
 pub mod read;
 pub mod report;
+pub mod seal;
 pub mod write;
 
 pub use digest::Digest;

@@ -1,2 +1,47 @@
-//! stub
-fn main() {}
+//! `cargo xtask`: the repository's own checks and measurements, one file per subcommand.
+//!
+//! What comes in: the repository as it lies on disk. What goes out: findings or figures on stdout, talk
+//! on stderr; exit code 0 when all is well, 1 with findings, 3 when something could not be run.
+
+mod bench;
+mod check;
+mod repository;
+mod size;
+mod units;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+/// Outhaul's own checks and measurements.
+#[derive(Debug, Parser)]
+#[command(bin_name = "cargo xtask", after_help = "Example: cargo xtask check")]
+enum Command {
+    Check(check::Args),
+    Size(size::Args),
+    Units(units::Args),
+    Bench(bench::Args),
+}
+
+fn main() -> ExitCode {
+    let outcome = match Command::parse() {
+        Command::Check(args) => args.run(),
+        Command::Size(args) => args.run(),
+        Command::Units(args) => args.run(),
+        Command::Bench(args) => args.run(),
+    };
+    match outcome {
+        Ok(findings) if findings.is_empty() => ExitCode::SUCCESS,
+        Ok(findings) => {
+            for finding in &findings {
+                println!("{finding}");
+            }
+            eprintln!("{} findings", findings.len());
+            ExitCode::from(1)
+        }
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::from(3)
+        }
+    }
+}

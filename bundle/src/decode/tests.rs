@@ -17,6 +17,7 @@ fn blob(encoding: Encoding, carried: &[u8], contents: &[&[u8]]) -> Blob {
         size: carried.len() as u64,
         encoding,
         contents,
+        sealed: None,
     }
 }
 

@@ -1,0 +1,40 @@
+//! `cargo xtask bench`: the ratios that the design promises, measured in one run.
+//!
+//! What comes in: the crates with a benchmark of their own (`<crate>/benches/`). What goes out: what
+//! they print: each figure as a ratio against the tool that one would use instead.
+
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::repository::{cargo, root};
+
+/// Crates and benchmarks, in the order in which they run.
+const BENCHMARKS: [(&str, &str); 1] = [("outhaul-bundle", "throughput")];
+
+/// Runs the benchmarks in release mode and prints their ratios.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example: cargo xtask bench")]
+pub struct Args {
+    /// Only this benchmark.
+    #[arg(value_name = "NAME")]
+    only: Option<String>,
+}
+
+impl Args {
+    /// Runs them one after the other.
+    pub fn run(&self) -> Result<Vec<String>> {
+        let wanted = |name: &str| self.only.as_deref().is_none_or(|only| only == name);
+        for (package, name) in BENCHMARKS.into_iter().filter(|(_, name)| wanted(name)) {
+            let status = Command::new(cargo())
+                .args(["bench", "--locked", "--package", package, "--bench", name])
+                .current_dir(root())
+                .status()
+                .context("cannot run cargo")?;
+            if !status.success() {
+                bail!("benchmark `{name}` failed");
+            }
+        }
+        Ok(Vec::new())
+    }
+}

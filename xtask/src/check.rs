@@ -1,0 +1,31 @@
+//! `cargo xtask check`: the rules that no compiler holds for us. All findings at once.
+//!
+//! `files`: lengths, headers, names, paths of somebody's machine, snapshots that nobody reviewed.
+//! `crates`: what may reach what. `manifests`: every member inherits versions and lints. And the units
+//! of `systemd/`, where systemd is there to ask.
+
+mod crates;
+mod files;
+mod manifests;
+
+use anyhow::Result;
+
+/// Checks the rules of the repository that the compiler does not.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example: cargo xtask check")]
+pub struct Args {}
+
+impl Args {
+    #[expect(clippy::unused_self, reason = "called as every subcommand is")]
+    /// Runs all checks and returns the findings.
+    pub fn run(&self) -> Result<Vec<String>> {
+        let mut findings = files::findings()?;
+        findings.extend(crates::findings()?);
+        findings.extend(manifests::findings()?);
+        findings.extend(crate::units::findings()?);
+        if findings.is_empty() {
+            eprintln!("files, crates, manifests and units are as they should be");
+        }
+        Ok(findings)
+    }
+}

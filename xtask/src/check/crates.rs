@@ -1,0 +1,101 @@
+//! Which crate may reach which: the architecture as a table, asked of cargo.
+//!
+//! What comes in: the normal dependencies of each member, as cargo resolves them for that member alone.
+//! What goes out: one line per dependency that must not be there, with the command that shows its way.
+
+use anyhow::Result;
+
+use crate::repository::normal_dependencies;
+
+/// What renders, parses or fetches a control plane: for the centre only.
+const CENTRE: [&str; 9] = [
+    "git2",
+    "gix",
+    "gtmpl",
+    "gtmpl-ng",
+    "jsonschema",
+    "minijinja",
+    "outhaul-gocompat",
+    "saphyr-parser",
+    "yaml_serde",
+];
+/// Networks, databases and runtimes: never below the programs.
+const OUTSIDE: [&str; 10] = [
+    "axum",
+    "hyper",
+    "postgres",
+    "reqwest",
+    "rusqlite",
+    "rustls",
+    "serde_yaml",
+    "tokio",
+    "ureq",
+    "yaml_serde",
+];
+
+/// A member, and what it must not reach.
+struct Rule {
+    member: &'static str,
+    never: &'static [&'static [&'static str]],
+    why: &'static str,
+}
+
+const RULES: [Rule; 6] = [
+    Rule {
+        member: "outhaul-bundle",
+        never: &[&OUTSIDE, &CENTRE, &["outhaul-signer"], PROGRAMS],
+        why: "the formats are pure: no network, no database, no keys",
+    },
+    Rule {
+        member: "outhaul-signer",
+        never: &[&OUTSIDE, &CENTRE, &["outhaul-bundle"], PROGRAMS],
+        why: "trust must be small enough to read, and never online",
+    },
+    Rule {
+        member: "outhaul-gocompat",
+        never: &[
+            &[
+                "axum", "hyper", "postgres", "rusqlite", "rustls", "tokio", "ureq",
+            ],
+            PROGRAMS,
+        ],
+        why: "templates see no network and no database",
+    },
+    Rule {
+        member: "outhaul-agent",
+        never: &[
+            &CENTRE,
+            &["axum", "postgres", "outhaul-bundler", "outhaul-hub"],
+        ],
+        why: "a site carries nothing that only the centre needs",
+    },
+    Rule {
+        member: "outhaul-bundler",
+        never: &[&["outhaul-agent", "outhaul-hub"]],
+        why: "agent, bundler and hub never import one another",
+    },
+    Rule {
+        member: "outhaul-hub",
+        never: &[&["outhaul-agent", "outhaul-bundler"]],
+        why: "agent, bundler and hub never import one another",
+    },
+];
+
+const PROGRAMS: &[&str] = &["outhaul-agent", "outhaul-bundler", "outhaul-hub"];
+
+pub fn findings() -> Result<Vec<String>> {
+    let mut findings = Vec::new();
+    for rule in &RULES {
+        let reached = normal_dependencies(rule.member)?;
+        for never in rule.never.iter().copied().flatten() {
+            let is_it = |known: &String| known.split(' ').next() == Some(*never);
+            if reached.iter().any(is_it) {
+                let Rule { member, why, .. } = rule;
+                findings.push(format!(
+                    "{member} reaches {never}: {why} (cargo tree -p {member} -e normal -i {never})"
+                ));
+            }
+        }
+    }
+    Ok(findings)
+}

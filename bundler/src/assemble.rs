@@ -5,7 +5,7 @@
 //! a temporary folder. The same input gives the same bytes on any machine: everything is sorted, and
 //! no time and no path of a machine gets in. It signs nothing and publishes nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, BufWriter, Read};
 
@@ -39,6 +39,8 @@ pub struct Contents<'a> {
     pub snapshot: Snapshot,
     /// The rendered assignments by name.
     pub assignments: &'a BTreeMap<String, RenderedAssignment>,
+    /// Names of the sites that it is for; empty for every site of the stream.
+    pub recipients: BTreeSet<Name>,
     /// Each assignment's payload by assignment name, its contents in the spool already.
     pub payloads: BTreeMap<String, Vec<IndexFile>>,
 }
@@ -81,7 +83,7 @@ pub enum AssembleError {
 /// # Errors
 /// [`AssembleError`]; nothing was written outside the spool.
 pub fn assemble(contents: Contents<'_>, mut spool: Spool) -> Result<UnsignedBundle, AssembleError> {
-    let Contents { fleet, stream, number, reconciler, snapshot, assignments, mut payloads } =
+    let Contents { fleet, stream, number, reconciler, snapshot, recipients, assignments, mut payloads } =
         contents;
     let mut candidates = Vec::new();
     let mut listed = Vec::new();
@@ -126,8 +128,9 @@ pub fn assemble(contents: Contents<'_>, mut spool: Spool) -> Result<UnsignedBund
         requires: None,
         snapshot,
         reconciler,
-        recipients: std::collections::BTreeSet::new(),
+        recipients,
         assignments: listed,
+        attestations: Vec::new(),
         blobs,
     };
     let index_bytes = index.to_bytes();

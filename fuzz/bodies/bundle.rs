@@ -69,6 +69,7 @@ pub fn blob(bytes: &[u8]) {
             size: carried.len() as u64,
             encoding,
             contents,
+            sealed: None,
         };
         let mut each = |_: &Content| Ok(Some(Box::new(io::sink()) as Box<dyn Write>));
         decode::decode(&blob, carried, &Limits::default(), &mut each).ok();

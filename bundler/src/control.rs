@@ -13,6 +13,7 @@ pub mod diagnostic;
 pub mod model;
 pub mod selector;
 pub mod source;
+pub mod yaml;
 
 pub use diagnostic::{Diagnostic, Diagnostics};
 pub use model::ControlPlane;

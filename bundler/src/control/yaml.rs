@@ -1,0 +1,350 @@
+//! YAML as people wrote it: values with the place of each.
+//!
+//! What comes in: the text of a file with any number of documents. What goes out: one [`Node`] tree
+//! per document, in which every value and every key knows its bytes in the file, or one finding for
+//! what is not YAML. Typing is YAML 1.2's core schema; a scalar that was quoted, or written as a
+//! block, is always text. Depth, size and what aliases expand to are bounded; keys appear once.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span, StrInput};
+
+use super::diagnostic::{Diagnostic, Location, SourceFile};
+
+/// Deepest nesting. Kubernetes objects need some twenty levels.
+const MAX_DEPTH: usize = 64;
+/// Most values in one file, aliases expanded.
+const MAX_NODES: usize = 1_000_000;
+
+/// A value and where it is written.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Node {
+    /// The value.
+    pub value: Value,
+    /// Its bytes in the file.
+    pub span: Range<usize>,
+}
+
+/// A YAML value.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    /// Nothing, or `null`.
+    Null,
+    /// `true` or `false`.
+    Bool(bool),
+    /// A number, as written.
+    Number(String),
+    /// Text.
+    String(String),
+    /// A list.
+    Sequence(Vec<Node>),
+    /// A map, in the order in which it is written.
+    Mapping(Vec<Entry>),
+}
+
+/// One entry of a map.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    /// The key's text.
+    pub key: String,
+    /// Its bytes in the file.
+    pub key_span: Range<usize>,
+    /// The value.
+    pub value: Node,
+}
+
+impl Node {
+    /// What kind of value it is, for people.
+    pub fn kind(&self) -> &'static str {
+        match self.value {
+            Value::Null => "nothing",
+            Value::Bool(_) => "a boolean",
+            Value::Number(_) => "a number",
+            Value::String(_) => "text",
+            Value::Sequence(_) => "a list",
+            Value::Mapping(_) => "a map",
+        }
+    }
+
+    /// The value of a map's key.
+    pub fn field(&self, key: &str) -> Option<&Node> {
+        match &self.value {
+            Value::Mapping(entries) => entries.iter().find(|e| e.key == key).map(|e| &e.value),
+            _ => None,
+        }
+    }
+
+    /// The text, when it is text.
+    pub fn as_str(&self) -> Option<&str> {
+        match &self.value {
+            Value::String(text) => Some(text),
+            _ => None,
+        }
+    }
+}
+
+/// The documents of `file`; empty ones are left out.
+///
+/// # Errors
+/// One finding, with its place, when the file is not YAML or passes a limit.
+pub fn parse(file: &Arc<SourceFile>) -> Result<Vec<Node>, Box<Diagnostic>> {
+    let mut reader = Reader {
+        parser: Parser::new_from_str(&file.text),
+        file,
+        offsets: Offsets::of(&file.text),
+        anchors: BTreeMap::new(),
+        nodes: 0,
+    };
+    let mut documents = Vec::new();
+    while let Some((event, span)) = reader.next()? {
+        match event {
+            Event::StreamEnd => break,
+            Event::DocumentStart(_) => reader.anchors.clear(),
+            Event::StreamStart | Event::DocumentEnd | Event::Nothing => {}
+            event => {
+                let node = reader.node(event, span, 0)?;
+                if node.value != Value::Null {
+                    documents.push(node);
+                }
+            }
+        }
+    }
+    Ok(documents)
+}
+
+struct Reader<'a> {
+    parser: Parser<'a, StrInput<'a>>,
+    file: &'a Arc<SourceFile>,
+    offsets: Offsets,
+    anchors: BTreeMap<usize, Node>,
+    nodes: usize,
+}
+
+type Failure = Box<Diagnostic>;
+
+impl<'a> Reader<'a> {
+    fn next(&mut self) -> Result<Option<(Event<'a>, Span)>, Failure> {
+        match self.parser.next_event() {
+            None => Ok(None),
+            Some(Ok(event)) => Ok(Some(event)),
+            Some(Err(error)) => Err(self.syntax(&error)),
+        }
+    }
+
+    fn expect(&mut self) -> Result<(Event<'a>, Span), Failure> {
+        self.next()?.ok_or_else(|| {
+            let end = self.file.text.len();
+            self.fail("yaml-syntax", "the file ends in the middle of a value", end..end)
+        })
+    }
+
+    fn node(&mut self, event: Event<'a>, span: Span, depth: usize) -> Result<Node, Failure> {
+        let start = self.offsets.byte(span.start.index());
+        let own = start..self.offsets.byte(span.end.index());
+        self.count(1, &own)?;
+        if depth > MAX_DEPTH {
+            return Err(self.fail("yaml-limit", format!("more than {MAX_DEPTH} levels deep"), own));
+        }
+        let (value, end, anchor) = match event {
+            Event::Scalar(text, style, anchor, tag) => {
+                let forced = tag.is_some_and(|tag| tag.suffix == "str");
+                let value = if style == ScalarStyle::Plain && !forced {
+                    plain(&text)
+                } else {
+                    Value::String(text.into_owned())
+                };
+                (value, own.end, anchor)
+            }
+            Event::SequenceStart(anchor, _) => {
+                let mut items = Vec::new();
+                let mut end = own.end;
+                loop {
+                    match self.expect()? {
+                        (Event::SequenceEnd, span) => {
+                            end = end.max(self.close(&span));
+                            break;
+                        }
+                        (event, span) => {
+                            let item = self.node(event, span, depth + 1)?;
+                            end = end.max(item.span.end);
+                            items.push(item);
+                        }
+                    }
+                }
+                (Value::Sequence(items), end, anchor)
+            }
+            Event::MappingStart(anchor, _) => {
+                let (entries, end) = self.mapping(own.end, depth)?;
+                (Value::Mapping(entries), end, anchor)
+            }
+            Event::Alias(id) => {
+                let Some(target) = self.anchors.get(&id).cloned() else {
+                    return Err(self.fail("yaml-syntax", "this alias names no anchor", own));
+                };
+                self.count(size(&target), &own)?;
+                // The alias is where a person would change it; what it expands to keeps its places.
+                return Ok(Node { value: target.value, span: own });
+            }
+            _ => return Err(self.fail("yaml-syntax", "a value was expected here", own)),
+        };
+        let node = Node { value, span: start..end.max(start) };
+        if anchor > 0 {
+            self.anchors.insert(anchor, node.clone());
+        }
+        Ok(node)
+    }
+
+    fn mapping(&mut self, start: usize, depth: usize) -> Result<(Vec<Entry>, usize), Failure> {
+        let mut entries: Vec<Entry> = Vec::new();
+        let mut seen: BTreeMap<String, Range<usize>> = BTreeMap::new();
+        let mut merges = Vec::new();
+        let mut end = start;
+        loop {
+            let (event, span) = self.expect()?;
+            if event == Event::MappingEnd {
+                end = end.max(self.close(&span));
+                break;
+            }
+            let key_node = self.node(event, span, depth + 1)?;
+            let key_span = key_node.span.clone();
+            let (event, span) = self.expect()?;
+            let value = self.node(event, span, depth + 1)?;
+            end = end.max(key_span.end).max(value.span.end);
+            let key = match key_node.value {
+                Value::String(text) | Value::Number(text) => text,
+                Value::Bool(value) => value.to_string(),
+                Value::Null => "null".into(),
+                Value::Sequence(_) | Value::Mapping(_) => {
+                    return Err(self.fail("yaml-syntax", "a key must be a single word or text", key_span));
+                }
+            };
+            if key == "<<" {
+                merges.push(value);
+                continue;
+            }
+            if let Some(first) = seen.insert(key.clone(), key_span.clone()) {
+                let first = Location::new(self.file, first);
+                return Err(Box::new(
+                    self.fail("duplicate-key", format!("`{key}` is written twice"), key_span)
+                        .related(&first, "first here")
+                        .help("keep one of the two"),
+                ));
+            }
+            entries.push(Entry { key, key_span, value });
+        }
+        for merge in merges {
+            let sources = match merge.value {
+                Value::Sequence(items) => items,
+                _ => vec![merge],
+            };
+            for source in sources {
+                let Value::Mapping(merged) = source.value else {
+                    return Err(self.fail("yaml-syntax", "`<<` merges maps only", source.span));
+                };
+                for entry in merged {
+                    if !entries.iter().any(|e| e.key == entry.key) {
+                        entries.push(entry);
+                    }
+                }
+            }
+        }
+        Ok((entries, end))
+    }
+
+    /// Where a list or map ends: after its closing bracket, and for a block nowhere of its own.
+    fn close(&self, span: &Span) -> usize {
+        if span.is_empty() { 0 } else { self.offsets.byte(span.end.index()) }
+    }
+
+    fn count(&mut self, nodes: usize, span: &Range<usize>) -> Result<(), Failure> {
+        self.nodes = self.nodes.saturating_add(nodes);
+        if self.nodes > MAX_NODES {
+            let message = format!("more than {MAX_NODES} values once aliases are expanded");
+            return Err(self.fail("yaml-limit", message, span.clone()));
+        }
+        Ok(())
+    }
+
+    fn syntax(&self, error: &ScanError) -> Failure {
+        let at = self.offsets.byte(error.marker().index());
+        Box::new(
+            self.fail("yaml-syntax", format!("not YAML: {}", error.info()), at..at + 1)
+                .help("check indentation, quotes and brackets here and in the line before"),
+        )
+    }
+
+    fn fail(&self, code: &'static str, message: impl Into<String>, span: Range<usize>) -> Failure {
+        Box::new(Diagnostic::error(code, message).at(&Location::new(self.file, span)))
+    }
+}
+
+/// From characters, which the parser counts, to bytes.
+enum Offsets {
+    Ascii(usize),
+    Table(Vec<usize>),
+}
+
+impl Offsets {
+    fn of(text: &str) -> Self {
+        if text.is_ascii() {
+            return Self::Ascii(text.len());
+        }
+        Self::Table(text.char_indices().map(|(at, _)| at).chain([text.len()]).collect())
+    }
+
+    fn byte(&self, index: usize) -> usize {
+        match self {
+            Self::Ascii(len) => index.min(*len),
+            Self::Table(table) => table[index.min(table.len() - 1)],
+        }
+    }
+}
+
+fn size(node: &Node) -> usize {
+    1 + match &node.value {
+        Value::Sequence(items) => items.iter().map(size).sum(),
+        Value::Mapping(entries) => entries.iter().map(|e| 1 + size(&e.value)).sum(),
+        _ => 0,
+    }
+}
+
+/// A plain scalar by YAML 1.2's core schema.
+fn plain(text: &str) -> Value {
+    match text {
+        "" | "~" | "null" | "Null" | "NULL" => Value::Null,
+        "true" | "True" | "TRUE" => Value::Bool(true),
+        "false" | "False" | "FALSE" => Value::Bool(false),
+        _ if is_number(text) => Value::Number(text.into()),
+        _ => Value::String(text.into()),
+    }
+}
+
+/// Integers, `0x` and `0o` integers, decimal fractions, exponents, infinity and NaN.
+fn is_number(text: &str) -> bool {
+    if let Some(hex) = text.strip_prefix("0x") {
+        return !hex.is_empty() && hex.bytes().all(|b| b.is_ascii_hexdigit());
+    }
+    if let Some(octal) = text.strip_prefix("0o") {
+        return !octal.is_empty() && octal.bytes().all(|b| (b'0'..=b'7').contains(&b));
+    }
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    if matches!(unsigned, ".inf" | ".Inf" | ".INF") || matches!(text, ".nan" | ".NaN" | ".NAN") {
+        return true;
+    }
+    let (mantissa, exponent) = match unsigned.split_once(['e', 'E']) {
+        Some((mantissa, exponent)) => (mantissa, Some(exponent)),
+        None => (unsigned, None),
+    };
+    let digits = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
+    let exponent_ok = exponent.is_none_or(|exponent| {
+        let exponent = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
+        !exponent.is_empty() && digits(exponent)
+    });
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    exponent_ok && digits(whole) && digits(fraction) && !(whole.is_empty() && fraction.is_empty())
+}
+
+#[cfg(test)]
+mod tests;

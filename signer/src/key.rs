@@ -290,7 +290,7 @@ fn not_a_key(path: &Path, expected: &'static str) -> KeyError {
 }
 
 /// The text of a file that only its owner can read. The check is on the file that is then read.
-fn read_secret_file(path: &Path) -> Result<Zeroizing<String>, KeyError> {
+pub(crate) fn read_secret_file(path: &Path) -> Result<Zeroizing<String>, KeyError> {
     refuse_exposed(path)?;
     let bytes = Zeroizing::new(durable::read(path, MAX_KEY_BYTES)?);
     let text = str::from_utf8(&bytes).map_err(|_| not_a_key(path, "text"))?;

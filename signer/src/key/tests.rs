@@ -59,7 +59,10 @@ fn a_public_key_round_trips_and_its_id_is_the_tuf_key_id() {
     let hex = "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a";
     let key = PublicKey::from_hex(hex).unwrap();
     assert_eq!(PublicKey::from_pem(&key.to_pem()).unwrap(), key);
-    assert_eq!(key.id(), "EXPECTED_ID");
+    assert_eq!(
+        key.id(),
+        "74c181c7ad8a0855d4b55e44d2ba87aabdddb196832571f15f92fece332e4916"
+    );
 }
 
 #[test]

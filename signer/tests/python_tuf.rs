@@ -1,0 +1,1 @@
+//! Interoperability with the reference client: it downloads what a fleet publishes.

@@ -9,7 +9,10 @@ use std::path::PathBuf;
 
 use outhaul_bundle::index::Snapshot;
 
+mod assemble;
 pub mod diagnostic;
+mod gather;
+pub mod kinds;
 pub mod model;
 pub mod selector;
 pub mod source;
@@ -58,6 +61,19 @@ pub enum Origin {
 /// # Errors
 /// Every finding, when at least one is an error.
 pub fn load(request: &LoadRequest) -> Result<(ControlPlane, Snapshot), Diagnostics> {
-    let _ = request;
-    Err(Diagnostic::error("not-built", "loading is not built yet").into())
+    let mut gathering = gather::Gathering::new(request);
+    gathering.run();
+    let (found, snapshot, mut findings) = gathering.finish();
+    let mut control_plane = assemble::assemble(&request.environment, found, &mut findings);
+    findings.sort();
+    match snapshot {
+        Some(snapshot) if !findings.has_errors() => {
+            control_plane.findings = findings;
+            Ok((control_plane, snapshot))
+        }
+        _ => Err(findings),
+    }
 }
+
+#[cfg(test)]
+mod tests;

@@ -23,7 +23,7 @@ pub struct ControlPlane {
     pub cluster_types: BTreeMap<String, ClusterType>,
     /// This environment's deployment targets by full name (`<workload>-<target>`).
     pub targets: BTreeMap<String, DeploymentTarget>,
-    /// Deployment targets of other environments: for explanations only.
+    /// Deployment targets of other environments, by `<environment>/<name>`: for explanations only.
     pub other_targets: BTreeMap<String, DeploymentTarget>,
     /// Scheduling policies by name.
     pub policies: BTreeMap<String, SchedulingPolicy>,
@@ -144,6 +144,41 @@ pub enum Language {
     Jinja,
 }
 
+/// What makes desired state real on site.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ReconcilerKind {
+    /// Playbooks that the agent runs on the host itself.
+    Ansible,
+    /// Argo CD.
+    ArgoCd,
+    /// Rancher Fleet.
+    Fleet,
+    /// Flux.
+    Flux,
+    /// Files that something on site watches.
+    Folder,
+    /// Zarf.
+    Zarf,
+}
+
+impl ReconcilerKind {
+    /// Every kind.
+    pub const ALL: [Self; 6] =
+        [Self::Ansible, Self::ArgoCd, Self::Fleet, Self::Flux, Self::Folder, Self::Zarf];
+
+    /// As it is written.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ansible => "ansible",
+            Self::ArgoCd => "argocd",
+            Self::Fleet => "fleet",
+            Self::Flux => "flux",
+            Self::Folder => "folder",
+            Self::Zarf => "zarf",
+        }
+    }
+}
+
 /// How an assignment becomes manifests.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Template {
@@ -156,10 +191,35 @@ pub struct Template {
     /// `sh` gives files that end in `.sh`; anything else gives `.yaml`. In our own group the text
     /// itself is the ending.
     pub content_type: Option<Spot<String>>,
+    /// What makes its manifests real, when it says so; see [`Template::reconciler_kind`].
+    pub reconciler: Option<ReconcilerKind>,
     /// The texts, one per manifest.
     pub manifests: Vec<Spot<String>>,
     /// Where it is written.
     pub location: Location,
+}
+
+impl Template {
+    /// What makes its manifests real: what it says itself, or what the objects in its text are for.
+    /// Kalypso's templates have no field for it. What nothing is known of is put in a folder.
+    pub fn reconciler_kind(&self) -> ReconcilerKind {
+        if let Some(kind) = self.reconciler {
+            return kind;
+        }
+        let text = |needle: &str| self.manifests.iter().any(|m| m.value.contains(needle));
+        let playbook = self.manifests.iter().any(|manifest| {
+            manifest.value.lines().any(|line| line.starts_with("- hosts:"))
+                || (text("\n- name:") && text("\n  hosts:"))
+        });
+        match () {
+            () if text("toolkit.fluxcd.io/") => ReconcilerKind::Flux,
+            () if text("argoproj.io/") => ReconcilerKind::ArgoCd,
+            () if text("fleet.cattle.io/") => ReconcilerKind::Fleet,
+            () if text("kind: ZarfPackageConfig") => ReconcilerKind::Zarf,
+            () if playbook => ReconcilerKind::Ansible,
+            () => ReconcilerKind::Folder,
+        }
+    }
 }
 
 /// A container of platform config: a labelled `ConfigMap`.

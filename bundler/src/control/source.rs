@@ -340,6 +340,21 @@ pub fn open_folder(dir: &Path, url: &str, reference: &Reference) -> Result<Opene
     Ok(Opened { url: url.into(), commit, at: Place::Folder(dir.to_owned()) })
 }
 
+/// Opens `dir` as the plain files that lie in it, even when it is a working copy.
+///
+/// # Errors
+/// [`SourceError`] when it is no folder or cannot be read.
+pub fn open_plain(dir: &Path, url: &str, commit: Option<&str>) -> Result<Opened, SourceError> {
+    if !dir.is_dir() {
+        return Err(SourceError::NotAFolder { path: dir.to_owned() });
+    }
+    let commit = match commit {
+        Some(commit) => commit.to_owned(),
+        None => folder::digest(dir)?.to_string(),
+    };
+    Ok(Opened { url: url.into(), commit, at: Place::Folder(dir.to_owned()) })
+}
+
 impl Opened {
     /// The files below `path` (`""` and `.` are the root) that `wanted` accepts, given their paths
     /// relative to it.

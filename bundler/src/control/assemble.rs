@@ -1,0 +1,113 @@
+//! Assemble: from single objects to one [`ControlPlane`], checked as a whole.
+//!
+//! What comes in: every object with who brought it. What goes out: the control plane; findings are
+//! added where two objects have one name. It is pure, and the order of files never matters.
+
+use std::collections::BTreeMap;
+
+use super::diagnostic::{Diagnostic, Diagnostics, Location};
+use super::gather::{Bringer, Everything, Found};
+use super::kinds::{Object, Workload};
+use super::model::{ControlPlane, DeploymentTarget};
+
+/// Labels that Flux puts on what it applies; templates of a Kalypso control plane may print them.
+const FLUX_NAME: &str = "kustomize.toolkit.fluxcd.io/name";
+const FLUX_NAMESPACE: &str = "kustomize.toolkit.fluxcd.io/namespace";
+
+pub(super) fn assemble(
+    environment: &str,
+    everything: Everything,
+    findings: &mut Diagnostics,
+) -> ControlPlane {
+    let mut plane = ControlPlane {
+        environment: environment.into(),
+        promoted_commit: everything.promoted_commit,
+        ..ControlPlane::default()
+    };
+    let mut places: BTreeMap<(&'static str, String), Location> = BTreeMap::new();
+    for Found { object, by } in everything.objects {
+        let key = (object.kind(), object.name().to_owned());
+        if let Some(first) = places.get(&key) {
+            findings.push(twice(key.0, &key.1, object.location(), first));
+            continue;
+        }
+        places.insert(key, object.location().clone());
+        add(&mut plane, object, by, findings);
+    }
+    plane
+}
+
+fn add(plane: &mut ControlPlane, object: Object, by: Bringer, findings: &mut Diagnostics) {
+    match object {
+        Object::BaseRepo(o) => drop(plane.base_repos.insert(o.name.clone(), o)),
+        Object::ClusterType(o) => drop(plane.cluster_types.insert(o.name.clone(), o)),
+        Object::Config(o) => drop(plane.configs.insert(o.name.clone(), o)),
+        Object::ConfigSchema(o) => drop(plane.schemas.insert(o.name.clone(), o)),
+        Object::Environment(o) => drop(plane.environments.insert(o.name.clone(), o)),
+        Object::GitOpsRepo(o) => drop(plane.gitops_repos.insert(o.name.clone(), o)),
+        Object::Policy(o) => drop(plane.policies.insert(o.name.clone(), o)),
+        Object::Registration(o) => drop(plane.registrations.insert(o.name.clone(), o)),
+        Object::Site(o) => drop(plane.sites.insert(o.name.clone(), o)),
+        Object::Template(o) => drop(plane.templates.insert(o.name.clone(), o)),
+        Object::Workload(workload) => match by {
+            Bringer::Registration { name, workspace } => {
+                targets(plane, workload, &name, &workspace, findings);
+            }
+            Bringer::Environment | Bringer::Base => findings.push(
+                Diagnostic::warning(
+                    "unregistered-workload",
+                    format!("workload `{}` belongs to no workspace: ignored", workload.name),
+                )
+                .at(&workload.location)
+                .help("move it to its own repository and point a `WorkloadRegistration` at that"),
+            ),
+        },
+    }
+}
+
+fn targets(
+    plane: &mut ControlPlane,
+    workload: Workload,
+    registration: &str,
+    workspace: &str,
+    findings: &mut Diagnostics,
+) {
+    let Workload { name: workload_name, labels: workload_labels, targets, .. } = workload;
+    for target in targets {
+        let mut labels = target.labels;
+        labels.extend(workload_labels.clone());
+        labels.insert(FLUX_NAME.into(), format!("{}-{registration}", plane.environment));
+        labels.insert(FLUX_NAMESPACE.into(), "flux-system".into());
+        labels.insert("workload".into(), workload_name.clone());
+        labels.insert("workspace".into(), workspace.into());
+        let made = DeploymentTarget {
+            name: format!("{workload_name}-{}", target.name),
+            short_name: target.name,
+            workload: workload_name.clone(),
+            registration: registration.into(),
+            workspace: workspace.into(),
+            environment: target.environment,
+            labels,
+            manifests: target.manifests,
+            config_schemas: target.config_schemas,
+            location: target.location,
+        };
+        if made.environment != plane.environment {
+            plane.other_targets.insert(format!("{}/{}", made.environment, made.name), made);
+            continue;
+        }
+        // `a-b` with target `c` and `a` with target `b-c` have one full name.
+        if let Some(first) = plane.targets.get(&made.name) {
+            findings.push(twice("deployment target", &made.name, &made.location, &first.location));
+            continue;
+        }
+        plane.targets.insert(made.name.clone(), made);
+    }
+}
+
+fn twice(kind: &str, name: &str, second: &Location, first: &Location) -> Diagnostic {
+    Diagnostic::error("duplicate-name", format!("two objects of kind {kind} are called `{name}`"))
+        .at(second)
+        .related(first, "first here")
+        .help("rename one of them, or remove it: one would silently replace the other")
+}

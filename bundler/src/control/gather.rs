@@ -1,0 +1,335 @@
+//! Gather: opens every source that an environment depends on, and reads the objects in it.
+//!
+//! What comes in: a [`LoadRequest`]. What goes out: objects, each with who brought it, and the commits
+//! that were read. Base repositories and workload registrations lead to further sources; each
+//! repository and branch is opened once, so that all of them see the same commit. Findings are
+//! collected; one source that cannot be read does not keep the others from being checked.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::path::Path;
+use std::sync::Arc;
+
+use outhaul_bundle::index::{Snapshot, Source};
+
+use super::diagnostic::{Cause, Diagnostic, Diagnostics, Location, SourceFile};
+use super::kinds::suggest::did_you_mean;
+use super::kinds::{self, Object};
+use super::model::{BaseRepo, Environment, WorkloadRegistration};
+use super::source::ignore::Ignore;
+use super::source::{
+    self, Opened, Reference, SourceError, SourceMap, TreeFile, TreeLimits, normal_path, normal_url,
+};
+use super::{LoadRequest, Origin};
+use crate::snapshot::snapshot;
+
+/// The base repository whose commit is promoted.
+pub(super) const MAIN: &str = "main";
+/// Where a control plane lists its environments.
+const ENVIRONMENTS: &str = ".environments";
+
+/// Who brought an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Bringer {
+    /// The environment's own folder or branch.
+    Environment,
+    /// A base repository, by name.
+    Base,
+    /// A workload registration: its name and workspace.
+    Registration { name: String, workspace: String },
+}
+
+/// One object and who brought it.
+pub(super) struct Found {
+    pub object: Object,
+    pub by: Bringer,
+}
+
+/// What was found, before it is checked as a whole.
+#[derive(Default)]
+pub(super) struct Everything {
+    pub objects: Vec<Found>,
+    pub promoted_commit: Option<String>,
+}
+
+enum Next {
+    Base(BaseRepo),
+    Registration(WorkloadRegistration),
+}
+
+pub(super) struct Gathering<'a> {
+    request: &'a LoadRequest,
+    sources: SourceMap,
+    everything: Everything,
+    findings: Diagnostics,
+    opened: BTreeMap<(String, Reference), Opened>,
+    queue: VecDeque<Next>,
+    seen: BTreeSet<(&'static str, String)>,
+    environment: Option<Source>,
+    base: Option<Source>,
+    workloads: Vec<Source>,
+}
+
+impl<'a> Gathering<'a> {
+    pub fn new(request: &'a LoadRequest) -> Self {
+        Self {
+            request,
+            sources: request.sources.clone(),
+            everything: Everything::default(),
+            findings: Diagnostics::new(),
+            opened: BTreeMap::new(),
+            queue: VecDeque::new(),
+            seen: BTreeSet::new(),
+            environment: None,
+            base: None,
+            workloads: Vec::new(),
+        }
+    }
+
+    pub fn finish(self) -> (Everything, Option<Snapshot>, Diagnostics) {
+        let name = self.request.environment.clone();
+        let base = self.base.unwrap_or_else(|| Source {
+            name: MAIN.into(),
+            repo: String::new(),
+            commit: String::new(),
+        });
+        let made = self.environment.map(|mut environment| {
+            environment.name = name;
+            snapshot(environment, base, self.workloads)
+        });
+        (self.everything, made, self.findings)
+    }
+
+    pub fn run(&mut self) {
+        match &self.request.from {
+            Origin::Folders { environment_dir, base_dir, base_commit } => {
+                self.folders(environment_dir, base_dir.as_deref(), base_commit.as_deref());
+            }
+            Origin::Repository { url, branch } => self.repository(url, branch.as_deref()),
+        }
+        while let Some(next) = self.queue.pop_front() {
+            match next {
+                Next::Base(base) => self.base_repo(&base),
+                Next::Registration(registration) => self.registration(&registration),
+            }
+        }
+    }
+
+    fn folders(&mut self, environment: &Path, base: Option<&Path>, commit: Option<&str>) {
+        let opened = match source::open_plain(environment, "", None) {
+            Ok(opened) => opened,
+            Err(error) => return self.unreadable(&error, None),
+        };
+        self.environment = Some(source_of("", &opened));
+        self.read(&opened, ".", &Bringer::Environment, None);
+        let Some(dir) = base else { return };
+        // The folder stands for the base repository `main`, which still says where in it to look.
+        let declared = self.queue.iter().position(|next| matches!(next, Next::Base(b) if b.name == MAIN));
+        let declared = declared.and_then(|at| self.queue.remove(at));
+        let declared = match declared {
+            Some(Next::Base(base)) => Some(base),
+            _ => None,
+        };
+        self.seen.insert(("BaseRepo", MAIN.into()));
+        let pin = declared.as_ref().and_then(|base| base.commit.as_ref()).map(|c| c.value.clone());
+        let commit = commit.map(str::to_owned).or(pin);
+        let url = declared.as_ref().map_or("", |base| base.at.repo.value.as_str());
+        let path = declared.as_ref().map_or(".", |base| base.at.path.as_str());
+        match source::open_plain(dir, url, commit.as_deref()) {
+            Ok(opened) => {
+                self.everything.promoted_commit = commit;
+                self.base = Some(source_of(MAIN, &opened));
+                self.read(&opened, path, &Bringer::Base, declared.as_ref().map(|b| &b.at.repo.location));
+            }
+            Err(error) => self.unreadable(&error, None),
+        }
+    }
+
+    fn repository(&mut self, url: &str, branch: Option<&str>) {
+        let reference = branch.map_or(Reference::Head, |name| Reference::Branch(name.into()));
+        let opened = match source::open(url, &reference, &self.sources, &self.request.cache) {
+            Ok(opened) => opened,
+            Err(error) => return self.unreadable(&error, None),
+        };
+        let Some(environment) = self.find_environment(&opened) else { return };
+        let at = &environment.control_plane;
+        // A local control plane stands for the URL that its environments name.
+        if let Some(dir) = local_folder(url) {
+            self.sources.insert_default(&at.repo.value, dir);
+        }
+        let reference = Reference::Branch(at.branch.clone());
+        let Some(opened) = self.open(&at.repo.value, reference, &at.repo.location) else { return };
+        self.environment = Some(source_of("", &opened));
+        self.read(&opened, &at.path, &Bringer::Environment, Some(&at.repo.location));
+    }
+
+    fn find_environment(&mut self, opened: &Opened) -> Option<Environment> {
+        let files = match opened.tree(ENVIRONMENTS, &is_yaml, &TreeLimits::YAML) {
+            Ok(tree) => tree.files,
+            Err(SourceError::NoSuchPath { .. }) => Vec::new(),
+            Err(error) => {
+                self.unreadable(&error, None);
+                return None;
+            }
+        };
+        let mut known = Vec::new();
+        let mut wanted = None;
+        for file in files {
+            let name = opened.file_name(&format!("{ENVIRONMENTS}/{}", file.path));
+            let Some(file) = self.text_file(name, file) else { continue };
+            for object in kinds::read_file(&file, &mut self.findings) {
+                if let Object::Environment(environment) = object {
+                    known.push(environment.name.clone());
+                    if environment.name == self.request.environment {
+                        wanted = Some(environment);
+                    }
+                }
+            }
+        }
+        if wanted.is_none() && !self.findings.has_errors() {
+            let name = &self.request.environment;
+            let message = format!("there is no environment `{name}` in `{}`", opened.file_name(ENVIRONMENTS));
+            self.findings.push(
+                Diagnostic::error("unknown-environment", message).help(did_you_mean(name, &known)),
+            );
+        }
+        wanted
+    }
+
+    fn base_repo(&mut self, base: &BaseRepo) {
+        let near = Some(base.at.branch.clone());
+        let reference = match &base.commit {
+            Some(commit) => Reference::Commit { id: commit.value.clone(), near },
+            None => Reference::Branch(base.at.branch.clone()),
+        };
+        let at = base.commit.as_ref().map_or(&base.at.repo.location, |commit| &commit.location);
+        let Some(opened) = self.open(&base.at.repo.value, reference, at) else { return };
+        if base.name == MAIN {
+            self.everything.promoted_commit = base.commit.as_ref().map(|c| c.value.clone());
+            self.base = Some(source_of(MAIN, &opened));
+        } else {
+            self.workloads.push(source_of(&format!("base/{}", base.name), &opened));
+        }
+        self.read(&opened, &base.at.path, &Bringer::Base, Some(&base.at.repo.location));
+    }
+
+    fn registration(&mut self, registration: &WorkloadRegistration) {
+        let at = &registration.workload;
+        let reference = Reference::Branch(at.branch.clone());
+        let Some(opened) = self.open(&at.repo.value, reference, &at.repo.location) else { return };
+        self.workloads.push(source_of(&registration.name, &opened));
+        let by = Bringer::Registration {
+            name: registration.name.clone(),
+            workspace: registration.workspace.clone(),
+        };
+        self.read(&opened, &at.path, &by, Some(&at.repo.location));
+    }
+
+    fn open(&mut self, url: &str, reference: Reference, at: &Location) -> Option<Opened> {
+        let key = (normal_url(url), reference);
+        if let Some(opened) = self.opened.get(&key) {
+            return Some(opened.clone());
+        }
+        match source::open(url, &key.1, &self.sources, &self.request.cache) {
+            Ok(opened) => {
+                self.opened.insert(key, opened.clone());
+                Some(opened)
+            }
+            Err(error) => {
+                self.unreadable(&error, Some(at));
+                None
+            }
+        }
+    }
+
+    /// Reads every object below `path`.
+    fn read(&mut self, opened: &Opened, path: &str, by: &Bringer, at: Option<&Location>) {
+        let files = normal_path(path).and_then(|path| {
+            let ignore = sourceignore(opened)?;
+            let full = |below: &str| if path.is_empty() { below.into() } else { format!("{path}/{below}") };
+            let wanted = |below: &str| is_yaml(below) && !ignore.ignores(&full(below));
+            let tree = opened.tree(&path, &wanted, &TreeLimits::YAML)?;
+            let named = |file: TreeFile| (opened.file_name(&full(&file.path)), file);
+            Ok(tree.files.into_iter().map(named).collect::<Vec<_>>())
+        });
+        let files = match files {
+            Ok(files) => files,
+            Err(error) => return self.unreadable(&error, at),
+        };
+        for (name, file) in files {
+            if let Some(file) = self.text_file(name, file) {
+                for object in kinds::read_file(&file, &mut self.findings) {
+                    self.found(object, by.clone());
+                }
+            }
+        }
+    }
+
+    fn found(&mut self, object: Object, by: Bringer) {
+        match &object {
+            Object::BaseRepo(base) if self.seen.insert(("BaseRepo", base.name.clone())) => {
+                self.queue.push_back(Next::Base(base.clone()));
+            }
+            Object::Registration(registration)
+                if self.seen.insert(("WorkloadRegistration", registration.name.clone())) =>
+            {
+                self.queue.push_back(Next::Registration(registration.clone()));
+            }
+            _ => {}
+        }
+        self.everything.objects.push(Found { object, by });
+    }
+
+    fn text_file(&mut self, name: String, file: TreeFile) -> Option<Arc<SourceFile>> {
+        match String::from_utf8(file.bytes) {
+            // A byte order mark is not part of the text.
+            Ok(text) => {
+                let text = text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text);
+                Some(Arc::new(SourceFile { name, text }))
+            }
+            Err(error) => {
+                let at = error.utf8_error().valid_up_to();
+                let message = format!("`{name}` is not UTF-8 text (byte {at})");
+                self.findings.push(
+                    Diagnostic::error("not-text", message).help("save it as UTF-8, or rename it"),
+                );
+                None
+            }
+        }
+    }
+
+    fn unreadable(&mut self, error: &SourceError, at: Option<&Location>) {
+        let code = match error {
+            SourceError::Unreachable { .. } => "unreachable",
+            SourceError::NoSuchReference { .. } => "no-such-reference",
+            SourceError::NoSuchPath { .. } => "no-such-path",
+            _ => "unreadable",
+        };
+        let mut diagnostic = Diagnostic::error(code, error.to_string()).help(error.help());
+        if !error.is_input() {
+            diagnostic.cause = Cause::Environment;
+        }
+        if let Some(at) = at {
+            diagnostic = diagnostic.at(at).label("named here");
+        }
+        self.findings.push(diagnostic);
+    }
+}
+
+fn source_of(name: &str, opened: &Opened) -> Source {
+    Source { name: name.into(), repo: opened.url.clone(), commit: opened.commit.clone() }
+}
+
+fn sourceignore(opened: &Opened) -> Result<Ignore, SourceError> {
+    let tree = opened.tree("", &|path| path == ".sourceignore", &TreeLimits::YAML)?;
+    let text = tree.files.first().map(|file| String::from_utf8_lossy(&file.bytes).into_owned());
+    Ok(text.map(|text| Ignore::parse(&text)).unwrap_or_default())
+}
+
+fn is_yaml(path: &str) -> bool {
+    path.ends_with(".yaml") || path.ends_with(".yml")
+}
+
+fn local_folder(url: &str) -> Option<&Path> {
+    let path = Path::new(url.strip_prefix("file://").unwrap_or(url));
+    path.is_dir().then_some(path)
+}

@@ -1,0 +1,186 @@
+//! Fields of one object: typed, with their places, and nothing overlooked.
+//!
+//! What comes in: [`Node`]s. What goes out: typed values with their places; findings go to the list
+//! of the load. A value of the wrong type is never converted: a number where text is wanted is an
+//! error that says to quote it, as Kubernetes would refuse it too.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::super::diagnostic::{Diagnostic, Diagnostics, Location, SourceFile};
+use super::super::model::Spot;
+use super::super::yaml::{Node, Value};
+use super::suggest::did_you_mean;
+
+/// Reads fields of one file and collects what is wrong with them.
+#[derive(Debug)]
+pub struct Reader<'a> {
+    file: &'a Arc<SourceFile>,
+    findings: &'a mut Diagnostics,
+}
+
+/// A map whose keys were checked.
+#[derive(Debug)]
+pub(super) struct Fields<'n> {
+    /// What it is, for people: `ClusterType.spec`.
+    pub what: String,
+    /// The map.
+    pub node: &'n Node,
+}
+
+impl<'a> Reader<'a> {
+    /// A reader of `file`.
+    pub fn new(file: &'a Arc<SourceFile>, findings: &'a mut Diagnostics) -> Self {
+        Self { file, findings }
+    }
+
+    /// The place of a value.
+    pub fn location(&self, node: &Node) -> Location {
+        Location::new(self.file, node.span.clone())
+    }
+
+    /// Adds a finding.
+    pub fn report(&mut self, diagnostic: Diagnostic) {
+        self.findings.push(diagnostic);
+    }
+
+    /// `node` as a map that has no other than the `known` keys.
+    pub(super) fn map<'n>(&mut self, node: &'n Node, what: &str, known: &[&str]) -> Option<Fields<'n>> {
+        let Value::Mapping(entries) = &node.value else {
+            self.wrong_type(node, what, "a map");
+            return None;
+        };
+        for entry in entries.iter().filter(|entry| !known.contains(&entry.key.as_str())) {
+            let location = Location::new(self.file, entry.key_span.clone());
+            self.report(
+                Diagnostic::error("unknown-field", format!("unknown field `{}`", entry.key))
+                    .at(&location)
+                    .label(format!("not a field of `{what}`"))
+                    .help(did_you_mean(&entry.key, known)),
+            );
+        }
+        Some(Fields { what: what.into(), node })
+    }
+
+    /// The map under `key`, which must be there.
+    pub(super) fn section<'n>(
+        &mut self,
+        fields: &Fields<'n>,
+        key: &str,
+        known: &[&str],
+    ) -> Option<Fields<'n>> {
+        let node = self.present(fields, key)?;
+        self.map(node, &format!("{}.{key}", fields.what), known)
+    }
+
+    /// The text under `key`, which must be there and not empty.
+    pub(super) fn text(&mut self, fields: &Fields<'_>, key: &str) -> Option<Spot<String>> {
+        let node = self.present(fields, key)?;
+        let text = self.as_text(node, &format!("{}.{key}", fields.what))?;
+        if text.value.trim().is_empty() {
+            let location = text.location.clone();
+            self.report(
+                Diagnostic::error("missing-field", format!("`{}.{key}` is empty", fields.what))
+                    .at(&location),
+            );
+            return None;
+        }
+        Some(text)
+    }
+
+    /// The text under `key`, when it is there.
+    pub(super) fn optional_text(&mut self, fields: &Fields<'_>, key: &str) -> Option<Spot<String>> {
+        let node = fields.field(key)?;
+        self.as_text(node, &format!("{}.{key}", fields.what))
+    }
+
+    /// The list under `key`; empty when it is not there.
+    pub(super) fn list<'n>(&mut self, fields: &Fields<'n>, key: &str) -> &'n [Node] {
+        match fields.field(key) {
+            None => &[],
+            Some(Node { value: Value::Sequence(items), .. }) => items,
+            Some(other) => {
+                self.wrong_type(other, &format!("{}.{key}", fields.what), "a list");
+                &[]
+            }
+        }
+    }
+
+    /// The texts of the list under `key`.
+    pub(super) fn texts(&mut self, fields: &Fields<'_>, key: &str) -> Vec<Spot<String>> {
+        let what = format!("{}.{key}", fields.what);
+        let items = self.list(fields, key);
+        items.iter().enumerate().filter_map(|(at, item)| self.as_text(item, &format!("{what}[{at}]"))).collect()
+    }
+
+    /// The map of texts under `key`; `None` when it is not there.
+    pub(super) fn text_map(
+        &mut self,
+        fields: &Fields<'_>,
+        key: &str,
+    ) -> Option<BTreeMap<String, Spot<String>>> {
+        let node = fields.field(key)?;
+        let what = format!("{}.{key}", fields.what);
+        let Value::Mapping(entries) = &node.value else {
+            self.wrong_type(node, &what, "a map");
+            return None;
+        };
+        let mut map = BTreeMap::new();
+        for entry in entries {
+            if let Some(text) = self.as_text(&entry.value, &format!("{what}.{}", entry.key)) {
+                map.insert(entry.key.clone(), text);
+            }
+        }
+        Some(map)
+    }
+
+    /// `node` as text.
+    pub(super) fn as_text(&mut self, node: &Node, what: &str) -> Option<Spot<String>> {
+        match &node.value {
+            Value::String(text) => Some(Spot { value: text.clone(), location: self.location(node) }),
+            _ => {
+                self.wrong_type(node, what, "text");
+                None
+            }
+        }
+    }
+
+    fn present<'n>(&mut self, fields: &Fields<'n>, key: &str) -> Option<&'n Node> {
+        if let Some(node) = fields.field(key) {
+            return Some(node);
+        }
+        let start = fields.node.span.start;
+        let location = Location::new(self.file, start..start + 1);
+        self.report(
+            Diagnostic::error("missing-field", format!("`{}.{key}` is missing", fields.what))
+                .at(&location)
+                .label("in this object"),
+        );
+        None
+    }
+
+    fn wrong_type(&mut self, node: &Node, what: &str, wanted: &str) {
+        let location = self.location(node);
+        let mut diagnostic =
+            Diagnostic::error("wrong-type", format!("`{what}` must be {wanted}")).at(&location);
+        diagnostic = diagnostic.label(format!("this is {}", node.kind()));
+        let scalar = matches!(node.value, Value::Bool(_) | Value::Number(_));
+        if wanted == "text" && scalar {
+            let written = self.file.text.get(node.span.clone()).unwrap_or_default();
+            diagnostic = diagnostic.help(format!("quote it: \"{written}\""));
+        }
+        self.report(diagnostic);
+    }
+}
+
+impl<'n> Fields<'n> {
+    /// The value under `key`; `None` when it is not there or nothing.
+    pub(super) fn field(&self, key: &str) -> Option<&'n Node> {
+        self.node.field(key).filter(|node| node.value != Value::Null)
+    }
+}
+
+/// Values without their places.
+pub(super) fn values(map: &BTreeMap<String, Spot<String>>) -> BTreeMap<String, String> {
+    map.iter().map(|(key, spot)| (key.clone(), spot.value.clone())).collect()
+}

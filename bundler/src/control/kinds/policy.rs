@@ -1,0 +1,108 @@
+//! `SchedulingPolicy`: which deployment targets go to which cluster types.
+//!
+//! What comes in: the object's fields. What goes out: a [`SchedulingPolicy`] whose selectors
+//! Kubernetes would accept, each requirement with its place.
+
+use super::super::diagnostic::{Diagnostic, Location};
+use super::super::model::{SchedulingPolicy, Spot};
+use super::super::selector::{Operator, Requirement, Selector, SelectorError};
+use super::super::yaml::Value;
+use super::fields::{Fields, Reader};
+use super::metadata::Metadata;
+use super::suggest::did_you_mean;
+
+pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<SchedulingPolicy> {
+    let metadata = Metadata::read(reader, object);
+    let spec =
+        reader.section(object, "spec", &["deploymentTargetSelector", "clusterTypeSelector"])?;
+    let target =
+        reader.section(&spec, "deploymentTargetSelector", &["workspace", "labelSelector"]);
+    let cluster_type = reader.section(&spec, "clusterTypeSelector", &["labelSelector"]);
+    let (target, cluster_type) = (target?, cluster_type?);
+    let workspace = reader.optional_text(&target, "workspace");
+    let targets = selector(reader, &target);
+    let cluster_types = selector(reader, &cluster_type);
+    let metadata = metadata?;
+    Some(SchedulingPolicy {
+        name: metadata.name,
+        workspace,
+        targets: targets?,
+        cluster_types: cluster_types?,
+        location: metadata.location,
+    })
+}
+
+/// `None` when something was wrong with it: an unsound selector must not match everything.
+fn selector(reader: &mut Reader<'_>, parent: &Fields<'_>) -> Option<Selector> {
+    let Some(node) = parent.field("labelSelector") else { return Some(Selector::default()) };
+    let what = format!("{}.labelSelector", parent.what);
+    let fields = reader.map(node, &what, &["matchLabels", "matchExpressions"])?;
+    let mut sound = true;
+    let mut requirements = Vec::new();
+    if fields.field("matchLabels").is_some() {
+        match reader.text_map(&fields, "matchLabels") {
+            None => sound = false,
+            Some(labels) => {
+                for (key, value) in labels {
+                    let made = Requirement::new(&key, Operator::Equals, [value.value]);
+                    sound &= add(reader, &mut requirements, made, &value.location);
+                }
+            }
+        }
+        if let Some(Value::Mapping(entries)) = fields.field("matchLabels").map(|n| &n.value) {
+            sound &= requirements.len() == entries.len();
+        }
+    }
+    for (at, node) in reader.list(&fields, "matchExpressions").iter().enumerate() {
+        let what = format!("{what}.matchExpressions[{at}]");
+        let Some(expression) = reader.map(node, &what, &["key", "operator", "values"]) else {
+            sound = false;
+            continue;
+        };
+        let key = reader.text(&expression, "key");
+        let operator = reader.text(&expression, "operator");
+        let values = reader.texts(&expression, "values");
+        let (Some(key), Some(operator)) = (key, operator) else {
+            sound = false;
+            continue;
+        };
+        let Some(known) = operator_of(reader, &operator) else {
+            sound = false;
+            continue;
+        };
+        let made = Requirement::new(&key.value, known, values.into_iter().map(|v| v.value));
+        sound &= add(reader, &mut requirements, made, &key.location);
+    }
+    sound.then_some(Selector { requirements })
+}
+
+fn operator_of(reader: &mut Reader<'_>, operator: &Spot<String>) -> Option<Operator> {
+    let known = Operator::parse(&operator.value);
+    if known.is_none() {
+        reader.report(
+            Diagnostic::error("bad-selector", format!("unknown operator `{}`", operator.value))
+                .at(&operator.location)
+                .help(did_you_mean(&operator.value, &Operator::NAMES)),
+        );
+    }
+    known
+}
+
+fn add(
+    reader: &mut Reader<'_>,
+    requirements: &mut Vec<Requirement>,
+    made: Result<Requirement, SelectorError>,
+    location: &Location,
+) -> bool {
+    match made {
+        Ok(mut requirement) => {
+            requirement.location = Some(location.clone());
+            requirements.push(requirement);
+            true
+        }
+        Err(error) => {
+            reader.report(Diagnostic::error("bad-selector", error.to_string()).at(location));
+            false
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! `Site` (our group): one physical cluster or host.
+//!
+//! What comes in: the object's fields. What goes out: a [`Site`]. Whether its cluster type exists is
+//! checked when everything is loaded.
+
+use super::super::model::Site;
+use super::fields::{Fields, Reader, values};
+use super::metadata::Metadata;
+
+pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Site> {
+    let metadata = Metadata::read(reader, object);
+    let spec = reader.section(object, "spec", &["clusterType", "ring", "publicKey"])?;
+    let cluster_type = reader.text(&spec, "clusterType");
+    let ring = reader.optional_text(&spec, "ring");
+    let public_key = reader.optional_text(&spec, "publicKey");
+    let metadata = metadata?;
+    Some(Site {
+        name: metadata.name,
+        labels: values(&metadata.labels),
+        cluster_type: cluster_type?,
+        ring: ring.map(|r| r.value),
+        public_key: public_key.map(|k| k.value),
+        location: metadata.location,
+    })
+}

@@ -1,0 +1,62 @@
+//! The nearest name that exists, for a name that does not.
+//!
+//! What comes in: a word and what it could have been. What goes out: a `help:` text. It suggests only
+//! what is near; otherwise it lists what there is.
+
+/// A help text for `word`, which is not one of `known`.
+pub fn did_you_mean<S: AsRef<str>>(word: &str, known: &[S]) -> String {
+    if let Some(near) = nearest(word, known) {
+        return format!("did you mean `{near}`?");
+    }
+    if known.is_empty() {
+        return "there is none".into();
+    }
+    let names: Vec<String> =
+        known.iter().take(20).map(|name| format!("`{}`", name.as_ref())).collect();
+    let more = if known.len() > 20 { " …" } else { "" };
+    format!("known: {}{more}", names.join(", "))
+}
+
+/// The one of `known` that a person most likely meant, when one is near enough.
+pub fn nearest<'a, S: AsRef<str>>(word: &str, known: &'a [S]) -> Option<&'a str> {
+    let allowed = (word.chars().count() / 3).clamp(1, 4);
+    known
+        .iter()
+        .map(|name| (distance(&word.to_lowercase(), &name.as_ref().to_lowercase()), name.as_ref()))
+        .filter(|(distance, _)| *distance <= allowed)
+        .min()
+        .map(|(_, name)| name)
+}
+
+/// Edits (insert, delete, replace, swap of neighbours) between two words.
+fn distance(a: &str, b: &str) -> usize {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let mut before: Vec<usize> = Vec::new();
+    let mut last: Vec<usize> = (0..=b.len()).collect();
+    for i in 1..=a.len() {
+        let mut row = vec![i; b.len() + 1];
+        for j in 1..=b.len() {
+            let replace = last[j - 1] + usize::from(a[i - 1] != b[j - 1]);
+            row[j] = replace.min(last[j] + 1).min(row[j - 1] + 1);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                row[j] = row[j].min(before[j - 2] + 1);
+            }
+        }
+        before = std::mem::replace(&mut last, row);
+    }
+    last[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn near_names_are_suggested_and_far_ones_listed() {
+        let known = ["repo", "branch", "path"];
+        assert_eq!(did_you_mean("repoo", &known), "did you mean `repo`?");
+        assert_eq!(did_you_mean("brnach", &known), "did you mean `branch`?");
+        assert_eq!(did_you_mean("PATH", &known), "did you mean `path`?");
+        assert_eq!(did_you_mean("labels", &known), "known: `repo`, `branch`, `path`");
+    }
+}

@@ -1,0 +1,81 @@
+//! `Template`: Kalypso's (Go text/template) and ours (Jinja).
+//!
+//! What comes in: the object's fields. What goes out: a [`Template`]. A template's text is text: it is
+//! never read as YAML, whatever it looks like. Whether it parses is checked when it is used.
+
+use super::super::diagnostic::Diagnostic;
+use super::super::model::{Language, ReconcilerKind, Spot, Template, TemplateType};
+use super::fields::{Fields, Reader};
+use super::metadata::Metadata;
+use super::suggest::did_you_mean;
+
+pub(super) fn kalypso(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Template> {
+    read(reader, object, Language::Go, &["type", "contentType", "manifests"])
+}
+
+pub(super) fn own(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Template> {
+    read(reader, object, Language::Jinja, &["type", "contentType", "manifests", "reconciler"])
+}
+
+fn read(
+    reader: &mut Reader<'_>,
+    object: &Fields<'_>,
+    language: Language,
+    known: &[&str],
+) -> Option<Template> {
+    let metadata = Metadata::read(reader, object);
+    let spec = reader.section(object, "spec", known)?;
+    let written = reader.text(&spec, "type");
+    let content_type = reader.optional_text(&spec, "contentType").filter(|c| !c.value.is_empty());
+    let reconciler = reader.optional_text(&spec, "reconciler");
+    let manifests = reader.texts(&spec, "manifests");
+    let complete = manifests.len() == reader.list(&spec, "manifests").len();
+    let kind = kind_of(reader, &written?)?;
+    let reconciler = match reconciler {
+        None => None,
+        Some(written) => Some(reconciler_of(reader, &written)?),
+    };
+    if manifests.is_empty() && complete {
+        let location = reader.location(spec.node);
+        reader.report(
+            Diagnostic::error("missing-field", format!("`{}.manifests` is empty", spec.what))
+                .at(&location)
+                .help("give at least one manifest, as a block of text (`- |`)"),
+        );
+    }
+    let metadata = metadata?;
+    complete.then_some(Template {
+        name: metadata.name,
+        language,
+        kind,
+        content_type,
+        reconciler,
+        manifests,
+        location: metadata.location,
+    })
+}
+
+fn kind_of(reader: &mut Reader<'_>, written: &Spot<String>) -> Option<TemplateType> {
+    let all = [TemplateType::Reconciler, TemplateType::Namespace, TemplateType::Config];
+    let kind = all.into_iter().find(|kind| kind.as_str() == written.value);
+    if kind.is_none() {
+        reader.report(
+            Diagnostic::error("bad-value", format!("`{}` is no type of template", written.value))
+                .at(&written.location)
+                .help(did_you_mean(&written.value, &all.map(TemplateType::as_str))),
+        );
+    }
+    kind
+}
+
+fn reconciler_of(reader: &mut Reader<'_>, written: &Spot<String>) -> Option<ReconcilerKind> {
+    let kind = ReconcilerKind::ALL.into_iter().find(|kind| kind.as_str() == written.value);
+    if kind.is_none() {
+        reader.report(
+            Diagnostic::error("unknown-reconciler", format!("unknown reconciler `{}`", written.value))
+                .at(&written.location)
+                .help(did_you_mean(&written.value, &ReconcilerKind::ALL.map(ReconcilerKind::as_str))),
+        );
+    }
+    kind
+}

@@ -1,0 +1,99 @@
+//! `Workload`: an application and the ways to run it, as its team describes it.
+//!
+//! What comes in: the object's fields. What goes out: a [`Workload`], from which the loader makes
+//! deployment targets once it knows which registration brought it.
+
+use std::collections::BTreeMap;
+
+use super::super::diagnostic::{Diagnostic, Location};
+use super::super::model::Spot;
+use super::fields::{Fields, Reader, values};
+use super::metadata::{Metadata, check_name};
+
+/// An application.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Workload {
+    /// Its name.
+    pub name: String,
+    /// Its labels, which every target gets.
+    pub labels: BTreeMap<String, String>,
+    /// The ways to run it.
+    pub targets: Vec<Target>,
+    /// Where it is written.
+    pub location: Location,
+}
+
+/// One way to run a workload in one environment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Target {
+    /// Its name, without the workload's.
+    pub name: String,
+    /// Its own labels.
+    pub labels: BTreeMap<String, String>,
+    /// The environment.
+    pub environment: String,
+    /// Where its manifests lie.
+    pub manifests: Option<BTreeMap<String, String>>,
+    /// Its own JSON schemas, then the workload's.
+    pub config_schemas: Vec<Spot<String>>,
+    /// Where it is written.
+    pub location: Location,
+}
+
+pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Workload> {
+    let metadata = Metadata::read(reader, object);
+    let spec = reader.section(object, "spec", &["deploymentTargets", "configSchemas"])?;
+    let schemas = reader.texts(&spec, "configSchemas");
+    let metadata = metadata?;
+    let mut targets: Vec<Target> = Vec::new();
+    for (at, node) in reader.list(&spec, "deploymentTargets").iter().enumerate() {
+        let what = format!("{}.deploymentTargets[{at}]", spec.what);
+        let known = &["name", "labels", "environment", "manifests", "configSchemas"];
+        let Some(fields) = reader.map(node, &what, known) else { continue };
+        let Some(mut target) = target(reader, &fields, &metadata.name) else { continue };
+        target.config_schemas.extend(schemas.iter().cloned());
+        if let Some(first) = targets.iter().find(|other| same(other, &target)) {
+            let message = format!(
+                "two targets of environment `{}` are called `{}`",
+                target.environment, target.name
+            );
+            reader.report(
+                Diagnostic::error("duplicate-name", message)
+                    .at(&target.location)
+                    .related(&first.location, "first here")
+                    .help("give each deployment target of a workload its own name"),
+            );
+            continue;
+        }
+        targets.push(target);
+    }
+    Some(Workload {
+        name: metadata.name,
+        labels: values(&metadata.labels),
+        targets,
+        location: metadata.location,
+    })
+}
+
+/// One name may stand in several environments: each of them sees only its own.
+fn same(a: &Target, b: &Target) -> bool {
+    (&a.name, &a.environment) == (&b.name, &b.environment)
+}
+
+fn target(reader: &mut Reader<'_>, fields: &Fields<'_>, workload: &str) -> Option<Target> {
+    let name = reader.text(fields, "name");
+    let environment = reader.text(fields, "environment");
+    let labels = reader.text_map(fields, "labels").unwrap_or_default();
+    let manifests = reader.text_map(fields, "manifests");
+    let config_schemas = reader.texts(fields, "configSchemas");
+    let name = name?;
+    check_name(reader, &format!("{workload}-{}", name.value), &name.location).then_some(())?;
+    Some(Target {
+        name: name.value,
+        labels: values(&labels),
+        environment: environment?.value,
+        manifests: manifests.as_ref().map(values),
+        config_schemas,
+        location: name.location,
+    })
+}

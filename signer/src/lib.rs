@@ -19,6 +19,8 @@ pub mod key;
 pub mod metadata;
 pub mod publish;
 pub mod request;
+pub mod seal;
+pub mod slip;
 pub mod trust;
 
 pub use clock::{LowerBound, TimePolicy};
@@ -27,4 +29,5 @@ pub use envelope::Envelope;
 pub use fleet::{Fleet, FleetError, InitOptions};
 pub use key::{KeyError, PublicKey, Secret, SigningKey};
 pub use publish::{Latest, SignRequest, SignedMetadata};
+pub use slip::{Slip, SlipError};
 pub use trust::{Acceptance, MetadataSource, SourceError, TrustError, TrustedMetadata, verify};

@@ -83,17 +83,33 @@ pub enum AssembleError {
 /// # Errors
 /// [`AssembleError`]; nothing was written outside the spool.
 pub fn assemble(contents: Contents<'_>, mut spool: Spool) -> Result<UnsignedBundle, AssembleError> {
-    let Contents { fleet, stream, number, reconciler, snapshot, recipients, assignments, mut payloads } =
-        contents;
+    let Contents {
+        fleet,
+        stream,
+        number,
+        reconciler,
+        snapshot,
+        recipients,
+        assignments,
+        mut payloads,
+    } = contents;
     let mut candidates = Vec::new();
     let mut listed = Vec::new();
     for (name, rendered) in assignments {
-        let at = |source| AssembleError::Name { assignment: name.clone(), source };
+        let at = |source| AssembleError::Name {
+            assignment: name.clone(),
+            source,
+        };
         let mut files = Vec::new();
         for (path, bytes) in &rendered.files {
             let path: RelativePath = path.parse().map_err(at)?;
             let (content, size) = spool.add(bytes)?;
-            files.push(IndexFile { path, content, size, executable: false });
+            files.push(IndexFile {
+                path,
+                content,
+                size,
+                executable: false,
+            });
         }
         let payload = payloads.remove(name).unwrap_or_default();
         for (folder, file) in files
@@ -120,9 +136,10 @@ pub fn assemble(contents: Contents<'_>, mut spool: Spool) -> Result<UnsignedBund
     let blobs = encode_all(&candidates, &spool)?;
     let index = Index {
         format: FORMAT.to_owned(),
-        fleet: fleet
-            .parse()
-            .map_err(|source| AssembleError::Name { assignment: fleet.to_owned(), source })?,
+        fleet: fleet.parse().map_err(|source| AssembleError::Name {
+            assignment: fleet.to_owned(),
+            source,
+        })?,
         stream,
         number,
         requires: None,
@@ -136,7 +153,11 @@ pub fn assemble(contents: Contents<'_>, mut spool: Spool) -> Result<UnsignedBund
     let index_bytes = index.to_bytes();
     // What a site would refuse must not leave the centre.
     Index::from_bytes(&index_bytes, &Limits::default())?;
-    Ok(UnsignedBundle { index, index_bytes, spool })
+    Ok(UnsignedBundle {
+        index,
+        index_bytes,
+        spool,
+    })
 }
 
 fn encode_all(candidates: &[Candidate], spool: &Spool) -> Result<Vec<Blob>, AssembleError> {

@@ -3,3 +3,91 @@
 //! What comes in: the command line. What goes out: data on standard output, talk on standard error,
 //! and an exit code: 0 ok, 1 findings or refused, 2 usage or configuration, 3 environment, 4 trust,
 //! 5 internal. It holds no rule of its own.
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+pub mod bundle;
+pub mod demo;
+pub mod failure;
+pub mod inspect;
+pub mod key;
+pub mod promote;
+pub mod render;
+pub mod site;
+
+pub use failure::Failure;
+
+/// Workload management for clusters and hosts that no network reaches.
+#[derive(Debug, Parser)]
+#[command(name = "outhaul", version, disable_help_subcommand = true)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The subcommands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Render an environment and write one signed bundle per stream
+    Bundle(bundle::Args),
+    /// Show the whole loop on an example: control plane, bundle, gap, site, report, gate
+    Demo(demo::Args),
+    /// Show what a bundle is, for whom, what is in it, and whether it is whole
+    Inspect(inspect::Args),
+    /// Make a fleet's keys, or show them
+    Key(key::Args),
+    /// Move the next environment to a commit, when the gate of the one before is open
+    Promote(promote::Args),
+    /// Render an environment into a folder
+    Render(render::Args),
+    /// Enrol sites
+    Site(site::Args),
+}
+
+/// How data is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum Format {
+    /// One JSON document.
+    Json,
+    /// For people.
+    #[default]
+    Text,
+}
+
+impl Cli {
+    /// Does what was typed.
+    pub fn run(self) -> ExitCode {
+        let result = match self.command {
+            Command::Bundle(args) => args.run(),
+            Command::Demo(args) => args.run(),
+            Command::Inspect(args) => args.run(),
+            Command::Key(args) => args.run(),
+            Command::Promote(args) => args.run(),
+            Command::Render(args) => args.run(),
+            Command::Site(args) => args.run(),
+        };
+        result.unwrap_or_else(|failure| failure.report())
+    }
+}
+
+/// Prints one JSON document on standard output.
+pub fn print_json(value: &serde_json::Value) -> Result<ExitCode, Failure> {
+    let text = serde_json::to_string_pretty(value)
+        .map_err(|error| Failure::new(failure::INTERNAL, &error))?;
+    data(&text);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// One line of data, on standard output. A reader that went away (`| head`) is no error.
+pub fn data(line: &str) {
+    let _ = writeln!(std::io::stdout().lock(), "{line}");
+}
+
+/// One line of talk, on standard error.
+pub fn say(line: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "{line}");
+}

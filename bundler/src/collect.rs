@@ -84,13 +84,24 @@ pub fn collect(
     let mut payloads = Payloads::default();
     for (name, assignment) in assignments {
         let manifests = &assignment.manifests;
-        let Some(repo) = manifests.get("repo").filter(|repo| !repo.is_empty()) else { continue };
+        let Some(repo) = manifests.get("repo").filter(|repo| !repo.is_empty()) else {
+            continue;
+        };
         if let Some(storage) = manifests.get("storage").filter(|storage| *storage != "git") {
             let (assignment, storage) = (name.clone(), storage.clone());
-            return Err(CollectError::Storage { assignment, storage });
+            return Err(CollectError::Storage {
+                assignment,
+                storage,
+            });
         }
-        let failed = |source| CollectError::Source { assignment: name.clone(), source };
-        let branch = manifests.get("branch").filter(|branch| !branch.is_empty()).cloned();
+        let failed = |source| CollectError::Source {
+            assignment: name.clone(),
+            source,
+        };
+        let branch = manifests
+            .get("branch")
+            .filter(|branch| !branch.is_empty())
+            .cloned();
         let key = (source::normal_url(repo), branch.clone());
         if !opened.contains_key(&key) {
             let reference = branch.clone().map_or(Reference::Head, Reference::Branch);
@@ -102,22 +113,36 @@ pub fn collect(
             });
             opened.insert(key.clone(), source);
         }
-        let Some(source) = opened.get(&key) else { continue };
+        let Some(source) = opened.get(&key) else {
+            continue;
+        };
         let folder = manifests.get("path").map_or(".", String::as_str);
         let tree = source
-            .tree(folder, &|path| !path.starts_with(".git/"), &TreeLimits::PAYLOAD)
+            .tree(
+                folder,
+                &|path| !path.starts_with(".git/"),
+                &TreeLimits::PAYLOAD,
+            )
             .map_err(failed)?;
         if let Some(path) = tree.skipped.first() {
-            return Err(CollectError::Link { assignment: name.clone(), path: path.clone() });
+            return Err(CollectError::Link {
+                assignment: name.clone(),
+                path: path.clone(),
+            });
         }
         let mut files = Vec::new();
         for file in tree.files {
-            let path: RelativePath = file
-                .path
-                .parse()
-                .map_err(|source| CollectError::Path { assignment: name.clone(), source })?;
+            let path: RelativePath = file.path.parse().map_err(|source| CollectError::Path {
+                assignment: name.clone(),
+                source,
+            })?;
             let (content, size) = spool.add(&file.bytes)?;
-            files.push(File { path, content, size, executable: file.executable });
+            files.push(File {
+                path,
+                content,
+                size,
+                executable: file.executable,
+            });
         }
         payloads.files.insert(name.clone(), files);
     }

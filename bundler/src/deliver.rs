@@ -16,6 +16,8 @@ use outhaul_bundle::write::{self, WriteError};
 
 use crate::assemble::UnsignedBundle;
 
+pub mod branch;
+
 /// Why a bundle was not delivered. Nothing half-written is left.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -60,9 +62,18 @@ pub fn write_file(
     let index_bytes = bundle.index_bytes.clone();
     let index = bundle.index.clone();
     put(path, |file| {
-        write::write_bundle(BufWriter::new(file), metadata, &index_bytes, &index, &mut bundle)
-            .map(drop)
-            .map_err(|source| DeliverError::Write { path: path.to_path_buf(), source })
+        write::write_bundle(
+            BufWriter::new(file),
+            metadata,
+            &index_bytes,
+            &index,
+            &mut bundle,
+        )
+        .map(drop)
+        .map_err(|source| DeliverError::Write {
+            path: path.to_path_buf(),
+            source,
+        })
     })?;
     let size = fs::metadata(path).map_err(io_error("look at", path))?.len();
     Ok(size)
@@ -81,17 +92,24 @@ pub fn publish_folder(
     index_target: &str,
     folder: &Path,
 ) -> Result<(), DeliverError> {
-    let unreadable = |source| DeliverError::Read { path: bundle.to_path_buf(), source };
+    let unreadable = |source| DeliverError::Read {
+        path: bundle.to_path_buf(),
+        source,
+    };
     let file = File::open(bundle).map_err(io_error("open", bundle))?;
     let mut reader = BundleReader::new(file, Limits::default());
     let metadata = reader.read_metadata().map_err(unreadable)?;
     let (index, index_bytes) = reader.read_index(expected).map_err(unreadable)?;
-    let mut sink = FolderSink { folder: folder.join("blobs/sha256"), incoming: None };
+    let mut sink = FolderSink {
+        folder: folder.join("blobs/sha256"),
+        incoming: None,
+    };
     create(&sink.folder)?;
     reader.read_blobs(&index, &mut sink).map_err(unreadable)?;
     put_bytes(&folder.join("targets").join(index_target), &index_bytes)?;
-    let (timestamp, rest): (Vec<_>, Vec<_>) =
-        metadata.iter().partition(|(name, _)| name.as_str() == "timestamp.json");
+    let (timestamp, rest): (Vec<_>, Vec<_>) = metadata
+        .iter()
+        .partition(|(name, _)| name.as_str() == "timestamp.json");
     for (name, bytes) in rest.into_iter().chain(timestamp) {
         put_bytes(&folder.join("metadata").join(name), bytes)?;
     }
@@ -102,7 +120,9 @@ fn put_bytes(path: &Path, bytes: &[u8]) -> Result<(), DeliverError> {
     if fs::read(path).is_ok_and(|there| there == bytes) {
         return Ok(());
     }
-    put(path, |file| file.write_all(bytes).map_err(io_error("write", path)))
+    put(path, |file| {
+        file.write_all(bytes).map_err(io_error("write", path))
+    })
 }
 
 /// Temporary file beside `path`, filled, fsynced, renamed, folder fsynced.
@@ -111,7 +131,11 @@ fn put(
     fill: impl FnOnce(&mut File) -> Result<(), DeliverError>,
 ) -> Result<(), DeliverError> {
     let folder = path.parent().unwrap_or(Path::new("."));
-    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let folder = if folder.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        folder
+    };
     create(folder)?;
     let mut temporary = tempfile::Builder::new()
         .prefix(".outhaul-")
@@ -119,9 +143,17 @@ fn put(
         .map_err(io_error("write in", folder))?;
     fill(temporary.as_file_mut())?;
     let readable = std::os::unix::fs::PermissionsExt::from_mode(0o644);
-    temporary.as_file().set_permissions(readable).map_err(io_error("write", path))?;
-    temporary.as_file().sync_all().map_err(io_error("write", path))?;
-    temporary.persist(path).map_err(|error| io_error("write", path)(error.error))?;
+    temporary
+        .as_file()
+        .set_permissions(readable)
+        .map_err(io_error("write", path))?;
+    temporary
+        .as_file()
+        .sync_all()
+        .map_err(io_error("write", path))?;
+    temporary
+        .persist(path)
+        .map_err(|error| io_error("write", path)(error.error))?;
     sync(folder)
 }
 
@@ -130,12 +162,18 @@ fn create(folder: &Path) -> Result<(), DeliverError> {
 }
 
 fn sync(folder: &Path) -> Result<(), DeliverError> {
-    File::open(folder).and_then(|f| f.sync_all()).map_err(io_error("write in", folder))
+    File::open(folder)
+        .and_then(|f| f.sync_all())
+        .map_err(io_error("write in", folder))
 }
 
 fn io_error(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> DeliverError + use<> {
     let path = path.to_path_buf();
-    move |source| DeliverError::Io { doing, path, source }
+    move |source| DeliverError::Io {
+        doing,
+        path,
+        source,
+    }
 }
 
 /// Blobs as files named by their digest.
@@ -149,7 +187,9 @@ impl BlobSink for FolderSink {
         if self.folder.join(blob.digest.hex()).exists() {
             return Ok(None);
         }
-        let file = tempfile::Builder::new().prefix(".outhaul-").tempfile_in(&self.folder)?;
+        let file = tempfile::Builder::new()
+            .prefix(".outhaul-")
+            .tempfile_in(&self.folder)?;
         let file = self.incoming.insert(file);
         Ok(Some(Box::new(BufWriter::new(file.as_file_mut()))))
     }
@@ -159,7 +199,8 @@ impl BlobSink for FolderSink {
             let readable = std::os::unix::fs::PermissionsExt::from_mode(0o644);
             file.as_file().set_permissions(readable)?;
             file.as_file().sync_all()?;
-            file.persist(self.folder.join(blob.digest.hex())).map_err(|error| error.error)?;
+            file.persist(self.folder.join(blob.digest.hex()))
+                .map_err(|error| error.error)?;
             File::open(&self.folder)?.sync_all()?;
         }
         Ok(())
@@ -193,7 +234,9 @@ impl BlobSink for CheckOnly {
 pub fn read_file(path: &Path, max_bytes: u64) -> Result<Vec<u8>, DeliverError> {
     let file = File::open(path).map_err(io_error("open", path))?;
     let mut bytes = Vec::new();
-    file.take(max_bytes + 1).read_to_end(&mut bytes).map_err(io_error("read", path))?;
+    file.take(max_bytes + 1)
+        .read_to_end(&mut bytes)
+        .map_err(io_error("read", path))?;
     if bytes.len() as u64 > max_bytes {
         let why = io::Error::other(format!("it is larger than {max_bytes} bytes"));
         return Err(io_error("read", path)(why));

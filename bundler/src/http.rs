@@ -26,7 +26,9 @@ pub enum HttpError {
         problem: String,
     },
     /// Plain HTTP to another machine.
-    #[error("`{url}` is plain HTTP to another machine, where anyone could answer\nhelp: use https://")]
+    #[error(
+        "`{url}` is plain HTTP to another machine, where anyone could answer\nhelp: use https://"
+    )]
     Plain {
         /// The URL.
         url: String,
@@ -42,7 +44,9 @@ pub enum HttpError {
         text: String,
     },
     /// No connection, or it broke.
-    #[error("cannot reach `{url}`: {problem}\nhelp: see that the hub runs and that the address is right; nothing was changed")]
+    #[error(
+        "cannot reach `{url}`: {problem}\nhelp: see that the hub runs and that the address is right; nothing was changed"
+    )]
     Unreachable {
         /// The URL.
         url: String,
@@ -57,7 +61,9 @@ pub enum HttpError {
 /// [`HttpError`] for anything but an answer 200 within the bound.
 pub fn fetch(url: &str, authority: Option<&Path>) -> Result<Vec<u8>, HttpError> {
     if url.starts_with("http://") && !is_loopback(url) {
-        return Err(HttpError::Plain { url: url.to_owned() });
+        return Err(HttpError::Plain {
+            url: url.to_owned(),
+        });
     }
     let mut tls = TlsConfig::builder()
         .provider(TlsProvider::Rustls)
@@ -73,9 +79,14 @@ pub fn fetch(url: &str, authority: Option<&Path>) -> Result<Vec<u8>, HttpError> 
         .http_status_as_error(false)
         .build()
         .into();
-    let unreachable =
-        |problem: String| HttpError::Unreachable { url: url.to_owned(), problem };
-    let response = agent.get(url).call().map_err(|error| unreachable(error.to_string()))?;
+    let unreachable = |problem: String| HttpError::Unreachable {
+        url: url.to_owned(),
+        problem,
+    };
+    let response = agent
+        .get(url)
+        .call()
+        .map_err(|error| unreachable(error.to_string()))?;
     let status = response.status().as_u16();
     let mut bytes = Vec::new();
     response
@@ -85,18 +96,33 @@ pub fn fetch(url: &str, authority: Option<&Path>) -> Result<Vec<u8>, HttpError> 
         .read_to_end(&mut bytes)
         .map_err(|error| unreachable(error.to_string()))?;
     if bytes.len() as u64 > MAX_ANSWER_BYTES {
-        return Err(unreachable(format!("the answer is larger than {MAX_ANSWER_BYTES} bytes")));
+        return Err(unreachable(format!(
+            "the answer is larger than {MAX_ANSWER_BYTES} bytes"
+        )));
     }
     if status != 200 {
         let text = String::from_utf8_lossy(&bytes);
-        let text = text.lines().next().unwrap_or_default().chars().take(200).collect();
-        return Err(HttpError::Status { url: url.to_owned(), status, text });
+        let text = text
+            .lines()
+            .next()
+            .unwrap_or_default()
+            .chars()
+            .take(200)
+            .collect();
+        return Err(HttpError::Status {
+            url: url.to_owned(),
+            status,
+            text,
+        });
     }
     Ok(bytes)
 }
 
 fn certificates(path: &Path) -> Result<Vec<Certificate<'static>>, HttpError> {
-    let bad = |problem: String| HttpError::Authority { path: path.to_path_buf(), problem };
+    let bad = |problem: String| HttpError::Authority {
+        path: path.to_path_buf(),
+        problem,
+    };
     let pem = outhaul_signer::durable::read(path, 1024 * 1024).map_err(|e| bad(e.to_string()))?;
     let mut found = Vec::new();
     for item in ureq::tls::parse_pem(&pem) {
@@ -112,7 +138,9 @@ fn certificates(path: &Path) -> Result<Vec<Certificate<'static>>, HttpError> {
 
 /// Whether the URL's host is this machine.
 fn is_loopback(url: &str) -> bool {
-    let Some(rest) = url.strip_prefix("http://") else { return false };
+    let Some(rest) = url.strip_prefix("http://") else {
+        return false;
+    };
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     if authority.contains('@') {
         return false;
@@ -121,7 +149,10 @@ fn is_loopback(url: &str) -> bool {
         return v6.split(']').next() == Some("::1");
     }
     let host = authority.split(':').next().unwrap_or_default();
-    host == "localhost" || host.parse().is_ok_and(|ip: std::net::Ipv4Addr| ip.is_loopback())
+    host == "localhost"
+        || host
+            .parse()
+            .is_ok_and(|ip: std::net::Ipv4Addr| ip.is_loopback())
 }
 
 #[cfg(test)]
@@ -130,13 +161,27 @@ mod tests {
 
     #[test]
     fn plain_http_stays_on_this_machine() {
-        for url in ["http://127.0.0.1:80/", "http://localhost/x", "http://[::1]:8/", "http://127.9.9.9"] {
+        for url in [
+            "http://127.0.0.1:80/",
+            "http://localhost/x",
+            "http://[::1]:8/",
+            "http://127.9.9.9",
+        ] {
             assert!(is_loopback(url), "{url}");
         }
-        for url in ["http://127.0.0.1.example/", "http://localhost.example", "http://a@127.0.0.1/",
-            "http://10.0.0.1/", "https://127.0.0.1/", "http://[::2]/"] {
+        for url in [
+            "http://127.0.0.1.example/",
+            "http://localhost.example",
+            "http://a@127.0.0.1/",
+            "http://10.0.0.1/",
+            "https://127.0.0.1/",
+            "http://[::2]/",
+        ] {
             assert!(!is_loopback(url), "{url}");
         }
-        assert!(matches!(fetch("http://hub.example/", None), Err(HttpError::Plain { .. })));
+        assert!(matches!(
+            fetch("http://hub.example/", None),
+            Err(HttpError::Plain { .. })
+        ));
     }
 }

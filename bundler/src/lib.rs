@@ -11,10 +11,17 @@
 //! [`ControlPlane`]: they read no file, no clock and no environment, so the same snapshot always
 //! gives the same bytes. `cli` is what people type; it holds no rule of its own.
 
+pub mod assemble;
 pub mod cli;
+pub mod collect;
 pub mod compose;
 pub mod control;
+pub mod deliver;
+pub mod demo;
+pub mod http;
+pub mod inspect;
 pub mod output;
+pub mod promote;
 pub mod render;
 pub mod schedule;
 pub mod snapshot;

@@ -3,17 +3,25 @@
 //! What comes in: a [`ControlPlane`], its [`Schedule`] and its [`Composition`]. What goes out: a
 //! [`Rendering`]: for each cluster type its assignments' files, and what failed. Kalypso's templates
 //! are Go templates, ours are Jinja; both see the same data. It is pure and bounded: templates cannot
-//! read the clock, the network or the machine, and cannot run for ever.
+//! read the clock, the network or the machine, and cannot run for ever. One assignment's error never
+//! touches another.
 
 use std::collections::BTreeMap;
 
 use outhaul_bundle::Digest;
 use outhaul_bundle::index::Snapshot;
+use outhaul_gocompat::TemplateData;
 
-use crate::compose::{Composition, Mode};
+use crate::compose::{Composed, Composition, Mode};
 use crate::control::ControlPlane;
-use crate::control::diagnostic::Diagnostics;
-use crate::schedule::{AssignmentId, Schedule};
+use crate::control::diagnostic::{Diagnostic, Diagnostics};
+use crate::control::model::{ClusterType, DeploymentTarget, Spot, TemplateType};
+use crate::schedule::{Assignment, AssignmentId, Schedule};
+
+mod engine;
+mod place;
+
+use engine::Engines;
 
 /// Everything that one render of one environment gives.
 #[derive(Debug, Clone, PartialEq)]
@@ -66,14 +74,125 @@ pub fn render(
     snapshot: &Snapshot,
     mode: Mode,
 ) -> Rendering {
-    let _ = (schedule, composition, mode);
+    let engines = Engines::new(control_plane, mode);
+    let mut failures = composition.failures.clone();
+    let mut cluster_types: BTreeMap<String, RenderedClusterType> = control_plane
+        .cluster_types
+        .values()
+        .map(|cluster_type| {
+            let reconciler = cluster_type.reconciler.value.clone();
+            let assignments = BTreeMap::new();
+            (
+                cluster_type.name.clone(),
+                RenderedClusterType {
+                    reconciler,
+                    assignments,
+                },
+            )
+        })
+        .collect();
+    for (id, assignment) in &schedule.assignments {
+        let (Some(target), Some(cluster_type), Some(composed)) = (
+            control_plane.targets.get(&id.target),
+            control_plane.cluster_types.get(&id.cluster_type),
+            composition.assignments.get(id),
+        ) else {
+            // Not composed: `failures` has it already.
+            continue;
+        };
+        let environment = &control_plane.environment;
+        match one(
+            environment,
+            target,
+            cluster_type,
+            assignment,
+            composed,
+            &engines,
+        ) {
+            Ok(rendered) => {
+                if let Some(group) = cluster_types.get_mut(&id.cluster_type) {
+                    group.assignments.insert(id.target.clone(), rendered);
+                }
+            }
+            Err(findings) => {
+                failures.entry(id.clone()).or_default().append(findings);
+            }
+        }
+    }
     Rendering {
         environment: control_plane.environment.clone(),
         snapshot: snapshot.clone(),
         promoted_commit: control_plane.promoted_commit.clone(),
-        cluster_types: BTreeMap::new(),
-        failures: BTreeMap::new(),
+        cluster_types,
+        failures,
     }
+}
+
+fn one(
+    environment: &str,
+    target: &DeploymentTarget,
+    cluster_type: &ClusterType,
+    assignment: &Assignment,
+    composed: &Composed,
+    engines: &Engines<'_>,
+) -> Result<RenderedAssignment, Diagnostics> {
+    let data = TemplateData {
+        deployment_target_name: target.name.clone(),
+        namespace: format!("{environment}-{}-{}", cluster_type.name, target.name),
+        environment: environment.to_owned(),
+        workspace: target.workspace.clone(),
+        workload: target.workload.clone(),
+        labels: Some(target.labels.clone()),
+        manifests: target.manifests.clone(),
+        cluster_type: cluster_type.name.clone(),
+        config_data: composed.values.clone(),
+    };
+    let mut findings = Diagnostics::new();
+    let mut files = BTreeMap::new();
+    let config = cluster_type.config_type.as_ref();
+    let wanted: [(TemplateType, &str, Option<&Spot<String>>); 3] = [
+        (
+            TemplateType::Reconciler,
+            "reconciler",
+            Some(&cluster_type.reconciler),
+        ),
+        (
+            TemplateType::Namespace,
+            "namespace",
+            Some(&cluster_type.namespace_service),
+        ),
+        (TemplateType::Config, "platform-config", config),
+    ];
+    for (kind, file, name) in wanted {
+        let Some(name) = name else { continue };
+        match engines.render(name, kind, &data) {
+            // Kalypso writes the reconciler's and the namespace's file even when it is empty.
+            Ok(text) if text.is_empty() && kind == TemplateType::Config => {}
+            Ok(text) => {
+                let ending = engines.ending(&name.value, kind);
+                files.insert(format!("{file}.{ending}"), text.into_bytes());
+            }
+            Err(found) => findings.extend(found.into_iter().map(|finding| {
+                let title = format!("assignment `{}` on `{}`: ", target.name, cluster_type.name);
+                Diagnostic {
+                    message: format!("{title}{}", finding.message),
+                    ..finding
+                }
+            })),
+        }
+    }
+    if findings.has_errors() {
+        return Err(findings);
+    }
+    Ok(RenderedAssignment {
+        workload: target.workload.clone(),
+        workspace: target.workspace.clone(),
+        policies: assignment.policies.clone(),
+        namespace: data.namespace,
+        config_version: composed.version,
+        files,
+        manifests: target.manifests.clone().unwrap_or_default(),
+    })
 }
 
 impl Rendering {
@@ -81,7 +200,10 @@ impl Rendering {
     pub fn tree(&self) -> BTreeMap<String, Vec<u8>> {
         let mut tree = BTreeMap::new();
         for (cluster_type, rendered) in &self.cluster_types {
-            tree.insert(format!("{cluster_type}/README.md"), README.as_bytes().to_vec());
+            tree.insert(
+                format!("{cluster_type}/README.md"),
+                README.as_bytes().to_vec(),
+            );
             for (target, assignment) in &rendered.assignments {
                 for (file, bytes) in &assignment.files {
                     tree.insert(format!("{cluster_type}/{target}/{file}"), bytes.clone());

@@ -47,8 +47,11 @@ pub struct Schedule {
 pub fn schedule(control_plane: &ControlPlane) -> Schedule {
     let mut schedule = Schedule::default();
     for policy in control_plane.policies.values() {
-        let targets: Vec<&DeploymentTarget> =
-            control_plane.targets.values().filter(|t| selects_target(policy, t)).collect();
+        let targets: Vec<&DeploymentTarget> = control_plane
+            .targets
+            .values()
+            .filter(|t| selects_target(policy, t))
+            .collect();
         if targets.is_empty() {
             continue;
         }
@@ -64,7 +67,9 @@ pub fn schedule(control_plane: &ControlPlane) -> Schedule {
                 let entry = schedule.assignments.entry(id);
                 // Policies come sorted by name, so the reasons are sorted too.
                 entry
-                    .or_insert_with(|| Assignment { policies: Vec::new() })
+                    .or_insert_with(|| Assignment {
+                        policies: Vec::new(),
+                    })
                     .policies
                     .push(policy.name.clone());
             }

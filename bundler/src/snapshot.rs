@@ -11,7 +11,12 @@ use outhaul_bundle::index::{Snapshot, Source};
 pub fn snapshot(environment: Source, base: Source, mut workloads: Vec<Source>) -> Snapshot {
     workloads.sort();
     let digest = digest(&environment, &base, &workloads);
-    Snapshot { environment, base, workloads, digest }
+    Snapshot {
+        environment,
+        base,
+        workloads,
+        digest,
+    }
 }
 
 /// Every part is preceded by its length, so that no two snapshots give the same text.
@@ -30,13 +35,21 @@ mod tests {
     use super::*;
 
     fn source(name: &str, commit: &str) -> Source {
-        Source { name: name.into(), repo: "r".into(), commit: commit.into() }
+        Source {
+            name: name.into(),
+            repo: "r".into(),
+            commit: commit.into(),
+        }
     }
 
     #[test]
     fn order_of_workloads_does_not_matter_and_every_commit_does() {
         let of = |w: [&Source; 2]| {
-            snapshot(source("dev", "1"), source("main", "2"), w.map(Clone::clone).to_vec())
+            snapshot(
+                source("dev", "1"),
+                source("main", "2"),
+                w.map(Clone::clone).to_vec(),
+            )
         };
         let (a, b) = (source("a", "3"), source("b", "4"));
         assert_eq!(of([&a, &b]), of([&b, &a]));

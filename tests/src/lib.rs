@@ -1,1 +1,105 @@
-//! stub
+//! What the end-to-end tests share: the programs, built and current, and a way to run them.
+//!
+//! What comes in: arguments as a user would type them. What goes out: what the program printed and
+//! its exit code. It starts only programs of this workspace and programs that a test names, and
+//! leaves nothing behind outside the folder that it was given.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+/// What a program printed, and how it ended.
+#[derive(Debug)]
+pub struct Ran {
+    /// The exit code; `None` when a signal ended it.
+    pub code: Option<i32>,
+    /// Standard output.
+    pub stdout: String,
+    /// Standard error.
+    pub stderr: String,
+}
+
+impl Ran {
+    fn of(output: &Output) -> Self {
+        Self {
+            code: output.status.code(),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+
+    /// Both outputs, for a message.
+    pub fn everything(&self) -> String {
+        format!("exit {:?}\n-- stdout\n{}\n-- stderr\n{}", self.code, self.stdout, self.stderr)
+    }
+}
+
+/// Runs `command` to its end.
+///
+/// # Errors
+/// When the program cannot be started.
+pub fn run(command: &mut Command) -> anyhow::Result<Ran> {
+    Ok(Ran::of(&command.output().map_err(|error| {
+        anyhow::anyhow!("cannot start {}: {error}", command.get_program().display())
+    })?))
+}
+
+/// Runs `command` and insists on `code`.
+///
+/// # Errors
+/// When it cannot be started or ends with another code; the message has all that it printed.
+pub fn run_expecting(command: &mut Command, code: i32) -> anyhow::Result<Ran> {
+    let ran = run(command)?;
+    anyhow::ensure!(
+        ran.code == Some(code),
+        "{command:?} should exit {code}\n{}",
+        ran.everything()
+    );
+    Ok(ran)
+}
+
+/// The workspace's root folder.
+pub fn workspace_root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().map(Path::to_path_buf).unwrap_or_default()
+}
+
+/// The path of one of the workspace's programs (`outhaul`, `outhaul-agent`, …), built and current.
+///
+/// `cargo test` builds a package's programs only for its own tests, so the first call builds them.
+///
+/// # Errors
+/// When cargo cannot be started or the build fails.
+pub fn program(name: &str) -> anyhow::Result<PathBuf> {
+    static FOLDER: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    let folder = FOLDER.get_or_init(|| build_programs().map_err(|error| error.to_string()));
+    match folder {
+        Ok(folder) => Ok(folder.join(name)),
+        Err(error) => anyhow::bail!("{error}"),
+    }
+}
+
+fn build_programs() -> anyhow::Result<PathBuf> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut build = Command::new(cargo);
+    build.current_dir(workspace_root()).args(["build", "--workspace", "--bins", "--quiet"]);
+    run_expecting(&mut build, 0)?;
+    // The test program lies in `<target>/debug/deps`; the programs lie one folder up.
+    let test_program = std::env::current_exe()?;
+    let folder = test_program.ancestors().nth(2).map(Path::to_path_buf);
+    folder.ok_or_else(|| anyhow::anyhow!("{} has no folder", test_program.display()))
+}
+
+/// Whether `program` answers to `--version`. Where it does not, a test says `SKIPPED` and returns,
+/// but with `CI=true` it fails: CI installs what tests need.
+///
+/// # Panics
+/// With `CI=true` when the program is missing.
+pub fn available_or_skip(program: &str, test: &str) -> bool {
+    let answers = Command::new(program).arg("--version").output().is_ok_and(|o| o.status.success());
+    if !answers {
+        let required = std::env::var("CI").is_ok_and(|ci| ci == "true");
+        assert!(!required, "{test} needs `{program}`, which CI must install");
+        eprintln!("SKIPPED: {test} needs `{program}`, which is not installed");
+    }
+    answers
+}

@@ -18,34 +18,53 @@ pub use value::{Decoder, GoMap, GoValue, MapKind};
 mod template;
 pub use template::{RenderOptions, Template, TemplateData, render};
 
+mod format;
+mod functions;
+mod gonum;
+mod gotime;
+mod hash;
+mod json;
+mod runtime;
+mod semver;
+mod yaml;
+
+use runtime::{Budget, from_go};
+
+fn text_of(bytes: Vec<u8>) -> String {
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
 /// YAML text of a value as `yaml.v3`'s `Marshal` writes it, with its final newline.
-pub fn to_yaml(_value: &GoValue) -> String {
-    String::new()
+pub fn to_yaml(value: &GoValue) -> String {
+    // Decoded values hold nothing that cannot be written, and the budget is without limit.
+    text_of(yaml::marshal(&from_go(value), &Budget::unlimited()).unwrap_or_default())
 }
 
 /// Kalypso's `stringify`: YAML of a map whose top-level lists and string maps became text.
 /// One final newline is trimmed.
-pub fn stringify(_value: &GoValue) -> String {
-    String::new()
+pub fn stringify(value: &GoValue) -> String {
+    let budget = Budget::unlimited();
+    let env = functions::Env { budget: &budget, compat: true };
+    text_of(functions::stringify_value(&from_go(value), &env).unwrap_or_default())
 }
 
 /// Kalypso's `hash`: hashstructure v1, decimal; empty when hashstructure refuses the value.
-pub fn hash(_value: &GoValue) -> String {
-    String::new()
+pub fn hash(value: &GoValue) -> String {
+    hash::decimal(&from_go(value), &Budget::unlimited()).unwrap_or_default()
 }
 
-/// Decodes one YAML document.
+/// Decodes one YAML document; what follows it is not read.
 ///
 /// # Errors
 /// Where the document is not YAML to that decoder, or is deeper or larger than the limits.
-pub fn decode_yaml(_text: &str, _decoder: Decoder) -> Result<GoValue, YamlError> {
-    Ok(GoValue::Null)
+pub fn decode_yaml(text: &str, decoder: Decoder) -> Result<GoValue, YamlError> {
+    yaml::decode(text, decoder)
 }
 
 /// Decodes one JSON document: digits only are integers, `.` or an exponent makes a float.
 ///
 /// # Errors
 /// Where the document is not JSON or nests deeper than 500.
-pub fn decode_json(_text: &str) -> Result<GoValue, JsonError> {
-    Ok(GoValue::Null)
+pub fn decode_json(text: &str) -> Result<GoValue, JsonError> {
+    json::decode(text)
 }

@@ -4,8 +4,19 @@
 //! A parsed [`Template`] is immutable and may be shared between threads; a rendering
 //! works on its own copy of the data, so that `set` in one never reaches another.
 
-use crate::{GoValue, TemplateError};
+use crate::functions::{Env, restore_literals};
+use crate::runtime::{Budget, Fault, Value, root};
+use crate::{GoValue, TemplateError, TemplateErrorKind};
 use std::collections::BTreeMap;
+use tree::Tree;
+
+mod eval;
+mod exec;
+mod lexer;
+mod literal;
+mod methods;
+mod parser;
+mod tree;
 
 /// What a template sees as `.`: Kalypso's nine fields.
 #[derive(Debug, Clone, Default)]
@@ -59,27 +70,48 @@ impl Default for RenderOptions {
 
 /// A parsed template.
 #[derive(Debug)]
-pub struct Template {}
+pub struct Template {
+    text: Vec<u8>,
+    tree: Tree,
+}
 
 impl Template {
     /// Parses.
     ///
     /// # Errors
     /// The first syntax error, an unknown function, or a refused one.
-    pub fn parse(_text: &str, _options: &RenderOptions) -> Result<Self, TemplateError> {
-        Ok(Self {})
+    pub fn parse(text: &str, options: &RenderOptions) -> Result<Self, TemplateError> {
+        Self::parse_bytes(text.as_bytes().to_vec(), options, 1)
+    }
+
+    fn parse_bytes(
+        text: Vec<u8>,
+        options: &RenderOptions,
+        round: usize,
+    ) -> Result<Self, TemplateError> {
+        match parser::parse(&text, !options.compat) {
+            Ok(tree) => Ok(Self { text, tree }),
+            Err(error) => Err(place(&text, error.at, error.message, error.kind, round)),
+        }
     }
 
     /// Renders, and evaluates the output again for as long as it contains `{{`.
     ///
     /// # Errors
-    /// The first error of any round.
+    /// The first error of any round; output that is not UTF-8.
     pub fn render(
         &self,
-        _data: &TemplateData,
-        _options: &RenderOptions,
+        data: &TemplateData,
+        options: &RenderOptions,
     ) -> Result<String, TemplateError> {
-        Ok(String::new())
+        let bytes = self.render_bytes(data, options)?;
+        String::from_utf8(bytes).map_err(|_| TemplateError {
+            message: "the output is not valid UTF-8".to_owned(),
+            line: 1,
+            column: 1,
+            kind: TemplateErrorKind::NotText,
+            round: 1,
+        })
     }
 
     /// As [`Self::render`], for output that need not be UTF-8.
@@ -88,11 +120,66 @@ impl Template {
     /// The first error of any round.
     pub fn render_bytes(
         &self,
-        _data: &TemplateData,
-        _options: &RenderOptions,
+        data: &TemplateData,
+        options: &RenderOptions,
     ) -> Result<Vec<u8>, TemplateError> {
-        Ok(Vec::new())
+        let budget = Budget::new(options.max_steps, options.max_bytes, options.max_depth);
+        let env = Env { budget: &budget, compat: options.compat };
+        let dot = root(data);
+        let mut out = self.round(&dot, &env, options, 1)?;
+        let mut round = 1;
+        while contains_open(&out) {
+            round += 1;
+            if round > options.max_rounds {
+                let message = format!(
+                    "the output still contains {{{{ after {} rounds of evaluation",
+                    options.max_rounds
+                );
+                return Err(place(&out, 0, message, TemplateErrorKind::Limit, round));
+            }
+            let next = Self::parse_bytes(out, options, round)?;
+            out = next.round(&dot, &env, options, round)?;
+        }
+        Ok(if options.compat { out } else { restore_literals(out) })
     }
+
+    fn round(
+        &self,
+        dot: &Value,
+        env: &Env<'_>,
+        options: &RenderOptions,
+        round: usize,
+    ) -> Result<Vec<u8>, TemplateError> {
+        exec::execute(&self.tree, dot.clone(), env, options.max_depth).map_err(|error| {
+            let (message, kind) = match error.fault {
+                Fault::Go(message) => (message, TemplateErrorKind::Execution),
+                Fault::Undefined(message) => (message, TemplateErrorKind::Undefined),
+                Fault::Refused(message) => (message, TemplateErrorKind::Refused),
+                Fault::Limit(what) => {
+                    (format!("the rendering reached {what}"), TemplateErrorKind::Limit)
+                }
+            };
+            place(&self.text, error.at, message, kind, round)
+        })
+    }
+}
+
+fn contains_open(text: &[u8]) -> bool {
+    text.windows(2).any(|pair| pair == b"{{")
+}
+
+/// An error at a byte offset of a template.
+fn place(
+    text: &[u8],
+    at: usize,
+    message: String,
+    kind: TemplateErrorKind,
+    round: usize,
+) -> TemplateError {
+    let before = &text[..at.min(text.len())];
+    let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+    let column = before.iter().rev().take_while(|byte| **byte != b'\n').count() + 1;
+    TemplateError { message, line, column, kind, round }
 }
 
 /// Parses and renders in one step; for a template that is used once.

@@ -28,7 +28,10 @@ pub struct SpoolError {
 
 impl SpoolError {
     pub(super) fn at(path: &Path, source: io::Error) -> Self {
-        Self { path: path.to_path_buf(), source }
+        Self {
+            path: path.to_path_buf(),
+            source,
+        }
     }
 }
 
@@ -41,8 +44,14 @@ impl Spool {
         let folder = tempfile::Builder::new()
             .prefix("outhaul-")
             .tempdir_in(parent)
-            .map_err(|source| SpoolError { path: parent.to_path_buf(), source })?;
-        Ok(Self { folder, sizes: BTreeMap::new() })
+            .map_err(|source| SpoolError {
+                path: parent.to_path_buf(),
+                source,
+            })?;
+        Ok(Self {
+            folder,
+            sizes: BTreeMap::new(),
+        })
     }
 
     /// Keeps `bytes`; what is there already is not written twice.
@@ -54,9 +63,12 @@ impl Spool {
         let size = bytes.len() as u64;
         if !self.sizes.contains_key(&digest) {
             let path = self.path(&digest);
-            let mut file = File::create_new(&path)
-                .map_err(|source| SpoolError { path: path.clone(), source })?;
-            file.write_all(bytes).map_err(|source| SpoolError { path, source })?;
+            let mut file = File::create_new(&path).map_err(|source| SpoolError {
+                path: path.clone(),
+                source,
+            })?;
+            file.write_all(bytes)
+                .map_err(|source| SpoolError { path, source })?;
             self.sizes.insert(digest, size);
         }
         Ok((digest, size))
@@ -71,8 +83,14 @@ impl Spool {
         fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<(Digest, u64), SpoolError> {
         let path = self.folder.path().join("incoming");
-        let at = |source| SpoolError { path: path.clone(), source };
-        let mut out = Tee { file: File::create(&path).map_err(at)?, hasher: Hasher::new() };
+        let at = |source| SpoolError {
+            path: path.clone(),
+            source,
+        };
+        let mut out = Tee {
+            file: File::create(&path).map_err(at)?,
+            hasher: Hasher::new(),
+        };
         fill(&mut out).map_err(at)?;
         let (digest, size) = out.hasher.finish();
         std::fs::rename(&path, self.path(&digest)).map_err(at)?;
@@ -128,9 +146,16 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let mut spool = Spool::new(parent.path()).unwrap();
         let (digest, size) = spool.add(b"payload").unwrap();
-        assert_eq!(spool.add_with(|out| out.write_all(b"payload")).unwrap(), (digest, size));
+        assert_eq!(
+            spool.add_with(|out| out.write_all(b"payload")).unwrap(),
+            (digest, size)
+        );
         let mut text = String::new();
-        spool.open(&digest).unwrap().read_to_string(&mut text).unwrap();
+        spool
+            .open(&digest)
+            .unwrap()
+            .read_to_string(&mut text)
+            .unwrap();
         assert_eq!((text.as_str(), size), ("payload", 7));
         drop(spool);
         assert_eq!(std::fs::read_dir(parent.path()).unwrap().count(), 0);

@@ -56,7 +56,10 @@ fn add(plane: &mut ControlPlane, object: Object, by: Bringer, findings: &mut Dia
             Bringer::Environment | Bringer::Base => findings.push(
                 Diagnostic::warning(
                     "unregistered-workload",
-                    format!("workload `{}` belongs to no workspace: ignored", workload.name),
+                    format!(
+                        "workload `{}` belongs to no workspace: ignored",
+                        workload.name
+                    ),
                 )
                 .at(&workload.location)
                 .help("move it to its own repository and point a `WorkloadRegistration` at that"),
@@ -72,11 +75,19 @@ fn targets(
     workspace: &str,
     findings: &mut Diagnostics,
 ) {
-    let Workload { name: workload_name, labels: workload_labels, targets, .. } = workload;
+    let Workload {
+        name: workload_name,
+        labels: workload_labels,
+        targets,
+        ..
+    } = workload;
     for target in targets {
         let mut labels = target.labels;
         labels.extend(workload_labels.clone());
-        labels.insert(FLUX_NAME.into(), format!("{}-{registration}", plane.environment));
+        labels.insert(
+            FLUX_NAME.into(),
+            format!("{}-{registration}", plane.environment),
+        );
         labels.insert(FLUX_NAMESPACE.into(), "flux-system".into());
         labels.insert("workload".into(), workload_name.clone());
         labels.insert("workspace".into(), workspace.into());
@@ -93,12 +104,19 @@ fn targets(
             location: target.location,
         };
         if made.environment != plane.environment {
-            plane.other_targets.insert(format!("{}/{}", made.environment, made.name), made);
+            plane
+                .other_targets
+                .insert(format!("{}/{}", made.environment, made.name), made);
             continue;
         }
         // `a-b` with target `c` and `a` with target `b-c` have one full name.
         if let Some(first) = plane.targets.get(&made.name) {
-            findings.push(twice("deployment target", &made.name, &made.location, &first.location));
+            findings.push(twice(
+                "deployment target",
+                &made.name,
+                &made.location,
+                &first.location,
+            ));
             continue;
         }
         plane.targets.insert(made.name.clone(), made);
@@ -106,8 +124,11 @@ fn targets(
 }
 
 fn twice(kind: &str, name: &str, second: &Location, first: &Location) -> Diagnostic {
-    Diagnostic::error("duplicate-name", format!("two objects of kind {kind} are called `{name}`"))
-        .at(second)
-        .related(first, "first here")
-        .help("rename one of them, or remove it: one would silently replace the other")
+    Diagnostic::error(
+        "duplicate-name",
+        format!("two objects of kind {kind} are called `{name}`"),
+    )
+    .at(second)
+    .related(first, "first here")
+    .help("rename one of them, or remove it: one would silently replace the other")
 }

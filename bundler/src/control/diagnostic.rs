@@ -41,7 +41,10 @@ impl Location {
     /// The place `span` of `file`, clamped to its text.
     pub fn new(file: &Arc<SourceFile>, span: Range<usize>) -> Self {
         let end = span.end.min(file.text.len());
-        Self { file: Arc::clone(file), span: span.start.min(end)..end }
+        Self {
+            file: Arc::clone(file),
+            span: span.start.min(end)..end,
+        }
     }
 
     /// Line, from 1.
@@ -51,7 +54,13 @@ impl Location {
 
     /// Column in characters, from 1.
     pub fn column(&self) -> usize {
-        self.before().rsplit('\n').next().unwrap_or_default().chars().count() + 1
+        self.before()
+            .rsplit('\n')
+            .next()
+            .unwrap_or_default()
+            .chars()
+            .count()
+            + 1
     }
 
     /// `file:line`, the form in which provenance is told.
@@ -136,12 +145,18 @@ impl Diagnostic {
 
     /// A warning about what somebody wrote.
     pub fn warning(code: &'static str, message: impl Into<String>) -> Self {
-        Self { severity: Severity::Warning, ..Self::error(code, message) }
+        Self {
+            severity: Severity::Warning,
+            ..Self::error(code, message)
+        }
     }
 
     /// An error of disk, network or a missing program.
     pub fn environment(code: &'static str, message: impl Into<String>) -> Self {
-        Self { cause: Cause::Environment, ..Self::error(code, message) }
+        Self {
+            cause: Cause::Environment,
+            ..Self::error(code, message)
+        }
     }
 
     /// The same finding with its place.
@@ -241,8 +256,16 @@ impl Diagnostics {
     /// Sorted by file and place, without repetitions: how people read them.
     pub fn sort(&mut self) {
         let key = |d: &Diagnostic| {
-            let place = d.location.as_ref().map(|l| (l.file.name.clone(), l.span.start));
-            (place, std::cmp::Reverse(d.severity), d.code, d.message.clone())
+            let place = d
+                .location
+                .as_ref()
+                .map(|l| (l.file.name.clone(), l.span.start));
+            (
+                place,
+                std::cmp::Reverse(d.severity),
+                d.code,
+                d.message.clone(),
+            )
         };
         self.0.sort_by_cached_key(key);
         self.0.dedup();

@@ -101,7 +101,11 @@ impl<'a> Gathering<'a> {
 
     pub fn run(&mut self) {
         match &self.request.from {
-            Origin::Folders { environment_dir, base_dir, base_commit } => {
+            Origin::Folders {
+                environment_dir,
+                base_dir,
+                base_commit,
+            } => {
                 self.folders(environment_dir, base_dir.as_deref(), base_commit.as_deref());
             }
             Origin::Repository { url, branch } => self.repository(url, branch.as_deref()),
@@ -123,22 +127,35 @@ impl<'a> Gathering<'a> {
         self.read(&opened, ".", &Bringer::Environment, None);
         let Some(dir) = base else { return };
         // The folder stands for the base repository `main`, which still says where in it to look.
-        let declared = self.queue.iter().position(|next| matches!(next, Next::Base(b) if b.name == MAIN));
+        let declared = self
+            .queue
+            .iter()
+            .position(|next| matches!(next, Next::Base(b) if b.name == MAIN));
         let declared = declared.and_then(|at| self.queue.remove(at));
         let declared = match declared {
             Some(Next::Base(base)) => Some(base),
             _ => None,
         };
         self.seen.insert(("BaseRepo", MAIN.into()));
-        let pin = declared.as_ref().and_then(|base| base.commit.as_ref()).map(|c| c.value.clone());
+        let pin = declared
+            .as_ref()
+            .and_then(|base| base.commit.as_ref())
+            .map(|c| c.value.clone());
         let commit = commit.map(str::to_owned).or(pin);
-        let url = declared.as_ref().map_or("", |base| base.at.repo.value.as_str());
+        let url = declared
+            .as_ref()
+            .map_or("", |base| base.at.repo.value.as_str());
         let path = declared.as_ref().map_or(".", |base| base.at.path.as_str());
         match source::open_plain(dir, url, commit.as_deref()) {
             Ok(opened) => {
                 self.everything.promoted_commit = commit;
                 self.base = Some(source_of(MAIN, &opened));
-                self.read(&opened, path, &Bringer::Base, declared.as_ref().map(|b| &b.at.repo.location));
+                self.read(
+                    &opened,
+                    path,
+                    &Bringer::Base,
+                    declared.as_ref().map(|b| &b.at.repo.location),
+                );
             }
             Err(error) => self.unreadable(&error, None),
         }
@@ -150,16 +167,25 @@ impl<'a> Gathering<'a> {
             Ok(opened) => opened,
             Err(error) => return self.unreadable(&error, None),
         };
-        let Some(environment) = self.find_environment(&opened) else { return };
+        let Some(environment) = self.find_environment(&opened) else {
+            return;
+        };
         let at = &environment.control_plane;
         // A local control plane stands for the URL that its environments name.
         if let Some(dir) = local_folder(url) {
             self.sources.insert_default(&at.repo.value, dir);
         }
         let reference = Reference::Branch(at.branch.clone());
-        let Some(opened) = self.open(&at.repo.value, reference, &at.repo.location) else { return };
+        let Some(opened) = self.open(&at.repo.value, reference, &at.repo.location) else {
+            return;
+        };
         self.environment = Some(source_of("", &opened));
-        self.read(&opened, &at.path, &Bringer::Environment, Some(&at.repo.location));
+        self.read(
+            &opened,
+            &at.path,
+            &Bringer::Environment,
+            Some(&at.repo.location),
+        );
     }
 
     fn find_environment(&mut self, opened: &Opened) -> Option<Environment> {
@@ -175,7 +201,9 @@ impl<'a> Gathering<'a> {
         let mut wanted = None;
         for file in files {
             let name = opened.file_name(&format!("{ENVIRONMENTS}/{}", file.path));
-            let Some(file) = self.text_file(name, file) else { continue };
+            let Some(file) = self.text_file(name, file) else {
+                continue;
+            };
             for object in kinds::read_file(&file, &mut self.findings) {
                 if let Object::Environment(environment) = object {
                     known.push(environment.name.clone());
@@ -187,7 +215,10 @@ impl<'a> Gathering<'a> {
         }
         if wanted.is_none() && !self.findings.has_errors() {
             let name = &self.request.environment;
-            let message = format!("there is no environment `{name}` in `{}`", opened.file_name(ENVIRONMENTS));
+            let message = format!(
+                "there is no environment `{name}` in `{}`",
+                opened.file_name(ENVIRONMENTS)
+            );
             self.findings.push(
                 Diagnostic::error("unknown-environment", message).help(did_you_mean(name, &known)),
             );
@@ -198,24 +229,40 @@ impl<'a> Gathering<'a> {
     fn base_repo(&mut self, base: &BaseRepo) {
         let near = Some(base.at.branch.clone());
         let reference = match &base.commit {
-            Some(commit) => Reference::Commit { id: commit.value.clone(), near },
+            Some(commit) => Reference::Commit {
+                id: commit.value.clone(),
+                near,
+            },
             None => Reference::Branch(base.at.branch.clone()),
         };
-        let at = base.commit.as_ref().map_or(&base.at.repo.location, |commit| &commit.location);
-        let Some(opened) = self.open(&base.at.repo.value, reference, at) else { return };
+        let at = base
+            .commit
+            .as_ref()
+            .map_or(&base.at.repo.location, |commit| &commit.location);
+        let Some(opened) = self.open(&base.at.repo.value, reference, at) else {
+            return;
+        };
         if base.name == MAIN {
             self.everything.promoted_commit = base.commit.as_ref().map(|c| c.value.clone());
             self.base = Some(source_of(MAIN, &opened));
         } else {
-            self.workloads.push(source_of(&format!("base/{}", base.name), &opened));
+            self.workloads
+                .push(source_of(&format!("base/{}", base.name), &opened));
         }
-        self.read(&opened, &base.at.path, &Bringer::Base, Some(&base.at.repo.location));
+        self.read(
+            &opened,
+            &base.at.path,
+            &Bringer::Base,
+            Some(&base.at.repo.location),
+        );
     }
 
     fn registration(&mut self, registration: &WorkloadRegistration) {
         let at = &registration.workload;
         let reference = Reference::Branch(at.branch.clone());
-        let Some(opened) = self.open(&at.repo.value, reference, &at.repo.location) else { return };
+        let Some(opened) = self.open(&at.repo.value, reference, &at.repo.location) else {
+            return;
+        };
         self.workloads.push(source_of(&registration.name, &opened));
         let by = Bringer::Registration {
             name: registration.name.clone(),
@@ -245,7 +292,13 @@ impl<'a> Gathering<'a> {
     fn read(&mut self, opened: &Opened, path: &str, by: &Bringer, at: Option<&Location>) {
         let files = normal_path(path).and_then(|path| {
             let ignore = sourceignore(opened)?;
-            let full = |below: &str| if path.is_empty() { below.into() } else { format!("{path}/{below}") };
+            let full = |below: &str| {
+                if path.is_empty() {
+                    below.into()
+                } else {
+                    format!("{path}/{below}")
+                }
+            };
             let wanted = |below: &str| is_yaml(below) && !ignore.ignores(&full(below));
             let tree = opened.tree(&path, &wanted, &TreeLimits::YAML)?;
             let named = |file: TreeFile| (opened.file_name(&full(&file.path)), file);
@@ -270,9 +323,12 @@ impl<'a> Gathering<'a> {
                 self.queue.push_back(Next::Base(base.clone()));
             }
             Object::Registration(registration)
-                if self.seen.insert(("WorkloadRegistration", registration.name.clone())) =>
+                if self
+                    .seen
+                    .insert(("WorkloadRegistration", registration.name.clone())) =>
             {
-                self.queue.push_back(Next::Registration(registration.clone()));
+                self.queue
+                    .push_back(Next::Registration(registration.clone()));
             }
             _ => {}
         }
@@ -283,7 +339,10 @@ impl<'a> Gathering<'a> {
         match String::from_utf8(file.bytes) {
             // A byte order mark is not part of the text.
             Ok(text) => {
-                let text = text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text);
+                let text = text
+                    .strip_prefix('\u{feff}')
+                    .map(str::to_owned)
+                    .unwrap_or(text);
                 Some(Arc::new(SourceFile { name, text }))
             }
             Err(error) => {
@@ -316,12 +375,19 @@ impl<'a> Gathering<'a> {
 }
 
 fn source_of(name: &str, opened: &Opened) -> Source {
-    Source { name: name.into(), repo: opened.url.clone(), commit: opened.commit.clone() }
+    Source {
+        name: name.into(),
+        repo: opened.url.clone(),
+        commit: opened.commit.clone(),
+    }
 }
 
 fn sourceignore(opened: &Opened) -> Result<Ignore, SourceError> {
     let tree = opened.tree("", &|path| path == ".sourceignore", &TreeLimits::YAML)?;
-    let text = tree.files.first().map(|file| String::from_utf8_lossy(&file.bytes).into_owned());
+    let text = tree
+        .files
+        .first()
+        .map(|file| String::from_utf8_lossy(&file.bytes).into_owned());
     Ok(text.map(|text| Ignore::parse(&text)).unwrap_or_default())
 }
 

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use super::diagnostic::{Diagnostic, Diagnostics, Location, SourceFile};
 use super::model::{
-    BaseRepo, ClusterType, ConfigContainer, ConfigSchema, Environment, GitOpsRepo, SchedulingPolicy,
-    Site, Template, WorkloadRegistration,
+    BaseRepo, ClusterType, ConfigContainer, ConfigSchema, Environment, GitOpsRepo,
+    SchedulingPolicy, Site, Template, WorkloadRegistration,
 };
 use super::yaml::Node;
 
@@ -36,8 +36,15 @@ pub const OUTHAUL: &str = "outhaul.dev/v1alpha1";
 
 /// The kinds that people write in Kalypso's group.
 pub const KALYPSO_KINDS: &[&str] = &[
-    "BaseRepo", "ClusterType", "ConfigSchema", "Environment", "GitOpsRepo", "SchedulingPolicy",
-    "Template", "Workload", "WorkloadRegistration",
+    "BaseRepo",
+    "ClusterType",
+    "ConfigSchema",
+    "Environment",
+    "GitOpsRepo",
+    "SchedulingPolicy",
+    "Template",
+    "Workload",
+    "WorkloadRegistration",
 ];
 /// What Kalypso makes for itself; in a control plane it means nothing.
 const KALYPSO_INTERNAL: &[&str] = &["Assignment", "AssignmentPackage", "DeploymentTarget"];
@@ -142,7 +149,11 @@ pub fn read_file(file: &Arc<SourceFile>, findings: &mut Diagnostics) -> Vec<Obje
             Some(super::yaml::Value::Sequence(items))
                 if document.field("kind").and_then(Node::as_str) == Some("List") =>
             {
-                objects.extend(items.iter().filter_map(|item| read_object(&mut reader, item)));
+                objects.extend(
+                    items
+                        .iter()
+                        .filter_map(|item| read_object(&mut reader, item)),
+                );
             }
             _ => objects.extend(read_object(&mut reader, document)),
         }
@@ -167,9 +178,12 @@ fn read_object(reader: &mut Reader<'_>, document: &Node) -> Option<Object> {
     let Some(kind) = kind else {
         let location = reader.location(document.field("apiVersion").unwrap_or(document));
         reader.report(
-            Diagnostic::error("missing-field", format!("an object of `{group}` without `kind`"))
-                .at(&location)
-                .help(format!("`kind` is one of {}", known.join(", "))),
+            Diagnostic::error(
+                "missing-field",
+                format!("an object of `{group}` without `kind`"),
+            )
+            .at(&location)
+            .help(format!("`kind` is one of {}", known.join(", "))),
         );
         return None;
     };
@@ -179,7 +193,9 @@ fn read_object(reader: &mut Reader<'_>, document: &Node) -> Option<Object> {
         (KALYPSO, "BaseRepo") => repository::base_repo(reader, &object).map(Object::BaseRepo),
         (KALYPSO, "ClusterType") => cluster_type::read(reader, &object).map(Object::ClusterType),
         (KALYPSO, "ConfigSchema") => config::schema(reader, &object).map(Object::ConfigSchema),
-        (KALYPSO, "Environment") => repository::environment(reader, &object).map(Object::Environment),
+        (KALYPSO, "Environment") => {
+            repository::environment(reader, &object).map(Object::Environment)
+        }
         (KALYPSO, "GitOpsRepo") => repository::gitops_repo(reader, &object).map(Object::GitOpsRepo),
         (KALYPSO, "SchedulingPolicy") => policy::read(reader, &object).map(Object::Policy),
         (KALYPSO, "Template") => template::kalypso(reader, &object).map(Object::Template),
@@ -200,9 +216,12 @@ fn unknown_kind(reader: &mut Reader<'_>, document: &Node, group: &str, kind: &st
     let location = reader.location(document.field("kind").unwrap_or(document));
     if group == KALYPSO && KALYPSO_INTERNAL.contains(&kind) {
         reader.report(
-            Diagnostic::warning("internal-kind", format!("`{kind}` is made, not written: ignored"))
-                .at(&location)
-                .help("it follows from workloads, policies and cluster types; remove it here"),
+            Diagnostic::warning(
+                "internal-kind",
+                format!("`{kind}` is made, not written: ignored"),
+            )
+            .at(&location)
+            .help("it follows from workloads, policies and cluster types; remove it here"),
         );
         return;
     }
@@ -216,7 +235,9 @@ fn unknown_kind(reader: &mut Reader<'_>, document: &Node, group: &str, kind: &st
 /// Another version of one of our groups is a mistake; any other object is not ours.
 fn wrong_version(reader: &mut Reader<'_>, document: &Node, version: &str) {
     let group = version.split('/').next().unwrap_or_default();
-    let ours = [KALYPSO, OUTHAUL].into_iter().find(|ours| ours.split('/').next() == Some(group));
+    let ours = [KALYPSO, OUTHAUL]
+        .into_iter()
+        .find(|ours| ours.split('/').next() == Some(group));
     if let Some(ours) = ours {
         let location = reader.location(document.field("apiVersion").unwrap_or(document));
         reader.report(

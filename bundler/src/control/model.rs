@@ -163,8 +163,14 @@ pub enum ReconcilerKind {
 
 impl ReconcilerKind {
     /// Every kind.
-    pub const ALL: [Self; 6] =
-        [Self::Ansible, Self::ArgoCd, Self::Fleet, Self::Flux, Self::Folder, Self::Zarf];
+    pub const ALL: [Self; 6] = [
+        Self::Ansible,
+        Self::ArgoCd,
+        Self::Fleet,
+        Self::Flux,
+        Self::Folder,
+        Self::Zarf,
+    ];
 
     /// As it is written.
     pub fn as_str(self) -> &'static str {
@@ -208,7 +214,10 @@ impl Template {
         }
         let text = |needle: &str| self.manifests.iter().any(|m| m.value.contains(needle));
         let playbook = self.manifests.iter().any(|manifest| {
-            manifest.value.lines().any(|line| line.starts_with("- hosts:"))
+            manifest
+                .value
+                .lines()
+                .any(|line| line.starts_with("- hosts:"))
                 || (text("\n- name:") && text("\n  hosts:"))
         });
         match () {

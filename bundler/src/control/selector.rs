@@ -114,12 +114,19 @@ impl Requirement {
                 return Err(SelectorError::Values { operator: "Exists" });
             }
             Operator::DoesNotExist if !values.is_empty() => {
-                return Err(SelectorError::Values { operator: "DoesNotExist" });
+                return Err(SelectorError::Values {
+                    operator: "DoesNotExist",
+                });
             }
             _ => {}
         }
         values.iter().try_for_each(|value| check_value(value))?;
-        Ok(Self { key: key.into(), operator, values, location: None })
+        Ok(Self {
+            key: key.into(),
+            operator,
+            values,
+            location: None,
+        })
     }
 
     /// The key that it is about.
@@ -151,7 +158,13 @@ impl Requirement {
 
 impl fmt::Display for Requirement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let values = || self.values.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+        let values = || {
+            self.values
+                .iter()
+                .map(String::as_str)
+                .collect::<Vec<_>>()
+                .join(", ")
+        };
         match self.operator {
             Operator::Equals => write!(f, "{} = {}", self.key, quoted(&values())),
             Operator::In => write!(f, "{} in ({})", self.key, values()),
@@ -163,13 +176,19 @@ impl fmt::Display for Requirement {
 }
 
 fn quoted(value: &str) -> String {
-    if value.is_empty() { "\"\"".into() } else { value.into() }
+    if value.is_empty() {
+        "\"\"".into()
+    } else {
+        value.into()
+    }
 }
 
 impl Selector {
     /// Whether `labels` meet every requirement.
     pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
-        self.requirements.iter().all(|requirement| requirement.matches(labels))
+        self.requirements
+            .iter()
+            .all(|requirement| requirement.matches(labels))
     }
 
     /// The requirements that `labels` do not meet.
@@ -177,7 +196,9 @@ impl Selector {
         &'a self,
         labels: &'a BTreeMap<String, String>,
     ) -> impl Iterator<Item = &'a Requirement> {
-        self.requirements.iter().filter(|requirement| !requirement.matches(labels))
+        self.requirements
+            .iter()
+            .filter(|requirement| !requirement.matches(labels))
     }
 }
 
@@ -196,10 +217,18 @@ const MAX_PREFIX: usize = 253;
 
 /// A qualified name: an optional DNS prefix and `/`, then at most 63 characters.
 fn check_key(key: &str) -> Result<(), SelectorError> {
-    let fail = |reason| Err(SelectorError::Key { key: key.into(), reason });
+    let fail = |reason| {
+        Err(SelectorError::Key {
+            key: key.into(),
+            reason,
+        })
+    };
     let name = match key.split_once('/') {
         Some((prefix, name)) => {
-            if prefix.is_empty() || prefix.len() > MAX_PREFIX || !prefix.split('.').all(is_dns_label) {
+            if prefix.is_empty()
+                || prefix.len() > MAX_PREFIX
+                || !prefix.split('.').all(is_dns_label)
+            {
                 return fail("the part before `/` must be a DNS name in lower case");
             }
             name
@@ -210,19 +239,28 @@ fn check_key(key: &str) -> Result<(), SelectorError> {
         return fail("it must have 1 to 63 characters");
     }
     if !is_word(name) {
-        return fail("only letters, digits, `-`, `_`, `.` are allowed, first and last a letter or digit");
+        return fail(
+            "only letters, digits, `-`, `_`, `.` are allowed, first and last a letter or digit",
+        );
     }
     Ok(())
 }
 
 /// A label's value: empty, or at most 63 characters of a word.
 fn check_value(value: &str) -> Result<(), SelectorError> {
-    let fail = |reason| Err(SelectorError::Value { value: value.into(), reason });
+    let fail = |reason| {
+        Err(SelectorError::Value {
+            value: value.into(),
+            reason,
+        })
+    };
     if value.len() > MAX_PART {
         return fail("it must have at most 63 characters");
     }
     if !value.is_empty() && !is_word(value) {
-        return fail("only letters, digits, `-`, `_`, `.` are allowed, first and last a letter or digit");
+        return fail(
+            "only letters, digits, `-`, `_`, `.` are allowed, first and last a letter or digit",
+        );
     }
     Ok(())
 }
@@ -232,7 +270,9 @@ fn is_word(text: &str) -> bool {
     let edge = |b: Option<&u8>| b.is_some_and(u8::is_ascii_alphanumeric);
     edge(bytes.first())
         && edge(bytes.last())
-        && bytes.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
+        && bytes
+            .iter()
+            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
 }
 
 fn is_dns_label(text: &str) -> bool {
@@ -240,7 +280,9 @@ fn is_dns_label(text: &str) -> bool {
     let edge = |b: Option<&u8>| b.is_some_and(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
     edge(bytes.first())
         && edge(bytes.last())
-        && bytes.iter().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || *b == b'-')
+        && bytes
+            .iter()
+            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || *b == b'-')
 }
 
 #[cfg(test)]

@@ -129,7 +129,10 @@ pub enum SourceError {
 impl SourceError {
     /// Whether a change of the input helps (exit code 2), rather than of disk or network (3).
     pub fn is_input(&self) -> bool {
-        !matches!(self, Self::Unreadable { .. } | Self::Unreachable { .. } | Self::Git { .. })
+        !matches!(
+            self,
+            Self::Unreadable { .. } | Self::Unreachable { .. } | Self::Git { .. }
+        )
     }
 
     /// What to do next.
@@ -170,7 +173,9 @@ impl SourceMap {
         for text in texts {
             let text = text.as_ref();
             // URLs may hold `=` in a query, folders hardly ever do.
-            let Some((url, dir)) = text.rsplit_once('=').filter(|(u, d)| !u.is_empty() && !d.is_empty())
+            let Some((url, dir)) = text
+                .rsplit_once('=')
+                .filter(|(u, d)| !u.is_empty() && !d.is_empty())
             else {
                 return Err(SourceError::BadMapping { text: text.into() });
             };
@@ -189,7 +194,9 @@ impl SourceMap {
 
     /// Maps `url` (every branch) to `dir`, unless it is mapped already.
     pub fn insert_default(&mut self, url: &str, dir: &Path) {
-        self.entries.entry((normal_url(url), None)).or_insert_with(|| dir.to_owned());
+        self.entries
+            .entry((normal_url(url), None))
+            .or_insert_with(|| dir.to_owned());
     }
 
     /// The folder that stands for `url` at `reference`.
@@ -201,14 +208,19 @@ impl SourceMap {
             Reference::Head => None,
         };
         let exact = self.entries.get(&(url.clone(), branch));
-        exact.or_else(|| self.entries.get(&(url, None))).map(PathBuf::as_path)
+        exact
+            .or_else(|| self.entries.get(&(url, None)))
+            .map(PathBuf::as_path)
     }
 }
 
 /// One spelling for the URLs that mean the same repository.
 pub fn normal_url(url: &str) -> String {
     let url = url.trim().trim_end_matches('/');
-    let url = url.strip_suffix(".git").unwrap_or(url).trim_end_matches('/');
+    let url = url
+        .strip_suffix(".git")
+        .unwrap_or(url)
+        .trim_end_matches('/');
     match url.split_once("://") {
         Some((scheme, rest)) => {
             let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
@@ -227,7 +239,9 @@ pub struct Cache {
 impl Cache {
     /// A cache in `folder`, made when it is first needed.
     pub fn at(folder: impl Into<PathBuf>) -> Self {
-        Self { folder: folder.into() }
+        Self {
+            folder: folder.into(),
+        }
     }
 
     /// The user's own cache: `$XDG_CACHE_HOME/outhaul/git`, or below `~/.cache`.
@@ -241,7 +255,10 @@ impl Cache {
     }
 
     fn repository(&self, url: &str) -> PathBuf {
-        self.folder.join(format!("{}.git", Digest::of(normal_url(url).as_bytes()).short()))
+        self.folder.join(format!(
+            "{}.git",
+            Digest::of(normal_url(url).as_bytes()).short()
+        ))
     }
 }
 
@@ -258,11 +275,17 @@ pub struct TreeLimits {
 
 impl TreeLimits {
     /// For control planes: YAML that people write. 8 MiB a file, 512 MiB in all.
-    pub const YAML: Self =
-        Self { max_file_bytes: 8 << 20, max_total_bytes: 512 << 20, max_files: 200_000 };
+    pub const YAML: Self = Self {
+        max_file_bytes: 8 << 20,
+        max_total_bytes: 512 << 20,
+        max_files: 200_000,
+    };
     /// For payloads: what sites need besides. 2 GiB a file and in all.
-    pub const PAYLOAD: Self =
-        Self { max_file_bytes: 2 << 30, max_total_bytes: 2 << 30, max_files: 200_000 };
+    pub const PAYLOAD: Self = Self {
+        max_file_bytes: 2 << 30,
+        max_total_bytes: 2 << 30,
+        max_files: 200_000,
+    };
 }
 
 /// One regular file of a tree.
@@ -293,6 +316,8 @@ pub struct Opened {
     /// The commit (40 or 64 hexadecimal digits), or for a plain folder `sha256:…` of its content.
     pub commit: String,
     at: Place,
+    /// Whether it was fetched into the cache, rather than lying on this machine.
+    fetched: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -319,7 +344,12 @@ pub fn open(
         return open_folder(Path::new(local), url, reference);
     }
     let (repository, commit) = git::fetch(url, reference, &cache.repository(url))?;
-    Ok(Opened { url: url.into(), commit, at: Place::Git(repository) })
+    Ok(Opened {
+        url: url.into(),
+        commit,
+        at: Place::Git(repository),
+        fetched: true,
+    })
 }
 
 /// Opens a local folder: a mirror or working copy at `reference`, or plain files as they are.
@@ -330,14 +360,24 @@ pub fn open_folder(dir: &Path, url: &str, reference: &Reference) -> Result<Opene
     if git::is_repository(dir) {
         let repository = git::Repository::at(dir);
         let commit = repository.resolve(url, reference)?;
-        return Ok(Opened { url: url.into(), commit, at: Place::Git(repository) });
+        return Ok(Opened {
+            url: url.into(),
+            commit,
+            at: Place::Git(repository),
+            fetched: false,
+        });
     }
     let commit = match reference {
         // A plain folder stands for the commit that it is said to be.
         Reference::Commit { id, .. } => id.clone(),
         _ => folder::digest(dir)?.to_string(),
     };
-    Ok(Opened { url: url.into(), commit, at: Place::Folder(dir.to_owned()) })
+    Ok(Opened {
+        url: url.into(),
+        commit,
+        at: Place::Folder(dir.to_owned()),
+        fetched: false,
+    })
 }
 
 /// Opens `dir` as the plain files that lie in it, even when it is a working copy.
@@ -346,13 +386,20 @@ pub fn open_folder(dir: &Path, url: &str, reference: &Reference) -> Result<Opene
 /// [`SourceError`] when it is no folder or cannot be read.
 pub fn open_plain(dir: &Path, url: &str, commit: Option<&str>) -> Result<Opened, SourceError> {
     if !dir.is_dir() {
-        return Err(SourceError::NotAFolder { path: dir.to_owned() });
+        return Err(SourceError::NotAFolder {
+            path: dir.to_owned(),
+        });
     }
     let commit = match commit {
         Some(commit) => commit.to_owned(),
         None => folder::digest(dir)?.to_string(),
     };
-    Ok(Opened { url: url.into(), commit, at: Place::Folder(dir.to_owned()) })
+    Ok(Opened {
+        url: url.into(),
+        commit,
+        at: Place::Folder(dir.to_owned()),
+        fetched: false,
+    })
 }
 
 impl Opened {
@@ -379,6 +426,19 @@ impl Opened {
         })
     }
 
+    /// The local repository that holds its commits; `None` for a plain folder.
+    pub fn repository_folder(&self) -> Option<&Path> {
+        match &self.at {
+            Place::Folder(_) => None,
+            Place::Git(repository) => Some(repository.folder()),
+        }
+    }
+
+    /// The URL that it was fetched from; `None` when it lies on this machine.
+    pub fn remote(&self) -> Option<&str> {
+        self.fetched.then_some(self.url.as_str())
+    }
+
     /// What people know file `path` of this source by.
     pub fn file_name(&self, path: &str) -> String {
         match &self.at {
@@ -400,7 +460,10 @@ impl Opened {
 /// # Errors
 /// [`SourceError::EscapingPath`] when it holds `..`.
 pub fn normal_path(path: &str) -> Result<String, SourceError> {
-    let parts: Vec<&str> = path.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
+    let parts: Vec<&str> = path
+        .split('/')
+        .filter(|part| !matches!(*part, "" | "."))
+        .collect();
     if parts.contains(&"..") || path.contains('\0') {
         return Err(SourceError::EscapingPath { path: path.into() });
     }

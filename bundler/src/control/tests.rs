@@ -17,18 +17,24 @@ fn write(path: &Path, text: &str) {
 fn folders(root: &Path) {
     write(
         &root.join("env/types.yaml"),
-        &format!("{GROUP}kind: ClusterType\nmetadata: {{name: drone, labels: {{edge: 'true'}}}}\nspec: {{reconciler: flux, namespaceService: ns, configType: cm}}\n"),
+        &format!(
+            "{GROUP}kind: ClusterType\nmetadata: {{name: drone, labels: {{edge: 'true'}}}}\nspec: {{reconciler: flux, namespaceService: ns, configType: cm}}\n"
+        ),
     );
     write(&root.join("env/.github/workflows/ci.yaml"), "not: [yaml\n");
     write(&root.join("env/lab/broken.yaml"), "not: [yaml\n");
     write(&root.join("env/.sourceignore"), "lab/\n");
     write(
         &root.join("base/templates.yaml"),
-        &format!("{GROUP}kind: Template\nmetadata: {{name: flux}}\nspec: {{type: reconciler, manifests: ['x']}}\n---\n{GROUP}kind: WorkloadRegistration\nmetadata: {{name: app}}\nspec: {{workspace: team, workload: {{repo: 'https://example.org/app', branch: main, path: ./workload}}}}\n"),
+        &format!(
+            "{GROUP}kind: Template\nmetadata: {{name: flux}}\nspec: {{type: reconciler, manifests: ['x']}}\n---\n{GROUP}kind: WorkloadRegistration\nmetadata: {{name: app}}\nspec: {{workspace: team, workload: {{repo: 'https://example.org/app', branch: main, path: ./workload}}}}\n"
+        ),
     );
     write(
         &root.join("app/workload/w.yaml"),
-        &format!("{GROUP}kind: Workload\nmetadata: {{name: hello, labels: {{type: application, edge: 'no'}}}}\nspec:\n  deploymentTargets:\n  - {{name: test, environment: dev, labels: {{edge: 'true', purpose: t}}, manifests: {{repo: r}}}}\n  - {{name: test, environment: stage, manifests: {{}}}}\n"),
+        &format!(
+            "{GROUP}kind: Workload\nmetadata: {{name: hello, labels: {{type: application, edge: 'no'}}}}\nspec:\n  deploymentTargets:\n  - {{name: test, environment: dev, labels: {{edge: 'true', purpose: t}}, manifests: {{repo: r}}}}\n  - {{name: test, environment: stage, manifests: {{}}}}\n"
+        ),
     );
 }
 
@@ -40,7 +46,11 @@ fn request(root: &Path) -> LoadRequest {
             base_dir: Some(root.join("base")),
             base_commit: Some("c".repeat(40)),
         },
-        sources: SourceMap::parse(&[format!("https://example.org/app.git={}", root.join("app").display())]).unwrap(),
+        sources: SourceMap::parse(&[format!(
+            "https://example.org/app.git={}",
+            root.join("app").display()
+        )])
+        .unwrap(),
         cache: Cache::at(root.join("cache")),
     }
 }
@@ -52,9 +62,15 @@ fn folders_and_the_workloads_they_lead_to_become_one_control_plane() {
     let (plane, snapshot) = load(&request(root.path())).unwrap();
     assert_eq!(plane.cluster_types.keys().collect::<Vec<_>>(), ["drone"]);
     assert_eq!(plane.targets.keys().collect::<Vec<_>>(), ["hello-test"]);
-    assert_eq!(plane.other_targets.keys().collect::<Vec<_>>(), ["stage/hello-test"]);
+    assert_eq!(
+        plane.other_targets.keys().collect::<Vec<_>>(),
+        ["stage/hello-test"]
+    );
     let target = &plane.targets["hello-test"];
-    assert_eq!(target.labels["edge"], "no", "the workload's labels win over the target's");
+    assert_eq!(
+        target.labels["edge"], "no",
+        "the workload's labels win over the target's"
+    );
     assert_eq!(target.labels["purpose"], "t");
     assert_eq!(target.labels["workspace"], "team");
     assert_eq!(plane.promoted_commit, Some("c".repeat(40)));
@@ -65,7 +81,10 @@ fn folders_and_the_workloads_they_lead_to_become_one_control_plane() {
     let again = load(&request(root.path())).unwrap();
     assert_eq!(again, (plane, snapshot.clone()));
     write(&root.path().join("app/workload/other.txt"), "x");
-    assert_ne!(load(&request(root.path())).unwrap().1.digest, snapshot.digest);
+    assert_ne!(
+        load(&request(root.path())).unwrap().1.digest,
+        snapshot.digest
+    );
 }
 
 #[test]
@@ -73,8 +92,16 @@ fn findings_of_all_sources_are_told_at_once() {
     let root = tempfile::tempdir().unwrap();
     folders(root.path());
     write(&root.path().join("env/a.yaml"), "a: b: c\n");
-    write(&root.path().join("base/again.yaml"), &format!("{GROUP}kind: Template\nmetadata: {{name: flux}}\nspec: {{type: reconciler, manifests: ['x']}}\n"));
-    write(&root.path().join("app/workload/x.yml"), &format!("{GROUP}kind: Workloat\nmetadata: {{name: x}}\n"));
+    write(
+        &root.path().join("base/again.yaml"),
+        &format!(
+            "{GROUP}kind: Template\nmetadata: {{name: flux}}\nspec: {{type: reconciler, manifests: ['x']}}\n"
+        ),
+    );
+    write(
+        &root.path().join("app/workload/x.yml"),
+        &format!("{GROUP}kind: Workloat\nmetadata: {{name: x}}\n"),
+    );
     let findings = load(&request(root.path())).unwrap_err();
     let codes: Vec<_> = findings.iter().map(|d| d.code).collect();
     assert_eq!(codes.len(), 3, "{findings}");
@@ -92,18 +119,37 @@ fn a_repository_that_cannot_be_reached_is_the_environments_fault() {
     request.sources = SourceMap::default();
     let text = fs::read_to_string(root.path().join("base/templates.yaml")).unwrap();
     let gone = format!("file://{}/gone", root.path().display());
-    write(&root.path().join("base/templates.yaml"), &text.replace("https://example.org/app", &gone));
+    write(
+        &root.path().join("base/templates.yaml"),
+        &text.replace("https://example.org/app", &gone),
+    );
     let findings = load(&request).unwrap_err();
     assert_eq!(findings.exit_code(), 3, "{findings}");
     let finding = findings.iter().next().unwrap();
-    assert!(finding.location.as_ref().unwrap().to_string().contains("templates.yaml:9:"), "{finding:?}");
+    assert!(
+        finding
+            .location
+            .as_ref()
+            .unwrap()
+            .to_string()
+            .contains("templates.yaml:9:"),
+        "{finding:?}"
+    );
 }
 
 #[test]
 fn a_workload_without_a_registration_is_left_out_aloud() {
     let root = tempfile::tempdir().unwrap();
     folders(root.path());
-    write(&root.path().join("base/w.yaml"), &format!("{GROUP}kind: Workload\nmetadata: {{name: lost}}\nspec: {{deploymentTargets: []}}\n"));
+    write(
+        &root.path().join("base/w.yaml"),
+        &format!(
+            "{GROUP}kind: Workload\nmetadata: {{name: lost}}\nspec: {{deploymentTargets: []}}\n"
+        ),
+    );
     let (plane, _) = load(&request(root.path())).unwrap();
-    assert_eq!(plane.findings.iter().map(|d| d.code).collect::<Vec<_>>(), ["unregistered-workload"]);
+    assert_eq!(
+        plane.findings.iter().map(|d| d.code).collect::<Vec<_>>(),
+        ["unregistered-workload"]
+    );
 }

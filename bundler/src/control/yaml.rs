@@ -136,7 +136,11 @@ impl<'a> Reader<'a> {
     fn expect(&mut self) -> Result<(Event<'a>, Span), Failure> {
         self.next()?.ok_or_else(|| {
             let end = self.file.text.len();
-            self.fail("yaml-syntax", "the file ends in the middle of a value", end..end)
+            self.fail(
+                "yaml-syntax",
+                "the file ends in the middle of a value",
+                end..end,
+            )
         })
     }
 
@@ -145,7 +149,11 @@ impl<'a> Reader<'a> {
         let own = start..self.offsets.byte(span.end.index());
         self.count(1, &own)?;
         if depth > MAX_DEPTH {
-            return Err(self.fail("yaml-limit", format!("more than {MAX_DEPTH} levels deep"), own));
+            return Err(self.fail(
+                "yaml-limit",
+                format!("more than {MAX_DEPTH} levels deep"),
+                own,
+            ));
         }
         let (value, end, anchor) = match event {
             Event::Scalar(text, style, anchor, tag) => {
@@ -185,11 +193,17 @@ impl<'a> Reader<'a> {
                 };
                 self.count(size(&target), &own)?;
                 // The alias is where a person would change it; what it expands to keeps its places.
-                return Ok(Node { value: target.value, span: own });
+                return Ok(Node {
+                    value: target.value,
+                    span: own,
+                });
             }
             _ => return Err(self.fail("yaml-syntax", "a value was expected here", own)),
         };
-        let node = Node { value, span: start..end.max(start) };
+        let node = Node {
+            value,
+            span: start..end.max(start),
+        };
         if anchor > 0 {
             self.anchors.insert(anchor, node.clone());
         }
@@ -217,7 +231,11 @@ impl<'a> Reader<'a> {
                 Value::Bool(value) => value.to_string(),
                 Value::Null => "null".into(),
                 Value::Sequence(_) | Value::Mapping(_) => {
-                    return Err(self.fail("yaml-syntax", "a key must be a single word or text", key_span));
+                    return Err(self.fail(
+                        "yaml-syntax",
+                        "a key must be a single word or text",
+                        key_span,
+                    ));
                 }
             };
             if key == "<<" {
@@ -227,12 +245,20 @@ impl<'a> Reader<'a> {
             if let Some(first) = seen.insert(key.clone(), key_span.clone()) {
                 let first = Location::new(self.file, first);
                 return Err(Box::new(
-                    self.fail("duplicate-key", format!("`{key}` is written twice"), key_span)
-                        .related(&first, "first here")
-                        .help("keep one of the two"),
+                    self.fail(
+                        "duplicate-key",
+                        format!("`{key}` is written twice"),
+                        key_span,
+                    )
+                    .related(&first, "first here")
+                    .help("keep one of the two"),
                 ));
             }
-            entries.push(Entry { key, key_span, value });
+            entries.push(Entry {
+                key,
+                key_span,
+                value,
+            });
         }
         for merge in merges {
             let sources = match merge.value {
@@ -255,7 +281,11 @@ impl<'a> Reader<'a> {
 
     /// Where a list or map ends: after its closing bracket, and for a block nowhere of its own.
     fn close(&self, span: &Span) -> usize {
-        if span.is_empty() { 0 } else { self.offsets.byte(span.end.index()) }
+        if span.is_empty() {
+            0
+        } else {
+            self.offsets.byte(span.end.index())
+        }
     }
 
     fn count(&mut self, nodes: usize, span: &Range<usize>) -> Result<(), Failure> {
@@ -270,8 +300,12 @@ impl<'a> Reader<'a> {
     fn syntax(&self, error: &ScanError) -> Failure {
         let at = self.offsets.byte(error.marker().index());
         Box::new(
-            self.fail("yaml-syntax", format!("not YAML: {}", error.info()), at..at + 1)
-                .help("check indentation, quotes and brackets here and in the line before"),
+            self.fail(
+                "yaml-syntax",
+                format!("not YAML: {}", error.info()),
+                at..at + 1,
+            )
+            .help("check indentation, quotes and brackets here and in the line before"),
         )
     }
 
@@ -291,7 +325,12 @@ impl Offsets {
         if text.is_ascii() {
             return Self::Ascii(text.len());
         }
-        Self::Table(text.char_indices().map(|(at, _)| at).chain([text.len()]).collect())
+        Self::Table(
+            text.char_indices()
+                .map(|(at, _)| at)
+                .chain([text.len()])
+                .collect(),
+        )
     }
 
     fn byte(&self, index: usize) -> usize {

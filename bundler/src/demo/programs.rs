@@ -25,8 +25,9 @@ pub struct Programs {
 /// # Errors
 /// [`DemoError::Programs`] when they are not there or cannot be built.
 pub fn locate() -> Result<Programs, DemoError> {
-    let outhaul = std::env::current_exe()
-        .map_err(|error| DemoError::Programs { problem: error.to_string() })?;
+    let outhaul = std::env::current_exe().map_err(|error| DemoError::Programs {
+        problem: error.to_string(),
+    })?;
     let folder = outhaul.parent().unwrap_or(Path::new(".")).to_path_buf();
     if let Some(checkout) = checkout(&folder) {
         build(&checkout, &folder)?;
@@ -44,7 +45,11 @@ pub fn locate() -> Result<Programs, DemoError> {
             ),
         })
     };
-    Ok(Programs { agent: beside("outhaul-agent")?, hub: beside("outhaul-hub")?, outhaul })
+    Ok(Programs {
+        agent: beside("outhaul-agent")?,
+        hub: beside("outhaul-hub")?,
+        outhaul,
+    })
 }
 
 /// The checkout that this program was built from: `cargo run` says so; otherwise it lies in one.
@@ -52,9 +57,12 @@ fn checkout(folder: &Path) -> Option<PathBuf> {
     let has_agent = |root: &Path| root.join("agent/Cargo.toml").is_file();
     let by_cargo = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
     let by_cargo = by_cargo.and_then(|manifest| manifest.parent().map(Path::to_path_buf));
-    by_cargo
-        .filter(|root| has_agent(root))
-        .or_else(|| folder.ancestors().find(|root| has_agent(root)).map(Path::to_path_buf))
+    by_cargo.filter(|root| has_agent(root)).or_else(|| {
+        folder
+            .ancestors()
+            .find(|root| has_agent(root))
+            .map(Path::to_path_buf)
+    })
 }
 
 fn build(checkout: &Path, folder: &Path) -> Result<(), DemoError> {
@@ -62,7 +70,14 @@ fn build(checkout: &Path, folder: &Path) -> Result<(), DemoError> {
     let mut command = Command::new(cargo);
     command
         .current_dir(checkout)
-        .args(["build", "--quiet", "--bin", "outhaul-agent", "--bin", "outhaul-hub"])
+        .args([
+            "build",
+            "--quiet",
+            "--bin",
+            "outhaul-agent",
+            "--bin",
+            "outhaul-hub",
+        ])
         .stdin(Stdio::null())
         .stdout(Stdio::null());
     // Cargo names the folder after the profile, except that `dev` lies in `debug`.
@@ -76,9 +91,13 @@ fn build(checkout: &Path, folder: &Path) -> Result<(), DemoError> {
         command.arg("--target-dir").arg(target);
     }
     let failed = |problem: String| DemoError::Programs { problem };
-    let status = command.status().map_err(|error| failed(format!("cannot start cargo: {error}")))?;
+    let status = command
+        .status()
+        .map_err(|error| failed(format!("cannot start cargo: {error}")))?;
     if !status.success() {
-        return Err(failed("cargo could not build the agent and the hub (see above)".to_owned()));
+        return Err(failed(
+            "cargo could not build the agent and the hub (see above)".to_owned(),
+        ));
     }
     Ok(())
 }

@@ -8,7 +8,11 @@ use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use super::{Diagnostic, Diagnostics, Location, Severity};
 
 pub(super) fn render(diagnostics: &Diagnostics, colour: bool) -> String {
-    let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
+    let renderer = if colour {
+        Renderer::styled()
+    } else {
+        Renderer::plain()
+    };
     let mut text = String::new();
     for diagnostic in diagnostics.iter() {
         text.push_str(&one(diagnostic, &renderer));
@@ -47,7 +51,11 @@ fn snippet<'a>(
     label: &'a str,
     primary: bool,
 ) -> Snippet<'a, annotate_snippets::Annotation<'a>> {
-    let kind = if primary { AnnotationKind::Primary } else { AnnotationKind::Context };
+    let kind = if primary {
+        AnnotationKind::Primary
+    } else {
+        AnnotationKind::Context
+    };
     let text = &location.file.text;
     // A place at the very end of a file would otherwise be drawn on a line that is not there.
     let start = location.span.start.min(text.trim_end().len());
@@ -56,19 +64,23 @@ fn snippet<'a>(
     if !label.is_empty() {
         annotation = annotation.label(label);
     }
-    Snippet::source(text.as_str()).path(location.file.name.as_str()).annotation(annotation)
+    Snippet::source(text.as_str())
+        .path(location.file.name.as_str())
+        .annotation(annotation)
 }
 
 /// Where the caret's underline stops: a block that spans many lines is pointed at by its first.
 fn end_on_same_line(text: &str, start: usize, end: usize) -> usize {
-    let line_end = text.get(start..).and_then(|rest| rest.find('\n')).map_or(text.len(), |n| start + n);
+    let line_end = text
+        .get(start..)
+        .and_then(|rest| rest.find('\n'))
+        .map_or(text.len(), |n| start + n);
     end.clamp(start, line_end.max(start))
 }
 
 fn summary(diagnostics: &Diagnostics) -> Option<String> {
-    let plural = |count: usize, word: &str| {
-        format!("{count} {word}{}", if count == 1 { "" } else { "s" })
-    };
+    let plural =
+        |count: usize, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
     let errors = diagnostics.count(Severity::Error);
     let warnings = diagnostics.count(Severity::Warning);
     match (errors, warnings) {

@@ -4,7 +4,10 @@
 use super::*;
 
 fn file() -> Arc<SourceFile> {
-    Arc::new(SourceFile { name: "dev/a.yaml".into(), text: "kind: Ä\nspec:\n  repoo: x\n".into() })
+    Arc::new(SourceFile {
+        name: "dev/a.yaml".into(),
+        text: "kind: Ä\nspec:\n  repoo: x\n".into(),
+    })
 }
 
 #[test]
@@ -31,7 +34,13 @@ fn a_finding_shows_its_line_its_caret_and_the_way_out() {
             .help("did you mean `repo`?"),
     );
     let text = diagnostics.render(false);
-    for expected in ["unknown-field", "dev/a.yaml:3:3", "^^^^^", "did you mean `repo`?", "1 error."] {
+    for expected in [
+        "unknown-field",
+        "dev/a.yaml:3:3",
+        "^^^^^",
+        "did you mean `repo`?",
+        "1 error.",
+    ] {
         assert!(text.contains(expected), "{expected} is missing in\n{text}");
     }
 }

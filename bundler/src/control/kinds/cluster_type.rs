@@ -9,10 +9,16 @@ use super::metadata::Metadata;
 
 pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<ClusterType> {
     let metadata = Metadata::read(reader, object);
-    let spec = reader.section(object, "spec", &["reconciler", "namespaceService", "configType"])?;
+    let spec = reader.section(
+        object,
+        "spec",
+        &["reconciler", "namespaceService", "configType"],
+    )?;
     let reconciler = reader.text(&spec, "reconciler");
     let namespace_service = reader.text(&spec, "namespaceService");
-    let config_type = reader.optional_text(&spec, "configType").filter(|t| !t.value.is_empty());
+    let config_type = reader
+        .optional_text(&spec, "configType")
+        .filter(|t| !t.value.is_empty());
     let metadata = metadata?;
     Some(ClusterType {
         name: metadata.name,

@@ -16,7 +16,9 @@ pub const AZURE_PREFIX: &str = "azure-app-config";
 /// Only what is meant for us is held to our rules: other `ConfigMap`s may look as they like.
 pub(super) fn container(reader: &mut Reader<'_>, document: &Node) -> Option<ConfigContainer> {
     let metadata = document.field("metadata")?;
-    let labelled = metadata.field("labels").and_then(|labels| labels.field(PLATFORM_CONFIG));
+    let labelled = metadata
+        .field("labels")
+        .and_then(|labels| labels.field(PLATFORM_CONFIG));
     let azure = metadata
         .field("name")
         .and_then(Node::as_str)
@@ -24,12 +26,22 @@ pub(super) fn container(reader: &mut Reader<'_>, document: &Node) -> Option<Conf
     if labelled.is_none() && !azure {
         return None;
     }
-    let known = &["apiVersion", "kind", "metadata", "data", "binaryData", "immutable"];
+    let known = &[
+        "apiVersion",
+        "kind",
+        "metadata",
+        "data",
+        "binaryData",
+        "immutable",
+    ];
     let object = reader.map(document, "ConfigMap", known)?;
     let metadata = Metadata::read(reader, &object);
     let data = reader.text_map(&object, "data").unwrap_or_default();
     let metadata = metadata?;
-    let platform = metadata.labels.get(PLATFORM_CONFIG).is_some_and(|value| value.value == "true");
+    let platform = metadata
+        .labels
+        .get(PLATFORM_CONFIG)
+        .is_some_and(|value| value.value == "true");
     (platform || azure).then_some(ConfigContainer {
         name: metadata.name,
         labels: metadata.labels,

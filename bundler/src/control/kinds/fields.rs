@@ -45,12 +45,20 @@ impl<'a> Reader<'a> {
     }
 
     /// `node` as a map that has no other than the `known` keys.
-    pub(super) fn map<'n>(&mut self, node: &'n Node, what: &str, known: &[&str]) -> Option<Fields<'n>> {
+    pub(super) fn map<'n>(
+        &mut self,
+        node: &'n Node,
+        what: &str,
+        known: &[&str],
+    ) -> Option<Fields<'n>> {
         let Value::Mapping(entries) = &node.value else {
             self.wrong_type(node, what, "a map");
             return None;
         };
-        for entry in entries.iter().filter(|entry| !known.contains(&entry.key.as_str())) {
+        for entry in entries
+            .iter()
+            .filter(|entry| !known.contains(&entry.key.as_str()))
+        {
             let location = Location::new(self.file, entry.key_span.clone());
             self.report(
                 Diagnostic::error("unknown-field", format!("unknown field `{}`", entry.key))
@@ -59,7 +67,10 @@ impl<'a> Reader<'a> {
                     .help(did_you_mean(&entry.key, known)),
             );
         }
-        Some(Fields { what: what.into(), node })
+        Some(Fields {
+            what: what.into(),
+            node,
+        })
     }
 
     /// The map under `key`, which must be there.
@@ -98,7 +109,10 @@ impl<'a> Reader<'a> {
     pub(super) fn list<'n>(&mut self, fields: &Fields<'n>, key: &str) -> &'n [Node] {
         match fields.field(key) {
             None => &[],
-            Some(Node { value: Value::Sequence(items), .. }) => items,
+            Some(Node {
+                value: Value::Sequence(items),
+                ..
+            }) => items,
             Some(other) => {
                 self.wrong_type(other, &format!("{}.{key}", fields.what), "a list");
                 &[]
@@ -110,7 +124,11 @@ impl<'a> Reader<'a> {
     pub(super) fn texts(&mut self, fields: &Fields<'_>, key: &str) -> Vec<Spot<String>> {
         let what = format!("{}.{key}", fields.what);
         let items = self.list(fields, key);
-        items.iter().enumerate().filter_map(|(at, item)| self.as_text(item, &format!("{what}[{at}]"))).collect()
+        items
+            .iter()
+            .enumerate()
+            .filter_map(|(at, item)| self.as_text(item, &format!("{what}[{at}]")))
+            .collect()
     }
 
     /// The map of texts under `key`; `None` when it is not there.
@@ -137,7 +155,10 @@ impl<'a> Reader<'a> {
     /// `node` as text.
     pub(super) fn as_text(&mut self, node: &Node, what: &str) -> Option<Spot<String>> {
         match &node.value {
-            Value::String(text) => Some(Spot { value: text.clone(), location: self.location(node) }),
+            Value::String(text) => Some(Spot {
+                value: text.clone(),
+                location: self.location(node),
+            }),
             _ => {
                 self.wrong_type(node, what, "text");
                 None
@@ -152,9 +173,12 @@ impl<'a> Reader<'a> {
         let start = fields.node.span.start;
         let location = Location::new(self.file, start..start + 1);
         self.report(
-            Diagnostic::error("missing-field", format!("`{}.{key}` is missing", fields.what))
-                .at(&location)
-                .label("in this object"),
+            Diagnostic::error(
+                "missing-field",
+                format!("`{}.{key}` is missing", fields.what),
+            )
+            .at(&location)
+            .label("in this object"),
         );
         None
     }
@@ -176,11 +200,15 @@ impl<'a> Reader<'a> {
 impl<'n> Fields<'n> {
     /// The value under `key`; `None` when it is not there or nothing.
     pub(super) fn field(&self, key: &str) -> Option<&'n Node> {
-        self.node.field(key).filter(|node| node.value != Value::Null)
+        self.node
+            .field(key)
+            .filter(|node| node.value != Value::Null)
     }
 }
 
 /// Values without their places.
 pub(super) fn values(map: &BTreeMap<String, Spot<String>>) -> BTreeMap<String, String> {
-    map.iter().map(|(key, spot)| (key.clone(), spot.value.clone())).collect()
+    map.iter()
+        .map(|(key, spot)| (key.clone(), spot.value.clone()))
+        .collect()
 }

@@ -11,9 +11,21 @@ use super::fields::{Fields, Reader};
 
 /// What Kubernetes knows in `metadata`.
 const KNOWN: &[&str] = &[
-    "name", "namespace", "labels", "annotations", "finalizers", "ownerReferences", "generateName",
-    "uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp",
-    "deletionGracePeriodSeconds", "managedFields", "selfLink",
+    "name",
+    "namespace",
+    "labels",
+    "annotations",
+    "finalizers",
+    "ownerReferences",
+    "generateName",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "managedFields",
+    "selfLink",
 ];
 
 pub(super) struct Metadata {
@@ -29,7 +41,11 @@ impl Metadata {
         let labels = reader.text_map(&fields, "labels").unwrap_or_default();
         let name = reader.text(&fields, "name")?;
         check_name(reader, &name.value, &name.location).then_some(())?;
-        Some(Self { name: name.value, labels, location: name.location })
+        Some(Self {
+            name: name.value,
+            labels,
+            location: name.location,
+        })
     }
 }
 

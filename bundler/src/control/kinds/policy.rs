@@ -13,10 +13,16 @@ use super::suggest::did_you_mean;
 
 pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<SchedulingPolicy> {
     let metadata = Metadata::read(reader, object);
-    let spec =
-        reader.section(object, "spec", &["deploymentTargetSelector", "clusterTypeSelector"])?;
-    let target =
-        reader.section(&spec, "deploymentTargetSelector", &["workspace", "labelSelector"]);
+    let spec = reader.section(
+        object,
+        "spec",
+        &["deploymentTargetSelector", "clusterTypeSelector"],
+    )?;
+    let target = reader.section(
+        &spec,
+        "deploymentTargetSelector",
+        &["workspace", "labelSelector"],
+    );
     let cluster_type = reader.section(&spec, "clusterTypeSelector", &["labelSelector"]);
     let (target, cluster_type) = (target?, cluster_type?);
     let workspace = reader.optional_text(&target, "workspace");
@@ -34,7 +40,9 @@ pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Sched
 
 /// `None` when something was wrong with it: an unsound selector must not match everything.
 fn selector(reader: &mut Reader<'_>, parent: &Fields<'_>) -> Option<Selector> {
-    let Some(node) = parent.field("labelSelector") else { return Some(Selector::default()) };
+    let Some(node) = parent.field("labelSelector") else {
+        return Some(Selector::default());
+    };
     let what = format!("{}.labelSelector", parent.what);
     let fields = reader.map(node, &what, &["matchLabels", "matchExpressions"])?;
     let mut sound = true;
@@ -80,9 +88,12 @@ fn operator_of(reader: &mut Reader<'_>, operator: &Spot<String>) -> Option<Opera
     let known = Operator::parse(&operator.value);
     if known.is_none() {
         reader.report(
-            Diagnostic::error("bad-selector", format!("unknown operator `{}`", operator.value))
-                .at(&operator.location)
-                .help(did_you_mean(&operator.value, &Operator::NAMES)),
+            Diagnostic::error(
+                "bad-selector",
+                format!("unknown operator `{}`", operator.value),
+            )
+            .at(&operator.location)
+            .help(did_you_mean(&operator.value, &Operator::NAMES)),
         );
     }
     known

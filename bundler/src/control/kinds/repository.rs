@@ -20,14 +20,20 @@ pub(super) fn environment(reader: &mut Reader<'_>, object: &Fields<'_>) -> Optio
     let at = reader.section(&spec, "controlPlane", PLACE)?;
     let control_plane = place(reader, &at)?;
     let metadata = metadata?;
-    Some(Environment { name: metadata.name, control_plane, location: metadata.location })
+    Some(Environment {
+        name: metadata.name,
+        control_plane,
+        location: metadata.location,
+    })
 }
 
 pub(super) fn base_repo(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<BaseRepo> {
     let metadata = Metadata::read(reader, object);
     let spec = reader.section(object, "spec", &["repo", "branch", "path", "commit"])?;
     let at = place(reader, &spec);
-    let commit = reader.optional_text(&spec, "commit").filter(|c| !c.value.is_empty());
+    let commit = reader
+        .optional_text(&spec, "commit")
+        .filter(|c| !c.value.is_empty());
     if let Some(commit) = commit.as_ref().filter(|c| !is_commit_id(&c.value)) {
         reader.report(
             Diagnostic::error("bad-commit", format!("`{}` is not a commit", commit.value))
@@ -37,7 +43,12 @@ pub(super) fn base_repo(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<
         return None;
     }
     let metadata = metadata?;
-    Some(BaseRepo { name: metadata.name, at: at?, commit, location: metadata.location })
+    Some(BaseRepo {
+        name: metadata.name,
+        at: at?,
+        commit,
+        location: metadata.location,
+    })
 }
 
 pub(super) fn gitops_repo(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<GitOpsRepo> {
@@ -45,7 +56,11 @@ pub(super) fn gitops_repo(reader: &mut Reader<'_>, object: &Fields<'_>) -> Optio
     let spec = reader.section(object, "spec", PLACE)?;
     let at = place(reader, &spec);
     let metadata = metadata?;
-    Some(GitOpsRepo { name: metadata.name, at: at?, location: metadata.location })
+    Some(GitOpsRepo {
+        name: metadata.name,
+        at: at?,
+        location: metadata.location,
+    })
 }
 
 pub(super) fn registration(

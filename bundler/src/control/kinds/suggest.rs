@@ -11,8 +11,11 @@ pub fn did_you_mean<S: AsRef<str>>(word: &str, known: &[S]) -> String {
     if known.is_empty() {
         return "there is none".into();
     }
-    let names: Vec<String> =
-        known.iter().take(20).map(|name| format!("`{}`", name.as_ref())).collect();
+    let names: Vec<String> = known
+        .iter()
+        .take(20)
+        .map(|name| format!("`{}`", name.as_ref()))
+        .collect();
     let more = if known.len() > 20 { " …" } else { "" };
     format!("known: {}{more}", names.join(", "))
 }
@@ -22,7 +25,12 @@ pub fn nearest<'a, S: AsRef<str>>(word: &str, known: &'a [S]) -> Option<&'a str>
     let allowed = (word.chars().count() / 3).clamp(1, 4);
     known
         .iter()
-        .map(|name| (distance(&word.to_lowercase(), &name.as_ref().to_lowercase()), name.as_ref()))
+        .map(|name| {
+            (
+                distance(&word.to_lowercase(), &name.as_ref().to_lowercase()),
+                name.as_ref(),
+            )
+        })
         .filter(|(distance, _)| *distance <= allowed)
         .min()
         .map(|(_, name)| name)
@@ -57,6 +65,9 @@ mod tests {
         assert_eq!(did_you_mean("repoo", &known), "did you mean `repo`?");
         assert_eq!(did_you_mean("brnach", &known), "did you mean `branch`?");
         assert_eq!(did_you_mean("PATH", &known), "did you mean `path`?");
-        assert_eq!(did_you_mean("labels", &known), "known: `repo`, `branch`, `path`");
+        assert_eq!(
+            did_you_mean("labels", &known),
+            "known: `repo`, `branch`, `path`"
+        );
     }
 }

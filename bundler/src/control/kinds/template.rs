@@ -10,11 +10,21 @@ use super::metadata::Metadata;
 use super::suggest::did_you_mean;
 
 pub(super) fn kalypso(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Template> {
-    read(reader, object, Language::Go, &["type", "contentType", "manifests"])
+    read(
+        reader,
+        object,
+        Language::Go,
+        &["type", "contentType", "manifests"],
+    )
 }
 
 pub(super) fn own(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Template> {
-    read(reader, object, Language::Jinja, &["type", "contentType", "manifests", "reconciler"])
+    read(
+        reader,
+        object,
+        Language::Jinja,
+        &["type", "contentType", "manifests", "reconciler"],
+    )
 }
 
 fn read(
@@ -26,7 +36,9 @@ fn read(
     let metadata = Metadata::read(reader, object);
     let spec = reader.section(object, "spec", known)?;
     let written = reader.text(&spec, "type");
-    let content_type = reader.optional_text(&spec, "contentType").filter(|c| !c.value.is_empty());
+    let content_type = reader
+        .optional_text(&spec, "contentType")
+        .filter(|c| !c.value.is_empty());
     let reconciler = reader.optional_text(&spec, "reconciler");
     let manifests = reader.texts(&spec, "manifests");
     let complete = manifests.len() == reader.list(&spec, "manifests").len();
@@ -38,9 +50,12 @@ fn read(
     if manifests.is_empty() && complete {
         let location = reader.location(spec.node);
         reader.report(
-            Diagnostic::error("missing-field", format!("`{}.manifests` is empty", spec.what))
-                .at(&location)
-                .help("give at least one manifest, as a block of text (`- |`)"),
+            Diagnostic::error(
+                "missing-field",
+                format!("`{}.manifests` is empty", spec.what),
+            )
+            .at(&location)
+            .help("give at least one manifest, as a block of text (`- |`)"),
         );
     }
     let metadata = metadata?;
@@ -56,25 +71,40 @@ fn read(
 }
 
 fn kind_of(reader: &mut Reader<'_>, written: &Spot<String>) -> Option<TemplateType> {
-    let all = [TemplateType::Reconciler, TemplateType::Namespace, TemplateType::Config];
+    let all = [
+        TemplateType::Reconciler,
+        TemplateType::Namespace,
+        TemplateType::Config,
+    ];
     let kind = all.into_iter().find(|kind| kind.as_str() == written.value);
     if kind.is_none() {
         reader.report(
-            Diagnostic::error("bad-value", format!("`{}` is no type of template", written.value))
-                .at(&written.location)
-                .help(did_you_mean(&written.value, &all.map(TemplateType::as_str))),
+            Diagnostic::error(
+                "bad-value",
+                format!("`{}` is no type of template", written.value),
+            )
+            .at(&written.location)
+            .help(did_you_mean(&written.value, &all.map(TemplateType::as_str))),
         );
     }
     kind
 }
 
 fn reconciler_of(reader: &mut Reader<'_>, written: &Spot<String>) -> Option<ReconcilerKind> {
-    let kind = ReconcilerKind::ALL.into_iter().find(|kind| kind.as_str() == written.value);
+    let kind = ReconcilerKind::ALL
+        .into_iter()
+        .find(|kind| kind.as_str() == written.value);
     if kind.is_none() {
         reader.report(
-            Diagnostic::error("unknown-reconciler", format!("unknown reconciler `{}`", written.value))
-                .at(&written.location)
-                .help(did_you_mean(&written.value, &ReconcilerKind::ALL.map(ReconcilerKind::as_str))),
+            Diagnostic::error(
+                "unknown-reconciler",
+                format!("unknown reconciler `{}`", written.value),
+            )
+            .at(&written.location)
+            .help(did_you_mean(
+                &written.value,
+                &ReconcilerKind::ALL.map(ReconcilerKind::as_str),
+            )),
         );
     }
     kind

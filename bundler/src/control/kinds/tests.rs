@@ -5,7 +5,10 @@ use super::super::model::{Language, TemplateType};
 use super::*;
 
 fn read(text: &str) -> (Vec<Object>, Diagnostics) {
-    let file = Arc::new(SourceFile { name: "x.yaml".into(), text: text.into() });
+    let file = Arc::new(SourceFile {
+        name: "x.yaml".into(),
+        text: text.into(),
+    });
     let mut findings = Diagnostics::new();
     let objects = read_file(&file, &mut findings);
     (objects, findings)
@@ -13,8 +16,17 @@ fn read(text: &str) -> (Vec<Object>, Diagnostics) {
 
 fn findings(text: &str) -> Vec<String> {
     let line = |d: &Diagnostic| {
-        let place = d.location.as_ref().map(ToString::to_string).unwrap_or_default();
-        format!("{place} {} {} {}", d.code, d.message, d.help.as_deref().unwrap_or_default())
+        let place = d
+            .location
+            .as_ref()
+            .map(ToString::to_string)
+            .unwrap_or_default();
+        format!(
+            "{place} {} {} {}",
+            d.code,
+            d.message,
+            d.help.as_deref().unwrap_or_default()
+        )
     };
     read(text).1.iter().map(line).collect()
 }
@@ -36,7 +48,9 @@ spec:
 fn a_cluster_type_keeps_its_labels_and_places() {
     let (objects, findings) = read(CLUSTER_TYPE);
     assert!(findings.is_empty(), "{findings}");
-    let [Object::ClusterType(cluster_type)] = objects.as_slice() else { panic!("{objects:?}") };
+    let [Object::ClusterType(cluster_type)] = objects.as_slice() else {
+        panic!("{objects:?}")
+    };
     assert_eq!(cluster_type.labels["edge"], "true");
     assert_eq!(cluster_type.reconciler.location.to_string(), "x.yaml:9:15");
 }
@@ -47,12 +61,15 @@ fn everything_that_is_wrong_is_told_at_once() {
         .replace("reconciler:", "reconcilr:")
         .replace("\"true\"", "true")
         .replace("name: drone", "name: Drone One");
-    assert_eq!(findings(&text), [
-        "x.yaml:7:11 wrong-type `ClusterType.metadata.labels.edge` must be text quote it: \"true\"",
-        "x.yaml:4:9 bad-name `Drone One` is not a name use lower-case letters, digits, `-` and `.`, at most 253, first and last a letter or digit",
-        "x.yaml:9:3 unknown-field unknown field `reconcilr` did you mean `reconciler`?",
-        "x.yaml:9:3 missing-field `ClusterType.spec.reconciler` is missing ",
-    ]);
+    assert_eq!(
+        findings(&text),
+        [
+            "x.yaml:7:11 wrong-type `ClusterType.metadata.labels.edge` must be text quote it: \"true\"",
+            "x.yaml:4:9 bad-name `Drone One` is not a name use lower-case letters, digits, `-` and `.`, at most 253, first and last a letter or digit",
+            "x.yaml:9:3 unknown-field unknown field `reconcilr` did you mean `reconciler`?",
+            "x.yaml:9:3 missing-field `ClusterType.spec.reconciler` is missing ",
+        ]
+    );
 }
 
 #[test]
@@ -60,18 +77,30 @@ fn other_objects_are_none_of_our_business_and_near_misses_are() {
     assert!(findings("apiVersion: apps/v1\nkind: Deployment\nspec: {anything: 1}\n").is_empty());
     assert!(findings("a: 1\n").is_empty());
     let text = CLUSTER_TYPE.replace("kind: ClusterType", "kind: ClusterTyp");
-    assert_eq!(findings(&text), [
-        "x.yaml:2:7 unknown-kind `scheduler.kalypso.io/v1alpha1` has no kind `ClusterTyp` did you mean `ClusterType`?"
-    ]);
+    assert_eq!(
+        findings(&text),
+        [
+            "x.yaml:2:7 unknown-kind `scheduler.kalypso.io/v1alpha1` has no kind `ClusterTyp` did you mean `ClusterType`?"
+        ]
+    );
     let text = CLUSTER_TYPE.replace("v1alpha1", "v1");
-    assert!(findings(&text)[0].contains("unknown-version"), "{:?}", findings(&text));
-    let list = format!("apiVersion: v1\nkind: List\nitems:\n- {}", CLUSTER_TYPE.replace('\n', "\n  "));
+    assert!(
+        findings(&text)[0].contains("unknown-version"),
+        "{:?}",
+        findings(&text)
+    );
+    let list = format!(
+        "apiVersion: v1\nkind: List\nitems:\n- {}",
+        CLUSTER_TYPE.replace('\n', "\n  ")
+    );
     assert_eq!(read(&list).0.len(), 1);
 }
 
 #[test]
 fn a_configmap_is_ours_only_when_it_says_so() {
-    let map = |metadata: &str| format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {metadata}\ndata: {{A: b}}\n");
+    let map = |metadata: &str| {
+        format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {metadata}\ndata: {{A: b}}\n")
+    };
     for (metadata, count) in [
         ("{name: a, labels: {platform-config: 'true'}}", 1),
         ("{name: a, labels: {platform-config: 'false'}}", 0),
@@ -79,7 +108,11 @@ fn a_configmap_is_ours_only_when_it_says_so() {
         ("{name: azure-app-config-1}", 1),
     ] {
         let (objects, findings) = read(&map(metadata));
-        assert_eq!((objects.len(), findings.is_empty()), (count, true), "{metadata}: {findings}");
+        assert_eq!(
+            (objects.len(), findings.is_empty()),
+            (count, true),
+            "{metadata}: {findings}"
+        );
     }
     let unquoted = map("{name: a, labels: {platform-config: true}}");
     assert!(findings(&unquoted)[0].contains("quote it"));
@@ -95,7 +128,11 @@ fn an_unsound_selector_never_matches_everything() {
              deploymentTargetSelector: {{workspace: w}}\n  clusterTypeSelector:\n    labelSelector: {expression}\n"
         )
     };
-    for sound in ["{}", "{matchLabels: {a: b}}", "{matchExpressions: [{key: a, operator: Exists}]}"] {
+    for sound in [
+        "{}",
+        "{matchLabels: {a: b}}",
+        "{matchExpressions: [{key: a, operator: Exists}]}",
+    ] {
         assert_eq!(read(&policy(sound)).0.len(), 1, "{sound}");
     }
     for unsound in [
@@ -118,7 +155,9 @@ fn template_text_is_never_typed_as_yaml() {
                 reconciler: ansible\n  manifests:\n  - |\n    a: {{ x }}\n  - 'true'\n";
     let (objects, findings) = read(text);
     assert!(findings.is_empty(), "{findings}");
-    let [Object::Template(template)] = objects.as_slice() else { panic!("{objects:?}") };
+    let [Object::Template(template)] = objects.as_slice() else {
+        panic!("{objects:?}")
+    };
     assert_eq!(template.language, Language::Jinja);
     assert_eq!(template.kind, TemplateType::Config);
     assert_eq!(template.manifests[1].value, "true");

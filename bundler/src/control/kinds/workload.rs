@@ -48,9 +48,19 @@ pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Workl
     let mut targets: Vec<Target> = Vec::new();
     for (at, node) in reader.list(&spec, "deploymentTargets").iter().enumerate() {
         let what = format!("{}.deploymentTargets[{at}]", spec.what);
-        let known = &["name", "labels", "environment", "manifests", "configSchemas"];
-        let Some(fields) = reader.map(node, &what, known) else { continue };
-        let Some(mut target) = target(reader, &fields, &metadata.name) else { continue };
+        let known = &[
+            "name",
+            "labels",
+            "environment",
+            "manifests",
+            "configSchemas",
+        ];
+        let Some(fields) = reader.map(node, &what, known) else {
+            continue;
+        };
+        let Some(mut target) = target(reader, &fields, &metadata.name) else {
+            continue;
+        };
         target.config_schemas.extend(schemas.iter().cloned());
         if let Some(first) = targets.iter().find(|other| same(other, &target)) {
             let message = format!(
@@ -87,7 +97,12 @@ fn target(reader: &mut Reader<'_>, fields: &Fields<'_>, workload: &str) -> Optio
     let manifests = reader.text_map(fields, "manifests");
     let config_schemas = reader.texts(fields, "configSchemas");
     let name = name?;
-    check_name(reader, &format!("{workload}-{}", name.value), &name.location).then_some(())?;
+    check_name(
+        reader,
+        &format!("{workload}-{}", name.value),
+        &name.location,
+    )
+    .then_some(())?;
     Some(Target {
         name: name.value,
         labels: values(&labels),

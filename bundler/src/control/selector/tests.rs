@@ -51,11 +51,26 @@ proptest! {
 #[test]
 fn what_kubernetes_refuses_is_refused() {
     let one = || ["b".to_owned()];
-    for key in ["", "a-", "-a", "/a", "a/", "A.b/c", "a..b/c", "é", "a b", &"k".repeat(64), "a/b/c"] {
+    for key in [
+        "",
+        "a-",
+        "-a",
+        "/a",
+        "a/",
+        "A.b/c",
+        "a..b/c",
+        "é",
+        "a b",
+        &"k".repeat(64),
+        "a/b/c",
+    ] {
         assert!(Requirement::new(key, Operator::In, one()).is_err(), "{key}");
     }
     for value in ["b-", "b c", "b/c", "b\n", "é", &"v".repeat(64)] {
-        assert!(Requirement::new("a", Operator::In, [value.to_owned()]).is_err(), "{value}");
+        assert!(
+            Requirement::new("a", Operator::In, [value.to_owned()]).is_err(),
+            "{value}"
+        );
     }
     assert!(Requirement::new("a", Operator::In, []).is_err());
     assert!(Requirement::new("a", Operator::Exists, one()).is_err());

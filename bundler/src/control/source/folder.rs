@@ -21,7 +21,9 @@ pub(super) fn tree(
     limits: &TreeLimits,
 ) -> Result<Option<Tree>, SourceError> {
     if !dir.is_dir() {
-        return Err(SourceError::NotAFolder { path: dir.to_owned() });
+        return Err(SourceError::NotAFolder {
+            path: dir.to_owned(),
+        });
     }
     let root = dir.join(path);
     if !root.is_dir() {
@@ -46,7 +48,11 @@ pub(super) fn tree(
                 unit: "bytes",
             });
         }
-        tree.files.push(TreeFile { path: entry.path, bytes, executable: entry.executable });
+        tree.files.push(TreeFile {
+            path: entry.path,
+            bytes,
+            executable: entry.executable,
+        });
         Ok(())
     })?;
     tree.files.sort_by(|a, b| a.path.cmp(&b.path));
@@ -60,12 +66,17 @@ pub(super) fn tree(
 /// [`SourceError`] when it is no folder or cannot be read.
 pub fn digest(dir: &Path) -> Result<Digest, SourceError> {
     if !dir.is_dir() {
-        return Err(SourceError::NotAFolder { path: dir.to_owned() });
+        return Err(SourceError::NotAFolder {
+            path: dir.to_owned(),
+        });
     }
     let mut lines = Vec::new();
     walk(dir, "", &mut |entry| {
         let path = dir.join(&entry.path);
-        let unreadable = |error| SourceError::Unreadable { path: path.clone(), error };
+        let unreadable = |error| SourceError::Unreadable {
+            path: path.clone(),
+            error,
+        };
         let (digest, _) = if entry.link {
             let target = fs::read_link(&path).map_err(unreadable)?;
             let mut hasher = Hasher::new();
@@ -107,22 +118,37 @@ fn walk(
     below: &str,
     each: &mut dyn FnMut(Entry) -> Result<(), SourceError>,
 ) -> Result<(), SourceError> {
-    let unreadable = |error| SourceError::Unreadable { path: folder.to_owned(), error };
+    let unreadable = |error| SourceError::Unreadable {
+        path: folder.to_owned(),
+        error,
+    };
     for entry in fs::read_dir(folder).map_err(unreadable)? {
         let entry = entry.map_err(unreadable)?;
         let name = entry.file_name().to_string_lossy().into_owned();
         if name == ".git" {
             continue;
         }
-        let path = if below.is_empty() { name } else { format!("{below}/{name}") };
+        let path = if below.is_empty() {
+            name
+        } else {
+            format!("{below}/{name}")
+        };
         let kind = entry.file_type().map_err(unreadable)?;
         if kind.is_dir() {
             walk(&entry.path(), &path, each)?;
         } else if kind.is_symlink() {
-            each(Entry { path, executable: false, link: true })?;
+            each(Entry {
+                path,
+                executable: false,
+                link: true,
+            })?;
         } else if kind.is_file() {
             let executable = is_executable(&entry.path())?;
-            each(Entry { path, executable, link: false })?;
+            each(Entry {
+                path,
+                executable,
+                link: false,
+            })?;
         }
     }
     Ok(())
@@ -130,19 +156,31 @@ fn walk(
 
 fn is_executable(path: &Path) -> Result<bool, SourceError> {
     use std::os::unix::fs::PermissionsExt as _;
-    let unreadable = |error| SourceError::Unreadable { path: path.to_owned(), error };
+    let unreadable = |error| SourceError::Unreadable {
+        path: path.to_owned(),
+        error,
+    };
     Ok(fs::metadata(path).map_err(unreadable)?.permissions().mode() & 0o100 != 0)
 }
 
 /// The bytes of `path`, refusing one byte beyond `max_bytes`.
 fn read(path: &Path, max_bytes: u64) -> Result<Vec<u8>, SourceError> {
-    let unreadable = |error| SourceError::Unreadable { path: path.to_owned(), error };
+    let unreadable = |error| SourceError::Unreadable {
+        path: path.to_owned(),
+        error,
+    };
     let file = fs::File::open(path).map_err(unreadable)?;
     let mut bytes = Vec::new();
-    file.take(max_bytes.saturating_add(1)).read_to_end(&mut bytes).map_err(unreadable)?;
+    file.take(max_bytes.saturating_add(1))
+        .read_to_end(&mut bytes)
+        .map_err(unreadable)?;
     if bytes.len() as u64 > max_bytes {
         let what = format!("`{}`", path.display());
-        return Err(SourceError::TooLarge { what, limit: max_bytes, unit: "bytes" });
+        return Err(SourceError::TooLarge {
+            what,
+            limit: max_bytes,
+            unit: "bytes",
+        });
     }
     Ok(bytes)
 }

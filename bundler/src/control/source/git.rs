@@ -44,8 +44,10 @@ pub(super) fn fetch(
         return Ok((repository, id.clone()));
     }
     if !is_repository(folder) {
-        std::fs::create_dir_all(folder)
-            .map_err(|error| SourceError::Unreadable { path: folder.to_owned(), error })?;
+        std::fs::create_dir_all(folder).map_err(|error| SourceError::Unreadable {
+            path: folder.to_owned(),
+            error,
+        })?;
         repository.run(&["init", "--quiet", "--bare"])?;
     }
     let attempts: Vec<(String, bool)> = match reference {
@@ -54,7 +56,10 @@ pub(super) fn fetch(
         Reference::Tag(name) => vec![(format!("refs/tags/{name}"), true)],
         // Not every server gives out a bare commit; then the branch it lies on is fetched whole.
         Reference::Commit { id, near } => std::iter::once((id.clone(), true))
-            .chain(near.iter().map(|branch| (format!("refs/heads/{branch}"), false)))
+            .chain(
+                near.iter()
+                    .map(|branch| (format!("refs/heads/{branch}"), false)),
+            )
             .chain([("refs/heads/*:refs/outhaul/*".to_owned(), false)])
             .collect(),
     };
@@ -77,7 +82,10 @@ pub(super) fn fetch(
                 if missing {
                     continue;
                 }
-                return Err(SourceError::Unreachable { url: url.into(), message: first_line(&last) });
+                return Err(SourceError::Unreachable {
+                    url: url.into(),
+                    message: first_line(&last),
+                });
             }
         }
         match reference {
@@ -93,7 +101,10 @@ pub(super) fn fetch(
         }
     }
     tracing::debug!(url, message = last, "no such reference");
-    Err(SourceError::NoSuchReference { url: url.into(), reference: reference.clone() })
+    Err(SourceError::NoSuchReference {
+        url: url.into(),
+        reference: reference.clone(),
+    })
 }
 
 fn check_url(url: &str) -> Result<(), SourceError> {
@@ -111,7 +122,14 @@ fn check_url(url: &str) -> Result<(), SourceError> {
 impl Repository {
     /// The repository in `folder`.
     pub fn at(folder: &Path) -> Self {
-        Self { folder: folder.to_owned() }
+        Self {
+            folder: folder.to_owned(),
+        }
+    }
+
+    /// Where it lies.
+    pub fn folder(&self) -> &Path {
+        &self.folder
     }
 
     /// The commit that `reference` names here. A branch that only a clone's `origin` has counts.
@@ -122,19 +140,31 @@ impl Repository {
         let candidates = match reference {
             Reference::Head => vec!["HEAD".to_owned()],
             Reference::Branch(name) => {
-                vec![format!("refs/heads/{name}"), format!("refs/remotes/origin/{name}")]
+                vec![
+                    format!("refs/heads/{name}"),
+                    format!("refs/remotes/origin/{name}"),
+                ]
             }
             Reference::Tag(name) => vec![format!("refs/tags/{name}")],
             Reference::Commit { id, .. } => vec![id.clone()],
         };
         for candidate in candidates {
             let wanted = format!("{candidate}^{{commit}}");
-            let arguments = ["rev-parse", "--quiet", "--verify", "--end-of-options", &wanted];
+            let arguments = [
+                "rev-parse",
+                "--quiet",
+                "--verify",
+                "--end-of-options",
+                &wanted,
+            ];
             if let Ok(output) = self.try_run(&arguments)? {
                 return Ok(text(&output));
             }
         }
-        Err(SourceError::NoSuchReference { url: url.into(), reference: reference.clone() })
+        Err(SourceError::NoSuchReference {
+            url: url.into(),
+            reference: reference.clone(),
+        })
     }
 
     /// The files below `path` of `commit` that `wanted` accepts; `None` when that is no folder.
@@ -147,7 +177,9 @@ impl Repository {
     ) -> Result<Option<Tree>, SourceError> {
         let root = format!("{commit}:{path}");
         let arguments = ["ls-tree", "-r", "-z", "-l", "--full-tree", &root];
-        let Ok(listing) = self.try_run(&arguments)? else { return Ok(None) };
+        let Ok(listing) = self.try_run(&arguments)? else {
+            return Ok(None);
+        };
         let mut tree = Tree::default();
         let mut entries = Vec::new();
         let mut total = 0u64;
@@ -163,11 +195,19 @@ impl Repository {
             total = total.saturating_add(entry.size);
             if entry.size > limits.max_file_bytes {
                 let what = format!("`{}`", entry.path);
-                return Err(SourceError::TooLarge { what, limit: limits.max_file_bytes, unit: "bytes" });
+                return Err(SourceError::TooLarge {
+                    what,
+                    limit: limits.max_file_bytes,
+                    unit: "bytes",
+                });
             }
             if total > limits.max_total_bytes || entries.len() >= limits.max_files {
                 let what = format!("tree `{root}`");
-                return Err(SourceError::TooLarge { what, limit: limits.max_total_bytes, unit: "bytes" });
+                return Err(SourceError::TooLarge {
+                    what,
+                    limit: limits.max_total_bytes,
+                    unit: "bytes",
+                });
             }
             entries.push(entry);
         }
@@ -201,10 +241,16 @@ impl Repository {
                 .and_then(|()| input.flush())
                 .map_err(|error| broken(format!("cat-file: {error}")))?;
             let mut header = String::new();
-            output.read_line(&mut header).map_err(|error| broken(format!("cat-file: {error}")))?;
+            output
+                .read_line(&mut header)
+                .map_err(|error| broken(format!("cat-file: {error}")))?;
             let expected = format!("{} blob {}\n", entry.id, entry.size);
             if header != expected {
-                return Err(broken(format!("`{}` cannot be read: {}", entry.path, header.trim())));
+                return Err(broken(format!(
+                    "`{}` cannot be read: {}",
+                    entry.path,
+                    header.trim()
+                )));
             }
             let mut bytes = vec![0; usize::try_from(entry.size).unwrap_or(usize::MAX)];
             let mut newline = [0];
@@ -212,7 +258,11 @@ impl Repository {
                 .read_exact(&mut bytes)
                 .and_then(|()| output.read_exact(&mut newline))
                 .map_err(|error| broken(format!("cat-file: {error}")))?;
-            files.push(TreeFile { path: entry.path, bytes, executable: entry.mode == "100755" });
+            files.push(TreeFile {
+                path: entry.path,
+                bytes,
+                executable: entry.mode == "100755",
+            });
         }
         drop(input);
         let status = child.wait().map_err(|error| broken(error.to_string()))?;
@@ -229,36 +279,57 @@ impl Repository {
 
     /// Runs git, expecting success.
     fn run(&self, arguments: &[&str]) -> Result<Vec<u8>, SourceError> {
-        self.try_run(arguments)?.map_err(|message| SourceError::Git {
-            message: format!("{}: {}", arguments.first().unwrap_or(&""), first_line(&message)),
-        })
+        self.try_run(arguments)?
+            .map_err(|message| SourceError::Git {
+                message: format!(
+                    "{}: {}",
+                    arguments.first().unwrap_or(&""),
+                    first_line(&message)
+                ),
+            })
     }
 
     /// Runs git: its output, or what it complained of.
     fn try_run(&self, arguments: &[&str]) -> Result<Result<Vec<u8>, String>, SourceError> {
-        let output = self.command(arguments).stdin(Stdio::null()).output().map_err(|error| {
-            SourceError::Git { message: format!("cannot start the `git` program: {error}") }
-        })?;
+        let output = self
+            .command(arguments)
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|error| SourceError::Git {
+                message: format!("cannot start the `git` program: {error}"),
+            })?;
         if output.status.success() {
             return Ok(Ok(output.stdout));
         }
         let message = String::from_utf8_lossy(&output.stderr).into_owned();
         // A mirror owned by somebody else is a matter of the machine, not of a missing branch.
         if message.contains("dubious ownership") {
-            return Err(SourceError::Git { message: first_line(&message) });
+            return Err(SourceError::Git {
+                message: first_line(&message),
+            });
         }
         Ok(Err(message))
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new("git");
-        for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY"] {
+        for name in [
+            "GIT_DIR",
+            "GIT_WORK_TREE",
+            "GIT_INDEX_FILE",
+            "GIT_OBJECT_DIRECTORY",
+        ] {
             command.env_remove(name);
         }
         command
             .env("GIT_TERMINAL_PROMPT", "0")
             .env("LC_ALL", "C")
-            .args(["-c", "core.hooksPath=/dev/null", "-c", "protocol.ext.allow=never"])
+            .args([
+                "-c",
+                "core.hooksPath=/dev/null",
+                "-c",
+                "protocol.ext.allow=never",
+            ])
             // A server that says nothing for half a minute is not there.
             .args(["-c", "http.lowSpeedLimit=1", "-c", "http.lowSpeedTime=30"])
             .args(["-c", "gc.auto=0"])
@@ -279,13 +350,22 @@ struct Entry {
 /// `<mode> SP <type> SP <id> SP+ <size> TAB <path>`.
 fn parse_entry(line: &[u8]) -> Result<Entry, SourceError> {
     let line = String::from_utf8_lossy(line);
-    let broken = || SourceError::Git { message: format!("cannot read the tree entry `{line}`") };
+    let broken = || SourceError::Git {
+        message: format!("cannot read the tree entry `{line}`"),
+    };
     let (head, path) = line.split_once('\t').ok_or_else(broken)?;
     let fields: Vec<&str> = head.split_whitespace().collect();
-    let [mode, _kind, id, size] = fields.as_slice() else { return Err(broken()) };
+    let [mode, _kind, id, size] = fields.as_slice() else {
+        return Err(broken());
+    };
     // Submodules have `-` for a size.
     let size = size.parse().unwrap_or(0);
-    Ok(Entry { mode: (*mode).into(), id: (*id).into(), size, path: path.into() })
+    Ok(Entry {
+        mode: (*mode).into(),
+        id: (*id).into(),
+        size,
+        path: path.into(),
+    })
 }
 
 fn text(output: &[u8]) -> String {
@@ -299,5 +379,8 @@ fn first_line(message: &str) -> String {
         .find(|line| line.starts_with("fatal:") || line.starts_with("error:"))
         .or_else(|| message.lines().next())
         .unwrap_or("no message");
-    line.trim_start_matches("fatal: ").trim_start_matches("error: ").trim().to_owned()
+    line.trim_start_matches("fatal: ")
+        .trim_start_matches("error: ")
+        .trim()
+        .to_owned()
 }

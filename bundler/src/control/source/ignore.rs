@@ -7,7 +7,13 @@
 /// Folders that never hold objects of a control plane, whatever `.sourceignore` says: what version
 /// control and continuous integration keep for themselves, and the list of environments.
 const ALWAYS: &[&str] = &[
-    ".git", ".github", ".gitlab", ".gitea", ".forgejo", ".circleci", ".environments",
+    ".git",
+    ".github",
+    ".gitlab",
+    ".gitea",
+    ".forgejo",
+    ".circleci",
+    ".environments",
 ];
 
 /// The lines of one `.sourceignore`.
@@ -38,20 +44,32 @@ impl Ignore {
             let folders_only = line.ends_with('/');
             let line = line.trim_end_matches('/');
             let anchored = line.contains('/');
-            let mut parts: Vec<String> =
-                line.split('/').filter(|part| !part.is_empty()).map(str::to_owned).collect();
+            let mut parts: Vec<String> = line
+                .split('/')
+                .filter(|part| !part.is_empty())
+                .map(str::to_owned)
+                .collect();
             if !anchored {
                 parts.insert(0, "**".into());
             }
-            Some(Rule { parts, negated, folders_only })
+            Some(Rule {
+                parts,
+                negated,
+                folders_only,
+            })
         };
-        Self { rules: text.lines().filter_map(rule).collect() }
+        Self {
+            rules: text.lines().filter_map(rule).collect(),
+        }
     }
 
     /// Whether the file `path` is left out, itself or with a folder that it lies in.
     pub fn ignores(&self, path: &str) -> bool {
         let parts: Vec<&str> = path.split('/').collect();
-        if parts.first().is_some_and(|first| parts.len() > 1 && ALWAYS.contains(first)) {
+        if parts
+            .first()
+            .is_some_and(|first| parts.len() > 1 && ALWAYS.contains(first))
+        {
             return true;
         }
         (1..=parts.len()).any(|length| self.excludes(&parts[..length], length < parts.len()))
@@ -73,9 +91,9 @@ fn matches(pattern: &[String], parts: &[&str]) -> bool {
         Some((first, rest)) if first == "**" => {
             (0..=parts.len()).any(|skip| matches(rest, &parts[skip..]))
         }
-        Some((first, rest)) => parts
-            .split_first()
-            .is_some_and(|(part, parts)| glob(first.as_bytes(), part.as_bytes()) && matches(rest, parts)),
+        Some((first, rest)) => parts.split_first().is_some_and(|(part, parts)| {
+            glob(first.as_bytes(), part.as_bytes()) && matches(rest, parts)
+        }),
     }
 }
 
@@ -112,11 +130,27 @@ mod tests {
 
     #[test]
     fn rules_follow_gitignore() {
-        let ignore = Ignore::parse("# comment\nlab/\n*.tmp.yaml\n/top.yaml\na/**/z.yaml\n!keep.tmp.yaml\n");
-        for path in ["lab/x.yaml", "deep/lab/x.yaml", "a.tmp.yaml", "d/a.tmp.yaml", "top.yaml", "a/z.yaml", "a/b/c/z.yaml"] {
+        let ignore =
+            Ignore::parse("# comment\nlab/\n*.tmp.yaml\n/top.yaml\na/**/z.yaml\n!keep.tmp.yaml\n");
+        for path in [
+            "lab/x.yaml",
+            "deep/lab/x.yaml",
+            "a.tmp.yaml",
+            "d/a.tmp.yaml",
+            "top.yaml",
+            "a/z.yaml",
+            "a/b/c/z.yaml",
+        ] {
             assert!(ignore.ignores(path), "{path}");
         }
-        for path in ["lab", "labs/x.yaml", "d/top.yaml", "keep.tmp.yaml", "d/keep.tmp.yaml", "z.yaml"] {
+        for path in [
+            "lab",
+            "labs/x.yaml",
+            "d/top.yaml",
+            "keep.tmp.yaml",
+            "d/keep.tmp.yaml",
+            "z.yaml",
+        ] {
             assert!(!ignore.ignores(path), "{path}");
         }
     }

@@ -10,11 +10,22 @@ fn git(dir: &Path, arguments: &[&str]) -> String {
     let output = Command::new("git")
         .arg("-C")
         .arg(dir)
-        .args(["-c", "user.name=T", "-c", "user.email=t@example.org", "-c", "commit.gpgsign=false"])
+        .args([
+            "-c",
+            "user.name=T",
+            "-c",
+            "user.email=t@example.org",
+            "-c",
+            "commit.gpgsign=false",
+        ])
         .args(arguments)
         .output()
         .expect("git is installed");
-    assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "git {arguments:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
@@ -44,34 +55,63 @@ fn all(_: &str) -> bool {
 #[test]
 fn spellings_of_one_url_are_one_repository() {
     let one = normal_url("https://GitHub.com/Org/app");
-    for other in ["https://github.com/Org/app.git", "https://github.com/Org/app/", "HTTPS://github.com/Org/app.git/"] {
+    for other in [
+        "https://github.com/Org/app.git",
+        "https://github.com/Org/app/",
+        "HTTPS://github.com/Org/app.git/",
+    ] {
         assert_eq!(normal_url(other), one, "{other}");
     }
-    assert_ne!(normal_url("https://github.com/org/app"), one, "paths keep their case");
+    assert_ne!(
+        normal_url("https://github.com/org/app"),
+        one,
+        "paths keep their case"
+    );
 }
 
 #[test]
 fn a_working_copy_gives_its_commits_and_never_its_files() {
     let dir = tempfile::tempdir().unwrap();
     let (first, second) = repository(dir.path());
-    let map = SourceMap::parse(&[format!("https://example.org/app={}", dir.path().display())]).unwrap();
+    let map =
+        SourceMap::parse(&[format!("https://example.org/app={}", dir.path().display())]).unwrap();
     let cache = Cache::at(dir.path().join("no-cache"));
     let open = |reference| open("https://example.org/app.git", &reference, &map, &cache).unwrap();
 
     let main = open(Reference::Branch("main".into()));
     assert_eq!(main.commit, first);
     let tree = main.tree("./", &all, &TreeLimits::YAML).unwrap();
-    let seen: Vec<_> = tree.files.iter().map(|f| (f.path.as_str(), f.executable)).collect();
+    let seen: Vec<_> = tree
+        .files
+        .iter()
+        .map(|f| (f.path.as_str(), f.executable))
+        .collect();
     assert_eq!(seen, [("a.yaml", false), ("sub/b.sh", true)]);
-    assert_eq!(tree.skipped, ["link.yaml"], "links are named and not followed");
-    assert_eq!(main.tree("sub", &all, &TreeLimits::YAML).unwrap().files[0].path, "b.sh");
+    assert_eq!(
+        tree.skipped,
+        ["link.yaml"],
+        "links are named and not followed"
+    );
+    assert_eq!(
+        main.tree("sub", &all, &TreeLimits::YAML).unwrap().files[0].path,
+        "b.sh"
+    );
 
     let dev = open(Reference::Branch("dev".into()));
     assert_eq!(dev.commit, second);
-    assert_eq!(dev.tree("", &all, &TreeLimits::YAML).unwrap().files[0].bytes, b"two\n");
-    let pinned = open(Reference::Commit { id: first.clone(), near: None });
+    assert_eq!(
+        dev.tree("", &all, &TreeLimits::YAML).unwrap().files[0].bytes,
+        b"two\n"
+    );
+    let pinned = open(Reference::Commit {
+        id: first.clone(),
+        near: None,
+    });
     assert_eq!(pinned.commit, first);
-    assert!(!dir.path().join("no-cache").exists(), "a mapped source needs no cache");
+    assert!(
+        !dir.path().join("no-cache").exists(),
+        "a mapped source needs no cache"
+    );
 }
 
 #[test]
@@ -82,7 +122,10 @@ fn what_is_not_there_is_named() {
     let cache = Cache::at(dir.path().join("cache"));
     let url = dir.path().to_str().unwrap();
     let error = open(url, &Reference::Branch("prod".into()), &nowhere, &cache).unwrap_err();
-    assert!(matches!(error, SourceError::NoSuchReference { .. }), "{error}");
+    assert!(
+        matches!(error, SourceError::NoSuchReference { .. }),
+        "{error}"
+    );
     let main = open(url, &Reference::Branch("main".into()), &nowhere, &cache).unwrap();
     let error = main.tree("missing", &all, &TreeLimits::YAML).unwrap_err();
     assert!(matches!(error, SourceError::NoSuchPath { .. }), "{error}");
@@ -105,17 +148,30 @@ fn a_fetched_repository_is_shallow_and_a_known_commit_needs_no_network() {
 
     let (fetched, commit) = git::fetch(&url, &Reference::Branch("dev".into()), &folder).unwrap();
     assert_eq!(commit, second);
-    let tree = fetched.tree(&commit, "", &all, &TreeLimits::YAML).unwrap().unwrap();
+    let tree = fetched
+        .tree(&commit, "", &all, &TreeLimits::YAML)
+        .unwrap()
+        .unwrap();
     assert_eq!(tree.files.len(), 2);
-    assert!(folder.join("shallow").is_file(), "only one commit was fetched");
+    assert!(
+        folder.join("shallow").is_file(),
+        "only one commit was fetched"
+    );
 
     // An older commit that the server may not give out by id is found on its branch.
     let near = Some("dev".to_owned());
-    let pinned = Reference::Commit { id: first.clone(), near };
+    let pinned = Reference::Commit {
+        id: first.clone(),
+        near,
+    };
     assert_eq!(git::fetch(&url, &pinned, &folder).unwrap().1, first);
 
     fs::remove_dir_all(&origin).unwrap();
-    assert_eq!(git::fetch(&url, &pinned, &folder).unwrap().1, first, "it is in the cache");
+    assert_eq!(
+        git::fetch(&url, &pinned, &folder).unwrap().1,
+        first,
+        "it is in the cache"
+    );
     let error = git::fetch(&url, &Reference::Branch("dev".into()), &folder).unwrap_err();
     assert!(matches!(error, SourceError::Unreachable { .. }), "{error}");
     assert!(!error.is_input());
@@ -127,7 +183,15 @@ fn a_plain_folder_is_known_by_its_content() {
     fs::write(dir.path().join("a.yaml"), "a").unwrap();
     let url = dir.path().to_str().unwrap();
     let cache = Cache::at("unused");
-    let open = || open(url, &Reference::Branch("any".into()), &SourceMap::default(), &cache).unwrap();
+    let open = || {
+        open(
+            url,
+            &Reference::Branch("any".into()),
+            &SourceMap::default(),
+            &cache,
+        )
+        .unwrap()
+    };
     let before = open().commit;
     assert!(before.starts_with("sha256:"), "{before}");
     assert_eq!(open().commit, before);
@@ -139,7 +203,10 @@ fn a_plain_folder_is_known_by_its_content() {
 fn a_file_beyond_the_limit_is_refused_and_named() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("big.yaml"), "12345").unwrap();
-    let limits = TreeLimits { max_file_bytes: 4, ..TreeLimits::YAML };
+    let limits = TreeLimits {
+        max_file_bytes: 4,
+        ..TreeLimits::YAML
+    };
     let error = folder::tree(dir.path(), "", &all, &limits).unwrap_err();
     assert!(error.to_string().contains("big.yaml"), "{error}");
 }

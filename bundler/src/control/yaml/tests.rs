@@ -6,7 +6,10 @@ use proptest::prelude::*;
 use super::*;
 
 fn file(text: &str) -> Arc<SourceFile> {
-    Arc::new(SourceFile { name: "x.yaml".into(), text: text.into() })
+    Arc::new(SourceFile {
+        name: "x.yaml".into(),
+        text: text.into(),
+    })
 }
 
 fn one(text: &str) -> Node {
@@ -17,16 +20,32 @@ fn one(text: &str) -> Node {
 
 fn error(text: &str) -> String {
     let diagnostic = parse(&file(text)).unwrap_err();
-    format!("{} {} {}", diagnostic.location.as_ref().unwrap(), diagnostic.code, diagnostic.message)
+    format!(
+        "{} {} {}",
+        diagnostic.location.as_ref().unwrap(),
+        diagnostic.code,
+        diagnostic.message
+    )
 }
 
 #[test]
 fn only_plain_scalars_are_typed() {
-    let node = one("a: 1\nb: '1'\nc: true\nd: \"true\"\ne: |\n  1\nf:\ng: yes\nh: 1e3\ni: v1\nj: !!str 5\nk: 0755\n");
+    let node = one(
+        "a: 1\nb: '1'\nc: true\nd: \"true\"\ne: |\n  1\nf:\ng: yes\nh: 1e3\ni: v1\nj: !!str 5\nk: 0755\n",
+    );
     let kind = |key| node.field(key).unwrap().kind();
     for (key, expected) in [
-        ("a", "a number"), ("b", "text"), ("c", "a boolean"), ("d", "text"), ("e", "text"),
-        ("f", "nothing"), ("g", "text"), ("h", "a number"), ("i", "text"), ("j", "text"), ("k", "a number"),
+        ("a", "a number"),
+        ("b", "text"),
+        ("c", "a boolean"),
+        ("d", "text"),
+        ("e", "text"),
+        ("f", "nothing"),
+        ("g", "text"),
+        ("h", "a number"),
+        ("i", "text"),
+        ("j", "text"),
+        ("k", "a number"),
     ] {
         assert_eq!(kind(key), expected, "{key}");
     }
@@ -46,18 +65,29 @@ fn every_value_knows_its_place_also_behind_wide_characters() {
 
 #[test]
 fn documents_anchors_and_merges() {
-    let documents = parse(&file("---\na: &x {k: 1, l: 2}\nb: *x\nc:\n  <<: *x\n  l: 3\n---\n# empty\n---\nz: 1\n")).unwrap();
+    let documents = parse(&file(
+        "---\na: &x {k: 1, l: 2}\nb: *x\nc:\n  <<: *x\n  l: 3\n---\n# empty\n---\nz: 1\n",
+    ))
+    .unwrap();
     assert_eq!(documents.len(), 2, "empty documents are left out");
     let a = &documents[0];
     assert_eq!(a.field("b").unwrap().value, a.field("a").unwrap().value);
     let c = a.field("c").unwrap();
-    assert_eq!(c.field("l").unwrap().value, Value::Number("3".into()), "own keys win");
+    assert_eq!(
+        c.field("l").unwrap().value,
+        Value::Number("3".into()),
+        "own keys win"
+    );
     assert_eq!(c.field("k").unwrap().value, Value::Number("1".into()));
 }
 
 #[test]
 fn what_is_not_yaml_is_told_with_its_place() {
-    assert!(error("a: b\n  c: d\n").starts_with("x.yaml:2:"), "{}", error("a: b\n  c: d\n"));
+    assert!(
+        error("a: b\n  c: d\n").starts_with("x.yaml:2:"),
+        "{}",
+        error("a: b\n  c: d\n")
+    );
     assert!(error("a: 1\nb: 2\na: 3\n").starts_with("x.yaml:3:1 duplicate-key"));
     assert!(error(&"[".repeat(200)).contains("yaml-"));
     let bomb = (1..12).fold("a0: &a0 [x,x,x,x,x,x,x,x,x]\n".to_owned(), |text, n| {
@@ -71,7 +101,12 @@ fn what_is_not_yaml_is_told_with_its_place() {
 fn blocks_end_as_they_are_written() {
     assert_eq!(one("a: |\n  x\n").field("a").unwrap().as_str(), Some("x\n"));
     assert_eq!(one("a: |-\n  x\n").field("a").unwrap().as_str(), Some("x"));
-    assert_eq!(one("a:\n- |\n  x\n    \n- |   \n  y\n").field("a").map(Node::kind), Some("a list"));
+    assert_eq!(
+        one("a:\n- |\n  x\n    \n- |   \n  y\n")
+            .field("a")
+            .map(Node::kind),
+        Some("a list")
+    );
 }
 
 proptest! {

@@ -1,0 +1,130 @@
+//! An error on its way to the person: the message with its causes, and the exit code.
+//!
+//! What comes in: any error of a stage, with the code that fits it. What goes out: `error:` with every
+//! cause, then the `help:` lines, on standard error. It decides nothing: who makes a [`Failure`] says
+//! which code it is.
+
+use std::error::Error;
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use crate::Diagnostics;
+
+/// A findings or refusal: exit code 1.
+pub const REFUSED: u8 = 1;
+/// Usage or configuration: exit code 2.
+pub const USAGE: u8 = 2;
+/// Disk, network, a missing program: exit code 3.
+pub const ENVIRONMENT: u8 = 3;
+/// Signature, number, recipient, expiry: exit code 4.
+pub const TRUST: u8 = 4;
+/// A fault of the program: exit code 5.
+pub const INTERNAL: u8 = 5;
+
+/// What went wrong, for a person, and the exit code.
+#[derive(Debug)]
+pub struct Failure {
+    code: u8,
+    lines: Vec<String>,
+}
+
+impl Failure {
+    /// A failure from an error and all of its causes.
+    pub fn new(code: u8, error: &dyn Error) -> Self {
+        let mut message = Vec::new();
+        let mut help = Vec::new();
+        let mut next = Some(error);
+        while let Some(cause) = next {
+            for (at, line) in cause.to_string().lines().enumerate() {
+                // Help comes last, whichever cause it is from; what is repeated is said once.
+                if line.trim_start().starts_with("help:") {
+                    help.push(line.trim().to_owned());
+                } else if at == 0 {
+                    if !message.iter().any(|said: &String| said.contains(line)) {
+                        message.push(line.to_owned());
+                    }
+                } else if let Some(last) = message.last_mut() {
+                    last.push_str("\n  ");
+                    last.push_str(line.trim());
+                }
+            }
+            next = cause.source();
+        }
+        help.dedup();
+        let mut lines = vec![format!("error: {}", message.join(": "))];
+        lines.extend(help);
+        Self { code, lines }
+    }
+
+    /// A failure from a sentence.
+    pub fn say(code: u8, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            lines: vec![format!("error: {}", message.into())],
+        }
+    }
+
+    /// A failure from findings about the control plane, each with its place.
+    pub fn findings(findings: &Diagnostics) -> Self {
+        let text = findings.render(false);
+        Self {
+            code: findings.exit_code().max(REFUSED),
+            lines: vec![text.trim_end().to_owned()],
+        }
+    }
+
+    /// Adds one reason below the message.
+    #[must_use]
+    pub fn because(mut self, reason: &str) -> Self {
+        self.lines.push(format!("  - {reason}"));
+        self
+    }
+
+    /// Adds what to do next.
+    #[must_use]
+    pub fn help(mut self, help: impl Into<String>) -> Self {
+        self.lines.push(format!("help: {}", help.into()));
+        self
+    }
+
+    /// The exit code.
+    pub fn code(&self) -> u8 {
+        self.code
+    }
+
+    /// Prints it and gives its exit code.
+    pub fn report(&self) -> ExitCode {
+        let mut err = std::io::stderr().lock();
+        for line in &self.lines {
+            // Nobody is left to tell when standard error is closed.
+            let _ = writeln!(err, "{line}");
+        }
+        ExitCode::from(self.code)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("cannot write\nhelp: free some space")]
+    struct Outer(#[source] Inner);
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("no space left")]
+    struct Inner;
+
+    #[test]
+    fn causes_stand_in_one_line_and_help_comes_last() {
+        let failure = Failure::new(ENVIRONMENT, &Outer(Inner)).help("use another disk");
+        assert_eq!(
+            failure.lines,
+            [
+                "error: cannot write: no space left",
+                "help: free some space",
+                "help: use another disk",
+            ]
+        );
+    }
+}

@@ -1,0 +1,186 @@
+//! `outhaul inspect`: what a bundle file is, for whom, what is in it, and whether it is whole.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use jiff::Timestamp;
+use outhaul_signer::durable;
+use outhaul_signer::fleet::Fleet;
+use serde_json::json;
+
+use super::failure::{self, Failure};
+use super::key::fleet_failure;
+use super::{Format, data, print_json};
+use crate::inspect::{self, Inspection};
+
+/// Show what a bundle is, for whom, what is in it, and whether it is whole
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Example:\n  outhaul inspect --fleet fleet /media/stick/stage-press-3.outhaul"
+)]
+pub struct Args {
+    /// The bundle
+    file: PathBuf,
+    /// Check its signatures as a site of this fleet would
+    #[arg(long, value_name = "DIR", conflicts_with = "root")]
+    fleet: Option<PathBuf>,
+    /// Check its signatures against this root metadata (`1.root.json`)
+    #[arg(long, value_name = "FILE")]
+    root: Option<PathBuf>,
+    /// List every file
+    #[arg(long)]
+    files: bool,
+    /// How data is printed
+    #[arg(long, value_enum, default_value_t)]
+    output: Format,
+}
+
+impl Args {
+    /// Does it.
+    pub fn run(self) -> Result<ExitCode, Failure> {
+        let environment = |error: &dyn std::error::Error| Failure::new(failure::ENVIRONMENT, error);
+        let root = match (&self.fleet, &self.root) {
+            (Some(folder), _) => {
+                let fleet = Fleet::open(folder).map_err(fleet_failure)?;
+                Some(fleet.root_bytes().map_err(fleet_failure)?)
+            }
+            (None, Some(file)) => {
+                Some(durable::read(file, 512 * 1024).map_err(|error| environment(&error))?)
+            }
+            (None, None) => None,
+        };
+        let input = File::open(&self.file).map_err(|error| {
+            Failure::say(
+                failure::ENVIRONMENT,
+                format!("cannot open `{}`: {error}", self.file.display()),
+            )
+        })?;
+        let found =
+            inspect::inspect(input, root.as_deref(), Timestamp::now()).map_err(|error| {
+                let code = match &error {
+                    inspect::InspectError::Read(read) if read.is_environment() => {
+                        failure::ENVIRONMENT
+                    }
+                    _ => failure::TRUST,
+                };
+                let cause = Failure::new(
+                    code,
+                    &Named {
+                        file: self.file.display().to_string(),
+                        error,
+                    },
+                );
+                cause.help("no site accepts this file; write the bundle again, or copy it again")
+            })?;
+        if self.output == Format::Json {
+            return print_json(&as_json(&found));
+        }
+        self.print(&found);
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn print(&self, found: &Inspection) {
+        let index = &found.index;
+        let stream = &index.stream;
+        data(&format!(
+            "bundle {} of stream {}/{} (role {}), fleet {}",
+            index.number, stream.environment, stream.cluster_type, stream.role, index.fleet
+        ));
+        let sites: Vec<_> = index.recipients.iter().map(AsRef::as_ref).collect();
+        data(&format!(
+            "  for         {}",
+            if sites.is_empty() {
+                "every site of the stream".to_owned()
+            } else {
+                sites.join(", ")
+            }
+        ));
+        data(&format!("  applied by  {}", index.reconciler.kind));
+        if let Some(number) = index.requires {
+            data(&format!(
+                "  needs       generation {number} (this is a delta)"
+            ));
+        }
+        match &found.trusted {
+            Some(trusted) => data(&format!(
+                "  signatures  hold for this fleet; issued {}, expires {}{}",
+                trusted.issued,
+                trusted.expires,
+                if trusted.expired { " (EXPIRED)" } else { "" }
+            )),
+            None => data("  signatures  NOT checked: pass `--fleet DIR` or `--root FILE`"),
+        }
+        for role in &found.metadata {
+            data(&format!(
+                "    {:<34} version {:<3} expires {}  signed by {}",
+                role.file,
+                role.version,
+                role.expires,
+                role.signed_by.join(", ")
+            ));
+        }
+        data(&format!("  snapshot    {}", index.snapshot.digest.short()));
+        let sources = [&index.snapshot.environment, &index.snapshot.base];
+        for source in sources.into_iter().chain(&index.snapshot.workloads) {
+            let commit: String = source.commit.chars().take(15).collect();
+            data(&format!(
+                "    {:<20} {commit:<16} {}",
+                source.name, source.repo
+            ));
+        }
+        data(&format!("  assignments {}", index.assignments.len()));
+        for assignment in &index.assignments {
+            data(&format!(
+                "    {} of {} ({}), config {}, {} files, payload of {} files",
+                assignment.name,
+                assignment.workspace,
+                assignment.policies.join(", "),
+                assignment.config_version.short(),
+                assignment.files.len(),
+                assignment.payload.len()
+            ));
+            if self.files {
+                let payload = assignment.payload.iter().map(|file| ("payload/", file));
+                for (folder, file) in assignment.files.iter().map(|f| ("", f)).chain(payload) {
+                    data(&format!("      {:>10}  {folder}{}", file.size, file.path));
+                }
+            }
+        }
+        data(&format!(
+            "  size        {} bytes: {} of content in {} blobs of {} bytes; every digest checked",
+            found.bytes,
+            index.content_bytes(),
+            index.blobs.len(),
+            index.carried_bytes()
+        ));
+    }
+}
+
+/// The error with the file's name in front.
+#[derive(Debug, thiserror::Error)]
+#[error("`{file}`")]
+struct Named {
+    file: String,
+    #[source]
+    error: inspect::InspectError,
+}
+
+fn as_json(found: &Inspection) -> serde_json::Value {
+    let sizes = BTreeMap::from([
+        ("file", found.bytes),
+        ("carried", found.index.carried_bytes()),
+        ("content", found.index.content_bytes()),
+    ]);
+    json!({
+        "index": found.index,
+        "metadata": found.metadata,
+        "bytes": sizes,
+        "signatures": found.trusted.as_ref().map(|trusted| json!({
+            "issued": trusted.issued.to_string(),
+            "expires": trusted.expires.to_string(),
+            "expired": trusted.expired,
+        })),
+    })
+}

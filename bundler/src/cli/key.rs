@@ -1,0 +1,225 @@
+//! `outhaul key`: a fleet's keys and its root metadata, in one step.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Subcommand;
+use jiff::Timestamp;
+use outhaul_signer::durable;
+use outhaul_signer::fleet::{Fleet, FleetError, InitOptions};
+use outhaul_signer::key::{KeyError, PublicKey, Secret};
+use serde_json::json;
+
+use super::failure::{self, Failure};
+use super::{Format, print_json, say};
+
+/// Make a fleet's keys, or show them
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  outhaul key init --fleet fleet --passphrase-file passphrase")]
+pub struct Args {
+    #[command(subcommand)]
+    command: KeyCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum KeyCommand {
+    /// Make keys (encrypted at rest) and root metadata in a new folder
+    Init {
+        #[command(flatten)]
+        fleet: FleetArgs,
+        /// Where sites send their reports, for the kits of new sites
+        #[arg(long, value_name = "URL", default_value = "")]
+        hub_url: String,
+        /// The hub's public key (`outhaul-hub key`), for the kits of new sites
+        #[arg(long, value_name = "FILE")]
+        hub_key: Option<PathBuf>,
+        /// How many root keys to make; take all but one elsewhere afterwards
+        #[arg(long, default_value_t = 1)]
+        root_keys: usize,
+        /// How many of them must sign a change of keys
+        #[arg(long, default_value_t = 1)]
+        root_threshold: usize,
+        /// How data is printed
+        #[arg(long, value_enum, default_value_t)]
+        output: Format,
+    },
+    /// Say where the hub is, for the kits of new sites
+    SetHub {
+        /// The fleet's folder
+        #[arg(long, value_name = "DIR")]
+        fleet: PathBuf,
+        /// Where sites send their reports
+        #[arg(long, value_name = "URL")]
+        hub_url: String,
+        /// The hub's public key (`outhaul-hub key`)
+        #[arg(long, value_name = "FILE")]
+        hub_key: PathBuf,
+    },
+    /// Show the fleet and its streams (`outhaul-signer status` shows roles and dates)
+    Status {
+        /// The fleet's folder
+        #[arg(long, value_name = "DIR")]
+        fleet: PathBuf,
+        /// How data is printed
+        #[arg(long, value_enum, default_value_t)]
+        output: Format,
+    },
+}
+
+/// A fleet's folder and what opens its keys.
+#[derive(Debug, clap::Args)]
+pub struct FleetArgs {
+    /// The fleet's folder
+    #[arg(long, value_name = "DIR")]
+    pub fleet: PathBuf,
+    /// The file with the passphrase of its keys (mode 0600); without it `OUTHAUL_PASSPHRASE`, then the
+    /// systemd credential `outhaul-passphrase`
+    #[arg(long, value_name = "FILE")]
+    pub passphrase_file: Option<PathBuf>,
+}
+
+impl FleetArgs {
+    /// The passphrase.
+    pub fn secret(&self) -> Result<Secret, Failure> {
+        let file = self.passphrase_file.as_deref();
+        Secret::from_sources(file, &[Secret::VARIABLE], Secret::CREDENTIAL).map_err(key_failure)
+    }
+}
+
+impl Args {
+    /// Does it.
+    pub fn run(self) -> Result<ExitCode, Failure> {
+        match self.command {
+            KeyCommand::Init {
+                fleet,
+                hub_url,
+                hub_key,
+                root_keys,
+                root_threshold,
+                output,
+            } => {
+                let mut options = InitOptions::new(fleet.secret()?, Timestamp::now());
+                options.hub_url = hub_url;
+                options.hub_key = hub_key.map(public_key).transpose()?.unwrap_or_default();
+                options.root_keys = root_keys;
+                options.root_threshold = root_threshold;
+                let made = Fleet::init(&fleet.fleet, options).map_err(fleet_failure)?;
+                let keys = fleet.fleet.join("keys");
+                match output {
+                    Format::Json => print_json(&json!({"fleet": made.id(), "keys": keys})),
+                    Format::Text => {
+                        say(&format!(
+                            "fleet {} made: encrypted keys in `{}`, root metadata in `{}`",
+                            made.id(),
+                            keys.display(),
+                            made.metadata_folder().display()
+                        ));
+                        say(
+                            "next: keep a copy of the folder and, elsewhere, of the passphrase: \
+                             without them no site accepts anything new",
+                        );
+                        Ok(ExitCode::SUCCESS)
+                    }
+                }
+            }
+            KeyCommand::SetHub {
+                fleet,
+                hub_url,
+                hub_key,
+            } => {
+                let key = public_key(hub_key)?;
+                let mut opened = Fleet::open(&fleet).map_err(fleet_failure)?;
+                opened.set_hub(&hub_url, &key).map_err(fleet_failure)?;
+                say(&format!(
+                    "new kits of fleet {} name the hub `{hub_url}`",
+                    opened.id()
+                ));
+                Ok(ExitCode::SUCCESS)
+            }
+            KeyCommand::Status { fleet, output } => status(&fleet, output),
+        }
+    }
+}
+
+fn status(folder: &std::path::Path, output: Format) -> Result<ExitCode, Failure> {
+    let fleet = Fleet::open(folder).map_err(fleet_failure)?;
+    let mut streams = Vec::new();
+    for (role, names) in fleet.streams() {
+        let latest = fleet.latest(role).map_err(fleet_failure)?;
+        streams.push(json!({
+            "role": role,
+            "environment": names.environment,
+            "cluster_type": names.cluster_type,
+            "number": latest.as_ref().map(|latest| latest.number),
+            "expires": latest.as_ref().map(|latest| latest.expires.to_string()),
+        }));
+    }
+    if output == Format::Json {
+        return print_json(
+            &json!({"fleet": fleet.id(), "hub": fleet.hub_url(), "streams": streams}),
+        );
+    }
+    println_data(&format!(
+        "fleet {}  hub {}",
+        fleet.id(),
+        or_none(fleet.hub_url())
+    ));
+    for stream in &streams {
+        println_data(&format!(
+            "  {}/{}  number {}  expires {}  role {}",
+            text(&stream["environment"]),
+            text(&stream["cluster_type"]),
+            stream["number"],
+            text(&stream["expires"]),
+            text(&stream["role"]),
+        ));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn text(value: &serde_json::Value) -> &str {
+    value.as_str().unwrap_or("-")
+}
+
+fn or_none(text: &str) -> &str {
+    if text.is_empty() { "none" } else { text }
+}
+
+fn println_data(line: &str) {
+    super::data(line);
+}
+
+/// The PEM text of a public key file, checked.
+fn public_key(path: PathBuf) -> Result<String, Failure> {
+    let bytes = durable::read(&path, 64 * 1024)
+        .map_err(|error| Failure::new(failure::ENVIRONMENT, &error))?;
+    let pem = String::from_utf8_lossy(&bytes).into_owned();
+    PublicKey::from_pem(&pem).map_err(key_failure)?;
+    Ok(pem)
+}
+
+/// A key's error with its code: a wrong passphrase is configuration, a full disk is not.
+pub fn key_failure(error: KeyError) -> Failure {
+    let code = if is_file(&error) {
+        failure::ENVIRONMENT
+    } else {
+        failure::USAGE
+    };
+    Failure::new(code, &error)
+}
+
+/// A fleet's error with its code.
+pub fn fleet_failure(error: FleetError) -> Failure {
+    let code = match &error {
+        FleetError::File(_) => failure::ENVIRONMENT,
+        FleetError::CountersignatureNeeded { .. } | FleetError::Raced { .. } => failure::REFUSED,
+        FleetError::WouldBeRefused { .. } => failure::TRUST,
+        FleetError::Key(source) if is_file(source) => failure::ENVIRONMENT,
+        _ => failure::USAGE,
+    };
+    Failure::new(code, &error)
+}
+
+fn is_file(error: &KeyError) -> bool {
+    matches!(error, KeyError::File(_))
+}

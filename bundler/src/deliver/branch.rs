@@ -1,0 +1,291 @@
+//! One commit on one branch, made without a checkout.
+//!
+//! What comes in: a repository (a local one, or the URL of a remote one), a branch, the files to change
+//! and the commit that they were decided on. What goes out: the new commit, on the branch, all or
+//! nothing: when somebody else moved the branch meanwhile, nothing is changed. It touches no working
+//! copy, and refuses a branch that one has checked out, whose files would then seem to be reverted.
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// What to commit.
+#[derive(Debug)]
+pub struct Edit<'a> {
+    /// The branch, without `refs/heads/`.
+    pub branch: &'a str,
+    /// The commit that the branch must still be at.
+    pub parent: &'a str,
+    /// New content by path; every other file stays.
+    pub files: &'a BTreeMap<String, Vec<u8>>,
+    /// The commit's message.
+    pub message: &'a str,
+}
+
+/// Why there is no commit. The branch is as it was.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BranchError {
+    /// The branch is checked out there.
+    #[error(
+        "branch `{branch}` is checked out in `{folder}`; committing behind its back would make its files \
+         look reverted\nhelp: check out another branch there, or point at a bare repository"
+    )]
+    CheckedOut {
+        /// The branch.
+        branch: String,
+        /// The working copy.
+        folder: String,
+    },
+    /// Git failed.
+    #[error("git {doing}: {message}")]
+    Git {
+        /// The git command.
+        doing: String,
+        /// What it said.
+        message: String,
+    },
+    /// Somebody else was faster.
+    #[error("branch `{branch}` moved meanwhile; nothing was changed\nhelp: run the command again")]
+    Moved {
+        /// The branch.
+        branch: String,
+    },
+}
+
+/// Commits to a branch of the local repository in `folder`.
+///
+/// # Errors
+/// [`BranchError`]; the branch is then as it was.
+pub fn commit_local(folder: &Path, edit: &Edit<'_>) -> Result<String, BranchError> {
+    let git = Git {
+        folder: folder.to_path_buf(),
+        index: None,
+    };
+    let reference = format!("refs/heads/{}", edit.branch);
+    let at = git.text(&["for-each-ref", "--format=%(worktreepath)", &reference])?;
+    if !at.is_empty() {
+        return Err(BranchError::CheckedOut {
+            branch: edit.branch.to_owned(),
+            folder: at,
+        });
+    }
+    let commit = git.commit(edit)?;
+    git.text(&["update-ref", &reference, &commit, edit.parent])
+        .map_err(|_| BranchError::Moved {
+            branch: edit.branch.to_owned(),
+        })?;
+    Ok(commit)
+}
+
+/// Commits in the local store `folder`, which holds `edit.parent`, and pushes to `url`.
+///
+/// # Errors
+/// [`BranchError`]; the branch at `url` is then as it was.
+pub fn commit_and_push(folder: &Path, url: &str, edit: &Edit<'_>) -> Result<String, BranchError> {
+    let git = Git {
+        folder: folder.to_path_buf(),
+        index: None,
+    };
+    let commit = git.commit(edit)?;
+    let lease = format!(
+        "--force-with-lease=refs/heads/{}:{}",
+        edit.branch, edit.parent
+    );
+    let target = format!("{commit}:refs/heads/{}", edit.branch);
+    match git.text(&["push", "--quiet", &lease, "--", url, &target]) {
+        Ok(_) => Ok(commit),
+        Err(BranchError::Git { message, .. })
+            if message.contains("stale info") || message.contains("rejected") =>
+        {
+            Err(BranchError::Moved {
+                branch: edit.branch.to_owned(),
+            })
+        }
+        Err(error) => Err(error),
+    }
+}
+
+struct Git {
+    folder: PathBuf,
+    /// A private index, so that nobody's staged changes are touched.
+    index: Option<PathBuf>,
+}
+
+impl Git {
+    fn commit(&self, edit: &Edit<'_>) -> Result<String, BranchError> {
+        let temporary = tempfile::tempdir().map_err(|error| BranchError::Git {
+            doing: "read-tree".to_owned(),
+            message: format!("no temporary folder: {error}"),
+        })?;
+        let git = Git {
+            folder: self.folder.clone(),
+            index: Some(temporary.path().join("index")),
+        };
+        git.text(&["read-tree", edit.parent])?;
+        for (path, bytes) in edit.files {
+            let blob = git.run(&["hash-object", "-w", "--stdin"], bytes)?;
+            let entry = format!("100644,{blob},{path}");
+            git.text(&["update-index", "--add", "--cacheinfo", &entry])?;
+        }
+        let tree = git.text(&["write-tree"])?;
+        git.run(
+            &["commit-tree", &tree, "-p", edit.parent],
+            edit.message.as_bytes(),
+        )
+    }
+
+    fn text(&self, arguments: &[&str]) -> Result<String, BranchError> {
+        self.run(arguments, b"")
+    }
+
+    fn run(&self, arguments: &[&str], input: &[u8]) -> Result<String, BranchError> {
+        let failed = |message: String| BranchError::Git {
+            doing: arguments.first().copied().unwrap_or_default().to_owned(),
+            message,
+        };
+        let mut command = Command::new("git");
+        for name in [
+            "GIT_DIR",
+            "GIT_WORK_TREE",
+            "GIT_INDEX_FILE",
+            "GIT_OBJECT_DIRECTORY",
+        ] {
+            command.env_remove(name);
+        }
+        if let Some(index) = &self.index {
+            command.env("GIT_INDEX_FILE", index);
+        }
+        // Who runs Outhaul unattended has no identity of their own in git.
+        for who in ["AUTHOR", "COMMITTER"] {
+            let default = |name: &str, value: &str| {
+                let name = format!("GIT_{who}_{name}");
+                let value = std::env::var_os(&name).unwrap_or_else(|| value.into());
+                (name, value)
+            };
+            let (name, value) = default("NAME", "Outhaul");
+            command.env(name, value);
+            let (name, value) = default("EMAIL", "outhaul@localhost");
+            command.env(name, value);
+        }
+        let mut child = command
+            .env("GIT_TERMINAL_PROMPT", "0")
+            .env("LC_ALL", "C")
+            .args([
+                "-c",
+                "core.hooksPath=/dev/null",
+                "-c",
+                "commit.gpgSign=false",
+                "-c",
+                "gc.auto=0",
+            ])
+            .arg("-C")
+            .arg(&self.folder)
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|error| failed(format!("cannot start the `git` program: {error}")))?;
+        if let Some(mut stdin) = child.stdin.take() {
+            // A git that ends early closes its input; its own message says why.
+            let _ = stdin.write_all(input);
+        }
+        let output = child
+            .wait_with_output()
+            .map_err(|error| failed(error.to_string()))?;
+        if !output.status.success() {
+            let message = String::from_utf8_lossy(&output.stderr);
+            return Err(failed(
+                message.trim().trim_start_matches("fatal: ").to_owned(),
+            ));
+        }
+        Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn repository() -> (tempfile::TempDir, Git, String) {
+        let folder = tempfile::tempdir().unwrap();
+        let git = Git {
+            folder: folder.path().to_path_buf(),
+            index: None,
+        };
+        git.text(&["init", "--quiet", "--initial-branch=main"])
+            .unwrap();
+        std::fs::write(folder.path().join("kept.yaml"), "kept: true\n").unwrap();
+        git.text(&["add", "."]).unwrap();
+        git.text(&["commit", "--quiet", "-m", "first"]).unwrap();
+        git.text(&["branch", "stage"]).unwrap();
+        let head = git.text(&["rev-parse", "stage"]).unwrap();
+        (folder, git, head)
+    }
+
+    fn edit<'a>(
+        branch: &'a str,
+        parent: &'a str,
+        files: &'a BTreeMap<String, Vec<u8>>,
+    ) -> Edit<'a> {
+        Edit {
+            branch,
+            parent,
+            files,
+            message: "Promote\n\nbecause the gate is open",
+        }
+    }
+
+    #[test]
+    fn one_file_changes_and_the_others_stay() {
+        let (folder, git, head) = repository();
+        let files = BTreeMap::from([("env/base-repo.yaml".to_owned(), b"new\n".to_vec())]);
+        let commit = commit_local(folder.path(), &edit("stage", &head, &files)).unwrap();
+        assert_eq!(git.text(&["rev-parse", "stage"]).unwrap(), commit);
+        let listing = git
+            .text(&["ls-tree", "-r", "--name-only", "stage"])
+            .unwrap();
+        assert_eq!(listing, "env/base-repo.yaml\nkept.yaml");
+        assert_eq!(git.text(&["status", "--porcelain"]).unwrap(), "");
+    }
+
+    #[test]
+    fn a_branch_that_moved_or_is_checked_out_stays_as_it_is() {
+        let (folder, git, head) = repository();
+        let files = BTreeMap::from([("a".to_owned(), b"1".to_vec())]);
+        let moved = commit_local(folder.path(), &edit("stage", &head, &files)).unwrap();
+        let files = BTreeMap::from([("a".to_owned(), b"2".to_vec())]);
+        let late = commit_local(folder.path(), &edit("stage", &head, &files));
+        assert!(matches!(late, Err(BranchError::Moved { .. })), "{late:?}");
+        assert_eq!(git.text(&["rev-parse", "stage"]).unwrap(), moved);
+        let here = commit_local(folder.path(), &edit("main", &head, &files));
+        assert!(
+            matches!(here, Err(BranchError::CheckedOut { .. })),
+            "{here:?}"
+        );
+    }
+
+    #[test]
+    fn a_push_is_refused_when_the_remote_moved() {
+        let (remote, git, head) = repository();
+        let local = tempfile::tempdir().unwrap();
+        let url = remote.path().to_string_lossy().into_owned();
+        let clone = Git {
+            folder: local.path().to_path_buf(),
+            index: None,
+        };
+        clone
+            .text(&["clone", "--quiet", "--bare", &url, "mirror"])
+            .unwrap();
+        let mirror = local.path().join("mirror");
+        let files = BTreeMap::from([("a".to_owned(), b"1".to_vec())]);
+        let pushed = commit_and_push(&mirror, &url, &edit("stage", &head, &files)).unwrap();
+        assert_eq!(git.text(&["rev-parse", "stage"]).unwrap(), pushed);
+        let files = BTreeMap::from([("a".to_owned(), b"2".to_vec())]);
+        let late = commit_and_push(&mirror, &url, &edit("stage", &head, &files));
+        assert!(matches!(late, Err(BranchError::Moved { .. })), "{late:?}");
+    }
+}

@@ -1,0 +1,194 @@
+//! What a bundle file is: read whole, every digest checked, and its signatures where a root is at hand.
+//!
+//! What comes in: a stream of bytes and, when the person has it, a fleet's root metadata. What goes
+//! out: an [`Inspection`]. Without a root the digests hold but nobody vouches for them, and the result
+//! says so. Nothing is written, nothing is decompressed, memory does not grow with the bundle.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+
+use jiff::Timestamp;
+use outhaul_bundle::index::{Content, Index};
+use outhaul_bundle::limits::Limits;
+use outhaul_bundle::read::{BundleReader, ReadError};
+use outhaul_bundle::{Digest, digest::DigestError};
+use outhaul_signer::clock::TimePolicy;
+use outhaul_signer::trust::{self, TrustError, TrustedMetadata};
+use serde::{Deserialize, Serialize};
+
+use crate::deliver::CheckOnly;
+
+/// What was found.
+#[derive(Debug)]
+pub struct Inspection {
+    /// What the bundle says.
+    pub index: Index,
+    /// Bytes of the whole file.
+    pub bytes: u64,
+    /// Each metadata file.
+    pub metadata: Vec<Role>,
+    /// Whether signatures hold against the root given; `None` when none was given.
+    pub trusted: Option<Trusted>,
+}
+
+/// One metadata file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Role {
+    /// File name.
+    pub file: String,
+    /// Version.
+    pub version: u64,
+    /// Until when it holds.
+    pub expires: String,
+    /// First 8 digits of the id of each key that signed.
+    pub signed_by: Vec<String>,
+}
+
+/// What a site that was enrolled with the given root would say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trusted {
+    /// When it was issued.
+    pub issued: Timestamp,
+    /// Until when it may be installed.
+    pub expires: Timestamp,
+    /// Whether that has passed.
+    pub expired: bool,
+}
+
+/// Why a file is no bundle to be believed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum InspectError {
+    /// Its bytes are not what they are said to be.
+    #[error("it is damaged or was changed")]
+    Read(#[from] ReadError),
+    /// Its metadata has not the expected form.
+    #[error("its metadata is not that of a bundle: {problem}")]
+    Metadata {
+        /// What is wrong.
+        problem: String,
+    },
+    /// A site of this fleet would refuse it.
+    #[error("a site of this fleet would refuse it (rule `{}`)", .0.rule())]
+    Trust(#[from] TrustError),
+}
+
+#[derive(Deserialize)]
+struct Envelope {
+    #[serde(default)]
+    signatures: Vec<Signature>,
+    signed: Signed,
+}
+
+#[derive(Deserialize)]
+struct Signature {
+    keyid: String,
+}
+
+#[derive(Deserialize)]
+struct Signed {
+    version: u64,
+    expires: String,
+    #[serde(default)]
+    targets: BTreeMap<String, Target>,
+}
+
+#[derive(Deserialize)]
+struct Target {
+    length: u64,
+    hashes: BTreeMap<String, String>,
+}
+
+/// Reads the whole bundle. `root` is a fleet's root metadata, any version; `now` is the reader's clock.
+///
+/// # Errors
+/// [`InspectError`] at the first thing that does not hold.
+pub fn inspect(
+    input: impl Read,
+    root: Option<&[u8]>,
+    now: Timestamp,
+) -> Result<Inspection, InspectError> {
+    let mut reader = BundleReader::new(input, Limits::default());
+    let files = reader.read_metadata()?;
+    let parsed = parse_all(&files)?;
+    let (role, unverified) = index_target(&parsed)?;
+    let mut trusted = None;
+    let expected = match root {
+        None => unverified,
+        Some(root) => {
+            let policy = TimePolicy {
+                lower_bound: now,
+                wall: now,
+                wall_trusted: false,
+            };
+            let enrolled = TrustedMetadata::enrol(root)?;
+            let accepted = trust::verify(&enrolled, &BTreeMap::new(), &files, &role, policy)?;
+            trusted = Some(Trusted {
+                issued: accepted.issued,
+                expires: accepted.expires,
+                expired: accepted.expired,
+            });
+            let digest = Digest::from_bytes(accepted.index_sha256);
+            Content {
+                digest,
+                size: accepted.index_length,
+            }
+        }
+    };
+    let (index, _) = reader.read_index(&expected)?;
+    reader.read_blobs(&index, &mut CheckOnly)?;
+    let metadata = parsed
+        .into_iter()
+        .map(|(file, envelope)| Role {
+            file,
+            version: envelope.signed.version,
+            expires: envelope.signed.expires,
+            signed_by: envelope
+                .signatures
+                .into_iter()
+                .map(|signature| signature.keyid.chars().take(8).collect())
+                .collect(),
+        })
+        .collect();
+    Ok(Inspection {
+        index,
+        bytes: reader.offset(),
+        metadata,
+        trusted,
+    })
+}
+
+fn parse_all(files: &BTreeMap<String, Vec<u8>>) -> Result<Vec<(String, Envelope)>, InspectError> {
+    files
+        .iter()
+        .map(|(name, bytes)| match serde_json::from_slice(bytes) {
+            Ok(envelope) => Ok((name.clone(), envelope)),
+            Err(error) => Err(InspectError::Metadata {
+                problem: format!("`{name}`: {error}"),
+            }),
+        })
+        .collect()
+}
+
+/// The one target called `<role>/index.json`.
+fn index_target(parsed: &[(String, Envelope)]) -> Result<(String, Content), InspectError> {
+    let bad = |problem: String| InspectError::Metadata { problem };
+    for (file, envelope) in parsed {
+        for (path, target) in &envelope.signed.targets {
+            let Some(role) = path.strip_suffix("/index.json") else {
+                continue;
+            };
+            let hex = target.hashes.get("sha256").map_or("", String::as_str);
+            let digest = Digest::from_hex(hex)
+                .map_err(|error: DigestError| bad(format!("`{file}`: {error}")))?;
+            return Ok((
+                role.to_owned(),
+                Content {
+                    digest,
+                    size: target.length,
+                },
+            ));
+        }
+    }
+    Err(bad("no file of it names an `index.json`".to_owned()))
+}

@@ -1,0 +1,362 @@
+//! Promotion: the next environment's base commit, moved on its branch when the gate is open.
+//!
+//! What comes in: a control plane, an environment, a commit, and the hub's decision about the
+//! environment before. What goes out: one commit that changes one line of the `BaseRepo` named `main`,
+//! with the evidence in its message. A closed gate, a moved branch or anything unreadable changes
+//! nothing. It does not decide: the hub does.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::Deserialize;
+
+use crate::control::diagnostic::{Diagnostics, SourceFile};
+use crate::control::kinds::{self, Object};
+use crate::control::model::{BaseRepo, Environment};
+use crate::control::source::{self, Cache, Opened, Reference, SourceError, SourceMap, TreeLimits};
+use crate::deliver::branch::{self, BranchError, Edit};
+
+/// Where a control plane lists its environments.
+const ENVIRONMENTS: &str = ".environments";
+
+/// The parts of a hub's decision that a promotion needs.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Decision {
+    /// `open` or `closed`.
+    pub verdict: String,
+    /// Sites that had to report.
+    #[serde(default)]
+    pub counted: usize,
+    /// Those that confirmed.
+    #[serde(default)]
+    pub confirmed: usize,
+    /// Why it is closed.
+    #[serde(default)]
+    pub reasons: Vec<String>,
+    /// The reports that it rests on.
+    #[serde(default)]
+    pub evidence: Vec<Evidence>,
+}
+
+/// One report that a decision rests on.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Evidence {
+    /// The site.
+    pub site: String,
+    /// The report's number.
+    pub report: u64,
+    /// Its digest.
+    pub digest: String,
+    /// The bundle that it tells of.
+    pub bundle: u64,
+    /// The state that it tells.
+    pub state: String,
+}
+
+/// Why nothing was promoted. Nothing was changed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PromoteError {
+    /// The commit could not be made.
+    #[error("environment `{environment}` stays where it is")]
+    Branch {
+        /// The environment.
+        environment: String,
+        /// Why.
+        source: BranchError,
+    },
+    /// The YAML does not read.
+    #[error("{0}")]
+    Findings(Diagnostics),
+    /// No `BaseRepo` named `main`.
+    #[error(
+        "environment `{environment}` has no BaseRepo named `main`, so nothing can be promoted into it"
+    )]
+    NoBase {
+        /// The environment.
+        environment: String,
+    },
+    /// No such environment.
+    #[error("there is no environment `{environment}`; there are {known}")]
+    NoEnvironment {
+        /// What was asked for.
+        environment: String,
+        /// What there is.
+        known: String,
+    },
+    /// The environment before has no pinned commit.
+    #[error(
+        "environment `{environment}` follows a branch, not a commit, so there is nothing to promote\nhelp: \
+         pin it first: `outhaul promote --to {environment} --commit SHA`"
+    )]
+    NotPinned {
+        /// The environment.
+        environment: String,
+    },
+    /// The repository cannot be read.
+    #[error("the control plane cannot be read")]
+    Source(#[from] SourceError),
+    /// The line could not be changed safely.
+    #[error(
+        "`{file}`: cannot change `spec.commit` without touching anything else\nhelp: write the BaseRepo in block style, in a file of its own"
+    )]
+    Shape {
+        /// The file.
+        file: String,
+    },
+}
+
+/// An environment's own branch, and the base that it is pinned to.
+#[derive(Debug)]
+pub struct Link {
+    environment: Environment,
+    opened: Opened,
+    /// The file with the `BaseRepo`, and its path.
+    file: Arc<SourceFile>,
+    path: String,
+    base: BaseRepo,
+}
+
+/// A control plane whose environments are looked at.
+#[derive(Debug)]
+pub struct Chain<'a> {
+    url: &'a str,
+    sources: SourceMap,
+    cache: &'a Cache,
+    environments: BTreeMap<String, Environment>,
+}
+
+impl<'a> Chain<'a> {
+    /// Reads which environments there are.
+    ///
+    /// # Errors
+    /// [`PromoteError`] when the control plane cannot be read.
+    pub fn open(url: &'a str, sources: SourceMap, cache: &'a Cache) -> Result<Self, PromoteError> {
+        let opened = source::open(url, &Reference::Head, &sources, cache)?;
+        let mut environments = BTreeMap::new();
+        for (_, object) in objects(&opened, ENVIRONMENTS)? {
+            if let Object::Environment(environment) = object {
+                environments.insert(environment.name.clone(), environment);
+            }
+        }
+        Ok(Self {
+            url,
+            sources,
+            cache,
+            environments,
+        })
+    }
+
+    /// The link for `environment`.
+    ///
+    /// # Errors
+    /// [`PromoteError`] when there is none or it cannot be read.
+    pub fn link(&self, environment: &str) -> Result<Link, PromoteError> {
+        let Some(found) = self.environments.get(environment) else {
+            let known: Vec<_> = self
+                .environments
+                .keys()
+                .map(|name| format!("`{name}`"))
+                .collect();
+            let known = if known.is_empty() {
+                "none".to_owned()
+            } else {
+                known.join(", ")
+            };
+            return Err(PromoteError::NoEnvironment {
+                environment: environment.to_owned(),
+                known,
+            });
+        };
+        let mut sources = self.sources.clone();
+        let at = &found.control_plane;
+        if Path::new(self.url).is_dir() {
+            sources.insert_default(&at.repo.value, Path::new(self.url));
+        }
+        let reference = Reference::Branch(at.branch.clone());
+        let opened = source::open(&at.repo.value, &reference, &sources, self.cache)?;
+        for ((path, file), object) in objects(&opened, &at.path)? {
+            if let Object::BaseRepo(base) = object
+                && base.name == "main"
+            {
+                let root = source::normal_path(&at.path)?;
+                let path = if root.is_empty() {
+                    path
+                } else {
+                    format!("{root}/{path}")
+                };
+                return Ok(Link {
+                    environment: found.clone(),
+                    opened,
+                    file,
+                    path,
+                    base,
+                });
+            }
+        }
+        Err(PromoteError::NoBase {
+            environment: environment.to_owned(),
+        })
+    }
+
+    /// The newest commit of the branch that `link` is based on.
+    ///
+    /// # Errors
+    /// [`PromoteError`] when its repository cannot be read.
+    pub fn newest(&self, link: &Link) -> Result<String, PromoteError> {
+        let mut sources = self.sources.clone();
+        let at = &link.base.at;
+        let own = &link.environment.control_plane.repo.value;
+        if Path::new(self.url).is_dir()
+            && source::normal_url(own) == source::normal_url(&at.repo.value)
+        {
+            sources.insert_default(&at.repo.value, Path::new(self.url));
+        }
+        let reference = Reference::Branch(at.branch.clone());
+        Ok(source::open(&at.repo.value, &reference, &sources, self.cache)?.commit)
+    }
+}
+
+impl Link {
+    /// The commit that the environment's base is pinned to.
+    ///
+    /// # Errors
+    /// [`PromoteError::NotPinned`].
+    pub fn pinned(&self) -> Result<&str, PromoteError> {
+        let commit = self
+            .base
+            .commit
+            .as_ref()
+            .map(|commit| commit.value.as_str());
+        commit.ok_or_else(|| PromoteError::NotPinned {
+            environment: self.environment.name.clone(),
+        })
+    }
+
+    /// Whether it is at `commit` already.
+    pub fn is_at(&self, commit: &str) -> bool {
+        self.base
+            .commit
+            .as_ref()
+            .is_some_and(|pinned| pinned.value == commit)
+    }
+
+    /// Commits the move to `commit`; returns the new commit of the environment's branch.
+    ///
+    /// # Errors
+    /// [`PromoteError`]; the branch is then as it was.
+    pub fn advance(&self, commit: &str, message: &str) -> Result<String, PromoteError> {
+        let text =
+            with_commit(&self.file, &self.base, commit).ok_or_else(|| PromoteError::Shape {
+                file: self.file.name.clone(),
+            })?;
+        let files = BTreeMap::from([(self.path.clone(), text.into_bytes())]);
+        let branch = &self.environment.control_plane.branch;
+        let edit = Edit {
+            branch,
+            parent: &self.opened.commit,
+            files: &files,
+            message,
+        };
+        let folder = self.opened.repository_folder().unwrap_or(Path::new("."));
+        let made = match self.opened.remote() {
+            None => branch::commit_local(folder, &edit),
+            Some(url) => branch::commit_and_push(folder, url, &edit),
+        };
+        made.map_err(|source| PromoteError::Branch {
+            environment: self.environment.name.clone(),
+            source,
+        })
+    }
+}
+
+type Place = (String, Arc<SourceFile>);
+
+/// Every object below `path`, with its file.
+fn objects(opened: &Opened, path: &str) -> Result<Vec<(Place, Object)>, PromoteError> {
+    let is_yaml = |path: &str| path.ends_with(".yaml") || path.ends_with(".yml");
+    let mut findings = Diagnostics::new();
+    let mut found = Vec::new();
+    for file in opened.tree(path, &is_yaml, &TreeLimits::YAML)?.files {
+        let Ok(text) = String::from_utf8(file.bytes) else {
+            continue;
+        };
+        let name = opened.file_name(&file.path);
+        let source = Arc::new(SourceFile { name, text });
+        for object in kinds::read_file(&source, &mut findings) {
+            found.push(((file.path.clone(), Arc::clone(&source)), object));
+        }
+    }
+    if findings.has_errors() {
+        Err(PromoteError::Findings(findings))
+    } else {
+        Ok(found)
+    }
+}
+
+/// The file's text with the base's commit replaced, or added below its branch. `None` when the result
+/// would not read back as exactly that.
+fn with_commit(file: &Arc<SourceFile>, base: &BaseRepo, commit: &str) -> Option<String> {
+    let mut text = file.text.clone();
+    if let Some(old) = &base.commit {
+        text.replace_range(old.location.span.clone(), commit);
+    } else {
+        let at = base.at.repo.location.span.start;
+        let line_start = text.get(..at)?.rfind('\n').map_or(0, |newline| newline + 1);
+        let line = text.get(line_start..)?;
+        let indent = line.len() - line.trim_start_matches(' ').len();
+        let end = line_start + line.find('\n').map_or(line.len(), |newline| newline + 1);
+        let newline = if text.get(..end)?.ends_with('\n') {
+            ""
+        } else {
+            "\n"
+        };
+        text.insert_str(
+            end,
+            &format!("{newline}{}commit: {commit}\n", " ".repeat(indent)),
+        );
+    }
+    let mut findings = Diagnostics::new();
+    let changed = Arc::new(SourceFile {
+        name: file.name.clone(),
+        text: text.clone(),
+    });
+    let same = |object: &Object| {
+        matches!(object, Object::BaseRepo(read) if read.name == base.name
+            && read.at.repo.value == base.at.repo.value
+            && read.commit.as_ref().is_some_and(|spot| spot.value == commit))
+    };
+    let before = kinds::read_file(file, &mut findings).len();
+    let after = kinds::read_file(&changed, &mut findings);
+    (!findings.has_errors() && after.len() == before && after.iter().any(same)).then_some(text)
+}
+
+/// The commit's message: what moved, and on what evidence.
+pub fn message(from: Option<&str>, to: &str, commit: &str, decision: Option<&Decision>) -> String {
+    use std::fmt::Write as _;
+    let short: String = commit.chars().take(12).collect();
+    let mut text = format!("Promote {short} to {to}\n");
+    match (from, decision) {
+        (Some(from), Some(decision)) => {
+            let _ = writeln!(
+                text,
+                "\nThe gate of `{from}` is open: {} of {} sites confirmed {commit}.",
+                decision.confirmed, decision.counted
+            );
+            for evidence in &decision.evidence {
+                let _ = writeln!(
+                    text,
+                    "- {}: report {} ({}), bundle {} {}",
+                    evidence.site,
+                    evidence.report,
+                    evidence.digest,
+                    evidence.bundle,
+                    evidence.state
+                );
+            }
+        }
+        _ => text.push_str("\nThe first environment of the chain has no gate before it.\n"),
+    }
+    text
+}

@@ -1,0 +1,359 @@
+//! Both template languages behind one call: parsed once, rendered for many assignments.
+//!
+//! What comes in: the control plane's templates, then for each assignment a template's name and the
+//! data. What goes out: the text of all its manifests, joined, or findings with their places in the
+//! template's file. No engine can reach the clock, the network, the environment or a file.
+
+use std::collections::BTreeMap;
+
+use outhaul_gocompat as go;
+use outhaul_gocompat::{GoValue, RenderOptions, TemplateData};
+
+use super::place;
+use crate::compose::Mode;
+use crate::control::ControlPlane;
+use crate::control::diagnostic::{Diagnostic, Diagnostics};
+use crate::control::model::{Language, Spot, Template, TemplateType};
+
+/// Steps that one Jinja manifest may take: as much as a large loop needs, well below a second.
+const JINJA_FUEL: u64 = 2_000_000;
+
+/// Every template, parsed.
+pub struct Engines<'a> {
+    control_plane: &'a ControlPlane,
+    compat: bool,
+    options: RenderOptions,
+    go: BTreeMap<(&'a str, usize), Result<go::Template, go::TemplateError>>,
+    jinja: minijinja::Environment<'static>,
+    jinja_errors: BTreeMap<(&'a str, usize), minijinja::Error>,
+}
+
+impl<'a> Engines<'a> {
+    /// Parses all templates; an error is kept until something needs its template.
+    pub fn new(control_plane: &'a ControlPlane, mode: Mode) -> Self {
+        let options = RenderOptions {
+            compat: mode.compat,
+            ..RenderOptions::default()
+        };
+        let mut engines = Self {
+            control_plane,
+            compat: mode.compat,
+            go: BTreeMap::new(),
+            jinja: environment(),
+            jinja_errors: BTreeMap::new(),
+            options,
+        };
+        for template in control_plane.templates.values() {
+            for (at, manifest) in template.manifests.iter().enumerate() {
+                let key = (template.name.as_str(), at);
+                match template.language {
+                    Language::Go => {
+                        let parsed = go::Template::parse(&manifest.value, &engines.options);
+                        engines.go.insert(key, parsed);
+                    }
+                    Language::Jinja => {
+                        let name = jinja_name(&template.name, at);
+                        let text = manifest.value.clone();
+                        if let Err(error) = engines.jinja.add_template_owned(name, text) {
+                            engines.jinja_errors.insert(key, error);
+                        }
+                    }
+                }
+            }
+        }
+        engines
+    }
+
+    /// The ending of the file that a template's text goes into.
+    pub fn ending(&self, name: &str, kind: TemplateType) -> String {
+        let template = self.control_plane.templates.get(name);
+        let content_type = template.and_then(|template| template.content_type.as_ref());
+        match (template.map(|template| template.language), content_type) {
+            (Some(Language::Jinja), Some(ending)) => ending.value.clone(),
+            // Kalypso looks at the content type of config templates only.
+            (_, Some(text)) if kind == TemplateType::Config && text.value == "sh" => "sh".into(),
+            _ => "yaml".into(),
+        }
+    }
+
+    /// The text of every manifest of the template `name`, joined as documents.
+    pub fn render(
+        &self,
+        name: &Spot<String>,
+        kind: TemplateType,
+        data: &TemplateData,
+    ) -> Result<String, Diagnostics> {
+        let template = self.find(name, kind)?;
+        let mut findings = Diagnostics::new();
+        let mut texts = Vec::new();
+        let context = match template.language {
+            Language::Jinja => Some(jinja_context(data)),
+            Language::Go => None,
+        };
+        for (at, manifest) in template.manifests.iter().enumerate() {
+            let rendered = match &context {
+                None => self.render_go(template, at, manifest, data),
+                Some(context) => self.render_jinja(template, at, manifest, context),
+            };
+            match rendered {
+                // An empty document is dropped; white space is kept, as Kalypso keeps it.
+                Ok(text) if text.is_empty() => {}
+                Ok(text) => texts.push(text),
+                Err(finding) => findings.push(*finding),
+            }
+        }
+        if findings.is_empty() {
+            Ok(self.join(&texts))
+        } else {
+            Err(findings)
+        }
+    }
+
+    fn find(&self, name: &Spot<String>, kind: TemplateType) -> Result<&'a Template, Diagnostics> {
+        let templates = &self.control_plane.templates;
+        let known = || {
+            let names: Vec<_> = templates
+                .values()
+                .filter(|template| template.kind == kind)
+                .map(|template| format!("`{}`", template.name))
+                .collect();
+            if names.is_empty() {
+                "there is none".to_owned()
+            } else {
+                names.join(", ")
+            }
+        };
+        match templates.get(&name.value) {
+            Some(template) if template.kind == kind => Ok(template),
+            Some(template) => Err(Diagnostic::error(
+                "template-type",
+                format!(
+                    "template `{}` is a {} template",
+                    name.value,
+                    template.kind.as_str()
+                ),
+            )
+            .at(&name.location)
+            .label(format!("a {} template is needed here", kind.as_str()))
+            .related(&template.location, "it is written here")
+            .help(format!("{} templates are: {}", kind.as_str(), known()))
+            .into()),
+            None => Err(Diagnostic::error(
+                "missing-template",
+                format!("there is no {} template `{}`", kind.as_str(), name.value),
+            )
+            .at(&name.location)
+            .help(format!("{} templates are: {}", kind.as_str(), known()))
+            .into()),
+        }
+    }
+
+    fn render_go(
+        &self,
+        template: &Template,
+        at: usize,
+        manifest: &Spot<String>,
+        data: &TemplateData,
+    ) -> Result<String, Box<Diagnostic>> {
+        let finding = |error: &go::TemplateError| {
+            let place = if error.round == 1 {
+                place::inside(&manifest.location, error.line, error.column)
+            } else {
+                manifest.location.clone()
+            };
+            let mut finding = Diagnostic::error(
+                "template",
+                format!("template `{}`: {}", template.name, error.message),
+            )
+            .at(&place);
+            if error.round > 1 {
+                finding = finding.help(format!(
+                    "a value brought `{{{{` into the text; this is line {} of the text after round {}",
+                    error.line,
+                    error.round - 1
+                ));
+            }
+            Box::new(finding)
+        };
+        match self.go.get(&(template.name.as_str(), at)) {
+            Some(Ok(parsed)) => parsed
+                .render(data, &self.options)
+                .map_err(|error| finding(&error)),
+            Some(Err(error)) => Err(finding(error)),
+            None => Ok(String::new()),
+        }
+    }
+
+    fn render_jinja(
+        &self,
+        template: &Template,
+        at: usize,
+        manifest: &Spot<String>,
+        context: &minijinja::Value,
+    ) -> Result<String, Box<Diagnostic>> {
+        let finding = |error: &minijinja::Error| {
+            let line = error.line().unwrap_or(1);
+            let column = error.range().map_or(1, |range| {
+                let before = manifest.value.get(..range.start).unwrap_or_default();
+                before.len() - before.rfind('\n').map_or(0, |at| at + 1) + 1
+            });
+            let what = error
+                .detail()
+                .map_or_else(|| error.kind().to_string(), str::to_owned);
+            let named = undefined_name(&manifest.value, error);
+            let message = format!("template `{}`: {what}{named}", template.name);
+            Box::new(Diagnostic::error("template", message).at(&place::inside(
+                &manifest.location,
+                line,
+                column,
+            )))
+        };
+        if let Some(error) = self.jinja_errors.get(&(template.name.as_str(), at)) {
+            return Err(finding(error));
+        }
+        self.jinja
+            .get_template(&jinja_name(&template.name, at))
+            .and_then(|parsed| parsed.render(context))
+            .map_err(|error| finding(&error))
+    }
+
+    /// Documents with `---` between them. Kalypso glues it to a text without a line end (its defect
+    /// 13), which only `--compat` reproduces.
+    fn join(&self, texts: &[String]) -> String {
+        let mut joined = String::new();
+        for (at, text) in texts.iter().enumerate() {
+            if at > 0 {
+                if !self.compat && !joined.ends_with('\n') {
+                    joined.push('\n');
+                }
+                joined.push_str("---\n");
+            }
+            joined.push_str(text);
+        }
+        joined
+    }
+}
+
+fn jinja_name(template: &str, at: usize) -> String {
+    format!("{template}#{at}")
+}
+
+/// minijinja says that a value is undefined, but not which; its range covers the expression.
+fn undefined_name(text: &str, error: &minijinja::Error) -> String {
+    if error.kind() != minijinja::ErrorKind::UndefinedError {
+        return String::new();
+    }
+    let expression = error
+        .range()
+        .and_then(|range| text.get(range))
+        .unwrap_or_default();
+    if expression.is_empty() {
+        String::new()
+    } else {
+        format!(": `{expression}` is not defined")
+    }
+}
+
+fn environment() -> minijinja::Environment<'static> {
+    let mut environment = minijinja::Environment::new();
+    environment.set_undefined_behavior(minijinja::UndefinedBehavior::Strict);
+    let mut syntax = minijinja::syntax::SyntaxConfig::builder();
+    syntax.keep_trailing_newline(true);
+    // Without custom delimiters there is nothing in the syntax that could be refused.
+    if let Ok(syntax) = syntax.build() {
+        environment.set_syntax(syntax);
+    }
+    environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
+    environment.set_fuel(Some(JINJA_FUEL));
+    environment.set_recursion_limit(50);
+    environment.add_filter("quote", |text: String| format!("{text:?}"));
+    environment.add_filter("to_yaml", |value: minijinja::Value| {
+        let text = go::to_yaml(&from_jinja(&value));
+        text.strip_suffix('\n').map(str::to_owned).unwrap_or(text)
+    });
+    environment.add_filter("to_json", |value: minijinja::Value| {
+        serde_json::to_string(&value).map_err(|error| {
+            minijinja::Error::new(minijinja::ErrorKind::InvalidOperation, error.to_string())
+        })
+    });
+    environment
+}
+
+/// The data under the names that Go templates know it by.
+fn jinja_context(data: &TemplateData) -> minijinja::Value {
+    let map = |labels: &Option<BTreeMap<String, String>>| {
+        minijinja::Value::from_iter(labels.clone().unwrap_or_default())
+    };
+    minijinja::Value::from_iter([
+        (
+            "DeploymentTargetName",
+            minijinja::Value::from(data.deployment_target_name.clone()),
+        ),
+        ("Namespace", minijinja::Value::from(data.namespace.clone())),
+        (
+            "Environment",
+            minijinja::Value::from(data.environment.clone()),
+        ),
+        ("Workspace", minijinja::Value::from(data.workspace.clone())),
+        ("Workload", minijinja::Value::from(data.workload.clone())),
+        ("Labels", map(&data.labels)),
+        ("Manifests", map(&data.manifests)),
+        (
+            "ClusterType",
+            minijinja::Value::from(data.cluster_type.clone()),
+        ),
+        ("ConfigData", to_jinja(&data.config_data)),
+    ])
+}
+
+fn to_jinja(value: &GoValue) -> minijinja::Value {
+    use minijinja::Value;
+    match value {
+        GoValue::Null => Value::from(()),
+        GoValue::Bool(truth) => Value::from(*truth),
+        GoValue::Int(number) => Value::from(*number),
+        GoValue::Uint(number) => Value::from(*number),
+        GoValue::Float(number) => Value::from(*number),
+        GoValue::Str(text) | GoValue::Time(text) => Value::from(text.clone()),
+        GoValue::Bytes(bytes) => Value::from_bytes(bytes.clone()),
+        GoValue::List(items) => items.iter().map(to_jinja).collect(),
+        GoValue::Map(map) => Value::from_iter(
+            map.iter()
+                .map(|(key, value)| (to_jinja(key), to_jinja(value))),
+        ),
+    }
+}
+
+fn from_jinja(value: &minijinja::Value) -> GoValue {
+    use minijinja::value::ValueKind;
+    match value.kind() {
+        ValueKind::Bool => GoValue::Bool(value.is_true()),
+        ValueKind::Number => match (
+            value.is_integer(),
+            value.as_i64(),
+            value.to_string().parse(),
+        ) {
+            (true, Some(number), _) => GoValue::Int(number),
+            (_, _, Ok(number)) => GoValue::Float(number),
+            _ => GoValue::Str(value.to_string()),
+        },
+        ValueKind::Undefined | ValueKind::None => GoValue::Null,
+        ValueKind::Seq | ValueKind::Iterable => GoValue::List(
+            value
+                .try_iter()
+                .into_iter()
+                .flatten()
+                .map(|v| from_jinja(&v))
+                .collect(),
+        ),
+        ValueKind::Map => {
+            let mut map = go::GoMap::default();
+            for key in value.try_iter().into_iter().flatten() {
+                let item = value.get_item(&key).unwrap_or_default();
+                map.insert(key.to_string(), from_jinja(&item));
+            }
+            GoValue::Map(map)
+        }
+        _ => GoValue::Str(value.to_string()),
+    }
+}

@@ -120,3 +120,7 @@ impl Unseal for NoKeys {
         })
     }
 }
+
+#[cfg(test)]
+#[path = "seal/tests.rs"]
+mod tests;

@@ -1,1 +1,34 @@
-//! stub
+//! Outhaul's hub: signed reports in, desired and actual state and the promotion gate out.
+//!
+//! ```text
+//! bundles ─▶ desired ─┐
+//! requests ─▶ enrol ──┼─▶ store ─▶ fold ─▶ view ─▶ pages, API
+//! reports ─▶ ingest ──┘              └───▶ gate ─▶ open | closed, with evidence
+//! ```
+//!
+//! What comes in: bundles, enrolment requests and reports, each verified before a row is written. What
+//! goes out: acknowledgements signed by the hub's key, a page, JSON, and gate decisions. Observations
+//! are only ever added; the current state is a fold over them. The gate is a pure function and is
+//! closed unless the sites that should have reported did, and recently, and well.
+//! It never trusts the road by which a byte came, and never changes what a site reported.
+
+pub mod cli;
+pub mod desired;
+pub mod enrol;
+pub mod error;
+#[cfg(test)]
+mod fake;
+pub mod gate;
+pub mod import;
+pub mod ingest;
+pub mod moment;
+pub mod pages;
+pub mod server;
+pub mod state;
+pub mod store;
+pub mod view;
+
+pub use error::HubError;
+pub use gate::{Decision, Question, Verdict};
+pub use state::Hub;
+pub use store::Store;

@@ -1,2 +1,7 @@
-//! stub
-fn main() {}
+//! The `outhaul-hub` program: arguments in, an exit code out. All else is in the library.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    outhaul_hub::cli::main()
+}

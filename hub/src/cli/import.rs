@@ -1,0 +1,90 @@
+//! `outhaul-hub import`: takes in what came on a stick or in a file.
+
+use std::path::PathBuf;
+
+use super::{Common, Output, print};
+use crate::enrol::Enrolled;
+use crate::error::HubError;
+use crate::import::{self, Imported};
+use crate::moment;
+use crate::state::Hub;
+
+/// Take in bundles, enrolment requests and reports, from files or whole folders
+///
+/// Each is verified. What was taken in before is counted and does no harm. Acknowledgements for the
+/// sites whose reports were in a folder are written into FOLDER/acks, where the sites read them.
+/// Exit code 4 when something was refused for its signature, 1 when for another reason.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  outhaul-hub import /media/stick --state hub\n  \
+                        outhaul-hub import site-7.reports dev-drone-3.outhaul --state hub")]
+pub(crate) struct Args {
+    /// Files (`*.outhaul`, `*.request`, `*.reports`) or folders with some
+    #[arg(required = true, value_name = "FILE|FOLDER")]
+    paths: Vec<PathBuf>,
+    /// Leave folders as they are: write no acknowledgements
+    #[arg(long)]
+    no_acks: bool,
+}
+
+pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
+    let mut hub = Hub::open(&common.state)?;
+    let done = import::import(&mut hub, &args.paths, !args.no_acks, moment::now_ms())?;
+    match common.output {
+        Output::Json => print::json(&done),
+        Output::Text => text(&done),
+    }
+    let code = |refused: &import::RefusedFile| if refused.is_trust { 4 } else { 1 };
+    Ok(done.refused.iter().map(code).max().unwrap_or(0))
+}
+
+fn text(done: &Imported) {
+    for bundle in &done.bundles {
+        let known = if bundle.new { "" } else { " (known)" };
+        print::data(&format!(
+            "bundle {} of {}/{}: base {}{known}",
+            bundle.number,
+            bundle.environment,
+            bundle.cluster_type,
+            crate::gate::short(&bundle.base_commit)
+        ));
+    }
+    for (site, enrolled) in &done.requests {
+        let what = match enrolled {
+            Enrolled::Already => "is registered already",
+            Enrolled::Registered => "is registered now: its token was expected",
+            Enrolled::Rekeyed => "has a new key now",
+            Enrolled::Waiting => "waits for approval: `outhaul-hub site add` with its name",
+        };
+        print::data(&format!("site `{site}` {what}"));
+    }
+    if done.reports + done.duplicates > 0 {
+        print::data(&format!(
+            "{} taken in, {} known before",
+            print::count(done.reports, "report"),
+            done.duplicates
+        ));
+    }
+    for file in &done.acks {
+        print::data(&format!("acknowledged in `{file}`"));
+    }
+    for refused in &done.refused {
+        let at = refused.line.map_or_else(String::new, |line| format!(":{line}"));
+        print::talk(&format!("refused: {}{at}: {}: {}", refused.file, refused.rule, refused.reason));
+    }
+    if !done.refused.is_empty() {
+        print::talk("help: what was refused changed nothing; everything else was taken in");
+    }
+    if let Some(problem) = &done.acks_problem {
+        print::talk(&format!("warning: the reports are in, but not acknowledged: {problem}"));
+        print::talk(
+            "help: the sites keep their reports; make the stick writable and run `outhaul-hub acks`",
+        );
+    }
+    let nothing = done.bundles.is_empty()
+        && done.requests.is_empty()
+        && done.refused.is_empty()
+        && done.reports + done.duplicates == 0;
+    if nothing {
+        print::talk("Nothing to import was found.");
+    }
+}

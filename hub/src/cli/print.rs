@@ -1,0 +1,54 @@
+//! Printing: data to stdout, talk to stderr, tables for people.
+//!
+//! What comes in: text, or values for JSON. What goes out: bytes on the two streams. A reader that has
+//! gone away (`| head`) is no error: what was asked for is done.
+
+use std::io::Write as _;
+
+use serde::Serialize;
+
+/// A line of talk on stderr.
+pub(super) fn talk(text: &str) {
+    drop(writeln!(std::io::stderr().lock(), "{text}"));
+}
+
+/// A line of data on stdout.
+pub(super) fn data(text: &str) {
+    drop(writeln!(std::io::stdout().lock(), "{text}"));
+}
+
+/// A value as JSON on stdout.
+pub(super) fn json<T: Serialize>(value: &T) {
+    match serde_json::to_string_pretty(value) {
+        Ok(text) => data(&text),
+        Err(error) => talk(&format!("error: the result cannot be written as JSON: {error}")),
+    }
+}
+
+/// Rows under a heading, columns as wide as their widest cell.
+pub(super) fn table(heading: &[&str], rows: &[Vec<String>]) {
+    let mut widths: Vec<usize> = heading.iter().map(|cell| cell.chars().count()).collect();
+    for row in rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(cell.chars().count());
+        }
+    }
+    let line = |cells: &mut dyn Iterator<Item = &str>| {
+        let mut text = String::new();
+        for (cell, width) in cells.zip(&widths) {
+            text.push_str(cell);
+            let padding = width + 2 - cell.chars().count().min(*width);
+            text.extend(std::iter::repeat_n(' ', padding));
+        }
+        data(text.trim_end());
+    };
+    line(&mut heading.iter().copied());
+    for row in rows {
+        line(&mut row.iter().map(String::as_str));
+    }
+}
+
+/// `1 report`, `2 reports`.
+pub(super) fn count(number: u64, what: &str) -> String {
+    if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
+}

@@ -1,0 +1,57 @@
+//! `outhaul-hub serve`: the page and the API, until told to stop.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use tracing_subscriber::EnvFilter;
+
+use super::{Common, print};
+use crate::error::HubError;
+use crate::server::{self, Options};
+use crate::state::Hub;
+
+/// Serve the page and the API
+///
+/// Over plain HTTP only this machine is served; give a certificate to serve others.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  outhaul-hub serve --state hub\n  outhaul-hub serve --listen \
+                        0.0.0.0:8443 --tls-cert hub.crt --tls-key hub.pem --state hub")]
+pub(crate) struct Args {
+    /// Address and port; port 0 takes a free one, which is printed
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8420")]
+    listen: SocketAddr,
+    /// Certificate chain, PEM
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// The certificate's key, PEM
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+    /// Serve other machines without TLS: anyone between can read and withhold
+    #[arg(long)]
+    insecure_plain_http: bool,
+}
+
+pub(super) fn run(common: &Common, args: Args) -> Result<u8, HubError> {
+    let tls = args.tls_cert.zip(args.tls_key);
+    if tls.is_none() && !args.listen.ip().is_loopback() && !args.insecure_plain_http {
+        return Err(HubError::Usage {
+            problem: format!("`{}` is not this machine alone, and there is no TLS", args.listen),
+            help: "give `--tls-cert` and `--tls-key`, listen on 127.0.0.1 behind a proxy, or accept \
+                   the risk with `--insecure-plain-http`"
+                .to_owned(),
+        });
+    }
+    let filter = EnvFilter::try_from_env("OUTHAUL_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+    // A second subscriber only exists in tests; the first one then serves.
+    drop(
+        tracing_subscriber::fmt()
+            .with_env_filter(filter)
+            .with_writer(std::io::stderr)
+            .with_target(false)
+            .try_init(),
+    );
+    let hub = Hub::open(&common.state)?;
+    let ready = |address: SocketAddr, scheme: &str| print::data(&format!("{scheme}://{address}/"));
+    server::serve(hub, &common.state, &Options { listen: args.listen, tls }, ready)?;
+    Ok(0)
+}

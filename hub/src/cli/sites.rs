@@ -1,0 +1,48 @@
+//! `outhaul-hub sites`: every site, with what it should and does run.
+
+use super::{Common, Output, print};
+use crate::error::HubError;
+use crate::moment;
+use crate::state::Hub;
+use crate::view::{Reading, SiteRow};
+
+/// List every site: last seen, desired and actual bundle, state
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  outhaul-hub sites --state hub --output json")]
+pub(crate) struct Args {}
+
+pub(super) fn run(common: &Common, _args: &Args) -> Result<u8, HubError> {
+    let mut hub = Hub::open(&common.state)?;
+    let now_ms = moment::now_ms();
+    let reading = hub.store.read(|session| Reading::take(session, now_ms))?;
+    let view = reading.view(hub.fleet(), now_ms);
+    match common.output {
+        Output::Json => print::json(&view.sites),
+        Output::Text => {
+            let rows: Vec<_> = view.sites.iter().map(row).collect();
+            let heading =
+                ["SITE", "ENVIRONMENT", "TYPE", "LAST SEEN", "DESIRED", "RUNS", "STATE", "KEY"];
+            print::table(&heading, &rows);
+            for site in &view.pending {
+                print::talk(&format!(
+                    "Site `{site}` waits for approval: `outhaul-hub site add {site}`."
+                ));
+            }
+        }
+    }
+    Ok(0)
+}
+
+fn row(site: &SiteRow) -> Vec<String> {
+    let number = |number: Option<u64>| number.map_or_else(|| "-".to_owned(), |n| n.to_string());
+    vec![
+        site.site.clone(),
+        site.environment.clone(),
+        site.cluster_type.clone(),
+        site.last_seen_ago.clone(),
+        number(site.desired),
+        number(site.actual),
+        site.verdict.to_owned(),
+        site.key.clone(),
+    ]
+}

@@ -1,0 +1,214 @@
+//! Desired state: what verified bundles say should run.
+//!
+//! What comes in: a bundle, or its first part up to `index.json`; blobs are not read. What goes out: the
+//! bundle on record. The metadata is checked exactly as a site would, from the fleet's root and with the
+//! floors of its stream, before the index is read; an expired signature is recorded with its date,
+//! because the hub installs nothing. It never believes a bundle's own word for its stream.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+
+use jiff::Timestamp;
+use outhaul_bundle::index::Content;
+use outhaul_bundle::limits::Limits;
+use outhaul_bundle::read::{BundleReader, ReadError};
+use outhaul_bundle::{Digest, Index};
+use outhaul_signer::clock::TimePolicy;
+use outhaul_signer::trust::{self, TrustError, TrustedMetadata};
+use serde::Serialize;
+
+use crate::store::{Session, Store, StoreError};
+
+/// Under this name the store keeps the metadata that the hub was set up with.
+pub const ENROLLED: &str = "";
+
+/// What became of a bundle.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Recorded {
+    /// Its environment.
+    pub environment: String,
+    /// Its cluster type.
+    pub cluster_type: String,
+    /// The stream's role.
+    pub role: String,
+    /// Its number.
+    pub number: u64,
+    /// Its base commit.
+    pub base_commit: String,
+    /// Whether it is new.
+    pub new: bool,
+}
+
+/// Why a bundle was not recorded.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DesiredError {
+    /// Another content is on record under its number.
+    #[error(
+        "bundle {number} of this stream is on record with other content (expected {expected}, found \
+         {found})"
+    )]
+    Exchanged {
+        /// The number.
+        number: u64,
+        /// The digest on record.
+        expected: String,
+        /// The digest offered.
+        found: String,
+    },
+    /// The index says something else than the metadata that vouches for it.
+    #[error("the index is of {what} `{found}`, its metadata is of `{expected}`")]
+    Mismatch {
+        /// What differs.
+        what: &'static str,
+        /// What the metadata or this hub says.
+        expected: String,
+        /// What the index says.
+        found: String,
+    },
+    /// No metadata of a stream in it, or of several.
+    #[error("the metadata names {found} streams, one is expected")]
+    NoStream {
+        /// How many.
+        found: usize,
+    },
+    /// Not readable as a bundle.
+    #[error("{0}")]
+    Read(#[from] ReadError),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Not believed.
+    #[error("{0}")]
+    Trust(#[from] TrustError),
+}
+
+impl DesiredError {
+    /// The rule that refused the bundle, as a short word.
+    pub fn rule(&self) -> &'static str {
+        match self {
+            Self::Exchanged { .. } => "exchanged",
+            Self::Mismatch { .. } => "mix-and-match",
+            Self::NoStream { .. } => "stream",
+            Self::Read(error) => error.rule(),
+            Self::Store(_) => "store",
+            Self::Trust(error) => error.rule(),
+        }
+    }
+
+    /// Whether a disk or medium failed rather than the bundle.
+    pub fn is_environment(&self) -> bool {
+        match self {
+            Self::Read(error) => error.is_environment(),
+            Self::Store(_) => true,
+            _ => false,
+        }
+    }
+}
+
+/// Verifies a bundle and records what it wants to run.
+///
+/// # Errors
+/// [`DesiredError`]; nothing was changed then.
+pub fn record(
+    store: &mut Store,
+    bundle: impl Read,
+    fleet: &str,
+    now_ms: i64,
+) -> Result<Recorded, DesiredError> {
+    let mut reader = BundleReader::new(bundle, Limits::default());
+    let metadata = reader.read_metadata()?;
+    let role = stream_role(&metadata)?;
+    // One transaction from the floors that are read to those that are written.
+    store.write(|session| {
+        let mut trusted = session.trusted_metadata(&role)?;
+        if trusted.is_empty() {
+            trusted = session.trusted_metadata(ENROLLED)?;
+        }
+        let floors = session.trusted_floors(&role)?;
+        let now = Timestamp::from_millisecond(now_ms).unwrap_or(Timestamp::UNIX_EPOCH);
+        let clock =
+            TimePolicy { lower_bound: Timestamp::UNIX_EPOCH, wall: now, wall_trusted: true };
+        let accepted = trust::verify(&TrustedMetadata(trusted), &floors, &metadata, &role, clock)?;
+        let digest = Digest::from_bytes(accepted.index_sha256);
+        let expected = Content { digest, size: accepted.index_length };
+        let (index, _) = reader.read_index(&expected)?;
+        check(&index, &role, fleet, accepted.number)?;
+        let times = (accepted.issued.as_millisecond(), accepted.expires.as_millisecond());
+        let new = add(session, &index, digest, times, now_ms)?;
+        session.set_trusted(&role, &accepted.trusted.0, &accepted.versions)?;
+        Ok(Recorded {
+            environment: index.stream.environment.to_string(),
+            cluster_type: index.stream.cluster_type.to_string(),
+            role: role.clone(),
+            number: index.number,
+            base_commit: index.snapshot.base.commit.clone(),
+            new,
+        })
+    })
+}
+
+/// The version of a bundle's timestamp, unverified: by it a folder's bundles are put in order, so that
+/// an older one is not refused only because its name sorts later.
+pub fn claimed_order(bundle: impl Read) -> u64 {
+    let mut reader = BundleReader::new(bundle, Limits::default());
+    let version = reader.read_metadata().ok().and_then(|metadata| {
+        let timestamp = metadata.get("timestamp.json")?;
+        let value: serde_json::Value = serde_json::from_slice(timestamp).ok()?;
+        value.get("signed")?.get("version")?.as_u64()
+    });
+    version.unwrap_or(u64::MAX)
+}
+
+fn add(
+    session: &Session<'_>,
+    index: &Index,
+    digest: Digest,
+    times: (i64, i64),
+    now_ms: i64,
+) -> Result<bool, DesiredError> {
+    let found = digest.to_string();
+    match session.bundle_index(index.stream.role.as_str(), index.number)? {
+        Some(expected) if expected == found => Ok(false),
+        Some(expected) => Err(DesiredError::Exchanged { number: index.number, expected, found }),
+        None => {
+            session.add_bundle(index, digest, times, now_ms)?;
+            Ok(true)
+        }
+    }
+}
+
+fn check(index: &Index, role: &str, fleet: &str, number: u64) -> Result<(), DesiredError> {
+    let pairs = [
+        ("fleet", fleet.to_owned(), index.fleet.to_string()),
+        ("stream", role.to_owned(), index.stream.role.to_string()),
+        ("number", number.to_string(), index.number.to_string()),
+    ];
+    for (what, expected, found) in pairs {
+        if expected != found {
+            return Err(DesiredError::Mismatch { what, expected, found });
+        }
+    }
+    Ok(())
+}
+
+/// The one role besides the top-level ones. Only a name to ask the metadata about: that the role is
+/// delegated and signed is checked by [`trust::verify`].
+fn stream_role(metadata: &BTreeMap<String, Vec<u8>>) -> Result<String, DesiredError> {
+    let mut roles: Vec<&str> = Vec::new();
+    for name in metadata.keys() {
+        let stem = name.strip_suffix(".json").unwrap_or(name);
+        let role = match stem.split_once('.') {
+            Some((version, role)) if version.bytes().all(|b| b.is_ascii_digit()) => role,
+            _ => stem,
+        };
+        if !matches!(role, "root" | "timestamp" | "snapshot" | "targets") && !roles.contains(&role)
+        {
+            roles.push(role);
+        }
+    }
+    match roles.as_slice() {
+        [role] => Ok((*role).to_owned()),
+        _ => Err(DesiredError::NoStream { found: roles.len() }),
+    }
+}

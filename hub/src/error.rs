@@ -1,0 +1,176 @@
+//! Everything that can go wrong, with the exit code and the way out, in one table.
+//!
+//! What comes in: the errors of each stage. What goes out: for people, the chain of causes and a
+//! `help:` line; for programs, an exit code: 1 refused, 2 usage or configuration, 3 environment, 4
+//! trust, 5 internal. It never hides a cause.
+
+use std::error::Error;
+use std::io;
+
+use outhaul_signer::durable::FileError;
+use outhaul_signer::key::KeyError;
+
+use crate::desired::DesiredError;
+use crate::enrol::EnrolError;
+use crate::ingest::IngestError;
+use crate::state::StateError;
+use crate::store::StoreError;
+
+/// Why a command ended.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum HubError {
+    /// A bundle could not be read.
+    #[error("bundle `{file}`")]
+    Bundle {
+        /// Its file.
+        file: String,
+        /// Why.
+        source: DesiredError,
+    },
+    /// A request was refused.
+    #[error("request `{file}`")]
+    Enrol {
+        /// Its file.
+        file: String,
+        /// Why.
+        source: EnrolError,
+    },
+    /// A file failed.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// Reports could not be read or kept.
+    #[error(transparent)]
+    Ingest(#[from] IngestError),
+    /// The page cannot be made: a defect of this program.
+    #[error("the page cannot be made")]
+    Page(#[from] minijinja::Error),
+    /// The server cannot serve.
+    #[error("cannot {doing}")]
+    Serve {
+        /// What was tried.
+        doing: String,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The state folder cannot be used.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The TLS certificate or key cannot be used.
+    #[error("the TLS certificate and key cannot be used: {problem}")]
+    Tls {
+        /// Why.
+        problem: String,
+    },
+    /// The command line asks for something that does not fit.
+    #[error("{problem}")]
+    Usage {
+        /// What does not fit.
+        problem: String,
+        /// What to do.
+        help: String,
+    },
+}
+
+impl HubError {
+    /// The process's exit code.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Usage { .. } | Self::Tls { .. } => 2,
+            Self::Bundle { source, .. } if !source.is_environment() => 4,
+            Self::Enrol { source, .. } => match source {
+                EnrolError::Malformed { .. } => 2,
+                EnrolError::Store(error) => store_code(error),
+                _ => 4,
+            },
+            Self::State(error) => state_code(error),
+            Self::Store(error) | Self::Ingest(IngestError::Store(error)) => store_code(error),
+            Self::Page(_) => 5,
+            Self::Bundle { .. } | Self::File(_) | Self::Ingest(_) | Self::Serve { .. } => 3,
+        }
+    }
+
+    /// What to do next.
+    pub fn help(&self) -> Option<String> {
+        let text = match self {
+            Self::Usage { help, .. } => help.as_str(),
+            Self::Tls { .. } => "`--tls-cert` is a PEM file with the chain, `--tls-key` its PEM key",
+            Self::Enrol { source: EnrolError::OtherKey { .. } | EnrolError::OtherStream { .. }, .. } => {
+                "ask the site's people whether they set it up anew; if they did, repeat with \
+                 `--replace`"
+            }
+            Self::Enrol { source: EnrolError::Revoked { .. }, .. } => {
+                "repeat with `--replace` to let it in again"
+            }
+            Self::Enrol { .. } => "make a new request on the site; nothing was changed",
+            Self::State(StateError::Locked { .. }) => {
+                "other commands work beside it; stop it first to serve from here"
+            }
+            Self::State(StateError::Unfinished { .. }) => "run `outhaul-hub init` again",
+            Self::State(StateError::NotFirstRoot { .. }) => {
+                "take `1.root.json` from the fleet folder's metadata"
+            }
+            Self::State(StateError::Store(error))
+            | Self::Store(error)
+            | Self::Ingest(IngestError::Store(error)) => return store_help(error),
+            Self::File(_) | Self::State(StateError::File(_)) => {
+                "what is on record is safe; check the path, its permissions and free space"
+            }
+            _ => return None,
+        };
+        Some(text.to_owned())
+    }
+}
+
+fn state_code(error: &StateError) -> u8 {
+    match error {
+        StateError::Key(KeyError::File(_) | KeyError::NoRandomness { .. })
+        | StateError::File(_)
+        | StateError::Lock { .. }
+        | StateError::Locked { .. } => 3,
+        StateError::Key(_) | StateError::Root(_) => 4,
+        StateError::Name { .. } => 5,
+        StateError::NotFirstRoot { .. } | StateError::Unfinished { .. } => 2,
+        StateError::Store(error) => store_code(error),
+    }
+}
+
+fn store_code(error: &StoreError) -> u8 {
+    match error {
+        StoreError::Exists { .. } | StoreError::Missing { .. } | StoreError::Newer { .. } => 2,
+        StoreError::Corrupt { .. } => 5,
+        StoreError::Open { .. } | StoreError::Sql { .. } => 3,
+    }
+}
+
+fn store_help(error: &StoreError) -> Option<String> {
+    let text = match error {
+        StoreError::Exists { .. } => "nothing was changed; use it as it is, or name another folder",
+        StoreError::Missing { .. } => {
+            "make a hub with `outhaul-hub init --state DIR --root 1.root.json`"
+        }
+        StoreError::Newer { .. } => "use the newer `outhaul-hub` that wrote it",
+        StoreError::Open { .. } | StoreError::Sql { .. } => {
+            "nothing of this command is half-written; check free space and permissions, then repeat it"
+        }
+        StoreError::Corrupt { .. } => return None,
+    };
+    Some(text.to_owned())
+}
+
+/// An error with all its causes, in one line. A cause that its error repeats is left out.
+pub fn chain(error: &(dyn Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let part = error.to_string();
+        if !text.ends_with(&part) {
+            text = format!("{text}: {part}");
+        }
+        cause = error.source();
+    }
+    text
+}

@@ -1,0 +1,280 @@
+//! The gate: may what an environment runs go on to the next one?
+//!
+//! What comes in: a question, and all that the hub knows (sites, bundles, waivers), with the time. What
+//! goes out: a [`Decision`], open or closed, with every reason, every site's standing and the reports that
+//! it rests on. A pure function: the same facts give the same decision. It is closed unless proven
+//! open: no sites, silence, old reports, gaps, failures and unknown bundles all close it, and nothing
+//! that a site reports of a failure ever opens it. [`keep`] alone touches the store.
+
+mod standing;
+
+use std::collections::BTreeMap;
+
+use outhaul_bundle::Digest;
+use serde::Serialize;
+
+pub use standing::{SiteStanding, Standing};
+
+use crate::moment;
+use crate::store::{DesiredBundle, PastDecision, Session, SiteState, StoreError, Waiver};
+
+/// How old a site's newest report may be, in hours, unless the question says otherwise.
+pub const DEFAULT_MAX_AGE_HOURS: u32 = 72;
+
+/// What is asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Question {
+    /// The environment.
+    pub environment: String,
+    /// The base commit that should run there.
+    pub commit: String,
+    /// The time, milliseconds since 1970.
+    pub now_ms: i64,
+    /// How old a site's newest report may be, by when it was received, in milliseconds.
+    pub max_age_ms: i64,
+    /// The share of the counted sites that must have confirmed, 1 to 100.
+    pub quorum_percent: u8,
+}
+
+/// What the hub knows.
+#[derive(Debug, Clone, Copy)]
+pub struct Facts<'a> {
+    /// Every registered site.
+    pub sites: &'a [SiteState],
+    /// Every bundle, by stream and number.
+    pub bundles: &'a [DesiredBundle],
+    /// For bundles that sites run: each assignment and its config version.
+    pub wanted: &'a BTreeMap<(String, u64), BTreeMap<String, String>>,
+    /// The waivers that hold.
+    pub waivers: &'a [Waiver],
+}
+
+/// Open or closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// It may not go on.
+    Closed,
+    /// It may go on.
+    Open,
+}
+
+/// The answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Decision {
+    /// Open or closed.
+    pub verdict: Verdict,
+    /// The environment asked about.
+    pub environment: String,
+    /// The base commit asked about.
+    pub commit: String,
+    /// When it was decided, RFC 3339.
+    pub decided_at: String,
+    /// The oldest report that counted, in hours.
+    pub max_age_hours: i64,
+    /// The share of counted sites that had to confirm.
+    pub quorum_percent: u8,
+    /// Sites that had to report: registered, neither revoked nor waived.
+    pub counted: usize,
+    /// Those of them that confirmed.
+    pub confirmed: usize,
+    /// Why it is closed, one sentence each; empty when it is open.
+    pub reasons: Vec<String>,
+    /// What does not close it but should be known.
+    pub notes: Vec<String>,
+    /// Where each site stands.
+    pub sites: Vec<SiteStanding>,
+    /// The reports that the decision rests on.
+    pub evidence: Vec<Evidence>,
+}
+
+/// One report that a decision rests on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Evidence {
+    /// The site.
+    pub site: String,
+    /// Its epoch.
+    pub epoch: String,
+    /// The report's number.
+    pub report: u64,
+    /// Digest of the report as signed.
+    pub digest: String,
+    /// When the hub received it, RFC 3339.
+    pub received_at: String,
+    /// The bundle that it tells of.
+    pub bundle: u64,
+    /// The state that it tells.
+    pub state: String,
+}
+
+/// Decides.
+pub fn decide(question: &Question, facts: &Facts<'_>) -> Decision {
+    let in_scope =
+        |site: &&SiteState| site.environment == question.environment && site.revoked_ms.is_none();
+    let sites: Vec<SiteStanding> =
+        facts.sites.iter().filter(in_scope).map(|site| standing::of(question, facts, site)).collect();
+    let counted: Vec<&SiteStanding> =
+        sites.iter().filter(|site| site.standing != Standing::Waived).collect();
+    let confirmed = counted.iter().filter(|site| site.standing == Standing::Confirmed).count();
+    let quorum_percent = question.quorum_percent.clamp(1, 100);
+
+    let mut reasons = Vec::new();
+    let mut notes = Vec::new();
+    let environment = &question.environment;
+    if sites.is_empty() {
+        reasons.push(format!(
+            "no-sites: no site of environment `{environment}` is registered, so nobody can confirm"
+        ));
+    } else if counted.is_empty() {
+        reasons.push(
+            "all-waived: every site is waived, and at least one has to confirm".to_owned(),
+        );
+    }
+    for site in sites.iter().filter(|site| site.standing.always_closes()) {
+        reasons.push(site.sentence());
+    }
+    let enough = confirmed > 0 && confirmed * 100 >= counted.len() * usize::from(quorum_percent);
+    for site in counted.iter().filter(|site| site.standing.is_missing()) {
+        let list = if enough { &mut notes } else { &mut reasons };
+        list.push(site.sentence());
+    }
+    if !enough && !counted.is_empty() && quorum_percent < 100 {
+        reasons.push(format!(
+            "quorum: {confirmed} of {} sites confirmed, {quorum_percent} % are needed",
+            counted.len()
+        ));
+    }
+    reasons.extend(withdrawn(question, facts));
+    for site in sites.iter().filter(|site| site.standing == Standing::Waived) {
+        notes.push(site.sentence());
+    }
+    notes.extend(streams_without_sites(question, facts));
+
+    // `enough` is asked again so that no way of building `reasons` can open the gate by itself.
+    let verdict = if reasons.is_empty() && enough { Verdict::Open } else { Verdict::Closed };
+    let evidence = facts.sites.iter().filter(in_scope).filter_map(evidence_of).collect();
+    Decision {
+        verdict,
+        environment: environment.clone(),
+        commit: question.commit.clone(),
+        decided_at: moment::rfc3339(question.now_ms),
+        max_age_hours: question.max_age_ms / moment::HOUR_MS,
+        quorum_percent,
+        counted: counted.len(),
+        confirmed,
+        reasons,
+        notes,
+        sites,
+        evidence,
+    }
+}
+
+impl Decision {
+    /// Equal for two decisions that say the same from the same evidence, whenever they were made.
+    pub fn fingerprint(&self) -> String {
+        let standings: Vec<_> = self.sites.iter().map(|s| (&s.site, s.standing)).collect();
+        let reports: Vec<_> = self.evidence.iter().map(|e| (&e.site, &e.digest)).collect();
+        let rule = (self.max_age_hours, self.quorum_percent);
+        let text = serde_json::json!([self.verdict, rule, standings, reports]).to_string();
+        Digest::of(text.as_bytes()).to_string()
+    }
+}
+
+impl Verdict {
+    /// `open` or `closed`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Closed => "closed",
+            Self::Open => "open",
+        }
+    }
+}
+
+/// Puts a decision on record with its evidence.
+///
+/// # Errors
+/// [`StoreError`] when the store fails.
+pub fn keep(session: &Session<'_>, decision: &Decision, now_ms: i64) -> Result<(), StoreError> {
+    let past = PastDecision {
+        at_ms: now_ms,
+        environment: decision.environment.clone(),
+        commit: decision.commit.clone(),
+        verdict: decision.verdict.word().to_owned(),
+    };
+    let whole = serde_json::json!(decision).to_string();
+    session.add_decision(&past, &decision.fingerprint(), &whole)
+}
+
+fn evidence_of(site: &SiteState) -> Option<Evidence> {
+    let running = site.running.as_ref()?;
+    Some(Evidence {
+        site: site.site.clone(),
+        epoch: site.newest.as_ref()?.epoch.clone(),
+        report: running.report,
+        digest: running.digest.clone(),
+        received_at: moment::rfc3339(running.received_ms),
+        bundle: running.bundle,
+        state: running.state.clone(),
+    })
+}
+
+/// Streams in which a later bundle went back to a base that came before the commit: being "beyond" it
+/// then proves nothing, because the commit was taken back.
+fn withdrawn(question: &Question, facts: &Facts<'_>) -> Vec<String> {
+    let mut reasons = Vec::new();
+    for (role, bundles) in streams(question, facts) {
+        let waited_for = |site: &SiteState| site.role == role && site.revoked_ms.is_none();
+        let Some(first) = bundles.iter().position(|b| b.base_commit == question.commit) else {
+            continue;
+        };
+        let newest = bundles[bundles.len() - 1];
+        let went_back = newest.base_commit != question.commit
+            && bundles[..first].iter().any(|b| b.base_commit == newest.base_commit);
+        if went_back && facts.sites.iter().any(waited_for) {
+            reasons.push(format!(
+                "withdrawn: bundle {} of cluster type `{}` went back to base {}, which came before",
+                newest.number,
+                newest.cluster_type,
+                short(&newest.base_commit)
+            ));
+        }
+    }
+    reasons
+}
+
+fn streams_without_sites(question: &Question, facts: &Facts<'_>) -> Vec<String> {
+    let mut notes = Vec::new();
+    for (role, bundles) in streams(question, facts) {
+        if !facts.sites.iter().any(|site| site.role == role && site.revoked_ms.is_none()) {
+            notes.push(format!(
+                "cluster type `{}` has bundles but no site, so nobody confirms it",
+                bundles[0].cluster_type
+            ));
+        }
+    }
+    notes
+}
+
+fn streams<'a>(
+    question: &Question,
+    facts: &Facts<'a>,
+) -> BTreeMap<&'a str, Vec<&'a DesiredBundle>> {
+    let mut found: BTreeMap<&str, Vec<&DesiredBundle>> = BTreeMap::new();
+    for bundle in facts.bundles.iter().filter(|b| b.environment == question.environment) {
+        found.entry(&bundle.role).or_default().push(bundle);
+    }
+    for bundles in found.values_mut() {
+        bundles.sort_by_key(|bundle| bundle.number);
+    }
+    found
+}
+
+/// A commit as people write it.
+pub(crate) fn short(commit: &str) -> String {
+    let text = commit.strip_prefix("sha256:").unwrap_or(commit);
+    text.chars().take(12).collect()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+mod tests;

@@ -1,0 +1,406 @@
+//! The gate: each reason closes it, and only proof opens it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use outhaul_bundle::Digest;
+use proptest::prelude::*;
+
+use super::*;
+use crate::fake::{self, NEW, OLD};
+use crate::moment::HOUR_MS;
+use crate::store::{Attempt, Newest, ObservedAssignment, Running};
+
+const NOW: i64 = 1_000 * HOUR_MS;
+const ROLE: &str = "s-dev-drone";
+
+/// What the hub knows, owned.
+#[derive(Debug, Clone, Default)]
+struct World {
+    sites: Vec<SiteState>,
+    bundles: Vec<DesiredBundle>,
+    waivers: Vec<Waiver>,
+}
+
+impl World {
+    /// Bundle 1 with the old base, 2 and 3 with the new one.
+    fn new() -> Self {
+        let bundles = vec![bundle(1, OLD), bundle(2, NEW), bundle(3, NEW)];
+        Self { bundles, ..Self::default() }
+    }
+
+    fn with(mut self, sites: impl IntoIterator<Item = SiteState>) -> Self {
+        self.sites.extend(sites);
+        self
+    }
+
+    fn waive(mut self, site: &str, until_ms: i64) -> Self {
+        self.waivers.push(Waiver {
+            id: 1,
+            site: site.into(),
+            until_ms,
+            reason: "in dock".into(),
+            granted_by: "alice".into(),
+            granted_ms: 0,
+        });
+        self
+    }
+
+    fn ask(&self, commit: &str, quorum_percent: u8) -> Decision {
+        let wanted = self
+            .bundles
+            .iter()
+            .map(|b| ((b.role.clone(), b.number), config(b.number)))
+            .collect::<BTreeMap<_, _>>();
+        let question = Question {
+            environment: "dev".into(),
+            commit: commit.into(),
+            now_ms: NOW,
+            max_age_ms: 72 * HOUR_MS,
+            quorum_percent,
+        };
+        let (sites, bundles, waivers) = (&self.sites, &self.bundles, &self.waivers);
+        decide(&question, &Facts { sites, bundles, wanted: &wanted, waivers })
+    }
+
+    /// The gate for the new commit is closed, and the first reason begins with `word`.
+    #[track_caller]
+    fn closed(&self, word: &str) -> Decision {
+        let decision = self.ask(NEW, 100);
+        assert_eq!(decision.verdict, Verdict::Closed);
+        assert!(decision.reasons[0].starts_with(&format!("{word}: ")), "{:?}", decision.reasons);
+        decision
+    }
+
+    #[track_caller]
+    fn open(&self) -> Decision {
+        let decision = self.ask(NEW, 100);
+        assert_eq!((decision.verdict, &decision.reasons), (Verdict::Open, &vec![]));
+        decision
+    }
+}
+
+fn config(number: u64) -> BTreeMap<String, String> {
+    BTreeMap::from([("camera".to_owned(), fake::config(number, "camera").to_string())])
+}
+
+fn digest(number: u64) -> String {
+    Digest::of(format!("index {number}").as_bytes()).to_string()
+}
+
+fn bundle(number: u64, commit: &str) -> DesiredBundle {
+    DesiredBundle {
+        role: ROLE.into(),
+        environment: "dev".into(),
+        cluster_type: "drone".into(),
+        number,
+        index: digest(number),
+        base_commit: commit.into(),
+        recipients: BTreeSet::new(),
+        issued_ms: 0,
+        expires_ms: NOW,
+    }
+}
+
+fn silent(name: &str) -> SiteState {
+    SiteState {
+        site: name.into(),
+        role: ROLE.into(),
+        environment: "dev".into(),
+        cluster_type: "drone".into(),
+        key_id: "k".into(),
+        enrolled_ms: 0,
+        revoked_ms: None,
+        newest: None,
+        running: None,
+        attempt: None,
+        missing: Vec::new(),
+        declared_lost: Vec::new(),
+    }
+}
+
+/// A site that reported an hour ago that bundle `number` is active and well.
+fn well(name: &str, number: u64) -> SiteState {
+    let received_ms = NOW - HOUR_MS;
+    let assignments = config(number)
+        .into_iter()
+        .map(|(name, config_version)| {
+            let status = "compliant".to_owned();
+            (name, ObservedAssignment { status, config_version, message: String::new() })
+        })
+        .collect();
+    SiteState {
+        newest: Some(Newest {
+            epoch: "e1".into(),
+            number: 7,
+            digest: format!("sha256:{name}"),
+            via: "stick".into(),
+            received_ms,
+            wall_ms: 0,
+            clock_trusted: false,
+            acked: 7,
+        }),
+        running: Some(Running {
+            report: 7,
+            digest: format!("sha256:{name}"),
+            received_ms,
+            role: ROLE.into(),
+            bundle: number,
+            index: digest(number),
+            base_commit: NEW.into(),
+            state: "active".into(),
+            message: String::new(),
+            assignments,
+        }),
+        ..silent(name)
+    }
+}
+
+fn edit(mut site: SiteState, change: impl FnOnce(&mut Newest, &mut Running)) -> SiteState {
+    change(site.newest.as_mut().unwrap(), site.running.as_mut().unwrap());
+    site
+}
+
+fn status(name: &str, status: &str) -> SiteState {
+    edit(well(name, 2), |_, running| {
+        running.assignments.get_mut("camera").unwrap().status = status.into();
+    })
+}
+
+#[test]
+fn opens_when_every_site_confirms_and_keeps_the_evidence() {
+    let decision = World::new().with([well("a", 2), well("b", 3)]).open();
+    assert_eq!((decision.counted, decision.confirmed), (2, 2));
+    let evidence: Vec<_> = decision.evidence.iter().map(|e| (&*e.site, e.report, &*e.digest)).collect();
+    assert_eq!(evidence, [("a", 7, "sha256:a"), ("b", 7, "sha256:b")]);
+}
+
+#[test]
+fn closed_without_sites() {
+    World::new().closed("no-sites");
+    World::default().closed("no-sites");
+}
+
+#[test]
+fn closed_when_nobody_or_somebody_never_reported() {
+    World::new().with([silent("a")]).closed("never-reported");
+    World::new().with([well("a", 2), silent("b")]).closed("never-reported");
+}
+
+#[test]
+fn closed_when_stale_by_the_hubs_own_clock() {
+    let at = |age_ms: i64| edit(well("a", 2), |newest, _| newest.received_ms = NOW - age_ms);
+    World::new().with([at(72 * HOUR_MS)]).open();
+    World::new().with([at(72 * HOUR_MS + 1)]).closed("stale");
+    World::new().with([at(-HOUR_MS)]).closed("stale");
+}
+
+#[test]
+fn closed_when_failed_reverted_or_drifted_and_a_failure_does_not_grow_stale() {
+    let state = |state: &str| edit(well("a", 2), |_, running| running.state = state.into());
+    World::new().with([state("failed")]).closed("failed");
+    World::new().with([state("reverted")]).closed("failed");
+    World::new().with([status("a", "failed")]).closed("failed");
+    World::new().with([status("a", "drifted")]).closed("drifted");
+    let old = edit(state("failed"), |newest, _| newest.received_ms = 0);
+    World::new().with([old]).closed("failed");
+}
+
+#[test]
+fn closed_while_at_work() {
+    for state in ["applying", "soaking"] {
+        let site = edit(well("a", 2), |_, running| running.state = state.into());
+        World::new().with([site]).closed("in-progress");
+    }
+    World::new().with([status("a", "in_progress")]).closed("in-progress");
+}
+
+#[test]
+fn closed_when_behind_and_says_how_far_the_newer_one_came() {
+    World::new().with([well("a", 1)]).closed("behind");
+    let mut site = well("a", 1);
+    let attempt = Attempt { report: 8, bundle: 2, state: "rejected".into(), message: "disk".into() };
+    site.attempt = Some(attempt);
+    let decision = World::new().with([site]).closed("behind");
+    assert!(decision.reasons[0].contains("bundle 2 is rejected: disk"), "{:?}", decision.reasons);
+}
+
+#[test]
+fn a_site_beyond_the_commit_counts() {
+    let mut world = World::new().with([well("a", 4)]);
+    world.bundles.push(bundle(4, "4444"));
+    world.open();
+}
+
+#[test]
+fn closed_when_the_commit_was_taken_back() {
+    let mut world = World::new().with([well("a", 4)]);
+    world.bundles.push(bundle(4, OLD));
+    world.closed("withdrawn");
+}
+
+#[test]
+fn closed_when_no_bundle_brings_the_commit_to_a_site() {
+    let mut world = World::new().with([well("a", 3)]);
+    world.bundles.truncate(1);
+    world.bundles.push(bundle(3, "3333"));
+    world.closed("not-desired");
+    let mut world = World::new().with([well("a", 3)]);
+    for bundle in &mut world.bundles {
+        bundle.recipients.insert("somebody-else".into());
+    }
+    world.closed("not-desired");
+}
+
+#[test]
+fn closed_when_a_site_runs_what_this_hub_does_not_know() {
+    World::new().with([edit(well("a", 2), |_, r| r.bundle = 9)]).closed("not-desired");
+    World::new().with([edit(well("a", 2), |_, r| r.index = digest(77))]).closed("other-content");
+    World::new().with([edit(well("a", 2), |_, r| r.role = "s-x".into())]).closed("other-stream");
+}
+
+#[test]
+fn closed_when_an_assignment_is_passed_over_or_has_another_config() {
+    let site = edit(well("a", 2), |_, running| running.assignments.clear());
+    World::new().with([site]).closed("unconfirmed");
+    let site = edit(well("a", 2), |_, running| {
+        running.assignments.get_mut("camera").unwrap().config_version = digest(5);
+    });
+    World::new().with([site]).closed("unconfirmed");
+}
+
+#[test]
+fn closed_by_a_gap_after_the_state_and_not_by_one_before() {
+    let gap = |missing: (u64, u64)| {
+        let mut site = edit(well("a", 2), |newest, _| newest.number = 12);
+        site.missing = vec![missing];
+        World::new().with([site])
+    };
+    gap((9, 10)).closed("gap");
+    gap((3, 5)).open();
+}
+
+#[test]
+fn closed_when_a_site_has_not_told_what_it_runs() {
+    let mut site = well("a", 2);
+    site.running = None;
+    World::new().with([site]).closed("no-state");
+}
+
+#[test]
+fn revoked_sites_and_other_environments_are_not_waited_for() {
+    let mut gone = silent("gone");
+    gone.revoked_ms = Some(1);
+    let mut stage = silent("stage");
+    stage.environment = "stage".into();
+    let decision = World::new().with([well("a", 2), gone.clone(), stage.clone()]).open();
+    assert_eq!(decision.counted, 1);
+    World::new().with([gone, stage]).closed("no-sites");
+}
+
+#[test]
+fn a_waiver_lets_one_site_be_missed_until_it_ends() {
+    let world = World::new().with([well("a", 2), silent("b")]);
+    let decision = world.clone().waive("b", NOW + 1).open();
+    assert_eq!((decision.counted, decision.notes.len()), (1, 1));
+    assert!(decision.notes[0].contains("alice (in dock)"), "{:?}", decision.notes);
+    world.clone().waive("b", NOW).closed("never-reported");
+    World::new().with([silent("b")]).waive("b", NOW + 1).closed("all-waived");
+}
+
+#[test]
+fn a_quorum_goes_without_the_silent_but_not_over_the_failed() {
+    let world = World::new().with([well("a", 2), well("b", 2), well("c", 2), silent("d")]);
+    assert_eq!(world.ask(NEW, 76).verdict, Verdict::Closed);
+    let decision = world.ask(NEW, 75);
+    assert_eq!((decision.verdict, decision.notes.len()), (Verdict::Open, 1));
+    let failed = world.with([status("e", "failed")]);
+    assert_eq!(failed.ask(NEW, 1).verdict, Verdict::Closed);
+}
+
+#[test]
+fn the_fingerprint_ignores_the_clock_and_sees_the_evidence() {
+    let world = World::new().with([well("a", 2)]);
+    let first = world.ask(NEW, 100);
+    let later = Decision { decided_at: "later".into(), ..first.clone() };
+    assert_eq!(first.fingerprint(), later.fingerprint());
+    let other = World::new().with([edit(well("a", 2), |_, r| r.digest = "sha256:x".into())]);
+    assert_ne!(first.fingerprint(), other.ask(NEW, 100).fingerprint());
+}
+
+fn any_site() -> impl Strategy<Value = SiteState> {
+    let number = 0..6u64;
+    let state = prop_oneof![Just("active"), Just("failed"), Just("applying"), Just("reverted")];
+    let status = prop_oneof![Just("compliant"), Just("drifted"), Just("failed"), Just("in_progress")];
+    (0..12u8, number, state, status, 0..100i64, any::<bool>()).prop_map(
+        |(id, number, state, status, age, reports)| {
+            let site = format!("site-{id}");
+            if !reports {
+                return silent(&site);
+            }
+            edit(well(&site, number), |newest, running| {
+                newest.received_ms = NOW - age * HOUR_MS;
+                running.state = state.into();
+                for assignment in running.assignments.values_mut() {
+                    assignment.status = status.into();
+                }
+            })
+        },
+    )
+}
+
+fn any_world() -> impl Strategy<Value = World> {
+    let sites = proptest::collection::vec(prop_oneof![any_site(), (0..12u8).prop_map(|id| {
+        well(&format!("site-{id}"), 3)
+    })], 0..6);
+    (sites, proptest::collection::vec(0..12u8, 0..3)).prop_map(|(sites, waived)| {
+        let world = World::new().with(sites);
+        waived.into_iter().fold(world, |world, id| world.waive(&format!("site-{id}"), NOW + 1))
+    })
+}
+
+proptest! {
+    /// A failing report, added or in place of another, never opens a closed gate.
+    #[test]
+    fn a_failing_report_never_opens(world in any_world(), quorum in 1..=100u8, at in 0..6usize) {
+        let before = world.ask(NEW, quorum).verdict;
+        let more = world.clone().with([status("new", "failed")]).ask(NEW, quorum).verdict;
+        prop_assert_eq!(more, Verdict::Closed);
+        let mut turned = world;
+        if let Some(site) = turned.sites.get_mut(at) {
+            *site = status(&site.site.clone(), "failed");
+        }
+        let after = turned.ask(NEW, quorum).verdict;
+        prop_assert!(before == Verdict::Open || after == Verdict::Closed);
+    }
+
+    /// Without a site that confirms, nothing opens it: no quorum, no waiver.
+    #[test]
+    fn silence_never_opens(world in any_world(), quorum in 1..=100u8) {
+        let mut silent_world = world;
+        for site in &mut silent_world.sites {
+            *site = silent(&site.site);
+        }
+        prop_assert_eq!(silent_world.ask(NEW, quorum).verdict, Verdict::Closed);
+    }
+
+    /// Open means that the share asked for has confirmed, and a closed gate always says why.
+    #[test]
+    fn open_is_proven_and_closed_is_explained(world in any_world(), quorum in 1..=100u8) {
+        let decision = world.ask(NEW, quorum);
+        if decision.verdict == Verdict::Open {
+            prop_assert!(decision.confirmed * 100 >= decision.counted * usize::from(quorum));
+            prop_assert!(decision.confirmed > 0);
+        } else {
+            prop_assert!(!decision.reasons.is_empty());
+        }
+    }
+
+    /// A higher quorum never opens what a lower one closes.
+    #[test]
+    fn asking_for_more_never_opens(world in any_world(), low in 1..=100u8, high in 1..=100u8) {
+        let (low, high) = (low.min(high), low.max(high));
+        if world.ask(NEW, low).verdict == Verdict::Closed {
+            prop_assert_eq!(world.ask(NEW, high).verdict, Verdict::Closed);
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! The page: one file of HTML with everything in it, from the program alone.
+//!
+//! What comes in: a [`Fleet`] view. What goes out: HTML that needs no script, no font and no other
+//! server. Everything that a site or a file said is escaped. Very long tables are cut with a pointer to
+//! the API, so that the page stays readable with a hundred thousand sites.
+
+use std::collections::BTreeMap;
+
+use minijinja::value::Serde;
+use minijinja::{AutoEscape, Environment, context};
+use serde::Serialize;
+
+use crate::view::{AssignmentRow, Fleet};
+
+/// Sites shown; those that need attention come first.
+const MAX_SITES: usize = 500;
+/// Sites shown of one assignment.
+const MAX_SITES_OF_ASSIGNMENT: usize = 50;
+
+/// One assignment of a cluster type, over all its sites.
+#[derive(Debug, Clone, Serialize)]
+struct Group<'a> {
+    environment: &'a str,
+    cluster_type: &'a str,
+    assignment: &'a str,
+    workload: &'a str,
+    workspace: &'a str,
+    policies: String,
+    desired: Option<u64>,
+    desired_config: Option<&'a str>,
+    counts: BTreeMap<&'static str, usize>,
+    /// Whether somebody should look at it.
+    attention: bool,
+    sites: Vec<&'a AssignmentRow>,
+    more: usize,
+}
+
+/// The page.
+///
+/// # Errors
+/// [`minijinja::Error`] when the template has a defect.
+pub fn render(fleet: &Fleet) -> Result<String, minijinja::Error> {
+    let mut environment = Environment::new();
+    environment.set_auto_escape_callback(|_| AutoEscape::Html);
+    environment.add_filter("short", |text: String| crate::gate::short(&text));
+    environment.add_filter("minute", minute);
+    environment.add_filter("moment", crate::moment::rfc3339);
+    environment.add_filter("ranges", ranges);
+    environment.add_template("style", include_str!("pages/style.css"))?;
+    environment.add_template("parts", include_str!("pages/parts.html"))?;
+    environment.add_template("fleet", include_str!("pages/fleet.html"))?;
+    let shown = fleet.sites.len().min(MAX_SITES);
+    environment.get_template("fleet")?.render(context! {
+        fleet => Serde(fleet),
+        sites => Serde(&fleet.sites[..shown]),
+        more_sites => fleet.sites.len() - shown,
+        groups => Serde(groups(&fleet.assignments)),
+        version => env!("CARGO_PKG_VERSION"),
+    })
+}
+
+fn groups(rows: &[AssignmentRow]) -> Vec<Group<'_>> {
+    let mut found: Vec<Group<'_>> = Vec::new();
+    for row in rows {
+        let same = |group: &Group<'_>| {
+            (group.environment, group.cluster_type, group.assignment)
+                == (&row.environment, &row.cluster_type, &row.assignment)
+        };
+        if !found.last().is_some_and(same) {
+            found.push(Group {
+                environment: &row.environment,
+                cluster_type: &row.cluster_type,
+                assignment: &row.assignment,
+                workload: &row.workload,
+                workspace: &row.workspace,
+                policies: row.policies.join(", "),
+                desired: row.desired,
+                desired_config: row.desired_config.as_deref(),
+                counts: BTreeMap::new(),
+                attention: false,
+                sites: Vec::new(),
+                more: 0,
+            });
+        }
+        if let Some(group) = found.last_mut() {
+            let status = match row.status.as_str() {
+                "compliant" => "compliant",
+                "drifted" => "drifted",
+                "failed" => "failed",
+                "in_progress" => "in_progress",
+                _ => "waiting",
+            };
+            *group.counts.entry(status).or_default() += 1;
+            group.attention |= status != "compliant";
+            group.sites.push(row);
+        }
+    }
+    for group in &mut found {
+        // Those that need somebody first; the order by name stays within.
+        group.sites.sort_by_key(|row| match row.status.as_str() {
+            "failed" => 0,
+            "drifted" => 1,
+            "waiting" => 2,
+            "in_progress" => 3,
+            _ => 4,
+        });
+        group.more = group.sites.len().saturating_sub(MAX_SITES_OF_ASSIGNMENT);
+        group.sites.truncate(MAX_SITES_OF_ASSIGNMENT);
+    }
+    found
+}
+
+/// `2026-11-21 03:40` from RFC 3339; people read UTC without the letters.
+fn minute(text: &str) -> String {
+    text.get(..16).unwrap_or(text).replace('T', " ")
+}
+
+/// `2, 5–9` from pairs of first and last number.
+fn ranges(list: Vec<Vec<u64>>) -> String {
+    let range = |pair: Vec<u64>| match pair.as_slice() {
+        [first, last] if first != last => format!("{first}–{last}"),
+        [first, ..] => first.to_string(),
+        [] => String::new(),
+    };
+    list.into_iter().map(range).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+mod tests;

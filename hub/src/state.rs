@@ -1,0 +1,200 @@
+//! A hub's state folder: the store, the hub's key, and the lock of the one server.
+//!
+//! What comes in: a folder, and at set-up the fleet's first root metadata. What goes out: an open
+//! [`Hub`]. `hub.db` holds all data, `hub.key` signs acknowledgements, `serve.lock` keeps a second
+//! server away; other commands may run beside a server. It never makes a state that exists anew.
+
+use std::fs::{File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use outhaul_bundle::Digest;
+use outhaul_bundle::name::Name;
+use outhaul_bundle::report::{ACK_PAYLOAD_TYPE, Ack};
+use outhaul_signer::durable::{self, FileError};
+use outhaul_signer::envelope::Envelope;
+use outhaul_signer::key::{KeyError, SigningKey};
+use outhaul_signer::trust::{TrustError, TrustedMetadata};
+
+use crate::desired::ENROLLED;
+use crate::ingest::Complete;
+use crate::store::{self, Store, StoreError};
+
+/// The hub's key in the state folder.
+pub const KEY_FILE: &str = "hub.key";
+const LOCK_FILE: &str = "serve.lock";
+const FLEET: &str = "fleet";
+
+/// An open hub.
+#[derive(Debug)]
+pub struct Hub {
+    /// Its data.
+    pub store: Store,
+    folder: PathBuf,
+    fleet: String,
+    key: SigningKey,
+}
+
+/// Why a state folder cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StateError {
+    /// A file or folder failed.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The key cannot be made or read.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    /// Another server runs on this state.
+    #[error("another `outhaul-hub serve` runs on `{}`", folder.display())]
+    Locked {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// The lock failed.
+    #[error("`{}` cannot be locked", path.display())]
+    Lock {
+        /// The lock file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// A name that this program made is none.
+    #[error("`{text}` cannot be acknowledged: it is no name")]
+    Name {
+        /// The text.
+        text: String,
+    },
+    /// The root metadata is not the fleet's first.
+    #[error("this is root metadata version {found}, a hub is set up with the first (`1.root.json`)")]
+    NotFirstRoot {
+        /// Its version.
+        found: String,
+    },
+    /// The root metadata does not hold.
+    #[error("{0}")]
+    Root(#[source] TrustError),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The set-up was interrupted.
+    #[error("the hub's state in `{}` is not complete", folder.display())]
+    Unfinished {
+        /// The folder.
+        folder: PathBuf,
+    },
+}
+
+impl Hub {
+    /// Makes a hub's state in `folder` for the fleet of `root`, its first root metadata. A set-up
+    /// that was interrupted is completed.
+    ///
+    /// # Errors
+    /// [`StateError`] when the metadata does not hold, the folder cannot be written, or a hub is there.
+    pub fn init(folder: &Path, root: &[u8]) -> Result<Self, StateError> {
+        let trusted = TrustedMetadata::enrol(root).map_err(StateError::Root)?;
+        let fleet = fleet_id(root)?;
+        durable::create_folder(folder)?;
+        let key_path = folder.join(KEY_FILE);
+        let key = if key_path.exists() {
+            SigningKey::load_plain(&key_path)?
+        } else {
+            let key = SigningKey::generate()?;
+            key.save_plain(&key_path)?;
+            key
+        };
+        let mut store = match Store::create(folder) {
+            Err(StoreError::Exists { .. }) => Store::open(folder)?,
+            made => made?,
+        };
+        let path = folder.join(store::FILE_NAME);
+        store.write(|session| {
+            if session.setting(FLEET)?.is_some() {
+                return Err(StoreError::Exists { path });
+            }
+            session.set_trusted(ENROLLED, &trusted.0, &std::collections::BTreeMap::new())?;
+            session.set_setting(FLEET, &fleet)
+        })?;
+        Ok(Self { store, folder: folder.to_owned(), fleet, key })
+    }
+
+    /// Opens the hub in `folder`.
+    ///
+    /// # Errors
+    /// [`StateError`] when there is none or it cannot be read.
+    pub fn open(folder: &Path) -> Result<Self, StateError> {
+        let mut store = Store::open(folder)?;
+        let fleet = store.read(|session| session.setting(FLEET))?;
+        let Some(fleet) = fleet else {
+            return Err(StateError::Unfinished { folder: folder.to_owned() });
+        };
+        let key = SigningKey::load_plain(&folder.join(KEY_FILE))?;
+        Ok(Self { store, folder: folder.to_owned(), fleet, key })
+    }
+
+    /// The fleet that this hub serves.
+    pub fn fleet(&self) -> &str {
+        &self.fleet
+    }
+
+    /// The hub's public key, SPKI PEM.
+    pub fn public_key_pem(&self) -> String {
+        self.key.public().to_pem()
+    }
+
+    /// Id of the hub's key.
+    pub fn key_id(&self) -> String {
+        self.key.public().id()
+    }
+
+    /// Says, signed, that the hub has everything of a chain up to a number.
+    ///
+    /// # Errors
+    /// [`StateError::Name`] when the store holds a name that is none.
+    pub fn acknowledge(&self, complete: &Complete, now_ms: i64) -> Result<Envelope, StateError> {
+        let name = |text: &str| -> Result<Name, StateError> {
+            text.parse().map_err(|_| StateError::Name { text: text.to_owned() })
+        };
+        let ack = Ack {
+            fleet: name(&self.fleet)?,
+            site: name(&complete.site)?,
+            epoch: name(&complete.epoch)?,
+            number: complete.number,
+            hub_time_ms: now_ms,
+        };
+        let payload = serde_json::to_value(&ack).unwrap_or_default().to_string().into_bytes();
+        Ok(Envelope::sign(ACK_PAYLOAD_TYPE, payload, &self.key))
+    }
+
+    /// Takes the lock of the one server; it is held as long as the file is.
+    ///
+    /// # Errors
+    /// [`StateError::Locked`] when another server has it.
+    pub fn lock(&self) -> Result<File, StateError> {
+        let path = self.folder.join(LOCK_FILE);
+        let failed = |source| StateError::Lock { path: path.clone(), source };
+        let file = File::options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(&path)
+            .map_err(failed)?;
+        match file.try_lock() {
+            Ok(()) => Ok(file),
+            Err(TryLockError::WouldBlock) => {
+                Err(StateError::Locked { folder: self.folder.clone() })
+            }
+            Err(TryLockError::Error(source)) => Err(failed(source)),
+        }
+    }
+}
+
+/// The first 16 hexadecimal digits of the digest of a fleet's first root metadata.
+fn fleet_id(root: &[u8]) -> Result<String, StateError> {
+    let value: serde_json::Value = serde_json::from_slice(root).unwrap_or_default();
+    let version = &value["signed"]["version"];
+    if version.as_u64() != Some(1) {
+        return Err(StateError::NotFirstRoot { found: version.to_string() });
+    }
+    Ok(Digest::of(root).hex()[..16].to_owned())
+}

@@ -1,0 +1,254 @@
+//! The hub's memory: one SQLite file, append-only where it tells what happened.
+//!
+//! What comes in: facts that `ingest`, `desired` and the command line have checked. What goes out: rows,
+//! and the current state as a fold over the reports (`current`). Every statement is written so that
+//! PostgreSQL would run it too: `$n` parameters in the order of first use, `BIGINT` milliseconds, `ON
+//! CONFLICT`, no `rowid`. It checks no signature and reads no clock, and never changes a report.
+
+mod current;
+mod decisions;
+mod desired;
+mod reports;
+mod sites;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags, OptionalExtension as _, TransactionBehavior, params};
+
+pub use current::{Attempt, Newest, ObservedAssignment, Running, SiteState};
+pub use decisions::{PastDecision, Refusal, Waiver};
+pub use desired::{DesiredAssignment, DesiredBundle};
+pub use reports::{NewReport, Place, StoredReport};
+pub use sites::{PendingRequest, Registration, SiteKey};
+
+/// The database's name in the state folder.
+pub const FILE_NAME: &str = "hub.db";
+/// How long a write waits for another program's write before it gives up.
+const BUSY: Duration = Duration::from_secs(20);
+/// Each entry is run once, in order, and never changed after a release.
+const MIGRATIONS: &[&str] = &[include_str!("store/migrations/0001_first.sql")];
+
+/// The store, open.
+#[derive(Debug)]
+pub struct Store {
+    connection: Connection,
+    path: PathBuf,
+}
+
+/// What can be asked of an open store; inside [`Store::write`], all of it in one transaction.
+#[derive(Debug, Clone, Copy)]
+pub struct Session<'a> {
+    db: &'a Connection,
+}
+
+/// Why the store could not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// A row holds what this program never wrote.
+    #[error("the store holds a value that cannot be read: {what}")]
+    Corrupt {
+        /// Which one.
+        what: String,
+    },
+    /// `init` on a state that exists.
+    #[error("`{}` is a hub's state already", path.display())]
+    Exists {
+        /// The database.
+        path: PathBuf,
+    },
+    /// No database there.
+    #[error("`{}` does not exist", path.display())]
+    Missing {
+        /// The database.
+        path: PathBuf,
+    },
+    /// Written by a newer hub.
+    #[error("the store has version {found}, this program knows versions up to {known}")]
+    Newer {
+        /// Its version.
+        found: i64,
+        /// The newest that this program knows.
+        known: usize,
+    },
+    /// `SQLite` failed: a full disk, a damaged file, a folder that cannot be written.
+    #[error("the store `{}` cannot {doing}", path.display())]
+    Open {
+        /// What was tried.
+        doing: &'static str,
+        /// The database.
+        path: PathBuf,
+        /// What `SQLite` says.
+        source: rusqlite::Error,
+    },
+    /// A statement failed.
+    #[error("the store failed")]
+    Sql {
+        /// What `SQLite` says.
+        #[from]
+        source: rusqlite::Error,
+    },
+}
+
+impl Store {
+    /// Makes a new store in `folder`, which exists.
+    ///
+    /// # Errors
+    /// [`StoreError::Exists`] when there is one, [`StoreError::Open`] when it cannot be written.
+    pub fn create(folder: &Path) -> Result<Self, StoreError> {
+        let path = folder.join(FILE_NAME);
+        if path.exists() {
+            return Err(StoreError::Exists { path });
+        }
+        Self::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)
+    }
+
+    /// Opens the store of `folder` and brings its tables up to date.
+    ///
+    /// # Errors
+    /// [`StoreError`] when it is missing, cannot be opened, or is newer than this program.
+    pub fn open(folder: &Path) -> Result<Self, StoreError> {
+        let path = folder.join(FILE_NAME);
+        if !path.exists() {
+            return Err(StoreError::Missing { path });
+        }
+        Self::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
+    }
+
+    /// A store in memory, for tests.
+    ///
+    /// # Errors
+    /// [`StoreError`] when `SQLite` cannot make one.
+    pub fn in_memory() -> Result<Self, StoreError> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
+        Self::connect(PathBuf::from(":memory:"), flags)
+    }
+
+    /// Runs `work` in one transaction: all of it happens, durably, or nothing.
+    ///
+    /// # Errors
+    /// What `work` returns, or [`StoreError`] when the transaction cannot start or end.
+    pub fn write<T, E: From<StoreError>>(
+        &mut self,
+        work: impl FnOnce(&Session<'_>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let transaction = self
+            .connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)
+            .map_err(StoreError::from)?;
+        let done = work(&Session { db: &transaction })?;
+        transaction.commit().map_err(StoreError::from)?;
+        Ok(done)
+    }
+
+    /// Runs `work` on one unchanging view of the data.
+    ///
+    /// # Errors
+    /// What `work` returns, or [`StoreError`] when the transaction cannot start.
+    pub fn read<T, E: From<StoreError>>(
+        &mut self,
+        work: impl FnOnce(&Session<'_>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let transaction = self.connection.transaction().map_err(StoreError::from)?;
+        work(&Session { db: &transaction })
+    }
+
+    /// Where the database lies.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn connect(path: PathBuf, flags: OpenFlags) -> Result<Self, StoreError> {
+        let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let open = |doing| {
+            let path = path.clone();
+            move |source| StoreError::Open { doing, path, source }
+        };
+        let connection = Connection::open_with_flags(&path, flags).map_err(open("be opened"))?;
+        connection.busy_timeout(BUSY).map_err(open("be opened"))?;
+        // FULL: what was acknowledged to a site is on the disk, because the site then forgets it.
+        connection
+            .execute_batch(
+                "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;
+                 PRAGMA trusted_schema = OFF; PRAGMA cache_size = -16384;",
+            )
+            .map_err(open("be prepared"))?;
+        connection.set_prepared_statement_cache_capacity(64);
+        let mut store = Self { connection, path };
+        store.migrate()?;
+        Ok(store)
+    }
+
+    fn migrate(&mut self) -> Result<(), StoreError> {
+        let version = |db: &Connection| -> Result<i64, StoreError> {
+            db.execute_batch("CREATE TABLE IF NOT EXISTS migrations (version BIGINT PRIMARY KEY)")?;
+            let newest = "SELECT COALESCE(MAX(version), 0) FROM migrations";
+            Ok(db.query_row(newest, [], |row| row.get(0))?)
+        };
+        self.write(|session| {
+            let found = version(session.db)?;
+            let done = usize::try_from(found).unwrap_or(usize::MAX);
+            if done > MIGRATIONS.len() {
+                return Err(StoreError::Newer { found, known: MIGRATIONS.len() });
+            }
+            for (at, text) in MIGRATIONS.iter().enumerate().skip(done) {
+                session.db.execute_batch(text)?;
+                let number = to_sql(at as u64 + 1);
+                session
+                    .db
+                    .execute("INSERT INTO migrations (version) VALUES ($1)", params![number])?;
+            }
+            Ok(())
+        })
+    }
+}
+
+impl Session<'_> {
+    /// A setting by its name, such as `fleet`.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn setting(&self, name: &str) -> Result<Option<String>, StoreError> {
+        let mut query = self.db.prepare_cached("SELECT value FROM settings WHERE name = $1")?;
+        Ok(query.query_row(params![name], |row| row.get(0)).optional()?)
+    }
+
+    /// Sets a setting.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn set_setting(&self, name: &str, value: &str) -> Result<(), StoreError> {
+        let text = "INSERT INTO settings (name, value) VALUES ($1, $2)
+                    ON CONFLICT (name) DO UPDATE SET value = excluded.value";
+        self.db.prepare_cached(text)?.execute(params![name, value])?;
+        Ok(())
+    }
+
+    /// The next number of a table that counts its rows; safe because writers come one at a time.
+    fn next_id(&self, table: &str) -> Result<i64, StoreError> {
+        let text = format!("SELECT COALESCE(MAX(id), 0) + 1 FROM {table}");
+        Ok(self.db.query_row(&text, [], |row| row.get(0))?)
+    }
+}
+
+/// Numbers in the store are signed 64-bit; readers refuse larger ones before they come here.
+fn to_sql(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+fn from_sql(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or(0)
+}
+
+fn json<T: serde::Serialize>(value: &T, what: &str) -> Result<String, StoreError> {
+    serde_json::to_string(value).map_err(|_| StoreError::Corrupt { what: what.to_owned() })
+}
+
+fn parse<T: serde::de::DeserializeOwned>(text: &str, what: &str) -> Result<T, StoreError> {
+    serde_json::from_str(text).map_err(|_| StoreError::Corrupt { what: what.to_owned() })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+mod tests;

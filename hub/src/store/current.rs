@@ -1,0 +1,337 @@
+//! The current state: a fold over everything that was ever reported.
+//!
+//! What comes in: the append-only tables. What goes out: one [`SiteState`] per registered site, those
+//! that never reported included. The newest report of the newest epoch tells the present, whenever and
+//! however it came, so a rollback, a late stick and a report out of order come out right. Nothing is
+//! updated in place, so there is nothing that could be out of step with the reports.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::{Session, StoreError, from_sql};
+
+/// What the hub knows of one site now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SiteState {
+    /// Its name.
+    pub site: String,
+    /// Its stream's signing role.
+    pub role: String,
+    /// Its environment.
+    pub environment: String,
+    /// Its cluster type.
+    pub cluster_type: String,
+    /// Id of the key that it signs with.
+    pub key_id: String,
+    /// When it was approved, milliseconds since 1970.
+    pub enrolled_ms: i64,
+    /// When it was revoked.
+    pub revoked_ms: Option<i64>,
+    /// Its newest report; `None` when it never reported.
+    pub newest: Option<Newest>,
+    /// What it runs, by its newest report that tells so.
+    pub running: Option<Running>,
+    /// A bundle that it has begun with or turned away since.
+    pub attempt: Option<Attempt>,
+    /// Reports of the newest epoch that are missing, as first and last number.
+    pub missing: Vec<(u64, u64)>,
+    /// Reports of the newest epoch that the site declared lost.
+    pub declared_lost: Vec<(u64, u64)>,
+}
+
+/// The newest report of a site.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Newest {
+    /// Its epoch.
+    pub epoch: String,
+    /// Its number.
+    pub number: u64,
+    /// Digest of its bytes.
+    pub digest: String,
+    /// By which road it came.
+    pub via: String,
+    /// When the hub received it, milliseconds since 1970.
+    pub received_ms: i64,
+    /// When it was made, by the site's clock.
+    pub wall_ms: i64,
+    /// Whether that clock was set by something trustworthy.
+    pub clock_trusted: bool,
+    /// Highest number of the epoch below which nothing is missing.
+    pub acked: u64,
+}
+
+/// What a site runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Running {
+    /// Number of the report that tells so.
+    pub report: u64,
+    /// Digest of that report.
+    pub digest: String,
+    /// When the hub received it, milliseconds since 1970.
+    pub received_ms: i64,
+    /// The stream's role.
+    pub role: String,
+    /// The bundle's number.
+    pub bundle: u64,
+    /// Digest of the bundle's index.
+    pub index: String,
+    /// The base commit that it was rendered from.
+    pub base_commit: String,
+    /// `active` is the only success.
+    pub state: String,
+    /// What the site said.
+    pub message: String,
+    /// Each assignment's own result, by name.
+    pub assignments: BTreeMap<String, ObservedAssignment>,
+}
+
+/// What a site says of one assignment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ObservedAssignment {
+    /// `compliant`, `drifted`, `failed`, `in_progress`.
+    pub status: String,
+    /// Version of the config that runs.
+    pub config_version: String,
+    /// What the reconciler said.
+    pub message: String,
+}
+
+/// A bundle that came after the one that runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Attempt {
+    /// Number of the report that tells of it.
+    pub report: u64,
+    /// The bundle's number.
+    pub bundle: u64,
+    /// How far it came: `received`, `verified`, `staged`, `gated` or `rejected`.
+    pub state: String,
+    /// What the site said.
+    pub message: String,
+}
+
+/// The newest epoch of each site: the one in which a report tells the present.
+const NEWEST_EPOCHS: &str = "newest_epochs AS (
+    SELECT site, epoch, acked FROM (
+        SELECT site, epoch, acked,
+               ROW_NUMBER() OVER (PARTITION BY site ORDER BY ordinal DESC) AS place
+          FROM epochs) AS ranked
+     WHERE place = 1)";
+
+impl Session<'_> {
+    /// The state of every registered site, by name, revoked ones included.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn site_states(&self) -> Result<Vec<SiteState>, StoreError> {
+        let mut running = self.running()?;
+        let mut attempts = self.attempts()?;
+        let mut lost = self.declared_lost()?;
+        let mut missing = self.missing()?;
+        let text = format!(
+            "WITH {NEWEST_EPOCHS}, newest_reports AS (
+                SELECT * FROM (
+                    SELECT r.site, r.epoch, r.number, r.digest, r.via, r.received_ms, r.wall_ms,
+                           r.clock_trusted, e.acked,
+                           ROW_NUMBER() OVER (PARTITION BY r.site ORDER BY r.number DESC) AS place
+                      FROM reports r
+                      JOIN newest_epochs e ON e.site = r.site AND e.epoch = r.epoch) AS ranked
+                 WHERE place = 1)
+             SELECT s.site, s.role, s.environment, s.cluster_type, k.key_id, s.enrolled_ms,
+                    s.revoked_ms, n.epoch, n.number, n.digest, n.via, n.received_ms, n.wall_ms,
+                    n.clock_trusted, n.acked
+               FROM sites s
+               JOIN site_keys k ON k.site = s.site AND k.generation = s.key_generation
+               LEFT JOIN newest_reports n ON n.site = s.site
+              ORDER BY s.site"
+        );
+        let mut query = self.db.prepare_cached(&text)?;
+        let rows = query.query_map([], |row| {
+            let site: String = row.get(0)?;
+            let epoch: Option<String> = row.get(7)?;
+            let newest = match epoch {
+                None => None,
+                Some(epoch) => Some(Newest {
+                    epoch,
+                    number: from_sql(row.get(8)?),
+                    digest: row.get(9)?,
+                    via: row.get(10)?,
+                    received_ms: row.get(11)?,
+                    wall_ms: row.get(12)?,
+                    clock_trusted: row.get::<_, i64>(13)? != 0,
+                    acked: from_sql(row.get(14)?),
+                }),
+            };
+            Ok(SiteState {
+                role: row.get(1)?,
+                environment: row.get(2)?,
+                cluster_type: row.get(3)?,
+                key_id: row.get(4)?,
+                enrolled_ms: row.get(5)?,
+                revoked_ms: row.get(6)?,
+                newest,
+                running: running.remove(&site),
+                attempt: attempts.remove(&site),
+                missing: missing.remove(&site).unwrap_or_default(),
+                declared_lost: lost.remove(&site).unwrap_or_default(),
+                site,
+            })
+        })?;
+        let mut states: Vec<SiteState> = rows.collect::<Result<_, _>>()?;
+        for state in &mut states {
+            let declared = &state.declared_lost;
+            state.missing = state.missing.iter().flat_map(|gap| without(*gap, declared)).collect();
+        }
+        Ok(states)
+    }
+
+    fn running(&self) -> Result<BTreeMap<String, Running>, StoreError> {
+        let newest = newest_observations("WHERE o.running = 1");
+        let text = format!(
+            "WITH {NEWEST_EPOCHS}, {newest}
+             SELECT o.site, o.number, r.digest, r.received_ms, o.role, o.bundle_number,
+                    o.index_digest, o.base_commit, o.state, o.message
+               FROM newest_observations o
+               JOIN reports r ON r.site = o.site AND r.epoch = o.epoch AND r.number = o.number"
+        );
+        let mut query = self.db.prepare_cached(&text)?;
+        let rows = query.query_map([], |row| {
+            let running = Running {
+                report: from_sql(row.get(1)?),
+                digest: row.get(2)?,
+                received_ms: row.get(3)?,
+                role: row.get(4)?,
+                bundle: from_sql(row.get(5)?),
+                index: row.get(6)?,
+                base_commit: row.get(7)?,
+                state: row.get(8)?,
+                message: row.get(9)?,
+                assignments: BTreeMap::new(),
+            };
+            Ok((row.get(0)?, running))
+        })?;
+        let mut found: BTreeMap<String, Running> = rows.collect::<Result<_, _>>()?;
+        let text = format!(
+            "WITH {NEWEST_EPOCHS}, {newest}
+             SELECT a.site, a.assignment, a.status, a.config_version, a.message
+               FROM newest_observations o
+               JOIN observed_assignments a
+                 ON a.site = o.site AND a.epoch = o.epoch AND a.number = o.number"
+        );
+        let mut query = self.db.prepare_cached(&text)?;
+        let mut rows = query.query([])?;
+        while let Some(row) = rows.next()? {
+            let site: String = row.get(0)?;
+            if let Some(running) = found.get_mut(&site) {
+                let observed = ObservedAssignment {
+                    status: row.get(2)?,
+                    config_version: row.get(3)?,
+                    message: row.get(4)?,
+                };
+                running.assignments.insert(row.get(1)?, observed);
+            }
+        }
+        Ok(found)
+    }
+
+    fn attempts(&self) -> Result<BTreeMap<String, Attempt>, StoreError> {
+        let newest = newest_observations("");
+        let text = format!(
+            "WITH {NEWEST_EPOCHS}, {newest}
+             SELECT o.site, o.number, o.bundle_number, o.state, o.message
+               FROM newest_observations o
+              WHERE o.running = 0 AND o.state <> 'superseded'"
+        );
+        let mut query = self.db.prepare_cached(&text)?;
+        let rows = query.query_map([], |row| {
+            let attempt = Attempt {
+                report: from_sql(row.get(1)?),
+                bundle: from_sql(row.get(2)?),
+                state: row.get(3)?,
+                message: row.get(4)?,
+            };
+            Ok((row.get(0)?, attempt))
+        })?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    fn missing(&self) -> Result<BTreeMap<String, Vec<(u64, u64)>>, StoreError> {
+        let text = format!(
+            "WITH {NEWEST_EPOCHS}
+             SELECT site, before + 1, number - 1 FROM (
+                 SELECT r.site, r.number,
+                        COALESCE(LAG(r.number) OVER (PARTITION BY r.site ORDER BY r.number),
+                                 0) AS before
+                   FROM reports r
+                   JOIN newest_epochs e ON e.site = r.site AND e.epoch = r.epoch) AS steps
+              WHERE number > before + 1 ORDER BY site, number"
+        );
+        self.ranges(&text)
+    }
+
+    fn declared_lost(&self) -> Result<BTreeMap<String, Vec<(u64, u64)>>, StoreError> {
+        let text = format!(
+            "WITH {NEWEST_EPOCHS}
+             SELECT g.site, g.first_lost, g.last_lost FROM declared_gaps g
+               JOIN newest_epochs e ON e.site = g.site AND e.epoch = g.epoch
+              ORDER BY g.site, g.first_lost"
+        );
+        self.ranges(&text)
+    }
+
+    fn ranges(&self, text: &str) -> Result<BTreeMap<String, Vec<(u64, u64)>>, StoreError> {
+        let mut query = self.db.prepare_cached(text)?;
+        let mut rows = query.query([])?;
+        let mut found: BTreeMap<String, Vec<(u64, u64)>> = BTreeMap::new();
+        while let Some(row) = rows.next()? {
+            let range = (from_sql(row.get(1)?), from_sql(row.get(2)?));
+            found.entry(row.get(0)?).or_default().push(range);
+        }
+        Ok(found)
+    }
+}
+
+fn newest_observations(only: &str) -> String {
+    format!(
+        "newest_observations AS (
+            SELECT * FROM (
+                SELECT o.*,
+                       ROW_NUMBER() OVER (PARTITION BY o.site ORDER BY o.number DESC) AS place
+                  FROM observations o
+                  JOIN newest_epochs e ON e.site = o.site AND e.epoch = o.epoch {only}) AS ranked
+             WHERE place = 1)"
+    )
+}
+
+/// What is left of a range when `declared` ranges (sorted) are taken out.
+fn without((first, last): (u64, u64), declared: &[(u64, u64)]) -> Vec<(u64, u64)> {
+    let mut left = Vec::new();
+    let mut next = first;
+    for &(from, to) in declared {
+        if to < next || from > last {
+            continue;
+        }
+        if from > next {
+            left.push((next, from - 1));
+        }
+        next = next.max(to.saturating_add(1));
+    }
+    if next <= last {
+        left.push((next, last));
+    }
+    left
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn declared_numbers_are_not_missing() {
+        assert_eq!(without((2, 9), &[]), [(2, 9)]);
+        assert_eq!(without((2, 9), &[(2, 9)]), []);
+        assert_eq!(without((2, 9), &[(1, 3), (5, 5), (9, 20)]), [(4, 4), (6, 8)]);
+        assert_eq!(without((2, 9), &[(10, 12)]), [(2, 9)]);
+        assert_eq!(without((2, 9), &[(3, 6), (4, 5)]), [(2, 2), (7, 9)]);
+    }
+}

@@ -1,0 +1,213 @@
+//! Desired state: what verified bundles say should run, and the metadata that vouched for them.
+//!
+//! What comes in: bundles whose signatures `desired` has checked. What goes out: the bundles of a
+//! stream, and what the update framework's client remembers per stream. A recorded bundle never changes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use outhaul_bundle::{Digest, Index};
+use rusqlite::{OptionalExtension as _, params};
+use serde::Serialize;
+
+use super::{Session, StoreError, from_sql, json, parse, to_sql};
+
+/// One bundle of a stream.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct DesiredBundle {
+    /// The stream's signing role.
+    pub role: String,
+    /// The environment.
+    pub environment: String,
+    /// The cluster type.
+    pub cluster_type: String,
+    /// Its number.
+    pub number: u64,
+    /// Digest of its index.
+    pub index: String,
+    /// The base commit that it was rendered from.
+    pub base_commit: String,
+    /// The sites that it is for; empty means every site of the stream.
+    pub recipients: BTreeSet<String>,
+    /// When it was signed, milliseconds since 1970.
+    pub issued_ms: i64,
+    /// When its signature expires.
+    pub expires_ms: i64,
+}
+
+/// One assignment that a bundle wants.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct DesiredAssignment {
+    /// The assignment's name.
+    pub assignment: String,
+    /// The workload.
+    pub workload: String,
+    /// The workspace.
+    pub workspace: String,
+    /// The policies that put it here.
+    pub policies: Vec<String>,
+    /// Version of its config.
+    pub config_version: String,
+}
+
+impl Session<'_> {
+    /// Digest of the index recorded for a number of a stream.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn bundle_index(&self, role: &str, number: u64) -> Result<Option<String>, StoreError> {
+        let text = "SELECT index_digest FROM bundles WHERE role = $1 AND number = $2";
+        let key = params![role, to_sql(number)];
+        Ok(self.db.query_row(text, key, |row| row.get(0)).optional()?)
+    }
+
+    /// Records a bundle that is not recorded yet.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn add_bundle(
+        &self,
+        index: &Index,
+        digest: Digest,
+        (issued_ms, expires_ms): (i64, i64),
+        recorded_ms: i64,
+    ) -> Result<(), StoreError> {
+        let role = index.stream.role.as_str();
+        let number = to_sql(index.number);
+        let text = "INSERT INTO bundles (role, number, environment, cluster_type, index_digest,
+                base_commit, snapshot, recipients, reconciler, issued_ms, expires_ms, recorded_ms)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
+        self.db.execute(
+            text,
+            params![
+                role,
+                number,
+                index.stream.environment.as_str(),
+                index.stream.cluster_type.as_str(),
+                digest.to_string(),
+                index.snapshot.base.commit,
+                json(&index.snapshot, "a snapshot")?,
+                json(&index.recipients, "recipients")?,
+                index.reconciler.kind.as_str(),
+                issued_ms,
+                expires_ms,
+                recorded_ms
+            ],
+        )?;
+        let text = "INSERT INTO bundle_assignments
+                (role, number, assignment, workload, workspace, policies, config_version)
+             VALUES ($1, $2, $3, $4, $5, $6, $7)";
+        let mut insert = self.db.prepare_cached(text)?;
+        for assignment in &index.assignments {
+            insert.execute(params![
+                role,
+                number,
+                assignment.name.as_str(),
+                assignment.workload,
+                assignment.workspace,
+                json(&assignment.policies, "policies")?,
+                assignment.config_version.to_string()
+            ])?;
+        }
+        Ok(())
+    }
+
+    /// Every bundle, by stream and number.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn bundles(&self) -> Result<Vec<DesiredBundle>, StoreError> {
+        let mut query = self.db.prepare_cached(
+            "SELECT role, environment, cluster_type, number, index_digest, base_commit,
+                    recipients, issued_ms, expires_ms
+               FROM bundles ORDER BY role, number",
+        )?;
+        let mut rows = query.query([])?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next()? {
+            found.push(DesiredBundle {
+                role: row.get(0)?,
+                environment: row.get(1)?,
+                cluster_type: row.get(2)?,
+                number: from_sql(row.get(3)?),
+                index: row.get(4)?,
+                base_commit: row.get(5)?,
+                recipients: parse(&row.get::<_, String>(6)?, "recipients")?,
+                issued_ms: row.get(7)?,
+                expires_ms: row.get(8)?,
+            });
+        }
+        Ok(found)
+    }
+
+    /// The assignments of one bundle, by name.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn bundle_assignments(
+        &self,
+        role: &str,
+        number: u64,
+    ) -> Result<Vec<DesiredAssignment>, StoreError> {
+        let mut query = self.db.prepare_cached(
+            "SELECT assignment, workload, workspace, policies, config_version
+               FROM bundle_assignments WHERE role = $1 AND number = $2 ORDER BY assignment",
+        )?;
+        let mut rows = query.query(params![role, to_sql(number)])?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next()? {
+            found.push(DesiredAssignment {
+                assignment: row.get(0)?,
+                workload: row.get(1)?,
+                workspace: row.get(2)?,
+                policies: parse(&row.get::<_, String>(3)?, "policies")?,
+                config_version: row.get(4)?,
+            });
+        }
+        Ok(found)
+    }
+
+    /// The metadata trusted for a stream, by name; empty for a stream that is new.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn trusted_metadata(&self, role: &str) -> Result<BTreeMap<String, Vec<u8>>, StoreError> {
+        let text = "SELECT name, body FROM trusted_metadata WHERE role = $1 ORDER BY name";
+        let mut query = self.db.prepare_cached(text)?;
+        let rows = query.query_map(params![role], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    /// The highest versions accepted for a stream.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn trusted_floors(&self, role: &str) -> Result<BTreeMap<String, u64>, StoreError> {
+        let text = "SELECT name, version FROM trusted_floors WHERE role = $1 ORDER BY name";
+        let mut query = self.db.prepare_cached(text)?;
+        let rows = query.query_map(params![role], |row| Ok((row.get(0)?, from_sql(row.get(1)?))))?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    /// Replaces what is trusted for a stream.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn set_trusted(
+        &self,
+        role: &str,
+        metadata: &BTreeMap<String, Vec<u8>>,
+        floors: &BTreeMap<String, u64>,
+    ) -> Result<(), StoreError> {
+        self.db.execute("DELETE FROM trusted_metadata WHERE role = $1", params![role])?;
+        for (name, body) in metadata {
+            let text = "INSERT INTO trusted_metadata (role, name, body) VALUES ($1, $2, $3)";
+            self.db.execute(text, params![role, name, body])?;
+        }
+        for (name, version) in floors {
+            let text = "INSERT INTO trusted_floors (role, name, version) VALUES ($1, $2, $3)
+                 ON CONFLICT (role, name) DO UPDATE SET version = excluded.version";
+            self.db.execute(text, params![role, name, to_sql(*version)])?;
+        }
+        Ok(())
+    }
+}

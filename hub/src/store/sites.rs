@@ -1,0 +1,199 @@
+//! Sites, their keys, and who is waiting to become one.
+//!
+//! What comes in: enrolments that somebody approved. What goes out: registrations and keys. A key is
+//! never exchanged silently: a new one is a new generation, and the old one stays on record.
+
+use rusqlite::{OptionalExtension as _, params};
+use serde::Serialize;
+
+use super::{Session, StoreError};
+
+/// One registered site.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Registration {
+    /// Its name.
+    pub site: String,
+    /// Its stream's signing role.
+    pub role: String,
+    /// Its environment.
+    pub environment: String,
+    /// Its cluster type.
+    pub cluster_type: String,
+    /// Which of its keys is in use, from 1.
+    pub key_generation: i64,
+    /// When it was approved, milliseconds since 1970.
+    pub enrolled_ms: i64,
+    /// When it was revoked.
+    pub revoked_ms: Option<i64>,
+}
+
+/// One key of a site.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SiteKey {
+    /// 1 for the first, and so on.
+    pub generation: i64,
+    /// The key's id.
+    pub key_id: String,
+    /// SPKI PEM.
+    pub public_key: String,
+}
+
+/// A request that waits for somebody to approve it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PendingRequest {
+    /// The site's name.
+    pub site: String,
+    /// The signed request, as it came.
+    #[serde(skip)]
+    pub envelope: Vec<u8>,
+    /// When it came, milliseconds since 1970.
+    pub received_ms: i64,
+}
+
+const COLUMNS: &str =
+    "site, role, environment, cluster_type, key_generation, enrolled_ms, revoked_ms";
+
+impl Session<'_> {
+    /// The site `name`, revoked or not.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn site(&self, name: &str) -> Result<Option<Registration>, StoreError> {
+        let text = format!("SELECT {COLUMNS} FROM sites WHERE site = $1");
+        let mut query = self.db.prepare_cached(&text)?;
+        Ok(query.query_row(params![name], registration).optional()?)
+    }
+
+    /// The keys of a site, newest first.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn site_keys(&self, site: &str) -> Result<Vec<SiteKey>, StoreError> {
+        let mut query = self.db.prepare_cached(
+            "SELECT generation, key_id, public_key FROM site_keys
+             WHERE site = $1 ORDER BY generation DESC",
+        )?;
+        let rows = query.query_map(params![site], |row| {
+            Ok(SiteKey { generation: row.get(0)?, key_id: row.get(1)?, public_key: row.get(2)? })
+        })?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    /// Registers a site, or gives a registered one its next key; a revoked site is let in again.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn register_site(
+        &self,
+        site: &Registration,
+        key_id: &str,
+        public_key: &str,
+    ) -> Result<(), StoreError> {
+        let text = "INSERT INTO sites
+                (site, role, environment, cluster_type, key_generation, enrolled_ms, revoked_ms)
+             VALUES ($1, $2, $3, $4, $5, $6, NULL)
+             ON CONFLICT (site) DO UPDATE SET role = excluded.role,
+                environment = excluded.environment, cluster_type = excluded.cluster_type,
+                key_generation = excluded.key_generation, enrolled_ms = excluded.enrolled_ms,
+                revoked_ms = NULL";
+        self.db.prepare_cached(text)?.execute(params![
+            site.site,
+            site.role,
+            site.environment,
+            site.cluster_type,
+            site.key_generation,
+            site.enrolled_ms
+        ])?;
+        let text = "INSERT INTO site_keys (site, generation, key_id, public_key, enrolled_ms)
+             VALUES ($1, $2, $3, $4, $5) ON CONFLICT (site, generation) DO NOTHING";
+        self.db.prepare_cached(text)?.execute(params![
+            site.site,
+            site.key_generation,
+            key_id,
+            public_key,
+            site.enrolled_ms
+        ])?;
+        self.forget_request(&site.site)
+    }
+
+    /// Revokes a site: its reports are refused and gates no longer wait for it. `false` when there
+    /// is no such site or it is revoked already.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn revoke_site(&self, site: &str, now_ms: i64) -> Result<bool, StoreError> {
+        let text = "UPDATE sites SET revoked_ms = $1 WHERE site = $2 AND revoked_ms IS NULL";
+        Ok(self.db.execute(text, params![now_ms, site])? == 1)
+    }
+
+    /// Keeps a request until somebody approves it; a newer one of the same site replaces it.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn keep_request(&self, request: &PendingRequest) -> Result<(), StoreError> {
+        let text = "INSERT INTO enrolment_requests (site, envelope, received_ms)
+             VALUES ($1, $2, $3)
+             ON CONFLICT (site) DO UPDATE SET envelope = excluded.envelope,
+                received_ms = excluded.received_ms";
+        self.db.execute(text, params![request.site, request.envelope, request.received_ms])?;
+        Ok(())
+    }
+
+    /// The requests that wait, by name.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn pending_requests(&self) -> Result<Vec<PendingRequest>, StoreError> {
+        let mut query = self.db.prepare_cached(
+            "SELECT site, envelope, received_ms FROM enrolment_requests ORDER BY site",
+        )?;
+        let rows = query.query_map([], |row| {
+            Ok(PendingRequest { site: row.get(0)?, envelope: row.get(1)?, received_ms: row.get(2)? })
+        })?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    /// Remembers that a kit with this token was handed out.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn expect_site(
+        &self,
+        site: &str,
+        token_sha256: &str,
+        now_ms: i64,
+    ) -> Result<(), StoreError> {
+        let text = "INSERT INTO expected_sites (site, token_sha256, expected_ms)
+             VALUES ($1, $2, $3)
+             ON CONFLICT (site) DO UPDATE SET token_sha256 = excluded.token_sha256,
+                expected_ms = excluded.expected_ms";
+        self.db.execute(text, params![site, token_sha256, now_ms])?;
+        Ok(())
+    }
+
+    /// Takes the expectation of a token: `true` once, when a kit with it was handed out.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn take_expected(&self, site: &str, token_sha256: &str) -> Result<bool, StoreError> {
+        let text = "DELETE FROM expected_sites WHERE site = $1 AND token_sha256 = $2";
+        Ok(self.db.execute(text, params![site, token_sha256])? == 1)
+    }
+
+    fn forget_request(&self, site: &str) -> Result<(), StoreError> {
+        self.db.execute("DELETE FROM enrolment_requests WHERE site = $1", params![site])?;
+        Ok(())
+    }
+}
+
+fn registration(row: &rusqlite::Row<'_>) -> rusqlite::Result<Registration> {
+    Ok(Registration {
+        site: row.get(0)?,
+        role: row.get(1)?,
+        environment: row.get(2)?,
+        cluster_type: row.get(3)?,
+        key_generation: row.get(4)?,
+        enrolled_ms: row.get(5)?,
+        revoked_ms: row.get(6)?,
+    })
+}

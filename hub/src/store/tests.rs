@@ -1,0 +1,243 @@
+//! The fold: whatever the order and the road, the newest state is the newest report of the newest epoch.
+
+use outhaul_bundle::Digest;
+use outhaul_bundle::report::{ComplianceStatus as C, Event, GenerationState as G};
+use proptest::prelude::*;
+
+use crate::enrol::{self, Enrolled};
+use crate::fake::{self, FLEET, NEW, OLD, Site};
+use crate::ingest::{Batch, Ingested, ingest};
+use crate::store::{SiteState, Store, StoreError};
+
+fn store_with(sites: &[&Site]) -> Store {
+    let mut store = Store::in_memory().unwrap();
+    for site in sites {
+        let checked = enrol::check(&site.request(), FLEET).unwrap();
+        let done = store.write(|session| enrol::approve(session, &checked, false, 10)).unwrap();
+        assert_eq!(done, Enrolled::Registered);
+    }
+    store
+}
+
+fn take(store: &mut Store, lines: &[Vec<u8>], received_ms: i64) -> Ingested {
+    let batch = Batch { fleet: FLEET, via: "test", received_ms };
+    let done = ingest(store, lines.concat().as_slice(), &batch).unwrap();
+    assert_eq!(done.refused, []);
+    done
+}
+
+fn state(store: &mut Store, site: &str) -> SiteState {
+    let states = store.read(|session| session.site_states()).unwrap();
+    states.into_iter().find(|state| state.site == site).unwrap()
+}
+
+/// Bundle, its state, and the report that tells so.
+fn runs(store: &mut Store, site: &str) -> Option<(u64, String, u64)> {
+    state(store, site).running.map(|r| (r.bundle, r.state, r.report))
+}
+
+#[test]
+fn a_rollback_shows() {
+    let mut site = Site::new("a", "dev", "drone");
+    let mut store = store_with(&[&site]);
+    let lines = [
+        site.active(1, OLD),
+        site.state(2, NEW, G::Failed, C::Failed),
+        site.state(2, NEW, G::Reverted, C::Failed),
+        site.active(1, OLD),
+    ];
+    take(&mut store, &lines, 100);
+    assert_eq!(runs(&mut store, "a"), Some((1, "active".into(), 4)));
+}
+
+#[test]
+fn a_late_report_changes_history_and_not_the_newest_state() {
+    let mut site = Site::new("a", "dev", "drone");
+    let mut store = store_with(&[&site]);
+    let (first, late, newest) =
+        (site.active(1, OLD), site.state(2, NEW, G::Failed, C::Failed), site.active(3, NEW));
+    take(&mut store, &[first], 100);
+    take(&mut store, &[newest], 200);
+    assert_eq!(state(&mut store, "a").missing, [(2, 2)]);
+    take(&mut store, &[late], 300);
+    let now = state(&mut store, "a");
+    assert_eq!(now.missing, []);
+    assert_eq!(now.newest.unwrap().received_ms, 200, "the late stick does not refresh the site");
+    assert_eq!(runs(&mut store, "a"), Some((3, "active".into(), 3)));
+}
+
+#[test]
+fn what_is_on_its_way_or_turned_away_changes_nothing_about_what_runs() {
+    let mut site = Site::new("a", "dev", "drone");
+    let mut store = store_with(&[&site]);
+    let mut lines = vec![site.active(1, OLD)];
+    for step in [G::Received, G::Verified, G::Staged, G::Gated, G::Rejected] {
+        lines.push(site.state(2, NEW, step, C::InProgress));
+    }
+    take(&mut store, &lines, 100);
+    assert_eq!(runs(&mut store, "a"), Some((1, "active".into(), 1)));
+    let attempt = state(&mut store, "a").attempt.unwrap();
+    assert_eq!((attempt.bundle, attempt.state.as_str()), (2, "rejected"));
+    take(&mut store, &[site.active(3, NEW)], 100);
+    assert_eq!(state(&mut store, "a").attempt, None);
+}
+
+#[test]
+fn drift_found_later_replaces_the_good_state() {
+    let mut site = Site::new("a", "dev", "drone");
+    let mut store = store_with(&[&site]);
+    let drift = site.event(1, OLD, G::Active, C::Drifted);
+    let lines = [site.active(1, OLD), site.say(Event::Observation(drift))];
+    take(&mut store, &lines, 100);
+    let running = state(&mut store, "a").running.unwrap();
+    assert!(running.assignments.values().all(|a| a.status == "drifted"));
+}
+
+#[test]
+fn the_newest_epoch_tells_the_present_even_when_the_old_one_still_arrives() {
+    let mut site = Site::new("a", "dev", "drone");
+    let mut store = store_with(&[&site]);
+    let old = [site.active(1, OLD), site.active(2, OLD), site.active(7, OLD)];
+    take(&mut store, &old[..1], 100);
+    site.forget("e2");
+    take(&mut store, &[site.active(3, NEW)], 200);
+    take(&mut store, &old[1..], 300);
+    assert_eq!(runs(&mut store, "a"), Some((3, "active".into(), 1)));
+    assert_eq!(state(&mut store, "a").newest.unwrap().epoch, "e2");
+}
+
+#[test]
+fn an_epoch_found_late_goes_behind_when_trusted_clocks_say_so() {
+    let mut site = Site::new("a", "dev", "drone");
+    let mut store = store_with(&[&site]);
+    site.at.trusted = true;
+    site.at.wall_ms = 50;
+    let stick = site.active(1, OLD);
+    site.forget("e2");
+    site.at.wall_ms = 5_000;
+    take(&mut store, &[site.active(2, NEW)], 6_000);
+    take(&mut store, &[stick], 7_000);
+    assert_eq!(runs(&mut store, "a"), Some((2, "active".into(), 1)));
+}
+
+#[test]
+fn a_site_that_never_reported_is_there() {
+    let site = Site::new("silent", "dev", "drone");
+    let mut store = store_with(&[&site]);
+    let silent = state(&mut store, "silent");
+    assert_eq!((silent.newest, silent.running), (None, None));
+}
+
+#[test]
+fn duplicates_count_once_and_acknowledgements_stop_at_the_first_gap() {
+    let mut site = Site::new("a", "dev", "drone");
+    let mut store = store_with(&[&site]);
+    let lines: Vec<_> = (1..=5).map(|number| site.active(number, NEW)).collect();
+    let done = take(&mut store, &[lines[0].clone(), lines[0].clone(), lines[3].clone()], 100);
+    assert_eq!((done.accepted, done.duplicates, done.complete[0].number), (2, 1, 1));
+    let done = take(&mut store, &lines[1..3], 100);
+    assert_eq!((done.accepted, done.complete[0].number), (2, 4));
+}
+
+#[test]
+fn a_declared_loss_is_no_gap() {
+    let mut site = Site::new("a", "dev", "drone");
+    let mut store = store_with(&[&site]);
+    let first = site.started();
+    for _ in 0..3 {
+        site.started();
+    }
+    let gap = site.say(Event::Gap { from: 2, to: 4, reason: "the queue was full".into() });
+    let done = take(&mut store, &[first, gap], 100);
+    assert_eq!(done.complete[0].number, 5);
+    let now = state(&mut store, "a");
+    assert_eq!((now.missing, now.declared_lost), (vec![], vec![(2, 4)]));
+}
+
+#[test]
+fn a_write_that_fails_leaves_nothing() {
+    let mut store = Store::in_memory().unwrap();
+    let failed: Result<(), StoreError> = store.write(|session| {
+        session.set_setting("half", "written")?;
+        Err(StoreError::Corrupt { what: "a test".into() })
+    });
+    assert!(failed.is_err());
+    let kept = store.read(|session| session.setting("half")).unwrap();
+    assert_eq!(kept, None);
+}
+
+#[test]
+fn refusals_are_bounded() {
+    let mut store = Store::in_memory().unwrap();
+    store
+        .write(|session| {
+            for number in 0..1010 {
+                session.add_refusal(&crate::store::Refusal {
+                    at_ms: number,
+                    source: "flood".into(),
+                    site: None,
+                    rule: "malformed".into(),
+                    message: "x".repeat(5_000),
+                })?;
+            }
+            Ok::<_, StoreError>(())
+        })
+        .unwrap();
+    let kept = store.read(|session| session.refusals(2_000)).unwrap();
+    assert_eq!((kept.len(), kept[0].at_ms, kept[0].message.len()), (1000, 1009, 600));
+}
+
+#[test]
+fn a_second_store_in_the_same_folder_is_refused_and_a_newer_one_is_not_touched() {
+    let folder = tempfile::tempdir().unwrap();
+    Store::create(folder.path()).unwrap();
+    assert!(matches!(Store::create(folder.path()), Err(StoreError::Exists { .. })));
+    let db = rusqlite::Connection::open(folder.path().join(super::FILE_NAME)).unwrap();
+    db.execute("INSERT INTO migrations (version) VALUES (99)", []).unwrap();
+    assert!(matches!(Store::open(folder.path()), Err(StoreError::Newer { found: 99, .. })));
+}
+
+#[test]
+fn a_recorded_bundle_reads_back() {
+    let mut store = Store::in_memory().unwrap();
+    let index = fake::index(&fake::stream("dev", "drone"), 4, NEW);
+    let digest = Digest::of(&index.to_bytes());
+    store.write(|session| session.add_bundle(&index, digest, (1, 2), 3)).unwrap();
+    let (bundles, assignments) = store
+        .read(|session| {
+            let role = index.stream.role.as_str();
+            Ok::<_, StoreError>((session.bundles()?, session.bundle_assignments(role, 4)?))
+        })
+        .unwrap();
+    assert_eq!((bundles[0].number, bundles[0].base_commit.as_str()), (4, NEW));
+    assert_eq!(assignments[0].policies, ["functional-test"]);
+    assert_eq!(assignments.len(), 2);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// Any order, any batches, any repetition: the same state and the same acknowledgement.
+    #[test]
+    fn the_order_of_arrival_does_not_matter(
+        order in Just((0..8usize).collect::<Vec<_>>()).prop_shuffle(),
+        again in proptest::collection::vec(0..8usize, 0..6),
+        cut in 0..8usize,
+    ) {
+        let mut site = Site::new("a", "dev", "drone");
+        let mut store = store_with(&[&site]);
+        let lines: Vec<_> = (1..=8u64)
+            .map(|n| site.state(n, NEW, if n % 3 == 0 { G::Failed } else { G::Active }, C::Compliant))
+            .collect();
+        let pick = |ids: &[usize]| ids.iter().map(|id| lines[*id].clone()).collect::<Vec<_>>();
+        let mut accepted = take(&mut store, &pick(&order[..cut]), 100).accepted;
+        accepted += take(&mut store, &pick(&again), 100).accepted;
+        let done = take(&mut store, &pick(&order[cut..]), 100);
+        accepted += done.accepted;
+        prop_assert_eq!(accepted, 8);
+        let done = take(&mut store, &lines, 100);
+        prop_assert_eq!((done.duplicates, done.complete[0].number), (8, 8));
+        prop_assert_eq!(runs(&mut store, "a"), Some((8, "active".to_owned(), 8)));
+        prop_assert_eq!(state(&mut store, "a").missing, vec![]);
+    }
+}

@@ -1,0 +1,220 @@
+//! What people and programs look at: desired beside actual, per site and per assignment.
+//!
+//! What comes in: one consistent reading of the store, and the time. What goes out: a [`Fleet`] of
+//! plain values for the page and the API. Three things are told apart and never merged: whether a
+//! site is heard of, whether it has the newest bundle, and whether what runs is as desired. It decides
+//! nothing; the gate does.
+
+mod rows;
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+pub use rows::{AssignmentRow, Connection, SiteRow};
+
+use crate::gate::{self, DEFAULT_MAX_AGE_HOURS, Decision, Facts, Question};
+use crate::moment::{self, HOUR_MS};
+use crate::store::{
+    DesiredAssignment, DesiredBundle, PendingRequest, Refusal, Session, SiteState, StoreError,
+    Waiver,
+};
+
+/// Refusals shown.
+const REFUSALS_SHOWN: u32 = 20;
+
+/// One consistent reading of the store.
+#[derive(Debug, Clone)]
+pub struct Reading {
+    /// Every site, revoked ones included.
+    pub sites: Vec<SiteState>,
+    /// Every bundle, by stream and number.
+    pub bundles: Vec<DesiredBundle>,
+    /// The assignments of the bundles that sites should or do run.
+    pub assignments: BTreeMap<(String, u64), Vec<DesiredAssignment>>,
+    /// The waivers that hold.
+    pub waivers: Vec<Waiver>,
+    /// The newest refusals.
+    pub refusals: Vec<Refusal>,
+    /// Requests that wait for approval.
+    pub pending: Vec<PendingRequest>,
+}
+
+/// Everything that the page shows.
+#[derive(Debug, Clone, Serialize)]
+pub struct Fleet {
+    /// The fleet's id.
+    pub fleet: String,
+    /// When this was read, RFC 3339.
+    pub read_at: String,
+    /// Counts over all sites.
+    pub summary: Summary,
+    /// Every site, those that need attention first.
+    pub sites: Vec<SiteRow>,
+    /// Every pair of site and assignment.
+    pub assignments: Vec<AssignmentRow>,
+    /// The gate of each environment for its newest base commit.
+    pub gates: Vec<Decision>,
+    /// The newest refusals.
+    pub refusals: Vec<Refusal>,
+    /// Names of sites that wait for approval.
+    pub pending: Vec<String>,
+    /// The waivers that hold.
+    pub waivers: Vec<Waiver>,
+}
+
+/// Counts, along three axes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Summary {
+    /// Sites that are registered and not revoked.
+    pub sites: usize,
+    /// Heard of within the last three days.
+    pub fresh: usize,
+    /// Heard of, but longer ago.
+    pub stale: usize,
+    /// Never heard of.
+    pub never: usize,
+    /// With the newest bundle that is for them.
+    pub current: usize,
+    /// With an older one, or none.
+    pub behind: usize,
+    /// Of a stream of which this hub knows no bundle.
+    pub unknown: usize,
+    /// Pairs of site and assignment that are as desired.
+    pub compliant: usize,
+    /// Changed on site.
+    pub drifted: usize,
+    /// Failed.
+    pub failed: usize,
+    /// Under way.
+    pub in_progress: usize,
+    /// Wanted, but the site has not told of it.
+    pub waiting: usize,
+}
+
+impl Reading {
+    /// Reads all at once.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn take(session: &Session<'_>, now_ms: i64) -> Result<Self, StoreError> {
+        let sites = session.site_states()?;
+        let bundles = session.bundles()?;
+        let mut assignments = BTreeMap::new();
+        for site in &sites {
+            let desired = newest_for(&bundles, site).map(|b| (b.role.clone(), b.number));
+            let running = site.running.as_ref().map(|r| (r.role.clone(), r.bundle));
+            for key in desired.into_iter().chain(running) {
+                let known = bundles.iter().any(|b| b.role == key.0 && b.number == key.1);
+                if known && !assignments.contains_key(&key) {
+                    let list = session.bundle_assignments(&key.0, key.1)?;
+                    assignments.insert(key, list);
+                }
+            }
+        }
+        Ok(Self {
+            sites,
+            bundles,
+            assignments,
+            waivers: session.waivers(now_ms)?,
+            refusals: session.refusals(REFUSALS_SHOWN)?,
+            pending: session.pending_requests()?,
+        })
+    }
+
+    /// Asks the gate.
+    pub fn gate(&self, question: &Question) -> Decision {
+        let version = |a: &DesiredAssignment| (a.assignment.clone(), a.config_version.clone());
+        let wanted = self
+            .assignments
+            .iter()
+            .map(|(key, list)| (key.clone(), list.iter().map(version).collect()))
+            .collect();
+        let facts = Facts {
+            sites: &self.sites,
+            bundles: &self.bundles,
+            wanted: &wanted,
+            waivers: &self.waivers,
+        };
+        gate::decide(question, &facts)
+    }
+
+    /// Whether a bundle of the environment was rendered from the commit.
+    pub fn knows_commit(&self, environment: &str, commit: &str) -> bool {
+        self.bundles.iter().any(|b| b.environment == environment && b.base_commit == commit)
+    }
+
+    /// All that the page shows.
+    pub fn view(&self, fleet: &str, now_ms: i64) -> Fleet {
+        let mut sites: Vec<SiteRow> =
+            self.sites.iter().map(|site| rows::site(self, site, now_ms)).collect();
+        sites.sort_by(|a, b| (a.attention, &a.site).cmp(&(b.attention, &b.site)));
+        let assignments = rows::assignments(self);
+        Fleet {
+            fleet: fleet.to_owned(),
+            read_at: moment::rfc3339(now_ms),
+            summary: summary(&sites, &assignments),
+            sites,
+            assignments,
+            gates: self.newest_commits().iter().map(|(environment, commit)| {
+                self.gate(&Question {
+                    environment: environment.clone(),
+                    commit: commit.clone(),
+                    now_ms,
+                    max_age_ms: i64::from(DEFAULT_MAX_AGE_HOURS) * HOUR_MS,
+                    quorum_percent: 100,
+                })
+            }).collect(),
+            refusals: self.refusals.clone(),
+            pending: self.pending.iter().map(|request| request.site.clone()).collect(),
+            waivers: self.waivers.clone(),
+        }
+    }
+
+    /// Each environment's base commit of the bundle that was signed last.
+    fn newest_commits(&self) -> BTreeMap<String, String> {
+        let mut newest: BTreeMap<String, &DesiredBundle> = BTreeMap::new();
+        for bundle in &self.bundles {
+            let best = newest.entry(bundle.environment.clone()).or_insert(bundle);
+            if (bundle.issued_ms, bundle.number) >= (best.issued_ms, best.number) {
+                *best = bundle;
+            }
+        }
+        newest.into_iter().map(|(name, bundle)| (name, bundle.base_commit.clone())).collect()
+    }
+}
+
+/// The newest bundle that is for `site`.
+fn newest_for<'a>(bundles: &'a [DesiredBundle], site: &SiteState) -> Option<&'a DesiredBundle> {
+    let is_for = |b: &&DesiredBundle| {
+        b.role == site.role && (b.recipients.is_empty() || b.recipients.contains(&site.site))
+    };
+    bundles.iter().filter(is_for).max_by_key(|bundle| bundle.number)
+}
+
+fn summary(sites: &[SiteRow], assignments: &[AssignmentRow]) -> Summary {
+    let mut sum = Summary::default();
+    for site in sites.iter().filter(|site| site.connection != Connection::Revoked) {
+        sum.sites += 1;
+        match site.connection {
+            Connection::Fresh => sum.fresh += 1,
+            Connection::Stale => sum.stale += 1,
+            Connection::Never | Connection::Revoked => sum.never += 1,
+        }
+        match (site.desired, site.actual) {
+            (None, _) => sum.unknown += 1,
+            (Some(desired), Some(actual)) if actual >= desired => sum.current += 1,
+            (Some(_), _) => sum.behind += 1,
+        }
+    }
+    for assignment in assignments {
+        match assignment.status.as_str() {
+            "compliant" => sum.compliant += 1,
+            "drifted" => sum.drifted += 1,
+            "failed" => sum.failed += 1,
+            "in_progress" => sum.in_progress += 1,
+            _ => sum.waiting += 1,
+        }
+    }
+    sum
+}

@@ -1,0 +1,234 @@
+//! The rows of the two big tables: sites, and assignments on sites.
+//!
+//! What comes in: a reading and the time. What goes out: flat rows with both raw values and the words
+//! that people read. A site that never reported has a row like any other.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+
+use super::{Reading, newest_for};
+use crate::gate::DEFAULT_MAX_AGE_HOURS;
+use crate::moment::{self, HOUR_MS};
+use crate::store::SiteState;
+
+/// Whether a site is heard of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Connection {
+    /// Within the last three days.
+    Fresh,
+    /// Never.
+    Never,
+    /// It was revoked; nothing is expected of it.
+    Revoked,
+    /// Longer ago.
+    Stale,
+}
+
+/// One site.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SiteRow {
+    /// Its name.
+    pub site: String,
+    /// Its environment.
+    pub environment: String,
+    /// Its cluster type.
+    pub cluster_type: String,
+    /// The signing role of its stream.
+    pub role: String,
+    /// First digits of its key's id.
+    pub key: String,
+    /// Whether it is heard of.
+    pub connection: Connection,
+    /// When the hub received its newest report, RFC 3339.
+    pub last_seen: Option<String>,
+    /// The same for people.
+    pub last_seen_ago: String,
+    /// By which road that report came.
+    pub via: Option<String>,
+    /// When that report was made, by the site's clock, RFC 3339.
+    pub site_time: Option<String>,
+    /// Whether that clock was set by something trustworthy.
+    pub clock_trusted: bool,
+    /// Number of its newest report.
+    pub newest_report: Option<u64>,
+    /// Highest report below which nothing is missing.
+    pub acknowledged: Option<u64>,
+    /// Number of the newest bundle that is for it.
+    pub desired: Option<u64>,
+    /// Number of the bundle that it runs.
+    pub actual: Option<u64>,
+    /// The state of that bundle: `active` is good.
+    pub state: String,
+    /// What the site said of it.
+    pub message: String,
+    /// A bundle that is on its way or was turned away.
+    pub attempt: Option<String>,
+    /// Reports that are missing, as first and last number.
+    pub missing: Vec<(u64, u64)>,
+    /// Reports that the site declared lost.
+    pub declared_lost: Vec<(u64, u64)>,
+    /// Until when it is waived, RFC 3339.
+    pub waived_until: Option<String>,
+    /// One word for the row: `failed`, `drifted`, `never`, `stale`, `behind`, `busy`, `ok`, `revoked`.
+    pub verdict: &'static str,
+    /// Its place in the order of attention; lower needs more.
+    #[serde(skip)]
+    pub attention: u8,
+}
+
+/// One assignment on one site.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct AssignmentRow {
+    /// The environment.
+    pub environment: String,
+    /// The cluster type.
+    pub cluster_type: String,
+    /// The assignment's name.
+    pub assignment: String,
+    /// The workload; empty when the hub knows no bundle with it.
+    pub workload: String,
+    /// The workspace; empty likewise.
+    pub workspace: String,
+    /// The policies that put it there.
+    pub policies: Vec<String>,
+    /// The site.
+    pub site: String,
+    /// Number of the bundle that wants it; `None` when nothing wants it any more.
+    pub desired: Option<u64>,
+    /// Number of the bundle that the site runs.
+    pub actual: Option<u64>,
+    /// The config version wanted.
+    pub desired_config: Option<String>,
+    /// The config version that runs.
+    pub actual_config: Option<String>,
+    /// `compliant`, `drifted`, `failed`, `in_progress`, or `waiting` when the site has not told of
+    /// the version that is wanted.
+    pub status: String,
+    /// What the reconciler said.
+    pub message: String,
+}
+
+pub(super) fn site(reading: &Reading, site: &SiteState, now_ms: i64) -> SiteRow {
+    let newest = site.newest.as_ref();
+    let running = site.running.as_ref();
+    let desired = newest_for(&reading.bundles, site).map(|bundle| bundle.number);
+    let limit_ms = i64::from(DEFAULT_MAX_AGE_HOURS) * HOUR_MS;
+    let connection = match newest {
+        _ if site.revoked_ms.is_some() => Connection::Revoked,
+        None => Connection::Never,
+        Some(newest) if now_ms.saturating_sub(newest.received_ms) > limit_ms => Connection::Stale,
+        Some(_) => Connection::Fresh,
+    };
+    let actual = running.map(|running| running.bundle);
+    let (verdict, attention) = verdict(site, connection, desired);
+    let waiver = reading.waivers.iter().filter(|w| w.site == site.site).map(|w| w.until_ms).max();
+    SiteRow {
+        site: site.site.clone(),
+        environment: site.environment.clone(),
+        cluster_type: site.cluster_type.clone(),
+        role: site.role.clone(),
+        key: site.key_id.chars().take(12).collect(),
+        connection,
+        last_seen: newest.map(|newest| moment::rfc3339(newest.received_ms)),
+        last_seen_ago: newest
+            .map_or_else(|| "never".to_owned(), |newest| moment::ago(newest.received_ms, now_ms)),
+        via: newest.map(|newest| newest.via.clone()),
+        site_time: newest.map(|newest| moment::rfc3339(newest.wall_ms)),
+        clock_trusted: newest.is_some_and(|newest| newest.clock_trusted),
+        newest_report: newest.map(|newest| newest.number),
+        acknowledged: newest.map(|newest| newest.acked),
+        desired,
+        actual,
+        state: running.map_or_else(String::new, |running| running.state.clone()),
+        message: running.map_or_else(String::new, |running| running.message.clone()),
+        attempt: site.attempt.as_ref().map(|attempt| {
+            let colon = if attempt.message.is_empty() { "" } else { ": " };
+            format!("bundle {} is {}{colon}{}", attempt.bundle, attempt.state, attempt.message)
+        }),
+        missing: site.missing.clone(),
+        declared_lost: site.declared_lost.clone(),
+        waived_until: waiver.map(moment::rfc3339),
+        verdict,
+        attention,
+    }
+}
+
+fn verdict(site: &SiteState, connection: Connection, desired: Option<u64>) -> (&'static str, u8) {
+    let running = site.running.as_ref();
+    let has = |status: &str| {
+        running.is_some_and(|r| r.assignments.values().any(|a| a.status == status))
+    };
+    let state = running.map_or("", |running| running.state.as_str());
+    let rejected = site.attempt.as_ref().is_some_and(|attempt| attempt.state == "rejected");
+    match connection {
+        Connection::Revoked => return ("revoked", 9),
+        Connection::Never => return ("never", 2),
+        Connection::Fresh | Connection::Stale => {}
+    }
+    if matches!(state, "failed" | "reverted") || has("failed") {
+        ("failed", 0)
+    } else if has("drifted") {
+        ("drifted", 1)
+    } else if rejected {
+        ("rejected", 1)
+    } else if connection == Connection::Stale {
+        ("stale", 3)
+    } else if desired.is_some_and(|desired| running.is_none_or(|r| r.bundle < desired)) {
+        ("behind", 4)
+    } else if state != "active" || has("in_progress") {
+        ("busy", 5)
+    } else {
+        ("ok", 6)
+    }
+}
+
+pub(super) fn assignments(reading: &Reading) -> Vec<AssignmentRow> {
+    let mut rows = Vec::new();
+    for site in reading.sites.iter().filter(|site| site.revoked_ms.is_none()) {
+        let bundle = newest_for(&reading.bundles, site);
+        let wanted = bundle
+            .and_then(|b| reading.assignments.get(&(b.role.clone(), b.number)))
+            .map_or(&[][..], Vec::as_slice);
+        let running = site.running.as_ref();
+        let observed = running.map(|running| &running.assignments);
+        let names: BTreeSet<&str> = wanted
+            .iter()
+            .map(|want| want.assignment.as_str())
+            .chain(observed.into_iter().flatten().map(|(name, _)| name.as_str()))
+            .collect();
+        for name in names {
+            let want = wanted.iter().find(|want| want.assignment == name);
+            let actual = observed.and_then(|observed| observed.get(name));
+            let desired_config = want.map(|want| want.config_version.clone());
+            let actual_config = actual.map(|actual| actual.config_version.clone());
+            let same = want.is_none() || desired_config == actual_config;
+            let status = match actual {
+                Some(actual) if same || actual.status != "compliant" => actual.status.as_str(),
+                _ => "waiting",
+            };
+            rows.push(AssignmentRow {
+                environment: site.environment.clone(),
+                cluster_type: site.cluster_type.clone(),
+                assignment: name.to_owned(),
+                workload: want.map_or_else(String::new, |want| want.workload.clone()),
+                workspace: want.map_or_else(String::new, |want| want.workspace.clone()),
+                policies: want.map_or_else(Vec::new, |want| want.policies.clone()),
+                site: site.site.clone(),
+                desired: want.and(bundle).map(|bundle| bundle.number),
+                actual: actual.and(running).map(|running| running.bundle),
+                desired_config,
+                actual_config,
+                status: status.to_owned(),
+                message: actual.map_or_else(String::new, |actual| actual.message.clone()),
+            });
+        }
+    }
+    let key = |row: &AssignmentRow| {
+        let AssignmentRow { environment, cluster_type, assignment, site, .. } = row;
+        (environment.clone(), cluster_type.clone(), assignment.clone(), site.clone())
+    };
+    rows.sort_by_cached_key(key);
+    rows
+}

@@ -101,6 +101,7 @@ fn run() -> Result<()> {
 
 fn refresh(arguments: &Arguments, store: &Path) -> Result<(Walk, Http)> {
     let source = Http::new(arguments.option("metadata-url")?)?;
+    #[expect(clippy::disallowed_methods, reason = "the edge of the program: all below is given the time")]
     let mut walk = Walk::resume(&stored(store)?)?.judge_dates(Timestamp::now());
     let outcome = walk
         .update_root(&source, &mut |_| {})

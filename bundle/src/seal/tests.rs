@@ -144,10 +144,10 @@ fn attack_more_inside_than_the_index_says() {
 }
 
 fn index_with(change: impl FnOnce(&mut Blob)) -> Result<Index, String> {
-    let mut index = FakeBundle::new(1, &[("a.gz", &[b'x'; 70_000])])
+    let mut index = FakeBundle::new(1, &[("a.gz", &vec![b'x'; 70_000])])
         .unwrap()
         .index;
-    let (mut blob, _) = sealed_blob(&[b'x'; 70_000], "a.gz");
+    let (mut blob, _) = sealed_blob(&vec![b'x'; 70_000], "a.gz");
     change(&mut blob);
     index.blobs = vec![blob];
     Index::from_bytes(&index.to_bytes(), &Limits::default()).map_err(|error| error.to_string())

@@ -162,6 +162,7 @@ impl Args {
         }
         let number = fleet.next_number(&role).map_err(fleet_failure)?;
         let bundle = build(number)?;
+        #[expect(clippy::disallowed_methods, reason = "the edge of the program: all below is given the time")]
         let issued = self.issued.unwrap_or_else(Timestamp::now);
         let expires = issued
             .checked_add(SignedDuration::from_hours(

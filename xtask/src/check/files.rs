@@ -31,6 +31,7 @@ pub fn findings() -> Result<Vec<String>> {
             .is_some_and(|ending| ending == "rs")
         {
             findings.extend(rust_file(&name, &text));
+            findings.extend(torn_writes(&name, &text));
         }
         findings.extend(machine_paths(&name, &text));
     }
@@ -56,6 +57,22 @@ fn rust_file(name: &str, text: &str) -> Vec<String> {
         findings.push(format!("{name}: name it after what is inside"));
     }
     findings
+}
+
+/// `fs::write` in a program leaves half a file when the power goes. Tests and tools may use it.
+fn torn_writes(name: &str, text: &str) -> Vec<String> {
+    let ships = ["agent/src/", "bundler/src/", "hub/src/", "signer/src/"];
+    if !ships.iter().any(|folder| name.starts_with(folder)) || name.ends_with("tests.rs") {
+        return Vec::new();
+    }
+    let tests_start = text.find("#[cfg(test)]").unwrap_or(text.len());
+    let lines = text[..tests_start].lines().zip(1..);
+    lines
+        .filter(|(line, _)| line.contains("fs::write("))
+        .map(|(_, number)| {
+            format!("{name}:{number}: `fs::write` tears: use the crate's durable module")
+        })
+        .collect()
 }
 
 fn machine_paths(name: &str, text: &str) -> Vec<String> {
@@ -107,6 +124,14 @@ mod tests {
         let long = "fn f() {}\n".repeat(MAX_LINES + 1);
         assert_eq!(rust_file("a/utils.rs", &long).len(), 3);
         assert!(rust_file("a/schedule.rs", "//! Schedules.\n").is_empty());
+    }
+
+    #[test]
+    fn a_write_that_may_tear_is_found_in_programs_only() {
+        let text = "//! x\nfs::write(a, b)\n#[cfg(test)]\nmod tests { fs::write(a, b) }\n";
+        assert_eq!(torn_writes("hub/src/store.rs", text).len(), 1);
+        assert!(torn_writes("tests/src/lib.rs", text).is_empty());
+        assert!(torn_writes("hub/src/store/tests.rs", text).is_empty());
     }
 
     #[test]

@@ -1,0 +1,426 @@
+//! Tokens to nodes: libyaml's grammar, first document only.
+//!
+//! In: text. Out: a tree of nodes in one vector, with tags in short form and aliases bound.
+//! Depth is bounded; the Go libraries allow more than any config nests.
+
+use super::scanner::{Kind, Mark, Quoting, Scan, Scanner, fail};
+use std::collections::HashMap;
+
+/// Depth of nested nodes.
+pub(super) const MAX_DEPTH: usize = 250;
+
+/// Prefix of the tags that `!!` stands for.
+const PREFIX: &str = "tag:yaml.org,2002:";
+
+/// Index of a node.
+pub(super) type Id = usize;
+
+/// A node of the document.
+#[derive(Debug)]
+pub(super) struct Node {
+    pub mark: Mark,
+    /// Explicit tag, `!!int` in short form; empty when there is none.
+    pub tag: String,
+    pub kind: NodeKind,
+}
+
+/// What a node is.
+#[derive(Debug)]
+pub(super) enum NodeKind {
+    /// Text, and whether it was written without quotes.
+    Scalar(String, bool),
+    Sequence(Vec<Id>),
+    /// Keys and values.
+    Mapping(Vec<(Id, Id)>),
+    /// The anchor's name and node.
+    Alias(String, Id),
+}
+
+/// The parsed document.
+#[derive(Debug)]
+pub(super) struct Document {
+    pub nodes: Vec<Node>,
+    pub root: Option<Id>,
+}
+
+struct Parser {
+    scanner: Scanner,
+    nodes: Vec<Node>,
+    anchors: HashMap<String, Id>,
+    handles: Vec<(String, String)>,
+    depth: usize,
+}
+
+/// Parses the first document of a text.
+pub(super) fn parse(text: &str) -> Scan<Document> {
+    let mut parser = Parser {
+        scanner: Scanner::new(text)?,
+        nodes: Vec::new(),
+        anchors: HashMap::new(),
+        handles: Vec::new(),
+        depth: 0,
+    };
+    let root = parser.document()?;
+    Ok(Document { nodes: parser.nodes, root })
+}
+
+/// Properties in front of a node.
+#[derive(Default)]
+struct Properties {
+    anchor: Option<String>,
+    tag: String,
+}
+
+impl Parser {
+    fn kind(&mut self) -> Scan<&Kind> {
+        Ok(&self.scanner.peek()?.kind)
+    }
+
+    fn mark(&mut self) -> Scan<Mark> {
+        Ok(self.scanner.peek()?.mark)
+    }
+
+    fn document(&mut self) -> Scan<Option<Id>> {
+        let root = match self.kind()? {
+            Kind::StreamEnd => return Ok(None),
+            Kind::VersionDirective(..) | Kind::TagDirective { .. } | Kind::DocumentStart => {
+                self.directives()?;
+                if *self.kind()? != Kind::DocumentStart {
+                    return fail(self.mark()?, "did not find expected <document start>");
+                }
+                self.scanner.take()?;
+                match self.kind()? {
+                    Kind::VersionDirective(..)
+                    | Kind::TagDirective { .. }
+                    | Kind::DocumentStart
+                    | Kind::DocumentEnd
+                    | Kind::StreamEnd => self.empty()?,
+                    _ => self.node(true, false)?,
+                }
+            }
+            _ => {
+                self.directives()?;
+                self.node(true, false)?
+            }
+        };
+        // Go reads one token further, and fails if that is not one.
+        self.kind()?;
+        Ok(Some(root))
+    }
+
+    fn directives(&mut self) -> Scan<()> {
+        let mut version = false;
+        loop {
+            let mark = self.mark()?;
+            match self.kind()?.clone() {
+                Kind::VersionDirective(major, minor) => {
+                    if version {
+                        return fail(mark, "found duplicate %YAML directive");
+                    }
+                    if (major, minor) != (1, 1) {
+                        return fail(mark, "found incompatible YAML document");
+                    }
+                    version = true;
+                }
+                Kind::TagDirective { handle, prefix } => {
+                    if self.handles.iter().any(|(known, _)| *known == handle) {
+                        return fail(mark, "found duplicate %TAG directive");
+                    }
+                    self.handles.push((handle, prefix));
+                }
+                _ => break,
+            }
+            self.scanner.take()?;
+        }
+        for (handle, prefix) in [("!", "!"), ("!!", PREFIX)] {
+            if !self.handles.iter().any(|(known, _)| known == handle) {
+                self.handles.push((handle.to_owned(), prefix.to_owned()));
+            }
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, mark: Mark, properties: Properties, kind: NodeKind) -> Id {
+        let id = self.nodes.len();
+        self.nodes.push(Node { mark, tag: properties.tag, kind });
+        if let Some(anchor) = properties.anchor {
+            self.anchors.insert(anchor, id);
+        }
+        id
+    }
+
+    fn empty(&mut self) -> Scan<Id> {
+        let mark = self.mark()?;
+        Ok(self.add(mark, Properties::default(), NodeKind::Scalar(String::new(), true)))
+    }
+
+    fn properties(&mut self) -> Scan<Properties> {
+        let mut properties = Properties::default();
+        let mut tagged = false;
+        loop {
+            let mark = self.mark()?;
+            match self.kind()?.clone() {
+                Kind::Anchor(name) if properties.anchor.is_none() => {
+                    properties.anchor = Some(name);
+                }
+                Kind::Tag { handle, suffix } if !tagged => {
+                    tagged = true;
+                    properties.tag = self.tag(&handle, suffix, mark)?;
+                }
+                _ => return Ok(properties),
+            }
+            self.scanner.take()?;
+        }
+    }
+
+    fn tag(&self, handle: &str, suffix: String, mark: Mark) -> Scan<String> {
+        let tag = if handle.is_empty() {
+            suffix
+        } else {
+            match self.handles.iter().find(|(known, _)| known == handle) {
+                Some((_, prefix)) => format!("{prefix}{suffix}"),
+                None => return fail(mark, "found undefined tag handle"),
+            }
+        };
+        Ok(match tag.strip_prefix(PREFIX) {
+            Some(short) => format!("!!{short}"),
+            None => tag,
+        })
+    }
+
+    fn node(&mut self, block: bool, indentless: bool) -> Scan<Id> {
+        self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            return fail(self.mark()?, "nested too deep");
+        }
+        let result = self.node_inner(block, indentless);
+        self.depth -= 1;
+        result
+    }
+
+    fn node_inner(&mut self, block: bool, indentless: bool) -> Scan<Id> {
+        let mark = self.mark()?;
+        if let Kind::Alias(name) = self.kind()?.clone() {
+            self.scanner.take()?;
+            let Some(target) = self.anchors.get(&name).copied() else {
+                return fail(mark, format!("unknown anchor '{name}' referenced"));
+            };
+            return Ok(self.add(mark, Properties::default(), NodeKind::Alias(name, target)));
+        }
+        let properties = self.properties()?;
+        let has_properties = properties.anchor.is_some() || !properties.tag.is_empty();
+        match self.kind()?.clone() {
+            Kind::BlockEntry if indentless => {
+                let id = self.add(mark, properties, NodeKind::Sequence(Vec::new()));
+                self.indentless_sequence(id)?;
+                Ok(id)
+            }
+            Kind::Scalar(text, quoting) => {
+                self.scanner.take()?;
+                let plain = quoting == Quoting::Plain;
+                Ok(self.add(mark, properties, NodeKind::Scalar(text, plain)))
+            }
+            Kind::FlowSequenceStart => {
+                let id = self.add(mark, properties, NodeKind::Sequence(Vec::new()));
+                self.flow_sequence(id)?;
+                Ok(id)
+            }
+            Kind::FlowMappingStart => {
+                let id = self.add(mark, properties, NodeKind::Mapping(Vec::new()));
+                self.flow_mapping(id)?;
+                Ok(id)
+            }
+            Kind::BlockSequenceStart if block => {
+                let id = self.add(mark, properties, NodeKind::Sequence(Vec::new()));
+                self.block_sequence(id)?;
+                Ok(id)
+            }
+            Kind::BlockMappingStart if block => {
+                let id = self.add(mark, properties, NodeKind::Mapping(Vec::new()));
+                self.block_mapping(id)?;
+                Ok(id)
+            }
+            _ if has_properties => {
+                Ok(self.add(mark, properties, NodeKind::Scalar(String::new(), true)))
+            }
+            _ => fail(self.mark()?, "did not find expected node content"),
+        }
+    }
+
+    fn push_item(&mut self, id: Id, item: Id) {
+        if let Some(NodeKind::Sequence(items)) = self.nodes.get_mut(id).map(|node| &mut node.kind) {
+            items.push(item);
+        }
+    }
+
+    fn push_pair(&mut self, id: Id, key: Id, value: Id) {
+        if let Some(NodeKind::Mapping(pairs)) = self.nodes.get_mut(id).map(|node| &mut node.kind) {
+            pairs.push((key, value));
+        }
+    }
+
+    fn block_sequence(&mut self, id: Id) -> Scan<()> {
+        self.scanner.take()?;
+        loop {
+            match self.kind()? {
+                Kind::BlockEntry => {
+                    self.scanner.take()?;
+                    let item = match self.kind()? {
+                        Kind::BlockEntry | Kind::BlockEnd => self.empty()?,
+                        _ => self.node(true, false)?,
+                    };
+                    self.push_item(id, item);
+                }
+                Kind::BlockEnd => {
+                    self.scanner.take()?;
+                    return Ok(());
+                }
+                _ => return fail(self.mark()?, "did not find expected '-' indicator"),
+            }
+        }
+    }
+
+    fn indentless_sequence(&mut self, id: Id) -> Scan<()> {
+        while *self.kind()? == Kind::BlockEntry {
+            self.scanner.take()?;
+            let item = match self.kind()? {
+                Kind::BlockEntry | Kind::Key | Kind::Value | Kind::BlockEnd => self.empty()?,
+                _ => self.node(true, false)?,
+            };
+            self.push_item(id, item);
+        }
+        Ok(())
+    }
+
+    fn block_mapping(&mut self, id: Id) -> Scan<()> {
+        self.scanner.take()?;
+        loop {
+            match self.kind()? {
+                Kind::Key => {
+                    self.scanner.take()?;
+                    let key = self.block_part()?;
+                    let value = if *self.kind()? == Kind::Value {
+                        self.scanner.take()?;
+                        self.block_part()?
+                    } else {
+                        self.empty()?
+                    };
+                    self.push_pair(id, key, value);
+                }
+                Kind::BlockEnd => {
+                    self.scanner.take()?;
+                    return Ok(());
+                }
+                _ => return fail(self.mark()?, "did not find expected key"),
+            }
+        }
+    }
+
+    fn block_part(&mut self) -> Scan<Id> {
+        match self.kind()? {
+            Kind::Key | Kind::Value | Kind::BlockEnd => self.empty(),
+            _ => self.node(true, true),
+        }
+    }
+
+    fn flow_sequence(&mut self, id: Id) -> Scan<()> {
+        self.scanner.take()?;
+        let mut first = true;
+        while *self.kind()? != Kind::FlowSequenceEnd {
+            if !first {
+                if *self.kind()? != Kind::FlowEntry {
+                    return fail(self.mark()?, "did not find expected ',' or ']'");
+                }
+                self.scanner.take()?;
+            }
+            first = false;
+            match self.kind()? {
+                Kind::Key => {
+                    let item = self.flow_pair()?;
+                    self.push_item(id, item);
+                }
+                Kind::FlowSequenceEnd => break,
+                _ => {
+                    let item = self.node(false, false)?;
+                    self.push_item(id, item);
+                }
+            }
+        }
+        self.scanner.take()?;
+        Ok(())
+    }
+
+    /// `[a: b]`: a mapping of one pair.
+    fn flow_pair(&mut self) -> Scan<Id> {
+        let mark = self.mark()?;
+        self.scanner.take()?;
+        let id = self.add(mark, Properties::default(), NodeKind::Mapping(Vec::new()));
+        let key = match self.kind()? {
+            Kind::Value | Kind::FlowEntry | Kind::FlowSequenceEnd => {
+                // libyaml drops the token here, so that `[? : a]` has an empty value as well.
+                let key = self.empty()?;
+                self.scanner.take()?;
+                key
+            }
+            _ => self.node(false, false)?,
+        };
+        let mut value = None;
+        if *self.kind()? == Kind::Value {
+            self.scanner.take()?;
+            if !matches!(self.kind()?, Kind::FlowEntry | Kind::FlowSequenceEnd) {
+                value = Some(self.node(false, false)?);
+            }
+        }
+        let value = match value {
+            Some(value) => value,
+            None => self.empty()?,
+        };
+        self.push_pair(id, key, value);
+        Ok(id)
+    }
+
+    fn flow_mapping(&mut self, id: Id) -> Scan<()> {
+        self.scanner.take()?;
+        let mut first = true;
+        while *self.kind()? != Kind::FlowMappingEnd {
+            if !first {
+                if *self.kind()? != Kind::FlowEntry {
+                    return fail(self.mark()?, "did not find expected ',' or '}'");
+                }
+                self.scanner.take()?;
+            }
+            first = false;
+            match self.kind()? {
+                Kind::Key => {
+                    self.scanner.take()?;
+                    let key = self.flow_part()?;
+                    let value = if *self.kind()? == Kind::Value {
+                        self.scanner.take()?;
+                        match self.kind()? {
+                            Kind::FlowEntry | Kind::FlowMappingEnd => self.empty()?,
+                            _ => self.node(false, false)?,
+                        }
+                    } else {
+                        self.empty()?
+                    };
+                    self.push_pair(id, key, value);
+                }
+                Kind::FlowMappingEnd => break,
+                _ => {
+                    let key = self.node(false, false)?;
+                    let value = self.empty()?;
+                    self.push_pair(id, key, value);
+                }
+            }
+        }
+        self.scanner.take()?;
+        Ok(())
+    }
+
+    fn flow_part(&mut self) -> Scan<Id> {
+        match self.kind()? {
+            Kind::Value | Kind::FlowEntry | Kind::FlowMappingEnd => self.empty(),
+            _ => self.node(false, false),
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! YAML, stringify and hash against what the Go libraries gave.
+
+use crate::golden::{expected, field, input, report, vectors};
+use outhaul_gocompat::{GoValue, hash, stringify, to_yaml};
+
+fn check(file: &str, run: fn(&GoValue) -> String) {
+    let Some(vectors) = vectors(file) else { return };
+    let mut differences = Vec::new();
+    for vector in &vectors {
+        let result = input(vector).map(|value| run(&value).into_bytes());
+        let agrees = match (&result, expected(vector)) {
+            (Ok(output), Some(wanted)) => *output == wanted,
+            (Err(_), None) => true,
+            _ => false,
+        };
+        if !agrees {
+            let shown = result.map(|output| String::from_utf8_lossy(&output).into_owned());
+            differences.push(format!("{}: {shown:?}\n  {vector}", field(vector, "id")));
+        }
+    }
+    report(file, vectors.len(), &differences);
+}
+
+#[test]
+fn yaml_is_written_as_yaml_v3_writes_it() {
+    check("yaml.json", to_yaml);
+}
+
+#[test]
+fn stringify_agrees_with_kalypso() {
+    check("stringify.json", stringify);
+}
+
+#[test]
+fn hashes_agree_with_hashstructure() {
+    check("hash.json", hash);
+}

@@ -1,0 +1,11 @@
+//! The crate's integration tests in one binary.
+//!
+//! In: the golden vectors that `OUTHAUL_KALYPSO_DIR` (default: `shared/kalypso` beside the
+//! project's folder) holds, whatever their number. Out: the vectors that differ.
+//! Without the folder the tests print `SKIPPED` and pass, except where `CI` is `true`.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
+
+mod decoding;
+mod golden;
+mod templates;

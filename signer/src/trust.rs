@@ -15,10 +15,12 @@ use crate::clock::TimePolicy;
 mod error;
 mod floors;
 pub mod provider;
+mod remembered;
 mod stream;
 pub mod walk;
 
 pub use error::{SourceError, TrustError};
+pub use remembered::remembered;
 
 /// Most root rotations that one check follows: years of missed sticks.
 pub const MAX_ROOT_ROTATIONS: u64 = 1024;

@@ -60,6 +60,8 @@ pub(super) fn verify(
         .min(snapshot.expires)
         .min(targets.expires);
     let refreshed = issued_of(&timestamp.extra)?;
+    // A stream's last bundle may be past its date when a newer timestamp tells of it.
+    refuse_issue_beyond("timestamp.json", refreshed, expires)?;
     refuse_undelegated(targets, role)?;
 
     let stream = walk
@@ -77,14 +79,8 @@ pub(super) fn verify(
     for (name, version) in &found {
         floors.check(name, *version)?;
     }
+    refuse_issue_beyond(&format!("{role}.json"), Some(target.issued), expires)?;
     let signed_at = refreshed.map_or(target.issued, |time| time.max(target.issued));
-    if signed_at > expires {
-        // It would raise the site's lower bound beyond what the offline keys vouch for.
-        return Err(TrustError::Malformed {
-            file: format!("{role}.json"),
-            problem: format!("issued {signed_at}, after its own expiry {expires}"),
-        });
-    }
     Ok(Acceptance {
         trusted: walk.trusted_for(role),
         index_length: target.length,
@@ -161,6 +157,22 @@ fn issued_of(extra: &BTreeMap<String, serde_json::Value>) -> Result<Option<Times
             file: "timestamp.json".to_owned(),
             problem: error.to_string(),
         })
+}
+
+/// A time of issue after the expiry of what it is issued under would raise the site's lower bound beyond
+/// what the offline keys vouch for.
+fn refuse_issue_beyond(
+    file: &str,
+    issued: Option<Timestamp>,
+    expires: Timestamp,
+) -> Result<(), TrustError> {
+    match issued.filter(|issued| *issued > expires) {
+        None => Ok(()),
+        Some(issued) => Err(TrustError::Malformed {
+            file: file.to_owned(),
+            problem: format!("issued {issued}, after its own expiry {expires}"),
+        }),
+    }
 }
 
 /// Only the fleet's own targets metadata hands a stream to a role; a role never hands on.

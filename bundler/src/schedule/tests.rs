@@ -1,1 +1,114 @@
-//! Schedules.
+//! Schedules and their explanations.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::control::diagnostic::{Diagnostics, SourceFile};
+use crate::control::kinds::{Object, read_file};
+
+const GROUP: &str = "apiVersion: scheduler.kalypso.io/v1alpha1";
+
+fn policy(name: &str, workspace: &str, target: &str, cluster_type: &str) -> String {
+    format!(
+        "{GROUP}\nkind: SchedulingPolicy\nmetadata: {{name: {name}}}\nspec:\n  deploymentTargetSelector:\n    \
+         workspace: '{workspace}'\n    labelSelector: {{matchLabels: {target}}}\n  clusterTypeSelector:\n    \
+         labelSelector: {{matchLabels: {cluster_type}}}\n"
+    )
+}
+
+fn cluster_type(name: &str, labels: &str) -> String {
+    format!(
+        "{GROUP}\nkind: ClusterType\nmetadata: {{name: {name}, labels: {labels}}}\nspec: {{reconciler: r, namespaceService: n}}\n"
+    )
+}
+
+fn plane(documents: &[String], targets: &[(&str, &str, &[(&str, &str)])]) -> ControlPlane {
+    let text = documents.join("---\n");
+    let file = Arc::new(SourceFile { name: "x.yaml".into(), text });
+    let mut findings = Diagnostics::new();
+    let mut plane = ControlPlane { environment: "dev".into(), ..ControlPlane::default() };
+    for object in read_file(&file, &mut findings) {
+        match object {
+            Object::ClusterType(o) => drop(plane.cluster_types.insert(o.name.clone(), o)),
+            Object::Policy(o) => drop(plane.policies.insert(o.name.clone(), o)),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(findings.is_empty(), "{findings}");
+    for (name, workspace, labels) in targets {
+        let labels = labels.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+        let target = DeploymentTarget {
+            name: (*name).into(),
+            short_name: (*name).into(),
+            workload: "w".into(),
+            registration: "w".into(),
+            workspace: (*workspace).into(),
+            environment: "dev".into(),
+            labels,
+            manifests: None,
+            config_schemas: Vec::new(),
+            location: crate::control::diagnostic::Location::new(&file, 0..0),
+        };
+        plane.targets.insert(target.name.clone(), target);
+    }
+    plane
+}
+
+#[test]
+fn defect_1_two_policies_that_select_one_pair_are_two_reasons() {
+    let plane = plane(
+        &[
+            policy("b", "team", "{purpose: test}", "{}"),
+            policy("a", "", "{}", "{edge: 'yes'}"),
+            cluster_type("drone", "{edge: 'yes'}"),
+            cluster_type("large", "{}"),
+        ],
+        &[("t", "team", &[("purpose", "test")]), ("u", "other", &[("purpose", "test")])],
+    );
+    let schedule = schedule(&plane);
+    let seen: Vec<_> =
+        schedule.assignments.iter().map(|(id, a)| (id.to_string(), a.policies.join("+"))).collect();
+    let expected = [("drone/t", "a+b"), ("drone/u", "a"), ("large/t", "b")];
+    assert_eq!(seen, expected.map(|(a, b)| (a.to_owned(), b.to_owned())));
+}
+
+#[test]
+fn a_pair_that_is_not_assigned_says_which_requirement_failed() {
+    let plane = plane(
+        &[
+            policy("far", "nobody", "{purpose: other, zone: red}", "{size: small}"),
+            policy("near", "team", "{purpose: test}", "{region: west}"),
+            cluster_type("drone", "{Region: west, size: large}"),
+        ],
+        &[("t", "team", &[("purpose", "test")])],
+    );
+    assert!(schedule(&plane).assignments.is_empty());
+    let verdicts = explain::explain(&plane, &plane.targets["t"], plane.cluster_types.get("drone"));
+    assert_eq!(verdicts[0].policy, "near", "the nearest miss comes first");
+    let [miss] = verdicts[0].misses.as_slice() else { panic!("{verdicts:?}") };
+    assert_eq!(miss.requirement, "region = west");
+    assert_eq!(miss.found, "no label `region`, but `Region`");
+    assert_eq!(verdicts[1].misses.len(), 4);
+    assert_eq!(verdicts[1].misses[0].requirement, "workspace = nobody");
+}
+
+proptest! {
+    #[test]
+    fn a_pair_is_assigned_exactly_when_some_policy_misses_nothing(
+        wanted in "[ab]", label in "[ab]", type_wanted in "[ab]", type_label in "[ab]",
+    ) {
+        let plane = plane(
+            &[
+                policy("p", "", &format!("{{k: {wanted}}}"), &format!("{{k: {type_wanted}}}")),
+                cluster_type("c", &format!("{{k: {type_label}}}")),
+            ],
+            &[("t", "team", &[("k", &label)])],
+        );
+        let assigned = !schedule(&plane).assignments.is_empty();
+        let verdicts = explain::explain(&plane, &plane.targets["t"], plane.cluster_types.get("c"));
+        prop_assert_eq!(assigned, verdicts[0].misses.is_empty());
+    }
+}

@@ -1,0 +1,126 @@
+//! Typing: what the text of one config value is.
+//!
+//! What comes in: the text of a `ConfigMap`'s key. What goes out: a list or a map when it is YAML of
+//! one, and otherwise the text itself, untouched: a config's numbers and booleans stay text, because
+//! that is what a `ConfigMap` holds. A text in single quotes is always text.
+
+use std::sync::Arc;
+
+use outhaul_gocompat::{Decoder, GoMap, GoValue, MapKind, decode_yaml};
+
+use super::Mode;
+use crate::control::diagnostic::SourceFile;
+use crate::control::yaml::{self, Node, Value};
+
+/// The typed value of `text`.
+pub fn typed(text: &str, mode: Mode) -> GoValue {
+    let trimmed = text.trim_matches(is_go_space);
+    if trimmed.starts_with('\'') && trimmed.ends_with('\'') {
+        if mode.compat {
+            // Kalypso strips every quote, and takes a single one for a pair (its defect 8).
+            return GoValue::Str(trimmed.trim_matches('\'').to_owned());
+        }
+        if let Some(inner) = trimmed
+            .strip_prefix('\'')
+            .and_then(|t| t.strip_suffix('\''))
+        {
+            return GoValue::Str(inner.to_owned());
+        }
+    }
+    match decode_yaml(text, Decoder::V2) {
+        Ok(value) if value.is_container() => {
+            if mode.compat {
+                return value;
+            }
+            // Kalypso reads YAML 1.1, where `yes` and `off` are booleans (its defect 7).
+            with_core_schema(text).unwrap_or(value)
+        }
+        _ => GoValue::Str(text.to_owned()),
+    }
+}
+
+/// What Go's `TrimSpace` trims: Unicode's white space.
+fn is_go_space(c: char) -> bool {
+    c.is_whitespace()
+}
+
+/// The same document by YAML 1.2's core schema; `None` when it is none of that.
+fn with_core_schema(text: &str) -> Option<GoValue> {
+    let file = Arc::new(SourceFile {
+        name: String::new(),
+        text: text.to_owned(),
+    });
+    let documents = yaml::parse(&file).ok()?;
+    documents
+        .first()
+        .map(value_of)
+        .filter(GoValue::is_container)
+}
+
+/// Maps are of the type that Kalypso's templates see, so that its functions treat them alike.
+fn value_of(node: &Node) -> GoValue {
+    match &node.value {
+        Value::Null => GoValue::Null,
+        Value::Bool(value) => GoValue::Bool(*value),
+        Value::Number(text) => number(text),
+        Value::String(text) => GoValue::Str(text.clone()),
+        Value::Sequence(items) => GoValue::List(items.iter().map(value_of).collect()),
+        Value::Mapping(entries) => {
+            let mut map = GoMap::new(MapKind::Any);
+            for entry in entries {
+                let key = match decode_yaml(&entry.key, Decoder::V2) {
+                    Ok(key @ (GoValue::Int(_) | GoValue::Uint(_) | GoValue::Float(_))) => key,
+                    _ => GoValue::Str(entry.key.clone()),
+                };
+                map.entries.insert(key, value_of(&entry.value));
+            }
+            GoValue::Map(map)
+        }
+    }
+}
+
+fn number(text: &str) -> GoValue {
+    match decode_yaml(text, Decoder::V2) {
+        Ok(value) => value,
+        Err(_) => GoValue::Str(text.to_owned()),
+    }
+}
+
+/// One text for equal values and different texts for different ones: what a config's version is a
+/// digest of.
+pub fn canonical(value: &GoValue) -> String {
+    let mut text = String::new();
+    write(value, &mut text);
+    text
+}
+
+fn write(value: &GoValue, out: &mut String) {
+    match value {
+        GoValue::Null => out.push('n'),
+        GoValue::Bool(value) => out.push_str(if *value { "t" } else { "f" }),
+        GoValue::Int(number) => out.push_str(&format!("i{number}")),
+        GoValue::Uint(number) => out.push_str(&format!("i{number}")),
+        GoValue::Float(number) => out.push_str(&format!("d{number:?}")),
+        GoValue::Str(text) => out.push_str(&format!("s{}:{text}", text.len())),
+        GoValue::Time(text) => out.push_str(&format!("z{}:{text}", text.len())),
+        GoValue::Bytes(bytes) => out.push_str(&format!("b{}", hex::encode(bytes))),
+        GoValue::List(items) => {
+            out.push_str(&format!("l{}[", items.len()));
+            for item in items {
+                write(item, out);
+                out.push(',');
+            }
+            out.push(']');
+        }
+        GoValue::Map(map) => {
+            out.push_str(&format!("m{}{{", map.len()));
+            for (key, value) in map.iter() {
+                write(key, out);
+                out.push('=');
+                write(value, out);
+                out.push(',');
+            }
+            out.push('}');
+        }
+    }
+}

@@ -101,7 +101,10 @@ fn run() -> Result<()> {
 
 fn refresh(arguments: &Arguments, store: &Path) -> Result<(Walk, Http)> {
     let source = Http::new(arguments.option("metadata-url")?)?;
-    #[expect(clippy::disallowed_methods, reason = "the edge of the program: all below is given the time")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the edge of the program: all below is given the time"
+    )]
     let mut walk = Walk::resume(&stored(store)?)?.judge_dates(Timestamp::now());
     let outcome = walk
         .update_root(&source, &mut |_| {})
@@ -173,7 +176,11 @@ fn stored(store: &Path) -> Result<TrustedMetadata> {
             .and_then(|name| name.to_str())
             .unwrap_or_default()
             .to_owned();
-        if path.is_file() && name.ends_with(".json") {
+        if path.is_file()
+            && path
+                .extension()
+                .is_some_and(|extension| extension == "json")
+        {
             files.insert(name, durable::read(&path, MAX_STORED_BYTES)?);
         }
     }
@@ -281,7 +288,8 @@ fn encoded(text: &str, keep: &str) -> String {
         if plain || keep.as_bytes().contains(&byte) {
             out.push(char::from(byte));
         } else {
-            out.push_str(&format!("%{byte:02X}"));
+            out.push('%');
+            out.push_str(&hex::encode_upper([byte]));
         }
     }
     out

@@ -5,8 +5,10 @@
 //! trust on first use: after it no file of this kind changes what a site believes.
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 
 use crate::key::{KeyError, PublicKey};
+use crate::metadata::{Root, parse_own};
 use crate::trust::{TrustError, TrustedMetadata};
 
 /// The format's name; a reader refuses any other.
@@ -66,6 +68,14 @@ pub enum KitError {
         /// What is wrong.
         problem: String,
     },
+    /// First root metadata that is not the named fleet's.
+    #[error("the kit names fleet {expected}, its root metadata is of fleet {found}")]
+    OtherFleet {
+        /// The fleet that the kit names.
+        expected: String,
+        /// The fleet that the metadata belongs to.
+        found: String,
+    },
     /// The root metadata does not hold.
     #[error("the kit's root metadata cannot be trusted")]
     Root {
@@ -118,8 +128,22 @@ impl Kit {
         }
         let kit: Self = serde_json::from_slice(bytes).map_err(malformed)?;
         kit.trusted()?;
+        kit.refuse_other_fleet()?;
         kit.hub()?;
         Ok(kit)
+    }
+
+    /// The fleet's id is a digest of its first root; of a later root it cannot be told.
+    fn refuse_other_fleet(&self) -> Result<(), KitError> {
+        let first: Result<Root, _> = parse_own(self.root.as_bytes());
+        let found = hex::encode(&Sha256::digest(self.root.as_bytes())[..8]);
+        if first.is_ok_and(|root| root.version == 1) && found != self.fleet {
+            return Err(KitError::OtherFleet {
+                expected: self.fleet.clone(),
+                found,
+            });
+        }
+        Ok(())
     }
 
     /// The metadata that a site of this kit starts from.

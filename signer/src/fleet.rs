@@ -22,9 +22,12 @@ use crate::metadata::{self, MetadataError, RoleKeys, Root, SPEC_VERSION};
 use crate::publish::Online;
 use crate::trust::TrustError;
 
+mod attest;
+mod journal;
 mod ring;
 mod state;
 
+pub use attest::{StatementSigner, statement_keys};
 pub use ring::{KeyEntry, Ring};
 pub(crate) use state::{Marks, Published, StreamMark};
 
@@ -220,6 +223,10 @@ impl Fleet {
     ///
     /// # Errors
     /// [`FleetError`] when there is a fleet already, an option is out of range, or files cannot be written.
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "the passphrase is wiped when this is done"
+    )]
     pub fn init(folder: &Path, options: InitOptions) -> Result<Self, FleetError> {
         check_options(&options)?;
         if folder.join("fleet.json").exists() {
@@ -292,10 +299,15 @@ impl Fleet {
                 settings.format
             )));
         }
-        Ok(Self {
+        let fleet = Self {
             folder: folder.to_owned(),
             settings,
-        })
+        };
+        if fleet.is_cut_off() {
+            // Whoever holds the lock finishes it, so that nothing newer is overwritten.
+            drop(fleet.lock()?);
+        }
+        Ok(fleet)
     }
 
     /// The fleet's id: the first 16 hexadecimal digits of its first root metadata's digest.
@@ -413,6 +425,7 @@ impl Fleet {
             .open(&path)
             .map_err(failed)?;
         file.lock().map_err(failed)?;
+        self.recover()?;
         Ok(file)
     }
 }
@@ -475,7 +488,3 @@ fn check_options(options: &InitOptions) -> Result<(), FleetError> {
     }
     Ok(())
 }
-
-#[cfg(test)]
-#[path = "fleet/tests.rs"]
-mod tests;

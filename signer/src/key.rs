@@ -72,6 +72,14 @@ pub enum KeyError {
         /// The file.
         path: PathBuf,
     },
+    /// The program that holds a key does not sign.
+    #[error("`{}` does not sign: {reason}", program.display())]
+    Program {
+        /// The program.
+        program: PathBuf,
+        /// What went wrong.
+        reason: String,
+    },
     /// A signature that does not hold.
     #[error("the signature is not of key {key}")]
     BadSignature {

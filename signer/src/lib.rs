@@ -11,6 +11,7 @@
 pub mod canonical;
 pub mod ceremony;
 pub mod clock;
+pub mod command;
 pub mod durable;
 pub mod enrol;
 pub mod envelope;

@@ -91,6 +91,14 @@ pub struct Root {
     pub roles: BTreeMap<String, RoleKeys>,
 }
 
+impl Root {
+    /// Whether all four top-level roles are there, so that they can be looked up by name.
+    pub fn is_complete(&self) -> bool {
+        let roles = ["root", "snapshot", "targets", "timestamp"];
+        roles.iter().all(|role| self.roles.contains_key(*role))
+    }
+}
+
 /// Targets metadata: the fleet's streams, or one stream's index.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Targets {
@@ -247,10 +255,10 @@ pub fn signed_bytes<T: Serialize>(signed: &T) -> Result<Vec<u8>, MetadataError> 
 ///
 /// # Errors
 /// [`MetadataError::Key`].
-pub fn sign_one(signed: &[u8], signer: &dyn Signs) -> Result<MetadataSignature, MetadataError> {
-    let sig = hex::encode(signer.signature(signed)?);
+pub fn sign_one(signed: &[u8], by: &dyn Signs) -> Result<MetadataSignature, MetadataError> {
+    let sig = hex::encode(by.signature(signed)?);
     Ok(MetadataSignature {
-        keyid: signer.public().id(),
+        keyid: by.public().id(),
         sig,
     })
 }

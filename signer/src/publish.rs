@@ -28,7 +28,7 @@ use crate::trust::{self, TrustedMetadata};
 mod countersign;
 mod online;
 
-pub(crate) use online::Online;
+pub(crate) use online::{Online, named};
 
 /// What is to be signed for one bundle.
 #[derive(Debug, Clone, Copy)]
@@ -160,7 +160,7 @@ impl Fleet {
         let index = hex::encode(Sha256::digest(request.index_bytes));
         self.use_number(&mut marks, &request, &index)?;
 
-        let mut online = Online::on(self, &published, secret)?;
+        let mut online = Online::on(self, &published, secret);
         let stream_keys = match delegated(&published.targets, request.role) {
             Some(role) => RoleKeys {
                 keyids: role.keyids.clone(),
@@ -212,7 +212,7 @@ impl Fleet {
             base: published.timestamp.version,
             stream: Some((request.role.to_owned(), names)),
         };
-        self.refuse_what_a_site_would_refuse(&signed, &request)?;
+        Self::refuse_what_a_site_would_refuse(&signed, &request)?;
         Ok(signed)
     }
 
@@ -230,7 +230,7 @@ impl Fleet {
         let _lock = self.lock()?;
         let published = self.published()?;
         let mut marks = self.marks()?;
-        let mut online = Online::on(self, &published, secret)?;
+        let mut online = Online::on(self, &published, secret);
         online.renew_targets(&mut marks, issued, expires)?;
         let files = online.finish(&mut marks, issued, expires)?;
         self.write_marks(&marks)?;
@@ -281,6 +281,7 @@ impl Fleet {
             if !matches!(there, Ok(Some(ref old)) if old == bytes) {
                 durable::write(&path, bytes, PUBLIC_MODE)?;
             }
+            self.drop_request(name)?;
         }
         Ok(())
     }
@@ -356,7 +357,6 @@ impl Fleet {
     }
 
     fn refuse_what_a_site_would_refuse(
-        &self,
         signed: &SignedMetadata,
         request: &SignRequest<'_>,
     ) -> Result<(), FleetError> {
@@ -385,7 +385,3 @@ pub(crate) fn delegated<'a>(targets: &'a Targets, role: &str) -> Option<&'a Dele
         .iter()
         .find(|delegated| delegated.name == role)
 }
-
-#[cfg(test)]
-#[path = "publish/tests.rs"]
-mod tests;

@@ -228,7 +228,7 @@ fn unsigned_metadata() {
     let site = Site::enrolled(&centre);
     let mut files = centre.bundle(ROLE);
     bend(&mut files, "timestamp.json", |value| {
-        value["signatures"] = Value::Array(vec![])
+        value["signatures"] = Value::Array(vec![]);
     });
     site.refuse(&files, "signature");
 }

@@ -1,5 +1,6 @@
 //! A fleet's folder: made, signing, published, cut off in the middle.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
@@ -17,11 +18,11 @@ pub fn secret() -> Secret {
 }
 
 pub fn new_fleet(folder: &Path) -> Fleet {
-    Fleet::init(
-        folder,
-        InitOptions::new(secret(), at("2026-01-01T00:00:00Z")),
-    )
-    .unwrap()
+    fleet_made_at(folder, at("2026-01-01T00:00:00Z"))
+}
+
+pub fn fleet_made_at(folder: &Path, now: Timestamp) -> Fleet {
+    Fleet::init(folder, InitOptions::new(secret(), now)).unwrap()
 }
 
 pub fn index(fleet: &Fleet, environment: &str, number: u64) -> Vec<u8> {
@@ -99,7 +100,7 @@ fn bundles_of_two_streams_are_accepted_on_their_sites_one_after_another() {
     let second = sign(&Fleet::open(dir.path()).unwrap(), "dev", 2).unwrap();
     fleet.commit(&second).unwrap();
 
-    let none = Default::default();
+    let none = BTreeMap::default();
     let one = trust::verify(&enrolled, &none, &files(&first), &dev, now(ISSUED)).unwrap();
     let two = trust::verify(
         &one.trusted,
@@ -241,7 +242,7 @@ fn a_refresh_brings_newer_dates_and_no_new_bundle() {
     fleet.commit(&slip).unwrap();
 
     let enrolled = TrustedMetadata::enrol(&fleet.root_bytes().unwrap()).unwrap();
-    let none = Default::default();
+    let none = BTreeMap::default();
     let mut served = files(&first);
     served.extend(files(&slip));
     let acceptance = trust::verify(&enrolled, &none, &served, &role, now(ISSUED)).unwrap();

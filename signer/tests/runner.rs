@@ -3,9 +3,12 @@
 
 mod attacks;
 mod centre;
+mod ceremonies;
+mod cli;
 mod fleet;
 mod fuzz;
 mod python_tuf;
+mod slip;
 
 #[test]
 fn no_test_file_is_forgotten() {

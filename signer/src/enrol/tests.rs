@@ -1,1 +1,86 @@
 #![allow(clippy::unwrap_used)]
+use proptest::prelude::*;
+
+use super::*;
+use crate::{Fleet, InitOptions, Secret, SigningKey};
+
+fn kit() -> (tempfile::TempDir, Kit) {
+    let dir = tempfile::tempdir().unwrap();
+    let secret = Secret::new("passphrase".to_owned());
+    let now = "2026-01-01T00:00:00Z".parse().unwrap();
+    let fleet = Fleet::init(dir.path(), InitOptions::new(secret, now)).unwrap();
+    let kit = Kit {
+        format: FORMAT.to_owned(),
+        fleet: fleet.id().to_owned(),
+        site: "barn-7".to_owned(),
+        stream: KitStream {
+            role: fleet.role("dev", "drone"),
+            environment: "dev".to_owned(),
+            cluster_type: "drone".to_owned(),
+        },
+        root: String::from_utf8(fleet.root_bytes().unwrap()).unwrap(),
+        hub_url: "https://hub.example".to_owned(),
+        hub_key: SigningKey::generate().unwrap().public().to_pem(),
+        token: new_token().unwrap(),
+    };
+    (dir, kit)
+}
+
+#[test]
+fn a_kit_round_trips_and_its_root_is_byte_for_byte_the_fleet_s() {
+    let (dir, kit) = kit();
+    let back = Kit::from_bytes(&kit.to_bytes()).unwrap();
+    assert_eq!(back, kit);
+    let root = std::fs::read(dir.path().join("metadata/1.root.json")).unwrap();
+    assert_eq!(back.trusted().unwrap().0["root.json"], root);
+    assert!(back.hub().unwrap().is_some());
+    assert_eq!(back.token.len(), 32);
+}
+
+#[test]
+fn a_kit_that_was_changed_on_the_way_is_refused() {
+    let (_dir, kit) = kit();
+    let mut root = kit.clone();
+    root.root = kit.root.replace("\"threshold\":1", "\"threshold\":2");
+    assert!(matches!(
+        Kit::from_bytes(&root.to_bytes()),
+        Err(KitError::Root { .. })
+    ));
+    let mut unsigned = kit.clone();
+    unsigned.root = "{}".to_owned();
+    assert!(matches!(
+        Kit::from_bytes(&unsigned.to_bytes()),
+        Err(KitError::Root { .. })
+    ));
+    let mut hub = kit.clone();
+    hub.hub_key = "no key".to_owned();
+    assert!(matches!(
+        Kit::from_bytes(&hub.to_bytes()),
+        Err(KitError::HubKey { .. })
+    ));
+    let mut newer = kit.clone();
+    newer.format = "outhaul.dev/kit/v2".to_owned();
+    let refusal = Kit::from_bytes(&newer.to_bytes()).unwrap_err();
+    assert!(
+        matches!(refusal, KitError::UnknownFormat { .. }),
+        "{refusal}"
+    );
+    let mut other = kit;
+    other.fleet = "0123456789abcdef".to_owned();
+    assert!(matches!(
+        Kit::from_bytes(&other.to_bytes()),
+        Err(KitError::OtherFleet { .. })
+    ));
+    let large = vec![b' '; MAX_KIT_BYTES + 1];
+    assert!(matches!(
+        Kit::from_bytes(&large),
+        Err(KitError::TooLarge { .. })
+    ));
+}
+
+proptest! {
+    #[test]
+    fn reading_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        drop(Kit::from_bytes(&bytes));
+    }
+}

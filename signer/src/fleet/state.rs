@@ -30,14 +30,20 @@ impl Published {
         while folder.join(format!("{}.root.json", version + 1)).is_file() {
             version += 1;
         }
-        let (root, _): (Root, _) = read_role(folder, &format!("{version}.root.json"))?;
-        let (timestamp, _): (TimestampRole, _) = read_role(folder, "timestamp.json")?;
         let missing = |file: &str, problem: &str| FleetError::Metadata {
             file: file.to_owned(),
             source: MetadataError::Malformed {
                 problem: problem.to_owned(),
             },
         };
+        let (root, _): (Root, _) = read_role(folder, &format!("{version}.root.json"))?;
+        if !root.is_complete() {
+            return Err(missing(
+                &format!("{version}.root.json"),
+                "a role is missing",
+            ));
+        }
+        let (timestamp, _): (TimestampRole, _) = read_role(folder, "timestamp.json")?;
         let pin = timestamp.meta.get("snapshot.json");
         let pin = pin.ok_or_else(|| missing("timestamp.json", "it pins no snapshot"))?;
         let name = format!("{}.snapshot.json", pin.version);

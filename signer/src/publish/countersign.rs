@@ -4,7 +4,7 @@
 //! signatures are missing, a request in the fleet's `requests/` folder. Signing the same bundle again
 //! takes up that very request, dates included, and every answer that lies beside it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::online::named;
 use super::{RoleKeys, Secret, Targets};
@@ -19,7 +19,7 @@ impl Fleet {
         self.folder.join("requests")
     }
 
-    pub(super) fn sign_stream(
+    pub(crate) fn sign_stream(
         &self,
         role: &str,
         stream: &Targets,
@@ -31,7 +31,7 @@ impl Fleet {
         let mut payload = named(&file, metadata::signed_bytes(stream))?;
         let path = self.request_folder().join(format!("{file}.request"));
         if keys.threshold > 1
-            && let Some(pending) = self.pending(&path, stream)?
+            && let Some(pending) = Self::pending(&path, stream)?
         {
             payload = pending;
         }
@@ -62,8 +62,22 @@ impl Fleet {
         named(&file, metadata::assemble(&payload, &signatures))
     }
 
+    /// Removes the request for signatures on `file`, which is published now.
+    pub(crate) fn drop_request(&self, file: &str) -> Result<(), FleetError> {
+        let path = self.request_folder().join(format!("{file}.request"));
+        match std::fs::remove_file(&path) {
+            Err(source) if source.kind() != std::io::ErrorKind::NotFound => Err(FileError {
+                doing: "remove",
+                path,
+                source,
+            }
+            .into()),
+            _ => Ok(()),
+        }
+    }
+
     /// The payload asked for before, when it is for the same content.
-    fn pending(&self, path: &PathBuf, stream: &Targets) -> Result<Option<Vec<u8>>, FleetError> {
+    fn pending(path: &Path, stream: &Targets) -> Result<Option<Vec<u8>>, FleetError> {
         let Some(bytes) = durable::read_if_present(path, MAX_BYTES as u64)? else {
             return Ok(None);
         };

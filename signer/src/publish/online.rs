@@ -54,12 +54,8 @@ impl<'a> Online<'a> {
         ])
     }
 
-    pub(crate) fn on(
-        fleet: &'a Fleet,
-        published: &'a Published,
-        secret: &'a Secret,
-    ) -> Result<Self, FleetError> {
-        Ok(Self {
+    pub(crate) fn on(fleet: &'a Fleet, published: &'a Published, secret: &'a Secret) -> Self {
+        Self {
             fleet,
             secret,
             published,
@@ -67,7 +63,7 @@ impl<'a> Online<'a> {
             targets_changed: false,
             targets_bytes: published.targets_bytes.clone(),
             meta: published.snapshot.meta.clone(),
-        })
+        }
     }
 
     /// Lists a new stream, with a key of its own.
@@ -161,6 +157,26 @@ impl<'a> Online<'a> {
         issued: Timestamp,
         expires: Timestamp,
     ) -> Result<Vec<(String, Vec<u8>)>, FleetError> {
+        let mut files = Vec::new();
+        for version in 1..=self.published.root.version {
+            let name = format!("{version}.root.json");
+            let path = self.fleet.metadata_folder().join(&name);
+            files.push((
+                name,
+                durable::read(&path, crate::trust::walk::MAX_ROOT_BYTES)?,
+            ));
+        }
+        files.extend(self.finish_lower(marks, issued, expires)?);
+        Ok(files)
+    }
+
+    /// Signs snapshot and timestamp: all files below the root.
+    pub(crate) fn finish_lower(
+        self,
+        marks: &mut Marks,
+        issued: Timestamp,
+        expires: Timestamp,
+    ) -> Result<Vec<(String, Vec<u8>)>, FleetError> {
         let published = self.published;
         let roles = &published.root.roles;
         // One snapshot serves all streams: a short date of one must not shorten the others'.
@@ -176,28 +192,21 @@ impl<'a> Online<'a> {
         let version = marks.next("timestamp", published.timestamp.version);
         let timestamp = timestamp_role(version, issued, expires, pin);
         // One key mostly signs both; opening it takes a while, by design.
-        let signers = match roles["timestamp"] == roles["snapshot"] {
-            true => signers,
-            false => ring.signers("timestamp", &roles["timestamp"], self.secret)?,
+        let signers = if roles["timestamp"] == roles["snapshot"] {
+            signers
+        } else {
+            ring.signers("timestamp", &roles["timestamp"], self.secret)?
         };
         let timestamp = named("timestamp.json", metadata::sign(&timestamp, &all(&signers)))?;
 
-        let mut files = Vec::new();
-        for version in 1..=published.root.version {
-            let name = format!("{version}.root.json");
-            let path = self.fleet.metadata_folder().join(&name);
-            files.push((
-                name,
-                durable::read(&path, crate::trust::walk::MAX_ROOT_BYTES)?,
-            ));
-        }
-        files.push(("timestamp.json".to_owned(), timestamp));
-        files.push((file, snapshot));
-        files.push((
-            format!("{}.targets.json", self.targets.version),
-            self.targets_bytes,
-        ));
-        Ok(files)
+        Ok(vec![
+            ("timestamp.json".to_owned(), timestamp),
+            (file, snapshot),
+            (
+                format!("{}.targets.json", self.targets.version),
+                self.targets_bytes,
+            ),
+        ])
     }
 }
 

@@ -374,7 +374,8 @@ fn percent_encoded(role: &str) -> String {
         if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
             text.push(char::from(byte));
         } else {
-            text.push_str(&format!("%{byte:02X}"));
+            text.push('%');
+            text.push_str(&hex::encode_upper([byte]));
         }
     }
     text

@@ -1,0 +1,210 @@
+//! The commands of `outhaul-signer`: one file each, and the table from errors to exit codes.
+
+use std::error::Error;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand, ValueEnum};
+use jiff::Timestamp;
+use outhaul_signer::durable::FileError;
+use outhaul_signer::{FleetError, KeyError, Secret, TrustError};
+
+mod countersign;
+mod init;
+mod key;
+mod revoke;
+mod root;
+mod rotate;
+mod status;
+mod stream;
+mod verify_metadata;
+
+/// Keys and signatures of an Outhaul fleet, on a machine that is never online.
+///
+/// Example: `outhaul-signer --passphrase-file pass init ./fleet --root-keys 3 --root-threshold 2`
+#[derive(Debug, Parser)]
+#[command(name = "outhaul-signer", version, arg_required_else_help = true)]
+pub struct Cli {
+    #[command(flatten)]
+    pub common: Common,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// What every command understands.
+#[derive(Debug, clap::Args)]
+pub struct Common {
+    /// File with the passphrase of the keys (mode 0600); else `$OUTHAUL_PASSPHRASE`, else the systemd
+    /// credential `outhaul-passphrase`
+    #[arg(long, global = true, value_name = "FILE")]
+    passphrase_file: Option<PathBuf>,
+    /// How data is printed on stdout
+    #[arg(long, global = true, value_enum, default_value = "text")]
+    output: Output,
+    /// The time to sign with, instead of this machine's clock (RFC 3339)
+    #[arg(long, global = true, value_name = "TIME")]
+    now: Option<Timestamp>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Output {
+    Json,
+    Text,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Countersign(countersign::Args),
+    Init(init::Args),
+    Key(key::Args),
+    Revoke(revoke::Args),
+    Root(root::Args),
+    Rotate(rotate::Args),
+    Status(status::Args),
+    Stream(stream::Args),
+    VerifyMetadata(verify_metadata::Args),
+}
+
+/// What ended a command before it was done.
+#[derive(Debug)]
+pub enum Failure {
+    Fleet(FleetError),
+    File(FileError),
+    Key(KeyError),
+    Refused(String),
+    Trust(TrustError),
+    Usage(String),
+}
+
+/// Done, or waiting for somebody else's signature.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Done,
+    Waiting,
+}
+
+type Result = std::result::Result<Outcome, Failure>;
+
+impl Common {
+    fn secret(&self) -> std::result::Result<Secret, Failure> {
+        let file = self.passphrase_file.as_deref();
+        Ok(Secret::from_sources(
+            file,
+            &[Secret::VARIABLE],
+            Secret::CREDENTIAL,
+        )?)
+    }
+
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the edge of the program: it signs with this time"
+    )]
+    fn now(&self) -> Timestamp {
+        self.now.unwrap_or_else(Timestamp::now)
+    }
+
+    /// Prints `text`, or `json` when that was asked for.
+    fn print(&self, text: &str, json: &serde_json::Value) {
+        match self.output {
+            Output::Json => println!("{json}"),
+            Output::Text => println!("{text}"),
+        }
+    }
+}
+
+/// Runs the command and says how it ended.
+pub fn run(cli: Cli) -> ExitCode {
+    let common = &cli.common;
+    let result = match cli.command {
+        Command::Countersign(args) => args.run(common),
+        Command::Init(args) => args.run(common),
+        Command::Key(args) => args.run(common),
+        Command::Revoke(args) => args.run(common),
+        Command::Root(args) => args.run(common),
+        Command::Rotate(args) => args.run(common),
+        Command::Status(args) => args.run(common),
+        Command::Stream(args) => args.run(common),
+        Command::VerifyMetadata(args) => args.run(common),
+    };
+    match result {
+        Ok(Outcome::Done) => ExitCode::SUCCESS,
+        Ok(Outcome::Waiting) => ExitCode::from(1),
+        Err(failure) => {
+            eprintln!("error: {}", failure.message());
+            ExitCode::from(failure.exit_code())
+        }
+    }
+}
+
+impl Failure {
+    fn message(&self) -> String {
+        match self {
+            Self::Fleet(error) => chain(error),
+            Self::File(error) => chain(error),
+            Self::Key(error) => chain(error),
+            Self::Refused(text) | Self::Usage(text) => text.clone(),
+            Self::Trust(error) => chain(error),
+        }
+    }
+
+    /// The table of exit codes.
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::Refused(_) | Self::Fleet(FleetError::CountersignatureNeeded { .. }) => 1,
+            Self::Usage(_)
+            | Self::Key(KeyError::NoPassphrase { .. })
+            | Self::Fleet(
+                FleetError::Exists { .. }
+                | FleetError::NotAFleet { .. }
+                | FleetError::Option { .. }
+                | FleetError::Key(KeyError::NoPassphrase { .. }),
+            ) => 2,
+            Self::File(_)
+            | Self::Key(KeyError::File(_) | KeyError::NoRandomness { .. })
+            | Self::Fleet(FleetError::File(_) | FleetError::Key(KeyError::File(_))) => 3,
+            Self::Trust(_)
+            | Self::Key(_)
+            | Self::Fleet(
+                FleetError::Key(_)
+                | FleetError::MissingKeys { .. }
+                | FleetError::WouldBeRefused { .. },
+            ) => 4,
+            Self::Fleet(_) => 5,
+        }
+    }
+}
+
+/// The error and its causes, each once.
+fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}
+
+impl From<FleetError> for Failure {
+    fn from(error: FleetError) -> Self {
+        Self::Fleet(error)
+    }
+}
+
+impl From<FileError> for Failure {
+    fn from(error: FileError) -> Self {
+        Self::File(error)
+    }
+}
+
+impl From<KeyError> for Failure {
+    fn from(error: KeyError) -> Self {
+        Self::Key(error)
+    }
+}
+
+impl From<TrustError> for Failure {
+    fn from(error: TrustError) -> Self {
+        Self::Trust(error)
+    }
+}

@@ -1,0 +1,45 @@
+//! `outhaul-signer key`: a key by itself, made where it will be used.
+
+use std::path::PathBuf;
+
+use outhaul_signer::SigningKey;
+use outhaul_signer::durable::{self, PUBLIC_MODE};
+use serde_json::json;
+
+use super::{Common, Failure, Outcome, Result};
+
+/// Make a key that no fleet knows yet, for example a further root key on another machine.
+///
+/// Example: `outhaul-signer --passphrase-file pass key vault-b` writes `vault-b.pem` and `vault-b.pub`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Path of the new files, without their endings
+    path: PathBuf,
+}
+
+impl Args {
+    pub fn run(self, common: &Common) -> Result {
+        let private = self.path.with_extension("pem");
+        let public = self.path.with_extension("pub");
+        if private.exists() || public.exists() {
+            let there = private.display();
+            return Err(Failure::Usage(format!(
+                "`{there}` (or its `.pub`) is there already"
+            )));
+        }
+        let key = SigningKey::generate()?;
+        key.save(&private, &common.secret()?)?;
+        durable::write(&public, key.public().to_pem().as_bytes(), PUBLIC_MODE)?;
+        let id = key.public().id();
+        common.print(
+            &id,
+            &json!({"id": id, "private": private, "public": public}),
+        );
+        eprintln!(
+            "give `{}` away, keep `{}`",
+            public.display(),
+            private.display()
+        );
+        Ok(Outcome::Done)
+    }
+}

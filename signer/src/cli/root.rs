@@ -1,0 +1,102 @@
+//! `outhaul-signer root`: who signs the root metadata.
+
+use std::path::{Path, PathBuf};
+
+use clap::Subcommand;
+use outhaul_signer::ceremony::{Ceremony, RootChange};
+use outhaul_signer::durable;
+use outhaul_signer::{Fleet, PublicKey};
+use serde_json::json;
+
+use super::{Common, Failure, Outcome, Result};
+
+/// Change who signs the root metadata, and how many must.
+///
+/// When signatures are missing, a request is written; `countersign` it where the other keys are, put
+/// the answers beside it, and `root finish`.
+///
+/// Example: `outhaul-signer --passphrase-file pass root ./fleet add-key vault-b.pub`
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The fleet's folder
+    folder: PathBuf,
+    #[command(subcommand)]
+    change: Change,
+}
+
+#[derive(Debug, Subcommand)]
+enum Change {
+    /// Add a root key that was made elsewhere, for example `add-key vault-b.pub`
+    AddKey {
+        /// Its public half, PEM
+        public: PathBuf,
+    },
+    /// Publish a change that waited for signatures, for example `finish`
+    Finish,
+    /// Remove a root key, for example `remove-key 3f9ac2`
+    RemoveKey {
+        /// Its id, or the beginning of it
+        id: String,
+    },
+    /// Only give the root metadata a later expiry, for example `renew`
+    Renew,
+    /// Say how many root keys must sign, for example `threshold 2`
+    Threshold {
+        /// 1 to the number of root keys
+        count: usize,
+    },
+}
+
+impl Args {
+    pub fn run(self, common: &Common) -> Result {
+        let fleet = Fleet::open(&self.folder)?;
+        let secret = common.secret()?;
+        let change = match self.change {
+            Change::AddKey { public } => RootChange::AddRootKey(read_public(&public)?),
+            Change::Finish => {
+                return Ok(tell(common, &fleet.finish_root(common.now(), &secret)?));
+            }
+            Change::RemoveKey { id } => RootChange::RemoveRootKey(id),
+            Change::Renew => RootChange::Renew,
+            Change::Threshold { count } => RootChange::Threshold(count),
+        };
+        Ok(tell(
+            common,
+            &fleet.change_root(&[change], common.now(), &secret)?,
+        ))
+    }
+}
+
+/// A public key from a PEM file.
+pub fn read_public(path: &Path) -> std::result::Result<PublicKey, Failure> {
+    let bytes = durable::read(path, 16 * 1024)?;
+    Ok(PublicKey::from_pem(&String::from_utf8_lossy(&bytes))?)
+}
+
+/// Says where a change of the root stands.
+pub fn tell(common: &Common, state: &Ceremony) -> Outcome {
+    match state {
+        Ceremony::Done { version } => {
+            let text = format!("root version {version} is published");
+            common.print(&text, &json!({"state": "done", "version": version}));
+            Outcome::Done
+        }
+        Ceremony::Waiting {
+            request,
+            version,
+            found,
+        } => {
+            let path = request.display();
+            let text = format!("root version {version} waits: {found} signed; request {path}");
+            let state = json!({
+                "state": "waiting", "version": version, "found": found, "request": request,
+            });
+            common.print(&text, &state);
+            eprintln!(
+                "help: `outhaul-signer countersign {path} --key KEY.pem` where another key is, put the \
+                 answer beside the request, then `outhaul-signer root FLEET finish`"
+            );
+            Outcome::Waiting
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! The program as a person uses it: a fleet with keys in two places, from nothing to a changed root.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use outhaul_signer::Fleet;
+use serde_json::Value;
+
+use crate::fleet::sign;
+
+const NOW: &str = "2026-06-01T00:00:00Z";
+
+fn signer(folder: &Path, line: &str) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_outhaul-signer"))
+        .current_dir(folder)
+        .env_remove("OUTHAUL_PASSPHRASE")
+        .env_remove("CREDENTIALS_DIRECTORY")
+        .args([
+            "--passphrase-file",
+            "pass",
+            "--output",
+            "json",
+            "--now",
+            NOW,
+        ])
+        .args(line.split(' '))
+        .output()
+        .unwrap()
+}
+
+#[track_caller]
+fn run(folder: &Path, code: i32, line: &str) -> Value {
+    let output = signer(folder, line);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(code), "{line}: {said}");
+    serde_json::from_slice(&output.stdout).unwrap_or(Value::String(said))
+}
+
+fn folder_with_passphrase() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("pass");
+    fs::write(&path, "correct horse battery staple\n").unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+    dir
+}
+
+#[test]
+fn two_people_in_two_places_change_the_root() {
+    let dir = folder_with_passphrase();
+    let at = dir.path();
+    let made = run(at, 0, "init fleet");
+    let fleet = Fleet::open(&at.join("fleet")).unwrap();
+    assert_eq!(made["fleet"], fleet.id());
+    let vault = run(at, 0, "key vault");
+    run(at, 0, "root fleet add-key vault.pub");
+    // The first key alone raises the threshold; from then on both are needed. The new root itself
+    // must be signed by both: by its own rule.
+    assert_eq!(run(at, 1, "root fleet threshold 2")["state"], "waiting");
+    let request = "fleet/requests/3.root.json.request";
+    let shown = run(at, 0, &format!("countersign {request} --show"));
+    assert_eq!(shown["signed"]["roles"]["root"]["threshold"], 2);
+    let answer = run(at, 0, &format!("countersign {request} --key vault.pem"));
+    assert_eq!(answer["key"], vault["id"]);
+    assert_eq!(run(at, 0, "root fleet finish")["version"], 3);
+    let status = run(at, 0, "status fleet");
+    assert_eq!(
+        (
+            &status["roles"][0]["threshold"],
+            &status["roles"][0]["version"]
+        ),
+        (&2.into(), &3.into())
+    );
+    assert_eq!(run(at, 1, "rotate fleet online")["state"], "waiting");
+}
+
+#[test]
+fn a_published_stream_is_checked_and_its_key_revoked() {
+    let dir = folder_with_passphrase();
+    let at = dir.path();
+    run(at, 0, "init fleet");
+    let fleet = Fleet::open(&at.join("fleet")).unwrap();
+    let role = fleet.role("dev", "drone");
+    fleet.commit(&sign(&fleet, "dev", 1).unwrap()).unwrap();
+    let check = format!("verify-metadata fleet/metadata --role {role}");
+    assert_eq!(run(at, 0, &check)["number"], 1);
+    run(at, 0, &format!("revoke fleet {role}"));
+    assert_eq!(run(at, 0, &check)["number"], 1);
+    run(at, 0, "rotate fleet all");
+    assert_eq!(run(at, 0, &check)["versions"]["root"], 2);
+    let said = run(
+        at,
+        4,
+        "verify-metadata fleet/metadata --role s-0000000000000000",
+    );
+    assert!(
+        said.as_str().unwrap().contains("s-0000000000000000"),
+        "{said}"
+    );
+}
+
+#[test]
+fn what_goes_wrong_has_its_exit_code_and_says_what_to_do() {
+    let dir = folder_with_passphrase();
+    let at = dir.path();
+    run(at, 0, "init fleet");
+    for (code, line, says) in [
+        (2, "init fleet", "is a fleet already"),
+        (2, "status nowhere", "outhaul-signer init"),
+        (
+            2,
+            "init other --root-keys 2 --root-threshold 3",
+            "threshold",
+        ),
+        (2, "root fleet threshold 9", "threshold"),
+        (2, "root fleet finish", "no change"),
+        (2, "--passphrase-file", "value is required"),
+        (3, "root fleet add-key missing.pub", "missing.pub"),
+        (3, "countersign missing.request --show", "missing.request"),
+        (1, "countersign pass --show", "not a signing request"),
+    ] {
+        let said = run(at, code, line);
+        assert!(said.as_str().unwrap().contains(says), "{line}: {said}");
+    }
+    fs::write(at.join("pass"), "wrong\n").unwrap();
+    let said = run(at, 4, "rotate fleet online");
+    assert!(
+        said.as_str().unwrap().contains("passphrase does not open"),
+        "{said}"
+    );
+    let bare = Command::new(env!("CARGO_BIN_EXE_outhaul-signer"))
+        .current_dir(at)
+        .env_remove("OUTHAUL_PASSPHRASE")
+        .env_remove("CREDENTIALS_DIRECTORY")
+        .args(["rotate", "fleet", "online"])
+        .output()
+        .unwrap();
+    assert_eq!(bare.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&bare.stderr).contains("--passphrase-file"));
+}
+
+#[test]
+fn every_command_shows_an_example() {
+    let all = "countersign init key revoke root rotate status stream verify-metadata";
+    for command in all.split(' ') {
+        let output = Command::new(env!("CARGO_BIN_EXE_outhaul-signer"))
+            .args([command, "--help"])
+            .output()
+            .unwrap();
+        let help = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(help.contains("Example:"), "{command}: {help}");
+    }
+}

@@ -9,11 +9,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use sigstore_tuf::metadata::{DelegatedRole, Root, TargetFile, Targets};
-use sigstore_tuf::{Error, Key, TrustedMetadataSet};
+use sigstore_tuf::{Error, TrustedMetadataSet};
 
 use super::{
     MAX_ROOT_ROTATIONS, MetadataSource, SourceError, TrustError, TrustedMetadata, provider,
 };
+
+mod refusal;
+mod thresholds;
+
+use refusal::refusal;
+use thresholds::{refuse_repeated_delegation_keys, refuse_repeated_root_keys};
 
 /// Largest root metadata in bytes; python-tuf's bound.
 pub const MAX_ROOT_BYTES: u64 = 512_000;
@@ -414,96 +420,5 @@ fn malformed(file: &str, problem: &str) -> TrustError {
     TrustError::Malformed {
         file: file.to_owned(),
         problem: problem.to_owned(),
-    }
-}
-
-/// A threshold counts keys, not names of keys: a role that lists one key under two ids could be
-/// satisfied by one person, so such metadata is refused whole.
-fn refuse_repeated_keys<'a>(
-    file: &str,
-    role: &str,
-    threshold: usize,
-    keyids: impl Iterator<Item = &'a String>,
-    keys: &BTreeMap<String, Key>,
-) -> Result<(), TrustError> {
-    if threshold == 0 {
-        return Err(malformed(
-            file,
-            &format!("role `{role}` needs no signature at all"),
-        ));
-    }
-    let mut seen = BTreeSet::new();
-    for id in keyids.collect::<BTreeSet<_>>() {
-        if keys
-            .get(id)
-            .is_some_and(|key| !seen.insert(key.keyval.public.to_ascii_lowercase()))
-        {
-            return Err(malformed(
-                file,
-                &format!("role `{role}` lists one key under two ids"),
-            ));
-        }
-    }
-    Ok(())
-}
-
-fn refuse_repeated_root_keys(file: &str, root: &Root) -> Result<(), TrustError> {
-    root.roles.iter().try_for_each(|(name, role)| {
-        refuse_repeated_keys(file, name, role.threshold, role.keyids.iter(), &root.keys)
-    })
-}
-
-fn refuse_repeated_delegation_keys(file: &str, targets: &Targets) -> Result<(), TrustError> {
-    let Some(delegations) = &targets.delegations else {
-        return Ok(());
-    };
-    delegations.roles.iter().try_for_each(|role| {
-        let ids = role.keyids.iter();
-        refuse_repeated_keys(file, &role.name, role.threshold, ids, &delegations.keys)
-    })
-}
-
-/// The core's refusal in this crate's words.
-fn refusal(file: &str, error: Error) -> TrustError {
-    let file = file.to_owned();
-    match error {
-        Error::Expired { role, expires } => TrustError::Expired {
-            file: format!("{role}.json"),
-            expires,
-        },
-        Error::IntegrityMismatch(problem) => TrustError::MixAndMatch { file, problem },
-        Error::Rollback { role, trusted, new } => {
-            // The core says `x (via y)` when y pins an older x.
-            let role = role.split(' ').next().unwrap_or(&role);
-            let file = format!("{}.json", role.trim_end_matches(".json"));
-            TrustError::Rollback {
-                file,
-                expected: trusted,
-                found: new,
-            }
-        }
-        Error::ThresholdNotMet { found: 0, .. } => TrustError::Signature { file },
-        Error::ThresholdNotMet {
-            found, threshold, ..
-        } => TrustError::Threshold {
-            file,
-            expected: threshold,
-            found,
-        },
-        Error::DuplicateSignature { key_id, .. } => TrustError::Malformed {
-            file,
-            problem: format!(
-                "key {} signs twice",
-                key_id.chars().take(12).collect::<String>()
-            ),
-        },
-        Error::Json(error) => TrustError::Malformed {
-            file,
-            problem: error.to_string(),
-        },
-        other => TrustError::Malformed {
-            file,
-            problem: other.to_string(),
-        },
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! What comes in: the agent's sources, which are built in release mode. What goes out: bytes of the
 //! program, number of crates in it, and its memory once it has told systemd that it is ready. The agent
-//! runs on a state folder of its own that is thrown away.
+//! runs on a state folder of its own that is thrown away, as a site of a fleet that has no keys any more
+//! (`fixtures/idle.kit`) and no hub.
 
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
@@ -120,11 +121,25 @@ fn build() -> Result<String> {
 /// Resident memory of an idle agent, in KiB.
 fn idle_memory(program: &Path) -> Result<u64> {
     let folder = tempfile::tempdir()?;
+    let state = folder.path().join("state");
+    let enrolled = Command::new(program)
+        .arg("--state")
+        .arg(&state)
+        .arg("enrol")
+        .arg(root().join("xtask/fixtures/idle.kit"))
+        .output()
+        .context("cannot start the agent")?;
+    if !enrolled.status.success() {
+        bail!(
+            "the agent cannot be enrolled: {}",
+            String::from_utf8_lossy(&enrolled.stderr).trim()
+        );
+    }
     let socket_path = folder.path().join("notify");
     let socket = UnixDatagram::bind(&socket_path)?;
     let mut agent = Command::new(program)
         .arg("--state")
-        .arg(folder.path().join("state"))
+        .arg(&state)
         .arg("run")
         .env("NOTIFY_SOCKET", &socket_path)
         .stdout(Stdio::null())

@@ -10,13 +10,17 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand, ValueEnum};
 
 pub mod bundle;
+pub mod check;
 pub mod demo;
+pub mod explain;
 pub mod failure;
 pub mod inspect;
 pub mod key;
 pub mod promote;
 pub mod render;
+pub mod schedule;
 pub mod site;
+pub mod slip;
 
 pub use failure::Failure;
 
@@ -34,8 +38,12 @@ pub struct Cli {
 pub enum Command {
     /// Render an environment and write one signed bundle per stream
     Bundle(bundle::Args),
+    /// Check a control plane: every finding at once, with its place and a way out
+    Check(check::Args),
     /// Show the whole loop on an example: control plane, bundle, gap, site, report, gate
     Demo(demo::Args),
+    /// Explain why something runs where it does, or does not, and where its values come from
+    Explain(explain::Args),
     /// Show what a bundle is, for whom, what is in it, and whether it is whole
     Inspect(inspect::Args),
     /// Make a fleet's keys, or show them
@@ -44,8 +52,12 @@ pub enum Command {
     Promote(promote::Args),
     /// Render an environment into a folder
     Render(render::Args),
+    /// Show what runs where, and which policies say so
+    Schedule(schedule::Args),
     /// Enrol sites
     Site(site::Args),
+    /// Write a freshness slip: keys, floors and time for a site, in less than a kilobyte
+    Slip(slip::Args),
 }
 
 /// How data is printed.
@@ -63,12 +75,16 @@ impl Cli {
     pub fn run(self) -> ExitCode {
         let result = match self.command {
             Command::Bundle(args) => args.run(),
+            Command::Check(args) => args.run(),
             Command::Demo(args) => args.run(),
+            Command::Explain(args) => args.run(),
             Command::Inspect(args) => args.run(),
             Command::Key(args) => args.run(),
             Command::Promote(args) => args.run(),
             Command::Render(args) => args.run(),
+            Command::Schedule(args) => args.run(),
             Command::Site(args) => args.run(),
+            Command::Slip(args) => args.run(),
         };
         result.unwrap_or_else(|failure| failure.report())
     }

@@ -51,7 +51,7 @@ pub enum Origin {
     Repository {
         /// Its URL, or a folder.
         url: String,
-        /// The branch with the environments; without it the repository's default branch.
+        /// The branch with the environments; without it `main`, or else the default branch.
         branch: Option<String>,
     },
 }

@@ -12,6 +12,8 @@
 //! gives the same bytes. `cli` is what people type; it holds no rule of its own.
 
 pub mod assemble;
+pub mod attest;
+pub mod check;
 pub mod cli;
 pub mod collect;
 pub mod compose;
@@ -22,6 +24,7 @@ pub mod http;
 pub mod inspect;
 pub mod output;
 pub mod promote;
+pub mod qr;
 pub mod render;
 pub mod schedule;
 pub mod snapshot;

@@ -47,7 +47,7 @@ pub struct InputArgs {
         required_unless_present = "env_dir"
     )]
     control_plane: Option<String>,
-    /// The branch with the environments, instead of the repository's default branch
+    /// The branch with the environments, instead of `main`
     #[arg(long, value_name = "BRANCH", requires = "control_plane")]
     control_plane_branch: Option<String>,
     /// The environment's own folder

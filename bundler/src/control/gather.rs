@@ -162,8 +162,13 @@ impl<'a> Gathering<'a> {
     }
 
     fn repository(&mut self, url: &str, branch: Option<&str>) {
-        let reference = branch.map_or(Reference::Head, |name| Reference::Branch(name.into()));
-        let opened = match source::open(url, &reference, &self.sources, &self.request.cache) {
+        let open = |reference| source::open(url, &reference, &self.sources, &self.request.cache);
+        let opened = match open(Reference::Branch(branch.unwrap_or(MAIN).into())) {
+            // Not every repository calls it `main`.
+            Err(SourceError::NoSuchReference { .. }) if branch.is_none() => open(Reference::Head),
+            opened => opened,
+        };
+        let opened = match opened {
             Ok(opened) => opened,
             Err(error) => return self.unreadable(&error, None),
         };

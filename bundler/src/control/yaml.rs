@@ -161,7 +161,12 @@ impl<'a> Reader<'a> {
                 let value = if style == ScalarStyle::Plain && !forced {
                     plain(&text)
                 } else {
-                    Value::String(text.into_owned())
+                    let mut text = text.into_owned();
+                    let block = matches!(style, ScalarStyle::Literal | ScalarStyle::Folded);
+                    if block && self.ends_without_newline(own.end) {
+                        text.truncate(text.trim_end_matches('\n').len());
+                    }
+                    Value::String(text)
                 };
                 (value, own.end, anchor)
             }
@@ -286,6 +291,13 @@ impl<'a> Reader<'a> {
         } else {
             self.offsets.byte(span.end.index())
         }
+    }
+
+    /// A block that a file without a final newline ends with has none either: so Go's YAML reads it,
+    /// and so Kalypso's templates were written.
+    fn ends_without_newline(&self, end: usize) -> bool {
+        let text = &self.file.text;
+        !text.ends_with(char::is_whitespace) && end >= text.len()
     }
 
     fn count(&mut self, nodes: usize, span: &Range<usize>) -> Result<(), Failure> {

@@ -1,0 +1,27 @@
+//! Every integration test of the centre, as one program: it links once, and no file is forgotten.
+//!
+//! What comes in: the program `outhaul`, and the cases that Kalypso itself recorded (see
+//! `runner/kalypso.rs`). What goes out: a verdict. Nothing here uses a network or writes outside
+//! temporary folders.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod runner {
+    pub mod cli;
+    pub mod golden;
+    pub mod kalypso;
+    pub mod replay;
+    pub mod repositories;
+    pub mod story;
+}
+
+#[test]
+fn no_test_file_is_forgotten() {
+    let source = include_str!("runner.rs");
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/runner");
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        if let Some(module) = name.strip_suffix(".rs") {
+            assert!(source.contains(&format!("pub mod {module};")), "{name} is not declared");
+        }
+    }
+}

@@ -118,7 +118,7 @@ pub fn record(
 ) -> Result<Recorded, DesiredError> {
     let mut reader = BundleReader::new(bundle, Limits::default());
     let metadata = reader.read_metadata()?;
-    let role = stream_role(&metadata)?;
+    let (role, number) = stream_role(&metadata)?;
     // One transaction from the floors that are read to those that are written.
     store.write(|session| {
         let mut trusted = session.trusted_metadata(&role)?;
@@ -127,25 +127,60 @@ pub fn record(
         }
         let floors = session.trusted_floors(&role)?;
         let now = Timestamp::from_millisecond(now_ms).unwrap_or(Timestamp::UNIX_EPOCH);
-        let clock =
-            TimePolicy { lower_bound: Timestamp::UNIX_EPOCH, wall: now, wall_trusted: true };
-        let accepted = trust::verify(&TrustedMetadata(trusted), &floors, &metadata, &role, clock)?;
+        let clock = TimePolicy {
+            lower_bound: Timestamp::UNIX_EPOCH,
+            wall: now,
+            wall_trusted: true,
+        };
+        let trusted = TrustedMetadata(trusted);
+        let accepted = match trust::verify(&trusted, &floors, &metadata, &role, clock) {
+            Err(error @ TrustError::Rollback { .. }) => {
+                // A stick still has the bundles before the newest. Those that are on record, byte for
+                // byte, are known; nothing is believed or changed for it.
+                return known(session, &mut reader, &role, number)?.ok_or(error.into());
+            }
+            verdict => verdict?,
+        };
         let digest = Digest::from_bytes(accepted.index_sha256);
-        let expected = Content { digest, size: accepted.index_length };
+        let expected = Content {
+            digest,
+            size: accepted.index_length,
+        };
         let (index, _) = reader.read_index(&expected)?;
         check(&index, &role, fleet, accepted.number)?;
-        let times = (accepted.issued.as_millisecond(), accepted.expires.as_millisecond());
-        let new = add(session, &index, digest, times, now_ms)?;
+        let times = (
+            accepted.issued.as_millisecond(),
+            accepted.expires.as_millisecond(),
+        );
+        let new = add(session, &index, expected, times, now_ms)?;
         session.set_trusted(&role, &accepted.trusted.0, &accepted.versions)?;
-        Ok(Recorded {
-            environment: index.stream.environment.to_string(),
-            cluster_type: index.stream.cluster_type.to_string(),
-            role: role.clone(),
-            number: index.number,
-            base_commit: index.snapshot.base.commit.clone(),
-            new,
-        })
+        Ok(recorded(&index, new))
     })
+}
+
+fn recorded(index: &Index, new: bool) -> Recorded {
+    Recorded {
+        environment: index.stream.environment.to_string(),
+        cluster_type: index.stream.cluster_type.to_string(),
+        role: index.stream.role.to_string(),
+        number: index.number,
+        base_commit: index.snapshot.base.commit.clone(),
+        new,
+    }
+}
+
+/// The bundle, when its index is the very one on record under the number that it claims.
+fn known<R: Read>(
+    session: &Session<'_>,
+    reader: &mut BundleReader<R>,
+    role: &str,
+    number: u64,
+) -> Result<Option<Recorded>, DesiredError> {
+    let Some(expected) = session.bundle_index(role, number)? else {
+        return Ok(None);
+    };
+    let index = reader.read_index(&expected).ok();
+    Ok(index.map(|(index, _)| recorded(&index, false)))
 }
 
 /// The version of a bundle's timestamp, unverified: by it a folder's bundles are put in order, so that
@@ -163,16 +198,19 @@ pub fn claimed_order(bundle: impl Read) -> u64 {
 fn add(
     session: &Session<'_>,
     index: &Index,
-    digest: Digest,
+    found: Content,
     times: (i64, i64),
     now_ms: i64,
 ) -> Result<bool, DesiredError> {
-    let found = digest.to_string();
     match session.bundle_index(index.stream.role.as_str(), index.number)? {
         Some(expected) if expected == found => Ok(false),
-        Some(expected) => Err(DesiredError::Exchanged { number: index.number, expected, found }),
+        Some(expected) => Err(DesiredError::Exchanged {
+            number: index.number,
+            expected: expected.digest.to_string(),
+            found: found.digest.to_string(),
+        }),
         None => {
-            session.add_bundle(index, digest, times, now_ms)?;
+            session.add_bundle(index, found, times, now_ms)?;
             Ok(true)
         }
     }
@@ -186,29 +224,34 @@ fn check(index: &Index, role: &str, fleet: &str, number: u64) -> Result<(), Desi
     ];
     for (what, expected, found) in pairs {
         if expected != found {
-            return Err(DesiredError::Mismatch { what, expected, found });
+            return Err(DesiredError::Mismatch {
+                what,
+                expected,
+                found,
+            });
         }
     }
     Ok(())
 }
 
-/// The one role besides the top-level ones. Only a name to ask the metadata about: that the role is
-/// delegated and signed is checked by [`trust::verify`].
-fn stream_role(metadata: &BTreeMap<String, Vec<u8>>) -> Result<String, DesiredError> {
-    let mut roles: Vec<&str> = Vec::new();
+/// The one role besides the top-level ones, and its version, which is the bundle's number. Only what to
+/// ask the metadata about: that the role is delegated and signed is checked by [`trust::verify`].
+fn stream_role(metadata: &BTreeMap<String, Vec<u8>>) -> Result<(String, u64), DesiredError> {
+    let mut roles: BTreeMap<&str, u64> = BTreeMap::new();
     for name in metadata.keys() {
         let stem = name.strip_suffix(".json").unwrap_or(name);
-        let role = match stem.split_once('.') {
-            Some((version, role)) if version.bytes().all(|b| b.is_ascii_digit()) => role,
-            _ => stem,
+        let (version, role) = match stem.split_once('.') {
+            Some((version, role)) => (version.parse().unwrap_or(0), role),
+            None => (0, stem),
         };
-        if !matches!(role, "root" | "timestamp" | "snapshot" | "targets") && !roles.contains(&role)
-        {
-            roles.push(role);
+        if !matches!(role, "root" | "timestamp" | "snapshot" | "targets") {
+            roles.insert(role, version);
         }
     }
-    match roles.as_slice() {
-        [role] => Ok((*role).to_owned()),
-        _ => Err(DesiredError::NoStream { found: roles.len() }),
+    match roles.pop_first() {
+        Some((role, number)) if roles.is_empty() => Ok((role.to_owned(), number)),
+        first => Err(DesiredError::NoStream {
+            found: roles.len() + usize::from(first.is_some()),
+        }),
     }
 }

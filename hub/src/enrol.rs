@@ -123,7 +123,11 @@ pub fn check(bytes: &[u8], fleet: &str) -> Result<CheckedRequest, EnrolError> {
         let (expected, found) = (fleet.to_owned(), claimed.fleet.to_string());
         return Err(EnrolError::Fleet { expected, found });
     }
-    Ok(CheckedRequest { request: claimed, key, envelope: bytes.to_vec() })
+    Ok(CheckedRequest {
+        request: claimed,
+        key,
+        envelope: bytes.to_vec(),
+    })
 }
 
 /// Registers the site of a checked request. `replace` lets it have a new key, or come back after it
@@ -154,9 +158,15 @@ pub fn approve(
             return Ok(already);
         }
         let keys = session.site_keys(site)?;
-        let same_key = keys.first().is_some_and(|key| key.key_id == checked.key.id());
+        let same_key = keys
+            .first()
+            .is_some_and(|key| key.key_id == checked.key.id());
         registration.key_generation = known.key_generation + i64::from(!same_key);
-        outcome = if same_key { Enrolled::Registered } else { Enrolled::Rekeyed };
+        outcome = if same_key {
+            Enrolled::Registered
+        } else {
+            Enrolled::Rekeyed
+        };
     }
     session.register_site(&registration, &checked.key.id(), &checked.key.to_pem())?;
     Ok(outcome)
@@ -199,9 +209,18 @@ fn known_key(
 ) -> Result<Option<Enrolled>, EnrolError> {
     let requested = checked.key.id();
     let keys = session.site_keys(&known.site)?;
-    let registered = keys.first().map(|key| key.key_id.clone()).unwrap_or_default();
+    let registered = keys
+        .first()
+        .map(|key| key.key_id.clone())
+        .unwrap_or_default();
     if known.revoked_ms.is_some() {
-        return if replace { Ok(None) } else { Err(EnrolError::Revoked { site: known.site.clone() }) };
+        return if replace {
+            Ok(None)
+        } else {
+            Err(EnrolError::Revoked {
+                site: known.site.clone(),
+            })
+        };
     }
     let stream = &checked.request.stream;
     let same_stream = known.role == stream.role.as_str()
@@ -217,5 +236,9 @@ fn known_key(
     if registered == requested {
         return Err(EnrolError::OtherStream { site });
     }
-    Err(EnrolError::OtherKey { site, registered, requested })
+    Err(EnrolError::OtherKey {
+        site,
+        registered,
+        requested,
+    })
 }

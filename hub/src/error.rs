@@ -26,7 +26,7 @@ pub enum HubError {
         /// Its file.
         file: String,
         /// Why.
-        source: DesiredError,
+        source: Box<DesiredError>,
     },
     /// A request was refused.
     #[error("request `{file}`")]
@@ -34,7 +34,7 @@ pub enum HubError {
         /// Its file.
         file: String,
         /// Why.
-        source: EnrolError,
+        source: Box<EnrolError>,
     },
     /// A file failed.
     #[error(transparent)]
@@ -81,7 +81,7 @@ impl HubError {
         match self {
             Self::Usage { .. } | Self::Tls { .. } => 2,
             Self::Bundle { source, .. } if !source.is_environment() => 4,
-            Self::Enrol { source, .. } => match source {
+            Self::Enrol { source, .. } => match source.as_ref() {
                 EnrolError::Malformed { .. } => 2,
                 EnrolError::Store(error) => store_code(error),
                 _ => 4,
@@ -97,15 +97,18 @@ impl HubError {
     pub fn help(&self) -> Option<String> {
         let text = match self {
             Self::Usage { help, .. } => help.as_str(),
-            Self::Tls { .. } => "`--tls-cert` is a PEM file with the chain, `--tls-key` its PEM key",
-            Self::Enrol { source: EnrolError::OtherKey { .. } | EnrolError::OtherStream { .. }, .. } => {
-                "ask the site's people whether they set it up anew; if they did, repeat with \
-                 `--replace`"
+            Self::Tls { .. } => {
+                "`--tls-cert` is a PEM file with the chain, `--tls-key` its PEM key"
             }
-            Self::Enrol { source: EnrolError::Revoked { .. }, .. } => {
-                "repeat with `--replace` to let it in again"
-            }
-            Self::Enrol { .. } => "make a new request on the site; nothing was changed",
+            Self::Enrol { source, .. } => match source.as_ref() {
+                EnrolError::OtherKey { .. } | EnrolError::OtherStream { .. } => {
+                    "ask the site's people whether they set it up anew; if they did, repeat with \
+                     `--replace`"
+                }
+                EnrolError::Revoked { .. } => "repeat with `--replace` to let it in again",
+                EnrolError::Store(error) => return store_help(error),
+                _ => "make a new request on the site; nothing was changed",
+            },
             Self::State(StateError::Locked { .. }) => {
                 "other commands work beside it; stop it first to serve from here"
             }

@@ -77,9 +77,21 @@ pub fn index(stream: &Stream, number: u64, commit: &str) -> Index {
             drift: DriftPolicy::Report,
         },
         recipients: std::collections::BTreeSet::new(),
-        assignments: vec![assignment("camera-functional", "vision"), assignment("maps-uat", "nav")],
+        assignments: vec![
+            assignment("camera-functional", "vision"),
+            assignment("maps-uat", "nav"),
+        ],
         attestations: Vec::new(),
         blobs: Vec::new(),
+    }
+}
+
+/// What a bundle's metadata says of its index.
+pub fn content(index: &Index) -> outhaul_bundle::index::Content {
+    let bytes = index.to_bytes();
+    outhaul_bundle::index::Content {
+        digest: Digest::of(&bytes),
+        size: bytes.len() as u64,
     }
 }
 
@@ -106,7 +118,11 @@ impl Site {
             key: SigningKey::generate().unwrap(),
             next: 1,
             previous: None,
-            at: SiteTime { wall_ms: 1_000, lower_bound_ms: 500, trusted: false },
+            at: SiteTime {
+                wall_ms: 1_000,
+                lower_bound_ms: 500,
+                trusted: false,
+            },
         }
     }
 
@@ -157,12 +173,19 @@ impl Site {
     }
 
     pub fn started(&mut self) -> Vec<u8> {
-        self.say(Event::Started { agent_version: "0.1.0".to_owned() })
+        self.say(Event::Started {
+            agent_version: "0.1.0".to_owned(),
+        })
     }
 
     /// Says that bundle `number` is active and well.
     pub fn active(&mut self, number: u64, commit: &str) -> Vec<u8> {
-        self.state(number, commit, GenerationState::Active, ComplianceStatus::Compliant)
+        self.state(
+            number,
+            commit,
+            GenerationState::Active,
+            ComplianceStatus::Compliant,
+        )
     }
 
     pub fn state(

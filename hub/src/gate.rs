@@ -111,11 +111,20 @@ pub struct Evidence {
 pub fn decide(question: &Question, facts: &Facts<'_>) -> Decision {
     let in_scope =
         |site: &&SiteState| site.environment == question.environment && site.revoked_ms.is_none();
-    let sites: Vec<SiteStanding> =
-        facts.sites.iter().filter(in_scope).map(|site| standing::of(question, facts, site)).collect();
-    let counted: Vec<&SiteStanding> =
-        sites.iter().filter(|site| site.standing != Standing::Waived).collect();
-    let confirmed = counted.iter().filter(|site| site.standing == Standing::Confirmed).count();
+    let sites: Vec<SiteStanding> = facts
+        .sites
+        .iter()
+        .filter(in_scope)
+        .map(|site| standing::of(question, facts, site))
+        .collect();
+    let counted: Vec<&SiteStanding> = sites
+        .iter()
+        .filter(|site| site.standing != Standing::Waived)
+        .collect();
+    let confirmed = counted
+        .iter()
+        .filter(|site| site.standing == Standing::Confirmed)
+        .count();
     let quorum_percent = question.quorum_percent.clamp(1, 100);
 
     let mut reasons = Vec::new();
@@ -126,9 +135,8 @@ pub fn decide(question: &Question, facts: &Facts<'_>) -> Decision {
             "no-sites: no site of environment `{environment}` is registered, so nobody can confirm"
         ));
     } else if counted.is_empty() {
-        reasons.push(
-            "all-waived: every site is waived, and at least one has to confirm".to_owned(),
-        );
+        reasons
+            .push("all-waived: every site is waived, and at least one has to confirm".to_owned());
     }
     for site in sites.iter().filter(|site| site.standing.always_closes()) {
         reasons.push(site.sentence());
@@ -145,14 +153,26 @@ pub fn decide(question: &Question, facts: &Facts<'_>) -> Decision {
         ));
     }
     reasons.extend(withdrawn(question, facts));
-    for site in sites.iter().filter(|site| site.standing == Standing::Waived) {
+    for site in sites
+        .iter()
+        .filter(|site| site.standing == Standing::Waived)
+    {
         notes.push(site.sentence());
     }
     notes.extend(streams_without_sites(question, facts));
 
     // `enough` is asked again so that no way of building `reasons` can open the gate by itself.
-    let verdict = if reasons.is_empty() && enough { Verdict::Open } else { Verdict::Closed };
-    let evidence = facts.sites.iter().filter(in_scope).filter_map(evidence_of).collect();
+    let verdict = if reasons.is_empty() && enough {
+        Verdict::Open
+    } else {
+        Verdict::Closed
+    };
+    let evidence = facts
+        .sites
+        .iter()
+        .filter(in_scope)
+        .filter_map(evidence_of)
+        .collect();
     Decision {
         verdict,
         environment: environment.clone(),
@@ -224,12 +244,17 @@ fn withdrawn(question: &Question, facts: &Facts<'_>) -> Vec<String> {
     let mut reasons = Vec::new();
     for (role, bundles) in streams(question, facts) {
         let waited_for = |site: &SiteState| site.role == role && site.revoked_ms.is_none();
-        let Some(first) = bundles.iter().position(|b| b.base_commit == question.commit) else {
+        let Some(first) = bundles
+            .iter()
+            .position(|b| b.base_commit == question.commit)
+        else {
             continue;
         };
         let newest = bundles[bundles.len() - 1];
         let went_back = newest.base_commit != question.commit
-            && bundles[..first].iter().any(|b| b.base_commit == newest.base_commit);
+            && bundles[..first]
+                .iter()
+                .any(|b| b.base_commit == newest.base_commit);
         if went_back && facts.sites.iter().any(waited_for) {
             reasons.push(format!(
                 "withdrawn: bundle {} of cluster type `{}` went back to base {}, which came before",
@@ -245,7 +270,11 @@ fn withdrawn(question: &Question, facts: &Facts<'_>) -> Vec<String> {
 fn streams_without_sites(question: &Question, facts: &Facts<'_>) -> Vec<String> {
     let mut notes = Vec::new();
     for (role, bundles) in streams(question, facts) {
-        if !facts.sites.iter().any(|site| site.role == role && site.revoked_ms.is_none()) {
+        if !facts
+            .sites
+            .iter()
+            .any(|site| site.role == role && site.revoked_ms.is_none())
+        {
             notes.push(format!(
                 "cluster type `{}` has bundles but no site, so nobody confirms it",
                 bundles[0].cluster_type
@@ -260,7 +289,11 @@ fn streams<'a>(
     facts: &Facts<'a>,
 ) -> BTreeMap<&'a str, Vec<&'a DesiredBundle>> {
     let mut found: BTreeMap<&str, Vec<&DesiredBundle>> = BTreeMap::new();
-    for bundle in facts.bundles.iter().filter(|b| b.environment == question.environment) {
+    for bundle in facts
+        .bundles
+        .iter()
+        .filter(|b| b.environment == question.environment)
+    {
         found.entry(&bundle.role).or_default().push(bundle);
     }
     for bundles in found.values_mut() {

@@ -96,7 +96,8 @@ pub fn import(
         if !is_folder && found.ignored > 0 {
             return Err(HubError::Usage {
                 problem: format!("`{}` is no bundle, request or report file", path.display()),
-                help: "expected `*.outhaul`, `*.request` or `*.reports`, or a folder with some".into(),
+                help: "expected `*.outhaul`, `*.request` or `*.reports`, or a folder with some"
+                    .into(),
             });
         }
         done.ignored += found.ignored;
@@ -131,7 +132,11 @@ pub fn write_acks(
         if only.is_some_and(|only| !only.contains(&site)) {
             continue;
         }
-        let complete = Complete { site, epoch, number };
+        let complete = Complete {
+            site,
+            epoch,
+            number,
+        };
         let line = hub.acknowledge(&complete, now_ms)?.to_json();
         let bytes = files.entry(complete.site).or_default();
         bytes.extend_from_slice(line.trim_ascii());
@@ -158,7 +163,9 @@ fn import_found(
 ) -> Result<BTreeSet<String>, HubError> {
     let order = |path: &PathBuf| File::open(path).map_or(u64::MAX, desired::claimed_order);
     if found.bundles.len() > 1 {
-        found.bundles.sort_by_cached_key(|path| (order(path), path.clone()));
+        found
+            .bundles
+            .sort_by_cached_key(|path| (order(path), path.clone()));
     }
     for path in &found.bundles {
         import_bundle(hub, path, done, now_ms)?;
@@ -187,7 +194,10 @@ fn import_bundle(
         Err(DesiredError::Store(error)) => return Err(error.into()),
         Err(error) if error.is_environment() => {
             let file = path.display().to_string();
-            return Err(HubError::Bundle { file, source: error });
+            return Err(HubError::Bundle {
+                file,
+                source: Box::new(error),
+            });
         }
         Err(error) => {
             let (rule, reason) = (error.rule(), error.to_string());
@@ -206,7 +216,9 @@ fn import_request(
     let bytes = durable::read(path, MAX_ENVELOPE_BYTES as u64)?;
     let outcome = enrol::check(&bytes, hub.fleet()).and_then(|checked| {
         let site = checked.request.site.to_string();
-        hub.store.write(|session| enrol::receive(session, &checked, now_ms)).map(|to| (site, to))
+        hub.store
+            .write(|session| enrol::receive(session, &checked, now_ms))
+            .map(|to| (site, to))
     });
     match outcome {
         Ok((site, enrolled)) => {
@@ -231,7 +243,11 @@ fn import_reports(
     let via: String = name.chars().filter(|c| !c.is_control()).take(200).collect();
     let file = File::open(path).map_err(read_error(path))?;
     let fleet = hub.fleet().to_owned();
-    let batch = Batch { fleet: &fleet, via: &via, received_ms: now_ms };
+    let batch = Batch {
+        fleet: &fleet,
+        via: &via,
+        received_ms: now_ms,
+    };
     let ingested = ingest::ingest(&mut hub.store, BufReader::new(file), &batch)?;
     done.reports += ingested.accepted;
     done.duplicates += ingested.duplicates;
@@ -255,17 +271,25 @@ fn refuse(
     now_ms: i64,
 ) -> Result<(), HubError> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    hub.store.write(|session| {
-        session.add_refusal(&Refusal {
-            at_ms: now_ms,
-            source: name.into_owned(),
-            site: None,
-            rule: rule.to_owned(),
-            message: reason.clone(),
+    hub.store
+        .write(|session| {
+            session.add_refusal(&Refusal {
+                at_ms: now_ms,
+                source: name.into_owned(),
+                site: None,
+                rule: rule.to_owned(),
+                message: reason.clone(),
+            })
         })
-    }).map_err(|error: StoreError| HubError::from(error))?;
+        .map_err(|error: StoreError| HubError::from(error))?;
     let file = path.display().to_string();
-    done.refused.push(RefusedFile { file, line, rule: rule.to_owned(), reason, is_trust: true });
+    done.refused.push(RefusedFile {
+        file,
+        line,
+        rule: rule.to_owned(),
+        reason,
+        is_trust: true,
+    });
     Ok(())
 }
 
@@ -295,7 +319,9 @@ fn search(folder: &Path, depth: usize, found: &mut Found) -> Result<(), HubError
 }
 
 fn sort_in(path: &Path, found: &mut Found) {
-    let hidden = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
+    let hidden = path
+        .file_name()
+        .is_some_and(|name| name.to_string_lossy().starts_with('.'));
     match path.extension().and_then(|extension| extension.to_str()) {
         Some("outhaul") if !hidden => found.bundles.push(path.to_owned()),
         Some("request") if !hidden => found.requests.push(path.to_owned()),
@@ -306,5 +332,9 @@ fn sort_in(path: &Path, found: &mut Found) {
 
 fn read_error(path: &Path) -> impl FnOnce(io::Error) -> FileError {
     let path = path.to_owned();
-    move |source| FileError { doing: "read", path, source }
+    move |source| FileError {
+        doing: "read",
+        path,
+        source,
+    }
 }

@@ -131,9 +131,16 @@ pub fn ingest(
     done.complete = store.write(|session| {
         let chain = |(site, epoch): (String, String)| {
             let number = session.advance_ack(&site, &epoch)?;
-            Ok::<_, StoreError>(Complete { site, epoch, number })
+            Ok::<_, StoreError>(Complete {
+                site,
+                epoch,
+                number,
+            })
         };
-        touched.into_iter().map(chain).collect::<Result<Vec<_>, _>>()
+        touched
+            .into_iter()
+            .map(chain)
+            .collect::<Result<Vec<_>, _>>()
     })?;
     Ok(done)
 }
@@ -195,7 +202,12 @@ fn take_line(
             }
             if done.refused.len() < MAX_LISTED {
                 let Refused { site, rule, reason } = refused;
-                done.refused.push(RefusedLine { line: number, site, rule, reason });
+                done.refused.push(RefusedLine {
+                    line: number,
+                    site,
+                    rule,
+                    reason,
+                });
             }
         }
     }
@@ -216,7 +228,11 @@ struct Refused {
 
 impl Refused {
     fn new(rule: &'static str, reason: impl Into<String>) -> Self {
-        Self { site: None, rule, reason: reason.into() }
+        Self {
+            site: None,
+            rule,
+            reason: reason.into(),
+        }
     }
 }
 
@@ -233,7 +249,10 @@ fn take_report(
         return Ok(Err(Refused::new("malformed", "the payload names no site")));
     };
     let taken = take_claimed(session, batch, line, &envelope, &claim)?;
-    Ok(taken.map_err(|refused| Refused { site: Some(claim.site.to_string()), ..refused }))
+    Ok(taken.map_err(|refused| Refused {
+        site: Some(claim.site.to_string()),
+        ..refused
+    }))
 }
 
 /// Read before anything is verified, only to know whose key to ask for.
@@ -252,7 +271,10 @@ fn take_claimed(
     let refuse = |rule, reason: String| Ok(Err(Refused::new(rule, reason)));
     let Some(site) = session.site(claim.site.as_str())? else {
         let help = "register it with `outhaul-hub site add` and import again";
-        return refuse("unknown-site", format!("site `{}` is not registered; {help}", claim.site));
+        return refuse(
+            "unknown-site",
+            format!("site `{}` is not registered; {help}", claim.site),
+        );
     };
     if site.revoked_ms.is_some() {
         return refuse("revoked", format!("site `{}` is revoked", claim.site));
@@ -260,7 +282,9 @@ fn take_claimed(
     // Newest key first; an older one may still sign what its own epochs had left to tell.
     let (mut signed, mut problem) = (None, None);
     for stored in session.site_keys(&site.site)? {
-        let what = || StoreError::Corrupt { what: format!("key of site `{}`", site.site) };
+        let what = || StoreError::Corrupt {
+            what: format!("key of site `{}`", site.site),
+        };
         let key = PublicKey::from_pem(&stored.public_key).map_err(|_| what())?;
         match envelope.verify(PAYLOAD_TYPE, std::slice::from_ref(&key)) {
             Ok(payload) => {
@@ -282,7 +306,10 @@ fn take_claimed(
     };
     if report.fleet.as_str() != batch.fleet {
         let (expected, found) = (batch.fleet, &report.fleet);
-        return refuse("fleet", format!("expected fleet `{expected}`, found `{found}`"));
+        return refuse(
+            "fleet",
+            format!("expected fleet `{expected}`, found `{found}`"),
+        );
     }
     if let Some(problem) = out_of_range(&report) {
         return refuse("malformed", problem);
@@ -314,7 +341,11 @@ fn take_claimed(
             received_ms: batch.received_ms,
         })?;
     }
-    Ok(Ok(Taken { site: site.site, epoch: epoch.to_owned(), new }))
+    Ok(Ok(Taken {
+        site: site.site,
+        epoch: epoch.to_owned(),
+        new,
+    }))
 }
 
 fn out_of_range(report: &Report) -> Option<String> {
@@ -322,9 +353,9 @@ fn out_of_range(report: &Report) -> Option<String> {
         return Some(format!("report number {} is out of range", report.number));
     }
     match &report.event {
-        Event::Gap { from, to, .. } if *from == 0 || from > to || *to >= report.number => {
-            Some(format!("report {} declares {from} to {to} lost", report.number))
-        }
+        Event::Gap { from, to, .. } if *from == 0 || from > to || *to >= report.number => Some(
+            format!("report {} declares {from} to {to} lost", report.number),
+        ),
         Event::Generation(event) | Event::Observation(event) if event.number > MAX_NUMBER => {
             Some(format!("bundle number {} is out of range", event.number))
         }
@@ -357,7 +388,10 @@ fn fits(
     if number > 1
         && let Some(before) = session.stored_report(&at(number - 1))?
     {
-        let claimed = report.previous.map(|digest| digest.to_string()).unwrap_or_default();
+        let claimed = report
+            .previous
+            .map(|digest| digest.to_string())
+            .unwrap_or_default();
         if claimed != before.digest {
             return Ok(Err(format!(
                 "report {number} follows another report {} than the one on record (expected {}, \

@@ -11,6 +11,10 @@
 //! are only ever added; the current state is a fold over them. The gate is a pure function and is
 //! closed unless the sites that should have reported did, and recently, and well.
 //! It never trusts the road by which a byte came, and never changes what a site reported.
+#![allow(
+    clippy::redundant_closure_for_method_calls,
+    reason = "a method of `Session<'a>` named by its path is not general enough over 'a"
+)]
 
 pub mod cli;
 pub mod desired;

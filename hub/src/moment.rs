@@ -15,7 +15,10 @@ pub const HOUR_MS: i64 = 60 * MINUTE;
 pub const DAY_MS: i64 = 24 * HOUR_MS;
 
 /// The hub's clock, milliseconds since 1970.
-#[expect(clippy::disallowed_methods, reason = "the one place in the hub that reads the clock")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the one place in the hub that reads the clock"
+)]
 pub fn now_ms() -> i64 {
     Timestamp::now().as_millisecond()
 }
@@ -57,7 +60,9 @@ pub fn parse(text: &str, now_ms: i64) -> Result<i64, String> {
         return Ok(at.as_millisecond());
     }
     if let Ok(date) = text.parse::<Date>() {
-        let end = date.tomorrow().and_then(|next| next.to_zoned(TimeZone::UTC));
+        let end = date
+            .tomorrow()
+            .and_then(|next| next.to_zoned(TimeZone::UTC));
         return end
             .map(|at| at.timestamp().as_millisecond())
             .map_err(|_| format!("`{text}` is out of range"));

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use minijinja::value::Serde;
-use minijinja::{AutoEscape, Environment, context};
+use minijinja::{AutoEscape, Environment, Value, context};
 use serde::Serialize;
 
 use crate::view::{AssignmentRow, Fleet};
@@ -42,6 +42,7 @@ struct Group<'a> {
 pub fn render(fleet: &Fleet) -> Result<String, minijinja::Error> {
     let mut environment = Environment::new();
     environment.set_auto_escape_callback(|_| AutoEscape::Html);
+    environment.add_filter("code", |text: String| Value::from_safe_string(code(&text)));
     environment.add_filter("short", |text: String| crate::gate::short(&text));
     environment.add_filter("minute", minute);
     environment.add_filter("moment", crate::moment::rfc3339);
@@ -115,11 +116,33 @@ fn minute(text: &str) -> String {
     text.get(..16).unwrap_or(text).replace('T', " ")
 }
 
+/// Text with the names between backticks as code. All of it is escaped, whoever wrote it.
+fn code(text: &str) -> String {
+    let mut html = String::with_capacity(text.len() + 32);
+    let names = text.matches('`').count() / 2;
+    let mut ticks = 0;
+    for letter in text.chars() {
+        match letter {
+            '`' if ticks < names * 2 => {
+                html.push_str(if ticks % 2 == 0 { "<code>" } else { "</code>" });
+                ticks += 1;
+            }
+            '&' => html.push_str("&amp;"),
+            '<' => html.push_str("&lt;"),
+            '>' => html.push_str("&gt;"),
+            '"' => html.push_str("&quot;"),
+            '\'' => html.push_str("&#x27;"),
+            other => html.push(other),
+        }
+    }
+    html
+}
+
 /// `2, 5–9` from pairs of first and last number.
 fn ranges(list: Vec<Vec<u64>>) -> String {
     let range = |pair: Vec<u64>| match pair.as_slice() {
-        [first, last] if first != last => format!("{first}–{last}"),
-        [first, ..] => first.to_string(),
+        [from, to] if from != to => format!("{from}–{to}"),
+        [only, ..] => only.to_string(),
         [] => String::new(),
     };
     list.into_iter().map(range).collect::<Vec<_>>().join(", ")

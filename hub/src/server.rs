@@ -21,6 +21,7 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
+use tower_http::services::ServeDir;
 
 use crate::error::HubError;
 use crate::state::Hub;
@@ -33,6 +34,8 @@ pub struct Options {
     pub listen: SocketAddr,
     /// Certificate chain and key, both PEM files; plain HTTP without.
     pub tls: Option<(PathBuf, PathBuf)>,
+    /// A published folder, handed out read only below `/repository/` to sites that pull.
+    pub repository: Option<PathBuf>,
 }
 
 /// Serves until the process is told to stop. `ready` is called once with the address and the scheme
@@ -47,7 +50,11 @@ pub fn serve(
     ready: impl FnOnce(SocketAddr, &str),
 ) -> Result<(), HubError> {
     let _lock = hub.lock()?;
-    let tls = options.tls.as_ref().map(|(cert, key)| acceptor(cert, key)).transpose()?;
+    let tls = options
+        .tls
+        .as_ref()
+        .map(|(cert, key)| acceptor(cert, key))
+        .transpose()?;
     let shared = Arc::new(Shared::new(hub, state)?);
     let failed = |doing: &str| {
         let doing = doing.to_owned();
@@ -59,14 +66,18 @@ pub fn serve(
         .map_err(failed("start"))?;
     runtime.block_on(async {
         let listening = format!("listen on `{}`", options.listen);
-        let listener = TcpListener::bind(options.listen).await.map_err(failed(&listening))?;
+        let listener = TcpListener::bind(options.listen)
+            .await
+            .map_err(failed(&listening))?;
         let address = listener.local_addr().map_err(failed(&listening))?;
-        let mut terminate =
-            signal(SignalKind::terminate()).map_err(failed("wait for signals"))?;
-        let mut interrupt =
-            signal(SignalKind::interrupt()).map_err(failed("wait for signals"))?;
+        let mut terminate = signal(SignalKind::terminate()).map_err(failed("wait for signals"))?;
+        let mut interrupt = signal(SignalKind::interrupt()).map_err(failed("wait for signals"))?;
         let (stop, stopped) = watch::channel(false);
-        let router = api::router(Arc::clone(&shared));
+        let mut router = api::router(Arc::clone(&shared));
+        if let Some(folder) = &options.repository {
+            // What sites believe of it is in its signatures, so that no more is needed than files.
+            router = router.nest_service("/repository", ServeDir::new(folder));
+        }
         let serving = tokio::spawn(connections::accept(listener, tls.clone(), router, stopped));
         tokio::spawn(tell_that_it_lives(Arc::clone(&shared)));
 
@@ -89,7 +100,9 @@ pub fn serve(
 
 /// As long as the store answers, systemd's watchdog is told so, twice per period.
 async fn tell_that_it_lives(shared: Arc<Shared>) {
-    let Some(period) = sd_notify::watchdog_enabled() else { return };
+    let Some(period) = sd_notify::watchdog_enabled() else {
+        return;
+    };
     let mut tick = tokio::time::interval(period / 2);
     loop {
         tick.tick().await;
@@ -111,7 +124,9 @@ fn acceptor(cert: &Path, key: &Path) -> Result<TlsAcceptor, HubError> {
         problem: format!("`{}`: {problem}", path.display()),
     };
     let open = |path: &Path| {
-        File::open(path).map(BufReader::new).map_err(|error| problem(path, error.to_string()))
+        File::open(path)
+            .map(BufReader::new)
+            .map_err(|error| problem(path, error.to_string()))
     };
     let chain = CertificateDer::pem_reader_iter(open(cert)?)
         .collect::<Result<Vec<_>, _>>()
@@ -122,7 +137,9 @@ fn acceptor(cert: &Path, key: &Path) -> Result<TlsAcceptor, HubError> {
     let mut config = rustls::ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .and_then(|builder| {
-            builder.with_no_client_auth().with_single_cert(chain, secret)
+            builder
+                .with_no_client_auth()
+                .with_single_cert(chain, secret)
         })
         .map_err(|error| problem(cert, error.to_string()))?;
     config.alpn_protocols = vec![b"http/1.1".to_vec()];

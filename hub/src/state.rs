@@ -66,7 +66,9 @@ pub enum StateError {
         text: String,
     },
     /// The root metadata is not the fleet's first.
-    #[error("this is root metadata version {found}, a hub is set up with the first (`1.root.json`)")]
+    #[error(
+        "this is root metadata version {found}, a hub is set up with the first (`1.root.json`)"
+    )]
     NotFirstRoot {
         /// Its version.
         found: String,
@@ -115,7 +117,12 @@ impl Hub {
             session.set_trusted(ENROLLED, &trusted.0, &std::collections::BTreeMap::new())?;
             session.set_setting(FLEET, &fleet)
         })?;
-        Ok(Self { store, folder: folder.to_owned(), fleet, key })
+        Ok(Self {
+            store,
+            folder: folder.to_owned(),
+            fleet,
+            key,
+        })
     }
 
     /// Opens the hub in `folder`.
@@ -126,10 +133,17 @@ impl Hub {
         let mut store = Store::open(folder)?;
         let fleet = store.read(|session| session.setting(FLEET))?;
         let Some(fleet) = fleet else {
-            return Err(StateError::Unfinished { folder: folder.to_owned() });
+            return Err(StateError::Unfinished {
+                folder: folder.to_owned(),
+            });
         };
         let key = SigningKey::load_plain(&folder.join(KEY_FILE))?;
-        Ok(Self { store, folder: folder.to_owned(), fleet, key })
+        Ok(Self {
+            store,
+            folder: folder.to_owned(),
+            fleet,
+            key,
+        })
     }
 
     /// The fleet that this hub serves.
@@ -153,7 +167,9 @@ impl Hub {
     /// [`StateError::Name`] when the store holds a name that is none.
     pub fn acknowledge(&self, complete: &Complete, now_ms: i64) -> Result<Envelope, StateError> {
         let name = |text: &str| -> Result<Name, StateError> {
-            text.parse().map_err(|_| StateError::Name { text: text.to_owned() })
+            text.parse().map_err(|_| StateError::Name {
+                text: text.to_owned(),
+            })
         };
         let ack = Ack {
             fleet: name(&self.fleet)?,
@@ -162,7 +178,10 @@ impl Hub {
             number: complete.number,
             hub_time_ms: now_ms,
         };
-        let payload = serde_json::to_value(&ack).unwrap_or_default().to_string().into_bytes();
+        let payload = serde_json::to_value(&ack)
+            .unwrap_or_default()
+            .to_string()
+            .into_bytes();
         Ok(Envelope::sign(ACK_PAYLOAD_TYPE, payload, &self.key))
     }
 
@@ -172,7 +191,10 @@ impl Hub {
     /// [`StateError::Locked`] when another server has it.
     pub fn lock(&self) -> Result<File, StateError> {
         let path = self.folder.join(LOCK_FILE);
-        let failed = |source| StateError::Lock { path: path.clone(), source };
+        let failed = |source| StateError::Lock {
+            path: path.clone(),
+            source,
+        };
         let file = File::options()
             .create(true)
             .truncate(false)
@@ -181,9 +203,9 @@ impl Hub {
             .map_err(failed)?;
         match file.try_lock() {
             Ok(()) => Ok(file),
-            Err(TryLockError::WouldBlock) => {
-                Err(StateError::Locked { folder: self.folder.clone() })
-            }
+            Err(TryLockError::WouldBlock) => Err(StateError::Locked {
+                folder: self.folder.clone(),
+            }),
             Err(TryLockError::Error(source)) => Err(failed(source)),
         }
     }
@@ -194,7 +216,9 @@ fn fleet_id(root: &[u8]) -> Result<String, StateError> {
     let value: serde_json::Value = serde_json::from_slice(root).unwrap_or_default();
     let version = &value["signed"]["version"];
     if version.as_u64() != Some(1) {
-        return Err(StateError::NotFirstRoot { found: version.to_string() });
+        return Err(StateError::NotFirstRoot {
+            found: version.to_string(),
+        });
     }
     Ok(Digest::of(root).hex()[..16].to_owned())
 }

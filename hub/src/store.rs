@@ -37,7 +37,7 @@ pub struct Store {
 }
 
 /// What can be asked of an open store; inside [`Store::write`], all of it in one transaction.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub struct Session<'a> {
     db: &'a Connection,
 }
@@ -101,7 +101,10 @@ impl Store {
         if path.exists() {
             return Err(StoreError::Exists { path });
         }
-        Self::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)
+        Self::connect(
+            path,
+            OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE,
+        )
     }
 
     /// Opens the store of `folder` and brings its tables up to date.
@@ -163,7 +166,11 @@ impl Store {
         let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let open = |doing| {
             let path = path.clone();
-            move |source| StoreError::Open { doing, path, source }
+            move |source| StoreError::Open {
+                doing,
+                path,
+                source,
+            }
         };
         let connection = Connection::open_with_flags(&path, flags).map_err(open("be opened"))?;
         connection.busy_timeout(BUSY).map_err(open("be opened"))?;
@@ -190,14 +197,18 @@ impl Store {
             let found = version(session.db)?;
             let done = usize::try_from(found).unwrap_or(usize::MAX);
             if done > MIGRATIONS.len() {
-                return Err(StoreError::Newer { found, known: MIGRATIONS.len() });
+                return Err(StoreError::Newer {
+                    found,
+                    known: MIGRATIONS.len(),
+                });
             }
             for (at, text) in MIGRATIONS.iter().enumerate().skip(done) {
                 session.db.execute_batch(text)?;
                 let number = to_sql(at as u64 + 1);
-                session
-                    .db
-                    .execute("INSERT INTO migrations (version) VALUES ($1)", params![number])?;
+                session.db.execute(
+                    "INSERT INTO migrations (version) VALUES ($1)",
+                    params![number],
+                )?;
             }
             Ok(())
         })
@@ -210,8 +221,12 @@ impl Session<'_> {
     /// # Errors
     /// [`StoreError`] when the store fails.
     pub fn setting(&self, name: &str) -> Result<Option<String>, StoreError> {
-        let mut query = self.db.prepare_cached("SELECT value FROM settings WHERE name = $1")?;
-        Ok(query.query_row(params![name], |row| row.get(0)).optional()?)
+        let mut query = self
+            .db
+            .prepare_cached("SELECT value FROM settings WHERE name = $1")?;
+        Ok(query
+            .query_row(params![name], |row| row.get(0))
+            .optional()?)
     }
 
     /// Sets a setting.
@@ -221,7 +236,9 @@ impl Session<'_> {
     pub fn set_setting(&self, name: &str, value: &str) -> Result<(), StoreError> {
         let text = "INSERT INTO settings (name, value) VALUES ($1, $2)
                     ON CONFLICT (name) DO UPDATE SET value = excluded.value";
-        self.db.prepare_cached(text)?.execute(params![name, value])?;
+        self.db
+            .prepare_cached(text)?
+            .execute(params![name, value])?;
         Ok(())
     }
 
@@ -242,11 +259,15 @@ fn from_sql(number: i64) -> u64 {
 }
 
 fn json<T: serde::Serialize>(value: &T, what: &str) -> Result<String, StoreError> {
-    serde_json::to_string(value).map_err(|_| StoreError::Corrupt { what: what.to_owned() })
+    serde_json::to_string(value).map_err(|_| StoreError::Corrupt {
+        what: what.to_owned(),
+    })
 }
 
 fn parse<T: serde::de::DeserializeOwned>(text: &str, what: &str) -> Result<T, StoreError> {
-    serde_json::from_str(text).map_err(|_| StoreError::Corrupt { what: what.to_owned() })
+    serde_json::from_str(text).map_err(|_| StoreError::Corrupt {
+        what: what.to_owned(),
+    })
 }
 
 #[cfg(test)]

@@ -141,13 +141,18 @@ impl Reading {
 
     /// Whether a bundle of the environment was rendered from the commit.
     pub fn knows_commit(&self, environment: &str, commit: &str) -> bool {
-        self.bundles.iter().any(|b| b.environment == environment && b.base_commit == commit)
+        self.bundles
+            .iter()
+            .any(|b| b.environment == environment && b.base_commit == commit)
     }
 
     /// All that the page shows.
     pub fn view(&self, fleet: &str, now_ms: i64) -> Fleet {
-        let mut sites: Vec<SiteRow> =
-            self.sites.iter().map(|site| rows::site(self, site, now_ms)).collect();
+        let mut sites: Vec<SiteRow> = self
+            .sites
+            .iter()
+            .map(|site| rows::site(self, site, now_ms))
+            .collect();
         sites.sort_by(|a, b| (a.attention, &a.site).cmp(&(b.attention, &b.site)));
         let assignments = rows::assignments(self);
         Fleet {
@@ -156,17 +161,25 @@ impl Reading {
             summary: summary(&sites, &assignments),
             sites,
             assignments,
-            gates: self.newest_commits().iter().map(|(environment, commit)| {
-                self.gate(&Question {
-                    environment: environment.clone(),
-                    commit: commit.clone(),
-                    now_ms,
-                    max_age_ms: i64::from(DEFAULT_MAX_AGE_HOURS) * HOUR_MS,
-                    quorum_percent: 100,
+            gates: self
+                .newest_commits()
+                .iter()
+                .map(|(environment, commit)| {
+                    self.gate(&Question {
+                        environment: environment.clone(),
+                        commit: commit.clone(),
+                        now_ms,
+                        max_age_ms: i64::from(DEFAULT_MAX_AGE_HOURS) * HOUR_MS,
+                        quorum_percent: 100,
+                    })
                 })
-            }).collect(),
+                .collect(),
             refusals: self.refusals.clone(),
-            pending: self.pending.iter().map(|request| request.site.clone()).collect(),
+            pending: self
+                .pending
+                .iter()
+                .map(|request| request.site.clone())
+                .collect(),
             waivers: self.waivers.clone(),
         }
     }
@@ -180,7 +193,10 @@ impl Reading {
                 *best = bundle;
             }
         }
-        newest.into_iter().map(|(name, bundle)| (name, bundle.base_commit.clone())).collect()
+        newest
+            .into_iter()
+            .map(|(name, bundle)| (name, bundle.base_commit.clone()))
+            .collect()
     }
 }
 
@@ -189,12 +205,18 @@ fn newest_for<'a>(bundles: &'a [DesiredBundle], site: &SiteState) -> Option<&'a 
     let is_for = |b: &&DesiredBundle| {
         b.role == site.role && (b.recipients.is_empty() || b.recipients.contains(&site.site))
     };
-    bundles.iter().filter(is_for).max_by_key(|bundle| bundle.number)
+    bundles
+        .iter()
+        .filter(is_for)
+        .max_by_key(|bundle| bundle.number)
 }
 
 fn summary(sites: &[SiteRow], assignments: &[AssignmentRow]) -> Summary {
     let mut sum = Summary::default();
-    for site in sites.iter().filter(|site| site.connection != Connection::Revoked) {
+    for site in sites
+        .iter()
+        .filter(|site| site.connection != Connection::Revoked)
+    {
         sum.sites += 1;
         match site.connection {
             Connection::Fresh => sum.fresh += 1,

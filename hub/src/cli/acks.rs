@@ -29,7 +29,10 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
             for file in &files {
                 print::data(file);
             }
-            print::talk(&format!("Wrote {}.", print::count(files.len() as u64, "file")));
+            print::talk(&format!(
+                "Wrote {}.",
+                print::count(files.len() as u64, "file")
+            ));
         }
     }
     Ok(0)

@@ -14,8 +14,10 @@ use crate::view::Reading;
 /// recently that it runs the commit, or a later one, and that all is as desired. The decision is kept
 /// with the reports that it rests on.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  outhaul-hub gate --environment dev --commit 4f2a9c… --max-age 72 \
-                        --state hub")]
+#[command(
+    after_help = "Example:\n  outhaul-hub gate --environment dev --commit 4f2a9c… --max-age 72 \
+                        --state hub"
+)]
 pub(crate) struct Args {
     /// The environment
     #[arg(long, value_name = "NAME")]

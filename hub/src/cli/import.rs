@@ -15,8 +15,10 @@ use crate::state::Hub;
 /// sites whose reports were in a folder are written into FOLDER/acks, where the sites read them.
 /// Exit code 4 when something was refused for its signature, 1 when for another reason.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  outhaul-hub import /media/stick --state hub\n  \
-                        outhaul-hub import site-7.reports dev-drone-3.outhaul --state hub")]
+#[command(
+    after_help = "Examples:\n  outhaul-hub import /media/stick --state hub\n  \
+                        outhaul-hub import site-7.reports dev-drone-3.outhaul --state hub"
+)]
 pub(crate) struct Args {
     /// Files (`*.outhaul`, `*.request`, `*.reports`) or folders with some
     #[arg(required = true, value_name = "FILE|FOLDER")]
@@ -68,14 +70,21 @@ fn text(done: &Imported) {
         print::data(&format!("acknowledged in `{file}`"));
     }
     for refused in &done.refused {
-        let at = refused.line.map_or_else(String::new, |line| format!(":{line}"));
-        print::talk(&format!("refused: {}{at}: {}: {}", refused.file, refused.rule, refused.reason));
+        let at = refused
+            .line
+            .map_or_else(String::new, |line| format!(":{line}"));
+        print::talk(&format!(
+            "refused: {}{at}: {}: {}",
+            refused.file, refused.rule, refused.reason
+        ));
     }
     if !done.refused.is_empty() {
         print::talk("help: what was refused changed nothing; everything else was taken in");
     }
     if let Some(problem) = &done.acks_problem {
-        print::talk(&format!("warning: the reports are in, but not acknowledged: {problem}"));
+        print::talk(&format!(
+            "warning: the reports are in, but not acknowledged: {problem}"
+        ));
         print::talk(
             "help: the sites keep their reports; make the stick writable and run `outhaul-hub acks`",
         );

@@ -17,7 +17,9 @@ const MAX_ROOT_BYTES: u64 = 512 * 1024;
 /// The fleet's first root metadata is the beginning of all trust: bundles are believed from it on.
 /// Prints the hub's public key, which goes into the kits of new sites.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  outhaul-hub init --state hub --root fleet/metadata/1.root.json")]
+#[command(
+    after_help = "Example:\n  outhaul-hub init --state hub --root fleet/metadata/1.root.json"
+)]
 pub(crate) struct Args {
     /// The fleet's first root metadata
     #[arg(long, value_name = "FILE")]

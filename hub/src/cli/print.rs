@@ -21,7 +21,9 @@ pub(super) fn data(text: &str) {
 pub(super) fn json<T: Serialize>(value: &T) {
     match serde_json::to_string_pretty(value) {
         Ok(text) => data(&text),
-        Err(error) => talk(&format!("error: the result cannot be written as JSON: {error}")),
+        Err(error) => talk(&format!(
+            "error: the result cannot be written as JSON: {error}"
+        )),
     }
 }
 
@@ -50,5 +52,9 @@ pub(super) fn table(heading: &[&str], rows: &[Vec<String>]) {
 
 /// `1 report`, `2 reports`.
 pub(super) fn count(number: u64, what: &str) -> String {
-    if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
+    if number == 1 {
+        format!("1 {what}")
+    } else {
+        format!("{number} {what}s")
+    }
 }

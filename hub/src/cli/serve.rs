@@ -14,8 +14,10 @@ use crate::state::Hub;
 ///
 /// Over plain HTTP only this machine is served; give a certificate to serve others.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  outhaul-hub serve --state hub\n  outhaul-hub serve --listen \
-                        0.0.0.0:8443 --tls-cert hub.crt --tls-key hub.pem --state hub")]
+#[command(
+    after_help = "Examples:\n  outhaul-hub serve --state hub\n  outhaul-hub serve --listen \
+                        0.0.0.0:8443 --tls-cert hub.crt --tls-key hub.pem --state hub"
+)]
 pub(crate) struct Args {
     /// Address and port; port 0 takes a free one, which is printed
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8420")]
@@ -26,6 +28,9 @@ pub(crate) struct Args {
     /// The certificate's key, PEM
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
+    /// Also hand out this published folder (`outhaul bundle --publish`) below `/repository/`
+    #[arg(long, value_name = "DIR")]
+    repository: Option<PathBuf>,
     /// Serve other machines without TLS: anyone between can read and withhold
     #[arg(long)]
     insecure_plain_http: bool,
@@ -35,10 +40,14 @@ pub(super) fn run(common: &Common, args: Args) -> Result<u8, HubError> {
     let tls = args.tls_cert.zip(args.tls_key);
     if tls.is_none() && !args.listen.ip().is_loopback() && !args.insecure_plain_http {
         return Err(HubError::Usage {
-            problem: format!("`{}` is not this machine alone, and there is no TLS", args.listen),
-            help: "give `--tls-cert` and `--tls-key`, listen on 127.0.0.1 behind a proxy, or accept \
+            problem: format!(
+                "`{}` is not this machine alone, and there is no TLS",
+                args.listen
+            ),
+            help:
+                "give `--tls-cert` and `--tls-key`, listen on 127.0.0.1 behind a proxy, or accept \
                    the risk with `--insecure-plain-http`"
-                .to_owned(),
+                    .to_owned(),
         });
     }
     let filter = EnvFilter::try_from_env("OUTHAUL_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
@@ -50,8 +59,20 @@ pub(super) fn run(common: &Common, args: Args) -> Result<u8, HubError> {
             .with_target(false)
             .try_init(),
     );
+    let repository = args.repository;
+    if let Some(folder) = repository.as_ref().filter(|folder| !folder.is_dir()) {
+        return Err(HubError::Usage {
+            problem: format!("`{}` is not a folder", folder.display()),
+            help: "give the folder that `outhaul bundle --publish` writes".to_owned(),
+        });
+    }
     let hub = Hub::open(&common.state)?;
+    let options = Options {
+        listen: args.listen,
+        tls,
+        repository,
+    };
     let ready = |address: SocketAddr, scheme: &str| print::data(&format!("{scheme}://{address}/"));
-    server::serve(hub, &common.state, &Options { listen: args.listen, tls }, ready)?;
+    server::serve(hub, &common.state, &options, ready)?;
     Ok(0)
 }

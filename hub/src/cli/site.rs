@@ -30,8 +30,10 @@ enum SiteCommand {
 
 /// Approve a site's enrolment request; prints the fingerprint of its key
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  outhaul-hub site add stick/requests/drone-17.request --state hub\n  \
-                        outhaul-hub site add drone-17 --state hub")]
+#[command(
+    after_help = "Examples:\n  outhaul-hub site add stick/requests/drone-17.request --state hub\n  \
+                        outhaul-hub site add drone-17 --state hub"
+)]
 struct Add {
     /// The request's file, or the name of a site whose request was imported
     request: PathBuf,
@@ -42,8 +44,10 @@ struct Add {
 
 /// Announce a kit's token: a request that shows it needs no approval, once
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  outhaul-hub site expect --site drone-17 --token-sha256 9f86d0… \
-                        --state hub")]
+#[command(
+    after_help = "Example:\n  outhaul-hub site expect --site drone-17 --token-sha256 9f86d0… \
+                        --state hub"
+)]
 struct Expect {
     /// The site
     #[arg(long, value_name = "NAME")]
@@ -74,7 +78,10 @@ fn add(common: &Common, args: &Add) -> Result<u8, HubError> {
     let mut hub = Hub::open(&common.state)?;
     let bytes = request(&mut hub, &args.request)?;
     let file = args.request.display().to_string();
-    let refused = |source| HubError::Enrol { file: file.clone(), source };
+    let refused = |source| HubError::Enrol {
+        file: file.clone(),
+        source: Box::new(source),
+    };
     let checked = enrol::check(&bytes, hub.fleet()).map_err(refused)?;
     let now_ms = moment::now_ms();
     let enrolled = hub
@@ -112,10 +119,12 @@ fn request(hub: &mut Hub, path: &Path) -> Result<Vec<u8>, HubError> {
     let pending = hub.store.read(|session| session.pending_requests())?;
     let name = path.to_string_lossy();
     let found = pending.into_iter().find(|request| request.site == name);
-    found.map(|request| request.envelope).ok_or_else(|| HubError::Usage {
-        problem: format!("`{name}` is neither a file nor a site that waits for approval"),
-        help: "`outhaul-hub sites` lists who waits".to_owned(),
-    })
+    found
+        .map(|request| request.envelope)
+        .ok_or_else(|| HubError::Usage {
+            problem: format!("`{name}` is neither a file nor a site that waits for approval"),
+            help: "`outhaul-hub sites` lists who waits".to_owned(),
+        })
 }
 
 fn expect(common: &Common, args: &Expect) -> Result<u8, HubError> {
@@ -128,7 +137,8 @@ fn expect(common: &Common, args: &Expect) -> Result<u8, HubError> {
     }
     let mut hub = Hub::open(&common.state)?;
     let now_ms = moment::now_ms();
-    hub.store.write(|session| session.expect_site(args.site.as_str(), &token, now_ms))?;
+    hub.store
+        .write(|session| session.expect_site(args.site.as_str(), &token, now_ms))?;
     match common.output {
         Output::Json => print::json(&json!({ "site": args.site, "expected": true })),
         Output::Text => print::data(&format!("site `{}` is expected", args.site)),
@@ -139,7 +149,9 @@ fn expect(common: &Common, args: &Expect) -> Result<u8, HubError> {
 fn revoke(common: &Common, args: &Revoke) -> Result<u8, HubError> {
     let mut hub = Hub::open(&common.state)?;
     let now_ms = moment::now_ms();
-    let revoked = hub.store.write(|session| session.revoke_site(&args.site, now_ms))?;
+    let revoked = hub
+        .store
+        .write(|session| session.revoke_site(&args.site, now_ms))?;
     if !revoked {
         return Err(HubError::Usage {
             problem: format!("no site `{}` that could be revoked", args.site),

@@ -20,8 +20,16 @@ pub(super) fn run(common: &Common, _args: &Args) -> Result<u8, HubError> {
         Output::Json => print::json(&view.sites),
         Output::Text => {
             let rows: Vec<_> = view.sites.iter().map(row).collect();
-            let heading =
-                ["SITE", "ENVIRONMENT", "TYPE", "LAST SEEN", "DESIRED", "RUNS", "STATE", "KEY"];
+            let heading = [
+                "SITE",
+                "ENVIRONMENT",
+                "TYPE",
+                "LAST SEEN",
+                "DESIRED",
+                "RUNS",
+                "STATE",
+                "KEY",
+            ];
             print::table(&heading, &rows);
             for site in &view.pending {
                 print::talk(&format!(

@@ -13,8 +13,10 @@ const LONGEST_MS: i64 = 366 * DAY_MS;
 
 /// Let gates go on without one site for a time, on record
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  outhaul-hub waive --site drone-17 --until 14d \
-                        --reason \"in dock\" --by alice --state hub")]
+#[command(
+    after_help = "Example:\n  outhaul-hub waive --site drone-17 --until 14d \
+                        --reason \"in dock\" --by alice --state hub"
+)]
 pub(crate) struct Args {
     /// The site
     #[arg(long, value_name = "NAME")]
@@ -33,7 +35,10 @@ pub(crate) struct Args {
 pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
     let mut hub = Hub::open(&common.state)?;
     let now_ms = moment::now_ms();
-    let usage = |problem: String, help: &str| HubError::Usage { problem, help: help.to_owned() };
+    let usage = |problem: String, help: &str| HubError::Usage {
+        problem,
+        help: help.to_owned(),
+    };
     let until_ms = moment::parse(&args.until, now_ms)
         .map_err(|problem| usage(problem, "name the moment at which the waiver ends"))?;
     if until_ms <= now_ms || until_ms - now_ms > LONGEST_MS {

@@ -72,7 +72,10 @@ pub struct SiteStanding {
 impl Standing {
     /// Whether it closes the gate whatever the quorum.
     pub fn always_closes(self) -> bool {
-        matches!(self, Self::Failed | Self::Drifted | Self::OtherContent | Self::OtherStream)
+        matches!(
+            self,
+            Self::Failed | Self::Drifted | Self::OtherContent | Self::OtherStream
+        )
     }
 
     /// Whether the site is one of those that a quorum can go without.
@@ -104,7 +107,12 @@ impl Standing {
 impl SiteStanding {
     /// `stale: site `x` last reported 80 h ago …`
     pub fn sentence(&self) -> String {
-        format!("{}: site `{}` {}", self.standing.word(), self.site, self.message)
+        format!(
+            "{}: site `{}` {}",
+            self.standing.word(),
+            self.site,
+            self.message
+        )
     }
 }
 
@@ -117,7 +125,9 @@ pub(super) fn of(question: &Question, facts: &Facts<'_>, site: &SiteState) -> Si
         .min_by_key(|bundle| bundle.number);
     let (mut standing, mut message) = assess(question, facts, site, needed);
     let holds = facts.waivers.iter().filter(|w| w.site == site.site);
-    let waiver = holds.filter(|w| w.until_ms > question.now_ms).max_by_key(|w| w.until_ms);
+    let waiver = holds
+        .filter(|w| w.until_ms > question.now_ms)
+        .max_by_key(|w| w.until_ms);
     if let (Some(waiver), true) = (waiver, standing != Standing::Confirmed) {
         message = format!(
             "is waived until {} by {} ({}); it would be `{}`: it {message}",
@@ -135,7 +145,10 @@ pub(super) fn of(question: &Question, facts: &Facts<'_>, site: &SiteState) -> Si
         message,
         bundle: site.running.as_ref().map(|running| running.bundle),
         needs: needed.map(|bundle| bundle.number),
-        last_seen: site.newest.as_ref().map(|newest| moment::rfc3339(newest.received_ms)),
+        last_seen: site
+            .newest
+            .as_ref()
+            .map(|newest| moment::rfc3339(newest.received_ms)),
     }
 }
 
@@ -148,12 +161,18 @@ fn assess(
     let now_ms = question.now_ms;
     let Some(newest) = &site.newest else {
         let since = moment::ago(site.enrolled_ms, now_ms);
-        return (Standing::NeverReported, format!("never reported (enrolled {since})"));
+        return (
+            Standing::NeverReported,
+            format!("never reported (enrolled {since})"),
+        );
     };
     // What is known to be wrong comes before what is merely old: a failure does not expire.
     if let Some(running) = &site.running {
         if running.role != site.role {
-            let other = format!("runs bundle {} of stream `{}`", running.bundle, running.role);
+            let other = format!(
+                "runs bundle {} of stream `{}`",
+                running.bundle, running.role
+            );
             return (Standing::OtherStream, other);
         }
         if let Some(wrong) = wrong(running) {
@@ -174,10 +193,16 @@ fn assess(
     }
     if age_ms > question.max_age_ms {
         let (age, most) = (moment::span(age_ms), moment::span(question.max_age_ms));
-        return (Standing::Stale, format!("last reported {age} ago, at most {most} are allowed"));
+        return (
+            Standing::Stale,
+            format!("last reported {age} ago, at most {most} are allowed"),
+        );
     }
     let Some(running) = &site.running else {
-        return (Standing::NoState, "has not told yet what it runs".to_owned());
+        return (
+            Standing::NoState,
+            "has not told yet what it runs".to_owned(),
+        );
     };
     if let Some((first, last)) = site.missing.iter().find(|(_, last)| *last > running.report) {
         let text = format!(
@@ -199,7 +224,10 @@ fn assess(
         return (Standing::Behind, behind(site, running, needed));
     }
     if known(facts, running).is_none() {
-        let text = format!("runs bundle {}, which this hub does not know", running.bundle);
+        let text = format!(
+            "runs bundle {}, which this hub does not know",
+            running.bundle
+        );
         return (Standing::NotDesired, text);
     }
     if running.state != "active" {
@@ -209,33 +237,58 @@ fn assess(
     if let Some(problem) = unconfirmed(facts, running) {
         return problem;
     }
-    (Standing::Confirmed, format!("runs bundle {} and all is as desired", running.bundle))
+    (
+        Standing::Confirmed,
+        format!("runs bundle {} and all is as desired", running.bundle),
+    )
 }
 
 /// What the site itself says is wrong.
 fn wrong(running: &Running) -> Option<(Standing, String)> {
     let said = |message: &str| {
         let text: String = message.chars().take(200).collect();
-        if text.is_empty() { text } else { format!(": {text}") }
+        if text.is_empty() {
+            text
+        } else {
+            format!(": {text}")
+        }
     };
     if matches!(running.state.as_str(), "failed" | "reverted") {
-        let text = format!("{} with bundle {}{}", running.state, running.bundle, said(&running.message));
+        let text = format!(
+            "{} with bundle {}{}",
+            running.state,
+            running.bundle,
+            said(&running.message)
+        );
         return Some((Standing::Failed, text));
     }
     let with = |status: &str| running.assignments.iter().find(|(_, a)| a.status == status);
     if let Some((name, assignment)) = with("failed") {
-        let text = format!("has assignment `{name}` failed{}", said(&assignment.message));
+        let text = format!(
+            "has assignment `{name}` failed{}",
+            said(&assignment.message)
+        );
         return Some((Standing::Failed, text));
     }
     with("drifted").map(|(name, assignment)| {
-        let text = format!("has assignment `{name}` drifted{}", said(&assignment.message));
+        let text = format!(
+            "has assignment `{name}` drifted{}",
+            said(&assignment.message)
+        );
         (Standing::Drifted, text)
     })
 }
 
 fn unconfirmed(facts: &Facts<'_>, running: &Running) -> Option<(Standing, String)> {
-    if let Some((name, other)) = running.assignments.iter().find(|(_, a)| a.status != "compliant") {
-        return Some((Standing::InProgress, format!("has assignment `{name}` {}", other.status)));
+    if let Some((name, other)) = running
+        .assignments
+        .iter()
+        .find(|(_, a)| a.status != "compliant")
+    {
+        return Some((
+            Standing::InProgress,
+            format!("has assignment `{name}` {}", other.status),
+        ));
     }
     let wanted = facts.wanted.get(&(running.role.clone(), running.bundle))?;
     for (name, version) in wanted {
@@ -253,19 +306,28 @@ fn unconfirmed(facts: &Facts<'_>, running: &Running) -> Option<(Standing, String
 }
 
 fn behind(site: &SiteState, running: &Running, needed: &DesiredBundle) -> String {
-    let text = format!("runs bundle {}, {} is needed", running.bundle, needed.number);
+    let text = format!(
+        "runs bundle {}, {} is needed",
+        running.bundle, needed.number
+    );
     match &site.attempt {
         Some(attempt) if attempt.bundle >= needed.number => {
             let said: String = attempt.message.chars().take(200).collect();
             let colon = if said.is_empty() { "" } else { ": " };
-            format!("{text} (bundle {} is {}{colon}{said})", attempt.bundle, attempt.state)
+            format!(
+                "{text} (bundle {} is {}{colon}{said})",
+                attempt.bundle, attempt.state
+            )
         }
         _ => text,
     }
 }
 
 fn known<'a>(facts: &Facts<'a>, running: &Running) -> Option<&'a DesiredBundle> {
-    facts.bundles.iter().find(|b| b.role == running.role && b.number == running.bundle)
+    facts
+        .bundles
+        .iter()
+        .find(|b| b.role == running.role && b.number == running.bundle)
 }
 
 fn is_for(bundle: &DesiredBundle, site: &SiteState) -> bool {

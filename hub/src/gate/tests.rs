@@ -25,7 +25,10 @@ impl World {
     /// Bundle 1 with the old base, 2 and 3 with the new one.
     fn new() -> Self {
         let bundles = vec![bundle(1, OLD), bundle(2, NEW), bundle(3, NEW)];
-        Self { bundles, ..Self::default() }
+        Self {
+            bundles,
+            ..Self::default()
+        }
     }
 
     fn with(mut self, sites: impl IntoIterator<Item = SiteState>) -> Self {
@@ -59,7 +62,15 @@ impl World {
             quorum_percent,
         };
         let (sites, bundles, waivers) = (&self.sites, &self.bundles, &self.waivers);
-        decide(&question, &Facts { sites, bundles, wanted: &wanted, waivers })
+        decide(
+            &question,
+            &Facts {
+                sites,
+                bundles,
+                wanted: &wanted,
+                waivers,
+            },
+        )
     }
 
     /// The gate for the new commit is closed, and the first reason begins with `word`.
@@ -67,20 +78,30 @@ impl World {
     fn closed(&self, word: &str) -> Decision {
         let decision = self.ask(NEW, 100);
         assert_eq!(decision.verdict, Verdict::Closed);
-        assert!(decision.reasons[0].starts_with(&format!("{word}: ")), "{:?}", decision.reasons);
+        assert!(
+            decision.reasons[0].starts_with(&format!("{word}: ")),
+            "{:?}",
+            decision.reasons
+        );
         decision
     }
 
     #[track_caller]
     fn open(&self) -> Decision {
         let decision = self.ask(NEW, 100);
-        assert_eq!((decision.verdict, &decision.reasons), (Verdict::Open, &vec![]));
+        assert_eq!(
+            (decision.verdict, &decision.reasons),
+            (Verdict::Open, &vec![])
+        );
         decision
     }
 }
 
 fn config(number: u64) -> BTreeMap<String, String> {
-    BTreeMap::from([("camera".to_owned(), fake::config(number, "camera").to_string())])
+    BTreeMap::from([(
+        "camera".to_owned(),
+        fake::config(number, "camera").to_string(),
+    )])
 }
 
 fn digest(number: u64) -> String {
@@ -125,7 +146,14 @@ fn well(name: &str, number: u64) -> SiteState {
         .into_iter()
         .map(|(name, config_version)| {
             let status = "compliant".to_owned();
-            (name, ObservedAssignment { status, config_version, message: String::new() })
+            (
+                name,
+                ObservedAssignment {
+                    status,
+                    config_version,
+                    message: String::new(),
+                },
+            )
         })
         .collect();
     SiteState {
@@ -156,7 +184,10 @@ fn well(name: &str, number: u64) -> SiteState {
 }
 
 fn edit(mut site: SiteState, change: impl FnOnce(&mut Newest, &mut Running)) -> SiteState {
-    change(site.newest.as_mut().unwrap(), site.running.as_mut().unwrap());
+    change(
+        site.newest.as_mut().unwrap(),
+        site.running.as_mut().unwrap(),
+    );
     site
 }
 
@@ -170,7 +201,11 @@ fn status(name: &str, status: &str) -> SiteState {
 fn opens_when_every_site_confirms_and_keeps_the_evidence() {
     let decision = World::new().with([well("a", 2), well("b", 3)]).open();
     assert_eq!((decision.counted, decision.confirmed), (2, 2));
-    let evidence: Vec<_> = decision.evidence.iter().map(|e| (&*e.site, e.report, &*e.digest)).collect();
+    let evidence: Vec<_> = decision
+        .evidence
+        .iter()
+        .map(|e| (&*e.site, e.report, &*e.digest))
+        .collect();
     assert_eq!(evidence, [("a", 7, "sha256:a"), ("b", 7, "sha256:b")]);
 }
 
@@ -183,7 +218,9 @@ fn closed_without_sites() {
 #[test]
 fn closed_when_nobody_or_somebody_never_reported() {
     World::new().with([silent("a")]).closed("never-reported");
-    World::new().with([well("a", 2), silent("b")]).closed("never-reported");
+    World::new()
+        .with([well("a", 2), silent("b")])
+        .closed("never-reported");
 }
 
 #[test]
@@ -200,7 +237,9 @@ fn closed_when_failed_reverted_or_drifted_and_a_failure_does_not_grow_stale() {
     World::new().with([state("failed")]).closed("failed");
     World::new().with([state("reverted")]).closed("failed");
     World::new().with([status("a", "failed")]).closed("failed");
-    World::new().with([status("a", "drifted")]).closed("drifted");
+    World::new()
+        .with([status("a", "drifted")])
+        .closed("drifted");
     let old = edit(state("failed"), |newest, _| newest.received_ms = 0);
     World::new().with([old]).closed("failed");
 }
@@ -211,17 +250,28 @@ fn closed_while_at_work() {
         let site = edit(well("a", 2), |_, running| running.state = state.into());
         World::new().with([site]).closed("in-progress");
     }
-    World::new().with([status("a", "in_progress")]).closed("in-progress");
+    World::new()
+        .with([status("a", "in_progress")])
+        .closed("in-progress");
 }
 
 #[test]
 fn closed_when_behind_and_says_how_far_the_newer_one_came() {
     World::new().with([well("a", 1)]).closed("behind");
     let mut site = well("a", 1);
-    let attempt = Attempt { report: 8, bundle: 2, state: "rejected".into(), message: "disk".into() };
+    let attempt = Attempt {
+        report: 8,
+        bundle: 2,
+        state: "rejected".into(),
+        message: "disk".into(),
+    };
     site.attempt = Some(attempt);
     let decision = World::new().with([site]).closed("behind");
-    assert!(decision.reasons[0].contains("bundle 2 is rejected: disk"), "{:?}", decision.reasons);
+    assert!(
+        decision.reasons[0].contains("bundle 2 is rejected: disk"),
+        "{:?}",
+        decision.reasons
+    );
 }
 
 #[test]
@@ -253,9 +303,15 @@ fn closed_when_no_bundle_brings_the_commit_to_a_site() {
 
 #[test]
 fn closed_when_a_site_runs_what_this_hub_does_not_know() {
-    World::new().with([edit(well("a", 2), |_, r| r.bundle = 9)]).closed("not-desired");
-    World::new().with([edit(well("a", 2), |_, r| r.index = digest(77))]).closed("other-content");
-    World::new().with([edit(well("a", 2), |_, r| r.role = "s-x".into())]).closed("other-stream");
+    World::new()
+        .with([edit(well("a", 2), |_, r| r.bundle = 9)])
+        .closed("not-desired");
+    World::new()
+        .with([edit(well("a", 2), |_, r| r.index = digest(77))])
+        .closed("other-content");
+    World::new()
+        .with([edit(well("a", 2), |_, r| r.role = "s-x".into())])
+        .closed("other-stream");
 }
 
 #[test]
@@ -263,7 +319,11 @@ fn closed_when_an_assignment_is_passed_over_or_has_another_config() {
     let site = edit(well("a", 2), |_, running| running.assignments.clear());
     World::new().with([site]).closed("unconfirmed");
     let site = edit(well("a", 2), |_, running| {
-        running.assignments.get_mut("camera").unwrap().config_version = digest(5);
+        running
+            .assignments
+            .get_mut("camera")
+            .unwrap()
+            .config_version = digest(5);
     });
     World::new().with([site]).closed("unconfirmed");
 }
@@ -292,7 +352,9 @@ fn revoked_sites_and_other_environments_are_not_waited_for() {
     gone.revoked_ms = Some(1);
     let mut stage = silent("stage");
     stage.environment = "stage".into();
-    let decision = World::new().with([well("a", 2), gone.clone(), stage.clone()]).open();
+    let decision = World::new()
+        .with([well("a", 2), gone.clone(), stage.clone()])
+        .open();
     assert_eq!(decision.counted, 1);
     World::new().with([gone, stage]).closed("no-sites");
 }
@@ -302,9 +364,16 @@ fn a_waiver_lets_one_site_be_missed_until_it_ends() {
     let world = World::new().with([well("a", 2), silent("b")]);
     let decision = world.clone().waive("b", NOW + 1).open();
     assert_eq!((decision.counted, decision.notes.len()), (1, 1));
-    assert!(decision.notes[0].contains("alice (in dock)"), "{:?}", decision.notes);
+    assert!(
+        decision.notes[0].contains("alice (in dock)"),
+        "{:?}",
+        decision.notes
+    );
     world.clone().waive("b", NOW).closed("never-reported");
-    World::new().with([silent("b")]).waive("b", NOW + 1).closed("all-waived");
+    World::new()
+        .with([silent("b")])
+        .waive("b", NOW + 1)
+        .closed("all-waived");
 }
 
 #[test]
@@ -321,7 +390,10 @@ fn a_quorum_goes_without_the_silent_but_not_over_the_failed() {
 fn the_fingerprint_ignores_the_clock_and_sees_the_evidence() {
     let world = World::new().with([well("a", 2)]);
     let first = world.ask(NEW, 100);
-    let later = Decision { decided_at: "later".into(), ..first.clone() };
+    let later = Decision {
+        decided_at: "later".into(),
+        ..first.clone()
+    };
     assert_eq!(first.fingerprint(), later.fingerprint());
     let other = World::new().with([edit(well("a", 2), |_, r| r.digest = "sha256:x".into())]);
     assert_ne!(first.fingerprint(), other.ask(NEW, 100).fingerprint());
@@ -329,8 +401,18 @@ fn the_fingerprint_ignores_the_clock_and_sees_the_evidence() {
 
 fn any_site() -> impl Strategy<Value = SiteState> {
     let number = 0..6u64;
-    let state = prop_oneof![Just("active"), Just("failed"), Just("applying"), Just("reverted")];
-    let status = prop_oneof![Just("compliant"), Just("drifted"), Just("failed"), Just("in_progress")];
+    let state = prop_oneof![
+        Just("active"),
+        Just("failed"),
+        Just("applying"),
+        Just("reverted")
+    ];
+    let status = prop_oneof![
+        Just("compliant"),
+        Just("drifted"),
+        Just("failed"),
+        Just("in_progress")
+    ];
     (0..12u8, number, state, status, 0..100i64, any::<bool>()).prop_map(
         |(id, number, state, status, age, reports)| {
             let site = format!("site-{id}");
@@ -349,12 +431,18 @@ fn any_site() -> impl Strategy<Value = SiteState> {
 }
 
 fn any_world() -> impl Strategy<Value = World> {
-    let sites = proptest::collection::vec(prop_oneof![any_site(), (0..12u8).prop_map(|id| {
-        well(&format!("site-{id}"), 3)
-    })], 0..6);
+    let sites = proptest::collection::vec(
+        prop_oneof![
+            any_site(),
+            (0..12u8).prop_map(|id| { well(&format!("site-{id}"), 3) })
+        ],
+        0..6,
+    );
     (sites, proptest::collection::vec(0..12u8, 0..3)).prop_map(|(sites, waived)| {
         let world = World::new().with(sites);
-        waived.into_iter().fold(world, |world, id| world.waive(&format!("site-{id}"), NOW + 1))
+        waived.into_iter().fold(world, |world, id| {
+            world.waive(&format!("site-{id}"), NOW + 1)
+        })
     })
 }
 

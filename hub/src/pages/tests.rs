@@ -1,0 +1,165 @@
+//! The page, as text: every state that a site can be in, and hostile words in all places.
+
+use outhaul_bundle::report::{ComplianceStatus as C, Event, GenerationState as G};
+
+use super::render;
+use crate::enrol;
+use crate::fake::{self, FLEET, NEW, OLD, Site};
+use crate::ingest::{Batch, ingest};
+use crate::moment::{DAY_MS, HOUR_MS};
+use crate::store::{Store, Waiver};
+use crate::view::{Fleet, Reading};
+
+const NOW: i64 = 1_795_000_000_000;
+
+fn view(store: &mut Store) -> Fleet {
+    store
+        .read(|session| Reading::take(session, NOW))
+        .unwrap()
+        .view(FLEET, NOW)
+}
+
+/// A fleet in which every state occurs.
+fn varied() -> Fleet {
+    let mut store = Store::in_memory().unwrap();
+    let mut sites: Vec<Site> = [
+        "ok", "drifted", "failed", "rejected", "stale", "behind", "silent",
+    ]
+    .map(|name| Site::new(&format!("drone-{name}"), "dev", "drone"))
+    .into();
+    sites.push(Site::new("shop-1", "stage", "large"));
+    for site in &sites {
+        let checked = enrol::check(&site.request(), FLEET).unwrap();
+        let at_ms = NOW - 9 * DAY_MS;
+        store
+            .write(|session| enrol::approve(session, &checked, false, at_ms))
+            .unwrap();
+    }
+    let dev = fake::stream("dev", "drone");
+    let bundles = [
+        (&dev, 1, OLD),
+        (&dev, 2, NEW),
+        (&fake::stream("stage", "large"), 1, OLD),
+    ];
+    for (stream, number, commit) in bundles {
+        let index = fake::index(stream, number, commit);
+        let content = fake::content(&index);
+        let times = (NOW - DAY_MS, NOW + DAY_MS);
+        store
+            .write(|session| session.add_bundle(&index, content, times, NOW))
+            .unwrap();
+    }
+    let [ok, drifted, failed, rejected, stale, behind, _, shop] = sites.as_mut_slice() else {
+        panic!("eight sites");
+    };
+    let hostile = "<script>alert('x')</script>";
+    let mut told = drifted.event(2, NEW, G::Active, C::Drifted);
+    told.assignments[0].message = format!("somebody changed {hostile}");
+    told.assignments[1].status = C::Compliant;
+    let mut broken = failed.event(2, NEW, G::Failed, C::Failed);
+    broken.message = "task `install package` failed: no space left on device".into();
+    behind.started();
+    let lines = [
+        (HOUR_MS, vec![ok.active(1, OLD), ok.active(2, NEW)]),
+        (2 * HOUR_MS, vec![drifted.say(Event::Observation(told))]),
+        (3 * HOUR_MS, vec![failed.say(Event::Generation(broken))]),
+        (
+            4 * HOUR_MS,
+            vec![
+                rejected.active(1, OLD),
+                rejected.state(2, NEW, G::Rejected, C::InProgress),
+            ],
+        ),
+        (5 * DAY_MS, vec![stale.active(2, NEW)]),
+        (
+            60_000,
+            vec![behind.active(1, OLD), b"not a report\n".to_vec()],
+        ),
+        (5_000, vec![shop.active(1, OLD)]),
+    ];
+    for (age_ms, lines) in lines {
+        let batch = Batch {
+            fleet: FLEET,
+            via: "stick.reports",
+            received_ms: NOW - age_ms,
+        };
+        ingest(&mut store, lines.concat().as_slice(), &batch).unwrap();
+    }
+    let waiver = Waiver {
+        id: 0,
+        site: "drone-silent".into(),
+        until_ms: NOW + 3 * DAY_MS,
+        reason: hostile.into(),
+        granted_by: "alice".into(),
+        granted_ms: NOW,
+    };
+    store.write(|session| session.add_waiver(&waiver)).unwrap();
+    view(&mut store)
+}
+
+/// The page without its style sheet and empty lines.
+fn body(fleet: &Fleet) -> String {
+    let html = render(fleet).unwrap();
+    let (_, body) = html.split_once("<main id=\"main\">").unwrap();
+    let (body, _) = body.split_once("</main>").unwrap();
+    body.lines()
+        .filter(|line| !line.trim().is_empty())
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+#[test]
+fn every_state_has_its_words() {
+    insta::assert_snapshot!("varied", body(&varied()));
+}
+
+#[test]
+fn an_empty_hub_says_what_to_do_first() {
+    let mut store = Store::in_memory().unwrap();
+    insta::assert_snapshot!("empty", body(&view(&mut store)));
+}
+
+#[test]
+fn nothing_that_others_wrote_becomes_markup_and_nothing_is_loaded() {
+    let html = render(&varied()).unwrap();
+    assert!(!html.contains("<script"));
+    assert!(html.contains("&lt;script&gt;"));
+    for loads in [" src=", "url(", "@import", "href=\"http"] {
+        assert!(!html.contains(loads), "{loads}");
+    }
+}
+
+#[test]
+fn names_between_backticks_become_code_and_a_lone_one_stays() {
+    assert_eq!(
+        super::code("site `a` & `<b>`"),
+        "site <code>a</code> &amp; <code>&lt;b&gt;</code>"
+    );
+    assert_eq!(super::code("`a` and `"), "<code>a</code> and `");
+}
+
+#[test]
+fn failures_come_first_and_the_three_axes_are_counted_apart() {
+    let fleet = varied();
+    let verdicts: Vec<_> = fleet.sites.iter().map(|site| site.verdict).collect();
+    let expected = [
+        "failed", "drifted", "rejected", "never", "stale", "behind", "ok", "ok",
+    ];
+    assert_eq!(verdicts, expected);
+    let sum = fleet.summary;
+    assert_eq!((sum.fresh, sum.stale, sum.never), (6, 1, 1));
+    assert_eq!((sum.current, sum.behind, sum.unknown), (5, 3, 0));
+    assert_eq!((sum.drifted, sum.failed, sum.waiting), (1, 2, 6));
+}
+
+#[test]
+fn a_very_large_fleet_is_cut_with_a_pointer_to_the_rest() {
+    let mut fleet = varied();
+    let site = fleet.sites[0].clone();
+    fleet.sites = (0..600).map(|_| site.clone()).collect();
+    let row = fleet.assignments[0].clone();
+    fleet.assignments = (0..90).map(|_| row.clone()).collect();
+    let html = render(&fleet).unwrap();
+    assert!(html.contains("100 more: <a href=\"/api/v1/sites\">"));
+    assert!(html.contains("40 more: <a href=\"/api/v1/assignments\">"));
+}

@@ -63,7 +63,8 @@ impl Shared {
 
     /// Whether the store answers.
     pub(super) async fn alive(self: &Arc<Self>) -> Result<(), HubError> {
-        self.look(|store, _| Ok(store.read(|session| session.setting("fleet")).map(drop)?)).await
+        self.look(|store, _| Ok(store.read(|session| session.setting("fleet")).map(drop)?))
+            .await
     }
 
     async fn look<T: Send + 'static>(
@@ -90,7 +91,9 @@ impl Shared {
     async fn fleet(self: &Arc<Self>) -> Result<Fleet, HubError> {
         let now_ms = moment::now_ms();
         self.look(move |store, fleet| {
-            Ok(store.read(|session| Reading::take(session, now_ms))?.view(fleet, now_ms))
+            Ok(store
+                .read(|session| Reading::take(session, now_ms))?
+                .view(fleet, now_ms))
         })
         .await
     }
@@ -99,10 +102,15 @@ impl Shared {
 async fn off_the_loop<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, HubError> + Send + 'static,
 ) -> Result<T, HubError> {
-    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| {
-        let source = std::io::Error::other(error);
-        Err(HubError::Serve { doing: "finish a request".to_owned(), source })
-    })
+    tokio::task::spawn_blocking(work)
+        .await
+        .unwrap_or_else(|error| {
+            let source = std::io::Error::other(error);
+            Err(HubError::Serve {
+                doing: "finish a request".to_owned(),
+                source,
+            })
+        })
 }
 
 pub(super) fn router(shared: Arc<Shared>) -> Router {
@@ -122,7 +130,10 @@ async fn page(State(shared): State<Arc<Shared>>) -> Result<Response, Problem> {
     let html = pages::render(&shared.fleet().await?).map_err(HubError::from)?;
     let headers: [(HeaderName, &str); 4] = [
         // Nothing is loaded and nothing runs: even a text that escaped escaping could do nothing.
-        (header::CONTENT_SECURITY_POLICY, "default-src 'none'; style-src 'unsafe-inline'"),
+        (
+            header::CONTENT_SECURITY_POLICY,
+            "default-src 'none'; style-src 'unsafe-inline'",
+        ),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::X_FRAME_OPTIONS, "DENY"),
         (header::CACHE_CONTROL, "no-store"),
@@ -181,17 +192,16 @@ async fn gate(
         // Only of commits that a signed bundle names: strangers cannot fill the store with questions.
         shared
             .change(move |hub| {
-                Ok(hub.store.write(|session| keep(session, &decision, now_ms))?)
+                Ok(hub
+                    .store
+                    .write(|session| keep(session, &decision, now_ms))?)
             })
             .await?;
     }
     Ok(Json(answer))
 }
 
-async fn reports(
-    State(shared): State<Arc<Shared>>,
-    body: Body,
-) -> Result<Json<Value>, Problem> {
+async fn reports(State(shared): State<Arc<Shared>>, body: Body) -> Result<Json<Value>, Problem> {
     let _slot = shared.reports.acquire().await;
     let (bytes, whole) = read_body(body, MAX_REPORTS_BYTES).await?;
     if !whole {
@@ -202,7 +212,11 @@ async fn reports(
     let answer = shared
         .change(move |hub| {
             let fleet = hub.fleet().to_owned();
-            let batch = Batch { fleet: &fleet, via: "http", received_ms: now_ms };
+            let batch = Batch {
+                fleet: &fleet,
+                via: "http",
+                received_ms: now_ms,
+            };
             let done = ingest::ingest(&mut hub.store, bytes.as_slice(), &batch)?;
             let mut acks = Vec::new();
             for complete in &done.complete {
@@ -221,10 +235,7 @@ async fn reports(
     Ok(Json(answer))
 }
 
-async fn bundles(
-    State(shared): State<Arc<Shared>>,
-    body: Body,
-) -> Result<Response, Problem> {
+async fn bundles(State(shared): State<Arc<Shared>>, body: Body) -> Result<Response, Problem> {
     let _slot = shared.bundles.acquire().await;
     // A whole bundle may be sent: what comes after the index is not even read.
     let (bytes, _) = read_body(body, MAX_BUNDLE_BYTES).await?;
@@ -274,7 +285,9 @@ async fn read_body(body: Body, max: usize) -> Result<(Vec<u8>, bool), Problem> {
                     return Err(Problem::new(StatusCode::BAD_REQUEST, text));
                 }
                 Some(Ok(frame)) => {
-                    let Ok(data) = frame.into_data() else { continue };
+                    let Ok(data) = frame.into_data() else {
+                        continue;
+                    };
                     if bytes.len() + data.len() > max {
                         bytes.extend_from_slice(&data[..max - bytes.len()]);
                         return Ok((bytes, false));
@@ -286,7 +299,10 @@ async fn read_body(body: Body, max: usize) -> Result<(Vec<u8>, bool), Problem> {
     };
     match tokio::time::timeout(BODY_WITHIN, reading).await {
         Ok(read) => read,
-        Err(_) => Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "the body took too long")),
+        Err(_) => Err(Problem::new(
+            StatusCode::REQUEST_TIMEOUT,
+            "the body took too long",
+        )),
     }
 }
 
@@ -299,7 +315,10 @@ struct Problem {
 
 impl Problem {
     fn new(status: StatusCode, message: impl Into<String>) -> Self {
-        Self { status, message: message.into() }
+        Self {
+            status,
+            message: message.into(),
+        }
     }
 }
 
@@ -308,7 +327,11 @@ impl From<HubError> for Problem {
         // The whole chain goes to the journal; the peer is told only that this hub has a problem.
         tracing::error!(error = chain(&error), "a request failed");
         let full = matches!(&error, HubError::Store(StoreError::Sql { .. }));
-        let message = if full { "the hub's store failed; send again later" } else { "the hub failed" };
+        let message = if full {
+            "the hub's store failed; send again later"
+        } else {
+            "the hub failed"
+        };
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, message)
     }
 }

@@ -78,7 +78,9 @@ async fn connection(
     router: Router,
     stopped: watch::Receiver<bool>,
 ) {
-    let Some(tls) = tls else { return serve(stream, router, stopped).await };
+    let Some(tls) = tls else {
+        return serve(stream, router, stopped).await;
+    };
     match tokio::time::timeout(HEAD_WITHIN, tls.accept(stream)).await {
         Ok(Ok(stream)) => serve(stream, router, stopped).await,
         Ok(Err(error)) => tracing::debug!(%error, "no TLS handshake"),

@@ -180,7 +180,11 @@ impl Session<'_> {
         let mut states: Vec<SiteState> = rows.collect::<Result<_, _>>()?;
         for state in &mut states {
             let declared = &state.declared_lost;
-            state.missing = state.missing.iter().flat_map(|gap| without(*gap, declared)).collect();
+            state.missing = state
+                .missing
+                .iter()
+                .flat_map(|gap| without(*gap, declared))
+                .collect();
         }
         Ok(states)
     }
@@ -330,7 +334,10 @@ mod tests {
     fn declared_numbers_are_not_missing() {
         assert_eq!(without((2, 9), &[]), [(2, 9)]);
         assert_eq!(without((2, 9), &[(2, 9)]), []);
-        assert_eq!(without((2, 9), &[(1, 3), (5, 5), (9, 20)]), [(4, 4), (6, 8)]);
+        assert_eq!(
+            without((2, 9), &[(1, 3), (5, 5), (9, 20)]),
+            [(4, 4), (6, 8)]
+        );
         assert_eq!(without((2, 9), &[(10, 12)]), [(2, 9)]);
         assert_eq!(without((2, 9), &[(3, 6), (4, 5)]), [(2, 2), (7, 9)]);
     }

@@ -5,7 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use outhaul_bundle::{Digest, Index};
+use outhaul_bundle::Index;
+use outhaul_bundle::index::Content;
 use rusqlite::{OptionalExtension as _, params};
 use serde::Serialize;
 
@@ -50,14 +51,27 @@ pub struct DesiredAssignment {
 }
 
 impl Session<'_> {
-    /// Digest of the index recorded for a number of a stream.
+    /// Digest and size of the index recorded for a number of a stream.
     ///
     /// # Errors
     /// [`StoreError`] when the store fails.
-    pub fn bundle_index(&self, role: &str, number: u64) -> Result<Option<String>, StoreError> {
-        let text = "SELECT index_digest FROM bundles WHERE role = $1 AND number = $2";
+    pub fn bundle_index(&self, role: &str, number: u64) -> Result<Option<Content>, StoreError> {
+        let text = "SELECT index_digest, index_size FROM bundles WHERE role = $1 AND number = $2";
         let key = params![role, to_sql(number)];
-        Ok(self.db.query_row(text, key, |row| row.get(0)).optional()?)
+        let row: Option<(String, i64)> = self
+            .db
+            .query_row(text, key, |row| Ok((row.get(0)?, row.get(1)?)))
+            .optional()?;
+        let corrupt = |_| StoreError::Corrupt {
+            what: format!("digest of bundle {number}"),
+        };
+        row.map(|(digest, size)| {
+            Ok(Content {
+                digest: digest.parse().map_err(corrupt)?,
+                size: from_sql(size),
+            })
+        })
+        .transpose()
     }
 
     /// Records a bundle that is not recorded yet.
@@ -67,15 +81,16 @@ impl Session<'_> {
     pub fn add_bundle(
         &self,
         index: &Index,
-        digest: Digest,
+        content: Content,
         (issued_ms, expires_ms): (i64, i64),
         recorded_ms: i64,
     ) -> Result<(), StoreError> {
         let role = index.stream.role.as_str();
         let number = to_sql(index.number);
         let text = "INSERT INTO bundles (role, number, environment, cluster_type, index_digest,
-                base_commit, snapshot, recipients, reconciler, issued_ms, expires_ms, recorded_ms)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
+                index_size, base_commit, snapshot, recipients, reconciler, issued_ms, expires_ms,
+                recorded_ms)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)";
         self.db.execute(
             text,
             params![
@@ -83,7 +98,8 @@ impl Session<'_> {
                 number,
                 index.stream.environment.as_str(),
                 index.stream.cluster_type.as_str(),
-                digest.to_string(),
+                content.digest.to_string(),
+                to_sql(content.size),
                 index.snapshot.base.commit,
                 json(&index.snapshot, "a snapshot")?,
                 json(&index.recipients, "recipients")?,
@@ -184,7 +200,9 @@ impl Session<'_> {
     pub fn trusted_floors(&self, role: &str) -> Result<BTreeMap<String, u64>, StoreError> {
         let text = "SELECT name, version FROM trusted_floors WHERE role = $1 ORDER BY name";
         let mut query = self.db.prepare_cached(text)?;
-        let rows = query.query_map(params![role], |row| Ok((row.get(0)?, from_sql(row.get(1)?))))?;
+        let rows = query.query_map(params![role], |row| {
+            Ok((row.get(0)?, from_sql(row.get(1)?)))
+        })?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
@@ -198,7 +216,10 @@ impl Session<'_> {
         metadata: &BTreeMap<String, Vec<u8>>,
         floors: &BTreeMap<String, u64>,
     ) -> Result<(), StoreError> {
-        self.db.execute("DELETE FROM trusted_metadata WHERE role = $1", params![role])?;
+        self.db.execute(
+            "DELETE FROM trusted_metadata WHERE role = $1",
+            params![role],
+        )?;
         for (name, body) in metadata {
             let text = "INSERT INTO trusted_metadata (role, name, body) VALUES ($1, $2, $3)";
             self.db.execute(text, params![role, name, body])?;
@@ -206,7 +227,8 @@ impl Session<'_> {
         for (name, version) in floors {
             let text = "INSERT INTO trusted_floors (role, name, version) VALUES ($1, $2, $3)
                  ON CONFLICT (role, name) DO UPDATE SET version = excluded.version";
-            self.db.execute(text, params![role, name, to_sql(*version)])?;
+            self.db
+                .execute(text, params![role, name, to_sql(*version)])?;
         }
         Ok(())
     }

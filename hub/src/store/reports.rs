@@ -56,7 +56,10 @@ impl Session<'_> {
         )?;
         let key = params![place.site, place.epoch, to_sql(place.number)];
         let found = query.query_row(key, |row| {
-            Ok(StoredReport { digest: row.get(0)?, previous: row.get(1)? })
+            Ok(StoredReport {
+                digest: row.get(0)?,
+                previous: row.get(1)?,
+            })
         });
         Ok(found.optional()?)
     }
@@ -65,15 +68,13 @@ impl Session<'_> {
     ///
     /// # Errors
     /// [`StoreError`] when the store fails.
-    pub fn epoch_key_generation(
-        &self,
-        site: &str,
-        epoch: &str,
-    ) -> Result<Option<i64>, StoreError> {
-        let mut query = self.db.prepare_cached(
-            "SELECT key_generation FROM epochs WHERE site = $1 AND epoch = $2",
-        )?;
-        Ok(query.query_row(params![site, epoch], |row| row.get(0)).optional()?)
+    pub fn epoch_key_generation(&self, site: &str, epoch: &str) -> Result<Option<i64>, StoreError> {
+        let mut query = self
+            .db
+            .prepare_cached("SELECT key_generation FROM epochs WHERE site = $1 AND epoch = $2")?;
+        Ok(query
+            .query_row(params![site, epoch], |row| row.get(0))
+            .optional()?)
     }
 
     /// Starts an epoch with the report that came first of it. It becomes the newest, unless two
@@ -110,7 +111,10 @@ impl Session<'_> {
         };
         let text = "INSERT INTO epochs (site, epoch, ordinal, key_generation, acked)
              VALUES ($1, $2, $3, $4, 0)";
-        self.db.execute(text, params![site, report.epoch.as_str(), ordinal, key_generation])?;
+        self.db.execute(
+            text,
+            params![site, report.epoch.as_str(), ordinal, key_generation],
+        )?;
         Ok(())
     }
 
@@ -147,7 +151,8 @@ impl Session<'_> {
                      VALUES ($1, $2, $3, $4, $5, $6)";
                 let number = to_sql(report.number);
                 let lost = (to_sql(*from), to_sql(*to));
-                self.db.execute(text, params![site, epoch, number, lost.0, lost.1, reason])?;
+                self.db
+                    .execute(text, params![site, epoch, number, lost.0, lost.1, reason])?;
                 Ok(())
             }
             // Kept whole in `reports`; they change nothing about what runs.
@@ -163,7 +168,10 @@ impl Session<'_> {
     pub fn advance_ack(&self, site: &str, epoch: &str) -> Result<u64, StoreError> {
         let text = "SELECT acked FROM epochs WHERE site = $1 AND epoch = $2";
         let key = params![site, epoch];
-        let before: i64 = self.db.prepare_cached(text)?.query_row(key, |row| row.get(0))?;
+        let before: i64 = self
+            .db
+            .prepare_cached(text)?
+            .query_row(key, |row| row.get(0))?;
         let mut acked = before;
         let mut stored = self.db.prepare_cached(
             "SELECT number FROM reports WHERE site = $1 AND epoch = $2 AND number > $3
@@ -181,11 +189,11 @@ impl Session<'_> {
                     acked = number;
                     continue;
                 }
-                let last: Option<i64> =
+                let lost_up_to: Option<i64> =
                     lost.query_row(params![site, epoch, acked + 1], |row| row.get(0))?;
-                match last {
-                    Some(last) => {
-                        acked = last;
+                match lost_up_to {
+                    Some(number) => {
+                        acked = number;
                         continue 'runs;
                     }
                     None => break 'runs,
@@ -195,7 +203,9 @@ impl Session<'_> {
         }
         if acked != before {
             let text = "UPDATE epochs SET acked = $1 WHERE site = $2 AND epoch = $3";
-            self.db.prepare_cached(text)?.execute(params![acked, site, epoch])?;
+            self.db
+                .prepare_cached(text)?
+                .execute(params![acked, site, epoch])?;
         }
         Ok(from_sql(acked))
     }
@@ -210,8 +220,9 @@ impl Session<'_> {
             "SELECT e.site, e.epoch, e.acked FROM epochs e JOIN sites s ON s.site = e.site
              WHERE s.revoked_ms IS NULL ORDER BY e.site, e.ordinal",
         )?;
-        let rows =
-            query.query_map([], |row| Ok((row.get(0)?, row.get(1)?, from_sql(row.get(2)?))))?;
+        let rows = query.query_map([], |row| {
+            Ok((row.get(0)?, row.get(1)?, from_sql(row.get(2)?)))
+        })?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
@@ -277,7 +288,10 @@ fn kind(event: &Event) -> &'static str {
 /// Whether a state tells what the site runs, rather than what is on its way or was turned away.
 fn runs(state: GenerationState) -> bool {
     use GenerationState as S;
-    matches!(state, S::Applying | S::Soaking | S::Active | S::Failed | S::Reverted)
+    matches!(
+        state,
+        S::Applying | S::Soaking | S::Active | S::Failed | S::Reverted
+    )
 }
 
 fn gravity(status: ComplianceStatus) -> u8 {

@@ -74,7 +74,11 @@ impl Session<'_> {
              WHERE site = $1 ORDER BY generation DESC",
         )?;
         let rows = query.query_map(params![site], |row| {
-            Ok(SiteKey { generation: row.get(0)?, key_id: row.get(1)?, public_key: row.get(2)? })
+            Ok(SiteKey {
+                generation: row.get(0)?,
+                key_id: row.get(1)?,
+                public_key: row.get(2)?,
+            })
         })?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
@@ -135,7 +139,10 @@ impl Session<'_> {
              VALUES ($1, $2, $3)
              ON CONFLICT (site) DO UPDATE SET envelope = excluded.envelope,
                 received_ms = excluded.received_ms";
-        self.db.execute(text, params![request.site, request.envelope, request.received_ms])?;
+        self.db.execute(
+            text,
+            params![request.site, request.envelope, request.received_ms],
+        )?;
         Ok(())
     }
 
@@ -148,7 +155,11 @@ impl Session<'_> {
             "SELECT site, envelope, received_ms FROM enrolment_requests ORDER BY site",
         )?;
         let rows = query.query_map([], |row| {
-            Ok(PendingRequest { site: row.get(0)?, envelope: row.get(1)?, received_ms: row.get(2)? })
+            Ok(PendingRequest {
+                site: row.get(0)?,
+                envelope: row.get(1)?,
+                received_ms: row.get(2)?,
+            })
         })?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
@@ -181,7 +192,10 @@ impl Session<'_> {
     }
 
     fn forget_request(&self, site: &str) -> Result<(), StoreError> {
-        self.db.execute("DELETE FROM enrolment_requests WHERE site = $1", params![site])?;
+        self.db.execute(
+            "DELETE FROM enrolment_requests WHERE site = $1",
+            params![site],
+        )?;
         Ok(())
     }
 }

@@ -1,6 +1,5 @@
 //! The fold: whatever the order and the road, the newest state is the newest report of the newest epoch.
 
-use outhaul_bundle::Digest;
 use outhaul_bundle::report::{ComplianceStatus as C, Event, GenerationState as G};
 use proptest::prelude::*;
 
@@ -13,14 +12,20 @@ fn store_with(sites: &[&Site]) -> Store {
     let mut store = Store::in_memory().unwrap();
     for site in sites {
         let checked = enrol::check(&site.request(), FLEET).unwrap();
-        let done = store.write(|session| enrol::approve(session, &checked, false, 10)).unwrap();
+        let done = store
+            .write(|session| enrol::approve(session, &checked, false, 10))
+            .unwrap();
         assert_eq!(done, Enrolled::Registered);
     }
     store
 }
 
 fn take(store: &mut Store, lines: &[Vec<u8>], received_ms: i64) -> Ingested {
-    let batch = Batch { fleet: FLEET, via: "test", received_ms };
+    let batch = Batch {
+        fleet: FLEET,
+        via: "test",
+        received_ms,
+    };
     let done = ingest(store, lines.concat().as_slice(), &batch).unwrap();
     assert_eq!(done.refused, []);
     done
@@ -33,7 +38,9 @@ fn state(store: &mut Store, site: &str) -> SiteState {
 
 /// Bundle, its state, and the report that tells so.
 fn runs(store: &mut Store, site: &str) -> Option<(u64, String, u64)> {
-    state(store, site).running.map(|r| (r.bundle, r.state, r.report))
+    state(store, site)
+        .running
+        .map(|r| (r.bundle, r.state, r.report))
 }
 
 #[test]
@@ -54,15 +61,22 @@ fn a_rollback_shows() {
 fn a_late_report_changes_history_and_not_the_newest_state() {
     let mut site = Site::new("a", "dev", "drone");
     let mut store = store_with(&[&site]);
-    let (first, late, newest) =
-        (site.active(1, OLD), site.state(2, NEW, G::Failed, C::Failed), site.active(3, NEW));
+    let (first, late, newest) = (
+        site.active(1, OLD),
+        site.state(2, NEW, G::Failed, C::Failed),
+        site.active(3, NEW),
+    );
     take(&mut store, &[first], 100);
     take(&mut store, &[newest], 200);
     assert_eq!(state(&mut store, "a").missing, [(2, 2)]);
     take(&mut store, &[late], 300);
     let now = state(&mut store, "a");
     assert_eq!(now.missing, []);
-    assert_eq!(now.newest.unwrap().received_ms, 200, "the late stick does not refresh the site");
+    assert_eq!(
+        now.newest.unwrap().received_ms,
+        200,
+        "the late stick does not refresh the site"
+    );
     assert_eq!(runs(&mut store, "a"), Some((3, "active".into(), 3)));
 }
 
@@ -97,7 +111,11 @@ fn drift_found_later_replaces_the_good_state() {
 fn the_newest_epoch_tells_the_present_even_when_the_old_one_still_arrives() {
     let mut site = Site::new("a", "dev", "drone");
     let mut store = store_with(&[&site]);
-    let old = [site.active(1, OLD), site.active(2, OLD), site.active(7, OLD)];
+    let old = [
+        site.active(1, OLD),
+        site.active(2, OLD),
+        site.active(7, OLD),
+    ];
     take(&mut store, &old[..1], 100);
     site.forget("e2");
     take(&mut store, &[site.active(3, NEW)], 200);
@@ -133,8 +151,15 @@ fn duplicates_count_once_and_acknowledgements_stop_at_the_first_gap() {
     let mut site = Site::new("a", "dev", "drone");
     let mut store = store_with(&[&site]);
     let lines: Vec<_> = (1..=5).map(|number| site.active(number, NEW)).collect();
-    let done = take(&mut store, &[lines[0].clone(), lines[0].clone(), lines[3].clone()], 100);
-    assert_eq!((done.accepted, done.duplicates, done.complete[0].number), (2, 1, 1));
+    let done = take(
+        &mut store,
+        &[lines[0].clone(), lines[0].clone(), lines[3].clone()],
+        100,
+    );
+    assert_eq!(
+        (done.accepted, done.duplicates, done.complete[0].number),
+        (2, 1, 1)
+    );
     let done = take(&mut store, &lines[1..3], 100);
     assert_eq!((done.accepted, done.complete[0].number), (2, 4));
 }
@@ -147,7 +172,11 @@ fn a_declared_loss_is_no_gap() {
     for _ in 0..3 {
         site.started();
     }
-    let gap = site.say(Event::Gap { from: 2, to: 4, reason: "the queue was full".into() });
+    let gap = site.say(Event::Gap {
+        from: 2,
+        to: 4,
+        reason: "the queue was full".into(),
+    });
     let done = take(&mut store, &[first, gap], 100);
     assert_eq!(done.complete[0].number, 5);
     let now = state(&mut store, "a");
@@ -159,7 +188,9 @@ fn a_write_that_fails_leaves_nothing() {
     let mut store = Store::in_memory().unwrap();
     let failed: Result<(), StoreError> = store.write(|session| {
         session.set_setting("half", "written")?;
-        Err(StoreError::Corrupt { what: "a test".into() })
+        Err(StoreError::Corrupt {
+            what: "a test".into(),
+        })
     });
     assert!(failed.is_err());
     let kept = store.read(|session| session.setting("half")).unwrap();
@@ -184,32 +215,47 @@ fn refusals_are_bounded() {
         })
         .unwrap();
     let kept = store.read(|session| session.refusals(2_000)).unwrap();
-    assert_eq!((kept.len(), kept[0].at_ms, kept[0].message.len()), (1000, 1009, 600));
+    assert_eq!(
+        (kept.len(), kept[0].at_ms, kept[0].message.len()),
+        (1000, 1009, 600)
+    );
 }
 
 #[test]
 fn a_second_store_in_the_same_folder_is_refused_and_a_newer_one_is_not_touched() {
     let folder = tempfile::tempdir().unwrap();
     Store::create(folder.path()).unwrap();
-    assert!(matches!(Store::create(folder.path()), Err(StoreError::Exists { .. })));
+    assert!(matches!(
+        Store::create(folder.path()),
+        Err(StoreError::Exists { .. })
+    ));
     let db = rusqlite::Connection::open(folder.path().join(super::FILE_NAME)).unwrap();
-    db.execute("INSERT INTO migrations (version) VALUES (99)", []).unwrap();
-    assert!(matches!(Store::open(folder.path()), Err(StoreError::Newer { found: 99, .. })));
+    db.execute("INSERT INTO migrations (version) VALUES (99)", [])
+        .unwrap();
+    assert!(matches!(
+        Store::open(folder.path()),
+        Err(StoreError::Newer { found: 99, .. })
+    ));
 }
 
 #[test]
 fn a_recorded_bundle_reads_back() {
     let mut store = Store::in_memory().unwrap();
     let index = fake::index(&fake::stream("dev", "drone"), 4, NEW);
-    let digest = Digest::of(&index.to_bytes());
-    store.write(|session| session.add_bundle(&index, digest, (1, 2), 3)).unwrap();
+    let content = fake::content(&index);
+    store
+        .write(|session| session.add_bundle(&index, content, (1, 2), 3))
+        .unwrap();
     let (bundles, assignments) = store
         .read(|session| {
             let role = index.stream.role.as_str();
             Ok::<_, StoreError>((session.bundles()?, session.bundle_assignments(role, 4)?))
         })
         .unwrap();
-    assert_eq!((bundles[0].number, bundles[0].base_commit.as_str()), (4, NEW));
+    assert_eq!(
+        (bundles[0].number, bundles[0].base_commit.as_str()),
+        (4, NEW)
+    );
     assert_eq!(assignments[0].policies, ["functional-test"]);
     assert_eq!(assignments.len(), 2);
 }

@@ -123,7 +123,12 @@ pub(super) fn site(reading: &Reading, site: &SiteState, now_ms: i64) -> SiteRow 
     };
     let actual = running.map(|running| running.bundle);
     let (verdict, attention) = verdict(site, connection, desired);
-    let waiver = reading.waivers.iter().filter(|w| w.site == site.site).map(|w| w.until_ms).max();
+    let waiver = reading
+        .waivers
+        .iter()
+        .filter(|w| w.site == site.site)
+        .map(|w| w.until_ms)
+        .max();
     SiteRow {
         site: site.site.clone(),
         environment: site.environment.clone(),
@@ -132,8 +137,10 @@ pub(super) fn site(reading: &Reading, site: &SiteState, now_ms: i64) -> SiteRow 
         key: site.key_id.chars().take(12).collect(),
         connection,
         last_seen: newest.map(|newest| moment::rfc3339(newest.received_ms)),
-        last_seen_ago: newest
-            .map_or_else(|| "never".to_owned(), |newest| moment::ago(newest.received_ms, now_ms)),
+        last_seen_ago: newest.map_or_else(
+            || "never".to_owned(),
+            |newest| moment::ago(newest.received_ms, now_ms),
+        ),
         via: newest.map(|newest| newest.via.clone()),
         site_time: newest.map(|newest| moment::rfc3339(newest.wall_ms)),
         clock_trusted: newest.is_some_and(|newest| newest.clock_trusted),
@@ -142,10 +149,13 @@ pub(super) fn site(reading: &Reading, site: &SiteState, now_ms: i64) -> SiteRow 
         desired,
         actual,
         state: running.map_or_else(String::new, |running| running.state.clone()),
-        message: running.map_or_else(String::new, |running| running.message.clone()),
+        message: message(site),
         attempt: site.attempt.as_ref().map(|attempt| {
             let colon = if attempt.message.is_empty() { "" } else { ": " };
-            format!("bundle {} is {}{colon}{}", attempt.bundle, attempt.state, attempt.message)
+            format!(
+                "bundle {} is {}{colon}{}",
+                attempt.bundle, attempt.state, attempt.message
+            )
         }),
         missing: site.missing.clone(),
         declared_lost: site.declared_lost.clone(),
@@ -155,13 +165,36 @@ pub(super) fn site(reading: &Reading, site: &SiteState, now_ms: i64) -> SiteRow 
     }
 }
 
+/// What the site said, or else what it says of the first assignment that is not well.
+fn message(site: &SiteState) -> String {
+    let Some(running) = &site.running else {
+        return String::new();
+    };
+    if !running.message.is_empty() {
+        return running.message.clone();
+    }
+    let worst = ["failed", "drifted"].iter().find_map(|status| {
+        running
+            .assignments
+            .iter()
+            .find(|(_, assignment)| assignment.status == *status)
+    });
+    match worst {
+        Some((name, assignment)) if assignment.message.is_empty() => format!("`{name}`"),
+        Some((name, assignment)) => format!("`{name}`: {}", assignment.message),
+        None => String::new(),
+    }
+}
+
 fn verdict(site: &SiteState, connection: Connection, desired: Option<u64>) -> (&'static str, u8) {
     let running = site.running.as_ref();
-    let has = |status: &str| {
-        running.is_some_and(|r| r.assignments.values().any(|a| a.status == status))
-    };
+    let has =
+        |status: &str| running.is_some_and(|r| r.assignments.values().any(|a| a.status == status));
     let state = running.map_or("", |running| running.state.as_str());
-    let rejected = site.attempt.as_ref().is_some_and(|attempt| attempt.state == "rejected");
+    let rejected = site
+        .attempt
+        .as_ref()
+        .is_some_and(|attempt| attempt.state == "rejected");
     match connection {
         Connection::Revoked => return ("revoked", 9),
         Connection::Never => return ("never", 2),
@@ -186,7 +219,11 @@ fn verdict(site: &SiteState, connection: Connection, desired: Option<u64>) -> (&
 
 pub(super) fn assignments(reading: &Reading) -> Vec<AssignmentRow> {
     let mut rows = Vec::new();
-    for site in reading.sites.iter().filter(|site| site.revoked_ms.is_none()) {
+    for site in reading
+        .sites
+        .iter()
+        .filter(|site| site.revoked_ms.is_none())
+    {
         let bundle = newest_for(&reading.bundles, site);
         let wanted = bundle
             .and_then(|b| reading.assignments.get(&(b.role.clone(), b.number)))
@@ -196,7 +233,12 @@ pub(super) fn assignments(reading: &Reading) -> Vec<AssignmentRow> {
         let names: BTreeSet<&str> = wanted
             .iter()
             .map(|want| want.assignment.as_str())
-            .chain(observed.into_iter().flatten().map(|(name, _)| name.as_str()))
+            .chain(
+                observed
+                    .into_iter()
+                    .flatten()
+                    .map(|(name, _)| name.as_str()),
+            )
             .collect();
         for name in names {
             let want = wanted.iter().find(|want| want.assignment == name);
@@ -226,8 +268,19 @@ pub(super) fn assignments(reading: &Reading) -> Vec<AssignmentRow> {
         }
     }
     let key = |row: &AssignmentRow| {
-        let AssignmentRow { environment, cluster_type, assignment, site, .. } = row;
-        (environment.clone(), cluster_type.clone(), assignment.clone(), site.clone())
+        let AssignmentRow {
+            environment,
+            cluster_type,
+            assignment,
+            site,
+            ..
+        } = row;
+        (
+            environment.clone(),
+            cluster_type.clone(),
+            assignment.clone(),
+            site.clone(),
+        )
     };
     rows.sort_by_cached_key(key);
     rows

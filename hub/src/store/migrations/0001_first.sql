@@ -119,6 +119,7 @@ CREATE TABLE bundles (
     environment     TEXT NOT NULL,
     cluster_type    TEXT NOT NULL,
     index_digest    TEXT NOT NULL,
+    index_size      BIGINT NOT NULL,
     base_commit     TEXT NOT NULL,
     snapshot        TEXT NOT NULL,
     recipients      TEXT NOT NULL,

@@ -1,0 +1,193 @@
+//! What people get when something is wrong: what happened, what to do, and the right exit code.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
+use crate::centre::Centre;
+use crate::program::{Hub, code, command, stderr};
+
+#[track_caller]
+fn fails(hub: &Hub, arguments: &[&str], expected: i32, says: &[&str]) {
+    let output = hub.run(arguments);
+    let text = stderr(&output);
+    assert_eq!(code(&output), expected, "{text}");
+    for part in says {
+        assert!(text.contains(part), "`{part}` is not in:\n{text}");
+    }
+    assert_eq!(output.stdout, b"", "data is only for success");
+}
+
+#[test]
+fn each_mistake_has_its_message_and_code() {
+    let hub = Hub::new();
+    let centre = Centre::new(hub.folder.path());
+    fails(
+        &hub,
+        &["sites"],
+        2,
+        &["does not exist", "help: make a hub with `outhaul-hub init"],
+    );
+    fs::write(hub.path("bad.json"), "{}").unwrap();
+    let bad = hub.path("bad.json");
+    fails(
+        &hub,
+        &["init", "--root", bad.to_str().unwrap()],
+        4,
+        &["error: "],
+    );
+    assert!(!hub.state().join("hub.db").exists(), "nothing half-made");
+    hub.init(&centre.root());
+    let root = centre.root();
+    fails(
+        &hub,
+        &["init", "--root", root.to_str().unwrap()],
+        2,
+        &["is a hub's state already"],
+    );
+    fails(
+        &hub,
+        &["import", "/nonexistent/stick"],
+        3,
+        &["/nonexistent/stick", "help: "],
+    );
+    fails(
+        &hub,
+        &["import", bad.to_str().unwrap()],
+        2,
+        &["no bundle, request or report"],
+    );
+    fails(
+        &hub,
+        &["site", "add", "nobody"],
+        2,
+        &["neither a file nor a site that waits"],
+    );
+    fails(
+        &hub,
+        &["site", "revoke", "nobody"],
+        2,
+        &["nothing was changed"],
+    );
+    fails(
+        &hub,
+        &["site", "expect", "--site", "a", "--token-sha256", "xyz"],
+        2,
+        &["64 hexa"],
+    );
+    let waive = [
+        "waive", "--site", "a", "--reason", "r", "--by", "b", "--until",
+    ];
+    fails(
+        &hub,
+        &[&waive[..], &["soon"]].concat(),
+        2,
+        &["`soon` is no moment"],
+    );
+    fails(&hub, &[&waive[..], &["2h"]].concat(), 2, &["no site `a`"]);
+    fails(
+        &hub,
+        &["serve", "--listen", "0.0.0.0:0"],
+        2,
+        &["there is no TLS", "--insecure-plain-http"],
+    );
+    fails(&hub, &["gate", "--environment", "dev"], 2, &["--commit"]);
+    let tls = [
+        "serve",
+        "--tls-cert",
+        bad.to_str().unwrap(),
+        "--tls-key",
+        bad.to_str().unwrap(),
+    ];
+    fails(&hub, &tls, 2, &["bad.json", "help: "]);
+}
+
+#[test]
+fn a_key_that_others_may_read_is_refused() {
+    let hub = Hub::new();
+    let centre = Centre::new(hub.folder.path());
+    hub.init(&centre.root());
+    let key = hub.state().join("hub.key");
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o644)).unwrap();
+    fails(
+        &hub,
+        &["key"],
+        4,
+        &["can be read by others", "help: `chmod 600"],
+    );
+}
+
+#[test]
+fn a_request_of_another_fleet_or_key_is_refused() {
+    let hub = Hub::new();
+    let centre = Centre::new(hub.folder.path());
+    hub.init(&centre.root());
+    let stream = centre.stream("dev", "drone");
+    let add = |bytes: &[u8], more: &[&str]| {
+        let file = hub.path("x.request");
+        fs::write(&file, bytes).unwrap();
+        hub.run(&[&["site", "add", file.to_str().unwrap()], more].concat())
+    };
+    let mut foreign = centre.site("drone-1", &stream);
+    foreign.fleet = "ffffffffffffffff".to_owned();
+    assert_eq!(code(&add(&foreign.request(), &[])), 4);
+    assert_eq!(code(&add(b"{}", &[])), 2);
+    assert_eq!(
+        code(&add(&centre.site("drone-1", &stream).request(), &[])),
+        0
+    );
+    let anew = centre.site("drone-1", &stream).request();
+    let output = add(&anew, &[]);
+    assert_eq!(code(&output), 4);
+    assert!(
+        stderr(&output).contains("`--replace`"),
+        "{}",
+        stderr(&output)
+    );
+    assert_eq!(code(&add(&anew, &["--replace"])), 0);
+}
+
+#[test]
+fn a_stick_that_cannot_be_written_still_brings_its_reports() {
+    let hub = Hub::new();
+    let centre = Centre::new(hub.folder.path());
+    hub.init(&centre.root());
+    let mut site = centre.site("drone-1", &centre.stream("dev", "drone"));
+    fs::write(hub.path("r.request"), site.request()).unwrap();
+    hub.json(&["site", "add", hub.path("r.request").to_str().unwrap()]);
+    let stick = hub.path("stick");
+    fs::create_dir_all(stick.join("reports")).unwrap();
+    fs::write(stick.join("reports/a.reports"), site.started()).unwrap();
+    // A file where the folder belongs: what even root cannot write through.
+    fs::write(stick.join("acks"), "").unwrap();
+    let output = hub.run(&["import", stick.to_str().unwrap()]);
+    assert_eq!(code(&output), 0);
+    assert!(
+        stderr(&output).contains("not acknowledged"),
+        "{}",
+        stderr(&output)
+    );
+    fs::remove_file(stick.join("acks")).unwrap();
+    hub.json(&["acks", stick.to_str().unwrap()]);
+    assert!(stick.join("acks/drone-1.acks").exists());
+}
+
+#[test]
+fn every_command_has_help_with_an_example() {
+    let commands: [&[&str]; 10] = [
+        &["serve"],
+        &["init"],
+        &["import"],
+        &["acks"],
+        &["gate"],
+        &["waive"],
+        &["sites"],
+        &["key"],
+        &["site", "add"],
+        &["site", "revoke"],
+    ];
+    for arguments in commands {
+        let output = command().args(arguments).arg("--help").output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(text.contains("Example"), "{arguments:?}");
+    }
+}

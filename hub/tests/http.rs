@@ -1,0 +1,200 @@
+//! The server, spoken to in HTTP and HTTPS.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, ServerName};
+use serde_json::Value;
+
+use crate::centre::Centre;
+use crate::fake::{NEW, OLD};
+use crate::program::{Hub, code, stderr};
+
+fn exchange(mut stream: impl Read + Write, head: &str, body: &[u8]) -> (u16, String) {
+    let length = body.len();
+    let text = format!(
+        "{head} HTTP/1.1\r\nHost: hub\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n"
+    );
+    stream.write_all(text.as_bytes()).unwrap();
+    // The server may answer and close before it has read a body that is too long.
+    drop(stream.write_all(body));
+    let mut bytes = Vec::new();
+    drop(stream.read_to_end(&mut bytes));
+    let text = String::from_utf8(bytes).unwrap();
+    let status = text.split(' ').nth(1).unwrap().parse().unwrap();
+    (status, text.split_once("\r\n\r\n").unwrap().1.to_owned())
+}
+
+fn plain(address: &str, head: &str, body: &[u8]) -> (u16, String) {
+    exchange(TcpStream::connect(address).unwrap(), head, body)
+}
+
+fn json(address: &str, head: &str, body: &[u8]) -> (u16, Value) {
+    let (status, text) = plain(address, head, body);
+    (status, serde_json::from_str(&text).unwrap())
+}
+
+#[test]
+fn reports_and_bundles_over_http_then_the_gate_and_the_page() {
+    let hub = Hub::new();
+    let mut centre = Centre::new(hub.folder.path());
+    hub.init(&centre.root());
+    let stream = centre.stream("dev", "drone");
+    let mut site = centre.site("drone-1", &stream);
+    fs::write(hub.path("r.request"), site.request()).unwrap();
+    hub.json(&["site", "add", hub.path("r.request").to_str().unwrap()]);
+    let server = hub.serve(&[]);
+    let address = server.address();
+
+    assert_eq!(
+        json(address, "GET /healthz", b""),
+        (200, serde_json::json!({ "status": "ok" }))
+    );
+    let bundle = centre.bundle(&stream, 1, NEW);
+    let (status, recorded) = json(address, "POST /api/v1/bundles", &bundle);
+    assert_eq!(
+        (status, &recorded["number"], &recorded["new"]),
+        (200, &1.into(), &true.into())
+    );
+    let (status, refused) = json(address, "POST /api/v1/bundles", b"not a bundle");
+    assert_eq!(status, 422, "{refused}");
+
+    let mut event = site.event(
+        1,
+        NEW,
+        outhaul_bundle::report::GenerationState::Active,
+        outhaul_bundle::report::ComplianceStatus::Compliant,
+    );
+    event.index = outhaul_bundle::Digest::of(&centre.index(&stream, 1, NEW).to_bytes());
+    let line = site.say(outhaul_bundle::report::Event::Generation(event));
+    let body = [b"<script>alert(1)</script>\n".as_slice(), &line].concat();
+    let (status, answer) = json(address, "POST /api/v1/reports", &body);
+    assert_eq!(
+        (
+            status,
+            &answer["accepted"],
+            &answer["acks"].as_array().unwrap().len()
+        ),
+        (200, &1.into(), &1)
+    );
+    assert_eq!(answer["refused"][0]["line"], 1);
+    assert_eq!(
+        json(address, "POST /api/v1/reports", &line).1["duplicates"],
+        1
+    );
+
+    let (_, sites) = json(address, "GET /api/v1/sites", b"");
+    assert_eq!(
+        (&sites[0]["actual"], &sites[0]["verdict"]),
+        (&1.into(), &"ok".into())
+    );
+    let (_, assignments) = json(address, "GET /api/v1/assignments", b"");
+    assert_eq!(assignments[0]["status"], "compliant");
+    let gate = |commit| {
+        json(
+            address,
+            &format!("GET /api/v1/gate?environment=dev&commit={commit}"),
+            b"",
+        )
+        .1
+    };
+    assert_eq!(
+        (&gate(NEW)["verdict"], &gate(OLD)["verdict"]),
+        (&"open".into(), &"closed".into())
+    );
+
+    let (status, page) = plain(address, "GET /", b"");
+    assert_eq!(status, 200);
+    assert!(
+        page.contains("drone-1") && page.ends_with("</html>"),
+        "{page}"
+    );
+    assert!(!page.contains("<script"), "nothing runs in the page");
+    assert_eq!(plain(address, "GET /nowhere", b"").0, 404);
+    assert_eq!(plain(address, "GET /api/v1/gate", b"").0, 400);
+
+    // A second server is kept away; other commands work beside the first.
+    let second = hub.run(&["serve", "--listen", "127.0.0.1:0"]);
+    assert_eq!(code(&second), 3, "{}", stderr(&second));
+    assert!(stderr(&second).contains("another `outhaul-hub serve` runs"));
+    assert_eq!(hub.gate("dev", NEW).0, 0);
+    assert_eq!(server.stop(), 0);
+}
+
+#[test]
+fn a_body_beyond_the_bound_is_refused() {
+    let hub = Hub::new();
+    let centre = Centre::new(hub.folder.path());
+    hub.init(&centre.root());
+    let server = hub.serve(&[]);
+    let body = vec![b'\n'; 16 * 1024 * 1024 + 1];
+    let (status, _) = plain(server.address(), "POST /api/v1/reports", &body);
+    assert_eq!(status, 413);
+}
+
+#[test]
+fn https_with_a_certificate() {
+    let hub = Hub::new();
+    let (cert, key) = (hub.path("hub.crt"), hub.path("hub.pem"));
+    let made = Command::new("openssl")
+        .args([
+            "req",
+            "-x509",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:P-256",
+            "-nodes",
+        ])
+        .args([
+            "-days",
+            "2",
+            "-subj",
+            "/CN=localhost",
+            "-addext",
+            "subjectAltName=DNS:localhost",
+        ])
+        .args(["-addext", "basicConstraints=critical,CA:FALSE"])
+        .arg("-keyout")
+        .arg(&key)
+        .arg("-out")
+        .arg(&cert)
+        .stderr(Stdio::null())
+        .status();
+    if !made.is_ok_and(|status| status.success()) {
+        eprintln!("SKIPPED: the `openssl` program is needed to make a certificate");
+        return;
+    }
+    let centre = Centre::new(hub.folder.path());
+    hub.init(&centre.root());
+    let tls = [
+        "--tls-cert",
+        cert.to_str().unwrap(),
+        "--tls-key",
+        key.to_str().unwrap(),
+    ];
+    let server = hub.serve(&tls);
+    assert!(server.url.starts_with("https://"));
+
+    let mut roots = rustls::RootCertStore::empty();
+    roots
+        .add(CertificateDer::from_pem_file(&cert).unwrap())
+        .unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let name = ServerName::try_from("localhost").unwrap();
+    let connection = rustls::ClientConnection::new(Arc::new(config), name).unwrap();
+    let stream = TcpStream::connect(server.address()).unwrap();
+    let tls = rustls::StreamOwned::new(connection, stream);
+    let (status, body) = exchange(tls, "GET /healthz", b"");
+    assert_eq!((status, body.as_str()), (200, r#"{"status":"ok"}"#));
+    assert_eq!(server.stop(), 0);
+}

@@ -1,0 +1,139 @@
+//! Drives the real `outhaul-hub` in a folder of its own.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+use serde_json::Value;
+
+/// A folder with a hub's state in it.
+#[derive(Debug)]
+pub struct Hub {
+    pub folder: tempfile::TempDir,
+}
+
+/// A running server; stopped when dropped.
+#[derive(Debug)]
+pub struct Server {
+    child: Child,
+    pub url: String,
+}
+
+pub fn command() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_outhaul-hub"));
+    command
+        .env_remove("OUTHAUL_HUB_STATE")
+        .env_remove("NOTIFY_SOCKET");
+    command
+}
+
+pub fn code(output: &Output) -> i32 {
+    output.status.code().unwrap()
+}
+
+pub fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+impl Hub {
+    pub fn new() -> Self {
+        Self {
+            folder: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub fn state(&self) -> PathBuf {
+        self.path("state")
+    }
+
+    pub fn run(&self, arguments: &[&str]) -> Output {
+        command()
+            .args(arguments)
+            .arg("--state")
+            .arg(self.state())
+            .output()
+            .unwrap()
+    }
+
+    /// Runs a command that must succeed, and returns its JSON.
+    #[track_caller]
+    pub fn json(&self, arguments: &[&str]) -> Value {
+        let output = self.run(&[arguments, &["--output", "json"]].concat());
+        assert_eq!(code(&output), 0, "{}", stderr(&output));
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    #[track_caller]
+    pub fn init(&self, root: &Path) {
+        self.json(&["init", "--root", root.to_str().unwrap()]);
+    }
+
+    /// The gate's exit code and decision.
+    pub fn gate(&self, environment: &str, commit: &str) -> (i32, Value) {
+        let asked = [
+            "gate",
+            "--environment",
+            environment,
+            "--commit",
+            commit,
+            "--output",
+            "json",
+        ];
+        let output = self.run(&asked);
+        (
+            code(&output),
+            serde_json::from_slice(&output.stdout).unwrap(),
+        )
+    }
+
+    pub fn serve(&self, more: &[&str]) -> Server {
+        let mut child = command()
+            .args(["serve", "--listen", "127.0.0.1:0", "--state"])
+            .arg(self.state())
+            .args(more)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        // It prints its address when it answers: no need to poll or to sleep.
+        let mut url = String::new();
+        BufReader::new(child.stdout.take().unwrap())
+            .read_line(&mut url)
+            .unwrap();
+        Server {
+            child,
+            url: url.trim_end().to_owned(),
+        }
+    }
+}
+
+impl Server {
+    /// Host and port.
+    pub fn address(&self) -> &str {
+        self.url.split("//").nth(1).unwrap().trim_end_matches('/')
+    }
+
+    /// Sends SIGTERM and waits for the end.
+    pub fn stop(mut self) -> i32 {
+        let id = self.child.id().to_string();
+        assert!(
+            Command::new("kill")
+                .args(["-TERM", &id])
+                .status()
+                .unwrap()
+                .success()
+        );
+        self.child.wait().unwrap().code().unwrap()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}

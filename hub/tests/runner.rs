@@ -1,0 +1,25 @@
+//! The hub's integration tests: the real program, driven as people and sites drive it.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod bad_input;
+mod centre;
+#[path = "../src/fake.rs"]
+mod fake;
+mod gate_loop;
+mod http;
+mod program;
+
+/// A file that nobody declares would silently test nothing.
+#[test]
+fn no_test_file_is_forgotten() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests");
+    let declared = include_str!("runner.rs");
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let module = name.trim_end_matches(".rs");
+        assert!(
+            name == "runner.rs" || declared.contains(&format!("mod {module};")),
+            "{name}"
+        );
+    }
+}

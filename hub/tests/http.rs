@@ -3,8 +3,10 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::os::unix::net::UnixDatagram;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
@@ -197,4 +199,34 @@ fn https_with_a_certificate() {
     let (status, body) = exchange(tls, "GET /healthz", b"");
     assert_eq!((status, body.as_str()), (200, r#"{"status":"ok"}"#));
     assert_eq!(server.stop(), 0);
+}
+
+#[test]
+fn systemd_is_told_that_it_is_ready_lives_and_stops() {
+    let hub = Hub::new();
+    let centre = Centre::new(hub.folder.path());
+    hub.init(&centre.root());
+    let path = hub.path("notify");
+    let socket = UnixDatagram::bind(&path).unwrap();
+    // Only so that a defect fails the test instead of hanging it.
+    socket
+        .set_read_timeout(Some(Duration::from_secs(60)))
+        .unwrap();
+    let next = || {
+        let mut bytes = [0; 256];
+        let length = socket.recv(&mut bytes).unwrap();
+        String::from_utf8(bytes[..length].to_vec()).unwrap()
+    };
+    let told = [
+        ("NOTIFY_SOCKET", path.to_str().unwrap()),
+        ("WATCHDOG_USEC", "200000"),
+    ];
+    let server = hub.serve_in(&[], &told);
+    let first = [next(), next()];
+    for word in ["READY=1\n", "WATCHDOG=1\n"] {
+        assert!(first.contains(&word.to_owned()), "{first:?}");
+    }
+    assert_eq!(next(), "WATCHDOG=1\n", "again and again");
+    assert_eq!(server.stop(), 0);
+    assert!(std::iter::repeat_with(next).any(|word| word == "STOPPING=1\n"));
 }

@@ -91,7 +91,12 @@ impl Hub {
     }
 
     pub fn serve(&self, more: &[&str]) -> Server {
+        self.serve_in(more, &[])
+    }
+
+    pub fn serve_in(&self, more: &[&str], environment: &[(&str, &str)]) -> Server {
         let mut child = command()
+            .envs(environment.iter().copied())
             .args(["serve", "--listen", "127.0.0.1:0", "--state"])
             .arg(self.state())
             .args(more)

@@ -90,10 +90,23 @@ impl InputArgs {
     pub fn load(
         &self,
     ) -> Result<(ControlPlane, outhaul_bundle::index::Snapshot, LoadRequest), Failure> {
-        let sources = SourceMap::parse(&self.sources).map_err(|error| {
+        self.load_pinned(None)
+    }
+
+    fn load_pinned(
+        &self,
+        snapshot: Option<&outhaul_bundle::index::Snapshot>,
+    ) -> Result<(ControlPlane, outhaul_bundle::index::Snapshot, LoadRequest), Failure> {
+        let mut sources = SourceMap::parse(&self.sources).map_err(|error| {
             let help = error.help();
             Failure::new(failure::USAGE, &error).help(help)
         })?;
+        if let Some(snapshot) = snapshot {
+            let fixed = [&snapshot.environment, &snapshot.base];
+            for source in fixed.into_iter().chain(&snapshot.workloads) {
+                sources.pin(&source.name, &source.repo, &source.commit);
+            }
+        }
         let from = match (&self.control_plane, &self.env_dir) {
             (Some(url), _) => Origin::Repository {
                 url: url.clone(),
@@ -117,8 +130,22 @@ impl InputArgs {
             cache,
         };
         let (control_plane, snapshot) =
-            control::load(&request).map_err(|findings| Failure::findings(&findings))?;
+            control::load(&request)
+            .map_err(|findings| Failure::findings(&findings).help("nothing was written"))?;
         Ok((control_plane, snapshot, request))
+    }
+
+    /// The same input, with every repository at the commit that `snapshot` names.
+    pub fn render_at(
+        &self,
+        snapshot: &outhaul_bundle::index::Snapshot,
+    ) -> Result<Rendered, Failure> {
+        self.render_pinned(Some(snapshot))
+    }
+
+    /// The environment that was asked for.
+    pub fn environment(&self) -> &str {
+        &self.environment
     }
 
     /// How to treat Kalypso's defects.
@@ -131,7 +158,14 @@ impl InputArgs {
     /// Runs the stages from `load` to `render`. A broken assignment is an error here: what is sent or
     /// written is whole.
     pub fn render(&self) -> Result<Rendered, Failure> {
-        let (control_plane, snapshot, request) = self.load()?;
+        self.render_pinned(None)
+    }
+
+    fn render_pinned(
+        &self,
+        snapshot: Option<&outhaul_bundle::index::Snapshot>,
+    ) -> Result<Rendered, Failure> {
+        let (control_plane, snapshot, request) = self.load_pinned(snapshot)?;
         let schedule = schedule::schedule(&control_plane);
         let composition = compose::compose(&control_plane, &schedule, self.mode());
         let rendering = render::render(

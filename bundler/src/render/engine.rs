@@ -200,8 +200,7 @@ impl<'a> Engines<'a> {
             let what = error
                 .detail()
                 .map_or_else(|| error.kind().to_string(), str::to_owned);
-            let named = undefined_name(&manifest.value, error);
-            let message = format!("template `{}`: {what}{named}", template.name);
+            let message = format!("template `{}`: {what}", template.name);
             Box::new(Diagnostic::error("template", message).at(&place::inside(
                 &manifest.location,
                 line,
@@ -238,22 +237,6 @@ fn jinja_name(template: &str, at: usize) -> String {
     format!("{template}#{at}")
 }
 
-/// minijinja says that a value is undefined, but not which; its range covers the expression.
-fn undefined_name(text: &str, error: &minijinja::Error) -> String {
-    if error.kind() != minijinja::ErrorKind::UndefinedError {
-        return String::new();
-    }
-    let expression = error
-        .range()
-        .and_then(|range| text.get(range))
-        .unwrap_or_default();
-    if expression.is_empty() {
-        String::new()
-    } else {
-        format!(": `{expression}` is not defined")
-    }
-}
-
 fn environment() -> minijinja::Environment<'static> {
     let mut environment = minijinja::Environment::new();
     environment.set_undefined_behavior(minijinja::UndefinedBehavior::Strict);
@@ -282,9 +265,9 @@ fn environment() -> minijinja::Environment<'static> {
 /// The data under the names that Go templates know it by.
 fn jinja_context(data: &TemplateData) -> minijinja::Value {
     let map = |labels: &Option<BTreeMap<String, String>>| {
-        minijinja::Value::from_iter(labels.clone().unwrap_or_default())
+        minijinja::Value::from_pairs(labels.clone().unwrap_or_default())
     };
-    minijinja::Value::from_iter([
+    minijinja::Value::from_pairs([
         (
             "DeploymentTargetName",
             minijinja::Value::from(data.deployment_target_name.clone()),
@@ -317,7 +300,7 @@ fn to_jinja(value: &GoValue) -> minijinja::Value {
         GoValue::Str(text) | GoValue::Time(text) => Value::from(text.clone()),
         GoValue::Bytes(bytes) => Value::from_bytes(bytes.clone()),
         GoValue::List(items) => items.iter().map(to_jinja).collect(),
-        GoValue::Map(map) => Value::from_iter(
+        GoValue::Map(map) => Value::from_pairs(
             map.iter()
                 .map(|(key, value)| (to_jinja(key), to_jinja(value))),
         ),

@@ -7,7 +7,7 @@
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 /// Mode of files that hold secrets.
@@ -69,6 +69,16 @@ pub fn write(path: &Path, bytes: &[u8], mode: u32) -> Result<(), FileError> {
 pub fn create_folder(folder: &Path) -> Result<(), FileError> {
     fs::create_dir_all(folder).map_err(FileError::at("create the folder", folder))?;
     sync_folder_of(folder)
+}
+
+/// Makes `folder` for its owner only, synced.
+///
+/// # Errors
+/// [`FileError`] when it cannot be made.
+pub fn create_private_folder(folder: &Path) -> Result<(), FileError> {
+    create_folder(folder)?;
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o700))
+        .map_err(FileError::at("set the mode of", folder))
 }
 
 /// All bytes of `path`, when there are at most `max_bytes` of them.
@@ -133,8 +143,6 @@ fn sync_folder_of(path: &Path) -> Result<(), FileError> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use std::os::unix::fs::PermissionsExt as _;
-
     use super::*;
 
     #[test]

@@ -234,9 +234,8 @@ impl Fleet {
                 folder: folder.to_owned(),
             });
         }
-        for sub in ["keys", "metadata"] {
-            durable::create_folder(&folder.join(sub))?;
-        }
+        durable::create_folder(&folder.join("metadata"))?;
+        durable::create_private_folder(&folder.join("keys"))?;
         let ring = Ring::of(folder);
         let make = |role: &str| ring.make(role, &options.passphrase);
         let root_keys: Result<Vec<_>, _> = (0..options.root_keys).map(|_| make("root")).collect();

@@ -7,6 +7,7 @@
 //! verdict of the acceptance and no refusal: it blocks new installs, never what runs, and never the floors.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use jiff::Timestamp;
 
@@ -27,8 +28,17 @@ pub const MAX_ROOT_ROTATIONS: u64 = 1024;
 
 /// Metadata that was accepted, by its name without a version: `root.json`, `timestamp.json`,
 /// `snapshot.json`, `targets.json`, `<role>.json`. The bytes are kept as they were signed.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Clone, PartialEq, Eq, Default)]
 pub struct TrustedMetadata(pub BTreeMap<String, Vec<u8>>);
+
+/// Names and sizes: the bytes themselves would fill a log.
+impl fmt::Debug for TrustedMetadata {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map()
+            .entries(self.0.iter().map(|(name, bytes)| (name, bytes.len())))
+            .finish()
+    }
+}
 
 impl TrustedMetadata {
     /// The beginning of trust: root metadata that came by a road which the operator trusts.
@@ -80,7 +90,8 @@ pub struct Acceptance {
     pub number: u64,
     /// When the bundle was issued, as signed.
     pub issued: Timestamp,
-    /// The newest signed time in the metadata, at or after `issued`: what may raise the lower bound.
+    /// The newest signed time in the metadata, at or after `issued`: what may raise the lower bound,
+    /// and, over HTTPS, what [`TimePolicy::is_stale`] is asked about.
     pub signed_at: Timestamp,
     /// The earliest expiry of any role that was used.
     pub expires: Timestamp,

@@ -20,6 +20,7 @@ use outhaul_bundle::write::BlobSource;
 
 use crate::render::RenderedAssignment;
 
+pub mod finish;
 pub mod spool;
 
 pub use spool::{Spool, SpoolError};

@@ -19,8 +19,10 @@ pub mod key;
 pub mod promote;
 pub mod render;
 pub mod schedule;
+pub mod secret;
 pub mod site;
 pub mod slip;
+pub mod verify;
 
 pub use failure::Failure;
 
@@ -54,10 +56,14 @@ pub enum Command {
     Render(render::Args),
     /// Show what runs where, and which policies say so
     Schedule(schedule::Args),
+    /// Seal values for sites, and make keys to seal for
+    Secret(secret::Args),
     /// Enrol sites
     Site(site::Args),
     /// Write a freshness slip: keys, floors and time for a site, in less than a kilobyte
     Slip(slip::Args),
+    /// Check that a bundle is whole and trusted, and that its commits render to it
+    Verify(verify::Args),
 }
 
 /// How data is printed.
@@ -83,8 +89,10 @@ impl Cli {
             Command::Promote(args) => args.run(),
             Command::Render(args) => args.run(),
             Command::Schedule(args) => args.run(),
+            Command::Secret(args) => args.run(),
             Command::Site(args) => args.run(),
             Command::Slip(args) => args.run(),
+            Command::Verify(args) => args.run(),
         };
         result.unwrap_or_else(|failure| failure.report())
     }
@@ -106,4 +114,26 @@ pub fn data(line: &str) {
 /// One line of talk, on standard error.
 pub fn say(line: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{line}");
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_contradicts_itself_nowhere() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn verify_needs_a_control_plane_only_to_render_again() {
+        let parse = |words: &str| Cli::try_parse_from(words.split(' ').chain(["--root", "r"]));
+        assert_eq!(parse("outhaul verify f").err().map(|error| error.to_string()), None);
+        assert!(parse("outhaul verify f --snapshot").is_err());
+        let whole = "outhaul verify f --snapshot --environment dev --control-plane c";
+        assert!(parse(whole).is_ok());
+    }
 }

@@ -105,9 +105,11 @@ pub fn collect(
         let key = (source::normal_url(repo), branch.clone());
         if !opened.contains_key(&key) {
             let reference = branch.clone().map_or(Reference::Head, Reference::Branch);
+            let named = format!("manifests:{}", branch.as_deref().unwrap_or("HEAD"));
+            let reference = sources.pinned(&named, repo, reference);
             let source = source::open(repo, &reference, sources, cache).map_err(failed)?;
             payloads.sources.push(Source {
-                name: format!("manifests:{}", branch.as_deref().unwrap_or("HEAD")),
+                name: named,
                 repo: repo.clone(),
                 commit: source.commit.clone(),
             });

@@ -28,6 +28,7 @@ pub mod qr;
 pub mod render;
 pub mod schedule;
 pub mod snapshot;
+pub mod verify;
 
 pub use compose::Composition;
 pub use control::diagnostic::{Diagnostic, Diagnostics, Severity};

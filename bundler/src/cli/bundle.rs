@@ -11,12 +11,14 @@ use outhaul_bundle::name::Name;
 use outhaul_signer::fleet::Fleet;
 use outhaul_signer::key::Secret;
 use outhaul_signer::publish::SignRequest;
+use outhaul_signer::seal::SealError;
 use serde_json::json;
 
 use super::failure::{self, Failure};
 use super::key::{FleetArgs, fleet_failure};
 use super::render::{InputArgs, Rendered};
 use super::{Format, print_json, say};
+use crate::assemble::finish::FinishError;
 use crate::assemble::{self, AssembleError, Contents, Spool};
 use crate::collect::{self, CollectError};
 use crate::deliver;
@@ -46,6 +48,10 @@ pub struct Args {
     /// Only for these sites (may be given more than once); without it every site of the stream
     #[arg(long = "for", value_name = "SITE")]
     recipients: Vec<Name>,
+    /// Encrypt everything for these alone: a file with one `NAME age1…` a line (may be given more than
+    /// once). Each run then writes a new number, because no two seals are alike
+    #[arg(long, value_name = "FILE")]
+    seal_for: Vec<PathBuf>,
     /// Write a new number even when nothing changed
     #[arg(long)]
     renew: bool,
@@ -114,6 +120,9 @@ impl Args {
         let environment = &rendered.rendering.environment;
         let role = fleet.role(environment, name);
         let latest = fleet.latest(&role).map_err(fleet_failure)?;
+        let signer = fleet.statement_signer(secret).map_err(fleet_failure)?;
+        let named = super::secret::ReaderArgs::of_files(self.seal_for.clone());
+        let readers = named.readers()?;
         let temporary = std::env::temp_dir();
         let build = |number: u64| -> Result<_, Failure> {
             let mut spool = Spool::new(&temporary)
@@ -144,7 +153,14 @@ impl Args {
                 assignments: &cluster_type.assignments,
                 payloads: payloads.files,
             };
-            assemble::assemble(contents, spool).map_err(|error| assemble_failure(&error))
+            let bundle = assemble::assemble(contents, spool)
+                .map_err(|error| assemble_failure(&error))?
+                .attest(&signer)
+                .map_err(|error| finish_failure(&error))?;
+            if readers.is_empty() {
+                return Ok(bundle);
+            }
+            bundle.seal(&readers).map_err(|error| finish_failure(&error))
         };
         if let Some(latest) = latest.as_ref().filter(|_| !self.renew) {
             // The same content under the number that was signed last has the digest that was signed.
@@ -162,7 +178,10 @@ impl Args {
         }
         let number = fleet.next_number(&role).map_err(fleet_failure)?;
         let bundle = build(number)?;
-        #[expect(clippy::disallowed_methods, reason = "the edge of the program: all below is given the time")]
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the edge of the program: all below is given the time"
+        )]
         let issued = self.issued.unwrap_or_else(Timestamp::now);
         let expires = issued
             .checked_add(SignedDuration::from_hours(
@@ -253,7 +272,7 @@ fn publish(file: &Path, role: &str, index_bytes: &[u8], folder: &Path) -> Result
 }
 
 /// The render's snapshot, with the commits of the payloads among the workloads' sources.
-fn with_payloads(snapshot: &Snapshot, payloads: Vec<outhaul_bundle::index::Source>) -> Snapshot {
+pub(super) fn with_payloads(snapshot: &Snapshot, payloads: Vec<outhaul_bundle::index::Source>) -> Snapshot {
     let mut workloads = snapshot.workloads.clone();
     workloads.extend(payloads);
     crate::snapshot::snapshot(
@@ -290,6 +309,15 @@ fn assemble_failure(error: &AssembleError) -> Failure {
         AssembleError::Spool(_) | AssembleError::Encode(_) => failure::ENVIRONMENT,
         AssembleError::Inconsistent(_) => failure::INTERNAL,
         AssembleError::Name { .. } => failure::USAGE,
+    };
+    Failure::new(code, error).help("nothing was written")
+}
+
+fn finish_failure(error: &FinishError) -> Failure {
+    let code = match error {
+        FinishError::Seal(SealError::Recipients { .. }) => failure::USAGE,
+        FinishError::Inconsistent(_) | FinishError::Name(_) => failure::INTERNAL,
+        _ => failure::ENVIRONMENT,
     };
     Failure::new(code, error).help("nothing was written")
 }

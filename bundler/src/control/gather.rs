@@ -181,6 +181,8 @@ impl<'a> Gathering<'a> {
             self.sources.insert_default(&at.repo.value, dir);
         }
         let reference = Reference::Branch(at.branch.clone());
+        let name = &self.request.environment;
+        let reference = self.sources.pinned(name, &at.repo.value, reference);
         let Some(opened) = self.open(&at.repo.value, reference, &at.repo.location) else {
             return;
         };
@@ -240,6 +242,11 @@ impl<'a> Gathering<'a> {
             },
             None => Reference::Branch(base.at.branch.clone()),
         };
+        let name = match base.name.as_str() {
+            MAIN => MAIN.to_owned(),
+            other => format!("base/{other}"),
+        };
+        let reference = self.sources.pinned(&name, &base.at.repo.value, reference);
         let at = base
             .commit
             .as_ref()
@@ -265,6 +272,7 @@ impl<'a> Gathering<'a> {
     fn registration(&mut self, registration: &WorkloadRegistration) {
         let at = &registration.workload;
         let reference = Reference::Branch(at.branch.clone());
+        let reference = self.sources.pinned(&registration.name, &at.repo.value, reference);
         let Some(opened) = self.open(&at.repo.value, reference, &at.repo.location) else {
             return;
         };

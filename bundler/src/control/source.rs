@@ -161,6 +161,7 @@ impl SourceError {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SourceMap {
     entries: BTreeMap<(String, Option<String>), PathBuf>,
+    pins: BTreeMap<(String, String), String>,
 }
 
 impl SourceMap {
@@ -197,6 +198,29 @@ impl SourceMap {
         self.entries
             .entry((normal_url(url), None))
             .or_insert_with(|| dir.to_owned());
+    }
+
+    /// Reads what a snapshot calls `name` of the repository `url` at `commit`, whatever its branch
+    /// has become since. The content of a plain folder cannot be brought back and is not pinned.
+    pub fn pin(&mut self, name: &str, url: &str, commit: &str) {
+        if !commit.is_empty() && commit.bytes().all(|b| b.is_ascii_hexdigit()) {
+            let key = (name.to_owned(), normal_url(url));
+            self.pins.insert(key, commit.to_owned());
+        }
+    }
+
+    /// `reference`, or the commit that `name` is pinned to.
+    pub fn pinned(&self, name: &str, url: &str, reference: Reference) -> Reference {
+        let Some(id) = self.pins.get(&(name.to_owned(), normal_url(url))) else {
+            return reference;
+        };
+        let near = match reference {
+            Reference::Branch(branch) => Some(branch),
+            Reference::Commit { near, .. } => near,
+            Reference::Head | Reference::Tag(_) => None,
+        };
+        let id = id.clone();
+        Reference::Commit { id, near }
     }
 
     /// The folder that stands for `url` at `reference`.

@@ -1,0 +1,196 @@
+//! What may still be done to an assembled bundle before it is signed: attest it, and seal it.
+//!
+//! What comes in: an [`UnsignedBundle`]. What goes out: the same one with attestations beside its
+//! content, or with every blob encrypted for those who are to read it. Attested first, sealed last:
+//! the attestations are sealed, too. Attesting keeps the promise that the same input gives the same
+//! bytes; sealing cannot, because every seal has a key of its own.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufWriter, Read, Write};
+
+use outhaul_bundle::Index;
+use outhaul_bundle::digest::Hasher;
+use outhaul_bundle::encode::Candidate;
+use outhaul_bundle::index::{Blob, File as IndexFile, IndexError};
+use outhaul_bundle::limits::Limits;
+use outhaul_bundle::name::{Name, NameError};
+use outhaul_bundle::seal::{MAX_RECIPIENTS, Sealed, Unseal, UnsealError};
+use outhaul_signer::fleet::StatementSigner;
+use outhaul_signer::seal::{self, Identities, Recipient, SealError};
+
+use super::{AssembleError, FromSpool, SpoolError, UnsignedBundle, blob_path, encode_all};
+use crate::attest::{self, AttestError};
+
+/// Why a bundle could not be attested or sealed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FinishError {
+    /// An attestation could not be made.
+    #[error("cannot attest the bundle")]
+    Attest(#[from] AttestError),
+    /// A content could not be packed.
+    #[error("cannot pack the attestations")]
+    Assemble(#[from] AssembleError),
+    /// The result would not be readable on site.
+    #[error("the bundle would contradict itself")]
+    Inconsistent(#[from] IndexError),
+    /// A key's id is no name.
+    #[error("the id of a key")]
+    Name(#[from] NameError),
+    /// A blob could not be sealed.
+    #[error("cannot seal a blob")]
+    Seal(#[from] SealError),
+    /// The temporary folder failed.
+    #[error("cannot keep contents in the temporary folder")]
+    Spool(#[from] SpoolError),
+}
+
+/// Somebody who is to read a sealed bundle.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reader {
+    /// The site's or stream's name, as messages show it.
+    pub name: Name,
+    /// Its public key.
+    pub key: Recipient,
+}
+
+impl UnsignedBundle {
+    /// Adds what the fleet says of the bundle's content: see [`attest`].
+    ///
+    /// # Errors
+    /// [`FinishError`]
+    pub fn attest(mut self, signer: &StatementSigner) -> Result<Self, FinishError> {
+        let made = attest::attest(&self.index, &mut FromSpool(&self.spool), signer)?;
+        let mut candidates = Vec::new();
+        for (name, bytes) in made {
+            let (content, size) = self.spool.add(&bytes)?;
+            let path = name.parse()?;
+            self.index.attestations.push(IndexFile {
+                path,
+                content,
+                size,
+                executable: false,
+            });
+            let path = format!("attestations/{name}");
+            candidates.push(Candidate {
+                digest: content,
+                size,
+                path,
+            });
+        }
+        self.index.attestations.sort_by(|a, b| a.path.cmp(&b.path));
+        self.index
+            .blobs
+            .extend(encode_all(&candidates, &self.spool)?);
+        self.settled()
+    }
+
+    /// Encrypts every blob, so that only `readers` can open it. Names, sizes and digests of the contents
+    /// stay readable in the index: whoever has a guess at a content can check it.
+    ///
+    /// # Errors
+    /// [`FinishError`]
+    pub fn seal(mut self, readers: &[Reader]) -> Result<Self, FinishError> {
+        let mut recipients = BTreeMap::new();
+        let mut keys: Vec<Recipient> = Vec::new();
+        for reader in readers {
+            let id: Name = reader.key.id().parse()?;
+            if recipients.insert(id, reader.name.clone()).is_none() {
+                keys.push(reader.key.clone());
+            }
+        }
+        if keys.is_empty() || keys.len() > MAX_RECIPIENTS {
+            return Err(SealError::Recipients { count: keys.len() }.into());
+        }
+        let blobs = std::mem::take(&mut self.index.blobs);
+        for blob in blobs {
+            let sealed = self.seal_blob(blob, &keys, &recipients)?;
+            self.index.blobs.push(sealed);
+        }
+        self.settled()
+    }
+
+    fn seal_blob(
+        &self,
+        blob: Blob,
+        keys: &[Recipient],
+        recipients: &BTreeMap<Name, Name>,
+    ) -> Result<Blob, FinishError> {
+        let open = blob_path(&self.spool, &blob);
+        let path = self.spool.folder().join("blob-being-sealed");
+        let from = File::open(&open).map_err(|source| SpoolError::at(&open, source))?;
+        let out = File::create(&path).map_err(|source| SpoolError::at(&path, source))?;
+        let mut out = Hashed {
+            out: BufWriter::new(out),
+            hasher: Hasher::new(),
+        };
+        seal::seal(from, &mut out, keys)?;
+        let (digest, size) = out.hasher.finish();
+        let sealed = Sealed {
+            recipients: recipients.clone(),
+            size: blob.size,
+        };
+        let blob = Blob {
+            digest,
+            size,
+            sealed: Some(sealed),
+            ..blob
+        };
+        let kept = blob_path(&self.spool, &blob);
+        std::fs::rename(&path, &kept).map_err(|source| SpoolError::at(&kept, source))?;
+        std::fs::remove_file(&open).map_err(|source| SpoolError::at(&open, source))?;
+        Ok(blob)
+    }
+
+    /// With the bytes of its changed index.
+    fn settled(mut self) -> Result<Self, FinishError> {
+        self.index_bytes = self.index.to_bytes();
+        Index::from_bytes(&self.index_bytes, &Limits::default())?;
+        Ok(self)
+    }
+}
+
+/// Keys that open sealed blobs, at the centre: for inspecting and verifying.
+#[derive(Debug, Default)]
+pub struct Keys(pub Identities);
+
+impl Unseal for Keys {
+    fn unseal<'a>(
+        &self,
+        _: &Blob,
+        sealed: &Sealed,
+        carried: Box<dyn Read + 'a>,
+    ) -> Result<Box<dyn Read + 'a>, UnsealError> {
+        match seal::reader(carried, &self.0) {
+            Ok(opened) => Ok(Box::new(opened)),
+            Err(SealError::NotForUs { have }) => Err(UnsealError::NotForUs {
+                readers: sealed.readers(),
+                have,
+            }),
+            Err(error) => Err(UnsealError::Damaged {
+                problem: error.to_string(),
+            }),
+        }
+    }
+}
+
+struct Hashed<W> {
+    out: W,
+    hasher: Hasher,
+}
+
+impl<W: Write> Write for Hashed<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = self.out.write(bytes)?;
+        self.hasher.update(&bytes[..count]);
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,57 @@
+//! Attested content: what a bundle was rendered from, and what it carries, said by the fleet itself.
+//!
+//! What comes in: an index whose contents are settled, and the contents. What goes out: two files that
+//! travel in the bundle: an in-toto statement in a signed envelope, and a bill of materials
+//! (`CycloneDX` 1.6). Both are pure functions of index and contents: no time, no random number, no
+//! name of a machine, so that the same bundle gets the same files. They are for people and their tools;
+//! what a site installs is decided by the signed metadata alone.
+
+use std::io;
+
+use outhaul_bundle::Index;
+use outhaul_bundle::encode::ContentSource;
+use outhaul_signer::fleet::StatementSigner;
+
+pub mod deb;
+pub mod image;
+pub mod sbom;
+pub mod statement;
+
+/// File name of the signed statement: what the bundle was rendered from.
+pub const PROVENANCE: &str = "provenance.intoto.json";
+/// File name of the bill of materials.
+pub const SBOM: &str = "sbom.cdx.json";
+
+/// Why a bundle could not be attested.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot read `{path}` for the bill of materials")]
+pub struct AttestError {
+    path: String,
+    source: io::Error,
+}
+
+/// The attestations of a bundle, by file name.
+///
+/// # Errors
+/// [`AttestError`] when a content cannot be read.
+pub fn attest(
+    index: &Index,
+    contents: &mut dyn ContentSource,
+    signer: &StatementSigner,
+) -> Result<Vec<(&'static str, Vec<u8>)>, AttestError> {
+    let sbom = sbom::sbom(index, contents)?;
+    let statement = statement::statement(index, &sbom);
+    let envelope = signer.sign(statement::PAYLOAD_TYPE, statement);
+    let mut provenance = envelope.to_json();
+    provenance.push(b'\n');
+    Ok(vec![(PROVENANCE, provenance), (SBOM, sbom)])
+}
+
+impl AttestError {
+    fn at(path: &str) -> impl FnOnce(io::Error) -> Self + '_ {
+        move |source| Self {
+            path: path.to_owned(),
+            source,
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! The bill of materials: every file that a bundle carries, and what is recognised in them.
+//!
+//! What comes in: an index and the contents. What goes out: a `CycloneDX` 1.6 document: one component
+//! per file with its digest, one per Debian package, one per container image that a manifest asks for.
+//! It has no serial number and no time: the same contents give the same bytes. Packages and manifests
+//! are read with bounds; what cannot be read is still listed as a file, with the reason.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::io::Read;
+
+use outhaul_bundle::encode::ContentSource;
+use outhaul_bundle::index::{Content, File};
+use outhaul_bundle::{Digest, Index};
+use serde_json::{Value, json};
+
+use super::image::{self, Image};
+use super::{AttestError, deb};
+
+/// Largest manifest that is searched for images, in bytes.
+const MAX_MANIFEST_BYTES: u64 = 1024 * 1024;
+
+/// What was found in one content, whatever its names.
+enum Inside {
+    Nothing,
+    Package(deb::Package),
+    Unreadable(String),
+    Images(Vec<Image>),
+}
+
+/// The document's bytes.
+///
+/// # Errors
+/// [`AttestError`] when a content cannot be opened.
+pub fn sbom(index: &Index, contents: &mut dyn ContentSource) -> Result<Vec<u8>, AttestError> {
+    let mut seen: BTreeMap<(Digest, &'static str), Inside> = BTreeMap::new();
+    let mut files = Vec::new();
+    let mut packages = Vec::new();
+    // By image, the assignments that ask for it.
+    let mut images: BTreeMap<Image, Vec<String>> = BTreeMap::new();
+    for assignment in &index.assignments {
+        let name = assignment.name.as_str();
+        let all = [
+            ("files", &assignment.files),
+            ("payload", &assignment.payload),
+        ];
+        for (folder, file) in all
+            .iter()
+            .flat_map(|(folder, files)| files.iter().map(|f| (*folder, f)))
+        {
+            let path = format!("{name}/{folder}/{}", file.path);
+            let kind = kind(&path);
+            let key = (file.content, kind);
+            let inside = match seen.entry(key) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(new) => new.insert(look(file, kind, &path, contents)?),
+            };
+            let mut properties = vec![property("outhaul:assignment", name)];
+            match &*inside {
+                Inside::Nothing => {}
+                Inside::Package(package) => packages.push(package_component(package, &path, file)),
+                Inside::Unreadable(why) => properties.push(property("outhaul:unreadable", why)),
+                Inside::Images(found) => {
+                    for image in found {
+                        let users = images.entry(image.clone()).or_default();
+                        if users.last().is_none_or(|last| last != name) {
+                            users.push(name.to_owned());
+                        }
+                    }
+                }
+            }
+            files.push(json!({
+                "type": "file",
+                "bom-ref": format!("file:{path}"),
+                "name": path,
+                "hashes": hashes(&file.content),
+                "properties": properties,
+            }));
+        }
+    }
+    let images = images
+        .iter()
+        .map(|(image, users)| image_component(image, users));
+    let components: Vec<Value> = packages.into_iter().chain(images).chain(files).collect();
+    let stream = &index.stream;
+    let tool =
+        json!({"type": "application", "name": "outhaul", "version": env!("CARGO_PKG_VERSION")});
+    let document = json!({
+        "$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json",
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.6",
+        "version": 1,
+        "metadata": {
+            "tools": {"components": [tool]},
+            "component": {
+                "type": "application",
+                "bom-ref": "bundle",
+                "name": format!("{}/{}", stream.environment, stream.cluster_type),
+                "version": index.number.to_string(),
+                "properties": [
+                    property("outhaul:fleet", index.fleet.as_str()),
+                    property("outhaul:stream", stream.role.as_str()),
+                    property("outhaul:snapshot", &index.snapshot.digest.to_string()),
+                ],
+            },
+        },
+        "components": components,
+    });
+    let mut bytes = document.to_string().into_bytes();
+    bytes.push(b'\n');
+    Ok(bytes)
+}
+
+/// What a file may hold, by its name: only that is looked for.
+fn kind(path: &str) -> &'static str {
+    let ending = path.rsplit('.').next().unwrap_or_default();
+    match ending.to_ascii_lowercase().as_str() {
+        "deb" => "deb",
+        "yaml" | "yml" | "json" => "manifest",
+        _ => "",
+    }
+}
+
+fn look(
+    file: &File,
+    kind: &str,
+    path: &str,
+    contents: &mut dyn ContentSource,
+) -> Result<Inside, AttestError> {
+    let content = Content {
+        digest: file.content,
+        size: file.size,
+    };
+    Ok(match kind {
+        "deb" => match deb::read(contents.open(&content).map_err(AttestError::at(path))?) {
+            Ok(package) => Inside::Package(package),
+            Err(error) => Inside::Unreadable(error.to_string()),
+        },
+        "manifest" if file.size <= MAX_MANIFEST_BYTES => {
+            let mut bytes = Vec::new();
+            contents
+                .open(&content)
+                .map_err(AttestError::at(path))?
+                .take(MAX_MANIFEST_BYTES)
+                .read_to_end(&mut bytes)
+                .map_err(AttestError::at(path))?;
+            Inside::Images(
+                image::images(&String::from_utf8_lossy(&bytes))
+                    .into_iter()
+                    .collect(),
+            )
+        }
+        "manifest" => Inside::Unreadable("too large to be searched for images".to_owned()),
+        _ => Inside::Nothing,
+    })
+}
+
+fn package_component(package: &deb::Package, path: &str, file: &File) -> Value {
+    let mut component = json!({
+        "type": "library",
+        "bom-ref": format!("deb:{path}"),
+        "name": package.name,
+        "version": package.version,
+        "hashes": hashes(&file.content),
+        "properties": [
+            property("outhaul:path", path),
+            property("outhaul:architecture", &package.architecture),
+        ],
+    });
+    if let Some(purl) = package.purl() {
+        component["purl"] = purl.into();
+    }
+    component
+}
+
+fn image_component(image: &Image, users: &[String]) -> Value {
+    let purl = image.purl();
+    let asked = users
+        .iter()
+        .map(|user| property("outhaul:assignment", user));
+    json!({
+        "type": "container",
+        "bom-ref": format!("image:{purl}"),
+        "name": image.repository,
+        "version": image.version(),
+        "purl": purl,
+        "properties": asked.collect::<Vec<_>>(),
+    })
+}
+
+fn property(name: &str, value: &str) -> Value {
+    json!({"name": name, "value": value})
+}
+
+fn hashes(digest: &Digest) -> Value {
+    json!([{"alg": "SHA-256", "content": digest.hex()}])
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+    use outhaul_bundle::fake::{FakeBundle, Memory};
+
+    use super::*;
+
+    fn made(files: &[(&str, &[u8])]) -> Value {
+        let index = FakeBundle::new(3, files).unwrap().index;
+        let mut contents = Memory::default();
+        for (_, bytes) in files {
+            contents.put(bytes.to_vec());
+        }
+        let bytes = sbom(&index, &mut contents).unwrap();
+        assert_eq!(bytes, sbom(&index, &mut contents).unwrap());
+        serde_json::from_slice(&bytes).unwrap()
+    }
+
+    fn of_type<'a>(document: &'a Value, kind: &str) -> Vec<&'a Value> {
+        let all = document["components"].as_array().unwrap().iter();
+        all.filter(|component| component["type"] == kind).collect()
+    }
+
+    #[test]
+    fn files_packages_and_images_are_listed() {
+        let control = "Package: tool\nVersion: 1-1ubuntu1\nArchitecture: all\n";
+        let package = deb::tests::deb(control);
+        let document = made(&[
+            ("reconciler.yaml", b"image: nginx:1.27\n"),
+            ("other.yaml", b"- image: nginx:1.27\n"),
+            ("pool/tool.deb", &package),
+            ("pool/broken.deb", b"!<arch>\n"),
+        ]);
+        assert_eq!(document["specVersion"], "1.6");
+        assert_eq!(document["metadata"]["component"]["version"], "3");
+        assert_eq!(of_type(&document, "file").len(), 4);
+        let [package] = of_type(&document, "library")[..] else {
+            panic!("{document}")
+        };
+        assert_eq!(package["purl"], "pkg:deb/ubuntu/tool@1-1ubuntu1?arch=all");
+        assert_eq!(
+            package["properties"][0]["value"],
+            "hello-world-test/files/pool/tool.deb"
+        );
+        let [image] = of_type(&document, "container")[..] else {
+            panic!("{document}")
+        };
+        assert_eq!(image["name"], "docker.io/library/nginx");
+        assert_eq!(image["properties"].as_array().unwrap().len(), 1);
+        let text = document.to_string();
+        assert!(text.contains("outhaul:unreadable") && !text.contains("serialNumber"));
+    }
+
+    #[test]
+    fn every_reference_is_unique() {
+        let document = made(&[
+            ("a.yaml", b"image: a"),
+            ("b.yaml", b"image: b"),
+            ("c", b"image: a"),
+        ]);
+        let all = document["components"].as_array().unwrap();
+        let mut refs: Vec<_> = all.iter().map(|c| c["bom-ref"].as_str().unwrap()).collect();
+        refs.sort_unstable();
+        let before = refs.len();
+        refs.dedup();
+        assert_eq!((refs.len(), before), (5, 5));
+    }
+
+    #[test]
+    fn a_content_that_is_gone_is_an_error_with_its_path() {
+        let index = FakeBundle::new(1, &[("a.yaml", b"image: a")])
+            .unwrap()
+            .index;
+        let error = sbom(&index, &mut Memory::default()).unwrap_err();
+        assert!(
+            error.to_string().contains("hello-world-test/files/a.yaml"),
+            "{error}"
+        );
+    }
+}

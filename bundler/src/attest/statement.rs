@@ -1,0 +1,186 @@
+//! The in-toto statement of a bundle: these contents were rendered from these commits by this tool.
+//!
+//! What comes in: an index and the bill of materials. What goes out: a statement (in-toto v1) with
+//! SLSA's provenance predicate (v1). The statement travels inside the bundle whose index lists it, so
+//! its subject cannot be that index; it is the [`contents_list`], which anyone can make again from the
+//! index or from an unpacked bundle with `sha256sum`.
+
+use std::fmt::Write as _;
+
+use outhaul_bundle::index::Source;
+use outhaul_bundle::{Digest, Index};
+use serde_json::{Value, json};
+
+/// The envelope's payload type.
+pub const PAYLOAD_TYPE: &str = "application/vnd.in-toto+json";
+/// The kind of predicate.
+pub const PREDICATE_TYPE: &str = "https://slsa.dev/provenance/v1";
+/// What kind of build the predicate speaks of; its parameters are explained in the documentation.
+pub const BUILD_TYPE: &str = "https://outhaul.dev/render/v1";
+
+/// What the statement is about, in the form of `sha256sum`: a digest, two spaces, a name. The first
+/// line is the snapshot; then, sorted, for each assignment its config's version and every file:
+/// `<assignment>/config`, `<assignment>/files/<path>`, `<assignment>/payload/<path>`.
+pub fn contents_list(index: &Index) -> String {
+    let mut lines = Vec::new();
+    for assignment in &index.assignments {
+        let name = &assignment.name;
+        lines.push(format!(
+            "{}  {name}/config",
+            assignment.config_version.hex()
+        ));
+        for (folder, files) in [
+            ("files", &assignment.files),
+            ("payload", &assignment.payload),
+        ] {
+            for file in files {
+                lines.push(format!(
+                    "{}  {name}/{folder}/{}",
+                    file.content.hex(),
+                    file.path
+                ));
+            }
+        }
+    }
+    lines.sort_unstable();
+    let mut text = format!("{}  snapshot\n", index.snapshot.digest.hex());
+    for line in lines {
+        // Writing to a text does not fail.
+        let _ = writeln!(text, "{line}");
+    }
+    text
+}
+
+/// The statement's bytes.
+pub fn statement(index: &Index, sbom: &[u8]) -> Vec<u8> {
+    let stream = &index.stream;
+    let snapshot = &index.snapshot;
+    let sources = [&snapshot.environment, &snapshot.base]
+        .into_iter()
+        .chain(&snapshot.workloads);
+    let version = env!("CARGO_PKG_VERSION");
+    let subject =
+        |name: String, digest: Digest| json!({"name": name, "digest": {"sha256": digest.hex()}});
+    let contents = Digest::of(contents_list(index).as_bytes());
+    json!({
+        "_type": "https://in-toto.io/Statement/v1",
+        "subject": [
+            subject(format!("{}/{}/contents", stream.role, index.number), contents),
+            subject(super::SBOM.to_owned(), Digest::of(sbom)),
+        ],
+        "predicateType": PREDICATE_TYPE,
+        "predicate": {
+            "buildDefinition": {
+                "buildType": BUILD_TYPE,
+                "externalParameters": {
+                    "fleet": index.fleet,
+                    "environment": stream.environment,
+                    "clusterType": stream.cluster_type,
+                    "number": index.number,
+                    "recipients": index.recipients,
+                },
+                "internalParameters": {"snapshot": snapshot.digest},
+                "resolvedDependencies": sources.map(dependency).collect::<Vec<_>>(),
+            },
+            "runDetails": {
+                "builder": {"id": format!("https://outhaul.dev/outhaul@{version}"), "version": {"outhaul": version}},
+                "metadata": {"invocationId": format!("{}/{}/{}", index.fleet, stream.role, index.number)},
+            },
+        },
+    })
+    .to_string()
+    .into_bytes()
+}
+
+fn dependency(source: &Source) -> Value {
+    let digest = match source.commit.strip_prefix("sha256:") {
+        Some(content) => json!({"sha256": content}),
+        None => json!({"gitCommit": source.commit}),
+    };
+    let mut dependency = json!({"name": source.name, "digest": digest});
+    if !source.repo.is_empty() {
+        dependency["uri"] = format!("git+{}", source.repo).into();
+    }
+    dependency
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use outhaul_bundle::fake::FakeBundle;
+
+    use super::*;
+
+    fn index() -> Index {
+        FakeBundle::new(7, &[("b.yaml", b"b"), ("a.yaml", b"a")])
+            .unwrap()
+            .index
+    }
+
+    #[test]
+    fn the_list_of_contents_is_one_that_sha256sum_makes() {
+        let hex = |bytes: &[u8]| Digest::of(bytes).hex();
+        let index = index();
+        let mut lines: Vec<_> = contents_list(&index).lines().map(str::to_owned).collect();
+        assert_eq!(lines.remove(0), format!("{}  snapshot", hex(b"snapshot")));
+        let mut expected = [
+            format!("{}  hello-world-test/files/a.yaml", hex(b"a")),
+            format!("{}  hello-world-test/files/b.yaml", hex(b"b")),
+            format!("{}  hello-world-test/config", hex(b"config")),
+        ];
+        expected.sort();
+        assert_eq!(lines, expected);
+    }
+
+    #[test]
+    fn every_change_of_content_path_or_snapshot_changes_the_subject() {
+        let before = contents_list(&index());
+        let all: [fn(&mut Index); 4] = [
+            |index| index.assignments[0].files[0].content = Digest::of(b"other"),
+            |index| index.assignments[0].files[0].path = "c.yaml".parse().unwrap(),
+            |index| index.assignments[0].config_version = Digest::of(b"other"),
+            |index| index.snapshot.digest = Digest::of(b"other"),
+        ];
+        for change in all {
+            let mut changed = index();
+            change(&mut changed);
+            assert_ne!(contents_list(&changed), before);
+        }
+    }
+
+    #[test]
+    fn it_names_every_commit_and_no_time() {
+        let bytes = statement(&index(), b"sbom");
+        assert_eq!(bytes, statement(&index(), b"sbom"));
+        let value: Value = serde_json::from_slice(&bytes).unwrap();
+        assert_eq!(value["_type"], "https://in-toto.io/Statement/v1");
+        assert_eq!(
+            value["subject"][1]["digest"]["sha256"],
+            Digest::of(b"sbom").hex()
+        );
+        let dependencies = &value["predicate"]["buildDefinition"]["resolvedDependencies"];
+        assert_eq!(dependencies.as_array().unwrap().len(), 3);
+        assert_eq!(
+            dependencies[2]["uri"],
+            "git+https://example.org/hello-world"
+        );
+        assert_eq!(
+            dependencies[2]["digest"]["gitCommit"],
+            "0123456789abcdef0123456789abcdef01234567"
+        );
+        let text = String::from_utf8(bytes).unwrap();
+        assert!(!text.contains("startedOn") && !text.contains("2026"));
+    }
+
+    #[test]
+    fn a_folder_without_a_commit_is_named_by_its_content() {
+        let source = Source {
+            name: "dev".into(),
+            repo: String::new(),
+            commit: Digest::of(b"x").to_string(),
+        };
+        let value = dependency(&source);
+        assert_eq!(value["digest"]["sha256"], Digest::of(b"x").hex());
+        assert!(value.get("uri").is_none());
+    }
+}

@@ -1,0 +1,196 @@
+//! `outhaul secret`: keys to seal for, and values that only sites can read.
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Subcommand;
+use outhaul_bundle::name::Name;
+use outhaul_signer::durable;
+use outhaul_signer::seal::marker::{self, MarkerError};
+use outhaul_signer::seal::{Identity, Recipient};
+use serde_json::json;
+
+use super::failure::{self, Failure};
+use super::{Format, data, print_json, say};
+use crate::assemble::finish::Reader;
+
+/// Seal values for sites, and make keys to seal for
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    command: SecretCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum SecretCommand {
+    /// Make a key for a stream or for tests (a site makes its own): the secret half into a file
+    #[command(after_help = "Example:\n  outhaul secret keygen --out stage-press.age")]
+    Keygen {
+        /// The file to write, mode 0600; what is there is not overwritten
+        #[arg(long, value_name = "FILE")]
+        out: PathBuf,
+        /// How data is printed
+        #[arg(long, value_enum, default_value_t)]
+        output: Format,
+    },
+    /// Seal one value, read from standard input, and print the marker to put into a config
+    #[command(
+        after_help = "Example:\n  printf %s \"$PASSWORD\" | outhaul secret seal --recipients \
+        press.keys\n\nThe marker is one word. Put it where the value would stand, as the whole value:\n  \
+        password: ENC[age,…]"
+    )]
+    Seal {
+        #[command(flatten)]
+        readers: ReaderArgs,
+        /// How data is printed
+        #[arg(long, value_enum, default_value_t)]
+        output: Format,
+    },
+}
+
+/// For whom to seal.
+#[derive(Debug, Default, clap::Args)]
+pub struct ReaderArgs {
+    /// Who may read it: `NAME=age1…` (may be given more than once)
+    #[arg(long = "recipient", value_name = "NAME=KEY")]
+    recipient: Vec<String>,
+    /// A file with one `NAME age1…` a line; `#` begins a remark
+    #[arg(long, value_name = "FILE")]
+    recipients: Vec<PathBuf>,
+}
+
+impl ReaderArgs {
+    /// Those that `files` name.
+    pub fn of_files(files: Vec<PathBuf>) -> Self {
+        Self {
+            recipient: Vec::new(),
+            recipients: files,
+        }
+    }
+
+    /// Everybody named; empty when nobody is.
+    ///
+    /// # Errors
+    /// [`Failure`] for a file that cannot be read and for a key that is none.
+    pub fn readers(&self) -> Result<Vec<Reader>, Failure> {
+        let mut readers = Vec::new();
+        for text in &self.recipient {
+            let (name, key) = text.split_once('=').unwrap_or(("", text));
+            readers.push(reader(name, key, "--recipient")?);
+        }
+        for path in &self.recipients {
+            readers.extend(from_file(path)?);
+        }
+        Ok(readers)
+    }
+}
+
+fn from_file(path: &Path) -> Result<Vec<Reader>, Failure> {
+    let bytes = durable::read(path, 1024 * 1024)
+        .map_err(|error| Failure::new(failure::ENVIRONMENT, &error))?;
+    let text = String::from_utf8_lossy(&bytes);
+    let mut readers = Vec::new();
+    for (at, line) in text.lines().enumerate() {
+        let line = line.split('#').next().unwrap_or_default().trim();
+        if line.is_empty() {
+            continue;
+        }
+        let (name, key) = line.split_once(char::is_whitespace).unwrap_or(("", line));
+        let place = format!("{}:{}", path.display(), at + 1);
+        readers.push(reader(name, key.trim(), &place)?);
+    }
+    Ok(readers)
+}
+
+fn reader(name: &str, key: &str, place: &str) -> Result<Reader, Failure> {
+    let failed = |error: &dyn std::error::Error| {
+        Failure::say(failure::USAGE, format!("{place}: {error}"))
+            .help("write `NAME=age1…`; `outhaul-agent` prints a site's key when it is enrolled")
+    };
+    let key: Recipient = key.parse().map_err(|error| failed(&error))?;
+    let name: Name = match name {
+        // Without a name the key's id stands for it in messages.
+        "" => key.id().parse().map_err(|error| failed(&error))?,
+        name => name.parse().map_err(|error| failed(&error))?,
+    };
+    Ok(Reader { name, key })
+}
+
+impl Args {
+    /// Does it.
+    ///
+    /// # Errors
+    /// [`Failure`]
+    pub fn run(self) -> Result<ExitCode, Failure> {
+        match self.command {
+            SecretCommand::Keygen { out, output } => keygen(&out, output),
+            SecretCommand::Seal { readers, output } => seal(&readers, output),
+        }
+    }
+}
+
+fn keygen(out: &Path, output: Format) -> Result<ExitCode, Failure> {
+    if out.exists() {
+        let message = format!("`{}` is there already; nothing was changed", out.display());
+        return Err(Failure::say(failure::USAGE, message)
+            .help("choose another file: what was sealed for a lost key stays sealed"));
+    }
+    let key = Identity::generate();
+    key.save(out)
+        .map_err(|error| Failure::new(failure::ENVIRONMENT, &error))?;
+    let public = key.recipient();
+    if output == Format::Json {
+        return print_json(&json!({"key": public.to_string(), "id": public.id(), "file": out}));
+    }
+    data(&public.to_string());
+    say(&format!(
+        "secret half of key {} written to `{}`: bring it to the sites by a road that you trust, into the \
+         folder `identities` of the agent's state",
+        public.id(),
+        out.display()
+    ));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn seal(readers: &ReaderArgs, output: Format) -> Result<ExitCode, Failure> {
+    let readers = readers.readers()?;
+    if readers.is_empty() {
+        return Err(Failure::say(failure::USAGE, "nobody is to read the value")
+            .help("give `--recipient NAME=age1…` or `--recipients FILE`"));
+    }
+    let max = marker::MAX_VALUE_BYTES as u64 + 2;
+    let mut value = zeroize::Zeroizing::new(String::with_capacity(marker::MAX_VALUE_BYTES + 2));
+    std::io::stdin()
+        .lock()
+        .take(max)
+        .read_to_string(&mut value)
+        .map_err(|error| {
+            let message = format!("cannot read the value from standard input: {error}");
+            Failure::say(failure::USAGE, message)
+        })?;
+    // The line end that `echo` adds is not part of a value.
+    let text = value.strip_suffix('\n').unwrap_or(&value);
+    let text = text.strip_suffix('\r').unwrap_or(text);
+    let keys: Vec<_> = readers.iter().map(|reader| reader.key.clone()).collect();
+    let marker = marker::seal_value(text, &keys).map_err(|error| {
+        let code = match &error {
+            MarkerError::Seal(_) => failure::INTERNAL,
+            _ => failure::USAGE,
+        };
+        Failure::new(code, &error)
+    })?;
+    let names: Vec<_> = readers
+        .iter()
+        .map(|reader| reader.name.to_string())
+        .collect();
+    if output == Format::Json {
+        return print_json(&json!({"marker": marker, "recipients": names}));
+    }
+    data(&marker);
+    say(&format!(
+        "{} can read it, nobody else: not you either",
+        names.join(", ")
+    ));
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,230 @@
+//! `outhaul verify`: whether a bundle is whole, trusted, and what its commits render to.
+
+use std::fs::File;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use outhaul_bundle::Digest;
+use outhaul_bundle::index::{Content, Index};
+use outhaul_signer::durable;
+use outhaul_signer::fleet::{Fleet, statement_keys};
+use outhaul_signer::seal::{Identities, Identity};
+use outhaul_signer::trust::TrustedMetadata;
+use serde_json::json;
+
+use super::failure::{self, Failure};
+use super::key::fleet_failure;
+use super::render::InputArgs;
+use super::{Format, data, print_json};
+use crate::assemble::Spool;
+use crate::assemble::finish::Keys;
+use crate::collect;
+use crate::inspect;
+use crate::verify::{self, Difference, Statement};
+
+/// Check that a bundle is whole and trusted, and with `--snapshot` that its commits render to it
+#[derive(Debug, clap::Args)]
+#[command(
+    // Here a control plane is needed for `--snapshot` alone.
+    mut_arg("environment", |arg| arg.required(false)),
+    mut_arg("control_plane", |arg| arg.required_unless_present("file")),
+    after_help = "Example:\n  outhaul verify /media/stick/stage-press-3.outhaul --fleet fleet \
+    --snapshot --environment stage --control-plane control-plane \
+    --source https://git.factory.example/label-printer=label-printer\n\nExit code: 0 equal, 1 it differs, \
+    4 it is not to be trusted"
+)]
+pub struct Args {
+    /// The bundle
+    file: PathBuf,
+    /// Check its signatures as a site of this fleet would
+    #[arg(
+        long,
+        value_name = "DIR",
+        conflicts_with = "root",
+        required_unless_present = "root"
+    )]
+    fleet: Option<PathBuf>,
+    /// Check its signatures against this root metadata (`1.root.json`)
+    #[arg(long, value_name = "FILE")]
+    root: Option<PathBuf>,
+    /// A secret key that opens it, when it is sealed (may be given more than once)
+    #[arg(long, value_name = "FILE")]
+    identity: Vec<PathBuf>,
+    /// Render the commits that it names again, and compare file by file
+    #[arg(long, requires = "environment")]
+    snapshot: bool,
+    #[command(flatten)]
+    input: Option<InputArgs>,
+    /// How data is printed
+    #[arg(long, value_enum, default_value_t)]
+    output: Format,
+}
+
+impl Args {
+    /// Does it.
+    ///
+    /// # Errors
+    /// [`Failure`]
+    pub fn run(self) -> Result<ExitCode, Failure> {
+        let root = self.root()?;
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the edge of the program: all below is given the time"
+        )]
+        let now = jiff::Timestamp::now();
+        let untrusted = |error: &dyn std::error::Error| {
+            Failure::new(failure::TRUST, error).help(format!(
+                "do not use `{}`; get the bundle again",
+                self.file.display()
+            ))
+        };
+        let found = inspect::inspect(self.open()?, Some(&root), now).map_err(|e| untrusted(&e))?;
+        let mut identities = Vec::new();
+        for path in &self.identity {
+            let key = Identity::load(path).map_err(|error| Failure::new(failure::USAGE, &error))?;
+            identities.push(key);
+        }
+        let keys = Keys(Identities::new(identities));
+        let index = found.index;
+        let bytes = index.to_bytes();
+        let expected = Content {
+            digest: Digest::of(&bytes),
+            size: bytes.len() as u64,
+        };
+        let attestations =
+            verify::contents(self.open()?, &expected, &keys).map_err(|e| untrusted(&e))?;
+        let trusted = TrustedMetadata::enrol(&root).map_err(|error| untrusted(&error))?;
+        let statement = verify::statement(&index, &attestations, Some(&statement_keys(&trusted)));
+        let differences = match (self.snapshot, &self.input) {
+            (true, Some(input)) => Some(again(input, &index)?),
+            _ => None,
+        };
+        self.tell(&index, &statement, differences.as_deref())
+    }
+
+    fn root(&self) -> Result<Vec<u8>, Failure> {
+        match (&self.fleet, &self.root) {
+            (Some(folder), _) => {
+                let fleet = Fleet::open(folder).map_err(fleet_failure)?;
+                fleet.newest_root_bytes().map_err(fleet_failure)
+            }
+            (None, Some(file)) => durable::read(file, 512 * 1024)
+                .map_err(|error| Failure::new(failure::ENVIRONMENT, &error)),
+            (None, None) => Err(Failure::say(failure::USAGE, "nothing to trust it by")
+                .help("give `--fleet DIR` or `--root FILE`")),
+        }
+    }
+
+    fn open(&self) -> Result<File, Failure> {
+        File::open(&self.file).map_err(|error| {
+            let message = format!("cannot open `{}`: {error}", self.file.display());
+            Failure::say(failure::ENVIRONMENT, message)
+        })
+    }
+
+    fn tell(
+        &self,
+        index: &Index,
+        statement: &Statement,
+        differences: Option<&[Difference]>,
+    ) -> Result<ExitCode, Failure> {
+        let equal = differences.map(<[_]>::is_empty);
+        let good = equal != Some(false) && !matches!(statement, Statement::Wrong(_));
+        let code = if good {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::from(failure::REFUSED)
+        };
+        if self.output == Format::Json {
+            print_json(&json!({
+                "number": index.number,
+                "stream": index.stream,
+                "snapshot": index.snapshot,
+                "trusted": true,
+                "statement": statement,
+                "equal": equal,
+                "differences": differences,
+            }))?;
+            return Ok(code);
+        }
+        let stream = &index.stream;
+        data(&format!(
+            "bundle {} of {}/{}: whole, signatures hold",
+            index.number, stream.environment, stream.cluster_type
+        ));
+        data(&match statement {
+            Statement::Absent => "statement: none in this bundle".to_owned(),
+            Statement::Unchecked => "statement: not checked".to_owned(),
+            Statement::Holds => "statement: signed by the fleet, about these contents".to_owned(),
+            Statement::Wrong(why) => format!("statement: NOT to be believed: {why}"),
+        });
+        match differences {
+            None => data("content: not rendered again (pass `--snapshot`)"),
+            Some([]) => data(&format!(
+                "content: what snapshot {} renders to, file by file",
+                index.snapshot.digest.short()
+            )),
+            Some(list) => {
+                data(&format!(
+                    "content: {} differences from its snapshot",
+                    list.len()
+                ));
+                for one in list {
+                    data(&format!("  {}: {}", one.path, one.what));
+                }
+            }
+        }
+        Ok(code)
+    }
+}
+
+/// Renders the index's commits again and compares.
+fn again(input: &InputArgs, index: &Index) -> Result<Vec<Difference>, Failure> {
+    let stream = &index.stream;
+    if input.environment() != stream.environment.as_str() {
+        let message = format!(
+            "the bundle is of environment `{}`, `--environment` says `{}`",
+            stream.environment,
+            input.environment()
+        );
+        return Err(Failure::say(failure::USAGE, message));
+    }
+    let rendered = input.render_at(&index.snapshot)?;
+    let mut sources = rendered.sources.clone();
+    for source in &index.snapshot.workloads {
+        sources.pin(&source.name, &source.repo, &source.commit);
+    }
+    let Some(group) = rendered
+        .rendering
+        .cluster_types
+        .get(stream.cluster_type.as_str())
+    else {
+        let path = format!("cluster type {}", stream.cluster_type);
+        return Ok(vec![Difference {
+            path,
+            what: "only in the bundle",
+        }]);
+    };
+    let temporary = std::env::temp_dir();
+    let mut spool =
+        Spool::new(&temporary).map_err(|error| Failure::new(failure::ENVIRONMENT, &error))?;
+    let payloads = collect::collect(&group.assignments, &sources, &rendered.cache, &mut spool)
+        .map_err(|error| Failure::new(failure::ENVIRONMENT, &error))?;
+    let mut found = verify::differences(index, &group.assignments, &payloads);
+    let now = super::bundle::with_payloads(&rendered.rendering.snapshot, payloads.sources);
+    let then = [&index.snapshot.environment, &index.snapshot.base]
+        .into_iter()
+        .chain(&index.snapshot.workloads);
+    let now: Vec<_> = [&now.environment, &now.base]
+        .into_iter()
+        .chain(&now.workloads)
+        .collect();
+    for source in then.filter(|source| !now.contains(source)) {
+        let path = format!("commit {} of {}", source.commit, source.name);
+        found.push(Difference {
+            path,
+            what: "only in the bundle",
+        });
+    }
+    Ok(found)
+}

@@ -18,7 +18,10 @@ pub(crate) use verbs::sprintf;
 
 /// Flags of one verb.
 #[derive(Debug, Clone, Copy, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "Go's flags are independent switches")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "Go's flags are independent switches"
+)]
 pub(crate) struct Flags {
     pub width: Option<usize>,
     pub precision: Option<usize>,
@@ -85,7 +88,11 @@ pub(crate) fn string_of(value: &Value, budget: &Budget) -> Outcome<Text> {
 
 impl<'a> Printer<'a> {
     pub fn new(budget: &'a Budget) -> Self {
-        Self { out: Vec::new(), flags: Flags::default(), budget }
+        Self {
+            out: Vec::new(),
+            flags: Flags::default(),
+            budget,
+        }
     }
 
     pub fn text(&mut self, text: &str) {
@@ -116,7 +123,11 @@ impl<'a> Printer<'a> {
         }
         match value {
             Value::Invalid | Value::Nil => {
-                let text = if self.flags.sharp_v { "interface {}(nil)" } else { "<nil>" };
+                let text = if self.flags.sharp_v {
+                    "interface {}(nil)"
+                } else {
+                    "<nil>"
+                };
                 self.text(text);
             }
             Value::Bool(flag) => self.bool(*flag, verb, value)?,

@@ -17,8 +17,8 @@ mod refused;
 mod sprig;
 
 pub(crate) use args::{boolean, dict, float, list_of, number, string, time};
-pub(crate) use sprig::{base64_decode, base64_encode};
 pub(crate) use kalypso::{restore_literals, stringify_value};
+pub(crate) use sprig::{base64_decode, base64_encode};
 
 /// Go type of a parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,7 +71,13 @@ impl Function {
         params: &'static [Ty],
         call: fn(&Env<'_>, &[Value]) -> Outcome<Value>,
     ) -> Self {
-        Self { name, params, rest: None, body: Body::Call(call), own: false }
+        Self {
+            name,
+            params,
+            rest: None,
+            body: Body::Call(call),
+            own: false,
+        }
     }
 
     pub const fn variadic(
@@ -80,7 +86,13 @@ impl Function {
         rest: Ty,
         call: fn(&Env<'_>, &[Value]) -> Outcome<Value>,
     ) -> Self {
-        Self { name, params, rest: Some(rest), body: Body::Call(call), own: false }
+        Self {
+            name,
+            params,
+            rest: Some(rest),
+            body: Body::Call(call),
+            own: false,
+        }
     }
 }
 

@@ -14,7 +14,11 @@ pub(crate) enum NumError<T> {
 pub(crate) fn parse_uint(text: &str, base: u32) -> Result<u64, NumError<u64>> {
     let whole = text;
     let prefixes = base == 0;
-    let (text, base) = if prefixes { split_base(text) } else { (text, base) };
+    let (text, base) = if prefixes {
+        split_base(text)
+    } else {
+        (text, base)
+    };
     if text.is_empty() {
         return Err(NumError::Syntax);
     }
@@ -26,7 +30,10 @@ pub(crate) fn parse_uint(text: &str, base: u32) -> Result<u64, NumError<u64>> {
         }
         let digit = char::from(byte).to_digit(36).filter(|digit| *digit < base);
         let digit = digit.ok_or(NumError::Syntax)?;
-        match value.checked_mul(u64::from(base)).and_then(|v| v.checked_add(u64::from(digit))) {
+        match value
+            .checked_mul(u64::from(base))
+            .and_then(|v| v.checked_add(u64::from(digit)))
+        {
             Some(next) => value = next,
             None => overflow = true,
         }
@@ -34,7 +41,11 @@ pub(crate) fn parse_uint(text: &str, base: u32) -> Result<u64, NumError<u64>> {
     if whole.contains('_') && !underscores_fit(whole) {
         return Err(NumError::Syntax);
     }
-    if overflow { Err(NumError::Range(u64::MAX)) } else { Ok(value) }
+    if overflow {
+        Err(NumError::Range(u64::MAX))
+    } else {
+        Ok(value)
+    }
 }
 
 fn split_base(text: &str) -> (&str, u32) {
@@ -132,7 +143,11 @@ pub(crate) fn parse_float(text: &str) -> Result<f64, NumError<f64>> {
         return Err(NumError::Syntax);
     }
     let value: f64 = plain.parse().map_err(|_| NumError::Syntax)?;
-    if value.is_infinite() { Err(NumError::Range(sign * value)) } else { Ok(sign * value) }
+    if value.is_infinite() {
+        Err(NumError::Range(sign * value))
+    } else {
+        Ok(sign * value)
+    }
 }
 
 /// Digits, an optional point, at least one digit, an optional exponent with digits.
@@ -167,21 +182,30 @@ fn decimal_shape(bytes: &[u8]) -> bool {
 }
 
 /// `1.8p3`: hexadecimal digits and a mandatory binary exponent.
-#[expect(clippy::cast_precision_loss, reason = "52 bits are kept, the rest is below rounding")]
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "52 bits are kept, the rest is below rounding"
+)]
 fn hex_float(text: &str) -> Result<f64, NumError<f64>> {
     let (mantissa, exponent) = text.split_once('p').ok_or(NumError::Syntax)?;
     let unsigned = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
     if unsigned.is_empty() || !unsigned.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(NumError::Syntax);
     }
-    let mut power: i64 = exponent.parse().unwrap_or(if exponent.starts_with('-') { -9999 } else { 9999 });
+    let mut power: i64 = exponent.parse().unwrap_or(if exponent.starts_with('-') {
+        -9999
+    } else {
+        9999
+    });
     let (whole, part) = mantissa.split_once('.').unwrap_or((mantissa, ""));
     if whole.is_empty() && part.is_empty() {
         return Err(NumError::Syntax);
     }
     let mut value: u64 = 0;
-    for (digit, fractional) in
-        whole.chars().map(|c| (c, false)).chain(part.chars().map(|c| (c, true)))
+    for (digit, fractional) in whole
+        .chars()
+        .map(|c| (c, false))
+        .chain(part.chars().map(|c| (c, true)))
     {
         let digit = digit.to_digit(16).ok_or(NumError::Syntax)?;
         if value < 1 << 56 {
@@ -195,5 +219,9 @@ fn hex_float(text: &str) -> Result<f64, NumError<f64>> {
     let power = i32::try_from(power.clamp(-3000, 3000)).unwrap_or(0);
     let half = power / 2;
     let result = value as f64 * 2_f64.powi(half) * 2_f64.powi(power - half);
-    if result.is_infinite() { Err(NumError::Range(result)) } else { Ok(result) }
+    if result.is_infinite() {
+        Err(NumError::Range(result))
+    } else {
+        Ok(result)
+    }
 }

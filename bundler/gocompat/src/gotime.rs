@@ -26,6 +26,8 @@ pub(crate) struct Time {
     pub offset: i32,
     /// Abbreviation; empty when the zone has none.
     pub zone: String,
+    /// The zone is Go's `time.Local`, which is UTC here but is hashed as another zone.
+    pub local: bool,
 }
 
 /// Date and time of day in the instant's own zone.
@@ -57,19 +59,28 @@ const MONTHS: [&str; 12] = [
     "November",
     "December",
 ];
-const DAYS: [&str; 7] =
-    ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
+const DAYS: [&str; 7] = [
+    "Sunday",
+    "Monday",
+    "Tuesday",
+    "Wednesday",
+    "Thursday",
+    "Friday",
+    "Saturday",
+];
 
 /// `time.Month.String`.
 pub(crate) fn month_name(month: i64) -> String {
     let at = usize::try_from(month - 1).ok();
-    at.and_then(|at| MONTHS.get(at)).map_or_else(|| format!("%!Month({month})"), ToString::to_string)
+    at.and_then(|at| MONTHS.get(at))
+        .map_or_else(|| format!("%!Month({month})"), ToString::to_string)
 }
 
 /// `time.Weekday.String`.
 pub(crate) fn weekday_name(day: i64) -> String {
     let at = usize::try_from(day).ok();
-    at.and_then(|at| DAYS.get(at)).map_or_else(|| format!("%!Weekday({day})"), ToString::to_string)
+    at.and_then(|at| DAYS.get(at))
+        .map_or_else(|| format!("%!Weekday({day})"), ToString::to_string)
 }
 
 fn leap(year: i64) -> bool {
@@ -98,7 +109,13 @@ fn days_from_civil(year: i64, month: u32, day: u32) -> i64 {
 
 impl Time {
     pub fn utc(seconds: i64, nanos: u32) -> Self {
-        Self { seconds, nanos, offset: 0, zone: "UTC".to_owned() }
+        Self {
+            seconds,
+            nanos,
+            offset: 0,
+            zone: "UTC".to_owned(),
+            local: false,
+        }
     }
 
     /// Go's zero time: what `toDate` gives for text that does not fit the layout.
@@ -139,7 +156,13 @@ impl Time {
         let days = days_from_civil(date.0, date.1, date.2);
         let of_day = i64::from(of_day.0) * 3600 + i64::from(of_day.1) * 60 + i64::from(of_day.2);
         let seconds = days * 86_400 + of_day - i64::from(offset);
-        Self { seconds, nanos, offset, zone: String::new() }
+        Self {
+            seconds,
+            nanos,
+            offset,
+            zone: String::new(),
+            local: false,
+        }
     }
 
     /// `time.Time.String`.
@@ -153,7 +176,7 @@ impl Time {
     }
 
     pub fn from_rfc3339(text: &str) -> Option<Self> {
-        parse("2006-01-02T15:04:05.999999999Z07:00", text)
+        parse("2006-01-02T15:04:05.999999999Z07:00", text, false)
     }
 
     /// `time.Time.Add`.
@@ -165,6 +188,7 @@ impl Time {
             nanos: u32::try_from(total.rem_euclid(1_000_000_000)).unwrap_or(0),
             offset: self.offset,
             zone: self.zone.clone(),
+            local: self.local,
         }
     }
 
@@ -174,11 +198,15 @@ impl Time {
         if matches!(name, "" | "UTC" | "Local") || name.starts_with('/') || name.contains("..") {
             return fallback;
         }
-        let Ok(zone) = jiff::tz::TimeZoneDatabase::bundled().get(name) else { return fallback };
+        let Ok(zone) = jiff::tz::TimeZoneDatabase::bundled().get(name) else {
+            return fallback;
+        };
         if zone.iana_name() != Some(name) {
             return fallback;
         }
-        let Ok(instant) = jiff::Timestamp::from_second(self.seconds) else { return fallback };
+        let Ok(instant) = jiff::Timestamp::from_second(self.seconds) else {
+            return fallback;
+        };
         let info = zone.to_offset_info(instant);
         Self {
             offset: info.offset().seconds(),
@@ -194,13 +222,12 @@ impl PartialOrd for Time {
     }
 }
 
+/// The order in which `fmt` prints keys: nanoseconds are the first word of Go's struct.
 impl Ord for Time {
     fn cmp(&self, other: &Self) -> Ordering {
-        (self.seconds, self.nanos, self.offset, &self.zone).cmp(&(
-            other.seconds,
-            other.nanos,
-            other.offset,
-            &other.zone,
-        ))
+        let key = |time: &Self| (time.nanos, time.seconds, time.offset, time.local);
+        key(self)
+            .cmp(&key(other))
+            .then_with(|| self.zone.cmp(&other.zone))
     }
 }

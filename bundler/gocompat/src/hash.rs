@@ -11,9 +11,12 @@ const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
 const PRIME: u64 = 0x0100_0000_01b3;
 
 fn fnv(parts: &[&[u8]]) -> u64 {
-    parts.iter().flat_map(|part| part.iter()).fold(OFFSET, |hash, byte| {
-        hash.wrapping_mul(PRIME) ^ u64::from(*byte)
-    })
+    parts
+        .iter()
+        .flat_map(|part| part.iter())
+        .fold(OFFSET, |hash, byte| {
+            hash.wrapping_mul(PRIME) ^ u64::from(*byte)
+        })
 }
 
 fn ordered(a: u64, b: u64) -> u64 {
@@ -22,7 +25,9 @@ fn ordered(a: u64, b: u64) -> u64 {
 
 /// The decimal hash; empty for what hashstructure does not hash.
 pub(crate) fn decimal(value: &Value, budget: &Budget) -> Outcome<String> {
-    Ok(visit(value, budget, 0)?.map(|hash| hash.to_string()).unwrap_or_default())
+    Ok(visit(value, budget, 0)?
+        .map(|hash| hash.to_string())
+        .unwrap_or_default())
 }
 
 fn visit(value: &Value, budget: &Budget, depth: usize) -> Outcome<Option<u64>> {
@@ -42,7 +47,9 @@ fn visit(value: &Value, budget: &Budget, depth: usize) -> Outcome<Option<u64>> {
         Value::List(list) => {
             let mut hash = 0;
             for item in list.items.borrow().iter() {
-                let Some(item) = visit(item, budget, depth + 1)? else { return Ok(None) };
+                let Some(item) = visit(item, budget, depth + 1)? else {
+                    return Ok(None);
+                };
                 hash = ordered(hash, item);
             }
             hash
@@ -57,7 +64,9 @@ fn visit(value: &Value, budget: &Budget, depth: usize) -> Outcome<Option<u64>> {
                         None => return Ok(None),
                     },
                 };
-                let Some(item) = visit(item, budget, depth + 1)? else { return Ok(None) };
+                let Some(item) = visit(item, budget, depth + 1)? else {
+                    return Ok(None);
+                };
                 hash ^= ordered(key, item);
             }
             hash
@@ -65,7 +74,9 @@ fn visit(value: &Value, budget: &Budget, depth: usize) -> Outcome<Option<u64>> {
         Value::Data(data) => {
             let mut hash = fnv(&[b"dataType"]);
             for (name, field) in FIELDS.iter().zip(&data.fields) {
-                let Some(field) = visit(field, budget, depth + 1)? else { return Ok(None) };
+                let Some(field) = visit(field, budget, depth + 1)? else {
+                    return Ok(None);
+                };
                 hash ^= ordered(fnv(&[name.as_bytes()]), field);
             }
             hash
@@ -80,8 +91,12 @@ fn visit(value: &Value, budget: &Budget, depth: usize) -> Outcome<Option<u64>> {
 /// the zone, where -1 is UTC.
 fn marshal_time(time: &Time) -> Vec<u8> {
     let seconds = time.seconds.wrapping_sub(Time::zero().seconds);
-    let utc = time.offset == 0 && time.zone == "UTC";
-    let minutes = if utc { -1 } else { i16::try_from(time.offset / 60).unwrap_or(0) };
+    let utc = time.offset == 0 && time.zone == "UTC" && !time.local;
+    let minutes = if utc {
+        -1
+    } else {
+        i16::try_from(time.offset / 60).unwrap_or(0)
+    };
     let mut out = vec![1];
     out.extend_from_slice(&seconds.to_be_bytes());
     out.extend_from_slice(&time.nanos.to_be_bytes());

@@ -12,7 +12,7 @@ mod encode;
 pub(crate) use encode::marshal;
 
 /// Depth of nested lists and objects.
-const MAX_DEPTH: usize = 500;
+const MAX_DEPTH: usize = 150;
 
 struct Reader<'t> {
     text: &'t [u8],
@@ -21,7 +21,10 @@ struct Reader<'t> {
 
 /// Decodes one document; nothing but white space may follow.
 pub(crate) fn decode(text: &str) -> Result<GoValue, JsonError> {
-    let mut reader = Reader { text: text.as_bytes(), at: 0 };
+    let mut reader = Reader {
+        text: text.as_bytes(),
+        at: 0,
+    };
     let value = reader.value(0)?;
     reader.space();
     if reader.at < reader.text.len() {
@@ -34,8 +37,17 @@ impl Reader<'_> {
     fn fail<T>(&self, message: &str) -> Result<T, JsonError> {
         let before = &self.text[..self.at.min(self.text.len())];
         let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
-        let column = before.iter().rev().take_while(|byte| **byte != b'\n').count() + 1;
-        Err(JsonError { message: message.to_owned(), line, column })
+        let column = before
+            .iter()
+            .rev()
+            .take_while(|byte| **byte != b'\n')
+            .count()
+            + 1;
+        Err(JsonError {
+            message: message.to_owned(),
+            line,
+            column,
+        })
     }
 
     fn peek(&self) -> Option<u8> {
@@ -181,7 +193,9 @@ impl Reader<'_> {
         self.at += 1;
         let mut out = Vec::new();
         loop {
-            let Some(byte) = self.peek() else { return self.fail("the string does not end") };
+            let Some(byte) = self.peek() else {
+                return self.fail("the string does not end");
+            };
             self.at += 1;
             match byte {
                 b'"' => break,
@@ -194,7 +208,9 @@ impl Reader<'_> {
     }
 
     fn escape(&mut self, out: &mut Vec<u8>) -> Result<(), JsonError> {
-        let Some(byte) = self.peek() else { return self.fail("the string does not end") };
+        let Some(byte) = self.peek() else {
+            return self.fail("the string does not end");
+        };
         self.at += 1;
         let c = match byte {
             b'"' | b'\\' | b'/' => char::from(byte),

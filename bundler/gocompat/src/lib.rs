@@ -44,7 +44,10 @@ pub fn to_yaml(value: &GoValue) -> String {
 /// One final newline is trimmed.
 pub fn stringify(value: &GoValue) -> String {
     let budget = Budget::unlimited();
-    let env = functions::Env { budget: &budget, compat: true };
+    let env = functions::Env {
+        budget: &budget,
+        compat: true,
+    };
     text_of(functions::stringify_value(&from_go(value), &env).unwrap_or_default())
 }
 
@@ -64,7 +67,7 @@ pub fn decode_yaml(text: &str, decoder: Decoder) -> Result<GoValue, YamlError> {
 /// Decodes one JSON document: digits only are integers, `.` or an exponent makes a float.
 ///
 /// # Errors
-/// Where the document is not JSON or nests deeper than 500.
+/// Where the document is not JSON or nests deeper than 150.
 pub fn decode_json(text: &str) -> Result<GoValue, JsonError> {
     json::decode(text)
 }

@@ -93,8 +93,8 @@ pub(crate) enum MapType {
 pub(crate) enum Key {
     Nil,
     Str(Text),
-    Int(i64, IntKind),
     Uint(u64, UintKind),
+    Int(i64, IntKind),
     Float(FloatKey),
     Bool(bool),
     Time(Time),
@@ -135,11 +135,19 @@ impl Data {
 
 impl List {
     pub fn value(elem: Elem, items: Vec<Value>) -> Value {
-        Value::List(Rc::new(Self { elem, nil: false, items: RefCell::new(items) }))
+        Value::List(Rc::new(Self {
+            elem,
+            nil: false,
+            items: RefCell::new(items),
+        }))
     }
 
     pub fn nil_value(elem: Elem) -> Value {
-        Value::List(Rc::new(Self { elem, nil: true, items: RefCell::default() }))
+        Value::List(Rc::new(Self {
+            elem,
+            nil: true,
+            items: RefCell::default(),
+        }))
     }
 
     pub fn len(&self) -> usize {
@@ -154,11 +162,19 @@ impl List {
 
 impl Map {
     pub fn value(kind: MapType, entries: BTreeMap<Key, Value>) -> Value {
-        Value::Map(Rc::new(Self { kind, nil: false, entries: RefCell::new(entries) }))
+        Value::Map(Rc::new(Self {
+            kind,
+            nil: false,
+            entries: RefCell::new(entries),
+        }))
     }
 
     pub fn nil_value(kind: MapType) -> Value {
-        Value::Map(Rc::new(Self { kind, nil: true, entries: RefCell::default() }))
+        Value::Map(Rc::new(Self {
+            kind,
+            nil: true,
+            entries: RefCell::default(),
+        }))
     }
 
     pub fn len(&self) -> usize {
@@ -171,7 +187,11 @@ impl Map {
 
     /// A snapshot of the entries, in printing order.
     pub fn to_vec(&self) -> Vec<(Key, Value)> {
-        self.entries.borrow().iter().map(|(k, v)| (k.clone(), v.clone())).collect()
+        self.entries
+            .borrow()
+            .iter()
+            .map(|(k, v)| (k.clone(), v.clone()))
+            .collect()
     }
 }
 
@@ -304,7 +324,11 @@ impl Drop for List {
 
 impl Drop for Map {
     fn drop(&mut self) {
-        graph::release(std::mem::take(self.entries.get_mut()).into_values().collect());
+        graph::release(
+            std::mem::take(self.entries.get_mut())
+                .into_values()
+                .collect(),
+        );
     }
 }
 
@@ -316,4 +340,3 @@ impl From<MapKind> for MapType {
         }
     }
 }
-

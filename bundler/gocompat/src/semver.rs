@@ -9,7 +9,8 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::sync::OnceLock;
 
-const SUFFIX: &str = r"(-([0-9A-Za-z\-]+(\.[0-9A-Za-z\-]+)*))?(\+([0-9A-Za-z\-]+(\.[0-9A-Za-z\-]+)*))?";
+const SUFFIX: &str =
+    r"(-([0-9A-Za-z\-]+(\.[0-9A-Za-z\-]+)*))?(\+([0-9A-Za-z\-]+(\.[0-9A-Za-z\-]+)*))?";
 const PARTS: &str = r"v?([0-9|xX*]+)(\.[0-9|xX*]+)?(\.[0-9|xX*]+)?";
 
 /// A version; numbers fit `i64`, as in Go.
@@ -75,14 +76,14 @@ impl Version {
     /// The order of precedence; metadata does not count.
     pub fn compare(&self, other: &Self) -> Ordering {
         let numbers = (self.major, self.minor, self.patch);
-        numbers.cmp(&(other.major, other.minor, other.patch)).then_with(|| {
-            match (self.pre.is_empty(), other.pre.is_empty()) {
+        numbers
+            .cmp(&(other.major, other.minor, other.patch))
+            .then_with(|| match (self.pre.is_empty(), other.pre.is_empty()) {
                 (true, true) => Ordering::Equal,
                 (true, false) => Ordering::Greater,
                 (false, true) => Ordering::Less,
                 (false, false) => compare_pre(&self.pre, &other.pre),
-            }
-        })
+            })
     }
 
     /// `IncMajor`, `IncMinor` or `IncPatch`.
@@ -106,7 +107,11 @@ impl Version {
             _ if self.pre.is_empty() => next.patch += 1,
             _ => {}
         }
-        let prefix = if self.original.starts_with('v') { "v" } else { "" };
+        let prefix = if self.original.starts_with('v') {
+            "v"
+        } else {
+            ""
+        };
         next.original = format!("{prefix}{next}");
         next
     }
@@ -159,7 +164,11 @@ fn compare_part(a: &str, b: &str) -> Ordering {
 }
 
 fn go_uint(text: &str) -> Option<u64> {
-    if text.bytes().all(|byte| byte.is_ascii_digit()) { text.parse().ok() } else { None }
+    if text.bytes().all(|byte| byte.is_ascii_digit()) {
+        text.parse().ok()
+    } else {
+        None
+    }
 }
 
 impl Constraints {
@@ -176,15 +185,21 @@ impl Constraints {
     }
 
     pub fn check(&self, version: &Version) -> bool {
-        self.0.iter().any(|all| all.iter().all(|constraint| constraint.check(version)))
+        self.0
+            .iter()
+            .any(|all| all.iter().all(|constraint| constraint.check(version)))
     }
 }
 
 /// `a - b` becomes `>= a, <= b`.
 fn rewrite_ranges(text: &str) -> String {
     static PATTERN: OnceLock<Option<Regex>> = OnceLock::new();
-    let pattern = format!(r"[\t\n\f\r ]*({PARTS}{SUFFIX})[\t\n\f\r ]+-[\t\n\f\r ]+({PARTS}{SUFFIX})[\t\n\f\r ]*");
-    let Some(regex) = compiled(&PATTERN, &pattern) else { return text.to_owned() };
+    let pattern = format!(
+        r"[\t\n\f\r ]*({PARTS}{SUFFIX})[\t\n\f\r ]+-[\t\n\f\r ]+({PARTS}{SUFFIX})[\t\n\f\r ]*"
+    );
+    let Some(regex) = compiled(&PATTERN, &pattern) else {
+        return text.to_owned();
+    };
     let mut out = text.to_owned();
     for found in regex.captures_iter(text) {
         let range = format!(">= {}, <= {}", group(&found, 1), group(&found, 11));
@@ -205,8 +220,12 @@ impl Constraint {
         );
         let found = compiled(&PATTERN, &pattern).and_then(|regex| regex.captures(text));
         let found = found.ok_or_else(|| format!("improper constraint: {text}"))?;
-        let (major, minor, patch, suffix) =
-            (group(&found, 3), group(&found, 4), group(&found, 5), group(&found, 6));
+        let (major, minor, patch, suffix) = (
+            group(&found, 3),
+            group(&found, 4),
+            group(&found, 5),
+            group(&found, 6),
+        );
         let mut version = group(&found, 2).to_owned();
         let (mut minor_dirty, mut patch_dirty, mut dirty) = (false, false, false);
         if is_x(major) {
@@ -223,7 +242,13 @@ impl Constraint {
         }
         let version = Version::parse(&version).map_err(|_| "constraint Parser Error")?;
         let operator = group(&found, 1).to_owned();
-        Ok(Self { operator, version, minor_dirty, patch_dirty, dirty })
+        Ok(Self {
+            operator,
+            version,
+            minor_dirty,
+            patch_dirty,
+            dirty,
+        })
     }
 
     fn check(&self, version: &Version) -> bool {

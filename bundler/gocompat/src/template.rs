@@ -48,7 +48,7 @@ pub struct RenderOptions {
     pub compat: bool,
     /// Rounds of evaluation while the output contains `{{`. Default 16.
     pub max_rounds: usize,
-    /// Depth of `template` calls and of nested values. Default 100.
+    /// Depth of `template` calls in each other. Default 100.
     pub max_depth: usize,
     /// Evaluated nodes, calls and visited values. Default 10 million.
     pub max_steps: u64,
@@ -123,8 +123,11 @@ impl Template {
         data: &TemplateData,
         options: &RenderOptions,
     ) -> Result<Vec<u8>, TemplateError> {
-        let budget = Budget::new(options.max_steps, options.max_bytes, options.max_depth);
-        let env = Env { budget: &budget, compat: options.compat };
+        let budget = Budget::new(options.max_steps, options.max_bytes);
+        let env = Env {
+            budget: &budget,
+            compat: options.compat,
+        };
         let dot = root(data);
         let mut out = self.round(&dot, &env, options, 1)?;
         let mut round = 1;
@@ -140,7 +143,11 @@ impl Template {
             let next = Self::parse_bytes(out, options, round)?;
             out = next.round(&dot, &env, options, round)?;
         }
-        Ok(if options.compat { out } else { restore_literals(out) })
+        Ok(if options.compat {
+            out
+        } else {
+            restore_literals(out)
+        })
     }
 
     fn round(
@@ -155,9 +162,10 @@ impl Template {
                 Fault::Go(message) => (message, TemplateErrorKind::Execution),
                 Fault::Undefined(message) => (message, TemplateErrorKind::Undefined),
                 Fault::Refused(message) => (message, TemplateErrorKind::Refused),
-                Fault::Limit(what) => {
-                    (format!("the rendering reached {what}"), TemplateErrorKind::Limit)
-                }
+                Fault::Limit(what) => (
+                    format!("the rendering reached {what}"),
+                    TemplateErrorKind::Limit,
+                ),
             };
             place(&self.text, error.at, message, kind, round)
         })
@@ -178,8 +186,19 @@ fn place(
 ) -> TemplateError {
     let before = &text[..at.min(text.len())];
     let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
-    let column = before.iter().rev().take_while(|byte| **byte != b'\n').count() + 1;
-    TemplateError { message, line, column, kind, round }
+    let column = before
+        .iter()
+        .rev()
+        .take_while(|byte| **byte != b'\n')
+        .count()
+        + 1;
+    TemplateError {
+        message,
+        line,
+        column,
+        kind,
+        round,
+    }
 }
 
 /// Parses and renders in one step; for a template that is used once.

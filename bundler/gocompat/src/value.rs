@@ -73,7 +73,10 @@ pub enum Decoder {
 impl GoMap {
     /// An empty map of the given Go type.
     pub fn new(kind: MapKind) -> Self {
-        Self { kind, entries: BTreeMap::new() }
+        Self {
+            kind,
+            entries: BTreeMap::new(),
+        }
     }
 
     /// The value under a string key.

@@ -51,7 +51,10 @@ fn from_base64(text: &str) -> Vec<u8> {
     let mut out = Vec::new();
     let (mut value, mut bits) = (0_u32, 0);
     for byte in text.bytes().filter(|byte| *byte != b'=') {
-        let digit = alphabet.iter().position(|known| *known == byte).expect("base64");
+        let digit = alphabet
+            .iter()
+            .position(|known| *known == byte)
+            .expect("base64");
         value = value << 6 | u32::try_from(digit).expect("small");
         bits += 6;
         if bits >= 8 {
@@ -76,6 +79,14 @@ pub fn input(vector: &Value) -> Result<GoValue, String> {
 
 /// Fails with every difference at once.
 pub fn report(file: &str, total: usize, differences: &[String]) {
-    println!("{file}: {} of {total} vectors agree", total - differences.len());
-    assert!(differences.is_empty(), "{file}: {} differ\n{}", differences.len(), differences.join("\n"));
+    println!(
+        "{file}: {} of {total} vectors agree",
+        total - differences.len()
+    );
+    assert!(
+        differences.is_empty(),
+        "{file}: {} differ\n{}",
+        differences.len(),
+        differences.join("\n")
+    );
 }

@@ -4,8 +4,14 @@
 //! project's folder) holds, whatever their number. Out: the vectors that differ.
 //! Without the folder the tests print `SKIPPED` and pass, except where `CI` is `true`.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout
+)]
 
 mod decoding;
 mod golden;
+mod properties;
 mod templates;

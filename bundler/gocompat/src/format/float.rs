@@ -57,7 +57,11 @@ fn general(number: f64, precision: Option<usize>) -> String {
         Some(precision) => {
             let wanted = i32::try_from(precision.max(1)).unwrap_or(i32::MAX);
             let count = i32::try_from(digits.len()).unwrap_or(i32::MAX);
-            if wanted > count && count > exponent { count } else { wanted }
+            if wanted > count && count > exponent {
+                count
+            } else {
+                wanted
+            }
         }
     };
     let mut out = String::new();
@@ -111,4 +115,79 @@ fn go_exponent(text: &str) -> String {
     let mut out = mantissa.to_owned();
     push_exponent(&mut out, exponent.parse().unwrap_or(0));
     out
+}
+
+/// `%b`: a decimal mantissa and a power of two.
+pub(super) fn binary(number: f64) -> String {
+    if !number.is_finite() {
+        return format_float(number, Style::General, None);
+    }
+    let (negative, mantissa, exponent) = parts(number);
+    let sign = if negative { "-" } else { "" };
+    format!("{sign}{mantissa}p{exponent:+}")
+}
+
+/// Sign, mantissa and power of two: `mantissa * 2^exponent`.
+fn parts(number: f64) -> (bool, u64, i64) {
+    let bits = number.to_bits();
+    let mantissa = bits & ((1 << 52) - 1);
+    let exponent = (bits >> 52 & 0x7ff).cast_signed();
+    if exponent == 0 {
+        (number.is_sign_negative(), mantissa, -1074)
+    } else {
+        (
+            number.is_sign_negative(),
+            mantissa | 1 << 52,
+            exponent - 1075,
+        )
+    }
+}
+
+/// `%x`: a hexadecimal mantissa with one digit before the point, and a power of two.
+pub(super) fn hexadecimal(number: f64, precision: Option<usize>) -> String {
+    if !number.is_finite() {
+        return format_float(number, Style::General, None);
+    }
+    let (negative, mut mantissa, mut exponent) = parts(number);
+    let sign = if negative { "-" } else { "" };
+    if mantissa == 0 {
+        exponent = 0;
+    } else {
+        let shift = mantissa.leading_zeros() - 11;
+        mantissa <<= shift;
+        exponent += 52 - i64::from(shift);
+    }
+    // 52 bits behind the point: 13 digits. Rounding is to the nearest, halves to even.
+    let mut digits = 13;
+    if let Some(wanted) = precision.filter(|wanted| *wanted < 13) {
+        let drop = 4 * (13 - wanted);
+        let half = 1_u64 << (drop - 1);
+        let rest = mantissa & ((1 << drop) - 1);
+        mantissa >>= drop;
+        if rest > half || rest == half && mantissa & 1 == 1 {
+            mantissa += 1;
+        }
+        digits = wanted;
+        if mantissa >> (4 * digits) > 1 {
+            mantissa >>= 1;
+            exponent += 1;
+        }
+    }
+    let lead = mantissa >> (4 * digits);
+    let tail = mantissa & ((1_u64 << (4 * digits)) - 1);
+    let mut text = if digits == 0 {
+        String::new()
+    } else {
+        format!("{tail:0digits$x}")
+    };
+    match precision {
+        None => text.truncate(text.trim_end_matches('0').len()),
+        Some(wanted) => text.extend(std::iter::repeat_n('0', wanted.saturating_sub(digits))),
+    }
+    let point = if text.is_empty() { "" } else { "." };
+    let exponent_sign = if exponent < 0 { '-' } else { '+' };
+    format!(
+        "{sign}0x{lead}{point}{text}p{exponent_sign}{:02}",
+        exponent.unsigned_abs()
+    )
 }

@@ -43,14 +43,24 @@ impl Printer<'_> {
             }
             'q' => {
                 let mut out = vec![b'\''];
-                escape_char(&mut out, character(magnitude, negative), b'\'', self.flags.plus);
+                escape_char(
+                    &mut out,
+                    character(magnitude, negative),
+                    b'\'',
+                    self.flags.plus,
+                );
                 out.push(b'\'');
                 self.pad_text(&out);
             }
             'U' => {
-                let mut out = format!("U+{magnitude:04X}");
-                let c = character(magnitude, negative);
-                if self.flags.sharp && is_print(c) {
+                let code = if negative {
+                    magnitude.wrapping_neg()
+                } else {
+                    magnitude
+                };
+                let mut out = format!("U+{code:04X}");
+                let c = u32::try_from(code).ok().and_then(char::from_u32);
+                if let Some(c) = c.filter(|c| self.flags.sharp && is_print(*c)) {
                     out.push_str(&format!(" '{c}'"));
                 }
                 let kept = self.flags;
@@ -86,7 +96,11 @@ impl Printer<'_> {
             && !self.flags.minus
             && let Some(width) = self.flags.width
         {
-            wanted = if signed { width.saturating_sub(1) } else { width };
+            wanted = if signed {
+                width.saturating_sub(1)
+            } else {
+                width
+            };
         }
         if digits.len() < wanted {
             digits.insert_str(0, &"0".repeat(wanted - digits.len()));
@@ -118,6 +132,18 @@ impl Printer<'_> {
     }
 
     pub(super) fn float(&mut self, number: f64, verb: char, value: &Value) -> Outcome<()> {
+        if matches!(verb, 'b' | 'x' | 'X') {
+            let mut text = if verb == 'b' {
+                super::float::binary(number)
+            } else {
+                super::float::hexadecimal(number, self.flags.precision)
+            };
+            if verb == 'X' && number.is_finite() {
+                text = text.to_ascii_uppercase();
+            }
+            self.signed_float(&text, number, verb, None);
+            return Ok(());
+        }
         let (style, default) = match verb {
             'v' | 'g' | 'G' => (Style::General, None),
             'e' | 'E' => (Style::Exponent, Some(6)),
@@ -141,12 +167,13 @@ impl Printer<'_> {
             _ => ("+", text),
         };
         let mut digits = digits.to_owned();
-        if self.flags.sharp && number.is_finite() {
+        if self.flags.sharp && number.is_finite() && !matches!(verb, 'b' | 'x' | 'X') {
             digits = with_point(&digits, verb, precision);
         }
         let sign = match sign {
             "+" if self.flags.space && !self.flags.plus => " ",
-            "+" if !self.flags.plus => "",
+            // Go shows the sign of an infinity always.
+            "+" if !self.flags.plus && !number.is_infinite() => "",
             other => other,
         };
         let kept = self.flags;
@@ -155,7 +182,10 @@ impl Printer<'_> {
         }
         if self.flags.zero && !self.flags.minus && !sign.is_empty() {
             self.text(sign);
-            self.flags.width = self.flags.width.map(|width| width.saturating_sub(sign.len()));
+            self.flags.width = self
+                .flags
+                .width
+                .map(|width| width.saturating_sub(sign.len()));
             self.pad_text(digits.as_bytes());
         } else {
             self.pad_text(format!("{sign}{digits}").as_bytes());
@@ -164,7 +194,10 @@ impl Printer<'_> {
     }
 
     pub(super) fn complex(&mut self, re: f64, im: f64, verb: char, value: &Value) -> Outcome<()> {
-        if !matches!(verb, 'v' | 'e' | 'E' | 'f' | 'F' | 'g' | 'G') {
+        if !matches!(
+            verb,
+            'v' | 'b' | 'e' | 'E' | 'f' | 'F' | 'g' | 'G' | 'x' | 'X'
+        ) {
             return self.bad_verb(value, verb);
         }
         let plus = self.flags.plus;
@@ -206,7 +239,9 @@ impl Printer<'_> {
 
     /// The first `precision` characters.
     fn cut<'b>(&self, bytes: &'b [u8]) -> &'b [u8] {
-        let Some(mut left) = self.flags.precision else { return bytes };
+        let Some(mut left) = self.flags.precision else {
+            return bytes;
+        };
         let mut end = 0;
         for chunk in bytes.utf8_chunks() {
             for c in chunk.valid().chars() {
@@ -228,7 +263,10 @@ impl Printer<'_> {
     }
 
     fn hex(&mut self, bytes: &[u8], upper: bool) {
-        let end = self.flags.precision.map_or(bytes.len(), |precision| precision.min(bytes.len()));
+        let end = self
+            .flags
+            .precision
+            .map_or(bytes.len(), |precision| precision.min(bytes.len()));
         let mut out = String::new();
         let prefix = if upper { "0X" } else { "0x" };
         for (at, byte) in bytes[..end].iter().enumerate() {
@@ -238,7 +276,11 @@ impl Printer<'_> {
             if self.flags.sharp && (self.flags.space || at == 0) {
                 out.push_str(prefix);
             }
-            out.push_str(&if upper { format!("{byte:02X}") } else { format!("{byte:02x}") });
+            out.push_str(&if upper {
+                format!("{byte:02X}")
+            } else {
+                format!("{byte:02x}")
+            });
         }
         let kept = self.flags;
         self.flags.zero = false;
@@ -251,15 +293,19 @@ fn character(magnitude: u64, negative: bool) -> char {
     if negative {
         return char::REPLACEMENT_CHARACTER;
     }
-    u32::try_from(magnitude).ok().and_then(char::from_u32).unwrap_or(char::REPLACEMENT_CHARACTER)
+    u32::try_from(magnitude)
+        .ok()
+        .and_then(char::from_u32)
+        .unwrap_or(char::REPLACEMENT_CHARACTER)
 }
 
 /// Go's `strconv.CanBackquote`.
 fn can_backquote(bytes: &[u8]) -> bool {
-    let Ok(text) = std::str::from_utf8(bytes) else { return false };
-    text.chars().all(|c| {
-        c != '\u{feff}' && c != '`' && c != '\u{7f}' && (c >= ' ' || c == '\t')
-    })
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return false;
+    };
+    text.chars()
+        .all(|c| c != '\u{feff}' && c != '`' && c != '\u{7f}' && (c >= ' ' || c == '\t'))
 }
 
 /// `#`: a decimal point always, and for `%g` the trailing zeros of its precision.
@@ -269,7 +315,10 @@ fn with_point(digits: &str, verb: char, precision: Option<usize>) -> String {
     let mut out = mantissa.to_owned();
     let general = matches!(verb, 'v' | 'g' | 'G');
     let wanted = if general { precision.unwrap_or(6) } else { 0 };
-    let significant = mantissa.trim_start_matches(['0', '.']).bytes().filter(u8::is_ascii_digit);
+    let significant = mantissa
+        .trim_start_matches(['0', '.'])
+        .bytes()
+        .filter(u8::is_ascii_digit);
     let count = if mantissa.bytes().all(|b| b == b'0' || b == b'.') {
         mantissa.bytes().filter(u8::is_ascii_digit).count()
     } else {

@@ -6,7 +6,10 @@ use super::Printer;
 
 /// Characters in bytes that need not be UTF-8: each bad byte counts as one, as in Go.
 pub(crate) fn rune_count(bytes: &[u8]) -> usize {
-    bytes.utf8_chunks().map(|chunk| chunk.valid().chars().count() + chunk.invalid().len()).sum()
+    bytes
+        .utf8_chunks()
+        .map(|chunk| chunk.valid().chars().count() + chunk.invalid().len())
+        .sum()
 }
 
 impl Printer<'_> {

@@ -20,8 +20,13 @@ struct Operands<'a> {
 /// `fmt.Sprintf`.
 pub(crate) fn sprintf(format: &[u8], values: &[Value], budget: &Budget) -> Outcome<Vec<u8>> {
     let mut printer = Printer::new(budget);
-    let mut operands =
-        Operands { values, next: 0, reordered: false, good: true, after_index: false };
+    let mut operands = Operands {
+        values,
+        next: 0,
+        reordered: false,
+        good: true,
+        after_index: false,
+    };
     let mut any_reordered = false;
     let mut at = 0;
     while at < format.len() {
@@ -136,7 +141,12 @@ fn verb(
     }
     let (verb, size) = first_char(&format[at..]);
     at += size;
-    budget.bytes(flags.width.unwrap_or(0).saturating_add(flags.precision.unwrap_or(0)))?;
+    budget.bytes(
+        flags
+            .width
+            .unwrap_or(0)
+            .saturating_add(flags.precision.unwrap_or(0)),
+    )?;
     let mut encoded = [0; 4];
     let name = verb.encode_utf8(&mut encoded);
     if verb == '%' {
@@ -165,7 +175,11 @@ fn verb(
 
 fn first_char(bytes: &[u8]) -> (char, usize) {
     let head = &bytes[..bytes.len().min(4)];
-    match head.utf8_chunks().next().and_then(|chunk| chunk.valid().chars().next()) {
+    match head
+        .utf8_chunks()
+        .next()
+        .and_then(|chunk| chunk.valid().chars().next())
+    {
         Some(c) => (c, c.len_utf8()),
         None => (char::REPLACEMENT_CHARACTER, 1),
     }
@@ -182,7 +196,11 @@ fn number(format: &[u8], at: usize) -> (Option<usize>, usize) {
             return (None, format.len());
         }
     }
-    if end == at { (None, at) } else { (usize::try_from(value).ok(), end) }
+    if end == at {
+        (None, at)
+    } else {
+        (usize::try_from(value).ok(), end)
+    }
 }
 
 impl Operands<'_> {

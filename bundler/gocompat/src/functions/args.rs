@@ -100,7 +100,10 @@ pub(crate) fn strings_of(env: &Env<'_>, value: &Value) -> Outcome<Vec<Text>> {
 }
 
 /// sprig's `toInt64`.
-#[expect(clippy::cast_possible_truncation, reason = "Go converts floats to int64 as amd64 does")]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "Go converts floats to int64 as amd64 does"
+)]
 pub(crate) fn to_int64(value: &Value) -> i64 {
     match value {
         Value::Str(text) => std::str::from_utf8(text)
@@ -112,7 +115,9 @@ pub(crate) fn to_int64(value: &Value) -> i64 {
             i64::try_from(*number).unwrap_or(i64::MAX)
         }
         // On amd64 a float outside of the range, and NaN, becomes the smallest integer.
-        Value::Float(number) if number.is_nan() || number.abs() >= 9.223_372_036_854_775_8e18 => i64::MIN,
+        Value::Float(number) if number.is_nan() || number.abs() >= 9.223_372_036_854_775_8e18 => {
+            i64::MIN
+        }
         Value::Float(number) => *number as i64,
         Value::Bool(flag) => i64::from(*flag),
         _ => 0,

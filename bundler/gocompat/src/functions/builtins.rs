@@ -10,8 +10,20 @@ use crate::format::{is_print, sprint_all, sprint_line, sprintf};
 use crate::runtime::{Fault, Key, MapType, Outcome, UintKind, Value, int, text};
 
 pub(super) const FUNCTIONS: &[Function] = &[
-    Function { name: "and", params: &[Ty::Raw], rest: Some(Ty::Raw), body: Body::And, own: false },
-    Function { name: "or", params: &[Ty::Raw], rest: Some(Ty::Raw), body: Body::Or, own: false },
+    Function {
+        name: "and",
+        params: &[Ty::Raw],
+        rest: Some(Ty::Raw),
+        body: Body::And,
+        own: false,
+    },
+    Function {
+        name: "or",
+        params: &[Ty::Raw],
+        rest: Some(Ty::Raw),
+        body: Body::Or,
+        own: false,
+    },
     Function::new("not", &[Ty::Raw], |_, args| {
         Ok(Value::Bool(!args.first().is_some_and(Value::truth)))
     }),
@@ -21,7 +33,9 @@ pub(super) const FUNCTIONS: &[Function] = &[
     }),
     Function::variadic("html", &[], Ty::Any, |env, args| escaped(env, args, html)),
     Function::variadic("js", &[], Ty::Any, |env, args| escaped(env, args, js)),
-    Function::variadic("urlquery", &[], Ty::Any, |env, args| escaped(env, args, url_query)),
+    Function::variadic("urlquery", &[], Ty::Any, |env, args| {
+        escaped(env, args, url_query)
+    }),
     Function::variadic("index", &[Ty::Raw], Ty::Raw, index),
     Function::new("len", &[Ty::Raw], length),
     Function::variadic("print", &[], Ty::Any, |env, args| {
@@ -32,27 +46,43 @@ pub(super) const FUNCTIONS: &[Function] = &[
     }),
     Function::variadic("printf", &[Ty::Text], Ty::Any, |env, args| {
         env.budget.bytes(string(args, 0).len())?;
-        Ok(text(sprintf(string(args, 0), args.get(1..).unwrap_or(&[]), env.budget)?))
+        Ok(text(sprintf(
+            string(args, 0),
+            args.get(1..).unwrap_or(&[]),
+            env.budget,
+        )?))
     }),
     Function::variadic("eq", &[Ty::Raw], Ty::Raw, |env, args| {
         Ok(Value::Bool(equal(env, args)?))
     }),
-    Function::new("ne", &[Ty::Raw, Ty::Raw], |env, args| Ok(Value::Bool(!equal(env, args)?))),
-    Function::new("lt", &[Ty::Raw, Ty::Raw], |_, args| Ok(Value::Bool(less(args)?))),
+    Function::new("ne", &[Ty::Raw, Ty::Raw], |env, args| {
+        Ok(Value::Bool(!equal(env, args)?))
+    }),
+    Function::new("lt", &[Ty::Raw, Ty::Raw], |_, args| {
+        Ok(Value::Bool(less(args)?))
+    }),
     Function::new("le", &[Ty::Raw, Ty::Raw], |env, args| {
         Ok(Value::Bool(less(args)? || equal(env, args)?))
     }),
     Function::new("gt", &[Ty::Raw, Ty::Raw], |env, args| {
         Ok(Value::Bool(!(less(args)? || equal(env, args)?)))
     }),
-    Function::new("ge", &[Ty::Raw, Ty::Raw], |_, args| Ok(Value::Bool(!less(args)?))),
+    Function::new("ge", &[Ty::Raw, Ty::Raw], |_, args| {
+        Ok(Value::Bool(!less(args)?))
+    }),
 ];
 
 /// Joins the arguments as `print` does, with `<no value>` for what is missing, and escapes.
 fn escaped(env: &Env<'_>, args: &[Value], escape: fn(&[u8]) -> Vec<u8>) -> Outcome<Value> {
     let shown: Vec<Value> = args
         .iter()
-        .map(|arg| if arg.is_nil() { text("<no value>") } else { arg.clone() })
+        .map(|arg| {
+            if arg.is_nil() {
+                text("<no value>")
+            } else {
+                arg.clone()
+            }
+        })
         .collect();
     let joined = sprint_all(&shown, env.budget)?;
     env.budget.bytes(joined.len())?;
@@ -125,7 +155,9 @@ fn length(_: &Env<'_>, args: &[Value]) -> Outcome<Value> {
 }
 
 fn index(_: &Env<'_>, args: &[Value]) -> Outcome<Value> {
-    let Some((item, indexes)) = args.split_first() else { return Fault::go("index of nothing") };
+    let Some((item, indexes)) = args.split_first() else {
+        return Fault::go("index of nothing");
+    };
     if item.is_nil() {
         return Fault::go("index of untyped nil");
     }
@@ -167,14 +199,22 @@ fn index(_: &Env<'_>, args: &[Value]) -> Outcome<Value> {
 fn map_key(index: &Value, kind: MapType) -> Outcome<Key> {
     if kind == MapType::AnyAny {
         return index.to_key().map_or_else(
-            || Fault::go(format!("runtime error: hash of unhashable type {}", index.type_name())),
+            || {
+                Fault::go(format!(
+                    "runtime error: hash of unhashable type {}",
+                    index.type_name()
+                ))
+            },
             Ok,
         );
     }
     match index {
         Value::Str(text) => Ok(Key::Str(text.clone())),
         Value::Invalid | Value::Nil => Fault::go("value is nil; should be of type string"),
-        other => Fault::go(format!("value has type {}; should be string", other.type_name())),
+        other => Fault::go(format!(
+            "value has type {}; should be string",
+            other.type_name()
+        )),
     }
 }
 
@@ -193,4 +233,3 @@ fn position(index: &Value, length: usize) -> Outcome<usize> {
         _ => Fault::go(format!("index out of range: {wanted}")),
     }
 }
-

@@ -84,7 +84,11 @@ pub(super) fn equal(env: &Env<'_>, args: &[Value]) -> Outcome<bool> {
 /// Two values that are no scalars.
 fn same_kind(env: &Env<'_>, a: &Value, b: &Value) -> Outcome<bool> {
     if a.kind_name() != b.kind_name() && !a.is_nil() && !b.is_nil() {
-        return Fault::go(format!("non-comparable types {}, {}", a.type_name(), b.type_name()));
+        return Fault::go(format!(
+            "non-comparable types {}, {}",
+            a.type_name(),
+            b.type_name()
+        ));
     }
     if is_nil(a) || is_nil(b) {
         return Ok(is_nil(a) == is_nil(b));

@@ -21,7 +21,13 @@ pub(super) const FUNCTIONS: &[Function] = &[
         Ok(text(hash::decimal(&any(args, 0), env.budget)?))
     }),
     Function::new("unquote", &[Ty::Any], unquote),
-    Function { name: "literal", params: &[Ty::Text], rest: None, body: Body::Call(literal), own: true },
+    Function {
+        name: "literal",
+        params: &[Ty::Text],
+        rest: None,
+        body: Body::Call(literal),
+        own: true,
+    },
 ];
 
 /// What stands for `{{` until all rounds are done. No UTF-8 text contains it.
@@ -59,7 +65,9 @@ pub(crate) fn stringify_value(value: &Value, env: &Env<'_>) -> Outcome<Vec<u8>> 
 /// Compat: all double quotes at the ends go, then all single ones, as Go's `strings.Trim` does.
 /// Default: one balanced pair goes (defect 8).
 fn unquote(env: &Env<'_>, args: &[Value]) -> Outcome<Value> {
-    let Value::Str(string) = any(args, 0) else { return Ok(text("")) };
+    let Value::Str(string) = any(args, 0) else {
+        return Ok(text(""));
+    };
     let bytes = trim_space(&string);
     if env.compat {
         return Ok(text(trim_byte(trim_byte(bytes, b'"'), b'\'')));

@@ -14,7 +14,13 @@ const NETWORK: &str = "it asks the network, so a rendering would depend on when 
 const SECRET: &str = "keys and passwords do not belong in rendered text";
 
 const fn refused(name: &'static str, why: &'static str) -> Function {
-    Function { name, params: &[], rest: Some(Ty::Any), body: Body::Refused(why), own: false }
+    Function {
+        name,
+        params: &[],
+        rest: Some(Ty::Any),
+        body: Body::Refused(why),
+        own: false,
+    }
 }
 
 pub(super) const FUNCTIONS: &[Function] = &[

@@ -18,7 +18,11 @@ pub(crate) fn parse_duration(text: &str) -> Option<i64> {
     let mut total: u64 = 0;
     while !rest.is_empty() {
         let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
-        let whole: u64 = if digits == 0 { 0 } else { rest[..digits].parse().ok()? };
+        let whole: u64 = if digits == 0 {
+            0
+        } else {
+            rest[..digits].parse().ok()?
+        };
         rest = &rest[digits..];
         let mut part = "";
         if let Some(tail) = rest.strip_prefix('.') {
@@ -29,7 +33,9 @@ pub(crate) fn parse_duration(text: &str) -> Option<i64> {
         if digits == 0 && part.is_empty() {
             return None;
         }
-        let end = rest.find(|c: char| c == '.' || c.is_ascii_digit()).unwrap_or(rest.len());
+        let end = rest
+            .find(|c: char| c == '.' || c.is_ascii_digit())
+            .unwrap_or(rest.len());
         let unit: u64 = match &rest[..end] {
             "ns" => 1,
             "us" | "µs" | "μs" => 1_000,
@@ -53,7 +59,11 @@ pub(crate) fn parse_duration(text: &str) -> Option<i64> {
 }
 
 /// A fraction of a unit, cut as Go cuts it: digits beyond what fits are ignored.
-#[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss
+)]
 fn part_of(digits: &str, unit: u64) -> u64 {
     let mut value: u64 = 0;
     let mut scale = 1.0_f64;

@@ -32,9 +32,17 @@ pub(super) enum Piece {
     LowerPm,
     ZoneName,
     /// Numeric zone: `Z` for UTC, colons, how many parts (1 hours, 2 minutes, 3 seconds).
-    Zone { z: bool, colon: bool, parts: u8 },
+    Zone {
+        z: bool,
+        colon: bool,
+        parts: u8,
+    },
     /// Fraction of a second: digits, whether trailing zeros go, and its separator.
-    Fraction { digits: usize, trim: bool, separator: u8 },
+    Fraction {
+        digits: usize,
+        trim: bool,
+        separator: u8,
+    },
 }
 
 fn lower_follows(rest: &[u8]) -> bool {
@@ -53,9 +61,7 @@ fn piece_at(layout: &[u8], at: usize) -> Option<(usize, Piece, usize)> {
         b'J' if rest.starts_with(b"January") => found(Piece::LongMonth, 7),
         b'J' if rest.starts_with(b"Jan") && !lower_follows(&rest[3..]) => found(Piece::Month, 3),
         b'M' if rest.starts_with(b"Monday") => found(Piece::LongWeekDay, 6),
-        b'M' if rest.starts_with(b"Mon") && !lower_follows(&rest[3..]) => {
-            found(Piece::WeekDay, 3)
-        }
+        b'M' if rest.starts_with(b"Mon") && !lower_follows(&rest[3..]) => found(Piece::WeekDay, 3),
         b'M' if rest.starts_with(b"MST") => found(Piece::ZoneName, 3),
         b'0' => match rest.get(1) {
             Some(b'1') => found(Piece::ZeroMonth, 2),
@@ -106,7 +112,14 @@ fn piece_at(layout: &[u8], at: usize) -> Option<(usize, Piece, usize)> {
             if rest.get(1 + digits).is_some_and(u8::is_ascii_digit) {
                 return None;
             }
-            found(Piece::Fraction { digits, trim: digit == b'9', separator }, 1 + digits)
+            found(
+                Piece::Fraction {
+                    digits,
+                    trim: digit == b'9',
+                    separator,
+                },
+                1 + digits,
+            )
         }
         _ => None,
     }
@@ -130,7 +143,11 @@ impl Time {
         let civil = self.civil();
         let month = MONTHS[(civil.month as usize + 11) % 12];
         let day = DAYS[civil.weekday as usize % 7];
-        let hour12 = if civil.hour % 12 == 0 { 12 } else { civil.hour % 12 };
+        let hour12 = if civil.hour % 12 == 0 {
+            12
+        } else {
+            civil.hour % 12
+        };
         match piece {
             Piece::LongMonth => month.to_owned(),
             Piece::Month => month[..3].to_owned(),
@@ -159,18 +176,16 @@ impl Time {
                 let minutes = self.offset / 60;
                 let sign = if minutes < 0 { '-' } else { '+' };
                 let minutes = minutes.abs();
-                if minutes % 60 == 0 {
-                    format!("{sign}{:02}", minutes / 60)
-                } else {
-                    format!("{sign}{:02}{:02}", minutes / 60, minutes % 60)
-                }
+                format!("{sign}{:02}{:02}", minutes / 60, minutes % 60)
             }
             Piece::ZoneName => self.zone.clone(),
             Piece::Zone { z: true, .. } if self.offset == 0 => "Z".to_owned(),
             Piece::Zone { colon, parts, .. } => numeric_zone(self.offset, colon, parts),
-            Piece::Fraction { digits, trim, separator } => {
-                fraction(self.nanos, digits, trim, char::from(separator))
-            }
+            Piece::Fraction {
+                digits,
+                trim,
+                separator,
+            } => fraction(self.nanos, digits, trim, char::from(separator)),
         }
     }
 }
@@ -191,7 +206,19 @@ fn numeric_zone(offset: i32, colon: bool, parts: u8) -> String {
 
 fn fraction(nanos: u32, digits: usize, trim: bool, separator: char) -> String {
     let all = format!("{nanos:09}");
-    let kept: String = all.chars().chain(std::iter::repeat('0')).take(digits.min(9)).collect();
-    let kept = if trim { kept.trim_end_matches('0') } else { &kept };
-    if kept.is_empty() { String::new() } else { format!("{separator}{kept}") }
+    let kept: String = all
+        .chars()
+        .chain(std::iter::repeat('0'))
+        .take(digits.min(9))
+        .collect();
+    let kept = if trim {
+        kept.trim_end_matches('0')
+    } else {
+        &kept
+    };
+    if kept.is_empty() {
+        String::new()
+    } else {
+        format!("{separator}{kept}")
+    }
 }

@@ -19,15 +19,23 @@ struct Parts {
     utc: bool,
     offset: Option<i32>,
     zone: Option<String>,
+    /// A text without a zone is in the local one.
+    local: bool,
 }
 
-/// `time.Parse(layout, text)`.
-pub(crate) fn parse(layout: &str, text: &str) -> Option<Time> {
-    let mut parts = Parts::default();
+/// `time.Parse(layout, text)`, or `time.ParseInLocation` with the local zone.
+pub(crate) fn parse(layout: &str, text: &str, local: bool) -> Option<Time> {
+    let mut parts = Parts {
+        local,
+        ..Parts::default()
+    };
     let (mut layout, mut text) = (layout.as_bytes(), text.as_bytes());
     loop {
         let Some((start, piece, length)) = next_piece(layout) else {
-            return skip(text, layout)?.is_empty().then(|| parts.finish()).flatten();
+            return skip(text, layout)?
+                .is_empty()
+                .then(|| parts.finish())
+                .flatten();
         };
         text = skip(text, &layout[..start])?;
         layout = &layout[start + length..];
@@ -64,7 +72,10 @@ fn cut_spaces(bytes: &[u8]) -> &[u8] {
 fn number(text: &[u8], fixed: bool) -> Option<(u32, &[u8])> {
     let first = text.first().filter(|byte| byte.is_ascii_digit())?;
     match text.get(1).filter(|byte| byte.is_ascii_digit()) {
-        Some(second) => Some((u32::from(first - b'0') * 10 + u32::from(second - b'0'), &text[2..])),
+        Some(second) => Some((
+            u32::from(first - b'0') * 10 + u32::from(second - b'0'),
+            &text[2..],
+        )),
         None if fixed => None,
         None => Some((u32::from(first - b'0'), &text[1..])),
     }
@@ -75,13 +86,20 @@ fn digits(text: &[u8], count: usize) -> Option<(u32, &[u8])> {
     if !head.iter().all(u8::is_ascii_digit) {
         return None;
     }
-    Some((std::str::from_utf8(head).ok()?.parse().ok()?, &text[count..]))
+    Some((
+        std::str::from_utf8(head).ok()?.parse().ok()?,
+        &text[count..],
+    ))
 }
 
 /// A name of the table, whole or its first three letters, in any case.
 fn name<'t>(text: &'t [u8], table: &[&str], short: bool) -> Option<(u32, &'t [u8])> {
     table.iter().enumerate().find_map(|(at, name)| {
-        let name = if short { &name.as_bytes()[..3] } else { name.as_bytes() };
+        let name = if short {
+            &name.as_bytes()[..3]
+        } else {
+            name.as_bytes()
+        };
         let head = text.get(..name.len())?;
         head.eq_ignore_ascii_case(name)
             .then(|| (u32::try_from(at).unwrap_or(0), &text[name.len()..]))
@@ -96,8 +114,12 @@ fn nanoseconds(text: &[u8], count: usize) -> Option<u32> {
     if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
         return None;
     }
-    let nine: Vec<u8> =
-        digits.iter().copied().chain(std::iter::repeat(b'0')).take(9).collect();
+    let nine: Vec<u8> = digits
+        .iter()
+        .copied()
+        .chain(std::iter::repeat(b'0'))
+        .take(9)
+        .collect();
     std::str::from_utf8(&nine).ok()?.parse().ok()
 }
 
@@ -112,9 +134,7 @@ impl Parts {
                 number(text, false)?
             }
             Piece::Hour => number(text, false)?,
-            Piece::UnderDay => {
-                number(text.strip_prefix(b" ").unwrap_or(text), false)?
-            }
+            Piece::UnderDay => number(text.strip_prefix(b" ").unwrap_or(text), false)?,
             Piece::ZeroMonth
             | Piece::ZeroDay
             | Piece::ZeroHour12
@@ -185,7 +205,10 @@ impl Parts {
         if !has {
             return text;
         }
-        let end = 1 + text[1..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let end = 1 + text[1..]
+            .iter()
+            .take_while(|byte| byte.is_ascii_digit())
+            .count();
         self.nanos = nanoseconds(text, end).unwrap_or(0);
         &text[end..]
     }
@@ -197,7 +220,11 @@ impl Parts {
             if !has {
                 return Some(text);
             }
-            let end = 1 + text[1..].iter().take_while(|byte| byte.is_ascii_digit()).count().min(9);
+            let end = 1 + text[1..]
+                .iter()
+                .take_while(|byte| byte.is_ascii_digit())
+                .count()
+                .min(9);
             self.nanos = nanoseconds(text, end)?;
             return Some(&text[end..]);
         }
@@ -223,7 +250,11 @@ impl Parts {
         };
         let mut rest = &text[1..];
         let mut seconds = 0;
-        for (part, unit) in [3600, 60, 1].into_iter().enumerate().take(usize::from(parts)) {
+        for (part, unit) in [3600, 60, 1]
+            .into_iter()
+            .enumerate()
+            .take(usize::from(parts))
+        {
             if part > 0 && colon {
                 rest = rest.strip_prefix(b":")?;
             }
@@ -243,7 +274,11 @@ impl Parts {
             self.utc = true;
             return Some(rest);
         }
-        let upper = text.iter().take(6).take_while(|byte| byte.is_ascii_uppercase()).count();
+        let upper = text
+            .iter()
+            .take(6)
+            .take_while(|byte| byte.is_ascii_uppercase())
+            .count();
         let length = match upper {
             _ if text.starts_with(b"ChST") || text.starts_with(b"MeST") => 4,
             _ if text.starts_with(b"GMT") => 3 + signed_hours(&text[3..]),
@@ -279,22 +314,41 @@ impl Parts {
         };
         let utc = "UTC".to_owned();
         if self.utc {
-            return Some(Time { zone: utc, ..time(0) });
-        }
-        if let Some(offset) = self.offset {
-            let zone = if offset == 0 { utc } else { self.zone.clone().unwrap_or_default() };
-            return Some(Time { zone, ..time(offset) });
-        }
-        if let Some(zone) = &self.zone {
-            let hours: i32 = zone.strip_prefix("GMT").and_then(|h| h.parse().ok()).unwrap_or(0);
-            let shown = Time { zone: zone.clone(), ..time(0) };
             return Some(Time {
-                offset: hours * 3600,
-                seconds: shown.seconds - i64::from(hours) * 3600,
-                ..shown
+                zone: utc,
+                ..time(0)
             });
         }
-        Some(Time { zone: utc, ..time(0) })
+        if let Some(offset) = self.offset {
+            let local = offset == 0;
+            let zone = if local {
+                utc
+            } else {
+                self.zone.clone().unwrap_or_default()
+            };
+            return Some(Time {
+                zone,
+                local,
+                ..time(offset)
+            });
+        }
+        if let Some(zone) = &self.zone {
+            let hours: i32 = zone
+                .strip_prefix("GMT")
+                .and_then(|h| h.parse().ok())
+                .unwrap_or(0);
+            // Go does not move the instant for a zone that it only knows by name.
+            return Some(Time {
+                zone: zone.clone(),
+                offset: hours * 3600,
+                ..time(0)
+            });
+        }
+        Some(Time {
+            zone: utc,
+            local: self.local,
+            ..time(0)
+        })
     }
 
     fn from_year_day(&mut self, year_day: u32) -> Option<()> {
@@ -320,7 +374,16 @@ fn signed_hours(text: &[u8]) -> usize {
     if !matches!(text.first(), Some(b'+' | b'-')) {
         return 0;
     }
-    let length = text[1..].iter().take_while(|byte| byte.is_ascii_digit()).count();
-    let hours = std::str::from_utf8(&text[1..=length]).ok().and_then(|hours| hours.parse().ok());
-    if hours.is_some_and(|hours: u32| hours <= 23) { 1 + length } else { 0 }
+    let length = text[1..]
+        .iter()
+        .take_while(|byte| byte.is_ascii_digit())
+        .count();
+    let hours = std::str::from_utf8(&text[1..=length])
+        .ok()
+        .and_then(|hours| hours.parse().ok());
+    if hours.is_some_and(|hours: u32| hours <= 23) {
+        1 + length
+    } else {
+        0
+    }
 }

@@ -15,7 +15,11 @@ struct Writer<'a> {
 
 /// JSON text; `None` when Go reports an error.
 pub(crate) fn marshal(value: &Value, pretty: bool, budget: &Budget) -> Outcome<Option<Vec<u8>>> {
-    let mut writer = Writer { out: Vec::new(), pretty, budget };
+    let mut writer = Writer {
+        out: Vec::new(),
+        pretty,
+        budget,
+    };
     let done = writer.value(value, 0)?;
     Ok(done.then_some(writer.out))
 }
@@ -54,8 +58,11 @@ impl Writer<'_> {
             Value::Map(map) if map.nil => self.out.extend_from_slice(b"null"),
             Value::Map(map) => return self.object(&map.to_vec(), depth),
             Value::Data(data) => {
-                let entries: Vec<_> =
-                    FIELDS.iter().map(|name| Key::str(name)).zip(data.fields.clone()).collect();
+                let entries: Vec<_> = FIELDS
+                    .iter()
+                    .map(|name| Key::str(name))
+                    .zip(data.fields.clone())
+                    .collect();
                 return self.object(&entries, depth);
             }
         }
@@ -98,7 +105,8 @@ impl Writer<'_> {
                 Key::Str(text) => self.string(text),
                 _ => return Ok(false),
             }
-            self.out.extend_from_slice(if self.pretty { b": " } else { b":" });
+            self.out
+                .extend_from_slice(if self.pretty { b": " } else { b":" });
             if !self.value(item, depth + 1)? {
                 return Ok(false);
             }
@@ -126,10 +134,12 @@ impl Writer<'_> {
                     '\t' => self.out.extend_from_slice(b"\\t"),
                     '\0'..='\x1f' | '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {
                         let code = u32::from(c);
-                        self.out.extend_from_slice(format!("\\u{code:04x}").as_bytes());
+                        self.out
+                            .extend_from_slice(format!("\\u{code:04x}").as_bytes());
                     }
                     other => {
-                        self.out.extend_from_slice(other.encode_utf8(&mut [0; 4]).as_bytes());
+                        self.out
+                            .extend_from_slice(other.encode_utf8(&mut [0; 4]).as_bytes());
                     }
                 }
             }
@@ -153,5 +163,7 @@ fn float(number: f64) -> String {
 
 /// `time.Time.MarshalJSON`: RFC 3339, which ends with the year 9999.
 fn json_time(time: &Time) -> Option<String> {
-    (0..10_000).contains(&time.civil().year).then(|| time.to_rfc3339())
+    (0..10_000)
+        .contains(&time.civil().year)
+        .then(|| time.to_rfc3339())
 }

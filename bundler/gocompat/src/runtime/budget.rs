@@ -32,17 +32,23 @@ impl Fault {
 pub(crate) struct Budget {
     steps: Cell<u64>,
     bytes: Cell<u64>,
-    max_depth: usize,
 }
 
+/// Depth to which walks follow a value: all that the decoders allow, and what a template may
+/// put around it.
+const MAX_DEPTH: usize = 200;
+
 impl Budget {
-    pub fn new(steps: u64, bytes: u64, max_depth: usize) -> Self {
-        Self { steps: Cell::new(steps), bytes: Cell::new(bytes), max_depth }
+    pub fn new(steps: u64, bytes: u64) -> Self {
+        Self {
+            steps: Cell::new(steps),
+            bytes: Cell::new(bytes),
+        }
     }
 
-    /// For values that came from a bounded decoder: no limit but a depth above the decoders' own.
+    /// For values that came from a bounded decoder: no limit but that of depth.
     pub fn unlimited() -> Self {
-        Self::new(u64::MAX, u64::MAX, 600)
+        Self::new(u64::MAX, u64::MAX)
     }
 
     pub fn steps(&self, count: u64) -> Outcome<()> {
@@ -67,7 +73,7 @@ impl Budget {
 
     /// One visited value at that depth.
     pub fn visit(&self, depth: usize) -> Outcome<()> {
-        if depth > self.max_depth {
+        if depth > MAX_DEPTH {
             return Err(Fault::Limit("the limit of depth"));
         }
         self.steps(1)

@@ -23,16 +23,19 @@ pub(crate) fn from_go(value: &GoValue) -> Value {
         GoValue::Float(number) => Value::Float(*number),
         GoValue::Str(string) => text(string),
         GoValue::Bytes(bytes) => text(bytes),
-        GoValue::Time(string) => {
-            Time::from_rfc3339(string).map_or_else(|| text(string), |time| Value::Time(Rc::new(time)))
-        }
+        GoValue::Time(string) => Time::from_rfc3339(string)
+            .map_or_else(|| text(string), |time| Value::Time(Rc::new(time))),
         GoValue::List(items) => List::value(Elem::Any, items.iter().map(from_go).collect()),
         GoValue::Map(map) => from_map(map),
     }
 }
 
 fn from_map(map: &GoMap) -> Value {
-    let entries = map.entries.iter().map(|(key, value)| (key_of(key), from_go(value))).collect();
+    let entries = map
+        .entries
+        .iter()
+        .map(|(key, value)| (key_of(key), from_go(value)))
+        .collect();
     Map::value(map.kind.into(), entries)
 }
 
@@ -59,7 +62,10 @@ fn string_map(map: Option<&BTreeMap<String, String>>) -> Value {
     match map {
         None => Map::nil_value(MapType::StrStr),
         Some(map) => {
-            let entries = map.iter().map(|(key, value)| (Key::str(key), text(value))).collect();
+            let entries = map
+                .iter()
+                .map(|(key, value)| (Key::str(key), text(value)))
+                .collect();
             Map::value(MapType::StrStr, entries)
         }
     }

@@ -55,7 +55,11 @@ pub(crate) fn deep_copy(value: &Value, budget: &Budget, depth: usize) -> Outcome
             for item in list.to_vec() {
                 items.push(deep_copy(&item, budget, depth + 1)?);
             }
-            if list.nil { List::nil_value(list.elem) } else { List::value(list.elem, items) }
+            if list.nil {
+                List::nil_value(list.elem)
+            } else {
+                List::value(list.elem, items)
+            }
         }
         Value::Map(map) => {
             budget.values(map.len())?;
@@ -63,8 +67,15 @@ pub(crate) fn deep_copy(value: &Value, budget: &Budget, depth: usize) -> Outcome
             for (key, item) in map.to_vec() {
                 entries.insert(key, deep_copy(&item, budget, depth + 1)?);
             }
-            if map.nil { Map::nil_value(map.kind) } else { Map::value(map.kind, entries) }
+            if map.nil {
+                Map::nil_value(map.kind)
+            } else {
+                Map::value(map.kind, entries)
+            }
         }
+        // copystructure copies exported fields only, of which a version has none.
+        Value::Version(_) => Value::Version(Rc::default()),
+        Value::VersionValue(_) => Value::VersionValue(Rc::default()),
         other => other.clone(),
     })
 }

@@ -38,10 +38,10 @@ impl State<'_> {
             return fail(command.at, "empty command");
         };
         match &first.kind {
-            OperandKind::Function(function) => {
-                self.function(dot, first.at, function, args, last)
+            OperandKind::Function(function) => self.function(dot, first.at, function, args, last),
+            OperandKind::Field(fields) => {
+                self.chain(dot, dot.clone(), first.at, fields, args, last)
             }
-            OperandKind::Field(fields) => self.chain(dot, dot.clone(), first.at, fields, args, last),
             OperandKind::Chain(inner, fields) => {
                 let value = self.chain_start(dot, inner)?;
                 self.chain(dot, value, first.at, fields, args, last)
@@ -82,7 +82,10 @@ impl State<'_> {
     fn variable(&self, at: usize, name: &Text) -> Run<Value> {
         match self.variables.iter().rev().find(|(known, _)| known == name) {
             Some((_, value)) => Ok(value.clone()),
-            None => fail(at, format!("undefined variable: {}", String::from_utf8_lossy(name))),
+            None => fail(
+                at,
+                format!("undefined variable: {}", String::from_utf8_lossy(name)),
+            ),
         }
     }
 
@@ -95,7 +98,9 @@ impl State<'_> {
         args: &[Operand],
         last: Option<Value>,
     ) -> Run<Value> {
-        let Some((final_field, before)) = fields.split_last() else { return Ok(value) };
+        let Some((final_field, before)) = fields.split_last() else {
+            return Ok(value);
+        };
         for field in before {
             value = self.field(dot, &value, at, field, &[], None)?;
         }
@@ -120,7 +125,12 @@ impl State<'_> {
                 let message = format!("there is no value to take the key {:?} from", name());
                 return located(at, Err(Fault::Undefined(message)));
             }
-            Value::Nil => return fail(at, format!("nil pointer evaluating interface {{}}.{}", name())),
+            Value::Nil => {
+                return fail(
+                    at,
+                    format!("nil pointer evaluating interface {{}}.{}", name()),
+                );
+            }
             _ => {}
         }
         let has_args = !args.is_empty() || last.is_some();
@@ -139,7 +149,10 @@ impl State<'_> {
                     format!("{} has arguments but cannot be invoked as function", name()),
                 ),
                 Some(found) => Ok(found.clone()),
-                None => fail(at, format!("can't evaluate field {} in type scheduler.dataType", name())),
+                None => fail(
+                    at,
+                    format!("can't evaluate field {} in type scheduler.dataType", name()),
+                ),
             },
             Value::Map(_) if has_args => {
                 fail(at, format!("{} is not a method but has arguments", name()))
@@ -154,7 +167,11 @@ impl State<'_> {
             },
             other => fail(
                 at,
-                format!("can't evaluate field {} in type {}", name(), other.type_name()),
+                format!(
+                    "can't evaluate field {} in type {}",
+                    name(),
+                    other.type_name()
+                ),
             ),
         }
     }
@@ -177,7 +194,10 @@ impl State<'_> {
             );
         }
         if function.rest.is_none() && count != fixed {
-            return fail(at, format!("wrong number of args for {name}: want {fixed} got {count}"));
+            return fail(
+                at,
+                format!("wrong number of args for {name}: want {fixed} got {count}"),
+            );
         }
         let call = match function.body {
             Body::And => return self.short_circuit(dot, false, args, last),
@@ -233,9 +253,7 @@ impl State<'_> {
                     _ => fail(at, format!("cannot assign nil to {}", type_name(ty))),
                 };
             }
-            OperandKind::Field(fields) => {
-                self.chain(dot, dot.clone(), at, fields, &[], None)?
-            }
+            OperandKind::Field(fields) => self.chain(dot, dot.clone(), at, fields, &[], None)?,
             OperandKind::Variable(name, fields) => {
                 let value = self.variable(at, name)?;
                 self.chain(dot, value, at, fields, &[], None)?
@@ -279,7 +297,10 @@ fn not_a_function(first: &Operand, args: &[Operand], last: Option<&Value>) -> Ru
         OperandKind::Variable(name, _) => String::from_utf8_lossy(name).into_owned(),
         _ => "this".to_owned(),
     };
-    fail(first.at, format!("can't give argument to non-function {shown}"))
+    fail(
+        first.at,
+        format!("can't give argument to non-function {shown}"),
+    )
 }
 
 /// The type that a constant has when nothing asks for one.
@@ -299,7 +320,10 @@ fn constant(at: usize, ty: Ty, number: &Number) -> Run<Value> {
         (Ty::Any | Ty::Raw, ..) => ideal(at, number),
         (Ty::Int, Some(whole), _) => Ok(int(whole)),
         (Ty::Float, _, Some(float)) => Ok(Value::Float(float)),
-        _ => fail(at, format!("expected {}; found {}", expected(ty), number.text)),
+        _ => fail(
+            at,
+            format!("expected {}; found {}", expected(ty), number.text),
+        ),
     }
 }
 
@@ -331,7 +355,9 @@ fn fit(at: usize, value: Value, ty: Ty) -> Run<Value> {
         (Ty::Any, Value::Invalid) => return Ok(Value::Nil),
         (Ty::Dict, Value::Invalid) => return Ok(Map::nil_value(MapType::StrAny)),
         (Ty::Any, _) => true,
-        (Ty::Text, Value::Str(_)) | (Ty::Float, Value::Float(_)) | (Ty::Bool, Value::Bool(_)) => true,
+        (Ty::Text, Value::Str(_)) | (Ty::Float, Value::Float(_)) | (Ty::Bool, Value::Bool(_)) => {
+            true
+        }
         (Ty::Int, Value::Int(_, IntKind::Int)) | (Ty::Time, Value::Time(_)) => true,
         (Ty::Dict, Value::Map(map)) => map.kind == MapType::StrAny,
         (_, Value::Invalid) => {
@@ -346,5 +372,11 @@ fn fit(at: usize, value: Value, ty: Ty) -> Run<Value> {
         Value::Nil => "interface {}",
         other => other.type_name(),
     };
-    fail(at, format!("wrong type for value; expected {}; got {got}", type_name(ty)))
+    fail(
+        at,
+        format!(
+            "wrong type for value; expected {}; got {got}",
+            type_name(ty)
+        ),
+    )
 }

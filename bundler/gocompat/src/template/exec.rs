@@ -51,7 +51,14 @@ pub(super) fn fail<T>(at: usize, message: impl Into<String>) -> Run<T> {
 /// Runs the main template of a tree.
 pub(super) fn execute(tree: &Tree, dot: Value, env: &Env<'_>, max_depth: usize) -> Run<Vec<u8>> {
     let variables = vec![(Arc::from(&b"$"[..]), dot.clone())];
-    let mut state = State { tree, env, out: Vec::new(), variables, max_depth, depth: 0 };
+    let mut state = State {
+        tree,
+        env,
+        out: Vec::new(),
+        variables,
+        max_depth,
+        depth: 0,
+    };
     state.list(&dot, &tree.root)?;
     Ok(state.out)
 }
@@ -223,24 +230,39 @@ impl State<'_> {
     }
 
     pub(super) fn assign(&mut self, at: usize, name: &Text, value: Value) -> Run<()> {
-        match self.variables.iter_mut().rev().find(|(known, _)| known == name) {
+        match self
+            .variables
+            .iter_mut()
+            .rev()
+            .find(|(known, _)| known == name)
+        {
             Some(slot) => {
                 slot.1 = value;
                 Ok(())
             }
-            None => fail(at, format!("undefined variable: {}", String::from_utf8_lossy(name))),
+            None => fail(
+                at,
+                format!("undefined variable: {}", String::from_utf8_lossy(name)),
+            ),
         }
     }
 
     fn call(&mut self, dot: &Value, at: usize, name: &Text, pipe: Option<&Pipe>) -> Run<()> {
         let tree = self.tree;
-        let nodes = if name.as_ref() == MAIN { Some(&tree.root) } else { tree.defined.get(name) };
+        let nodes = if name.as_ref() == MAIN {
+            Some(&tree.root)
+        } else {
+            tree.defined.get(name)
+        };
         let Some(nodes) = nodes else {
             let name = String::from_utf8_lossy(name).into_owned();
             return fail(at, format!("template {name:?} not defined"));
         };
         if self.depth >= self.max_depth {
-            return located(at, Err(Fault::Limit("the limit of template calls in each other")));
+            return located(
+                at,
+                Err(Fault::Limit("the limit of template calls in each other")),
+            );
         }
         let dot = match pipe {
             Some(pipe) => self.pipeline(dot, pipe)?,

@@ -67,7 +67,13 @@ const MARKER: usize = 2;
 
 /// All tokens of a template, the last of which is `Eof` or `Error`.
 pub(super) fn tokens(text: &[u8]) -> Vec<Token> {
-    let mut lexer = Lexer { text, start: 0, at: 0, parens: 0, tokens: Vec::new() };
+    let mut lexer = Lexer {
+        text,
+        start: 0,
+        at: 0,
+        parens: 0,
+        tokens: Vec::new(),
+    };
     if let Err(message) = lexer.run() {
         lexer.start = lexer.start.min(text.len());
         lexer.emit(Kind::Error(message));
@@ -95,7 +101,8 @@ fn is_letter_or_digit(c: char) -> bool {
 }
 
 fn find(text: &[u8], wanted: &[u8]) -> Option<usize> {
-    text.windows(wanted.len()).position(|window| window == wanted)
+    text.windows(wanted.len())
+        .position(|window| window == wanted)
 }
 
 impl Lexer<'_> {
@@ -104,7 +111,11 @@ impl Lexer<'_> {
     }
 
     fn emit(&mut self, kind: Kind) {
-        self.tokens.push(Token { kind, start: self.start, end: self.at });
+        self.tokens.push(Token {
+            kind,
+            start: self.start,
+            end: self.at,
+        });
         self.start = self.at;
     }
 
@@ -115,13 +126,17 @@ impl Lexer<'_> {
             return Some(char::from(first));
         }
         let head = &rest[..rest.len().min(4)];
-        let valid = head.utf8_chunks().next().and_then(|chunk| chunk.valid().chars().next());
+        let valid = head
+            .utf8_chunks()
+            .next()
+            .and_then(|chunk| chunk.valid().chars().next());
         Some(valid.unwrap_or(char::REPLACEMENT_CHARACTER))
     }
 
     fn next(&mut self) -> Option<char> {
         let c = self.peek()?;
-        let invalid = c == char::REPLACEMENT_CHARACTER && !self.rest().starts_with("\u{fffd}".as_bytes());
+        let invalid =
+            c == char::REPLACEMENT_CHARACTER && !self.rest().starts_with("\u{fffd}".as_bytes());
         self.at += if invalid { 1 } else { c.len_utf8() };
         Some(c)
     }
@@ -150,7 +165,11 @@ impl Lexer<'_> {
             self.start = open;
             self.at = open + OPEN.len();
             let marker = if trims { MARKER } else { 0 };
-            if self.rest().get(marker..).is_some_and(|rest| rest.starts_with(b"/*")) {
+            if self
+                .rest()
+                .get(marker..)
+                .is_some_and(|rest| rest.starts_with(b"/*"))
+            {
                 self.at += marker;
                 self.comment()?;
                 continue;
@@ -199,7 +218,9 @@ impl Lexer<'_> {
         self.at += 2;
         let end = find(self.rest(), b"*/").ok_or("unclosed comment")?;
         self.at += end + 2;
-        let trims = self.right_delim(self.at).ok_or("comment ends before closing delimiter")?;
+        let trims = self
+            .right_delim(self.at)
+            .ok_or("comment ends before closing delimiter")?;
         self.close(trims);
         if trims {
             self.trim_after();
@@ -228,7 +249,9 @@ impl Lexer<'_> {
     }
 
     fn inside(&mut self) -> Result<(), String> {
-        let Some(c) = self.next() else { return Err("unclosed action".to_owned()) };
+        let Some(c) = self.next() else {
+            return Err("unclosed action".to_owned());
+        };
         match c {
             ' ' | '\t' | '\r' | '\n' => self.space(),
             '=' => self.emit(Kind::Assign),
@@ -248,7 +271,11 @@ impl Lexer<'_> {
             }
             '$' if self.at_terminator() => self.emit(Kind::Variable),
             '$' => self.name(Kind::Variable)?,
-            '.' if self.rest().first().is_some_and(|byte| !byte.is_ascii_digit()) => {
+            '.' if self
+                .rest()
+                .first()
+                .is_some_and(|byte| !byte.is_ascii_digit()) =>
+            {
                 if self.at_terminator() {
                     self.emit(Kind::Dot);
                 } else {
@@ -265,8 +292,7 @@ impl Lexer<'_> {
                 self.emit(Kind::LeftParen);
             }
             ')' => {
-                self.parens =
-                    self.parens.checked_sub(1).ok_or("unexpected right paren")?;
+                self.parens = self.parens.checked_sub(1).ok_or("unexpected right paren")?;
                 self.emit(Kind::RightParen);
             }
             ' '..='~' => self.emit(Kind::Char),

@@ -8,9 +8,15 @@ use crate::gonum::{NumError, parse_float, parse_int, parse_uint};
 /// `strconv.Unquote` of `"..."` or a raw string.
 pub(super) fn unquote(text: &[u8]) -> Result<Vec<u8>, String> {
     let mark = *text.first().ok_or("invalid syntax")?;
-    let inner = text.get(1..text.len().saturating_sub(1)).ok_or("invalid syntax")?;
+    let inner = text
+        .get(1..text.len().saturating_sub(1))
+        .ok_or("invalid syntax")?;
     if mark == b'`' {
-        return Ok(inner.iter().copied().filter(|byte| *byte != b'\r').collect());
+        return Ok(inner
+            .iter()
+            .copied()
+            .filter(|byte| *byte != b'\r')
+            .collect());
     }
     let mut out = Vec::with_capacity(inner.len());
     let mut rest = inner;
@@ -33,7 +39,10 @@ fn unquote_char<'t>(
     }
     if first != b'\\' {
         let head = &text[..text.len().min(4)];
-        let c = head.utf8_chunks().next().and_then(|chunk| chunk.valid().chars().next());
+        let c = head
+            .utf8_chunks()
+            .next()
+            .and_then(|chunk| chunk.valid().chars().next());
         let (code, size) = c.map_or((0xfffd, 1), |c| (u32::from(c), c.len_utf8()));
         if c.is_some() {
             out.extend_from_slice(&text[..size]);
@@ -80,7 +89,9 @@ fn unquote_char<'t>(
                 return Err(bad());
             }
             rest = &text[4..];
-            let code = digits.iter().fold(0, |code, digit| code * 8 + u32::from(digit - b'0'));
+            let code = digits
+                .iter()
+                .fold(0, |code, digit| code * 8 + u32::from(digit - b'0'));
             out.push(u8::try_from(code).map_err(|_| bad())?);
             return Ok((code, rest));
         }
@@ -100,7 +111,13 @@ pub(super) fn character(text: &[u8]) -> Result<Number, String> {
         return Err(format!("malformed character constant: {shown}"));
     }
     let int = i64::from(code);
-    Ok(Number { text: shown, int: Some(int), float: Some(f64::from(code)), complex: None, is_char: true })
+    Ok(Number {
+        text: shown,
+        int: Some(int),
+        float: Some(f64::from(code)),
+        complex: None,
+        is_char: true,
+    })
 }
 
 /// A complex constant such as `1+2i`.
@@ -122,15 +139,31 @@ pub(super) fn complex(text: &str) -> Result<Number, String> {
 }
 
 /// A constant that is complex in form may still be a real number or an integer.
-#[expect(clippy::cast_possible_truncation, clippy::cast_precision_loss, clippy::float_cmp)]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    clippy::float_cmp
+)]
 fn simplified(text: &str, re: f64, im: f64) -> Number {
     let float = (im == 0.0).then_some(re);
-    let int = float.filter(|value| (*value as i64) as f64 == *value).map(|value| value as i64);
-    Number { text: text.to_owned(), int, float, complex: Some((re, im)), is_char: false }
+    let int = float
+        .filter(|value| (*value as i64) as f64 == *value)
+        .map(|value| value as i64);
+    Number {
+        text: text.to_owned(),
+        int,
+        float,
+        complex: Some((re, im)),
+        is_char: false,
+    }
 }
 
 /// A number: every type that it fits.
-#[expect(clippy::cast_possible_truncation, clippy::cast_precision_loss, clippy::float_cmp)]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    clippy::float_cmp
+)]
 pub(super) fn number(text: &str) -> Result<Number, String> {
     if let Some(body) = text.strip_suffix('i')
         && let Ok(im) = parse_float(body)
@@ -139,7 +172,9 @@ pub(super) fn number(text: &str) -> Result<Number, String> {
     }
     let unsigned = parse_uint(text, 0).ok();
     let mut int = parse_int(text, 0).ok();
-    let mut float = int.map(|value| value as f64).or(unsigned.map(|value| value as f64));
+    let mut float = int
+        .map(|value| value as f64)
+        .or(unsigned.map(|value| value as f64));
     if float.is_none() {
         match parse_float(text) {
             Ok(value) => {
@@ -156,7 +191,13 @@ pub(super) fn number(text: &str) -> Result<Number, String> {
             }
         }
     }
-    Ok(Number { text: text.to_owned(), int, float, complex: None, is_char: false })
+    Ok(Number {
+        text: text.to_owned(),
+        int,
+        float,
+        complex: None,
+        is_char: false,
+    })
 }
 
 impl Number {

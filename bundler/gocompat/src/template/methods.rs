@@ -9,13 +9,44 @@ use std::cmp::Ordering;
 use std::rc::Rc;
 
 const TIME: &[&str] = &[
-    "Year", "Month", "Day", "Hour", "Minute", "Second", "Nanosecond", "Weekday", "YearDay", "Unix",
-    "UnixNano", "UnixMilli", "UnixMicro", "Format", "String", "UTC", "Local", "IsZero", "Equal",
-    "After", "Before", "Compare",
+    "Year",
+    "Month",
+    "Day",
+    "Hour",
+    "Minute",
+    "Second",
+    "Nanosecond",
+    "Weekday",
+    "YearDay",
+    "Unix",
+    "UnixNano",
+    "UnixMilli",
+    "UnixMicro",
+    "Format",
+    "String",
+    "UTC",
+    "Local",
+    "IsZero",
+    "Equal",
+    "After",
+    "Before",
+    "Compare",
 ];
 const VERSION: &[&str] = &[
-    "Major", "Minor", "Patch", "Prerelease", "Metadata", "Original", "String", "Compare",
-    "LessThan", "GreaterThan", "Equal", "IncMajor", "IncMinor", "IncPatch",
+    "Major",
+    "Minor",
+    "Patch",
+    "Prerelease",
+    "Metadata",
+    "Original",
+    "String",
+    "Compare",
+    "LessThan",
+    "GreaterThan",
+    "Equal",
+    "IncMajor",
+    "IncMinor",
+    "IncPatch",
 ];
 const VERSION_VALUE: &[&str] = &["IncMajor", "IncMinor", "IncPatch"];
 const NAMED: &[&str] = &["String"];
@@ -41,7 +72,9 @@ pub(super) fn call(value: &Value, name: &[u8], args: &[Value]) -> Outcome<Value>
     ));
     if args.len() != wanted {
         let count = args.len();
-        return Fault::go(format!("wrong number of args for {shown}: want {wanted} got {count}"));
+        return Fault::go(format!(
+            "wrong number of args for {shown}: want {wanted} got {count}"
+        ));
     }
     match value {
         Value::Time(time) => self::time(time, name, args.first()),
@@ -56,7 +89,9 @@ pub(super) fn call(value: &Value, name: &[u8], args: &[Value]) -> Outcome<Value>
 
 fn wrong_type<T>(value: Option<&Value>, expected: &str) -> Outcome<T> {
     let got = value.map_or("<nil>", Value::type_name);
-    Fault::go(format!("wrong type for value; expected {expected}; got {got}"))
+    Fault::go(format!(
+        "wrong type for value; expected {expected}; got {got}"
+    ))
 }
 
 fn time(time: &crate::gotime::Time, name: &[u8], arg: Option<&Value>) -> Outcome<Value> {
@@ -90,7 +125,9 @@ fn time(time: &crate::gotime::Time, name: &[u8], arg: Option<&Value>) -> Outcome
             other => return wrong_type(other, "string"),
         },
         _ => {
-            let Some(Value::Time(other)) = arg else { return wrong_type(arg, "time.Time") };
+            let Some(Value::Time(other)) = arg else {
+                return wrong_type(arg, "time.Time");
+            };
             let order = (time.seconds, time.nanos).cmp(&(other.seconds, other.nanos));
             compared(name, order)
         }

@@ -6,11 +6,12 @@
 
 use super::lexer::{Kind, Token, tokens};
 use super::literal;
-use super::tree::{Branch, Command, Node, Operand, OperandKind, Pipe, Tree};
+use super::tree::{Branch, Node, Tree};
 use crate::error::TemplateErrorKind;
-use crate::functions::{Body, lookup};
 use crate::runtime::Text;
 use std::sync::Arc;
+
+mod pipeline;
 
 /// Depth of nested blocks and parentheses; Go allows more, no template needs it.
 const MAX_NESTING: usize = 100;
@@ -63,7 +64,11 @@ pub(super) fn parse(text: &[u8], own_functions: bool) -> Parsed<Tree> {
 
 impl Parser<'_> {
     fn fail<T>(&self, at: usize, message: impl Into<String>) -> Parsed<T> {
-        Err(ParseError { at, message: message.into(), kind: TemplateErrorKind::Parse })
+        Err(ParseError {
+            at,
+            message: message.into(),
+            kind: TemplateErrorKind::Parse,
+        })
     }
 
     fn peek(&self) -> &Token {
@@ -128,7 +133,11 @@ impl Parser<'_> {
 
     fn expect(&mut self, kind: &Kind, context: &str) -> Parsed<Token> {
         let token = self.take_word();
-        if token.kind == *kind { Ok(token) } else { self.unexpected(&token, context) }
+        if token.kind == *kind {
+            Ok(token)
+        } else {
+            self.unexpected(&token, context)
+        }
     }
 
     fn enter(&mut self, at: usize) -> Parsed<()> {
@@ -200,7 +209,10 @@ impl Parser<'_> {
                     return Ok(());
                 }
                 let name = String::from_utf8_lossy(&name).into_owned();
-                self.fail(at, format!("template: multiple definition of template {name:?}"))
+                self.fail(
+                    at,
+                    format!("template: multiple definition of template {name:?}"),
+                )
             }
             _ => {
                 self.tree.defined.insert(name, nodes);
@@ -281,7 +293,11 @@ impl Parser<'_> {
         if self.ranges == 0 {
             return self.fail(token.start, format!("{{{{{word}}}}} outside {{{{range}}}}"));
         }
-        Ok(if token.kind == Kind::Break { Node::Break } else { Node::Continue })
+        Ok(if token.kind == Kind::Break {
+            Node::Break
+        } else {
+            Node::Continue
+        })
     }
 
     fn block(&mut self, at: usize) -> Parsed<Node> {
@@ -290,7 +306,11 @@ impl Parser<'_> {
         let name = self.template_name(&token, context)?;
         let pipe = self.pipeline(context, &Kind::RightDelim)?;
         self.body(name.clone(), context, at)?;
-        Ok(Node::Template { at: token.start, name, pipe: Some(pipe) })
+        Ok(Node::Template {
+            at: token.start,
+            name,
+            pipe: Some(pipe),
+        })
     }
 
     fn call(&mut self) -> Parsed<Node> {
@@ -304,7 +324,11 @@ impl Parser<'_> {
             self.next = before;
             Some(self.pipeline(context, &Kind::RightDelim)?)
         };
-        Ok(Node::Template { at: token.start, name, pipe })
+        Ok(Node::Template {
+            at: token.start,
+            name,
+            pipe,
+        })
     }
 
     fn control(&mut self, context: &str, at: usize) -> Parsed<Branch> {
@@ -331,217 +355,11 @@ impl Parser<'_> {
         }
         self.variables.truncate(scope);
         self.nesting -= 1;
-        Ok(Branch { moves_dot: context == "with", pipe, then, otherwise })
-    }
-
-    fn pipeline(&mut self, context: &str, end: &Kind) -> Parsed<Pipe> {
-        let mut pipe = Pipe { at: self.peek_word().start, ..Pipe::default() };
-        self.declarations(&mut pipe, context)?;
-        loop {
-            let before = self.next;
-            let token = self.take_word();
-            match token.kind {
-                ref kind if kind == end => break,
-                Kind::Bool
-                | Kind::CharConstant
-                | Kind::Complex
-                | Kind::Dot
-                | Kind::Field
-                | Kind::Identifier
-                | Kind::Number
-                | Kind::Nil
-                | Kind::RawString
-                | Kind::Str
-                | Kind::Variable
-                | Kind::LeftParen => {
-                    self.next = before;
-                    pipe.commands.push(self.command()?);
-                }
-                _ => return self.unexpected(&token, context),
-            }
-        }
-        if pipe.commands.is_empty() {
-            return self.fail(pipe.at, format!("missing value for {context}"));
-        }
-        for (stage, command) in pipe.commands.iter().enumerate().skip(1) {
-            let constant = matches!(
-                command.words.first().map(|word| &word.kind),
-                Some(
-                    OperandKind::Bool(_)
-                        | OperandKind::Dot
-                        | OperandKind::Nil
-                        | OperandKind::Number(_)
-                        | OperandKind::Str(_)
-                )
-            );
-            if constant {
-                let message = format!("non executable command in pipeline stage {}", stage + 1);
-                return self.fail(command.at, message);
-            }
-        }
-        Ok(pipe)
-    }
-
-    /// `$x :=`, `$x =`, and in a range `$i, $x :=`.
-    fn declarations(&mut self, pipe: &mut Pipe, context: &str) -> Parsed<()> {
-        while self.peek_word().kind == Kind::Variable {
-            let before = self.next;
-            let token = self.take();
-            let name: Text = Arc::from(self.slice(&token));
-            let next = self.peek_word().clone();
-            match next.kind {
-                Kind::Assign | Kind::Declare => {
-                    pipe.assigns = next.kind == Kind::Assign;
-                    self.take();
-                    pipe.variables.push(name.clone());
-                    self.variables.push(name);
-                    return Ok(());
-                }
-                Kind::Char if self.slice(&next) == b"," => {
-                    self.take();
-                    pipe.variables.push(name.clone());
-                    self.variables.push(name);
-                    if context == "range" && pipe.variables.len() < 2 {
-                        let at = self.peek_word().start;
-                        if !matches!(
-                            self.peek().kind,
-                            Kind::Variable | Kind::RightDelim | Kind::RightParen
-                        ) {
-                            return self.fail(at, "range can only initialize variables");
-                        }
-                        continue;
-                    }
-                    let message = format!("too many declarations in {context}");
-                    return self.fail(token.start, message);
-                }
-                _ => {
-                    self.next = before;
-                    return Ok(());
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn command(&mut self) -> Parsed<Command> {
-        let mut command = Command { at: self.peek_word().start, words: Vec::new() };
-        loop {
-            self.skip_space();
-            if let Some(operand) = self.operand()? {
-                command.words.push(operand);
-            }
-            let before = self.next;
-            let token = self.take();
-            match token.kind {
-                Kind::Space => {}
-                Kind::RightDelim | Kind::RightParen => {
-                    self.next = before;
-                    break;
-                }
-                Kind::Pipe => break,
-                _ => return self.unexpected(&token, "operand"),
-            }
-        }
-        if command.words.is_empty() {
-            return self.fail(command.at, "empty command");
-        }
-        Ok(command)
-    }
-
-    fn operand(&mut self) -> Parsed<Option<Operand>> {
-        let Some(term) = self.term()? else { return Ok(None) };
-        if self.peek().kind != Kind::Field {
-            return Ok(Some(term));
-        }
-        let at = self.peek().start;
-        let mut fields = Vec::new();
-        while self.peek().kind == Kind::Field {
-            let token = self.take();
-            fields.push(self.field_name(&token));
-        }
-        let kind = match term.kind {
-            OperandKind::Field(mut first) => {
-                first.append(&mut fields);
-                OperandKind::Field(first)
-            }
-            OperandKind::Variable(name, mut first) => {
-                first.append(&mut fields);
-                OperandKind::Variable(name, first)
-            }
-            OperandKind::Bool(_)
-            | OperandKind::Str(_)
-            | OperandKind::Number(_)
-            | OperandKind::Nil
-            | OperandKind::Dot => return self.fail(at, "unexpected . after term"),
-            kind => {
-                let inner = Operand { at: term.at, kind };
-                OperandKind::Chain(Box::new(inner), fields)
-            }
-        };
-        Ok(Some(Operand { at: term.at, kind }))
-    }
-
-    fn field_name(&self, token: &Token) -> Text {
-        Arc::from(&self.text[token.start + 1..token.end])
-    }
-
-    fn term(&mut self) -> Parsed<Option<Operand>> {
-        let before = self.next;
-        let token = self.take_word();
-        let at = token.start;
-        let kind = match token.kind {
-            Kind::Identifier => self.function(&token)?,
-            Kind::Dot => OperandKind::Dot,
-            Kind::Nil => OperandKind::Nil,
-            Kind::Variable => {
-                let name: Text = Arc::from(self.slice(&token));
-                if !self.variables.contains(&name) {
-                    let shown = self.show(&token);
-                    return self.fail(at, format!("undefined variable {shown:?}"));
-                }
-                OperandKind::Variable(name, Vec::new())
-            }
-            Kind::Field => OperandKind::Field(vec![self.field_name(&token)]),
-            Kind::Bool => OperandKind::Bool(self.slice(&token) == b"true"),
-            Kind::CharConstant | Kind::Complex | Kind::Number => {
-                let text = self.show(&token);
-                let number = match token.kind {
-                    Kind::CharConstant => literal::character(self.slice(&token)),
-                    Kind::Complex => literal::complex(&text),
-                    _ => literal::number(&text),
-                };
-                match number {
-                    Ok(number) => OperandKind::Number(number),
-                    Err(message) => return self.fail(at, message),
-                }
-            }
-            Kind::LeftParen => {
-                self.enter(at)?;
-                let pipe = self.pipeline("parenthesized pipeline", &Kind::RightParen)?;
-                self.nesting -= 1;
-                OperandKind::Pipe(pipe)
-            }
-            Kind::Str | Kind::RawString => OperandKind::Str(self.unquoted(&token)?),
-            _ => {
-                self.next = before;
-                return Ok(None);
-            }
-        };
-        Ok(Some(Operand { at, kind }))
-    }
-
-    fn function(&self, token: &Token) -> Parsed<OperandKind> {
-        let name = self.show(token);
-        let Some(function) = lookup(&name).filter(|found| self.own_functions || !found.own) else {
-            return self.fail(token.start, format!("function {name:?} not defined"));
-        };
-        if let Body::Refused(why) = function.body {
-            return Err(ParseError {
-                at: token.start,
-                message: format!("function {name:?} is refused: {why}"),
-                kind: TemplateErrorKind::Refused,
-            });
-        }
-        Ok(OperandKind::Function(function))
+        Ok(Branch {
+            moves_dot: context == "with",
+            pipe,
+            then,
+            otherwise,
+        })
     }
 }

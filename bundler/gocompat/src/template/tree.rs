@@ -22,7 +22,11 @@ pub(crate) enum Node {
     Action(Pipe),
     Branch(Branch),
     Range(Branch),
-    Template { at: usize, name: Text, pipe: Option<Pipe> },
+    Template {
+        at: usize,
+        name: Text,
+        pipe: Option<Pipe>,
+    },
     Break,
     Continue,
 }

@@ -47,8 +47,8 @@ fn rank(value: &GoValue) -> u8 {
     match value {
         GoValue::Null => 0,
         GoValue::Str(_) | GoValue::Bytes(_) => 1,
-        GoValue::Int(_) => 2,
-        GoValue::Uint(_) => 3,
+        GoValue::Uint(_) => 2,
+        GoValue::Int(_) => 3,
         GoValue::Float(_) => 4,
         GoValue::Bool(_) => 5,
         GoValue::Time(_) => 6,
@@ -73,10 +73,12 @@ impl Ord for GoValue {
             (Self::Uint(a), Self::Uint(b)) => a.cmp(b),
             (Self::Float(a), Self::Float(b)) => compare_floats(*a, *b),
             (Self::List(a), Self::List(b)) => a.cmp(b),
-            (Self::Map(a), Self::Map(b)) => {
-                (a.kind as u8).cmp(&(b.kind as u8)).then_with(|| a.entries.cmp(&b.entries))
-            }
-            _ => rank(self).cmp(&rank(other)).then_with(|| bytes(self).cmp(bytes(other))),
+            (Self::Map(a), Self::Map(b)) => (a.kind as u8)
+                .cmp(&(b.kind as u8))
+                .then_with(|| a.entries.cmp(&b.entries)),
+            _ => rank(self)
+                .cmp(&rank(other))
+                .then_with(|| bytes(self).cmp(bytes(other))),
         }
     }
 }

@@ -4,7 +4,7 @@
 //! Aliases are followed under Go's own bound on how much of a document they may make up,
 //! and under a bound on the number of values.
 
-use super::parser::{Document, Id, Node, NodeKind, parse};
+use super::parser::{Document, Id, MAX_DEPTH, Node, NodeKind, parse};
 use super::resolve::{Scalar, resolve, timestamp};
 use crate::error::YamlError;
 use crate::functions::base64_decode;
@@ -30,10 +30,11 @@ type Decoded<T> = Result<T, YamlError>;
 
 /// Decodes the first document of a text; an empty text is null.
 pub(crate) fn decode(text: &str, decoder: Decoder) -> Decoded<GoValue> {
-    let Document { nodes, root } = parse(text)?;
+    let v2 = decoder != Decoder::V3;
+    let Document { nodes, root } = parse(text, v2)?;
     let mut reader = Reader {
         nodes: &nodes,
-        v2: decoder != Decoder::V3,
+        v2,
         following: Vec::new(),
         decoded: 0,
         aliased: 0,
@@ -50,7 +51,11 @@ pub(crate) fn decode(text: &str, decoder: Decoder) -> Decoded<GoValue> {
 
 fn fail<T>(node: &Node, message: impl Into<String>) -> Decoded<T> {
     let (line, column) = (node.mark.line + 1, node.mark.column + 1);
-    Err(YamlError { message: message.into(), line, column })
+    Err(YamlError {
+        message: message.into(),
+        line,
+        column,
+    })
 }
 
 impl<'d> Reader<'d> {
@@ -59,7 +64,10 @@ impl<'d> Reader<'d> {
     }
 
     /// Go's guard against aliases that make up nearly all of a large document.
-    #[expect(clippy::cast_precision_loss, reason = "a ratio of counts far below 2^52")]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "a ratio of counts far below 2^52"
+    )]
     fn count(&mut self, node: &Node) -> Decoded<()> {
         self.decoded += 1;
         self.aliased += u64::from(!self.following.is_empty());
@@ -81,7 +89,7 @@ impl<'d> Reader<'d> {
     /// Runs with one more level of depth; aliases can nest deeper than the text does.
     fn deeper<T>(&mut self, node: &Node, run: impl FnOnce(&mut Self) -> Decoded<T>) -> Decoded<T> {
         self.depth += 1;
-        if self.depth > 500 {
+        if self.depth > MAX_DEPTH {
             return fail(node, "nested too deep");
         }
         let result = run(self);
@@ -111,8 +119,7 @@ impl<'d> Reader<'d> {
             }),
             NodeKind::Scalar(text, plain) => self.scalar(node, text, *plain),
             NodeKind::Sequence(items) => self.deeper(node, |reader| {
-                let items: Decoded<Vec<_>> =
-                    items.iter().map(|item| reader.value(*item)).collect();
+                let items: Decoded<Vec<_>> = items.iter().map(|item| reader.value(*item)).collect();
                 Ok(GoValue::List(items?))
             }),
             NodeKind::Mapping(pairs) => {
@@ -121,7 +128,9 @@ impl<'d> Reader<'d> {
                         matches!(self.short_tag(*key).as_str(), "!!str" | "!!merge")
                     });
                 let mut map = GoMap::new(if all_text { MapKind::Str } else { MapKind::Any });
-                self.deeper(node, |reader| reader.mapping(node, pairs, &mut map, all_text))?;
+                self.deeper(node, |reader| {
+                    reader.mapping(node, pairs, &mut map, all_text)
+                })?;
                 Ok(GoValue::Map(map))
             }
         }
@@ -139,7 +148,10 @@ impl<'d> Reader<'d> {
             NodeKind::Mapping(pairs) => self.mapping(node, pairs, &mut map, true)?,
             NodeKind::Scalar(text, plain) => {
                 if self.scalar(node, text, *plain)? != GoValue::Null {
-                    return fail(node, "cannot unmarshal a scalar into map[string]interface {}");
+                    return fail(
+                        node,
+                        "cannot unmarshal a scalar into map[string]interface {}",
+                    );
                 }
             }
             NodeKind::Sequence(_) => {
@@ -153,7 +165,11 @@ impl<'d> Reader<'d> {
     fn resolved(&self, node: &Node, text: &str, plain: bool) -> Decoded<Scalar> {
         let tag = node.tag.as_str();
         if tag.is_empty() || tag == "!" && !self.v2 {
-            return Ok(if plain { resolve(text, self.v2, true) } else { Scalar::Text });
+            return Ok(if plain {
+                resolve(text, self.v2, true)
+            } else {
+                Scalar::Text
+            });
         }
         let wanted = match tag {
             "!!str" => return Ok(Scalar::Text),
@@ -164,13 +180,17 @@ impl<'d> Reader<'d> {
             "!!timestamp" => timestamp(text).map_or(Scalar::Text, Scalar::Time),
             _ => resolve(text, self.v2, false),
         };
-        #[expect(clippy::cast_precision_loss, reason = "Go converts an int to a float, too")]
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "Go converts an int to a float, too"
+        )]
         match found {
             Scalar::Int(number) if wanted == "!!float" => Ok(Scalar::Float(number as f64)),
             other if other.tag() == wanted => Ok(other),
-            other => {
-                fail(node, format!("cannot decode {} `{text}` as a {wanted}", other.tag()))
-            }
+            other => fail(
+                node,
+                format!("cannot decode {} `{text}` as a {wanted}", other.tag()),
+            ),
         }
     }
 
@@ -221,7 +241,9 @@ impl<'d> Reader<'d> {
 
     fn is_merge(&self, id: Id) -> bool {
         let node = self.node(id);
-        let NodeKind::Scalar(text, plain) = &node.kind else { return false };
+        let NodeKind::Scalar(text, plain) = &node.kind else {
+            return false;
+        };
         if text != "<<" {
             return false;
         }
@@ -255,7 +277,14 @@ impl<'d> Reader<'d> {
                 }
                 continue;
             }
-            let key = if text_keys { self.text_key(*key_id)? } else { self.value(*key_id)? };
+            let key = if text_keys {
+                match self.text_key(*key_id)? {
+                    Some(key) => key,
+                    None => continue,
+                }
+            } else {
+                self.value(*key_id)?
+            };
             if let Some(seen) = &mut seen
                 && !seen.insert(key.clone())
             {
@@ -280,20 +309,25 @@ impl<'d> Reader<'d> {
         Ok(())
     }
 
-    /// A key of a map with string keys: its own text, whatever it would resolve to.
-    fn text_key(&mut self, id: Id) -> Decoded<GoValue> {
+    /// A key of a map with string keys: its own text, whatever it would resolve to. A null is
+    /// an empty text to `yaml.v2`, and no key to `yaml.v3`.
+    fn text_key(&mut self, id: Id) -> Decoded<Option<GoValue>> {
         let node = self.node(id);
         self.count(node)?;
         match &node.kind {
-            NodeKind::Alias(_, target) => {
-                self.follow(id, |reader| reader.deeper(node, |reader| reader.text_key(*target)))
-            }
+            NodeKind::Alias(_, target) => self.follow(id, |reader| {
+                reader.deeper(node, |reader| reader.text_key(*target))
+            }),
             NodeKind::Scalar(text, plain) => {
                 if let Some(bytes) = Self::binary(node, text)? {
-                    return Ok(bytes);
+                    return Ok(Some(bytes));
                 }
                 let null = self.resolved(node, text, *plain)? == Scalar::Null;
-                Ok(GoValue::Str(if null { String::new() } else { text.clone() }))
+                Ok(match (null, self.v2) {
+                    (false, _) => Some(GoValue::Str(text.clone())),
+                    (true, true) => Some(GoValue::from("")),
+                    (true, false) => None,
+                })
             }
             _ => fail(node, "cannot unmarshal into string"),
         }
@@ -347,10 +381,16 @@ impl<'d> Reader<'d> {
                     NodeKind::Mapping(_) => {
                         self.follow(id, |reader| reader.merge_one(target, map, text_keys))
                     }
-                    _ => fail(node, "map merge requires map or sequence of maps as the value"),
+                    _ => fail(
+                        node,
+                        "map merge requires map or sequence of maps as the value",
+                    ),
                 }
             }
-            _ => fail(node, "map merge requires map or sequence of maps as the value"),
+            _ => fail(
+                node,
+                "map merge requires map or sequence of maps as the value",
+            ),
         }
     }
 }

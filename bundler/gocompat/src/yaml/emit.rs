@@ -104,7 +104,9 @@ impl Emitter<'_> {
                 Ok(())
             }
             Value::Data(data) => {
-                let keys = FIELDS.iter().map(|name| Key::str(&name.to_ascii_lowercase()));
+                let keys = FIELDS
+                    .iter()
+                    .map(|name| Key::str(&name.to_ascii_lowercase()));
                 let entries: Vec<_> = keys.zip(data.fields.iter().cloned()).collect();
                 self.mapping(&entries, parent, depth)
             }
@@ -188,7 +190,11 @@ impl Emitter<'_> {
                 Err(_) => {
                     let encoded = scalar::base64_lines(bytes);
                     let literal = encoded.contains('\n');
-                    let style = if literal { Style::Literal } else { Style::Plain };
+                    let style = if literal {
+                        Style::Literal
+                    } else {
+                        Style::Plain
+                    };
                     self.indicator(b"!!binary", true, false, false);
                     self.indent = Some(self.deeper(parent, true));
                     self.scalar(&encoded, style, simple_key, true);

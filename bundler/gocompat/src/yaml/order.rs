@@ -10,9 +10,15 @@ use unicode_general_category::{GeneralCategory, get_general_category};
 
 fn number(key: &Key) -> Option<f64> {
     match key {
-        #[expect(clippy::cast_precision_loss, reason = "yaml.v3 compares keys as floats first")]
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "yaml.v3 compares keys as floats first"
+        )]
         Key::Int(number, _) => Some(*number as f64),
-        #[expect(clippy::cast_precision_loss, reason = "yaml.v3 compares keys as floats first")]
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "yaml.v3 compares keys as floats first"
+        )]
         Key::Uint(number, _) => Some(*number as f64),
         Key::Float(number) => Some(number.0),
         Key::Bool(flag) => Some(f64::from(u8::from(*flag))),
@@ -111,7 +117,11 @@ fn digits_less<C: Copy + Into<u32>>(a: &[C], b: &[C], at: usize) -> bool {
     let mut lead: i64 = 0;
     if x == zero || y == zero {
         // A zero inside of a number counts as a digit of it.
-        let before = a[..at].iter().rev().map(|c| (*c).into()).take_while(|c| is_digit(*c));
+        let before = a[..at]
+            .iter()
+            .rev()
+            .map(|c| (*c).into())
+            .take_while(|c| is_digit(*c));
         lead = i64::from(before.into_iter().any(|c| c != zero));
     }
     let run = |text: &[C]| {
@@ -146,7 +156,11 @@ pub(super) fn sort(entries: &mut Vec<(Key, Value)>) {
     sort(&mut right);
     let (mut left, mut right) = (left.into_iter().peekable(), right.into_iter().peekable());
     while let (Some(a), Some(b)) = (left.peek(), right.peek()) {
-        let next = if less(&b.0, &a.0) { right.next() } else { left.next() };
+        let next = if less(&b.0, &a.0) {
+            right.next()
+        } else {
+            left.next()
+        };
         entries.extend(next);
     }
     entries.extend(left);

@@ -7,7 +7,7 @@ use super::scanner::{Kind, Mark, Quoting, Scan, Scanner, fail};
 use std::collections::HashMap;
 
 /// Depth of nested nodes.
-pub(super) const MAX_DEPTH: usize = 250;
+pub(super) const MAX_DEPTH: usize = 150;
 
 /// Prefix of the tags that `!!` stands for.
 const PREFIX: &str = "tag:yaml.org,2002:";
@@ -52,16 +52,29 @@ struct Parser {
 }
 
 /// Parses the first document of a text.
-pub(super) fn parse(text: &str) -> Scan<Document> {
+pub(super) fn parse(text: &str, v2: bool) -> Scan<Document> {
     let mut parser = Parser {
-        scanner: Scanner::new(text)?,
+        scanner: Scanner::new(text, if v2 { 0 } else { 2 })?,
         nodes: Vec::new(),
         anchors: HashMap::new(),
         handles: Vec::new(),
         depth: 0,
     };
     let root = parser.document()?;
-    Ok(Document { nodes: parser.nodes, root })
+    Ok(Document {
+        nodes: parser.nodes,
+        root,
+    })
+}
+
+/// What is still to be read of a node.
+enum Below {
+    Nothing,
+    Indentless,
+    FlowSequence,
+    FlowMapping,
+    BlockSequence,
+    BlockMapping,
 }
 
 /// Properties in front of a node.
@@ -142,7 +155,11 @@ impl Parser {
 
     fn add(&mut self, mark: Mark, properties: Properties, kind: NodeKind) -> Id {
         let id = self.nodes.len();
-        self.nodes.push(Node { mark, tag: properties.tag, kind });
+        self.nodes.push(Node {
+            mark,
+            tag: properties.tag,
+            kind,
+        });
         if let Some(anchor) = properties.anchor {
             self.anchors.insert(anchor, id);
         }
@@ -151,7 +168,11 @@ impl Parser {
 
     fn empty(&mut self) -> Scan<Id> {
         let mark = self.mark()?;
-        Ok(self.add(mark, Properties::default(), NodeKind::Scalar(String::new(), true)))
+        Ok(self.add(
+            mark,
+            Properties::default(),
+            NodeKind::Scalar(String::new(), true),
+        ))
     }
 
     fn properties(&mut self) -> Scan<Properties> {
@@ -188,63 +209,57 @@ impl Parser {
         })
     }
 
+    /// A node and everything below it. The frames of this recursion are kept small: what a
+    /// node starts with is read by [`Self::start`], whose frame is gone by then.
     fn node(&mut self, block: bool, indentless: bool) -> Scan<Id> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
             return fail(self.mark()?, "nested too deep");
         }
-        let result = self.node_inner(block, indentless);
+        let (id, below) = self.start(block, indentless)?;
+        match below {
+            Below::Nothing => {}
+            Below::Indentless => self.indentless_sequence(id)?,
+            Below::FlowSequence => self.flow_sequence(id)?,
+            Below::FlowMapping => self.flow_mapping(id)?,
+            Below::BlockSequence => self.block_sequence(id)?,
+            Below::BlockMapping => self.block_mapping(id)?,
+        }
         self.depth -= 1;
-        result
+        Ok(id)
     }
 
-    fn node_inner(&mut self, block: bool, indentless: bool) -> Scan<Id> {
+    fn start(&mut self, block: bool, indentless: bool) -> Scan<(Id, Below)> {
         let mark = self.mark()?;
         if let Kind::Alias(name) = self.kind()?.clone() {
             self.scanner.take()?;
             let Some(target) = self.anchors.get(&name).copied() else {
                 return fail(mark, format!("unknown anchor '{name}' referenced"));
             };
-            return Ok(self.add(mark, Properties::default(), NodeKind::Alias(name, target)));
+            let alias = NodeKind::Alias(name, target);
+            return Ok((self.add(mark, Properties::default(), alias), Below::Nothing));
         }
         let properties = self.properties()?;
         let has_properties = properties.anchor.is_some() || !properties.tag.is_empty();
-        match self.kind()?.clone() {
-            Kind::BlockEntry if indentless => {
-                let id = self.add(mark, properties, NodeKind::Sequence(Vec::new()));
-                self.indentless_sequence(id)?;
-                Ok(id)
-            }
+        let sequence = NodeKind::Sequence(Vec::new());
+        let mapping = NodeKind::Mapping(Vec::new());
+        let (kind, below) = match self.kind()?.clone() {
+            Kind::BlockEntry if indentless => (sequence, Below::Indentless),
             Kind::Scalar(text, quoting) => {
                 self.scanner.take()?;
-                let plain = quoting == Quoting::Plain;
-                Ok(self.add(mark, properties, NodeKind::Scalar(text, plain)))
+                (
+                    NodeKind::Scalar(text, quoting == Quoting::Plain),
+                    Below::Nothing,
+                )
             }
-            Kind::FlowSequenceStart => {
-                let id = self.add(mark, properties, NodeKind::Sequence(Vec::new()));
-                self.flow_sequence(id)?;
-                Ok(id)
-            }
-            Kind::FlowMappingStart => {
-                let id = self.add(mark, properties, NodeKind::Mapping(Vec::new()));
-                self.flow_mapping(id)?;
-                Ok(id)
-            }
-            Kind::BlockSequenceStart if block => {
-                let id = self.add(mark, properties, NodeKind::Sequence(Vec::new()));
-                self.block_sequence(id)?;
-                Ok(id)
-            }
-            Kind::BlockMappingStart if block => {
-                let id = self.add(mark, properties, NodeKind::Mapping(Vec::new()));
-                self.block_mapping(id)?;
-                Ok(id)
-            }
-            _ if has_properties => {
-                Ok(self.add(mark, properties, NodeKind::Scalar(String::new(), true)))
-            }
-            _ => fail(self.mark()?, "did not find expected node content"),
-        }
+            Kind::FlowSequenceStart => (sequence, Below::FlowSequence),
+            Kind::FlowMappingStart => (mapping, Below::FlowMapping),
+            Kind::BlockSequenceStart if block => (sequence, Below::BlockSequence),
+            Kind::BlockMappingStart if block => (mapping, Below::BlockMapping),
+            _ if has_properties => (NodeKind::Scalar(String::new(), true), Below::Nothing),
+            _ => return fail(self.mark()?, "did not find expected node content"),
+        };
+        Ok((self.add(mark, properties, kind), below))
     }
 
     fn push_item(&mut self, id: Id, item: Id) {

@@ -58,7 +58,9 @@ fn word(text: &str) -> Option<Scalar> {
 
 /// Resolves a plain scalar. `times` says whether a date may be a time (no other tag is given).
 pub(super) fn resolve(text: &str, v2: bool, times: bool) -> Scalar {
-    let Some(first) = text.bytes().next() else { return Scalar::Null };
+    let Some(first) = text.bytes().next() else {
+        return Scalar::Null;
+    };
     match first {
         b'y' | b'Y' | b'n' | b'N' | b't' | b'T' | b'f' | b'F' | b'o' | b'O' | b'~' => {
             let found = word(text);
@@ -79,7 +81,11 @@ fn number(text: &str, times: bool) -> Scalar {
     if times && let Some(time) = timestamp(text) {
         return Scalar::Time(time);
     }
-    let plain = if text.contains('_') { text.replace('_', "") } else { text.to_owned() };
+    let plain = if text.contains('_') {
+        text.replace('_', "")
+    } else {
+        text.to_owned()
+    };
     let unsigned = |text: &str, base| match parse_uint(text, base) {
         Ok(number) => Some(Scalar::Uint(number)),
         Err(NumError::Syntax | NumError::Range(_)) => None,
@@ -139,7 +145,7 @@ pub(super) fn timestamp(text: &str) -> Option<Time> {
         "2006-1-2",
     ]
     .into_iter()
-    .find_map(|layout| parse_time(layout, text))
+    .find_map(|layout| parse_time(layout, text, false))
 }
 
 /// Whether a text reads as a number to base 60 in YAML 1.1, and is quoted for that.
@@ -149,13 +155,18 @@ fn base60(text: &str) -> bool {
     }
     let text = text.strip_prefix(['-', '+']).unwrap_or(text);
     let (body, fraction) = text.split_once('.').unwrap_or((text, ""));
-    if !fraction.bytes().all(|byte| byte.is_ascii_digit() || byte == b'_') {
+    if !fraction
+        .bytes()
+        .all(|byte| byte.is_ascii_digit() || byte == b'_')
+    {
         return false;
     }
     let mut parts = body.split(':');
     let first = parts.next().unwrap_or("");
     first.starts_with(|c: char| c.is_ascii_digit())
-        && first.bytes().all(|byte| byte.is_ascii_digit() || byte == b'_')
+        && first
+            .bytes()
+            .all(|byte| byte.is_ascii_digit() || byte == b'_')
         && parts.all(|part| match part.as_bytes() {
             [digit] => digit.is_ascii_digit(),
             [ten, digit] => (b'0'..=b'5').contains(ten) && digit.is_ascii_digit(),
@@ -165,7 +176,9 @@ fn base60(text: &str) -> bool {
 
 /// Whether the writer may leave a text unquoted as far as its meaning goes.
 pub(super) fn stays_text(text: &str) -> bool {
-    let Some(first) = text.bytes().next() else { return false };
+    let Some(first) = text.bytes().next() else {
+        return false;
+    };
     let plain = match first {
         b'<' => return true,
         b'+' | b'-' | b'.' | b'0'..=b'9' | b'~' => resolve(text, false, true) == Scalar::Text,

@@ -18,7 +18,10 @@ pub(super) enum Style {
 
 /// What libyaml finds out about a text before it picks a style.
 #[derive(Debug, Clone, Copy)]
-#[expect(clippy::struct_excessive_bools, reason = "libyaml's analysis is a list of facts")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "libyaml's analysis is a list of facts"
+)]
 struct Analysis {
     multiline: bool,
     plain: bool,
@@ -42,7 +45,12 @@ pub(super) fn is_multiline(text: &str) -> bool {
 
 fn analyse(text: &str) -> Analysis {
     if text.is_empty() {
-        return Analysis { multiline: false, plain: true, single: true, block: false };
+        return Analysis {
+            multiline: false,
+            plain: true,
+            single: true,
+            block: false,
+        };
     }
     let mut indicators = text.starts_with("---") || text.starts_with("...");
     let (mut breaks, mut special, mut tabs) = (false, false, false);
@@ -150,7 +158,8 @@ impl Emitter<'_> {
     }
 
     fn write_char(&mut self, c: char) {
-        self.out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+        self.out
+            .extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
         self.column += 1;
     }
 

@@ -6,7 +6,7 @@
 //! is libyaml's, for it decides what Kalypso takes for text.
 
 use crate::error::YamlError;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 
 mod blocks;
 mod flow;
@@ -78,6 +78,11 @@ pub(super) struct Scanner {
     indent: i64,
     indents: Vec<i64>,
     simple_keys: Vec<SimpleKey>,
+    /// Which key may begin with which token. libyaml's Go port forgets the key that a bracket
+    /// begins when the bracket closes, and so `{}: a` at the start is `{}`.
+    keys_by_token: HashMap<usize, usize>,
+    /// Tokens that are read ahead at least; `yaml.v3` reads two for its comments.
+    ahead: usize,
     simple_key_allowed: bool,
     flow_level: usize,
     ended: bool,
@@ -113,12 +118,16 @@ fn is_word(c: char) -> bool {
 
 /// An error at a place.
 pub(super) fn fail<T>(mark: Mark, message: impl Into<String>) -> Scan<T> {
-    Err(YamlError { message: message.into(), line: mark.line + 1, column: mark.column + 1 })
+    Err(YamlError {
+        message: message.into(),
+        line: mark.line + 1,
+        column: mark.column + 1,
+    })
 }
 
 impl Scanner {
     /// Checks the characters and starts.
-    pub fn new(text: &str) -> Scan<Self> {
+    pub fn new(text: &str, ahead: usize) -> Scan<Self> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let chars: Vec<char> = text.chars().collect();
         let allowed = |c: char| {
@@ -128,7 +137,14 @@ impl Scanner {
         if let Some(at) = chars.iter().position(|c| !allowed(*c)) {
             let line = chars[..at].iter().filter(|c| **c == '\n').count();
             let column = chars[..at].iter().rev().take_while(|c| **c != '\n').count();
-            return fail(Mark { index: at, line, column }, "control characters are not allowed");
+            return fail(
+                Mark {
+                    index: at,
+                    line,
+                    column,
+                },
+                "control characters are not allowed",
+            );
         }
         Ok(Self {
             text: chars,
@@ -138,6 +154,8 @@ impl Scanner {
             indent: -1,
             indents: Vec::new(),
             simple_keys: vec![SimpleKey::default()],
+            keys_by_token: HashMap::new(),
+            ahead,
             simple_key_allowed: true,
             flow_level: 0,
             ended: false,
@@ -168,12 +186,8 @@ impl Scanner {
     /// Reads on for as long as the first token could still become a key.
     fn fetch_more(&mut self) -> Scan<()> {
         loop {
-            if !self.tokens.is_empty() {
-                let taken = self.taken;
-                let first = self
-                    .simple_keys
-                    .iter()
-                    .position(|key| key.possible && key.token == taken);
+            if self.tokens.len() > self.ahead {
+                let first = self.keys_by_token.get(&self.taken).copied();
                 let Some(at) = first else { return Ok(()) };
                 if !self.key_is_valid(at)? {
                     return Ok(());
@@ -187,7 +201,10 @@ impl Scanner {
     }
 
     fn at(&self, ahead: usize) -> char {
-        self.text.get(self.mark.index + ahead).copied().unwrap_or(END)
+        self.text
+            .get(self.mark.index + ahead)
+            .copied()
+            .unwrap_or(END)
     }
 
     fn skip(&mut self) {
@@ -236,7 +253,11 @@ impl Scanner {
             return self.fetch_directive();
         }
         if self.at_document_indicator() {
-            let kind = if c == '-' { Kind::DocumentStart } else { Kind::DocumentEnd };
+            let kind = if c == '-' {
+                Kind::DocumentStart
+            } else {
+                Kind::DocumentEnd
+            };
             self.unroll_indent(-1);
             self.remove_simple_key()?;
             self.simple_key_allowed = false;
@@ -360,8 +381,15 @@ impl Scanner {
         let required = self.flow_level == 0 && self.indent == self.column();
         let token = self.taken + self.tokens.len();
         self.remove_simple_key()?;
+        let at = self.simple_keys.len().saturating_sub(1);
         if let Some(key) = self.simple_keys.last_mut() {
-            *key = SimpleKey { possible: true, required, token, mark: self.mark };
+            *key = SimpleKey {
+                possible: true,
+                required,
+                token,
+                mark: self.mark,
+            };
+            self.keys_by_token.insert(token, at);
         }
         Ok(())
     }
@@ -374,10 +402,26 @@ impl Scanner {
             return fail(key.mark, "could not find expected ':'");
         }
         key.possible = false;
+        let token = key.token;
+        self.keys_by_token.remove(&token);
         Ok(())
     }
 
-    fn roll_indent(&mut self, column: i64, token: Option<usize>, kind: Kind, mark: Mark) -> Scan<()> {
+    /// Puts a token in front of the one with that number, or last when that one is gone.
+    fn insert(&mut self, number: usize, token: Token) {
+        match number.checked_sub(self.taken) {
+            Some(at) if at <= self.tokens.len() => self.tokens.insert(at, token),
+            _ => self.tokens.push_back(token),
+        }
+    }
+
+    fn roll_indent(
+        &mut self,
+        column: i64,
+        token: Option<usize>,
+        kind: Kind,
+        mark: Mark,
+    ) -> Scan<()> {
         if self.flow_level > 0 || self.indent >= column {
             return Ok(());
         }
@@ -389,7 +433,7 @@ impl Scanner {
         let start = Token { kind, mark };
         match token {
             None => self.tokens.push_back(start),
-            Some(token) => self.tokens.insert(token - self.taken, start),
+            Some(number) => self.insert(number, start),
         }
         Ok(())
     }

@@ -78,7 +78,9 @@ pub(super) const FUNCTIONS: &[Function] = &[
         Ok(Map::value(MapType::StrAny, entries))
     }),
     Function::variadic("merge", &[D], D, |env, args| merge(env, args, false)),
-    Function::variadic("mergeOverwrite", &[D], D, |env, args| merge(env, args, true)),
+    Function::variadic("mergeOverwrite", &[D], D, |env, args| {
+        merge(env, args, true)
+    }),
 ];
 
 fn set(env: &Env<'_>, args: &[Value]) -> Outcome<Value> {

@@ -32,9 +32,15 @@ pub(super) const FUNCTIONS: &[Function] = &[
             Err(at) => format!("illegal base32 data at input byte {at}").into_bytes(),
         }))
     }),
-    Function::new("sha256sum", &[T], |_, args| Ok(text(hex(&Sha256::digest(string(args, 0)))))),
-    Function::new("sha1sum", &[T], |_, args| Ok(text(hex(&sha1(string(args, 0)))))),
-    Function::new("adler32sum", &[T], |_, args| Ok(text(adler32(string(args, 0)).to_string()))),
+    Function::new("sha256sum", &[T], |_, args| {
+        Ok(text(hex(&Sha256::digest(string(args, 0)))))
+    }),
+    Function::new("sha1sum", &[T], |_, args| {
+        Ok(text(hex(&sha1(string(args, 0)))))
+    }),
+    Function::new("adler32sum", &[T], |_, args| {
+        Ok(text(adler32(string(args, 0)).to_string()))
+    }),
 ];
 
 fn hex(bytes: &[u8]) -> String {
@@ -69,7 +75,10 @@ pub(crate) fn base64_encode(bytes: &[u8]) -> String {
 }
 
 fn digit(alphabet: &[u8], byte: u8) -> Option<u32> {
-    alphabet.iter().position(|known| *known == byte).and_then(|at| u32::try_from(at).ok())
+    alphabet
+        .iter()
+        .position(|known| *known == byte)
+        .and_then(|at| u32::try_from(at).ok())
 }
 
 /// Go's `base64.StdEncoding`: newlines are skipped, padding is exact; the error is an offset.
@@ -103,7 +112,11 @@ pub(crate) fn base64_decode(bytes: &[u8]) -> Result<Vec<u8>, usize> {
             at = skip(at);
             if count == 2 {
                 if bytes.get(at) != Some(&b'=') {
-                    return Err(if at == bytes.len() { bytes.len() } else { at - 1 });
+                    return Err(if at == bytes.len() {
+                        bytes.len()
+                    } else {
+                        at - 1
+                    });
                 }
                 at += 1;
             }
@@ -121,33 +134,44 @@ pub(crate) fn base64_decode(bytes: &[u8]) -> Result<Vec<u8>, usize> {
 
 /// Go's `base32.StdEncoding`.
 fn base32_decode(bytes: &[u8]) -> Result<Vec<u8>, usize> {
-    let clean: Vec<u8> =
-        bytes.iter().copied().filter(|byte| !matches!(byte, b'\r' | b'\n')).collect();
+    let clean: Vec<u8> = bytes
+        .iter()
+        .copied()
+        .filter(|byte| !matches!(byte, b'\r' | b'\n'))
+        .collect();
     let mut out = Vec::with_capacity(clean.len() / 8 * 5);
+    let mut last = false;
     for (group, chunk) in clean.chunks(8).enumerate() {
+        // What follows the padding is not looked at.
+        if last {
+            break;
+        }
         let start = group * 8;
         let mut value: u64 = 0;
         let mut count = 0;
         while count < 8 {
-            let Some(byte) = chunk.get(count).copied() else { return Err(start + count - count) };
-            if byte == b'=' && count >= 2 {
-                let padding = &chunk[count..];
-                let rest = &clean[start + count..];
-                if rest.len() < 8 - count {
+            let Some(byte) = chunk.get(count).copied() else {
+                return Err(start);
+            };
+            let at = start + count;
+            let behind = clean.len() - at - 1;
+            if byte == b'=' && count >= 2 && behind < 8 {
+                if behind + count < 7 {
                     return Err(clean.len());
                 }
-                if let Some(bad) = padding.iter().position(|byte| *byte != b'=') {
-                    return Err(start + count + bad);
+                let padding = clean[at + 1..].iter().take(7 - count);
+                if let Some(bad) = padding.into_iter().position(|byte| *byte != b'=') {
+                    return Err(at + bad);
                 }
                 if matches!(count, 3 | 6) {
-                    return Err(start + count - 1);
+                    return Err(at);
                 }
-                if start + 8 < clean.len() {
-                    return Err(start + 8);
-                }
+                last = true;
                 break;
             }
-            let Some(bits) = digit(BASE32, byte) else { return Err(start + count) };
+            let Some(bits) = digit(BASE32, byte) else {
+                return Err(start + count);
+            };
             value = value << 5 | u64::from(bits);
             count += 1;
         }
@@ -168,7 +192,13 @@ fn adler32(bytes: &[u8]) -> u32 {
 
 /// SHA-1, for sprig's `sha1sum` only; nothing of Outhaul trusts it.
 fn sha1(bytes: &[u8]) -> [u8; 20] {
-    let mut state: [u32; 5] = [0x6745_2301, 0xefcd_ab89, 0x98ba_dcfe, 0x1032_5476, 0xc3d2_e1f0];
+    let mut state: [u32; 5] = [
+        0x6745_2301,
+        0xefcd_ab89,
+        0x98ba_dcfe,
+        0x1032_5476,
+        0xc3d2_e1f0,
+    ];
     let mut message = bytes.to_vec();
     message.push(0x80);
     while message.len() % 64 != 56 {
@@ -178,7 +208,9 @@ fn sha1(bytes: &[u8]) -> [u8; 20] {
     for block in message.chunks_exact(64) {
         let mut words = [0_u32; 80];
         for (word, chunk) in words.iter_mut().zip(block.chunks_exact(4)) {
-            *word = chunk.iter().fold(0, |word, byte| word << 8 | u32::from(*byte));
+            *word = chunk
+                .iter()
+                .fold(0, |word, byte| word << 8 | u32::from(*byte));
         }
         for at in 16..80 {
             let mixed = words[at - 3] ^ words[at - 8] ^ words[at - 14] ^ words[at - 16];

@@ -151,8 +151,7 @@ fn fitting_key(target: &Map, source: &Map, key: Key) -> Result<Key, Stop> {
 
 fn put(env: &Env<'_>, target: &Rc<Map>, key: Key, value: Value) -> Result<(), Stop> {
     if target.kind == MapType::StrStr && !matches!(value, Value::Str(_)) {
-        let message =
-            "reflect.Value.SetMapIndex: value of type interface {} is not assignable to type string";
+        let message = "reflect.Value.SetMapIndex: value of type interface {} is not assignable to type string";
         return Err(Stop::Fault(Fault::Go(message.to_owned())));
     }
     if matches!(value, Value::List(_) | Value::Map(_)) && reaches(&value, target, env.budget)? {

@@ -19,7 +19,9 @@ pub(super) const FUNCTIONS: &[Function] = &[
     }),
     Function::new("int64", &[A], |_, args| Ok(int64(whole(args, 0)))),
     Function::new("int", &[A], |_, args| Ok(int(whole(args, 0)))),
-    Function::new("float64", &[A], |_, args| Ok(Value::Float(to_float64(&any(args, 0))))),
+    Function::new("float64", &[A], |_, args| {
+        Ok(Value::Float(to_float64(&any(args, 0))))
+    }),
     Function::new("toDecimal", &[A], |env, args| {
         let shown = sprint(&any(args, 0), env.budget)?;
         let shown = String::from_utf8_lossy(&shown).into_owned();
@@ -32,7 +34,9 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("untilStep", &[Ty::Int, Ty::Int, Ty::Int], |env, args| {
         steps(env, number(args, 0), number(args, 1), number(args, 2))
     }),
-    Function::new("add1", &[A], |_, args| Ok(int64(whole(args, 0).wrapping_add(1)))),
+    Function::new("add1", &[A], |_, args| {
+        Ok(int64(whole(args, 0).wrapping_add(1)))
+    }),
     Function::variadic("add", &[], A, |_, args| {
         Ok(int64(args.iter().map(to_int64).fold(0, i64::wrapping_add)))
     }),
@@ -44,11 +48,17 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function::variadic("mul", &[A], A, |_, args| {
         Ok(int64(args.iter().map(to_int64).fold(1, i64::wrapping_mul)))
     }),
-    Function::variadic("biggest", &[A], A, |_, args| Ok(int64(extreme(args, i64::max)))),
+    Function::variadic("biggest", &[A], A, |_, args| {
+        Ok(int64(extreme(args, i64::max)))
+    }),
     Function::variadic("max", &[A], A, |_, args| Ok(int64(extreme(args, i64::max)))),
     Function::variadic("min", &[A], A, |_, args| Ok(int64(extreme(args, i64::min)))),
-    Function::new("ceil", &[A], |_, args| Ok(Value::Float(to_float64(&any(args, 0)).ceil()))),
-    Function::new("floor", &[A], |_, args| Ok(Value::Float(to_float64(&any(args, 0)).floor()))),
+    Function::new("ceil", &[A], |_, args| {
+        Ok(Value::Float(to_float64(&any(args, 0)).ceil()))
+    }),
+    Function::new("floor", &[A], |_, args| {
+        Ok(Value::Float(to_float64(&any(args, 0)).floor()))
+    }),
     Function::variadic("round", &[A, Ty::Int], Ty::Float, round),
 ];
 
@@ -73,7 +83,8 @@ fn steps(env: &Env<'_>, start: i64, stop: i64, step: i64) -> Outcome<Value> {
     let down = stop < start;
     if step != 0 && down == (step < 0) {
         let count = start.abs_diff(stop).div_ceil(step.unsigned_abs());
-        env.budget.values(usize::try_from(count).unwrap_or(usize::MAX))?;
+        env.budget
+            .values(usize::try_from(count).unwrap_or(usize::MAX))?;
         env.budget.steps(count)?;
         let mut next = start;
         for _ in 0..count {
@@ -90,7 +101,11 @@ fn round(_: &Env<'_>, args: &[Value]) -> Outcome<Value> {
     let value = to_float64(&any(args, 0));
     let power = pow10(number(args, 1));
     let scaled = power * value;
-    let rounded = if scaled.fract() >= limit { scaled.ceil() } else { scaled.floor() };
+    let rounded = if scaled.fract() >= limit {
+        scaled.ceil()
+    } else {
+        scaled.floor()
+    };
     Ok(Value::Float(rounded / power))
 }
 

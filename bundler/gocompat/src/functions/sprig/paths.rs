@@ -12,7 +12,10 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("base", &[T], |_, args| Ok(text(base(string(args, 0))))),
     Function::new("dir", &[T], |_, args| {
         let path = string(args, 0);
-        let end = path.iter().rposition(|byte| *byte == b'/').map_or(0, |at| at + 1);
+        let end = path
+            .iter()
+            .rposition(|byte| *byte == b'/')
+            .map_or(0, |at| at + 1);
         Ok(text(clean(&path[..end])))
     }),
     Function::new("clean", &[T], |_, args| Ok(text(clean(string(args, 0))))),
@@ -22,7 +25,9 @@ pub(super) const FUNCTIONS: &[Function] = &[
         let at = at.filter(|at| path[*at] == b'.').unwrap_or(path.len());
         Ok(text(&path[at..]))
     }),
-    Function::new("isAbs", &[T], |_, args| Ok(Value::Bool(string(args, 0).starts_with(b"/")))),
+    Function::new("isAbs", &[T], |_, args| {
+        Ok(Value::Bool(string(args, 0).starts_with(b"/")))
+    }),
 ];
 
 fn base(path: &[u8]) -> &[u8] {

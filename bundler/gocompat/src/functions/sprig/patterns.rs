@@ -68,7 +68,8 @@ fn compile(env: &Env<'_>, args: &[Value]) -> Outcome<Regex> {
     let pattern = utf8(args, 0);
     let fail = |why: &str| Fault::Go(format!("regexp: Compile(`{pattern}`): {why}"));
     // Compiling costs far more than a step.
-    env.budget.steps(pattern.len() as u64 * 20 + string(args, 1).len() as u64 / 64 + 200)?;
+    env.budget
+        .steps(pattern.len() as u64 * 20 + string(args, 1).len() as u64 / 64 + 200)?;
     let translated = translate::translate(&pattern)
         .map_err(|why| fail(&format!("error parsing regexp: {why}")))?;
     RegexBuilder::new(&translated)
@@ -78,9 +79,18 @@ fn compile(env: &Env<'_>, args: &[Value]) -> Outcome<Regex> {
         .map_err(|_| fail("error parsing regexp: invalid or too large"))
 }
 
-/// All matches as Go finds them: an empty match right behind a match does not count.
+/// All matches as Go finds them: none is empty in the middle of a character.
 fn matches(regex: &Regex, whole: &[u8]) -> Vec<(usize, usize)> {
-    regex.find_iter(whole).map(|found| (found.start(), found.end())).collect()
+    let found = regex
+        .find_iter(whole)
+        .map(|found| (found.start(), found.end()));
+    found
+        .filter(|(start, end)| start < end || at_character(whole, *start))
+        .collect()
+}
+
+fn at_character(whole: &[u8], at: usize) -> bool {
+    whole.get(at).is_none_or(|byte| byte & 0xc0 != 0x80)
 }
 
 fn replace(env: &Env<'_>, regex: &Regex, args: &[Value], expand: bool) -> Outcome<Value> {
@@ -88,7 +98,12 @@ fn replace(env: &Env<'_>, regex: &Regex, args: &[Value], expand: bool) -> Outcom
     let mut out = Vec::new();
     let mut last = 0;
     for captures in regex.captures_iter(whole) {
-        let Some(found) = captures.get(0) else { continue };
+        let Some(found) = captures.get(0) else {
+            continue;
+        };
+        if found.is_empty() && !at_character(whole, found.start()) {
+            continue;
+        }
         let before = out.len();
         out.extend_from_slice(&whole[last..found.start()]);
         if expand {

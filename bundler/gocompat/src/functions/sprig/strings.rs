@@ -14,7 +14,9 @@ const T: Ty = Ty::Text;
 
 pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("hello", &[], |_, _| Ok(text("Hello!"))),
-    Function::new("trim", &[T], |_, args| Ok(text(trim_space(string(args, 0))))),
+    Function::new("trim", &[T], |_, args| {
+        Ok(text(trim_space(string(args, 0))))
+    }),
     Function::new("upper", &[T], |env, args| mapped(env, args, upper)),
     Function::new("lower", &[T], |env, args| mapped(env, args, lower)),
     Function::new("trimall", &[T, T], trim_all),
@@ -40,12 +42,20 @@ pub(super) const FUNCTIONS: &[Function] = &[
         if start < 0 {
             return slice(whole, 0, end);
         }
-        slice(whole, start, if end < 0 || end > length { length } else { end })
+        slice(
+            whole,
+            start,
+            if end < 0 || end > length { length } else { end },
+        )
     }),
-    Function::new("repeat", &[Ty::Int, T], |env, args| repeated(env, string(args, 1), number(args, 0))),
+    Function::new("repeat", &[Ty::Int, T], |env, args| {
+        repeated(env, string(args, 1), number(args, 0))
+    }),
     Function::new("contains", &[T, T], |env, args| {
         search_cost(env, args, 1, 0)?;
-        Ok(Value::Bool(find(string(args, 1), string(args, 0)).is_some()))
+        Ok(Value::Bool(
+            find(string(args, 1), string(args, 0)).is_some(),
+        ))
     }),
     Function::new("hasPrefix", &[T, T], |_, args| {
         Ok(Value::Bool(string(args, 1).starts_with(string(args, 0))))
@@ -66,17 +76,29 @@ pub(super) const FUNCTIONS: &[Function] = &[
         })
     }),
     Function::variadic("cat", &[], Ty::Any, |env, args| {
-        joined_present(env, args, |value| sprint_all(std::slice::from_ref(value), env.budget))
+        joined_present(env, args, |value| {
+            sprint_all(std::slice::from_ref(value), env.budget)
+        })
     }),
     Function::new("indent", &[Ty::Int, T], |env, args| {
         Ok(text(indented(env, number(args, 0), string(args, 1), b"")?))
     }),
     Function::new("nindent", &[Ty::Int, T], |env, args| {
-        Ok(text(indented(env, number(args, 0), string(args, 1), b"\n")?))
+        Ok(text(indented(
+            env,
+            number(args, 0),
+            string(args, 1),
+            b"\n",
+        )?))
     }),
     Function::new("replace", &[T, T, T], |env, args| {
         search_cost(env, args, 2, 0)?;
-        Ok(text(replaced(env, string(args, 2), string(args, 0), string(args, 1))?))
+        Ok(text(replaced(
+            env,
+            string(args, 2),
+            string(args, 0),
+            string(args, 1),
+        )?))
     }),
     Function::new("plural", &[T, T, Ty::Int], |_, args| {
         Ok(text(string(args, usize::from(number(args, 2) != 1))))
@@ -90,7 +112,10 @@ pub(super) const FUNCTIONS: &[Function] = &[
     }),
     Function::new("join", &[T, Ty::Any], |env, args| {
         let parts = strings_of(env, &any(args, 1))?;
-        let size: usize = parts.iter().map(|part| part.len() + string(args, 0).len()).sum();
+        let size: usize = parts
+            .iter()
+            .map(|part| part.len() + string(args, 0).len())
+            .sum();
         env.budget.bytes(size)?;
         Ok(text(parts.join(string(args, 0))))
     }),
@@ -100,7 +125,10 @@ pub(super) const FUNCTIONS: &[Function] = &[
     }),
     Function::new("splitn", &[T, Ty::Int, T], |env, args| {
         search_cost(env, args, 2, 0)?;
-        numbered(env, split(string(args, 2), string(args, 0), number(args, 1)))
+        numbered(
+            env,
+            split(string(args, 2), string(args, 0), number(args, 1)),
+        )
     }),
     Function::new("splitList", &[T, T], |env, args| {
         search_cost(env, args, 1, 0)?;
@@ -111,7 +139,9 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("sortAlpha", &[Ty::Any], |env, args| match any(args, 0) {
         // sprig sorts a `[]string` in place: the variable that holds it sees the new order.
         Value::List(list) if list.elem == Elem::Str => {
-            list.items.borrow_mut().sort_by(|a, b| bytes_of(a).cmp(bytes_of(b)));
+            list.items
+                .borrow_mut()
+                .sort_by(|a, b| bytes_of(a).cmp(bytes_of(b)));
             Ok(Value::List(list))
         }
         other => {
@@ -186,8 +216,11 @@ pub(super) fn lower(c: char) -> char {
 
 /// Go's `unicode.IsSpace`.
 pub(super) fn is_space(c: char) -> bool {
-    matches!(c, '\t' | '\n' | '\x0b' | '\x0c' | '\r' | ' ' | '\u{85}' | '\u{a0}' | '\u{1680}'
-        | '\u{2000}'..='\u{200a}' | '\u{2028}' | '\u{2029}' | '\u{202f}' | '\u{205f}' | '\u{3000}')
+    matches!(
+        c,
+        '\t' | '\n' | '\x0b' | '\x0c' | '\r' | ' ' | '\u{85}' | '\u{a0}' | '\u{1680}' | '\u{2000}'
+            ..='\u{200a}' | '\u{2028}' | '\u{2029}' | '\u{202f}' | '\u{205f}' | '\u{3000}'
+    )
 }
 
 /// `strings.TrimSpace`.
@@ -198,7 +231,10 @@ pub(in crate::functions) fn trim_space(bytes: &[u8]) -> &[u8] {
 fn trim_where(mut bytes: &[u8], cut: impl Fn(char) -> bool) -> &[u8] {
     loop {
         let head = &bytes[..bytes.len().min(4)];
-        let first = head.utf8_chunks().next().and_then(|chunk| chunk.valid().chars().next());
+        let first = head
+            .utf8_chunks()
+            .next()
+            .and_then(|chunk| chunk.valid().chars().next());
         match first {
             Some(c) if cut(c) => bytes = &bytes[c.len_utf8()..],
             None if !bytes.is_empty() && cut(char::REPLACEMENT_CHARACTER) => bytes = &bytes[1..],
@@ -252,7 +288,11 @@ fn repeated(env: &Env<'_>, whole: &[u8], count: i64) -> Outcome<Value> {
         return Fault::go("strings: negative Repeat count");
     };
     env.budget.bytes(whole.len().saturating_mul(count))?;
-    Ok(text(if whole.is_empty() { Vec::new() } else { whole.repeat(count) }))
+    Ok(text(if whole.is_empty() {
+        Vec::new()
+    } else {
+        whole.repeat(count)
+    }))
 }
 
 /// Joins what is not nil with spaces.
@@ -275,7 +315,8 @@ fn indented(env: &Env<'_>, spaces: i64, whole: &[u8], before: &[u8]) -> Outcome<
         return Fault::go("strings: negative Repeat count");
     };
     let lines = whole.iter().filter(|byte| **byte == b'\n').count() + 1;
-    env.budget.bytes(lines.saturating_mul(spaces).saturating_add(whole.len()))?;
+    env.budget
+        .bytes(lines.saturating_mul(spaces).saturating_add(whole.len()))?;
     let mut out = before.to_vec();
     for (at, line) in whole.split(|byte| *byte == b'\n').enumerate() {
         if at > 0 {
@@ -289,7 +330,9 @@ fn indented(env: &Env<'_>, spaces: i64, whole: &[u8], before: &[u8]) -> Outcome<
 
 /// Charges what searching for one argument in another can take at worst.
 fn search_cost(env: &Env<'_>, args: &[Value], whole: usize, wanted: usize) -> Outcome<()> {
-    let pairs = string(args, whole).len().saturating_mul(string(args, wanted).len());
+    let pairs = string(args, whole)
+        .len()
+        .saturating_mul(string(args, wanted).len());
     env.budget.steps(pairs as u64 / 64)
 }
 
@@ -297,7 +340,9 @@ pub(super) fn find(whole: &[u8], wanted: &[u8]) -> Option<usize> {
     if wanted.is_empty() {
         return Some(0);
     }
-    whole.windows(wanted.len()).position(|window| window == wanted)
+    whole
+        .windows(wanted.len())
+        .position(|window| window == wanted)
 }
 
 /// Lengths of the characters of bytes that need not be UTF-8.
@@ -311,10 +356,15 @@ pub(super) fn char_lengths(bytes: &[u8]) -> Vec<usize> {
 }
 
 fn replaced(env: &Env<'_>, whole: &[u8], old: &[u8], new: &[u8]) -> Outcome<Vec<u8>> {
-    let most = if old.is_empty() { whole.len() + 1 } else { whole.len() / old.len() };
+    let most = if old.is_empty() {
+        whole.len() + 1
+    } else {
+        whole.len() / old.len()
+    };
     let mut out = Vec::new();
     if old.is_empty() {
-        env.budget.bytes(whole.len().saturating_add(most.saturating_mul(new.len())))?;
+        env.budget
+            .bytes(whole.len().saturating_add(most.saturating_mul(new.len())))?;
         out.extend_from_slice(new);
         let mut at = 0;
         for length in char_lengths(whole) {
@@ -358,7 +408,9 @@ pub(super) fn split<'t>(whole: &'t [u8], separator: &[u8], limit: i64) -> Vec<&'
         return out;
     }
     while out.len() + 1 < limit {
-        let Some(at) = find(rest, separator) else { break };
+        let Some(at) = find(rest, separator) else {
+            break;
+        };
         out.push(&rest[..at]);
         rest = &rest[at + separator.len()..];
     }

@@ -15,15 +15,21 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("dateInZone", &[T, Ty::Any, T], in_zone),
     Function::new("date_in_zone", &[T, Ty::Any, T], in_zone),
     Function::new("htmlDateInZone", &[Ty::Any, T], |_, args| {
-        Ok(text(instant(&any(args, 0))?.in_zone(&utf8(args, 1)).format(b"2006-01-02")))
+        Ok(text(
+            instant(&any(args, 0))?
+                .in_zone(&utf8(args, 1))
+                .format(b"2006-01-02"),
+        ))
     }),
     Function::new("dateModify", &[T, Ty::Time], modified),
     Function::new("date_modify", &[T, Ty::Time], modified),
     Function::new("toDate", &[T, T], |_, args| {
-        let time = parse(&utf8(args, 0), &utf8(args, 1)).unwrap_or_else(Time::zero);
+        let time = parse(&utf8(args, 0), &utf8(args, 1), true).unwrap_or_else(Time::zero);
         Ok(Value::Time(Rc::new(time)))
     }),
-    Function::new("unixEpoch", &[Ty::Time], |_, args| Ok(text(time(args, 0).seconds.to_string()))),
+    Function::new("unixEpoch", &[Ty::Time], |_, args| {
+        Ok(text(time(args, 0).seconds.to_string()))
+    }),
 ];
 
 fn instant(value: &Value) -> Outcome<Time> {
@@ -40,7 +46,11 @@ fn instant(value: &Value) -> Outcome<Time> {
 fn in_zone(env: &Env<'_>, args: &[Value]) -> Outcome<Value> {
     let layout = string(args, 0);
     env.budget.bytes(layout.len().saturating_mul(40))?;
-    Ok(text(instant(&any(args, 1))?.in_zone(&utf8(args, 2)).format(layout)))
+    Ok(text(
+        instant(&any(args, 1))?
+            .in_zone(&utf8(args, 2))
+            .format(layout),
+    ))
 }
 
 fn modified(_: &Env<'_>, args: &[Value]) -> Outcome<Value> {

@@ -21,10 +21,15 @@ pub(super) const FUNCTIONS: &[Function] = &[
             ("query", url.query.clone().into_bytes()),
             ("opaque", url.opaque.clone().into_bytes()),
             ("fragment", url.fragment.clone()),
-            ("userinfo", url.user.as_ref().map(User::to_text).unwrap_or_default()),
+            (
+                "userinfo",
+                url.user.as_ref().map(User::to_text).unwrap_or_default(),
+            ),
         ];
-        let entries: BTreeMap<Key, Value> =
-            parts.into_iter().map(|(name, part)| (Key::str(name), text(part))).collect();
+        let entries: BTreeMap<Key, Value> = parts
+            .into_iter()
+            .map(|(name, part)| (Key::str(name), text(part)))
+            .collect();
         Ok(Map::value(MapType::StrAny, entries))
     }),
     Function::new("urlJoin", &[Ty::Dict], join),
@@ -103,12 +108,12 @@ fn unescape(text: &str, part: Part) -> Result<Vec<u8>, String> {
                 .filter(|digits| digits.len() == 2 && digits.bytes().all(|d| d.is_ascii_hexdigit()))
                 .and_then(|digits| u8::from_str_radix(digits, 16).ok());
             let shown = String::from_utf8_lossy(&bytes[at..bytes.len().min(at + 3)]).into_owned();
-            let Some(value) = value else { return Err(format!("invalid URL escape {shown:?}")) };
+            let Some(value) = value else {
+                return Err(format!("invalid URL escape {shown:?}"));
+            };
             let refused = match part {
                 Part::Host => value < 0x80 && digits != b"25",
-                Part::Zone => {
-                    digits != b"25" && value != b' ' && must_escape(value, Part::Host)
-                }
+                Part::Zone => digits != b"25" && value != b' ' && must_escape(value, Part::Host),
                 _ => false,
             };
             if refused {
@@ -119,7 +124,10 @@ fn unescape(text: &str, part: Part) -> Result<Vec<u8>, String> {
             continue;
         }
         if matches!(part, Part::Host | Part::Zone) && byte < 0x80 && must_escape(byte, part) {
-            return Err(format!("invalid character {:?} in host name", char::from(byte)));
+            return Err(format!(
+                "invalid character {:?} in host name",
+                char::from(byte)
+            ));
         }
         out.push(byte);
         at += 1;
@@ -170,7 +178,11 @@ fn parse_before_fragment(text: &str) -> Result<Url, String> {
             rest.clone_into(&mut url.opaque);
             return Ok(url);
         }
-        if rest.split('/').next().is_some_and(|segment| segment.contains(':')) {
+        if rest
+            .split('/')
+            .next()
+            .is_some_and(|segment| segment.contains(':'))
+        {
             return Err("first path segment in URL cannot contain colon".to_owned());
         }
     }
@@ -199,18 +211,26 @@ fn parse_authority(authority: &str) -> Result<(Option<User>, Vec<u8>), String> {
         None => (user, None),
     };
     let name = unescape(name, Part::User)?;
-    let password = password.map(|password| unescape(password, Part::User)).transpose()?;
+    let password = password
+        .map(|password| unescape(password, Part::User))
+        .transpose()?;
     Ok((Some(User { name, password }), host))
 }
 
 fn port_fits(port: &str) -> bool {
     port.is_empty()
-        || port.strip_prefix(':').is_some_and(|port| port.bytes().all(|byte| byte.is_ascii_digit()))
+        || port
+            .strip_prefix(':')
+            .is_some_and(|port| port.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 fn parse_host(host: &str) -> Result<Vec<u8>, String> {
     let checked = |port: &str| {
-        if port_fits(port) { Ok(()) } else { Err(format!("invalid port {port:?} after host")) }
+        if port_fits(port) {
+            Ok(())
+        } else {
+            Err(format!("invalid port {port:?} after host"))
+        }
     };
     if host.starts_with('[') {
         let end = host.rfind(']').ok_or("missing ']' in host")?;
@@ -233,7 +253,9 @@ fn hostname(host: &[u8]) -> &[u8] {
         Some(at) if host[at + 1..].iter().all(u8::is_ascii_digit) => &host[..at],
         _ => host,
     };
-    bare.strip_prefix(b"[").and_then(|bare| bare.strip_suffix(b"]")).unwrap_or(bare)
+    bare.strip_prefix(b"[")
+        .and_then(|bare| bare.strip_suffix(b"]"))
+        .unwrap_or(bare)
 }
 
 fn join(env: &Env<'_>, args: &[Value]) -> Outcome<Value> {
@@ -280,7 +302,11 @@ fn join(env: &Env<'_>, args: &[Value]) -> Outcome<Value> {
             }
             out.extend_from_slice(&escape(&host, Part::Host));
         }
-        let path = if path == b"*" { path } else { escape(&path, Part::Path) };
+        let path = if path == b"*" {
+            path
+        } else {
+            escape(&path, Part::Path)
+        };
         if !path.is_empty() && path[0] != b'/' && !host.is_empty() {
             out.push(b'/');
         }

@@ -11,12 +11,15 @@ use std::rc::Rc;
 const T: Ty = Ty::Text;
 
 pub(super) const FUNCTIONS: &[Function] = &[
-    Function::new("semver", &[T], |_, args| match Version::parse(&utf8(args, 0)) {
-        Ok(version) => Ok(Value::Version(Rc::new(version))),
-        Err(message) => Fault::go(message),
+    Function::new("semver", &[T], |_, args| {
+        match Version::parse(&utf8(args, 0)) {
+            Ok(version) => Ok(Value::Version(Rc::new(version))),
+            Err(message) => Fault::go(message),
+        }
     }),
     Function::new("semverCompare", &[T, T], |env, args| {
-        env.budget.steps(utf8(args, 0).len() as u64 + utf8(args, 1).len() as u64 + 50)?;
+        env.budget
+            .steps(utf8(args, 0).len() as u64 + utf8(args, 1).len() as u64 + 50)?;
         let constraints = Constraints::parse(&utf8(args, 0)).or_else(Fault::go)?;
         let version = Version::parse(&utf8(args, 1)).or_else(Fault::go)?;
         Ok(Value::Bool(constraints.check(&version)))

@@ -29,23 +29,33 @@ pub(super) const FUNCTIONS: &[Function] = &[
         Ok(text(abbreviate(whole, left, right)))
     }),
     Function::new("title", &[T], |env, args| changed(env, args, title)),
-    Function::new("untitle", &[T], |env, args| changed(env, args, uncapitalize)),
+    Function::new("untitle", &[T], |env, args| {
+        changed(env, args, uncapitalize)
+    }),
     Function::new("swapcase", &[T], |env, args| changed(env, args, swap_case)),
     Function::new("nospace", &[T], |env, args| no_space(env, string(args, 0))),
-    Function::new("initials", &[T], |_, args| Ok(text(initials(string(args, 0))))),
+    Function::new("initials", &[T], |_, args| {
+        Ok(text(initials(string(args, 0))))
+    }),
     Function::new("snakecase", &[T], |env, args| {
         changed(env, args, |whole| casing::separated(whole, '_'))
     }),
     Function::new("kebabcase", &[T], |env, args| {
         changed(env, args, |whole| casing::separated(whole, '-'))
     }),
-    Function::new("camelcase", &[T], |env, args| changed(env, args, casing::camel)),
+    Function::new("camelcase", &[T], |env, args| {
+        changed(env, args, casing::camel)
+    }),
     Function::new("wrap", &[Ty::Int, T], |env, args| {
         wrap(env, string(args, 1), number(args, 0), b"\n", false)
     }),
     Function::new("wrapWith", &[Ty::Int, T, T], |env, args| {
         let separator = string(args, 1);
-        let separator = if separator.is_empty() { b"\n" } else { separator };
+        let separator = if separator.is_empty() {
+            b"\n"
+        } else {
+            separator
+        };
         wrap(env, string(args, 2), number(args, 0), separator, true)
     }),
 ];
@@ -163,7 +173,10 @@ fn no_space(env: &Env<'_>, whole: &[u8]) -> Outcome<Value> {
     if !whole.iter().any(|byte| is_space(char::from(*byte))) {
         return Ok(text(whole));
     }
-    let kept = whole.iter().map(|byte| char::from(*byte)).filter(|c| !is_space(*c));
+    let kept = whole
+        .iter()
+        .map(|byte| char::from(*byte))
+        .filter(|c| !is_space(*c));
     Ok(text(kept.collect::<String>()))
 }
 
@@ -191,7 +204,9 @@ fn wrap(
 ) -> Outcome<Value> {
     let width = usize::try_from(width).unwrap_or(0).max(1);
     let breaks = whole.len() / width + whole.iter().filter(|byte| **byte == b' ').count() + 1;
-    let most = breaks.saturating_mul(separator.len()).saturating_add(whole.len());
+    let most = breaks
+        .saturating_mul(separator.len())
+        .saturating_add(whole.len());
     env.budget.bytes(most)?;
     let mut out = Vec::new();
     let mut rest = whole;

@@ -23,7 +23,9 @@ impl Scanner {
     }
 
     fn increment(&mut self, start: Mark) -> Scan<Option<i64>> {
-        let Some(digit) = self.at(0).to_digit(10) else { return Ok(None) };
+        let Some(digit) = self.at(0).to_digit(10) else {
+            return Ok(None);
+        };
         if digit == 0 {
             return fail(start, "found an indentation indicator equal to 0");
         }
@@ -98,7 +100,10 @@ impl Scanner {
             }
             deepest = deepest.max(self.column());
             if (*indent == 0 || self.column() < *indent) && self.at(0) == '\t' {
-                return fail(start, "found a tab character where an indentation space is expected");
+                return fail(
+                    start,
+                    "found a tab character where an indentation space is expected",
+                );
             }
             if !is_break(self.at(0)) {
                 break;

@@ -44,7 +44,12 @@ impl Gap {
 impl Scanner {
     pub(super) fn flow_start(&mut self, kind: Kind) -> Scan<()> {
         self.save_simple_key()?;
-        self.simple_keys.push(SimpleKey::default());
+        let token = self.taken + self.tokens.len();
+        self.simple_keys.push(SimpleKey {
+            token,
+            mark: self.mark,
+            ..SimpleKey::default()
+        });
         self.flow_level += 1;
         if self.flow_level > MAX_NESTING {
             return fail(self.mark, "nested too deep");
@@ -58,7 +63,9 @@ impl Scanner {
         self.remove_simple_key()?;
         if self.flow_level > 0 {
             self.flow_level -= 1;
-            self.simple_keys.pop();
+            if let Some(key) = self.simple_keys.pop() {
+                self.keys_by_token.remove(&key.token);
+            }
         }
         self.simple_key_allowed = false;
         self.single(kind);
@@ -68,7 +75,10 @@ impl Scanner {
     pub(super) fn fetch_block_entry(&mut self) -> Scan<()> {
         if self.flow_level == 0 {
             if !self.simple_key_allowed {
-                return fail(self.mark, "block sequence entries are not allowed in this context");
+                return fail(
+                    self.mark,
+                    "block sequence entries are not allowed in this context",
+                );
             }
             self.roll_indent(self.column(), None, Kind::BlockSequenceStart, self.mark)?;
         }
@@ -95,11 +105,17 @@ impl Scanner {
         let last = self.simple_keys.len().saturating_sub(1);
         if self.key_is_valid(last)? {
             let key = self.simple_keys[last];
-            let at = key.token - self.taken;
-            self.tokens.insert(at, Token { kind: Kind::Key, mark: key.mark });
+            self.insert(
+                key.token,
+                Token {
+                    kind: Kind::Key,
+                    mark: key.mark,
+                },
+            );
             let column = i64::try_from(key.mark.column).unwrap_or(i64::MAX);
             self.roll_indent(column, Some(key.token), Kind::BlockMappingStart, key.mark)?;
             self.simple_keys[last].possible = false;
+            self.keys_by_token.remove(&key.token);
             self.simple_key_allowed = false;
         } else {
             if self.flow_level == 0 {

@@ -2,7 +2,9 @@
 //!
 //! In: the scanner at `%`, `&`, `*` or `!`. Out: one token.
 
-use super::{Kind, Mark, Scan, Scanner, fail, is_blank, is_blank_or_end, is_break, is_break_or_end, is_word};
+use super::{
+    Kind, Mark, Scan, Scanner, fail, is_blank, is_blank_or_end, is_break, is_break_or_end, is_word,
+};
 
 impl Scanner {
     pub(super) fn scan_directive(&mut self) -> Scan<()> {
@@ -89,9 +91,19 @@ impl Scanner {
         let c = self.at(0);
         let ends = is_blank_or_end(c) || matches!(c, '?' | ':' | ',' | ']' | '}' | '%' | '@' | '`');
         if name.is_empty() || !ends {
-            return fail(start, "did not find expected alphabetic or numeric character");
+            return fail(
+                start,
+                "did not find expected alphabetic or numeric character",
+            );
         }
-        self.push(if alias { Kind::Alias(name) } else { Kind::Anchor(name) }, start);
+        self.push(
+            if alias {
+                Kind::Alias(name)
+            } else {
+                Kind::Anchor(name)
+            },
+            start,
+        );
         Ok(())
     }
 

@@ -46,7 +46,9 @@ pub(super) fn translate(pattern: &str) -> Result<String, String> {
                     }
                 }
                 if !has_operand {
-                    return Err(format!("missing argument to repetition operator: `{operator}`"));
+                    return Err(format!(
+                        "missing argument to repetition operator: `{operator}`"
+                    ));
                 }
                 if chars.peek() == Some(&'?') {
                     chars.next();
@@ -86,7 +88,10 @@ pub(super) fn translate(pattern: &str) -> Result<String, String> {
 /// `n`, `n,` or `n,m` up to the brace; the text between the braces, and the counts.
 fn counts(chars: &Chars<'_>) -> Option<(String, u32, Option<u32>)> {
     let text: String = chars.clone().take_while(|c| *c != '}').take(16).collect();
-    chars.clone().nth(text.chars().count()).filter(|c| *c == '}')?;
+    chars
+        .clone()
+        .nth(text.chars().count())
+        .filter(|c| *c == '}')?;
     let (low, high) = match text.split_once(',') {
         None => (text.as_str(), None),
         Some((low, high)) => (low, Some(high)),
@@ -119,7 +124,10 @@ fn group_flags(chars: &mut Chars<'_>, out: &mut String) -> Result<(), String> {
     if text.starts_with("P<") || text.starts_with('<') {
         let body = text.trim_start_matches('P').trim_start_matches('<');
         if body.starts_with(['=', '!']) && !text.starts_with('P') {
-            return Err(format!("invalid or unsupported Perl syntax: `(?{}`", &text[..2]));
+            return Err(format!(
+                "invalid or unsupported Perl syntax: `(?{}`",
+                &text[..2]
+            ));
         }
         // The name is copied by the main loop.
         while let Some(c) = chars.next() {
@@ -193,7 +201,11 @@ fn escape(chars: &mut Chars<'_>, out: &mut String, in_class: bool) -> Result<(),
         c if c.is_ascii_punctuation() => regex::escape(&c.to_string()),
         other => return Err(format!("invalid escape sequence: `\\{other}`")),
     };
-    let text = if in_class && c.is_ascii_punctuation() { format!("\\{c}") } else { text };
+    let text = if in_class && c.is_ascii_punctuation() {
+        format!("\\{c}")
+    } else {
+        text
+    };
     out.push_str(&text);
     Ok(())
 }
@@ -248,8 +260,10 @@ fn posix(chars: &mut Chars<'_>, out: &mut String) -> Result<(), String> {
         return Ok(());
     };
     let name = &rest[1..=end];
-    let known = ["alnum", "alpha", "ascii", "blank", "cntrl", "digit", "graph", "lower", "print",
-        "punct", "space", "upper", "word", "xdigit"];
+    let known = [
+        "alnum", "alpha", "ascii", "blank", "cntrl", "digit", "graph", "lower", "print", "punct",
+        "space", "upper", "word", "xdigit",
+    ];
     if !known.contains(&name.trim_start_matches('^')) {
         return Err(format!("invalid character class range: `[:{name}:]`"));
     }

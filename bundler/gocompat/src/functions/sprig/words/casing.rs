@@ -42,7 +42,9 @@ fn is_upper(c: char) -> bool {
 fn is_number(c: char) -> bool {
     matches!(
         get_general_category(c),
-        GeneralCategory::DecimalNumber | GeneralCategory::LetterNumber | GeneralCategory::OtherNumber
+        GeneralCategory::DecimalNumber
+            | GeneralCategory::LetterNumber
+            | GeneralCategory::OtherNumber
     )
 }
 
@@ -73,7 +75,9 @@ fn rank(c: char) -> Kind {
 
 /// The first word of a text: its kind and its characters.
 fn next_word(text: &[char]) -> (Kind, &[char], &[char]) {
-    let Some(first) = text.first() else { return (Kind::Invalid, &[], &[]) };
+    let Some(first) = text.first() else {
+        return (Kind::Invalid, &[], &[]);
+    };
     if *first == char::REPLACEMENT_CHARACTER {
         return (Kind::Invalid, &text[..1], &text[1..]);
     }
@@ -187,7 +191,9 @@ pub(super) fn camel(text: &str) -> String {
             break;
         }
     }
-    let Some(mut current) = current else { return out };
+    let Some(mut current) = current else {
+        return out;
+    };
     let mut tail = chars.peekable();
     if tail.peek().is_none() {
         out.push(current);

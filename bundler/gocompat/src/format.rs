@@ -141,7 +141,7 @@ impl<'a> Printer<'a> {
             Value::List(list) => self.list(value, list, verb, depth)?,
             Value::Map(map) => self.map(value, map, verb, depth)?,
             Value::Data(data) => self.fields(value, &FIELDS, &data.fields, verb, depth)?,
-            Value::Time(_) | Value::Version(_) | Value::VersionValue(_) => {
+            Value::Time(_) | Value::Version(_) | Value::BareVersion(_) => {
                 let (names, fields) = inner_fields(value);
                 self.fields(value, &names, &fields, verb, depth)?;
             }
@@ -275,7 +275,7 @@ impl<'a> Printer<'a> {
 /// Unexported fields, as `%v` of a struct without a usable `String` shows them.
 fn inner_fields(value: &Value) -> (Vec<&'static str>, Vec<Value>) {
     match value {
-        Value::Version(version) | Value::VersionValue(version) => (
+        Value::Version(version) | Value::BareVersion(version) => (
             vec!["major", "minor", "patch", "pre", "metadata", "original"],
             vec![
                 crate::runtime::int64(version.major.cast_signed()),

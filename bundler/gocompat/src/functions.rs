@@ -16,7 +16,7 @@ mod kalypso;
 mod refused;
 mod sprig;
 
-pub(crate) use args::{boolean, dict, float, list_of, number, string, time};
+use args::string;
 pub(crate) use kalypso::{restore_literals, stringify_value};
 pub(crate) use sprig::{base64_decode, base64_encode};
 

@@ -83,7 +83,7 @@ fn visit(value: &Value, budget: &Budget, depth: usize) -> Outcome<Option<u64>> {
         }
         Value::Time(time) => fnv(&[&marshal_time(time)]),
         // No exported field: only the type's name counts.
-        Value::Version(_) | Value::VersionValue(_) => fnv(&[b"Version"]),
+        Value::Version(_) | Value::BareVersion(_) => fnv(&[b"Version"]),
     }))
 }
 

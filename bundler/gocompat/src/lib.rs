@@ -10,6 +10,13 @@
 //! template functions that would are refused by name. Work, output and depth are bounded,
 //! so that a hostile template or document ends in an error.
 
+#![expect(
+    clippy::format_push_string,
+    clippy::naive_bytecount,
+    clippy::unnecessary_wraps,
+    reason = "short texts; the functions of one table share one signature"
+)]
+
 mod error;
 mod value;
 
@@ -30,14 +37,14 @@ mod yaml;
 
 use runtime::{Budget, from_go};
 
-fn text_of(bytes: Vec<u8>) -> String {
-    String::from_utf8_lossy(&bytes).into_owned()
+fn text_of(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
 }
 
 /// YAML text of a value as `yaml.v3`'s `Marshal` writes it, with its final newline.
 pub fn to_yaml(value: &GoValue) -> String {
     // Decoded values hold nothing that cannot be written, and the budget is without limit.
-    text_of(yaml::marshal(&from_go(value), &Budget::unlimited()).unwrap_or_default())
+    text_of(&yaml::marshal(&from_go(value), &Budget::unlimited()).unwrap_or_default())
 }
 
 /// Kalypso's `stringify`: YAML of a map whose top-level lists and string maps became text.
@@ -48,7 +55,7 @@ pub fn stringify(value: &GoValue) -> String {
         budget: &budget,
         compat: true,
     };
-    text_of(functions::stringify_value(&from_go(value), &env).unwrap_or_default())
+    text_of(&functions::stringify_value(&from_go(value), &env).unwrap_or_default())
 }
 
 /// Kalypso's `hash`: hashstructure v1, decimal; empty when hashstructure refuses the value.

@@ -61,7 +61,7 @@ pub(crate) enum Value {
     Time(Rc<Time>),
     Version(Rc<Version>),
     /// `semver.Version` by value, as `IncMinor` returns it: no pointer, no methods.
-    VersionValue(Rc<Version>),
+    BareVersion(Rc<Version>),
 }
 
 /// Element type of a slice.
@@ -276,7 +276,7 @@ impl Value {
             Self::Data(_) => "scheduler.dataType",
             Self::Time(_) => "time.Time",
             Self::Version(_) => "*semver.Version",
-            Self::VersionValue(_) => "semver.Version",
+            Self::BareVersion(_) => "semver.Version",
         }
     }
 
@@ -287,7 +287,7 @@ impl Value {
             Self::Int(_, IntKind::Int | IntKind::Month | IntKind::Weekday) => "int",
             Self::List(_) => "slice",
             Self::Map(_) => "map",
-            Self::Data(_) | Self::Time(_) | Self::VersionValue(_) => "struct",
+            Self::Data(_) | Self::Time(_) | Self::BareVersion(_) => "struct",
             Self::Version(_) => "ptr",
             other => other.type_name(),
         }
@@ -305,7 +305,7 @@ impl Value {
             Self::Str(text) => !text.is_empty(),
             Self::List(list) => list.len() > 0,
             Self::Map(map) => map.len() > 0,
-            Self::Data(_) | Self::Time(_) | Self::Version(_) | Self::VersionValue(_) => true,
+            Self::Data(_) | Self::Time(_) | Self::Version(_) | Self::BareVersion(_) => true,
         }
     }
 }

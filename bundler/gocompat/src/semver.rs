@@ -229,7 +229,7 @@ impl Constraint {
         let mut version = group(&found, 2).to_owned();
         let (mut minor_dirty, mut patch_dirty, mut dirty) = (false, false, false);
         if is_x(major) {
-            version = "0.0.0".to_owned();
+            "0.0.0".clone_into(&mut version);
             dirty = true;
         } else if minor.is_empty() || is_x(minor.trim_start_matches('.')) {
             minor_dirty = true;

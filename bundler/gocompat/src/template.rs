@@ -157,7 +157,7 @@ impl Template {
         options: &RenderOptions,
         round: usize,
     ) -> Result<Vec<u8>, TemplateError> {
-        exec::execute(&self.tree, dot.clone(), env, options.max_depth).map_err(|error| {
+        exec::execute(&self.tree, dot, env, options.max_depth).map_err(|error| {
             let (message, kind) = match error.fault {
                 Fault::Go(message) => (message, TemplateErrorKind::Execution),
                 Fault::Undefined(message) => (message, TemplateErrorKind::Undefined),

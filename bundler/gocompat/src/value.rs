@@ -12,7 +12,6 @@ use std::collections::BTreeMap;
 mod key;
 
 pub use key::FloatKey;
-pub(crate) use key::compare_floats;
 
 /// One Go value below `interface{}`.
 #[derive(Debug, Clone, Default)]

@@ -286,3 +286,21 @@ fn deep_nesting_is_an_error_and_not_a_crash() {
     assert!(!outhaul_gocompat::hash(&value).is_empty());
     assert!(outhaul_gocompat::decode_json(&"[".repeat(100_000)).is_err());
 }
+
+#[test]
+fn a_parsed_template_is_shared_between_threads() {
+    let options = RenderOptions::default();
+    let template = Template::parse("{{ .Environment | upper }}", &options).expect("parses");
+    let data = TemplateData {
+        environment: "dev".to_owned(),
+        ..TemplateData::default()
+    };
+    std::thread::scope(|scope| {
+        let run = || template.render(&data, &options).expect("renders");
+        let (a, b) = (scope.spawn(run), scope.spawn(run));
+        assert_eq!(
+            (a.join().expect("a"), b.join().expect("b")),
+            ("DEV".into(), "DEV".into())
+        );
+    });
+}

@@ -115,7 +115,7 @@ pub(crate) fn to_int64(value: &Value) -> i64 {
             i64::try_from(*number).unwrap_or(i64::MAX)
         }
         // On amd64 a float outside of the range, and NaN, becomes the smallest integer.
-        Value::Float(number) if number.is_nan() || number.abs() >= 9.223_372_036_854_775_8e18 => {
+        Value::Float(number) if number.is_nan() || number.abs() >= 9.223_372_036_854_776e18 => {
             i64::MIN
         }
         Value::Float(number) => *number as i64,

@@ -96,7 +96,7 @@ fn same_kind(env: &Env<'_>, a: &Value, b: &Value) -> Outcome<bool> {
     Ok(match (a, b) {
         (Value::Time(a), Value::Time(b)) => a == b,
         (Value::Version(a), Value::Version(b)) => Rc::ptr_eq(a, b),
-        (Value::VersionValue(a), Value::VersionValue(b)) => a == b,
+        (Value::BareVersion(a), Value::BareVersion(b)) => a == b,
         (_, Value::List(_) | Value::Map(_) | Value::Data(_)) => {
             let shown = String::from_utf8_lossy(&sprint(b, env.budget)?).into_owned();
             return Fault::go(format!("non-comparable type {shown}: {}", b.type_name()));

@@ -143,7 +143,7 @@ impl Time {
         let civil = self.civil();
         let month = MONTHS[(civil.month as usize + 11) % 12];
         let day = DAYS[civil.weekday as usize % 7];
-        let hour12 = if civil.hour % 12 == 0 {
+        let hour12 = if civil.hour.is_multiple_of(12) {
             12
         } else {
             civil.hour % 12

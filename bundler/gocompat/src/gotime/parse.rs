@@ -301,7 +301,7 @@ impl Parts {
             _ => {}
         }
         if let Some(year_day) = self.year_day {
-            self.from_year_day(year_day)?;
+            self.date_of_year_day(year_day)?;
         }
         let month = self.month.unwrap_or(1);
         let day = self.day.unwrap_or(1);
@@ -351,7 +351,7 @@ impl Parts {
         })
     }
 
-    fn from_year_day(&mut self, year_day: u32) -> Option<()> {
+    fn date_of_year_day(&mut self, year_day: u32) -> Option<()> {
         if year_day < 1 || year_day > 365 + u32::from(leap(self.year)) {
             return None;
         }

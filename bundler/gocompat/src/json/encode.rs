@@ -51,7 +51,7 @@ impl Writer<'_> {
                 None => return Ok(false),
             },
             Value::Version(version) => self.string(version.to_string().as_bytes()),
-            Value::VersionValue(_) => self.out.extend_from_slice(b"{}"),
+            Value::BareVersion(_) => self.out.extend_from_slice(b"{}"),
             Value::List(list) if list.nil => self.out.extend_from_slice(b"null"),
             Value::List(list) => return self.list(&list.to_vec(), depth),
             Value::Map(map) if map.kind == MapType::AnyAny => return Ok(false),

@@ -75,7 +75,7 @@ pub(crate) fn deep_copy(value: &Value, budget: &Budget, depth: usize) -> Outcome
         }
         // copystructure copies exported fields only, of which a version has none.
         Value::Version(_) => Value::Version(Rc::default()),
-        Value::VersionValue(_) => Value::VersionValue(Rc::default()),
+        Value::BareVersion(_) => Value::BareVersion(Rc::default()),
         other => other.clone(),
     })
 }
@@ -94,8 +94,9 @@ pub(crate) fn deep_equal(a: &Value, b: &Value, budget: &Budget, depth: usize) ->
         (Value::Complex(a, c), Value::Complex(b, d)) => same_float(*a, *b) && same_float(*c, *d),
         (Value::Str(a), Value::Str(b)) => a == b,
         (Value::Time(a), Value::Time(b)) => a == b,
-        (Value::Version(a), Value::Version(b)) => a == b,
-        (Value::VersionValue(a), Value::VersionValue(b)) => a == b,
+        (Value::Version(a), Value::Version(b)) | (Value::BareVersion(a), Value::BareVersion(b)) => {
+            a == b
+        }
         (Value::List(a), Value::List(b)) => {
             if a.nil != b.nil || a.len() != b.len() {
                 return Ok(false);

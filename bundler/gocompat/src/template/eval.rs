@@ -351,14 +351,14 @@ fn type_name(ty: Ty) -> &'static str {
 /// Whether a value may be passed to a parameter.
 fn fit(at: usize, value: Value, ty: Ty) -> Run<Value> {
     let fits = match (ty, &value) {
-        (Ty::Raw, _) => true,
         (Ty::Any, Value::Invalid) => return Ok(Value::Nil),
         (Ty::Dict, Value::Invalid) => return Ok(Map::nil_value(MapType::StrAny)),
-        (Ty::Any, _) => true,
-        (Ty::Text, Value::Str(_)) | (Ty::Float, Value::Float(_)) | (Ty::Bool, Value::Bool(_)) => {
-            true
-        }
-        (Ty::Int, Value::Int(_, IntKind::Int)) | (Ty::Time, Value::Time(_)) => true,
+        (Ty::Any | Ty::Raw, _)
+        | (Ty::Text, Value::Str(_))
+        | (Ty::Float, Value::Float(_))
+        | (Ty::Bool, Value::Bool(_))
+        | (Ty::Int, Value::Int(_, IntKind::Int))
+        | (Ty::Time, Value::Time(_)) => true,
         (Ty::Dict, Value::Map(map)) => map.kind == MapType::StrAny,
         (_, Value::Invalid) => {
             return fail(at, format!("invalid value; expected {}", type_name(ty)));

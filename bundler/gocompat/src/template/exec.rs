@@ -49,7 +49,7 @@ pub(super) fn fail<T>(at: usize, message: impl Into<String>) -> Run<T> {
 }
 
 /// Runs the main template of a tree.
-pub(super) fn execute(tree: &Tree, dot: Value, env: &Env<'_>, max_depth: usize) -> Run<Vec<u8>> {
+pub(super) fn execute(tree: &Tree, dot: &Value, env: &Env<'_>, max_depth: usize) -> Run<Vec<u8>> {
     let variables = vec![(Arc::from(&b"$"[..]), dot.clone())];
     let mut state = State {
         tree,
@@ -59,7 +59,7 @@ pub(super) fn execute(tree: &Tree, dot: Value, env: &Env<'_>, max_depth: usize) 
         max_depth,
         depth: 0,
     };
-    state.list(&dot, &tree.root)?;
+    state.list(dot, &tree.root)?;
     Ok(state.out)
 }
 

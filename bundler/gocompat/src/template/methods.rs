@@ -56,7 +56,7 @@ pub(super) fn has(value: &Value, name: &[u8]) -> bool {
     let known = match value {
         Value::Time(_) => TIME,
         Value::Version(_) => VERSION,
-        Value::VersionValue(_) => VERSION_VALUE,
+        Value::BareVersion(_) => VERSION_VALUE,
         Value::Int(_, IntKind::Month | IntKind::Weekday) => NAMED,
         _ => return false,
     };
@@ -78,7 +78,7 @@ pub(super) fn call(value: &Value, name: &[u8], args: &[Value]) -> Outcome<Value>
     }
     match value {
         Value::Time(time) => self::time(time, name, args.first()),
-        Value::Version(version) | Value::VersionValue(version) => {
+        Value::Version(version) | Value::BareVersion(version) => {
             self::version(version, name, args.first())
         }
         Value::Int(month, IntKind::Month) => Ok(text(crate::gotime::month_name(*month))),
@@ -144,7 +144,7 @@ fn version(version: &crate::semver::Version, name: &[u8], arg: Option<&Value>) -
         b"Original" => text(&version.original),
         b"String" => text(version.to_string()),
         b"IncMajor" | b"IncMinor" | b"IncPatch" => {
-            Value::VersionValue(Rc::new(version.increment(name)))
+            Value::BareVersion(Rc::new(version.increment(name)))
         }
         _ => {
             let Some(Value::Version(other)) = arg else {

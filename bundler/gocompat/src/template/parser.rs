@@ -62,15 +62,15 @@ pub(super) fn parse(text: &[u8], own_functions: bool) -> Parsed<Tree> {
     Ok(parser.tree)
 }
 
-impl Parser<'_> {
-    fn fail<T>(&self, at: usize, message: impl Into<String>) -> Parsed<T> {
-        Err(ParseError {
-            at,
-            message: message.into(),
-            kind: TemplateErrorKind::Parse,
-        })
-    }
+fn fail<T>(at: usize, message: impl Into<String>) -> Parsed<T> {
+    Err(ParseError {
+        at,
+        message: message.into(),
+        kind: TemplateErrorKind::Parse,
+    })
+}
 
+impl Parser<'_> {
     fn peek(&self) -> &Token {
         // The last token is `Eof` or `Error`; both repeat for ever.
         &self.tokens[self.next.min(self.tokens.len() - 1)]
@@ -108,9 +108,9 @@ impl Parser<'_> {
 
     fn unexpected<T>(&self, token: &Token, context: &str) -> Parsed<T> {
         match &token.kind {
-            Kind::Error(message) => self.fail(token.start, message.clone()),
-            Kind::Eof => self.fail(token.start, "unexpected EOF"),
-            Kind::Dot => self.fail(token.start, format!("unexpected <.> in {context}")),
+            Kind::Error(message) => fail(token.start, message.clone()),
+            Kind::Eof => fail(token.start, "unexpected EOF"),
+            Kind::Dot => fail(token.start, format!("unexpected <.> in {context}")),
             Kind::Block
             | Kind::Break
             | Kind::Continue
@@ -122,11 +122,11 @@ impl Parser<'_> {
             | Kind::Template
             | Kind::With => {
                 let shown = self.show(token);
-                self.fail(token.start, format!("unexpected <{shown}> in {context}"))
+                fail(token.start, format!("unexpected <{shown}> in {context}"))
             }
             _ => {
                 let shown: String = self.show(token).chars().take(10).collect();
-                self.fail(token.start, format!("unexpected {shown:?} in {context}"))
+                fail(token.start, format!("unexpected {shown:?} in {context}"))
             }
         }
     }
@@ -166,15 +166,15 @@ impl Parser<'_> {
             }
             match self.text_or_action()? {
                 Ok(node) => root.push(node),
-                Err((Stop::End, at)) => return self.fail(at, "unexpected {{end}}"),
-                Err((Stop::Else, at)) => return self.fail(at, "unexpected {{else}}"),
+                Err((Stop::End, at)) => return fail(at, "unexpected {{end}}"),
+                Err((Stop::Else, at)) => return fail(at, "unexpected {{else}}"),
             }
         }
         if let Some(defined) = self.tree.defined.get(MAIN)
             && !defined.iter().all(Node::is_blank)
         {
             if !root.iter().all(Node::is_blank) {
-                return self.fail(0, "template: multiple definition of template \"template\"");
+                return fail(0, "template: multiple definition of template \"template\"");
             }
             root = self.tree.defined.remove(MAIN).unwrap_or_default();
         }
@@ -198,7 +198,7 @@ impl Parser<'_> {
         let (nodes, stop, stop_at) = self.list()?;
         self.nesting -= 1;
         if matches!(stop, Stop::Else) {
-            return self.fail(stop_at, format!("unexpected {{{{else}}}} in {context}"));
+            return fail(stop_at, format!("unexpected {{{{else}}}} in {context}"));
         }
         self.variables = variables;
         self.ranges = ranges;
@@ -209,7 +209,7 @@ impl Parser<'_> {
                     return Ok(());
                 }
                 let name = String::from_utf8_lossy(&name).into_owned();
-                self.fail(
+                fail(
                     at,
                     format!("template: multiple definition of template {name:?}"),
                 )
@@ -231,7 +231,7 @@ impl Parser<'_> {
     fn unquoted(&self, token: &Token) -> Parsed<Text> {
         match literal::unquote(self.slice(token)) {
             Ok(bytes) => Ok(Arc::from(bytes)),
-            Err(message) => self.fail(token.start, message),
+            Err(message) => fail(token.start, message),
         }
     }
 
@@ -244,7 +244,7 @@ impl Parser<'_> {
             }
         }
         let at = self.peek().start;
-        self.fail(at, "unexpected EOF")
+        fail(at, "unexpected EOF")
     }
 
     fn text_or_action(&mut self) -> Parsed<Result<Node, (Stop, usize)>> {
@@ -291,7 +291,7 @@ impl Parser<'_> {
             return self.unexpected(&after, &format!("{{{{{word}}}}}"));
         }
         if self.ranges == 0 {
-            return self.fail(token.start, format!("{{{{{word}}}}} outside {{{{range}}}}"));
+            return fail(token.start, format!("{{{{{word}}}}} outside {{{{range}}}}"));
         }
         Ok(if token.kind == Kind::Break {
             Node::Break
@@ -348,7 +348,7 @@ impl Parser<'_> {
             } else {
                 let (nodes, stop, stop_at) = self.list()?;
                 if matches!(stop, Stop::Else) {
-                    return self.fail(stop_at, "expected end; found {{else}}");
+                    return fail(stop_at, "expected end; found {{else}}");
                 }
                 otherwise = nodes;
             }

@@ -172,7 +172,6 @@ impl<'d> Reader<'d> {
             });
         }
         let wanted = match tag {
-            "!!str" => return Ok(Scalar::Text),
             "!!bool" | "!!int" | "!!float" | "!!null" | "!!timestamp" => tag,
             _ => return Ok(Scalar::Text),
         };

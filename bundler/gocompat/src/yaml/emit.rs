@@ -99,7 +99,7 @@ impl Emitter<'_> {
                 order::sort(&mut entries);
                 self.mapping(&entries, parent, depth)
             }
-            Value::Map(_) | Value::Version(_) | Value::VersionValue(_) => {
+            Value::Map(_) | Value::Version(_) | Value::BareVersion(_) => {
                 self.flow_empty(b"{", b"}");
                 Ok(())
             }
@@ -142,7 +142,7 @@ impl Emitter<'_> {
         for (key, item) in entries {
             self.write_indent();
             let key = key.to_value();
-            if self.is_simple_key(&key) {
+            if is_simple_key(&key) {
                 self.value_scalar(&key, Parent::Mapping, true)?;
                 self.indicator(b":", false, false, false);
             } else {
@@ -157,26 +157,12 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// One line of at most 128 bytes.
-    fn is_simple_key(&self, key: &Value) -> bool {
-        match key {
-            Value::Str(text) => {
-                let Ok(text) = std::str::from_utf8(text) else {
-                    let encoded = scalar::base64_lines(text);
-                    return !encoded.contains('\n') && encoded.len() + "!!binary".len() <= 128;
-                };
-                text.len() <= 128 && !scalar::is_multiline(text)
-            }
-            _ => true,
-        }
-    }
-
     fn value_scalar(&mut self, value: &Value, parent: Parent, simple_key: bool) -> Outcome<()> {
         let kept = self.indent;
         let before = self.out.len();
         match value {
-            Value::Str(bytes) => match std::str::from_utf8(bytes) {
-                Ok(text) => {
+            Value::Str(bytes) => {
+                if let Ok(text) = std::str::from_utf8(bytes) {
                     let style = if text.contains('\n') {
                         Style::Literal
                     } else if resolve::stays_text(text) {
@@ -186,8 +172,7 @@ impl Emitter<'_> {
                     };
                     self.indent = Some(self.deeper(parent, true));
                     self.scalar(text, style, simple_key, false);
-                }
-                Err(_) => {
+                } else {
                     let encoded = scalar::base64_lines(bytes);
                     let literal = encoded.contains('\n');
                     let style = if literal {
@@ -199,7 +184,7 @@ impl Emitter<'_> {
                     self.indent = Some(self.deeper(parent, true));
                     self.scalar(&encoded, style, simple_key, true);
                 }
-            },
+            }
             Value::Bool(flag) => self.bare(if *flag { "true" } else { "false" }),
             Value::Int(number, _) => self.bare(&number.to_string()),
             Value::Uint(number, _) => self.bare(&number.to_string()),
@@ -228,5 +213,19 @@ impl Emitter<'_> {
         self.column += text.len();
         self.whitespace = false;
         self.indention = false;
+    }
+}
+
+/// One line of at most 128 bytes.
+fn is_simple_key(key: &Value) -> bool {
+    match key {
+        Value::Str(text) => {
+            let Ok(text) = std::str::from_utf8(text) else {
+                let encoded = scalar::base64_lines(text);
+                return !encoded.contains('\n') && encoded.len() + "!!binary".len() <= 128;
+            };
+            text.len() <= 128 && !scalar::is_multiline(text)
+        }
+        _ => true,
     }
 }

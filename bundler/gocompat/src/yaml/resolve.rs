@@ -180,7 +180,6 @@ pub(super) fn stays_text(text: &str) -> bool {
         return false;
     };
     let plain = match first {
-        b'<' => return true,
         b'+' | b'-' | b'.' | b'0'..=b'9' | b'~' => resolve(text, false, true) == Scalar::Text,
         b'y' | b'Y' | b'n' | b'N' | b't' | b'T' | b'f' | b'F' | b'o' | b'O' => {
             return text.len() > 5 || word(text).is_none() && old_bool(text).is_none();

@@ -240,8 +240,8 @@ impl Emitter<'_> {
         let code = u32::from(c);
         let text = match code {
             _ if !short.is_empty() => format!("\\{short}"),
-            0..0x100 => format!("\\x{code:02X}"),
-            0..0x1_0000 => format!("\\u{code:04X}"),
+            0..=0xff => format!("\\x{code:02X}"),
+            0x100..=0xffff => format!("\\u{code:04X}"),
             _ => format!("\\U{code:08X}"),
         };
         self.out.extend_from_slice(text.as_bytes());

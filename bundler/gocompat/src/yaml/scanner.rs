@@ -243,7 +243,7 @@ impl Scanner {
     }
 
     fn fetch_next(&mut self) -> Scan<()> {
-        self.to_next_token();
+        self.skip_to_token();
         self.unroll_indent(self.column());
         let c = self.at(0);
         if c == END {
@@ -336,7 +336,7 @@ impl Scanner {
         self.push(kind, mark);
     }
 
-    fn to_next_token(&mut self) {
+    fn skip_to_token(&mut self) {
         loop {
             while self.at(0) == ' '
                 || ((self.flow_level > 0 || !self.simple_key_allowed) && self.at(0) == '\t')

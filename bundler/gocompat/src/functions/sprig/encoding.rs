@@ -44,7 +44,10 @@ pub(super) const FUNCTIONS: &[Function] = &[
 ];
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    bytes.iter().fold(String::new(), |mut out, byte| {
+        out.push_str(&format!("{byte:02x}"));
+        out
+    })
 }
 
 /// Groups of bits as letters, padded with `=`.
@@ -63,7 +66,7 @@ fn encode(bytes: &[u8], bits: u32, group: usize, alphabet: &[u8]) -> String {
     if held > 0 {
         out.push(letter(value << (bits - held) & ((1 << bits) - 1)));
     }
-    while out.len() % group != 0 {
+    while !out.len().is_multiple_of(group) {
         out.push('=');
     }
     out
@@ -190,6 +193,7 @@ fn adler32(bytes: &[u8]) -> u32 {
     b << 16 | a
 }
 
+#[expect(clippy::many_single_char_names, reason = "the names of the standard")]
 /// SHA-1, for sprig's `sha1sum` only; nothing of Outhaul trusts it.
 fn sha1(bytes: &[u8]) -> [u8; 20] {
     let mut state: [u32; 5] = [

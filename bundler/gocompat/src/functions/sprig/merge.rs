@@ -45,7 +45,7 @@ pub(super) fn merge(env: &Env<'_>, args: &[Value], overwrite: bool) -> Outcome<V
 fn is_empty(value: Option<&Value>) -> bool {
     match value {
         None => true,
-        Some(Value::Version(_) | Value::VersionValue(_) | Value::Time(_) | Value::Data(_)) => false,
+        Some(Value::Version(_) | Value::BareVersion(_) | Value::Time(_) | Value::Data(_)) => false,
         Some(other) => !other.truth(),
     }
 }
@@ -76,7 +76,7 @@ fn level(
                 below(env, old.as_ref(), inner, overwrite, depth)?;
                 true
             }
-            Value::Version(_) | Value::VersionValue(_) | Value::Time(_) | Value::Data(_) => {
+            Value::Version(_) | Value::BareVersion(_) | Value::Time(_) | Value::Data(_) => {
                 if let Some(Value::Map(_)) = old
                     && overwrite
                 {

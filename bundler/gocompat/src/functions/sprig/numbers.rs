@@ -78,11 +78,11 @@ fn divided(args: &[Value], divide: fn(i64, i64) -> i64) -> Outcome<Value> {
     Ok(int64(divide(a, b)))
 }
 
-fn steps(env: &Env<'_>, start: i64, stop: i64, step: i64) -> Outcome<Value> {
+fn steps(env: &Env<'_>, start: i64, end: i64, step: i64) -> Outcome<Value> {
     let mut items = Vec::new();
-    let down = stop < start;
+    let down = end < start;
     if step != 0 && down == (step < 0) {
-        let count = start.abs_diff(stop).div_ceil(step.unsigned_abs());
+        let count = start.abs_diff(end).div_ceil(step.unsigned_abs());
         env.budget
             .values(usize::try_from(count).unwrap_or(usize::MAX))?;
         env.budget.steps(count)?;

@@ -3,7 +3,7 @@
 //! In: the parser behind the keyword. Out: a pipeline with its functions looked up and its
 //! constants read. Unknown variables and functions, and refused functions, end the parse.
 
-use super::{Kind, ParseError, Parsed, Parser, Token, literal};
+use super::{Kind, ParseError, Parsed, Parser, Token, fail, literal};
 use crate::error::TemplateErrorKind;
 use crate::functions::{Body, lookup};
 use crate::runtime::Text;
@@ -41,7 +41,7 @@ impl Parser<'_> {
             }
         }
         if pipe.commands.is_empty() {
-            return self.fail(pipe.at, format!("missing value for {context}"));
+            return fail(pipe.at, format!("missing value for {context}"));
         }
         for (stage, command) in pipe.commands.iter().enumerate().skip(1) {
             let constant = matches!(
@@ -56,7 +56,7 @@ impl Parser<'_> {
             );
             if constant {
                 let message = format!("non executable command in pipeline stage {}", stage + 1);
-                return self.fail(command.at, message);
+                return fail(command.at, message);
             }
         }
         Ok(pipe)
@@ -87,12 +87,12 @@ impl Parser<'_> {
                             self.peek().kind,
                             Kind::Variable | Kind::RightDelim | Kind::RightParen
                         ) {
-                            return self.fail(at, "range can only initialize variables");
+                            return fail(at, "range can only initialize variables");
                         }
                         continue;
                     }
                     let message = format!("too many declarations in {context}");
-                    return self.fail(token.start, message);
+                    return fail(token.start, message);
                 }
                 _ => {
                     self.next = before;
@@ -126,7 +126,7 @@ impl Parser<'_> {
             }
         }
         if command.words.is_empty() {
-            return self.fail(command.at, "empty command");
+            return fail(command.at, "empty command");
         }
         Ok(command)
     }
@@ -157,7 +157,7 @@ impl Parser<'_> {
             | OperandKind::Str(_)
             | OperandKind::Number(_)
             | OperandKind::Nil
-            | OperandKind::Dot => return self.fail(at, "unexpected . after term"),
+            | OperandKind::Dot => return fail(at, "unexpected . after term"),
             kind => {
                 let inner = Operand { at: term.at, kind };
                 OperandKind::Chain(Box::new(inner), fields)
@@ -182,7 +182,7 @@ impl Parser<'_> {
                 let name: Text = Arc::from(self.slice(&token));
                 if !self.variables.contains(&name) {
                     let shown = self.show(&token);
-                    return self.fail(at, format!("undefined variable {shown:?}"));
+                    return fail(at, format!("undefined variable {shown:?}"));
                 }
                 OperandKind::Variable(name, Vec::new())
             }
@@ -197,7 +197,7 @@ impl Parser<'_> {
                 };
                 match number {
                     Ok(number) => OperandKind::Number(number),
-                    Err(message) => return self.fail(at, message),
+                    Err(message) => return fail(at, message),
                 }
             }
             Kind::LeftParen => {
@@ -218,7 +218,7 @@ impl Parser<'_> {
     fn function(&self, token: &Token) -> Parsed<OperandKind> {
         let name = self.show(token);
         let Some(function) = lookup(&name).filter(|found| self.own_functions || !found.own) else {
-            return self.fail(token.start, format!("function {name:?} not defined"));
+            return fail(token.start, format!("function {name:?} not defined"));
         };
         if let Body::Refused(why) = function.body {
             return Err(ParseError {

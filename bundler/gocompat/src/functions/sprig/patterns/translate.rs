@@ -130,7 +130,7 @@ fn group_flags(chars: &mut Chars<'_>, out: &mut String) -> Result<(), String> {
             ));
         }
         // The name is copied by the main loop.
-        while let Some(c) = chars.next() {
+        for c in chars.by_ref() {
             out.push(c);
             if c == '>' {
                 return Ok(());
@@ -138,7 +138,7 @@ fn group_flags(chars: &mut Chars<'_>, out: &mut String) -> Result<(), String> {
         }
         return Err("invalid named capture".to_owned());
     }
-    while let Some(c) = chars.next() {
+    for c in chars.by_ref() {
         out.push(c);
         match c {
             '?' | 'i' | 'm' | 's' | 'U' | '-' => {}
@@ -186,8 +186,7 @@ fn escape(chars: &mut Chars<'_>, out: &mut String, in_class: bool) -> Result<(),
         'x' => hexadecimal(chars)?,
         '0'..='7' => {
             let mut digits = c.to_string();
-            let limit = if c == '0' { 3 } else { 3 };
-            while digits.len() < limit
+            while digits.len() < 3
                 && let Some(digit) = chars.next_if(|c| ('0'..='7').contains(c))
             {
                 digits.push(digit);

@@ -1,1 +1,34 @@
-//! stub
+//! Outhaul's agent: the site's way of a bundle, from a stick or a link to what runs, and reports home.
+//!
+//! ```text
+//! intake ─▶ verify ─▶ stage ─▶ gate ─▶ apply ─▶ soak ─▶ active ─▶ observe ─▶ report
+//! ```
+//!
+//! [`machine`] says what follows what, `runner` does it, `state` remembers it, `intake` judges what comes
+//! in, `apply` holds the reconcilers, `report` gets the news home. What comes in: bundles and the decisions
+//! of people on site. What goes out: applied assignments and signed reports. It never applies what was not
+//! verified, never removes what it did not make, and after a power cut goes on where it was.
+//! The way of a bundle through a cut is published in README.md and tested at every instant.
+
+mod agent;
+mod apply;
+mod blobs;
+pub mod cli;
+mod clock;
+pub mod config;
+mod cut;
+mod daemon;
+mod durable;
+mod enrol;
+mod error;
+mod generation;
+mod home;
+mod http;
+mod intake;
+pub mod machine;
+mod plan;
+mod pulse;
+mod report;
+mod runner;
+mod state;
+mod status;

@@ -1,0 +1,153 @@
+//! The agent itself: its folder, settings, memory, identity and key, opened together.
+//!
+//! What comes in: the state folder. What goes out: an [`Agent`] on which the stages are methods. Every
+//! change goes through [`Agent::commit`], which hands out the one author of reports. An agent opened
+//! without the lock can look, decide and send, but never apply.
+
+use std::path::Path;
+
+use outhaul_bundle::Limits;
+use outhaul_signer::SigningKey;
+use rusqlite::Transaction;
+
+use crate::apply::{self, ApplyError, Ledger, Reconciler};
+use crate::clock;
+use crate::config::{self, Config};
+use crate::durable;
+use crate::error::AgentError;
+use crate::home::{Home, Lock};
+use crate::pulse::Pulse;
+use crate::state::inventory::{self, Item};
+use crate::state::outbox::Author;
+use crate::state::{self, Site, StateError, Store};
+
+/// The agent of one site.
+#[derive(Debug)]
+pub struct Agent {
+    /// Where everything lies.
+    pub home: Home,
+    /// The owner's settings.
+    pub config: Config,
+    /// The memory.
+    pub store: Store,
+    /// Who this site is.
+    pub site: Site,
+    /// The site's key.
+    pub key: SigningKey,
+    /// Signs of life, and the wish to stop.
+    pub pulse: Pulse,
+    /// Bounds for foreign bytes.
+    pub limits: Limits,
+    lock: Option<Lock>,
+}
+
+impl Agent {
+    /// Opens the agent for looking, deciding and sending.
+    ///
+    /// # Errors
+    /// [`AgentError`] when the site is not enrolled or its folder cannot be used.
+    pub fn open(state: &Path) -> Result<Self, AgentError> {
+        let home = Home::new(state);
+        let config = config::load(&home.config())?;
+        if !home.database().exists() {
+            return Err(StateError::NotEnrolled.into());
+        }
+        home.create()?;
+        let store = Store::open(&home.database())?;
+        let site = state::site(store.read())?;
+        let key = SigningKey::load_plain(&home.key())
+            .map_err(|error| StateError::Key { problem: error.to_string() })?;
+        let pulse = Pulse::default();
+        Ok(Self { home, config, store, site, key, pulse, limits: Limits::default(), lock: None })
+    }
+
+    /// Opens the agent for applying: no other process may do so meanwhile.
+    ///
+    /// # Errors
+    /// As [`Agent::open`], and when another agent is at work.
+    pub fn exclusive(state: &Path) -> Result<Self, AgentError> {
+        let home = Home::new(state);
+        if !home.database().exists() {
+            return Err(StateError::NotEnrolled.into());
+        }
+        let lock = home.lock()?;
+        let mut agent = Self::open(state)?;
+        agent.lock = Some(lock);
+        Ok(agent)
+    }
+
+    /// Whether this process may apply.
+    pub fn is_exclusive(&self) -> bool {
+        self.lock.is_some()
+    }
+
+    /// One transaction, with the author of the reports that tell of it.
+    ///
+    /// # Errors
+    /// What `work` or the commit says; nothing was changed then.
+    pub fn commit<T, E: From<StateError>>(
+        &mut self,
+        work: impl FnOnce(&Transaction<'_>, &Author<'_>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let (site, key, max_rows) = (&self.site, &self.key, self.config.outbox_max);
+        self.store.commit(|db| {
+            let mut moment = clock::now(db)?;
+            moment.store(db, None)?;
+            let author = Author { site, key, moment: &moment, max_rows };
+            work(db, &author)
+        })
+    }
+
+    /// The reconciler for a stream of `kind`.
+    ///
+    /// # Errors
+    /// [`ApplyError`] when this site has none.
+    pub fn reconciler(&self, kind: &str) -> Result<Box<dyn Reconciler>, ApplyError> {
+        apply::reconciler(kind, &self.config, &self.home)
+    }
+
+    /// The inventory of one assignment under one reconciler.
+    ///
+    /// # Errors
+    /// [`StateError`]
+    pub fn recorded(&self, kind: &str, assignment: &str) -> Result<Vec<Item>, StateError> {
+        let mut items = inventory::items(self.store.read(), Some(assignment))?;
+        items.retain(|item| item.kind == kind);
+        Ok(items)
+    }
+
+    /// Checks that the state folder has `bytes` and the reserve.
+    ///
+    /// # Errors
+    /// [`AgentError::Space`] says how much is missing.
+    pub fn check_space(&self, bytes: u64) -> Result<(), AgentError> {
+        const MIB: u64 = 1024 * 1024;
+        let reserve = self.config.min_free_mb;
+        let needed = bytes.saturating_add(reserve.saturating_mul(MIB));
+        let free = durable::free_bytes(self.home.root())?;
+        if free >= needed {
+            return Ok(());
+        }
+        Err(AgentError::Space {
+            folder: self.home.root().display().to_string(),
+            needed: needed.div_ceil(MIB),
+            reserve,
+            free: free / MIB,
+            missing: (needed - free).div_ceil(MIB),
+        })
+    }
+}
+
+impl Ledger for Store {
+    fn intend(&mut self, items: &[Item]) -> Result<(), StateError> {
+        self.commit(|db| items.iter().try_for_each(|item| inventory::put(db, item)))
+    }
+
+    fn confirm(&mut self, kind: &str, assignment: &str) -> Result<(), StateError> {
+        self.commit(|db| inventory::confirm(db, kind, assignment))
+    }
+
+    fn forget(&mut self, items: &[Item]) -> Result<(), StateError> {
+        self.commit(|db| items.iter().try_for_each(|item| inventory::forget(db, item)))
+    }
+}

@@ -1,0 +1,259 @@
+//! Making desired state real: one trait, one file per reconciler.
+//!
+//! What comes in: an assignment that was verified and unpacked, and the inventory. What goes out: each
+//! assignment's own result with its steps. A reconciler tells the [`Ledger`] what it is about to put on
+//! this host before it does, and removes nothing that the ledger did not hand it. An assignment that
+//! fails is a result, not an error; errors are for a host on which nothing can be applied at all.
+
+use outhaul_bundle::report::{AssignmentResult, ComplianceStatus, StepResult};
+
+use crate::config::{Config, ReconcilerChoice};
+use crate::generation::Desired;
+use crate::home::Home;
+use crate::pulse::Pulse;
+use crate::state::StateError;
+use crate::state::inventory::Item;
+
+pub mod ansible;
+pub mod folder;
+
+/// A reconciler.
+pub trait Reconciler {
+    /// Its name in the index and the inventory.
+    fn kind(&self) -> &'static str;
+
+    /// Whether this host has what it needs: asked before a bundle is accepted.
+    ///
+    /// # Errors
+    /// [`ApplyError`] names what is missing.
+    fn ready(&self) -> Result<(), ApplyError> {
+        Ok(())
+    }
+
+    /// What applying `desired` would do, by what is recorded: nothing on the host is read or changed.
+    fn plan(&self, desired: &Desired, recorded: &[Item]) -> Vec<Change>;
+
+    /// Applies one assignment. `recorded` is what the inventory has of it. Doing it twice is doing it once.
+    ///
+    /// # Errors
+    /// [`ApplyError`] when this host cannot apply anything of this kind, or the ledger failed.
+    fn apply(
+        &self,
+        desired: &Desired,
+        recorded: &[Item],
+        ledger: &mut dyn Ledger,
+        pulse: &Pulse,
+    ) -> Result<AssignmentResult, ApplyError>;
+
+    /// Compares one assignment with the host and changes nothing.
+    ///
+    /// # Errors
+    /// As [`Reconciler::apply`].
+    fn observe(
+        &self,
+        desired: &Desired,
+        recorded: &[Item],
+        pulse: &Pulse,
+    ) -> Result<AssignmentResult, ApplyError>;
+
+    /// The verdict on an assignment that was just applied, where looking is cheap and certain.
+    /// `None`: the result of applying is the verdict.
+    ///
+    /// # Errors
+    /// As [`Reconciler::apply`].
+    fn health(
+        &self,
+        _desired: &Desired,
+        _recorded: &[Item],
+        _pulse: &Pulse,
+    ) -> Result<Option<AssignmentResult>, ApplyError> {
+        Ok(None)
+    }
+
+    /// Removes what is recorded of an assignment that is no longer wanted, and tells the ledger.
+    ///
+    /// # Errors
+    /// As [`Reconciler::apply`].
+    fn remove(
+        &self,
+        assignment: &str,
+        recorded: &[Item],
+        ledger: &mut dyn Ledger,
+        pulse: &Pulse,
+    ) -> Result<Vec<StepResult>, ApplyError>;
+}
+
+/// The inventory, as a reconciler writes it.
+pub trait Ledger {
+    /// These are about to be put on the host; durable before the call returns.
+    ///
+    /// # Errors
+    /// [`StateError`]
+    fn intend(&mut self, items: &[Item]) -> Result<(), StateError>;
+
+    /// All that was intended for the assignment is done.
+    ///
+    /// # Errors
+    /// [`StateError`]
+    fn confirm(&mut self, kind: &str, assignment: &str) -> Result<(), StateError>;
+
+    /// These were removed from the host.
+    ///
+    /// # Errors
+    /// [`StateError`]
+    fn forget(&mut self, items: &[Item]) -> Result<(), StateError>;
+}
+
+/// One thing that would change.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Change {
+    /// `add`, `change`, `remove`, `run`.
+    pub action: &'static str,
+    /// The file or playbook.
+    pub item: String,
+}
+
+/// Why nothing of a kind can be applied on this host.
+#[derive(Debug, thiserror::Error)]
+pub enum ApplyError {
+    /// The memory.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// Files.
+    #[error(transparent)]
+    File(#[from] crate::durable::FileError),
+    /// The stream names a reconciler that this agent does not have.
+    #[error("this stream is for the reconciler `{kind}`, which this agent does not have")]
+    Unknown {
+        /// Its name.
+        kind: String,
+    },
+    /// The site's owner chose another reconciler than the stream is rendered for.
+    #[error("this stream is rendered for `{stream}`, but agent.toml sets `reconciler = \"{site}\"`")]
+    Mismatch {
+        /// What the stream is rendered for.
+        stream: String,
+        /// What the site is set to.
+        site: &'static str,
+    },
+    /// A program that is not there or does not start.
+    #[error("cannot start `{program}`: {problem}")]
+    Program {
+        /// Its name.
+        program: String,
+        /// What the system said.
+        problem: String,
+    },
+}
+
+impl ApplyError {
+    /// What to do next.
+    pub fn help(&self) -> String {
+        match self {
+            Self::State(error) => error.help(),
+            Self::File(error) => error.help(),
+            Self::Unknown { .. } | Self::Mismatch { .. } => {
+                "set `reconciler` in agent.toml to `auto`, or ask the centre for a stream that this \
+                 site can apply"
+                    .into()
+            }
+            Self::Program { .. } => {
+                "install ansible-core on this host, or set `ansible.playbook_program` (and \
+                 `ansible.python`) in agent.toml; then repeat the command"
+                    .into()
+            }
+        }
+    }
+}
+
+/// The reconciler for a stream that is rendered for `kind`.
+///
+/// A folder may take what is rendered for another reconciler: it hands the files to whoever watches.
+///
+/// # Errors
+/// [`ApplyError::Unknown`] and [`ApplyError::Mismatch`].
+pub fn reconciler(
+    kind: &str,
+    config: &Config,
+    home: &Home,
+) -> Result<Box<dyn Reconciler>, ApplyError> {
+    let ansible = || Box::new(ansible::Ansible::new(&config.ansible, home));
+    let folder = || {
+        let target = config.folder.target.clone().unwrap_or_else(|| home.default_target());
+        Box::new(folder::Folder::new(target))
+    };
+    match (config.reconciler, kind) {
+        (ReconcilerChoice::Folder, _) | (ReconcilerChoice::Auto, "folder") => Ok(folder()),
+        (ReconcilerChoice::Auto | ReconcilerChoice::Ansible, "ansible") => Ok(ansible()),
+        (ReconcilerChoice::Ansible, stream) => {
+            Err(ApplyError::Mismatch { stream: stream.to_owned(), site: "ansible" })
+        }
+        (ReconcilerChoice::Auto, other) => Err(ApplyError::Unknown { kind: other.to_owned() }),
+    }
+}
+
+/// The reconciler that made an item of the inventory, whatever the site is set to now.
+///
+/// # Errors
+/// [`ApplyError::Unknown`] for one that this agent does not have.
+pub fn reconciler_of(
+    kind: &str,
+    config: &Config,
+    home: &Home,
+) -> Result<Box<dyn Reconciler>, ApplyError> {
+    let config = Config { reconciler: ReconcilerChoice::Auto, ..config.clone() };
+    reconciler(kind, &config, home)
+}
+
+/// Longest text of one message in a report, in bytes.
+const MAX_MESSAGE_BYTES: usize = 500;
+/// Most steps that an assignment's result lists.
+const MAX_STEPS: usize = 100;
+
+/// A result in the size that a report can carry: the telling steps first to stay, each text bounded.
+pub fn result(
+    desired: &Desired,
+    status: ComplianceStatus,
+    message: &str,
+    mut steps: Vec<StepResult>,
+) -> AssignmentResult {
+    if steps.len() > MAX_STEPS {
+        let quiet = |step: &StepResult| matches!(step.status.as_str(), "ok" | "skipped");
+        let mut surplus = steps.len() - MAX_STEPS;
+        steps.retain(|step| {
+            let drop = surplus > 0 && quiet(step);
+            surplus -= usize::from(drop);
+            !drop
+        });
+        steps.truncate(MAX_STEPS);
+    }
+    for step in &mut steps {
+        step.name = shortened(&step.name);
+        step.message = shortened(&step.message);
+    }
+    AssignmentResult {
+        name: desired.assignment.name.clone(),
+        status,
+        config_version: desired.assignment.config_version,
+        message: shortened(message),
+        steps,
+    }
+}
+
+/// A step of a result.
+pub fn step(name: impl Into<String>, status: &str, message: impl Into<String>) -> StepResult {
+    StepResult { name: name.into(), status: status.to_owned(), message: message.into() }
+}
+
+/// At most [`MAX_MESSAGE_BYTES`], with `…` where something was left out.
+pub fn shortened(text: &str) -> String {
+    let text = text.trim();
+    if text.len() <= MAX_MESSAGE_BYTES {
+        return text.to_owned();
+    }
+    let mut end = MAX_MESSAGE_BYTES;
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    format!("{}…", &text[..end])
+}

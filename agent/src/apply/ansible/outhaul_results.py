@@ -1,0 +1,64 @@
+"""Writes the result of every task as one line of JSON, for outhaul-agent.
+
+What comes in: ansible-core's callbacks, and the file to write to in OUTHAUL_TASK_RESULTS. What goes
+out: {"task", "status", "message"} per task and host. A task marked no_log shows no message.
+ansible-core itself has no JSON callback; this one needs nothing beyond it.
+"""
+
+import json
+import os
+
+from ansible.plugins.callback import CallbackBase
+
+DOCUMENTATION = """
+name: outhaul_results
+type: notification
+short_description: one line of JSON per task, for outhaul-agent
+description: See the module's docstring.
+"""
+
+LONGEST_MESSAGE = 2000
+
+
+class CallbackModule(CallbackBase):
+    CALLBACK_VERSION = 2.0
+    CALLBACK_TYPE = "notification"
+    CALLBACK_NAME = "outhaul_results"
+    CALLBACK_NEEDS_ENABLED = True
+
+    def __init__(self):
+        super().__init__()
+        path = os.environ.get("OUTHAUL_TASK_RESULTS")
+        self.disabled = not path
+        self.lines = open(path, "a", encoding="utf-8") if path else None
+
+    def _tell(self, result, status, message=""):
+        task = getattr(result, "task", None) or getattr(result, "_task", None)
+        values = getattr(result, "result", None) or getattr(result, "_result", None) or {}
+        if values.get("_ansible_no_log") or getattr(task, "no_log", False):
+            message = "(hidden by no_log)"
+        elif not message:
+            message = values.get("msg") or values.get("stderr") or values.get("module_stderr") or ""
+        line = {
+            "task": task.get_name() if task else "?",
+            "status": status,
+            "message": str(message)[:LONGEST_MESSAGE],
+        }
+        self.lines.write(json.dumps(line) + "\n")
+        self.lines.flush()
+
+    def v2_runner_on_ok(self, result):
+        values = getattr(result, "result", None) or getattr(result, "_result", None) or {}
+        self._tell(result, "changed" if values.get("changed") else "ok")
+
+    def v2_runner_on_failed(self, result, ignore_errors=False):
+        self._tell(result, "ignored" if ignore_errors else "failed")
+
+    def v2_runner_on_unreachable(self, result):
+        self._tell(result, "unreachable")
+
+    def v2_runner_on_skipped(self, result):
+        self._tell(result, "skipped")
+
+    def v2_playbook_on_stats(self, stats):
+        self.lines.close()

@@ -1,0 +1,215 @@
+//! One run of `ansible-playbook`: started, watched, bounded, and its results read back.
+//!
+//! What comes in: a playbook, its folder, variables, a time limit. What goes out: each task's result and
+//! the end of what was printed. The process gets its own group and is ended as one when the time is
+//! over; its output is kept only up to a bound. It decides nothing about the results.
+
+use std::collections::VecDeque;
+use std::io::Read;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use outhaul_bundle::report::StepResult;
+use serde::Deserialize;
+
+use super::super::{ApplyError, step};
+use crate::durable;
+use crate::pulse::Pulse;
+
+/// Our own callback, written into the state folder because ansible-core has none that gives JSON.
+pub const CALLBACK: &str = include_str!("outhaul_results.py");
+/// The callback's name.
+const CALLBACK_NAME: &str = "outhaul_results";
+/// Most bytes of results that are read back.
+const MAX_RESULT_BYTES: u64 = 8 * 1024 * 1024;
+/// Bytes kept of what the program prints: the end, where the reason stands.
+const MAX_OUTPUT_BYTES: usize = 16 * 1024;
+/// How often the run is looked at.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// What to run.
+#[derive(Debug)]
+pub struct Run<'a> {
+    /// `ansible-playbook`
+    pub program: &'a Path,
+    /// The playbook's file.
+    pub playbook: &'a Path,
+    /// Where it runs: relative paths in the playbook start here.
+    pub folder: &'a Path,
+    /// Extra variables, as one JSON object.
+    pub variables: String,
+    /// Only look (`--check`).
+    pub check: bool,
+    /// Longest time.
+    pub timeout: Duration,
+    /// Ansible's own folders, below the state folder.
+    pub home: &'a Path,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Each task's result, in order.
+    pub steps: Vec<StepResult>,
+    /// Whether the program itself said that all is well.
+    pub success: bool,
+    /// Why not, in one sentence, from the results or the end of the output.
+    pub reason: String,
+}
+
+#[derive(Deserialize)]
+struct Line {
+    task: String,
+    status: String,
+    message: String,
+}
+
+/// Runs a playbook to its end.
+///
+/// # Errors
+/// [`ApplyError::Program`] when it does not start, [`ApplyError::File`] for the state folder.
+pub fn run(run: &Run<'_>, pulse: &Pulse) -> Result<Outcome, ApplyError> {
+    let plugins = run.home.join("plugins");
+    let results = run.home.join("results.jsonl");
+    durable::make_folder(&plugins)?;
+    let plugin = plugins.join(format!("{CALLBACK_NAME}.py"));
+    if durable::read_if_there(&plugin, MAX_RESULT_BYTES)?.as_deref() != Some(CALLBACK.as_bytes()) {
+        durable::write(&plugin, CALLBACK.as_bytes(), 0o600)?;
+    }
+    durable::remove_file(&results)?;
+
+    let mut command = command(run, &plugins, &results);
+    let program = || run.program.display().to_string();
+    let mut child = command
+        .spawn()
+        .map_err(|error| ApplyError::Program { program: program(), problem: error.to_string() })?;
+    let output = [tail(child.stdout.take()), tail(child.stderr.take())];
+    let ended = wait(&mut child, run.timeout, pulse);
+    let printed = output.map(|thread| thread.join().unwrap_or_default());
+    let ended = ended
+        .map_err(|error| ApplyError::Program { program: program(), problem: error.to_string() })?;
+
+    let bytes = durable::read_if_there(&results, MAX_RESULT_BYTES)?.unwrap_or_default();
+    let steps = parse(&bytes);
+    let success = ended.is_some_and(|status| status.success());
+    let reason = match (ended, success) {
+        (_, true) => String::new(),
+        (None, _) => format!("stopped after {} s, its time limit", run.timeout.as_secs()),
+        (Some(status), _) => reason(&steps, &printed, status),
+    };
+    Ok(Outcome { steps, success, reason })
+}
+
+fn command(run: &Run<'_>, plugins: &Path, results: &Path) -> Command {
+    let mut command = Command::new(run.program);
+    command
+        .arg("-i")
+        .arg("localhost,")
+        .args(["-c", "local", "-e", &run.variables])
+        .args(run.check.then_some("--check"))
+        .arg(run.playbook)
+        .current_dir(run.folder)
+        .env("ANSIBLE_CALLBACK_PLUGINS", plugins)
+        .env("ANSIBLE_CALLBACKS_ENABLED", CALLBACK_NAME)
+        .env("OUTHAUL_TASK_RESULTS", results)
+        .env("ANSIBLE_HOME", run.home.join("home"))
+        .env("ANSIBLE_LOCAL_TEMP", run.home.join("tmp"))
+        .env("ANSIBLE_REMOTE_TEMP", run.home.join("tmp"))
+        .env("ANSIBLE_NOCOLOR", "1")
+        .env("ANSIBLE_NOCOWS", "1")
+        .env("ANSIBLE_RETRY_FILES_ENABLED", "0")
+        .env("ANSIBLE_LOCALHOST_WARNING", "0")
+        .env("ANSIBLE_INVENTORY_UNPARSED_WARNING", "0")
+        .env("ANSIBLE_DEPRECATION_WARNINGS", "0")
+        // Ansible refuses to run under a locale that is not UTF-8; services have none.
+        .env("LC_ALL", "C.UTF-8")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0);
+    command
+}
+
+/// Waits, with signs of life. `None`: the time was over and the whole group was ended.
+fn wait(child: &mut Child, limit: Duration, pulse: &Pulse) -> std::io::Result<Option<ExitStatus>> {
+    let start = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        if start.elapsed() > limit {
+            let group = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw);
+            if let Some(group) = group {
+                let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+            }
+            child.wait()?;
+            return Ok(None);
+        }
+        pulse.beat();
+        thread::sleep(LOOK);
+    }
+}
+
+/// Reads to the end in a thread and keeps the last bytes, so that the program never blocks on a pipe.
+fn tail(pipe: Option<impl Read + Send + 'static>) -> thread::JoinHandle<String> {
+    thread::spawn(move || {
+        let mut kept = VecDeque::new();
+        let mut buffer = [0; 4096];
+        let Some(mut pipe) = pipe else { return String::new() };
+        while let Ok(count @ 1..) = pipe.read(&mut buffer) {
+            kept.extend(&buffer[..count]);
+            let surplus = kept.len().saturating_sub(MAX_OUTPUT_BYTES);
+            kept.drain(..surplus);
+        }
+        String::from_utf8_lossy(kept.make_contiguous()).into_owned()
+    })
+}
+
+/// Results from the callback's lines; a torn last line (the program was killed) is left out.
+pub(super) fn parse(bytes: &[u8]) -> Vec<StepResult> {
+    let lines = bytes.split(|byte| *byte == b'\n');
+    lines
+        .filter_map(|line| serde_json::from_slice::<Line>(line).ok())
+        .map(|line| step(line.task, &line.status, line.message))
+        .collect()
+}
+
+fn reason(steps: &[StepResult], printed: &[String; 2], status: ExitStatus) -> String {
+    let bad = |step: &&StepResult| matches!(step.status.as_str(), "failed" | "unreachable");
+    if let Some(step) = steps.iter().rev().find(bad) {
+        return format!("task `{}`: {}", step.name, step.message);
+    }
+    // No task failed: the playbook itself is wrong, and the error stands in the output.
+    let [stdout, stderr] = printed;
+    let text = if stderr.trim().is_empty() { stdout } else { stderr };
+    let lines: Vec<_> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let from = lines.iter().position(|line| line.contains("ERROR")).unwrap_or(0);
+    let told = lines[from.min(lines.len())..].join(" ");
+    if told.is_empty() { format!("ended with {status}") } else { told }
+}
+
+/// The Python that runs Ansible's modules on this host: the first that starts.
+pub fn python(set: Option<&Path>) -> Option<PathBuf> {
+    if let Some(set) = set {
+        return Some(set.to_owned());
+    }
+    let usual = ["/usr/bin/python3", "/usr/local/bin/python3", "python3"];
+    usual.into_iter().map(PathBuf::from).find(|python| {
+        let mut command = Command::new(python);
+        command.args(["-c", "import json"]).stdin(Stdio::null());
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        command.status().is_ok_and(|status| status.success())
+    })
+}
+
+/// Whether a program is to be found, by its path or in `PATH`.
+pub fn is_there(program: &Path) -> bool {
+    if program.components().count() > 1 {
+        return program.is_file();
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+}

@@ -1,0 +1,254 @@
+//! The folder reconciler: files written where k3s, Quadlet or a script watches.
+//!
+//! What comes in: an assignment. What goes out: `<target>/<assignment>/<rendered file>` and
+//! `<target>/<assignment>/payload/<payload file>`, each whole or untouched, with an inventory row
+//! committed before. It overwrites and removes only files of the inventory; a file of somebody else in
+//! the way is a failed result that names it. It follows no link below the target.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::PathBuf;
+
+use outhaul_bundle::Digest;
+use outhaul_bundle::report::{AssignmentResult, ComplianceStatus, StepResult};
+
+use super::{ApplyError, Change, Ledger, Reconciler, result, step};
+use crate::cut;
+use crate::durable::at;
+use crate::generation::Desired;
+use crate::pulse::Pulse;
+use crate::state::inventory::Item;
+
+mod beneath;
+
+use beneath::{Beneath, Found};
+
+/// Its name in the index and the inventory.
+pub const KIND: &str = "folder";
+
+/// The reconciler.
+#[derive(Debug)]
+pub struct Folder {
+    target: PathBuf,
+}
+
+/// One file to be.
+struct Wanted {
+    content: Digest,
+    executable: bool,
+    from: PathBuf,
+}
+
+impl Folder {
+    /// A reconciler that writes below `target`.
+    pub fn new(target: PathBuf) -> Self {
+        Self { target }
+    }
+}
+
+fn wanted(desired: &Desired) -> BTreeMap<String, Wanted> {
+    let one = |(file, from, told): (&outhaul_bundle::index::File, PathBuf, String)| {
+        (told, Wanted { content: file.content, executable: file.executable, from })
+    };
+    desired.files().map(one).collect()
+}
+
+fn failed(desired: &Desired, message: &str, steps: Vec<StepResult>) -> AssignmentResult {
+    result(desired, ComplianceStatus::Failed, message, steps)
+}
+
+impl Reconciler for Folder {
+    fn kind(&self) -> &'static str {
+        KIND
+    }
+
+    fn plan(&self, desired: &Desired, recorded: &[Item]) -> Vec<Change> {
+        let wanted = wanted(desired);
+        let known: BTreeMap<&str, &Item> =
+            recorded.iter().map(|item| (item.item.as_str(), item)).collect();
+        let mut changes = Vec::new();
+        for (path, file) in &wanted {
+            let action = match known.get(path.as_str()) {
+                None => "add",
+                Some(item) if item.digest != file.content.to_string() => "change",
+                Some(_) => continue,
+            };
+            changes.push(Change { action, item: path.clone() });
+        }
+        let gone = known.keys().filter(|path| !wanted.contains_key(**path));
+        changes.extend(gone.map(|path| Change { action: "remove", item: (*path).to_owned() }));
+        changes
+    }
+
+    fn apply(
+        &self,
+        desired: &Desired,
+        recorded: &[Item],
+        ledger: &mut dyn Ledger,
+        pulse: &Pulse,
+    ) -> Result<AssignmentResult, ApplyError> {
+        let assignment = desired.assignment.name.as_str();
+        let wanted = wanted(desired);
+        let ours: BTreeMap<&str, &Item> =
+            recorded.iter().map(|item| (item.item.as_str(), item)).collect();
+        let Some(target) = Beneath::open(&self.target, true)? else {
+            return Ok(failed(desired, "the target folder is not there", Vec::new()));
+        };
+
+        // Look at everything before anything is written.
+        let mut statuses = BTreeMap::new();
+        for (path, file) in &wanted {
+            pulse.beat();
+            let found = match target.look(path) {
+                Ok(found) => found,
+                Err(error) => return Ok(failed(desired, &error.to_string(), Vec::new())),
+            };
+            let status = match found {
+                Found::File(digest, executable)
+                    if digest == file.content && executable == file.executable =>
+                {
+                    "ok"
+                }
+                Found::Nothing => "changed",
+                Found::File(..) if ours.contains_key(path.as_str()) => "changed",
+                Found::File(..) | Found::Other => {
+                    let message = format!(
+                        "`{}` is there and is not Outhaul's; move it away, nothing was written",
+                        self.target.join(path).display()
+                    );
+                    return Ok(failed(desired, &message, vec![step(path, "failed", "")]));
+                }
+            };
+            statuses.insert(path, status);
+        }
+
+        let intents: Vec<Item> = wanted
+            .iter()
+            .map(|(path, file)| Item {
+                kind: KIND.into(),
+                assignment: assignment.to_owned(),
+                item: path.clone(),
+                digest: file.content.to_string(),
+                before: ours.get(path.as_str()).map_or_else(String::new, |item| item.digest.clone()),
+                generation: desired.generation,
+                phase: "intent".into(),
+            })
+            .collect();
+        ledger.intend(&intents)?;
+        cut::here("inventory-intended");
+
+        let mut steps = Vec::new();
+        for (path, file) in &wanted {
+            pulse.beat();
+            let status = statuses.get(path).copied().unwrap_or("changed");
+            if status == "changed" {
+                let content = File::open(&file.from).map_err(at("open", &file.from))?;
+                if let Err(error) = target.write(path, content, file.executable) {
+                    steps.push(step(path, "failed", error.to_string()));
+                    return Ok(failed(desired, &error.to_string(), steps));
+                }
+                cut::here("file-written");
+            }
+            steps.push(step(path, status, ""));
+        }
+        let gone: Vec<Item> =
+            recorded.iter().filter(|item| !wanted.contains_key(&item.item)).cloned().collect();
+        let mut message = "";
+        for removed in remove_files(&target, &gone, ledger)? {
+            if removed.status != "removed" {
+                message = "files of the generation before were left behind";
+            }
+            steps.push(removed);
+        }
+        ledger.confirm(KIND, assignment)?;
+        Ok(result(desired, ComplianceStatus::Compliant, message, steps))
+    }
+
+    fn observe(
+        &self,
+        desired: &Desired,
+        _recorded: &[Item],
+        pulse: &Pulse,
+    ) -> Result<AssignmentResult, ApplyError> {
+        let mut drifted = Vec::new();
+        let wanted = wanted(desired);
+        let target = Beneath::open(&self.target, false)?;
+        for (path, file) in &wanted {
+            pulse.beat();
+            let message = match target.as_ref().map(|target| target.look(path)) {
+                Some(Ok(Found::File(digest, executable))) if digest == file.content => {
+                    if executable == file.executable {
+                        continue;
+                    }
+                    "its mode was changed".to_owned()
+                }
+                Some(Ok(Found::File(digest, _))) => format!("it was changed: {}", digest.short()),
+                Some(Ok(Found::Nothing)) | None => "it was removed".to_owned(),
+                Some(Ok(Found::Other)) => "it was replaced by something that is no file".to_owned(),
+                Some(Err(error)) => error.to_string(),
+            };
+            drifted.push(step(path, "changed", message));
+        }
+        if drifted.is_empty() {
+            let steps = vec![step(format!("{} files", wanted.len()), "ok", "")];
+            return Ok(result(desired, ComplianceStatus::Compliant, "", steps));
+        }
+        let message = format!("{} of {} files are not as applied", drifted.len(), wanted.len());
+        Ok(result(desired, ComplianceStatus::Drifted, &message, drifted))
+    }
+
+    fn health(
+        &self,
+        desired: &Desired,
+        recorded: &[Item],
+        pulse: &Pulse,
+    ) -> Result<Option<AssignmentResult>, ApplyError> {
+        self.observe(desired, recorded, pulse).map(Some)
+    }
+
+    fn remove(
+        &self,
+        _assignment: &str,
+        recorded: &[Item],
+        ledger: &mut dyn Ledger,
+        _pulse: &Pulse,
+    ) -> Result<Vec<StepResult>, ApplyError> {
+        match Beneath::open(&self.target, false)? {
+            Some(target) => remove_files(&target, recorded, ledger),
+            None => {
+                ledger.forget(recorded)?;
+                Ok(recorded.iter().map(|item| step(&item.item, "removed", "")).collect())
+            }
+        }
+    }
+}
+
+/// Removes recorded files. What is no plain file any more is somebody else's and stays.
+fn remove_files(
+    target: &Beneath,
+    items: &[Item],
+    ledger: &mut dyn Ledger,
+) -> Result<Vec<StepResult>, ApplyError> {
+    let mut steps = Vec::new();
+    let mut removed = Vec::new();
+    for item in items {
+        let outcome = match target.look(&item.item) {
+            Ok(Found::Other) => Err("it is no plain file any more: left as it is".to_owned()),
+            Ok(_) => target.remove(&item.item).map_err(|error| error.to_string()),
+            Err(error) => Err(error.to_string()),
+        };
+        match outcome {
+            Ok(()) => {
+                steps.push(step(&item.item, "removed", ""));
+                removed.push(item.clone());
+            }
+            // It stays in the inventory, so that the next removal tries again.
+            Err(message) => steps.push(step(&item.item, "failed", message)),
+        }
+    }
+    ledger.forget(&removed)?;
+    Ok(steps)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,169 @@
+#![allow(clippy::unwrap_used)]
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use outhaul_bundle::index::{Assignment, File as IndexFile};
+use tempfile::TempDir;
+
+use super::*;
+use crate::state::StateError;
+
+/// Remembers what it was told, as the database would.
+#[derive(Default)]
+struct Memory(Vec<Item>);
+
+impl Ledger for Memory {
+    fn intend(&mut self, items: &[Item]) -> Result<(), StateError> {
+        self.forget(items)?;
+        self.0.extend_from_slice(items);
+        Ok(())
+    }
+
+    fn confirm(&mut self, _kind: &str, _assignment: &str) -> Result<(), StateError> {
+        self.0.iter_mut().for_each(|item| item.phase = "applied".into());
+        Ok(())
+    }
+
+    fn forget(&mut self, items: &[Item]) -> Result<(), StateError> {
+        self.0.retain(|known| !items.iter().any(|item| item.item == known.item));
+        Ok(())
+    }
+}
+
+struct Bench {
+    folder: TempDir,
+    memory: Memory,
+}
+
+impl Bench {
+    fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap(), memory: Memory::default() }
+    }
+
+    fn target(&self) -> std::path::PathBuf {
+        self.folder.path().join("target")
+    }
+
+    fn desired(&self, files: &[(&str, &str)]) -> Desired {
+        let rendered = self.folder.path().join("rendered");
+        let files = files.iter().map(|(path, text)| {
+            let to = rendered.join(path);
+            fs::create_dir_all(to.parent().unwrap()).unwrap();
+            fs::write(&to, text).unwrap();
+            IndexFile {
+                path: path.parse().unwrap(),
+                content: Digest::of(text.as_bytes()),
+                size: text.len() as u64,
+                executable: false,
+            }
+        });
+        let files = files.collect();
+        Desired {
+            generation: 1,
+            assignment: Assignment {
+                name: "app".parse().unwrap(),
+                workload: "app".into(),
+                workspace: "team".into(),
+                policies: Vec::new(),
+                config_version: Digest::of(b""),
+                files,
+                payload: Vec::new(),
+            },
+            payload: rendered.clone(),
+            rendered,
+        }
+    }
+
+    fn apply(&mut self, files: &[(&str, &str)]) -> AssignmentResult {
+        let desired = self.desired(files);
+        let recorded = self.memory.0.clone();
+        let folder = Folder::new(self.target());
+        folder.apply(&desired, &recorded, &mut self.memory, &Pulse::default()).unwrap()
+    }
+
+    fn observe(&mut self, files: &[(&str, &str)]) -> AssignmentResult {
+        let desired = self.desired(files);
+        let folder = Folder::new(self.target());
+        folder.observe(&desired, &self.memory.0, &Pulse::default()).unwrap()
+    }
+
+    fn read(&self, path: &str) -> Option<String> {
+        fs::read_to_string(self.target().join(path)).ok()
+    }
+}
+
+#[test]
+fn files_appear_change_and_go_with_the_generation() {
+    let mut bench = Bench::new();
+    assert_eq!(bench.apply(&[("a.yaml", "1"), ("sub/b.yaml", "2")]).status, ComplianceStatus::Compliant);
+    assert_eq!(bench.read("app/sub/b.yaml").as_deref(), Some("2"));
+
+    let second = bench.apply(&[("a.yaml", "changed")]);
+    assert_eq!(bench.read("app/a.yaml").as_deref(), Some("changed"));
+    assert!(!bench.target().join("app/sub").exists(), "its empty folder went as well");
+    let told: Vec<_> = second.steps.iter().map(|s| (s.name.as_str(), s.status.as_str())).collect();
+    assert_eq!(told, [("app/a.yaml", "changed"), ("app/sub/b.yaml", "removed")]);
+    assert_eq!(bench.memory.0.len(), 1);
+}
+
+#[test]
+fn a_foreign_file_in_the_way_is_named_and_never_overwritten_or_removed() {
+    let mut bench = Bench::new();
+    fs::create_dir_all(bench.target().join("app")).unwrap();
+    fs::write(bench.target().join("app/a.yaml"), "theirs").unwrap();
+    fs::write(bench.target().join("app/notes"), "theirs").unwrap();
+    let result = bench.apply(&[("a.yaml", "ours"), ("b.yaml", "ours")]);
+    assert_eq!(result.status, ComplianceStatus::Failed);
+    assert!(result.message.contains("app/a.yaml` is there and is not Outhaul's"), "{result:?}");
+    assert_eq!(bench.read("app/a.yaml").as_deref(), Some("theirs"));
+    assert_eq!(bench.read("app/b.yaml"), None, "nothing was written at all");
+
+    fs::remove_file(bench.target().join("app/a.yaml")).unwrap();
+    bench.apply(&[("a.yaml", "ours")]);
+    let folder = Folder::new(bench.target());
+    let recorded = bench.memory.0.clone();
+    folder.remove("app", &recorded, &mut bench.memory, &Pulse::default()).unwrap();
+    assert_eq!(bench.read("app/a.yaml"), None);
+    assert_eq!(bench.read("app/notes").as_deref(), Some("theirs"));
+}
+
+#[test]
+fn links_below_the_target_are_never_followed() {
+    let mut bench = Bench::new();
+    let outside = bench.folder.path().join("outside");
+    fs::create_dir_all(&outside).unwrap();
+    fs::create_dir_all(bench.target()).unwrap();
+    symlink(&outside, bench.target().join("app")).unwrap();
+    let result = bench.apply(&[("a.yaml", "x")]);
+    assert_eq!(result.status, ComplianceStatus::Failed);
+    assert!(result.message.contains("not followed"), "{}", result.message);
+    assert!(is_empty(&outside));
+
+    fs::remove_file(bench.target().join("app")).unwrap();
+    bench.apply(&[("a.yaml", "x")]);
+    fs::remove_file(bench.target().join("app/a.yaml")).unwrap();
+    symlink(outside.join("victim"), bench.target().join("app/a.yaml")).unwrap();
+    let again = bench.apply(&[("a.yaml", "y")]);
+    assert_eq!(again.status, ComplianceStatus::Failed, "a link in place of a file is not ours");
+    assert!(is_empty(&outside));
+}
+
+#[test]
+fn drift_is_seen_by_content_absence_and_kind() {
+    let mut bench = Bench::new();
+    let files = [("a.yaml", "1"), ("b.yaml", "2")];
+    bench.apply(&files);
+    assert_eq!(bench.observe(&files).status, ComplianceStatus::Compliant);
+    fs::write(bench.target().join("app/a.yaml"), "edited").unwrap();
+    fs::remove_file(bench.target().join("app/b.yaml")).unwrap();
+    let result = bench.observe(&files);
+    assert_eq!(result.status, ComplianceStatus::Drifted);
+    assert_eq!(result.message, "2 of 2 files are not as applied");
+    bench.apply(&files);
+    assert_eq!(bench.observe(&files).status, ComplianceStatus::Compliant);
+}
+
+fn is_empty(path: &Path) -> bool {
+    fs::read_dir(path).unwrap().next().is_none()
+}

@@ -1,0 +1,121 @@
+//! The store of blobs as carried, by digest: `blobs/sha256/<hex>`.
+//!
+//! What comes in: bytes that the bundle reader hashes while it hands them over. What goes out: files
+//! whose name is their digest. Bytes lie in `blobs/partial` until the reader says that they are right;
+//! nothing unverified gets a digest for a name, and the stick is read once.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::PathBuf;
+
+use outhaul_bundle::index::Blob;
+use outhaul_bundle::{BlobSink, Digest};
+
+use crate::cut;
+use crate::durable::{self, FileError, at};
+use crate::home::Home;
+
+/// Writes go to the disk in pieces of this many bytes.
+const BUFFER_BYTES: usize = 256 * 1024;
+
+/// The store, and the sink of a bundle reader.
+#[derive(Debug, Clone)]
+pub struct Blobs {
+    whole: PathBuf,
+    partial: PathBuf,
+    /// What this copy added: taken back when the bundle is refused after all.
+    added: Vec<Digest>,
+}
+
+impl Blobs {
+    /// The store of `home`.
+    pub fn new(home: &Home) -> Self {
+        Self { whole: home.blobs(), partial: home.partial_blobs(), added: Vec::new() }
+    }
+
+    /// Where a whole blob lies.
+    pub fn path(&self, digest: &Digest) -> PathBuf {
+        self.whole.join(digest.hex())
+    }
+
+    /// Where a blob lies while it is copied.
+    pub fn partial_path(&self, digest: &Digest) -> PathBuf {
+        self.partial.join(digest.hex())
+    }
+
+    /// Whether a blob is there with its full size.
+    pub fn has(&self, blob: &Blob) -> bool {
+        std::fs::metadata(self.path(&blob.digest)).is_ok_and(|meta| meta.len() == blob.size)
+    }
+
+    /// Opens a whole blob.
+    pub fn open(&self, digest: &Digest) -> Result<File, FileError> {
+        let path = self.path(digest);
+        File::open(&path).map_err(at("open", &path))
+    }
+
+    /// Bytes of `blobs` that are not there yet.
+    pub fn missing_bytes(&self, blobs: &[Blob]) -> u64 {
+        blobs.iter().filter(|blob| !self.has(blob)).map(|blob| blob.size).sum()
+    }
+
+    /// Gives a verified partial blob its name.
+    pub fn keep(&mut self, digest: &Digest) -> Result<(), FileError> {
+        let from = self.partial_path(digest);
+        File::open(&from).and_then(|file| file.sync_all()).map_err(at("sync", &from))?;
+        let to = self.path(digest);
+        std::fs::rename(&from, &to).map_err(at("rename to", &to))?;
+        self.added.push(*digest);
+        cut::here("blob-written");
+        Ok(())
+    }
+
+    /// Makes all names durable: once per bundle, before anything refers to them.
+    pub fn sync(&self) -> Result<(), FileError> {
+        durable::sync_folder(&self.whole)
+    }
+
+    /// Takes back what this copy added: a refused bundle leaves nothing.
+    pub fn take_back(&mut self) -> Result<(), FileError> {
+        for digest in std::mem::take(&mut self.added) {
+            durable::remove_file(&self.path(&digest))?;
+        }
+        self.clear_partial()
+    }
+
+    /// Removes everything half-copied.
+    pub fn clear_partial(&self) -> Result<(), FileError> {
+        durable::list(&self.partial)?.iter().try_for_each(|path| durable::remove_file(path))
+    }
+
+    /// Removes every blob that is not in `wanted`.
+    pub fn retain(&self, wanted: &BTreeSet<String>) -> Result<(), FileError> {
+        for path in durable::list(&self.whole)? {
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            if !wanted.contains(&name) {
+                durable::remove_file(&path)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl BlobSink for Blobs {
+    fn begin(&mut self, blob: &Blob) -> io::Result<Option<Box<dyn Write + '_>>> {
+        if self.has(blob) {
+            return Ok(None);
+        }
+        let path = self.partial_path(&blob.digest);
+        let file = durable::create(&path, 0o600).map_err(|error| error.source)?;
+        Ok(Some(Box::new(BufWriter::with_capacity(BUFFER_BYTES, file))))
+    }
+
+    fn commit(&mut self, blob: &Blob) -> io::Result<()> {
+        self.keep(&blob.digest).map_err(|error| error.source)
+    }
+
+    fn discard(&mut self, blob: &Blob) {
+        let _ = durable::remove_file(&self.partial_path(&blob.digest));
+    }
+}

@@ -1,0 +1,145 @@
+//! The command line: parse, set up the log, run one command, turn an error into words and an exit code.
+//!
+//! What comes in: arguments. What goes out: data on stdout, talk on stderr, and an exit code of the table
+//! in the design. Each command has its own file with its `Args` and `run`.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand, ValueEnum};
+use serde::Serialize;
+
+use crate::agent::Agent;
+use crate::error::AgentError;
+use crate::home::LockError;
+use crate::state::StateError;
+
+mod approve;
+mod enrol;
+mod export;
+mod hold;
+mod import;
+mod plan;
+mod rollback;
+mod run;
+mod send;
+mod status;
+
+/// Verifies bundles, applies them on this site, and reports home.
+#[derive(Debug, Parser)]
+#[command(name = "outhaul-agent", version, after_help = "Example:\n  outhaul-agent --state /var/lib/outhaul-agent import /media/stick")]
+struct Cli {
+    /// The folder that holds everything the agent owns.
+    #[arg(long, global = true, env = "OUTHAUL_STATE", default_value = "/var/lib/outhaul-agent", value_name = "DIR")]
+    state: PathBuf,
+    /// How data is printed.
+    #[arg(long, global = true, value_enum, default_value_t = Output::Text)]
+    output: Output,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Output {
+    Text,
+    Json,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Enrol(enrol::Args),
+    Import(import::Args),
+    Run(run::Args),
+    Status(status::Args),
+    Plan(plan::Args),
+    Approve(approve::Args),
+    Hold(hold::Args),
+    Rollback(rollback::Args),
+    Export(export::Args),
+    Send(send::Args),
+}
+
+/// What every command gets.
+#[derive(Debug)]
+struct Context {
+    state: PathBuf,
+    output: Output,
+}
+
+impl Context {
+    /// Prints a result: `text` for people, `value` for scripts.
+    fn print(&self, text: &str, value: &impl Serialize) {
+        match self.output {
+            Output::Text => println!("{text}"),
+            Output::Json => println!("{}", crate::state::to_json(value)),
+        }
+    }
+}
+
+/// Runs the program.
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            let _ = error.print();
+            return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
+        }
+    };
+    let filter = tracing_subscriber::EnvFilter::try_from_env("OUTHAUL_LOG")
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(false)
+        .with_target(false)
+        // journald and people have their own clock; this one may be wrong.
+        .without_time()
+        .init();
+    let context = Context { state: cli.state, output: cli.output };
+    let result = match cli.command {
+        Command::Enrol(args) => enrol::run(&context, &args),
+        Command::Import(args) => import::run(&context, &args),
+        Command::Run(args) => run::run(&context, &args),
+        Command::Status(args) => status::run(&context, &args),
+        Command::Plan(args) => plan::run(&context, &args),
+        Command::Approve(args) => approve::run(&context, &args),
+        Command::Hold(args) => hold::run(&context, &args),
+        Command::Rollback(args) => rollback::run(&context, &args),
+        Command::Export(args) => export::run(&context, &args),
+        Command::Send(args) => send::run(&context, &args),
+    };
+    match result {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            tell(&error);
+            ExitCode::from(error.exit_code())
+        }
+    }
+}
+
+/// An error in words, on stderr.
+fn tell(error: &AgentError) {
+    eprintln!("error: {error}");
+    let help = error.help();
+    if !help.is_empty() {
+        eprintln!("help: {help}");
+    }
+}
+
+/// The agent with the lock, or without it (and `true`) while another process has it.
+fn exclusive_or_shared(context: &Context) -> Result<(Agent, bool), AgentError> {
+    match Agent::exclusive(&context.state) {
+        Err(AgentError::State(StateError::Lock(LockError::Busy { .. }))) => {
+            Ok((Agent::open(&context.state)?, true))
+        }
+        other => Ok((other?, false)),
+    }
+}
+
+/// Who gives a command, as far as the system knows.
+fn who() -> String {
+    let named = ["SUDO_USER", "USER", "LOGNAME"].into_iter().find_map(|name| std::env::var(name).ok());
+    named.filter(|name| !name.is_empty()).unwrap_or_else(|| {
+        format!("uid {}", rustix::process::getuid().as_raw())
+    })
+}

@@ -1,0 +1,38 @@
+//! `enrol`: makes this machine a site, with a kit from the centre.
+
+use std::path::PathBuf;
+
+use super::Context;
+use crate::durable;
+use crate::enrol;
+use crate::error::AgentError;
+use crate::home::Home;
+
+/// Makes this machine a site of a fleet, with the kit that the centre wrote for it.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  outhaul-agent --state /var/lib/outhaul-agent enrol /media/stick/drone-7.kit")]
+pub struct Args {
+    /// The kit.
+    kit: PathBuf,
+}
+
+pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
+    let kit = durable::read(&args.kit, outhaul_signer::enrol::MAX_KIT_BYTES as u64)?;
+    let enrolled = enrol::enrol(&Home::new(&context.state), &kit)?;
+    let site = &enrolled.site;
+    let request = enrolled.request.display();
+    let again = if enrolled.again { " (as before)" } else { "" };
+    let text = format!(
+        "site {} of fleet {} is enrolled{again} for {}/{}\nrequest: {request}",
+        site.name, site.fleet, site.stream.environment, site.stream.cluster_type
+    );
+    eprintln!("next: bring the request to the centre (`outhaul-agent export` puts it on a stick)");
+    context.print(
+        &text,
+        &serde_json::json!({
+            "site": site.name, "fleet": site.fleet, "stream": site.stream,
+            "request": enrolled.request, "again": enrolled.again,
+        }),
+    );
+    Ok(0)
+}

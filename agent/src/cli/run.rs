@@ -1,0 +1,20 @@
+//! `run`: the daemon.
+
+use super::Context;
+use crate::agent::Agent;
+use crate::daemon;
+use crate::error::AgentError;
+
+/// Watches folders and media, polls the repository, looks for drift, reports home; until told to stop.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  outhaul-agent --state /var/lib/outhaul-agent run\n\nWith --once it does each of these once and ends: for a timer.")]
+pub struct Args {
+    /// Do everything that is due once, then end.
+    #[arg(long)]
+    once: bool,
+}
+
+pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
+    let agent = Agent::exclusive(&context.state)?;
+    daemon::run(agent, args.once)
+}

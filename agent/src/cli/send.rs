@@ -1,0 +1,24 @@
+//! `send`: reports to the hub over HTTPS.
+
+use super::Context;
+use crate::agent::Agent;
+use crate::error::AgentError;
+
+/// Sends all waiting reports to the hub; only what it acknowledges with its signature leaves.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  outhaul-agent --state /var/lib/outhaul-agent send")]
+pub struct Args {}
+
+pub(super) fn run(context: &Context, _args: &Args) -> Result<u8, AgentError> {
+    let sent = Agent::open(&context.state)?.send()?;
+    for refused in &sent.refused {
+        eprintln!("the hub refused {refused}");
+    }
+    context.print(
+        &format!("{} reports sent, {} acknowledged", sent.sent, sent.acknowledged),
+        &serde_json::json!({
+            "sent": sent.sent, "acknowledged": sent.acknowledged, "refused": sent.refused,
+        }),
+    );
+    Ok(u8::from(!sent.refused.is_empty()))
+}

@@ -1,0 +1,88 @@
+//! The machine's clocks, read in one place, and what is believed of them.
+//!
+//! What comes in: the stored lower bound, the boot clock (`CLOCK_BOOTTIME`, which also counts while the
+//! machine sleeps) and the wall clock. What goes out: a [`Moment`] for reports and for the verifier.
+//! The rules are the signer's [`LowerBound`]: only verified signed times and the boot clock raise it,
+//! the wall clock never does.
+
+use jiff::Timestamp;
+use outhaul_bundle::report::SiteTime;
+use outhaul_signer::clock::BootReading;
+use outhaul_signer::{LowerBound, TimePolicy};
+use rusqlite::Connection;
+
+use crate::state::{self, StateError};
+
+/// Written by systemd-timesyncd once it has set the clock in this boot.
+const SYNCHRONIZED: &str = "/run/systemd/timesync/synchronized";
+const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+
+/// One reading of all clocks, with the bound carried to it.
+#[derive(Debug, Clone)]
+pub struct Moment {
+    /// It is certainly not earlier than this.
+    pub bound: LowerBound,
+    /// What the wall clock says.
+    pub wall: Timestamp,
+    /// Whether something trustworthy set the wall clock.
+    pub wall_trusted: bool,
+}
+
+/// Reads the clocks and carries the stored bound to now; stores nothing.
+///
+/// # Errors
+/// [`StateError`] when the bound cannot be read.
+pub fn now(db: &Connection) -> Result<Moment, StateError> {
+    let stored: Option<LowerBound> = state::meta(db, state::key::CLOCK)?;
+    let boot = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    let since_boot_ms = boot.tv_sec.saturating_mul(1000).saturating_add(boot.tv_nsec / 1_000_000);
+    let boot_id = std::fs::read_to_string(BOOT_ID).unwrap_or_default().trim().to_owned();
+    let mut bound = stored.unwrap_or_else(|| LowerBound::new(Timestamp::UNIX_EPOCH));
+    if !boot_id.is_empty() {
+        let since_boot_ms = u64::try_from(since_boot_ms).unwrap_or(0);
+        bound.advance(BootReading { boot_id, since_boot_ms });
+    }
+    #[expect(clippy::disallowed_methods, reason = "the one place in the agent that reads the wall clock")]
+    let wall = Timestamp::now();
+    Ok(Moment {
+        bound,
+        wall,
+        wall_trusted: std::path::Path::new(SYNCHRONIZED).exists(),
+    })
+}
+
+impl Moment {
+    /// Stores the bound, raised to `verified` when a signed time was just verified.
+    ///
+    /// # Errors
+    /// [`StateError`]
+    pub fn store(&mut self, db: &Connection, verified: Option<Timestamp>) -> Result<(), StateError> {
+        if let Some(verified) = verified {
+            self.bound.raise(verified);
+        }
+        state::set_meta(db, state::key::CLOCK, Some(&self.bound))
+    }
+
+    /// What a report says of time.
+    pub fn site_time(&self) -> SiteTime {
+        SiteTime {
+            wall_ms: self.wall.as_millisecond(),
+            lower_bound_ms: self.bound.at().as_millisecond(),
+            trusted: self.wall_trusted,
+        }
+    }
+
+    /// What the verifier is told of time.
+    pub fn policy(&self) -> TimePolicy {
+        TimePolicy {
+            lower_bound: self.bound.at(),
+            wall: self.wall,
+            wall_trusted: self.wall_trusted,
+        }
+    }
+
+    /// Milliseconds since 1970 by the wall clock, for the journal.
+    pub fn wall_ms(&self) -> i64 {
+        self.wall.as_millisecond()
+    }
+}

@@ -1,0 +1,291 @@
+//! `agent.toml`: what a site's owner may set. Everything has a default; the file may be missing.
+//!
+//! What comes in: text of `<state>/agent.toml`. What goes out: a [`Config`] with every value in range.
+//! [`parse`] is pure and [`load`] reads the one file. It holds no key and nothing that could switch
+//! verification off.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use crate::durable::{self, FileError};
+
+/// Largest `agent.toml` in bytes.
+const MAX_CONFIG_BYTES: u64 = 256 * 1024;
+
+/// Everything that may be set.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// Which reconciler applies; `auto` takes the one that the stream names.
+    pub reconciler: ReconcilerChoice,
+    /// Folders that `run` watches for bundles, mounts below them included.
+    pub watch: Vec<PathBuf>,
+    /// Whether `run` writes reports to a watched medium that has a `reports` folder.
+    pub export_to_media: bool,
+    /// When a person has to say yes before a bundle is applied.
+    pub approval: Approval,
+    /// A bundle that removes more than this share of what is applied, in percent, waits for a person.
+    pub max_removal_percent: u8,
+    /// Seconds between two looks for drift, 10 to 604,800. 0: never.
+    pub drift_s: u64,
+    /// Most reports that wait for the hub, 20 to 1,000,000.
+    pub outbox_max: u64,
+    /// Space that stays free on the state's file system, in MiB.
+    pub min_free_mb: u64,
+    /// The folder reconciler's settings.
+    pub folder: FolderConfig,
+    /// The Ansible reconciler's settings.
+    pub ansible: AnsibleConfig,
+    /// Where a connected site pulls from.
+    pub repository: RepositoryConfig,
+    /// Where a connected site reports to.
+    pub hub: HubConfig,
+}
+
+/// Which reconciler applies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ReconcilerChoice {
+    /// The one that the stream names.
+    #[default]
+    Auto,
+    /// `ansible-playbook` on this host.
+    Ansible,
+    /// A watched folder.
+    Folder,
+}
+
+/// When a person has to say yes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Approval {
+    /// Only for a bundle that removes a lot.
+    #[default]
+    Removals,
+    /// For every bundle.
+    Always,
+}
+
+/// `[folder]`
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct FolderConfig {
+    /// The folder that k3s, Quadlet or a script watches. Without it, `<state>/applied`.
+    pub target: Option<PathBuf>,
+}
+
+/// `[ansible]`
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct AnsibleConfig {
+    /// The program, by name or path.
+    pub playbook_program: PathBuf,
+    /// The Python that runs modules. Without it, the first of the usual ones that works.
+    pub python: Option<PathBuf>,
+    /// Longest run of one playbook in seconds, 1 to 86,400.
+    pub timeout_s: u64,
+    /// Variables of this site's own, given to every playbook; `outhaul_*` cannot be set here.
+    pub vars: BTreeMap<String, String>,
+}
+
+/// `[repository]`
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RepositoryConfig {
+    /// Where `metadata/`, `targets/` and `blobs/` lie. `http://` is for this very host only.
+    pub url: Option<String>,
+    /// Seconds between two polls, 5 to 604,800; each is jittered by a tenth.
+    pub poll_s: u64,
+    /// PEM file with the certificate authority to trust instead of the system's.
+    pub ca: Option<PathBuf>,
+    /// With a trusted clock, a bundle from here must not have been issued longer ago, in hours.
+    pub max_issued_age_h: Option<u64>,
+}
+
+/// `[hub]`
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct HubConfig {
+    /// The hub's URL. Without it, the one of the enrolment kit.
+    pub url: Option<String>,
+    /// PEM file with the certificate authority to trust instead of the system's.
+    pub ca: Option<PathBuf>,
+    /// Seconds between two attempts to send, 5 to 604,800; each is jittered by a tenth.
+    pub send_s: u64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            reconciler: ReconcilerChoice::Auto,
+            watch: Vec::new(),
+            export_to_media: true,
+            approval: Approval::Removals,
+            max_removal_percent: 30,
+            drift_s: 900,
+            outbox_max: 10_000,
+            min_free_mb: 64,
+            folder: FolderConfig::default(),
+            ansible: AnsibleConfig::default(),
+            repository: RepositoryConfig::default(),
+            hub: HubConfig::default(),
+        }
+    }
+}
+
+impl Default for AnsibleConfig {
+    fn default() -> Self {
+        Self { playbook_program: "ansible-playbook".into(),
+            python: None,
+            timeout_s: 1800,
+            vars: BTreeMap::new(),
+        }
+    }
+}
+
+impl Default for RepositoryConfig {
+    fn default() -> Self {
+        Self { url: None, poll_s: 300, ca: None, max_issued_age_h: None }
+    }
+}
+
+impl Default for HubConfig {
+    fn default() -> Self {
+        Self { url: None, ca: None, send_s: 60 }
+    }
+}
+
+impl AnsibleConfig {
+    /// Longest run of one playbook.
+    pub fn timeout(&self) -> Duration {
+        Duration::from_secs(self.timeout_s)
+    }
+}
+
+/// Why `agent.toml` cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// It cannot be read.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// Not TOML, or a key that does not exist.
+    #[error("{path}:{line}:{column}: {problem}")]
+    Malformed {
+        /// The file.
+        path: String,
+        /// Line, from 1.
+        line: usize,
+        /// Column, from 1.
+        column: usize,
+        /// What the parser said.
+        problem: String,
+    },
+    /// A value out of its range.
+    #[error("{path}: `{key}` is {found}, it must be {expected}")]
+    OutOfRange {
+        /// The file.
+        path: String,
+        /// The key.
+        key: &'static str,
+        /// The value.
+        found: String,
+        /// What is allowed.
+        expected: &'static str,
+    },
+}
+
+/// Reads `<state>/agent.toml`; without the file, the defaults.
+///
+/// # Errors
+/// [`ConfigError`] with file, line and column.
+pub fn load(path: &Path) -> Result<Config, ConfigError> {
+    let Some(bytes) = durable::read_if_there(path, MAX_CONFIG_BYTES)? else {
+        return Ok(Config::default());
+    };
+    parse(&String::from_utf8_lossy(&bytes), &path.display().to_string())
+}
+
+/// A config from its text; `path` is for messages only.
+///
+/// # Errors
+/// [`ConfigError`] with file, line and column.
+pub fn parse(text: &str, path: &str) -> Result<Config, ConfigError> {
+    let config: Config = toml::from_str(text).map_err(|error| {
+        let offset = error.span().map_or(0, |span| span.start);
+        let before = text.get(..offset).unwrap_or(text);
+        ConfigError::Malformed {
+            path: path.to_owned(),
+            line: before.matches('\n').count() + 1,
+            column: before.rsplit('\n').next().map_or(0, |line| line.chars().count()) + 1,
+            problem: error.message().to_owned(),
+        }
+    })?;
+    let wrong = |key, found: String, expected| {
+        Err(ConfigError::OutOfRange { path: path.to_owned(), key, found, expected })
+    };
+    let week = 604_800;
+    if config.drift_s != 0 && !(10..=week).contains(&config.drift_s) {
+        return wrong("drift_s", config.drift_s.to_string(), "0, or 10 to 604800");
+    }
+    if config.max_removal_percent > 100 {
+        return wrong("max_removal_percent", config.max_removal_percent.to_string(), "0 to 100");
+    }
+    if !(20..=1_000_000).contains(&config.outbox_max) {
+        return wrong("outbox_max", config.outbox_max.to_string(), "20 to 1000000");
+    }
+    if !(1..=86_400).contains(&config.ansible.timeout_s) {
+        return wrong("ansible.timeout_s", config.ansible.timeout_s.to_string(), "1 to 86400");
+    }
+    if !(5..=week).contains(&config.repository.poll_s) {
+        return wrong("repository.poll_s", config.repository.poll_s.to_string(), "5 to 604800");
+    }
+    if !(5..=week).contains(&config.hub.send_s) {
+        return wrong("hub.send_s", config.hub.send_s.to_string(), "5 to 604800");
+    }
+    let urls = [("repository.url", &config.repository.url), ("hub.url", &config.hub.url)];
+    for (key, url) in urls.into_iter().filter_map(|(key, url)| Some((key, url.as_ref()?))) {
+        if let Err(expected) = crate::http::check_url(url) {
+            return wrong(key, format!("`{url}`"), expected);
+        }
+    }
+    if let Some(target) = config.folder.target.as_ref().filter(|t| !t.is_absolute()) {
+        let found = format!("`{}`", target.display());
+        return wrong("folder.target", found, "an absolute path, such as \"/var/lib/k3s/manifests\"");
+    }
+    Ok(config)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn refusal(text: &str) -> String {
+        parse(text, "agent.toml").unwrap_err().to_string()
+    }
+
+    #[test]
+    fn an_empty_file_is_the_defaults() {
+        assert_eq!(parse("", "agent.toml").unwrap(), Config::default());
+    }
+
+    #[test]
+    fn an_unknown_key_is_named_with_its_place() {
+        let message = refusal("drift_s = 60\n[folder]\ntargte = \"/srv\"\n");
+        assert!(message.starts_with("agent.toml:3:1: unknown field `targte`"), "{message}");
+    }
+
+    #[test]
+    fn values_out_of_range_and_plain_http_are_refused() {
+        assert!(refusal("outbox_max = 1").contains("`outbox_max` is 1, it must be 20 to 1000000"));
+        assert!(refusal("drift_s = 1").contains("drift_s"));
+        assert!(refusal("[ansible]\ntimeout_s = 0").contains("ansible.timeout_s"));
+        assert!(refusal("[folder]\ntarget = \"srv\"").contains("absolute path"));
+        let http = refusal("[repository]\nurl = \"http://example.org/\"");
+        assert!(http.contains("https"), "{http}");
+        assert!(parse("[hub]\nurl = \"http://127.0.0.1:8080\"", "agent.toml").is_ok());
+    }
+}

@@ -1,0 +1,47 @@
+//! Power cuts for tests: named instants at which a debug build can be made to die at once.
+//!
+//! What comes in: the environment variable `OUTHAUL_CUT`, either an instant's name or a number n (die
+//! at the n-th instant passed). What goes out: nothing, or SIGKILL to this very process: no destructor
+//! runs and no buffer is flushed. Release builds contain none of it.
+
+/// Every instant, in the order in which a first import passes them. README.md has one row for each.
+#[cfg(any(debug_assertions, test))]
+pub const INSTANTS: [&str; 15] = [
+    "verified-committed",
+    "blob-written",
+    "blobs-complete",
+    "generation-written",
+    "generation-renamed",
+    "floors-raised",
+    "staged-committed",
+    "applying-committed",
+    "step-intended",
+    "inventory-intended",
+    "file-written",
+    "step-applied",
+    "step-recorded",
+    "soaking-committed",
+    "active-committed",
+];
+
+/// Instants that only a failed or reverted bundle passes.
+#[cfg(any(debug_assertions, test))]
+pub const REVERT_INSTANTS: [&str; 2] = ["reverting-committed", "reverted-committed"];
+
+/// Marks an instant. Does nothing in a release build.
+#[cfg(debug_assertions)]
+pub fn here(instant: &'static str) {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    static PASSED: AtomicU64 = AtomicU64::new(0);
+
+    debug_assert!(INSTANTS.contains(&instant) || REVERT_INSTANTS.contains(&instant), "{instant}");
+    let passed = PASSED.fetch_add(1, Ordering::Relaxed) + 1;
+    let Ok(wanted) = std::env::var("OUTHAUL_CUT") else { return };
+    if wanted == instant || wanted.parse() == Ok(passed) {
+        let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
+    }
+}
+
+/// Marks an instant. Does nothing in a release build.
+#[cfg(not(debug_assertions))]
+pub fn here(_instant: &'static str) {}

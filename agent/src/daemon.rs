@@ -1,0 +1,114 @@
+//! `run`: the agent as a service, or once for a timer.
+//!
+//! What comes in: an agent with the lock, and SIGTERM. What goes out: bundles taken from watched folders,
+//! mounts and the repository, drift looked for, reports sent, and word to systemd that it is ready and
+//! lives. One thread works ([`round`]); the other waits for signals and feeds the watchdog, but only
+//! while the work moves. A stop ends the work between two actions, from where the next start goes on.
+
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use sd_notify::NotifyState;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::oneshot;
+
+use crate::agent::Agent;
+use crate::error::AgentError;
+use crate::pulse::Pulse;
+
+mod round;
+mod watch;
+
+use round::Round;
+
+/// How often folders are looked at and decisions of people are picked up.
+const LOOK: Duration = Duration::from_secs(2);
+
+/// Works until told to stop; with `once`, until everything that is due was done.
+///
+/// # Errors
+/// [`AgentError`] of the memory, and with `once` of the first road that failed.
+pub fn run(agent: Agent, once: bool) -> Result<u8, AgentError> {
+    let pulse = agent.pulse.clone();
+    let (wake, woken) = mpsc::channel();
+    let (finished, done) = oneshot::channel();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| system("start its event loop", &error))?;
+    let worker = thread::Builder::new()
+        .name("work".into())
+        .spawn(move || {
+            let result = work(agent, once, &woken);
+            // The shell may have ended first.
+            let _ = finished.send(());
+            result
+        })
+        .map_err(|error| system("start its working thread", &error))?;
+    runtime.block_on(shell(&pulse, &wake, done))?;
+    worker.join().unwrap_or_else(|_| Err(AgentError::Stopped))
+}
+
+fn work(mut agent: Agent, once: bool, woken: &mpsc::Receiver<()>) -> Result<u8, AgentError> {
+    let mut round = Round::begin(&mut agent)?;
+    notify(NotifyState::Ready);
+    if once {
+        return round.once(&mut agent);
+    }
+    while !agent.pulse.stopping() {
+        match round.go(&mut agent) {
+            // Asked to stop in the middle of work: the next start goes on with it.
+            Err(AgentError::Stopped) => break,
+            other => other?,
+        }
+        agent.pulse.beat();
+        // A signal wakes it; otherwise it looks again after a while.
+        let _ = woken.recv_timeout(LOOK);
+    }
+    Ok(0)
+}
+
+async fn shell(
+    pulse: &Pulse,
+    wake: &mpsc::Sender<()>,
+    mut done: oneshot::Receiver<()>,
+) -> Result<(), AgentError> {
+    let mut terminate =
+        signal(SignalKind::terminate()).map_err(|error| system("wait for signals", &error))?;
+    let mut interrupt =
+        signal(SignalKind::interrupt()).map_err(|error| system("wait for signals", &error))?;
+    let period = sd_notify::watchdog_enabled();
+    let mut tick = tokio::time::interval(period.map_or(Duration::from_secs(3600), |p| p / 3));
+    let mut beats = 0;
+    loop {
+        tokio::select! {
+            _ = &mut done => return Ok(()),
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+            _ = tick.tick() => {
+                let now = pulse.beats();
+                if period.is_some() && now != beats {
+                    beats = now;
+                    notify(NotifyState::Watchdog);
+                }
+                continue;
+            }
+        }
+        tracing::info!("stopping after the action that is under way");
+        notify(NotifyState::Stopping);
+        pulse.stop();
+        // The worker may have ended already.
+        let _ = wake.send(());
+    }
+}
+
+fn notify(state: NotifyState<'_>) {
+    if let Err(error) = sd_notify::notify(&[state]) {
+        tracing::warn!(%error, "systemd cannot be told");
+    }
+}
+
+fn system(doing: &str, error: &std::io::Error) -> AgentError {
+    AgentError::Road { source_name: doing.to_owned(), problem: error.to_string() }
+}

@@ -1,0 +1,185 @@
+//! One round of the service: everything that is due, in order.
+//!
+//! What comes in: the agent, and when each thing was last done. What goes out: bundles taken, decisions
+//! of people carried out, drift looked for, reports sent. A road that fails is told in the log and tried
+//! again later, with a pause that grows; only a memory that cannot be used ends the service.
+
+use std::time::{Duration, Instant};
+
+use outhaul_bundle::report::Event as Told;
+
+use super::watch::Watch;
+use crate::agent::Agent;
+use crate::error::AgentError;
+use crate::intake::Outcome;
+use crate::intake::pull::Repository;
+
+/// Longest pause between two attempts on a road that fails.
+const MAX_PAUSE: Duration = Duration::from_secs(3600);
+
+/// When each thing is due.
+#[derive(Debug)]
+pub struct Round {
+    watch: Watch,
+    poll: Due,
+    send: Due,
+    drift: Due,
+}
+
+/// Something that is done every so often.
+#[derive(Debug)]
+struct Due {
+    /// `None`: never.
+    every: Option<Duration>,
+    next: Instant,
+    failures: u32,
+}
+
+impl Due {
+    fn new(seconds: u64, wanted: bool, first: Instant) -> Self {
+        let every = (wanted && seconds > 0).then(|| Duration::from_secs(seconds));
+        Self { every, next: first, failures: 0 }
+    }
+
+    fn is_due(&self) -> bool {
+        self.every.is_some() && Instant::now() >= self.next
+    }
+
+    /// Plans the next time: jittered by a tenth, later after failures.
+    fn done(&mut self, worked: bool) {
+        let Some(every) = self.every else { return };
+        self.failures = if worked { 0 } else { self.failures.saturating_add(1) };
+        let pause = every.saturating_mul(1 << self.failures.min(6)).min(MAX_PAUSE.max(every));
+        let mut byte = [128u8];
+        // Without randomness every site asks at the same time, which is no reason not to ask.
+        let _ = getrandom::fill(&mut byte);
+        let jitter = f64::from(byte[0]) / 255.0 * 0.2 + 0.9;
+        self.next = Instant::now() + pause.mul_f64(jitter);
+    }
+}
+
+impl Round {
+    /// Goes on with what was cut off, and tells home that the agent started.
+    ///
+    /// # Errors
+    /// [`AgentError`] of the memory or of the work that was resumed.
+    pub fn begin(agent: &mut Agent) -> Result<Self, AgentError> {
+        agent.tell(Told::Started { agent_version: env!("CARGO_PKG_VERSION").to_owned() })?;
+        for (number, state) in agent.resume()? {
+            tracing::info!(number, state = state.word(), "went on with a bundle that was cut off");
+        }
+        let now = Instant::now();
+        let config = &agent.config;
+        let drift_first = now + Duration::from_secs(config.drift_s);
+        Ok(Self {
+            watch: Watch::default(),
+            poll: Due::new(config.repository.poll_s, config.repository.url.is_some(), now),
+            send: Due::new(config.hub.send_s, agent.hub_url().is_some(), now),
+            drift: Due::new(config.drift_s, true, drift_first),
+        })
+    }
+
+    /// Does what is due now.
+    ///
+    /// # Errors
+    /// [`AgentError`] of the memory; [`AgentError::Stopped`].
+    pub fn go(&mut self, agent: &mut Agent) -> Result<(), AgentError> {
+        decisions(agent)?;
+        for place in self.watch.changed(&agent.config.watch) {
+            let taken = agent.import(&place);
+            let taken = self.told(&place.display().to_string(), taken)?;
+            if taken && agent.config.export_to_media && place.join("reports").is_dir() {
+                let exported = agent.export(&place).map(|_| ());
+                self.told(&place.display().to_string(), exported)?;
+            }
+        }
+        if self.poll.is_due() {
+            let pulled = pull(agent);
+            let worked = self.told("the repository", pulled)?;
+            self.poll.done(worked);
+        }
+        if self.drift.is_due() {
+            let observed = agent.observe().map(|_| ());
+            let worked = self.told("looking for drift", observed)?;
+            self.drift.done(worked);
+        }
+        if self.send.is_due() {
+            let sent = agent.send().map(|_| ());
+            let worked = self.told("the hub", sent)?;
+            self.send.done(worked);
+        }
+        Ok(())
+    }
+
+    /// Does everything once; the first failure is the result, after all was tried.
+    ///
+    /// # Errors
+    /// The first [`AgentError`].
+    pub fn once(&mut self, agent: &mut Agent) -> Result<u8, AgentError> {
+        decisions(agent)?;
+        let before = crate::intake::active(agent.store.read())?;
+        let mut first = None;
+        let keep = |result: Result<(), AgentError>, first: &mut Option<AgentError>| match result {
+            Err(AgentError::State(error)) => Err(AgentError::State(error)),
+            Err(error) if first.is_none() => {
+                *first = Some(error);
+                Ok(())
+            }
+            _ => Ok(()),
+        };
+        for place in self.watch.changed(&agent.config.watch) {
+            keep(agent.import(&place).map(|_| ()), &mut first)?;
+            if agent.config.export_to_media && place.join("reports").is_dir() {
+                keep(agent.export(&place).map(|_| ()), &mut first)?;
+            }
+        }
+        if agent.config.repository.url.is_some() {
+            keep(pull(agent), &mut first)?;
+        }
+        // What was applied a moment ago needs no second look.
+        if before.is_some() && before == crate::intake::active(agent.store.read())? {
+            keep(agent.observe().map(|_| ()), &mut first)?;
+        }
+        if agent.hub_url().is_some() {
+            keep(agent.send().map(|_| ()), &mut first)?;
+        }
+        first.map_or(Ok(0), Err)
+    }
+
+    /// Whether it worked; a failure that time may mend is told and is no reason to end.
+    fn told<T>(&self, what: &str, result: Result<T, AgentError>) -> Result<bool, AgentError> {
+        match result {
+            Ok(_) => Ok(true),
+            Err(error @ (AgentError::State(_) | AgentError::Stopped)) => Err(error),
+            Err(error) => {
+                tracing::warn!(what, "{error}");
+                Ok(false)
+            }
+        }
+    }
+}
+
+/// What people decided while the service ran: a rollback, an approval, the end of a hold.
+fn decisions(agent: &mut Agent) -> Result<(), AgentError> {
+    if let Some(state) = agent.roll_back()? {
+        tracing::info!(state = state.word(), "rolled back");
+    }
+    agent.resume().map(|_| ())
+}
+
+/// Takes the newest bundle of the repository, when there is a newer one.
+fn pull(agent: &mut Agent) -> Result<(), AgentError> {
+    let role = agent.site.stream.role.to_string();
+    let config = agent.config.repository.clone();
+    let limits = agent.limits;
+    let Some(mut road) = Repository::open(&config, &role, limits, &agent.pulse)? else {
+        return Ok(());
+    };
+    match agent.admit(&mut road)? {
+        Outcome::AlreadyActive { .. } => {}
+        Outcome::Rests { number, state, note } => {
+            tracing::info!(number, state = state.word(), note, "took a bundle from the repository");
+        }
+    }
+    Ok(())
+}

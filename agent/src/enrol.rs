@@ -1,0 +1,141 @@
+//! Becoming a site: once, with a kit, before anything else.
+//!
+//! What comes in: the bytes of a kit. What goes out: the site's own key, the fleet's root metadata as the
+//! beginning of trust, and a signed request by which the centre learns the key. The key never leaves the
+//! state folder. After this no command takes a key or switches a check off.
+
+use std::path::PathBuf;
+
+use outhaul_bundle::index::Stream;
+use outhaul_bundle::name::Name;
+use outhaul_bundle::report::{ENROLMENT_PAYLOAD_TYPE, EnrolmentRequest, Event as Told};
+use outhaul_signer::{Envelope, Kit, SigningKey};
+
+use crate::durable;
+use crate::error::AgentError;
+use crate::home::Home;
+use crate::state::outbox::{self, Author};
+use crate::state::{self, Site, StateError, Store, floors, key};
+
+/// What enrolment made.
+#[derive(Debug)]
+pub struct Enrolled {
+    /// Who this site is.
+    pub site: Site,
+    /// The request file for the centre.
+    pub request: PathBuf,
+    /// Whether the site had been enrolled by the same kit before.
+    pub again: bool,
+}
+
+/// Enrols the site.
+///
+/// # Errors
+/// [`AgentError`]; a site that is enrolled already keeps its identity.
+pub fn enrol(home: &Home, kit: &[u8]) -> Result<Enrolled, AgentError> {
+    let refused = |message: String| AgentError::Usage {
+        message,
+        help: "get the kit again: `outhaul site kit` at the centre writes it".into(),
+    };
+    let kit = Kit::from_bytes(kit).map_err(|error| refused(chain(&error)))?;
+    let name = |text: &str| text.parse::<Name>().map_err(|error| refused(error.to_string()));
+    let stream = Stream {
+        role: name(&kit.stream.role)?,
+        environment: name(&kit.stream.environment)?,
+        cluster_type: name(&kit.stream.cluster_type)?,
+    };
+    let _lock = home.lock()?;
+    home.create()?;
+    let mut store = Store::open(&home.database())?;
+    if let Some(site) = state::meta::<Site>(store.read(), key::SITE)? {
+        if (site.fleet.as_str(), site.name.as_str()) != (kit.fleet.as_str(), kit.site.as_str())
+            || site.stream != stream
+        {
+            return Err(AgentError::Usage {
+                message: format!("this state folder belongs to site `{}` already", site.name),
+                help: "use another --state folder for another site".into(),
+            });
+        }
+        let key = load_or_make_key(home)?;
+        let request = write_request(home, &site, &kit.token, &key)?;
+        return Ok(Enrolled { site, request, again: true });
+    }
+    let trusted = kit.trusted().map_err(|error| refused(chain(&error)))?;
+    let key = load_or_make_key(home)?;
+    let site = Site {
+        fleet: name(&kit.fleet)?,
+        name: name(&kit.site)?,
+        stream,
+        hub_url: kit.hub_url.clone(),
+        hub_key: kit.hub_key.clone(),
+        epoch: new_epoch()?,
+    };
+    let request = write_request(home, &site, &kit.token, &key)?;
+    store.commit(|db| {
+        // What an earlier store of this site had accepted still holds.
+        let kept = floors::floors(db, &home.floors())?;
+        floors::store_trusted(db, &trusted)?;
+        floors::store(db, &kept)?;
+        let mut moment = crate::clock::now(db)?;
+        moment.store(db, None)?;
+        state::set_meta(db, key::SITE, Some(&site))?;
+        let author = Author { site: &site, key: &key, moment: &moment, max_rows: u64::MAX };
+        let agent_version = env!("CARGO_PKG_VERSION").to_owned();
+        outbox::queue(db, &author, Told::Started { agent_version })?;
+        Ok::<_, StateError>(())
+    })?;
+    Ok(Enrolled { site, request, again: false })
+}
+
+/// A key that an interrupted enrolment made is used again.
+fn load_or_make_key(home: &Home) -> Result<SigningKey, AgentError> {
+    let path = home.key();
+    let failed = |error: &dyn std::error::Error| StateError::Key { problem: chain(error) };
+    if path.exists() {
+        return Ok(SigningKey::load_plain(&path).map_err(|error| failed(&error))?);
+    }
+    let key = SigningKey::generate().map_err(|error| failed(&error))?;
+    key.save_plain(&path).map_err(|error| failed(&error))?;
+    Ok(key)
+}
+
+fn write_request(
+    home: &Home,
+    site: &Site,
+    token: &str,
+    key: &SigningKey,
+) -> Result<PathBuf, AgentError> {
+    let request = EnrolmentRequest {
+        fleet: site.fleet.clone(),
+        site: site.name.clone(),
+        stream: site.stream.clone(),
+        public_key: key.public().to_pem(),
+        token: token.to_owned(),
+    };
+    let payload = state::to_json(&request).into_bytes();
+    let envelope = Envelope::sign(ENROLMENT_PAYLOAD_TYPE, payload, key);
+    let path = home.request(site.name.as_str());
+    let mut line = envelope.to_json();
+    line.push(b'\n');
+    durable::write(&path, &line, 0o600)?;
+    Ok(path)
+}
+
+/// A new life of a store: reports are numbered within it.
+fn new_epoch() -> Result<Name, AgentError> {
+    let mut bytes = [0u8; 8];
+    let problem = |problem: String| StateError::Key { problem };
+    getrandom::fill(&mut bytes).map_err(|error| problem(error.to_string()))?;
+    Ok(hex::encode(bytes).parse().map_err(|_| problem("no epoch".into()))?)
+}
+
+/// An error with its causes in one line.
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}

@@ -1,0 +1,181 @@
+//! Everything that can go wrong, in one place for the program's edge: message, help, exit code.
+//!
+//! What comes in: the errors of the stages. What goes out: for a person, what happened and what to do
+//! next; for a script, the exit code of the table in the design (1 refused, 2 usage, 3 environment,
+//! 4 trust, 5 internal). It adds no cause of its own.
+
+use outhaul_bundle::ReadError;
+
+use crate::apply::ApplyError;
+use crate::config::ConfigError;
+use crate::durable::FileError;
+use crate::generation::GenerationError;
+use crate::home::LockError;
+use crate::machine::Impossible;
+use crate::state::StateError;
+
+/// Why a command ended without its result.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentError {
+    /// `agent.toml`.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The memory.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// A file.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// A generation on disk.
+    #[error(transparent)]
+    Generation(#[from] GenerationError),
+    /// The reconciler.
+    #[error(transparent)]
+    Apply(#[from] ApplyError),
+    /// The runner asked the machine for something impossible.
+    #[error(transparent)]
+    Machine(#[from] Impossible),
+    /// A bundle was refused; nothing was changed.
+    #[error("`{source_name}` is refused: {message}")]
+    Refused {
+        /// The file or URL, without this machine's folders.
+        source_name: String,
+        /// The rule that refused it: `signature`, `rollback`, `recipient` …
+        rule: String,
+        /// What was expected and found.
+        message: String,
+    },
+    /// The stick or the link failed while a bundle was read.
+    #[error("`{source_name}` cannot be read: {problem}; what runs was not touched")]
+    Road {
+        /// The file or URL.
+        source_name: String,
+        /// What the system said.
+        problem: String,
+    },
+    /// Not enough space.
+    #[error(
+        "not enough space in `{folder}`: {needed} MiB are needed (bundle, unpacked files and a reserve \
+         of {reserve} MiB), {free} MiB are free, {missing} MiB are missing; nothing was changed"
+    )]
+    Space {
+        /// The state folder.
+        folder: String,
+        /// MiB needed.
+        needed: u64,
+        /// MiB of the reserve in it.
+        reserve: u64,
+        /// MiB free.
+        free: u64,
+        /// MiB missing.
+        missing: u64,
+    },
+    /// Nothing there to work on.
+    #[error("{message}")]
+    Nothing {
+        /// What was looked for, and where.
+        message: String,
+        /// What to do next.
+        help: String,
+    },
+    /// A command that does not fit.
+    #[error("{message}")]
+    Usage {
+        /// What does not fit.
+        message: String,
+        /// What to do next.
+        help: String,
+    },
+    /// The hub or repository cannot be reached or answered with an error.
+    #[error("{url}: {problem}")]
+    Network {
+        /// The URL.
+        url: String,
+        /// What happened.
+        problem: String,
+    },
+    /// The agent was asked to stop in the middle; it goes on from there at the next start.
+    #[error("stopped on request; the work goes on from here at the next start")]
+    Stopped,
+}
+
+impl From<LockError> for AgentError {
+    fn from(error: LockError) -> Self {
+        Self::State(error.into())
+    }
+}
+
+impl AgentError {
+    /// A refusal.
+    pub fn refused(source_name: &str, rule: &str, message: impl Into<String>) -> Self {
+        Self::Refused {
+            source_name: source_name.to_owned(),
+            rule: rule.to_owned(),
+            message: message.into(),
+        }
+    }
+
+    /// What reading a bundle said: the bundle's fault, the disk's or the stick's.
+    pub fn from_read(source_name: &str, error: &ReadError) -> Self {
+        if error.is_environment() {
+            let problem = error.to_string();
+            Self::Road { source_name: source_name.to_owned(), problem }
+        } else {
+            Self::refused(source_name, error.rule(), error.to_string())
+        }
+    }
+
+    /// The exit code.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Refused { rule, .. } if rule == "failed-before" => 1,
+            Self::Refused { .. } => 4,
+            Self::Nothing { .. } => 1,
+            Self::Config(ConfigError::File(_)) => 3,
+            Self::Config(_) | Self::Usage { .. } => 2,
+            Self::State(error) => error.exit_code(),
+            Self::Apply(ApplyError::Unknown { .. } | ApplyError::Mismatch { .. }) => 2,
+            Self::Generation(GenerationError::Changed { .. } | GenerationError::Index { .. }) => 5,
+            Self::Machine(_) => 5,
+            _ => 3,
+        }
+    }
+
+    /// What to do next; may be empty.
+    pub fn help(&self) -> String {
+        match self {
+            Self::Config(_) => "correct agent.toml; nothing was changed".into(),
+            Self::State(error) => error.help(),
+            Self::File(error) => error.help(),
+            Self::Generation(GenerationError::File(error)) => error.help(),
+            Self::Generation(_) => {
+                "the disk may be failing: check it, then import the bundle again".into()
+            }
+            Self::Apply(error) => error.help(),
+            Self::Machine(_) => "report it with the output of `outhaul-agent status`".into(),
+            Self::Refused { rule, .. } => refusal_help(rule).into(),
+            Self::Road { .. } => {
+                "check the stick or the link and repeat the command; a half-copied bundle does no harm"
+                    .into()
+            }
+            Self::Space { .. } => {
+                "free that much and repeat the command, or lower `min_free_mb` in agent.toml".into()
+            }
+            Self::Nothing { help, .. } | Self::Usage { help, .. } => help.clone(),
+            Self::Network { .. } => "nothing is lost: it is tried again, or use a stick".into(),
+            Self::Stopped => String::new(),
+        }
+    }
+}
+
+fn refusal_help(rule: &str) -> &'static str {
+    match rule {
+        "rollback" => "use the newest bundle; to go back on purpose, run `outhaul-agent rollback`",
+        "stream" | "recipient" | "fleet" | "foreign-fleet" => "use a bundle that was made for this site",
+        "expired" => "ask the centre for a freshly signed bundle; what runs goes on running",
+        "failed-before" => {
+            "ask the centre for a newer bundle, or allow this one again with `outhaul-agent approve`"
+        }
+        _ => "do not use this copy: get the bundle again, and report it if the new copy is refused, too",
+    }
+}

@@ -1,0 +1,231 @@
+//! One generation on disk: `generations/<number>/{index.json, assignments/<name>/…, payload/<name>/…}`.
+//!
+//! What comes in: an index and verified blobs. What goes out: a folder that is there whole and durable,
+//! or not at all (unpacked under another name, synced, renamed). Paths come from the index, whose types
+//! let none leave its folder; contents are checked again while they are unpacked and before they are
+//! applied, because a disk may lie.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use outhaul_bundle::digest::Hasher;
+use outhaul_bundle::index::{self, Assignment, Content};
+use outhaul_bundle::{Digest, Index, Limits, decode};
+
+use crate::blobs::Blobs;
+use crate::cut;
+use crate::durable::{self, FileError, at};
+use crate::home::Home;
+
+/// Why a generation cannot be written or used.
+#[derive(Debug, thiserror::Error)]
+pub enum GenerationError {
+    /// The disk.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// A verified blob does not hold what the index says, or the disk failed meanwhile.
+    #[error("cannot unpack: {0}")]
+    Decode(#[from] decode::DecodeError),
+    /// A file is not what was staged.
+    #[error("`{path}` is not what the bundle brought: expected {expected}, found {found}")]
+    Changed {
+        /// The file, relative to the generation.
+        path: String,
+        /// The digest that the index names.
+        expected: Digest,
+        /// The digest found, or what kept it from being read.
+        found: String,
+    },
+    /// The kept index cannot be used.
+    #[error("the index of generation {number} cannot be used: {problem}")]
+    Index {
+        /// Its number.
+        number: u64,
+        /// What is wrong.
+        problem: String,
+    },
+    /// The index asks for content that neither it nor the store has.
+    #[error("nothing carries the content {content} of `{path}`")]
+    Lacking {
+        /// The content.
+        content: Digest,
+        /// One file that needs it.
+        path: String,
+    },
+}
+
+impl GenerationError {
+    /// Whether the disk is to blame, not the bundle.
+    pub fn is_environment(&self) -> bool {
+        match self {
+            Self::File(_) => true,
+            Self::Decode(error) => error.is_environment(),
+            _ => false,
+        }
+    }
+}
+
+/// One assignment with the folders that it was unpacked into.
+#[derive(Debug, Clone)]
+pub struct Desired {
+    /// The generation.
+    pub generation: u64,
+    /// What the index says of it.
+    pub assignment: Assignment,
+    /// Folder of the rendered files.
+    pub rendered: PathBuf,
+    /// Folder of the payload; it may not exist when there is none.
+    pub payload: PathBuf,
+}
+
+impl Desired {
+    /// Every file with the path where it lies and the path under which it is named in messages.
+    pub fn files(&self) -> impl Iterator<Item = (&index::File, PathBuf, String)> {
+        let name = &self.assignment.name;
+        let rendered = self.assignment.files.iter().map(move |file| {
+            (file, self.rendered.join(file.path.as_str()), format!("{name}/{}", file.path))
+        });
+        let payload = self.assignment.payload.iter().map(move |file| {
+            let told = format!("{name}/payload/{}", file.path);
+            (file, self.payload.join(file.path.as_str()), told)
+        });
+        rendered.chain(payload)
+    }
+
+    /// Reads every file again and compares it with the index.
+    pub fn check(&self) -> Result<(), GenerationError> {
+        for (file, path, told) in self.files() {
+            let found = match digest_of(&path) {
+                Ok(digest) if digest == file.content => continue,
+                Ok(digest) => digest.to_string(),
+                Err(error) => error.to_string(),
+            };
+            return Err(GenerationError::Changed { path: told, expected: file.content, found });
+        }
+        Ok(())
+    }
+}
+
+/// Digest of a file's content.
+pub fn digest_of(path: &Path) -> io::Result<Digest> {
+    let mut hasher = Hasher::new();
+    io::copy(&mut File::open(path)?, &mut hasher)?;
+    Ok(hasher.finish().0)
+}
+
+/// The assignments of a generation, in the index's order.
+pub fn desired(home: &Home, index: &Index) -> Vec<Desired> {
+    let folder = home.generation(index.number);
+    let one = |assignment: &Assignment| Desired {
+        generation: index.number,
+        assignment: assignment.clone(),
+        rendered: folder.join("assignments").join(assignment.name.as_str()),
+        payload: folder.join("payload").join(assignment.name.as_str()),
+    };
+    index.assignments.iter().map(one).collect()
+}
+
+/// Reads the index that a generation kept; `expected` is the digest that was accepted.
+pub fn read_index(
+    home: &Home,
+    number: u64,
+    expected: &Digest,
+    limits: &Limits,
+) -> Result<Index, GenerationError> {
+    let bytes = durable::read(&home.generation(number).join("index.json"), limits.max_index_bytes)?;
+    let wrong = |problem: String| GenerationError::Index { number, problem };
+    if Digest::of(&bytes) != *expected {
+        return Err(wrong("it is not the one that was accepted".into()));
+    }
+    Index::from_bytes(&bytes, limits).map_err(|error| wrong(error.to_string()))
+}
+
+/// Bytes that the unpacked files of `index` take.
+pub fn unpacked_bytes(index: &Index) -> u64 {
+    index.files().fold(0, |sum, file| sum.saturating_add(file.size))
+}
+
+/// Unpacks a generation: afterwards `generations/<number>` is whole and durable.
+pub fn unpack(
+    home: &Home,
+    blobs: &Blobs,
+    index: &Index,
+    index_bytes: &[u8],
+    limits: &Limits,
+) -> Result<(), GenerationError> {
+    let to = home.generation(index.number);
+    let folder = to.with_extension("new");
+    durable::remove_tree(&folder)?;
+    write_files(&folder, blobs, index, limits)?;
+    durable::write(&folder.join("index.json"), index_bytes, 0o600)?;
+    durable::sync_file_system(&folder)?;
+    cut::here("generation-written");
+    durable::remove_tree(&to)?;
+    durable::rename(&folder, &to)?;
+    cut::here("generation-renamed");
+    Ok(())
+}
+
+fn write_files(
+    folder: &Path,
+    blobs: &Blobs,
+    index: &Index,
+    limits: &Limits,
+) -> Result<(), GenerationError> {
+    let mut wanted: BTreeMap<Content, Vec<(PathBuf, bool)>> = BTreeMap::new();
+    for (kind, assignment) in index.assignments.iter().flat_map(|a| [("assignments", a), ("payload", a)]) {
+        let files = if kind == "payload" { &assignment.payload } else { &assignment.files };
+        let below = folder.join(kind).join(assignment.name.as_str());
+        durable::make_folder(&below)?;
+        for file in files {
+            let content = Content { digest: file.content, size: file.size };
+            let path = below.join(file.path.as_str());
+            wanted.entry(content).or_default().push((path, file.executable));
+        }
+    }
+    for blob in &index.blobs {
+        let carried = blobs.open(&blob.digest)?;
+        decode::decode(blob, carried, limits, &mut |content| {
+            let Some((path, executable)) = wanted.get(content).and_then(|paths| paths.first()) else {
+                return Ok(None);
+            };
+            let file = create(path, *executable).map_err(|error| error.source)?;
+            Ok(Some(Box::new(BufWriter::new(file)) as Box<dyn Write>))
+        })?;
+        for content in &blob.contents {
+            copy_others(&wanted.remove(content).unwrap_or_default())?;
+        }
+    }
+    match wanted.into_iter().next() {
+        Some((content, paths)) => Err(GenerationError::Lacking {
+            content: content.digest,
+            path: paths.first().map_or_else(String::new, |(path, _)| path.display().to_string()),
+        }),
+        None => Ok(()),
+    }
+}
+
+/// The same content under its other names.
+fn copy_others(paths: &[(PathBuf, bool)]) -> Result<(), GenerationError> {
+    let Some(((first, _), others)) = paths.split_first() else { return Ok(()) };
+    for (path, executable) in others {
+        let mut to = create(path, *executable)?;
+        let mut from = File::open(first).map_err(at("open", first))?;
+        io::copy(&mut from, &mut to).map_err(at("write", path))?;
+    }
+    Ok(())
+}
+
+fn create(path: &Path, executable: bool) -> Result<File, FileError> {
+    if let Some(parent) = path.parent() {
+        // Durable with everything else by one sync of the file system.
+        std::fs::create_dir_all(parent).map_err(at("create", parent))?;
+    }
+    let mode = if executable { 0o755 } else { 0o644 };
+    let file = durable::create(path, mode)?;
+    file.set_permissions(std::fs::Permissions::from_mode(mode)).map_err(at("create", path))?;
+    Ok(file)
+}

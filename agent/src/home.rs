@@ -1,0 +1,147 @@
+//! Where everything lies below the one `--state` folder, and the lock that makes it one agent's.
+//!
+//! What comes in: the folder. What goes out: paths, and a [`Lock`] for commands that change what is
+//! applied. Reading (`status`) and deciding (`approve`, `hold`) need no lock: SQLite orders those.
+
+use std::fs::{File, TryLockError};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use crate::durable::{self, FileError, at};
+
+/// The state folder.
+#[derive(Debug, Clone)]
+pub struct Home {
+    root: PathBuf,
+}
+
+impl Home {
+    /// The state folder at `root`; creates nothing.
+    pub fn new(root: &Path) -> Self {
+        Self { root: std::path::absolute(root).unwrap_or_else(|_| root.to_owned()) }
+    }
+
+    /// Creates the folders that every command relies on.
+    pub fn create(&self) -> Result<(), FileError> {
+        for folder in [self.root.clone(), self.blobs(), self.partial_blobs(), self.generations()] {
+            durable::make_folder(&folder)?;
+        }
+        Ok(())
+    }
+
+    /// The folder itself.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// `agent.toml`
+    pub fn config(&self) -> PathBuf {
+        self.root.join("agent.toml")
+    }
+
+    /// The database.
+    pub fn database(&self) -> PathBuf {
+        self.root.join("agent.db")
+    }
+
+    /// The sidecar with the floors.
+    pub fn floors(&self) -> PathBuf {
+        self.root.join("floors.json")
+    }
+
+    /// The site's own key.
+    pub fn key(&self) -> PathBuf {
+        self.root.join("site.key")
+    }
+
+    /// The enrolment request of `site`.
+    pub fn request(&self, site: &str) -> PathBuf {
+        self.root.join(format!("{site}.request"))
+    }
+
+    /// Whole blobs, by digest.
+    pub fn blobs(&self) -> PathBuf {
+        self.root.join("blobs/sha256")
+    }
+
+    /// Blobs that are still being copied.
+    pub fn partial_blobs(&self) -> PathBuf {
+        self.root.join("blobs/partial")
+    }
+
+    /// All generations.
+    pub fn generations(&self) -> PathBuf {
+        self.root.join("generations")
+    }
+
+    /// One generation.
+    pub fn generation(&self, number: u64) -> PathBuf {
+        self.generations().join(number.to_string())
+    }
+
+    /// What is kept to remove an assignment after its generation is gone.
+    pub fn kept(&self, assignment: &str) -> PathBuf {
+        self.root.join("kept").join(assignment)
+    }
+
+    /// Ansible's own folders.
+    pub fn ansible(&self) -> PathBuf {
+        self.root.join("ansible")
+    }
+
+    /// Where the folder reconciler writes when nothing else is set.
+    pub fn default_target(&self) -> PathBuf {
+        self.root.join("applied")
+    }
+
+    /// Makes this process the one agent that changes what is applied.
+    ///
+    /// # Errors
+    /// [`LockError::Busy`] when another process is that already.
+    pub fn lock(&self) -> Result<Lock, LockError> {
+        durable::make_folder(&self.root)?;
+        let path = self.root.join("lock");
+        let file = File::options()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path)
+            .map_err(at("open", &path))?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let holder = durable::read(&path, 64).unwrap_or_default();
+                let holder = String::from_utf8_lossy(&holder).trim().to_owned();
+                return Err(LockError::Busy { state: self.root.clone(), holder });
+            }
+            Err(TryLockError::Error(error)) => return Err(at("lock", &path)(error).into()),
+        }
+        // Who holds it is for messages only; the lock itself ends with the process.
+        let _ = file.set_len(0);
+        let _ = (&file).write_all(format!("{}\n", std::process::id()).as_bytes());
+        Ok(Lock { _file: file })
+    }
+}
+
+/// The right to change what is applied; given back when dropped, or when the process ends.
+#[derive(Debug)]
+pub struct Lock {
+    _file: File,
+}
+
+/// Why the lock was not to be had.
+#[derive(Debug, thiserror::Error)]
+pub enum LockError {
+    /// Another process holds it.
+    #[error("another outhaul-agent (process {holder}) works on the state folder `{}`; nothing was changed", state.display())]
+    Busy {
+        /// The folder.
+        state: PathBuf,
+        /// The other process's id, as it wrote it.
+        holder: String,
+    },
+    /// The lock file cannot be used.
+    #[error(transparent)]
+    File(#[from] FileError),
+}

@@ -1,0 +1,194 @@
+//! HTTP towards a repository or a hub: the one place that sets up TLS.
+//!
+//! What comes in: a base URL and, where a site has its own, a certificate authority. What goes out: a
+//! [`Client`] with bounded answers and timeouts. Plain `http://` is for this very host only. What comes
+//! over it is not trusted for that: signatures decide, TLS keeps curious eyes out.
+
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ureq::http::{Response, StatusCode};
+use ureq::tls::{PemItem, RootCerts, TlsConfig};
+use ureq::Body;
+
+use crate::durable;
+use crate::error::AgentError;
+
+/// The system's certificate authorities, where the usual distributions keep them.
+const SYSTEM_CA: [&str; 3] = [
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/cert.pem",
+];
+const MAX_CA_BYTES: u64 = 4 * 1024 * 1024;
+const CONNECT: Duration = Duration::from_secs(30);
+/// Between two reads: satellite links pause, dead ones stay silent.
+const SILENCE: Duration = Duration::from_secs(120);
+
+/// Whether a URL may be used.
+///
+/// # Errors
+/// What is expected instead, for a message.
+pub fn check_url(url: &str) -> Result<(), &'static str> {
+    let expected = "a URL that starts with https:// (http:// only for 127.0.0.1, [::1] or localhost)";
+    let Ok(uri) = url.parse::<ureq::http::Uri>() else { return Err(expected) };
+    let loopback = matches!(uri.host(), Some("127.0.0.1" | "localhost" | "[::1]"));
+    match (uri.scheme_str(), uri.host()) {
+        (Some("https"), Some(_)) => Ok(()),
+        (Some("http"), Some(_)) if loopback => Ok(()),
+        _ => Err(expected),
+    }
+}
+
+/// A connection to one place.
+#[derive(Debug)]
+pub struct Client {
+    agent: ureq::Agent,
+    base: String,
+}
+
+impl Client {
+    /// A client for what lies below `base`.
+    ///
+    /// # Errors
+    /// [`AgentError::Usage`] for a URL that may not be used, [`AgentError::File`] for the authority.
+    pub fn new(base: &str, ca: Option<&Path>) -> Result<Self, AgentError> {
+        check_url(base).map_err(|expected| AgentError::Usage {
+            message: format!("`{base}` cannot be used"),
+            help: format!("give {expected}"),
+        })?;
+        let mut config = ureq::Agent::config_builder()
+            .user_agent(concat!("outhaul-agent/", env!("CARGO_PKG_VERSION")))
+            .http_status_as_error(false)
+            .max_redirects(3)
+            .timeout_connect(Some(CONNECT))
+            .timeout_recv_response(Some(SILENCE))
+            .timeout_per_call(None);
+        if base.starts_with("https://") {
+            config = config.https_only(true).tls_config(tls(ca)?);
+        } else {
+            config = config.max_redirects(0).proxy(None);
+        }
+        let base = base.trim_end_matches('/').to_owned();
+        Ok(Self { agent: config.build().into(), base })
+    }
+
+    /// The full URL of `path`.
+    pub fn url(&self, path: &str) -> String {
+        format!("{}/{path}", self.base)
+    }
+
+    /// Fetches a small file whole; `None` when there is none.
+    ///
+    /// # Errors
+    /// [`AgentError::Network`], also for more than `max_bytes`.
+    pub fn get(&self, path: &str, max_bytes: u64) -> Result<Option<Vec<u8>>, AgentError> {
+        let response = self.call(path, 0)?;
+        match response.status() {
+            StatusCode::OK => {}
+            StatusCode::NOT_FOUND | StatusCode::GONE => return Ok(None),
+            other => return Err(self.failed(path, format!("the server answers {other}"))),
+        }
+        let mut bytes = Vec::new();
+        let mut reader = response.into_body().into_reader().take(max_bytes + 1);
+        reader.read_to_end(&mut bytes).map_err(|error| self.failed(path, error.to_string()))?;
+        if bytes.len() as u64 > max_bytes {
+            return Err(self.failed(path, format!("more than {max_bytes} bytes")));
+        }
+        Ok(Some(bytes))
+    }
+
+    /// Opens a large file from byte `offset` on. Returns the reader and where it really starts: 0 when
+    /// the server does not do ranges.
+    ///
+    /// # Errors
+    /// [`AgentError::Network`]
+    pub fn open(&self, path: &str, offset: u64) -> Result<(impl Read + use<>, u64), AgentError> {
+        let response = self.call(path, offset)?;
+        let start = match response.status() {
+            StatusCode::PARTIAL_CONTENT => offset,
+            StatusCode::OK => 0,
+            other => return Err(self.failed(path, format!("the server answers {other}"))),
+        };
+        Ok((response.into_body().into_reader(), start))
+    }
+
+    /// Sends `body` and returns the answer of at most `max_bytes`.
+    ///
+    /// # Errors
+    /// [`AgentError::Network`], also for any answer but 200.
+    pub fn post(&self, path: &str, body: &[u8], max_bytes: u64) -> Result<Vec<u8>, AgentError> {
+        let request = self.agent.post(self.url(path)).content_type("application/jsonl");
+        let response = request.send(body).map_err(|error| self.failed(path, error.to_string()))?;
+        let status = response.status();
+        let mut bytes = Vec::new();
+        let mut reader = response.into_body().into_reader().take(max_bytes + 1);
+        reader.read_to_end(&mut bytes).map_err(|error| self.failed(path, error.to_string()))?;
+        if status != StatusCode::OK {
+            let text = crate::apply::shortened(&String::from_utf8_lossy(&bytes));
+            return Err(self.failed(path, format!("the server answers {status}: {text}")));
+        }
+        if bytes.len() as u64 > max_bytes {
+            return Err(self.failed(path, format!("more than {max_bytes} bytes")));
+        }
+        Ok(bytes)
+    }
+
+    fn call(&self, path: &str, offset: u64) -> Result<Response<Body>, AgentError> {
+        let mut request = self.agent.get(self.url(path)).header("Accept-Encoding", "identity");
+        if offset > 0 {
+            request = request.header("Range", format!("bytes={offset}-"));
+        }
+        request.call().map_err(|error| self.failed(path, error.to_string()))
+    }
+
+    fn failed(&self, path: &str, problem: String) -> AgentError {
+        AgentError::Network { url: self.url(path), problem }
+    }
+}
+
+/// TLS with ring, and the authority of the site or the system.
+fn tls(ca: Option<&Path>) -> Result<TlsConfig, AgentError> {
+    let path = match ca {
+        Some(path) => path,
+        None => SYSTEM_CA
+            .into_iter()
+            .map(Path::new)
+            .find(|path| path.is_file())
+            .unwrap_or(Path::new(SYSTEM_CA[0])),
+    };
+    let pem = durable::read(path, MAX_CA_BYTES)?;
+    let certificates: Vec<_> = ureq::tls::parse_pem(&pem)
+        .filter_map(|item| match item {
+            Ok(PemItem::Certificate(certificate)) => Some(certificate),
+            _ => None,
+        })
+        .collect();
+    if certificates.is_empty() {
+        return Err(AgentError::Usage {
+            message: format!("`{}` holds no certificate", path.display()),
+            help: "set `ca` in agent.toml to a PEM file with the authority's certificate".into(),
+        });
+    }
+    Ok(TlsConfig::builder()
+        .root_certs(RootCerts::Specific(Arc::new(certificates)))
+        .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .build())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::check_url;
+
+    #[test]
+    fn plain_http_is_for_this_host_only() {
+        for good in ["https://hub.example.org", "http://127.0.0.1:1/x", "http://localhost:8080"] {
+            assert!(check_url(good).is_ok(), "{good}");
+        }
+        for bad in ["http://example.org", "http://127.0.0.1.example.org", "file:///etc", "hub", ""] {
+            assert!(check_url(bad).is_err(), "{bad}");
+        }
+    }
+}

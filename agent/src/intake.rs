@@ -1,0 +1,370 @@
+//! Taking a bundle in: from bytes that nobody vouches for to a staged generation, or a refusal.
+//!
+//! What comes in: a [`Road`] (a file, or a repository over HTTPS). What goes out: an [`Outcome`]. In this
+//! order: metadata against what the site trusts; number; index; recipients; space; each blob against its
+//! digest while it streams in; unpacking. Only then are the new metadata and floors stored, in the same
+//! transaction as the generation. A refused bundle leaves one report and nothing else.
+
+use outhaul_bundle::index::Content;
+use outhaul_bundle::report::Event as Told;
+use outhaul_bundle::{Digest, Index};
+use outhaul_signer::{Acceptance, MetadataSource, TrustError, trust};
+use rusqlite::Connection;
+
+use crate::agent::Agent;
+use crate::blobs::Blobs;
+use crate::clock::{self, Moment};
+use crate::cut;
+use crate::error::AgentError;
+use crate::generation;
+use crate::machine::{Event, State};
+use crate::runner::Happening;
+use crate::state::generations::{self, Generation};
+use crate::state::{self, StateError, floors, key, outbox};
+
+pub mod file;
+pub mod media;
+pub mod pull;
+
+/// A way by which a bundle comes. The same verifier judges all of them.
+pub trait Road {
+    /// File name or URL, without this machine's folders.
+    fn name(&self) -> &str;
+
+    /// The metadata, unverified.
+    ///
+    /// # Errors
+    /// [`AgentError`] of the stick or the link.
+    fn metadata(&mut self) -> Result<&dyn MetadataSource, AgentError>;
+
+    /// The index that the metadata vouches for.
+    ///
+    /// # Errors
+    /// [`AgentError`], a refusal included.
+    fn index(&mut self, expected: &Content) -> Result<(Index, Vec<u8>), AgentError>;
+
+    /// Every blob of the index into the store.
+    ///
+    /// # Errors
+    /// [`AgentError`], a refusal included.
+    fn blobs(&mut self, index: &Index, store: &mut Blobs) -> Result<(), AgentError>;
+
+    /// Whether metadata must be freshly issued, in hours: over a network with a trusted clock.
+    fn max_issued_age_h(&self) -> Option<u64> {
+        None
+    }
+}
+
+/// What came of a bundle.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// It runs already; nothing was done.
+    AlreadyActive {
+        /// Its number.
+        number: u64,
+    },
+    /// It came to rest in this state.
+    Rests {
+        /// Its number.
+        number: u64,
+        /// Where.
+        state: State,
+        /// Why.
+        note: String,
+    },
+}
+
+/// A verified offer: what a road brings, before any blob was read.
+#[derive(Debug)]
+pub struct Offer {
+    /// What the metadata says.
+    pub acceptance: Acceptance,
+    /// The index's digest.
+    pub index: Digest,
+}
+
+impl Agent {
+    /// Verifies a road's metadata against what this site trusts. Changes nothing.
+    ///
+    /// # Errors
+    /// A refusal, or [`AgentError`] of the road or the memory.
+    pub fn judge(&self, road: &mut dyn Road) -> Result<Offer, AgentError> {
+        let db = self.store.read();
+        let floors = floors::floors(db, &self.home.floors())?;
+        let trusted = floors::trusted(db)?;
+        let moment = clock::now(db)?;
+        let name = road.name().to_owned();
+        let max_age_h = road.max_issued_age_h();
+        let role = self.site.stream.role.as_str();
+        let metadata = road.metadata()?;
+        let acceptance = trust::verify(&trusted, &floors, metadata, role, moment.policy())
+            .map_err(|error| refusal(&name, &error))?;
+        let stale = |hours: u64| {
+            let age = jiff::SignedDuration::from_hours(i64::try_from(hours).unwrap_or(i64::MAX / 3600));
+            moment.policy().is_stale(acceptance.signed_at, age)
+        };
+        if max_age_h.is_some_and(stale) {
+            let message = format!("it was issued {}, longer ago than allowed", acceptance.signed_at);
+            return Err(AgentError::refused(&name, "stale", message));
+        }
+        let index = Digest::from_bytes(acceptance.index_sha256);
+        Ok(Offer { acceptance, index })
+    }
+
+    /// Takes in what a road brings and drives it as far as it goes.
+    ///
+    /// # Errors
+    /// A refusal (reported home), or [`AgentError`]; what runs was not touched by either.
+    pub fn admit(&mut self, road: &mut dyn Road) -> Result<Outcome, AgentError> {
+        let outcome = self.try_admit(road);
+        if let Err(error) = &outcome {
+            self.tell_refusal(error)?;
+        }
+        outcome
+    }
+
+    /// Queues a report of a refusal; of any other error, nothing.
+    ///
+    /// # Errors
+    /// [`AgentError`] of the memory.
+    pub fn tell_refusal(&mut self, error: &AgentError) -> Result<(), AgentError> {
+        let AgentError::Refused { source_name, rule, message } = error else { return Ok(()) };
+        let event = Told::Refusal {
+            source: source_name.clone(),
+            rule: rule.clone(),
+            message: crate::apply::shortened(message),
+        };
+        self.commit(|db, author| outbox::queue(db, author, event).map(|_| ()))
+            .map_err(|error: StateError| error.into())
+    }
+
+    fn try_admit(&mut self, road: &mut dyn Road) -> Result<Outcome, AgentError> {
+        let offer = self.judge(road)?;
+        let number = offer.acceptance.number;
+        if let Some(outcome) = self.known(road.name(), &offer)? {
+            return Ok(outcome);
+        }
+        if offer.acceptance.expired {
+            let message = format!(
+                "its signatures expired on {}; a new install needs fresh ones",
+                offer.acceptance.expires
+            );
+            return Err(AgentError::refused(road.name(), "expired", message));
+        }
+        let expected = Content { digest: offer.index, size: offer.acceptance.index_length };
+        let (index, bytes) = road.index(&expected)?;
+        self.check_index(road.name(), &index, &offer)?;
+        self.reconciler(index.reconciler.kind.as_str())?.ready()?;
+        let mut blobs = Blobs::new(&self.home);
+        let needed = blobs.missing_bytes(&index.blobs).saturating_add(generation::unpacked_bytes(&index));
+        self.check_space(needed)?;
+        self.begin(road.name(), &index, &offer)?;
+        if let Err(error) = self.stage(road, &index, &bytes, &mut blobs) {
+            self.take_back(number, &error, &mut blobs)?;
+            return Err(error);
+        }
+        let (state, note) = self.commit_staged(&index, &offer)?;
+        Ok(Outcome::Rests { number, state, note })
+    }
+
+    /// What is to be done with a number that this site has met before.
+    fn known(&mut self, name: &str, offer: &Offer) -> Result<Option<Outcome>, AgentError> {
+        let number = offer.acceptance.number;
+        let row = generations::one(self.store.read(), number)?;
+        if let Some(row) = row.as_ref().filter(|row| row.index != offer.index) {
+            let message = format!(
+                "this site knows another bundle {number}: its index is {}…, this one's is {}…",
+                row.index.short(),
+                offer.index.short()
+            );
+            return Err(AgentError::refused(name, "mix-and-match", message));
+        }
+        if row.as_ref().is_some_and(|row| row.state == State::Active) {
+            // The same content under newer metadata: floors and time move, nothing is applied.
+            self.store_trust(offer)?;
+            return Ok(Some(Outcome::AlreadyActive { number }));
+        }
+        if let Some(reason) = generations::remembered(self.store.read(), &offer.index)? {
+            let message = format!("bundle {number} is not tried again on this site: {reason}");
+            return Err(AgentError::refused(name, "failed-before", message));
+        }
+        match row {
+            Some(row) if matches!(row.state, State::Staged | State::Gated) => {
+                let state = self.drive(number, Event::Resumed.into())?;
+                Ok(Some(self.rests(number, state)?))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn check_index(&self, name: &str, index: &Index, offer: &Offer) -> Result<(), AgentError> {
+        let site = &self.site;
+        let stream = |s: &outhaul_bundle::index::Stream| format!("{}/{}", s.environment, s.cluster_type);
+        if index.fleet != site.fleet {
+            let message = format!("it is of fleet `{}`, this site is of `{}`", index.fleet, site.fleet);
+            return Err(AgentError::refused(name, "fleet", message));
+        }
+        if index.stream != site.stream {
+            let message = format!(
+                "this bundle is for {}, this site is {} of {}; nothing was changed",
+                stream(&index.stream),
+                site.name,
+                stream(&site.stream)
+            );
+            return Err(AgentError::refused(name, "stream", message));
+        }
+        if !index.recipients.is_empty() && !index.recipients.contains(&site.name) {
+            let names: Vec<_> = index.recipients.iter().map(|n| n.as_str()).take(10).collect();
+            let message = format!(
+                "this bundle is for {}, this site is {}; nothing was changed",
+                names.join(", "),
+                site.name
+            );
+            return Err(AgentError::refused(name, "recipient", message));
+        }
+        if index.number != offer.acceptance.number {
+            let signed = offer.acceptance.number;
+            let message = format!("its metadata says number {signed}, its index {}", index.number);
+            return Err(AgentError::refused(name, "mix-and-match", message));
+        }
+        if let Some(base) = index.requires {
+            let message = format!("it builds on bundle {base}; this agent reads whole bundles only");
+            return Err(AgentError::refused(name, "delta", message));
+        }
+        Ok(())
+    }
+
+    /// The row from which a power cut is seen: a copy was begun.
+    fn begin(&mut self, name: &str, index: &Index, offer: &Offer) -> Result<(), AgentError> {
+        let generation = Generation {
+            number: index.number,
+            index: offer.index,
+            state: State::Received,
+            stream: index.stream.clone(),
+            snapshot: index.snapshot.clone(),
+            source: name.to_owned(),
+            note: String::new(),
+            good: false,
+            whole: false,
+        };
+        self.commit(|db, _| {
+            for pass in ["apply", "revert"] {
+                generations::forget_results(db, &format!("{pass} {}", generation.number))?;
+            }
+            generations::put(db, &generation)
+        })
+        .map_err(|error: StateError| AgentError::from(error))?;
+        self.transition(index.number, &Event::Verified.into(), |_, _| Ok(()))?;
+        Ok(())
+    }
+
+    fn stage(
+        &mut self,
+        road: &mut dyn Road,
+        index: &Index,
+        bytes: &[u8],
+        blobs: &mut Blobs,
+    ) -> Result<(), AgentError> {
+        road.blobs(index, blobs)?;
+        blobs.sync()?;
+        cut::here("blobs-complete");
+        self.pulse.beat();
+        generation::unpack(&self.home, blobs, index, bytes, &self.limits).map_err(|error| {
+            if error.is_environment() {
+                AgentError::from(error)
+            } else {
+                AgentError::refused(road.name(), "content", error.to_string())
+            }
+        })
+    }
+
+    /// A copy that did not come to its end leaves nothing.
+    fn take_back(
+        &mut self,
+        number: u64,
+        error: &AgentError,
+        blobs: &mut Blobs,
+    ) -> Result<(), AgentError> {
+        let refused = matches!(error, AgentError::Refused { .. });
+        let event = if refused { Event::Refused } else { Event::SourceLost };
+        let happening = Happening { note: error.to_string(), ..event.into() };
+        self.transition(number, &happening, |_, _| Ok(()))?;
+        crate::durable::remove_tree(&self.home.generation(number).with_extension("new"))?;
+        crate::durable::remove_tree(&self.home.generation(number))?;
+        if refused {
+            blobs.take_back()?;
+        }
+        self.discard()
+    }
+
+    /// Everything is on disk: the site believes the metadata from now on, and goes on.
+    fn commit_staged(&mut self, index: &Index, offer: &Offer) -> Result<(State, String), AgentError> {
+        let number = index.number;
+        let sidecar = self.home.floors();
+        floors::write_sidecar(self.store.read(), &sidecar, &offer.acceptance.versions)?;
+        cut::here("floors-raised");
+        let (_, work) = self.transition(number, &Event::Staged.into(), |db, author| {
+            believe(db, author.moment, offer)
+        })?;
+        debug_assert_eq!(work, [crate::machine::Action::AskGate]);
+        // What still waits is older than this and never applied any more.
+        for older in generations::all(self.store.read())? {
+            if older.number < number && matches!(older.state, State::Staged | State::Gated) {
+                let note = format!("bundle {number} came before it was applied");
+                self.drive(older.number, Happening { note, ..Event::Superseded.into() })?;
+            }
+        }
+        let state = self.drive(number, Event::Resumed.into())?;
+        match self.rests(number, state)? {
+            Outcome::Rests { state, note, .. } => Ok((state, note)),
+            Outcome::AlreadyActive { .. } => Ok((State::Active, String::new())),
+        }
+    }
+
+    fn rests(&self, number: u64, state: State) -> Result<Outcome, AgentError> {
+        let row = generations::one(self.store.read(), number)?;
+        Ok(Outcome::Rests { number, state, note: row.map(|row| row.note).unwrap_or_default() })
+    }
+
+    fn store_trust(&mut self, offer: &Offer) -> Result<(), AgentError> {
+        let db = self.store.read();
+        let same = floors::floors(db, &self.home.floors())? == offer.acceptance.versions
+            && floors::trusted(db)? == offer.acceptance.trusted;
+        if same {
+            return Ok(());
+        }
+        floors::write_sidecar(db, &self.home.floors(), &offer.acceptance.versions)?;
+        self.commit(|db, author| believe(db, author.moment, offer))
+            .map_err(|error: StateError| error.into())
+    }
+}
+
+/// Stores what was accepted: metadata, floors and the signed time.
+fn believe(db: &Connection, moment: &Moment, offer: &Offer) -> Result<(), StateError> {
+    floors::store(db, &offer.acceptance.versions)?;
+    floors::store_trusted(db, &offer.acceptance.trusted)?;
+    moment.clone().store(db, Some(offer.acceptance.signed_at))
+}
+
+/// What the verifier said: a refusal, or a road that failed.
+fn refusal(name: &str, error: &TrustError) -> AgentError {
+    let mut message = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        message = format!("{message}: {error}");
+        cause = error.source();
+    }
+    if error.is_transient() {
+        AgentError::Road { source_name: name.to_owned(), problem: message }
+    } else {
+        AgentError::refused(name, error.rule(), message)
+    }
+}
+
+/// The number of the active generation.
+///
+/// # Errors
+/// [`StateError`]
+pub fn active(db: &Connection) -> Result<Option<u64>, StateError> {
+    state::meta(db, key::ACTIVE)
+}

@@ -1,0 +1,101 @@
+//! The road of a file: an `.outhaul` bundle, read once from its first byte to its last.
+//!
+//! What comes in: a path on a stick or a disk. What goes out: the three steps of the bundle reader, with
+//! the reader's words for what is wrong. The file is never opened for writing and never sought in.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use outhaul_bundle::index::Content;
+use outhaul_bundle::{BundleReader, Index, Limits};
+use outhaul_signer::MetadataSource;
+
+use super::Road;
+use crate::blobs::Blobs;
+use crate::durable::at;
+use crate::error::AgentError;
+use crate::pulse::Pulse;
+
+/// A file that is being read.
+#[derive(Debug)]
+pub struct FileRoad {
+    name: String,
+    reader: BundleReader<Beating>,
+    metadata: Option<BTreeMap<String, Vec<u8>>>,
+}
+
+/// A file whose reading is a sign of life.
+#[derive(Debug)]
+struct Beating {
+    file: File,
+    pulse: Pulse,
+}
+
+impl Read for Beating {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.pulse.beat();
+        self.file.read(buffer)
+    }
+}
+
+impl FileRoad {
+    /// Opens the file.
+    ///
+    /// # Errors
+    /// [`AgentError::File`]
+    pub fn open(path: &Path, limits: Limits, pulse: &Pulse) -> Result<Self, AgentError> {
+        let file = File::open(path).map_err(at("open", path))?;
+        Ok(Self {
+            name: path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+            reader: BundleReader::new(Beating { file, pulse: pulse.clone() }, limits),
+            metadata: None,
+        })
+    }
+
+    /// For whom the bundle says it is, unverified: for messages about bundles that are not ours.
+    pub fn claims(&self) -> Option<String> {
+        let metadata = self.metadata.as_ref()?;
+        let common = ["root.json", "timestamp.json", "snapshot.json", "targets.json"];
+        let role = metadata.iter().find(|(name, _)| {
+            let bare = name.split_once('.').map_or(name.as_str(), |(first, rest)| {
+                if first.bytes().all(|b| b.is_ascii_digit()) { rest } else { name }
+            });
+            !common.contains(&bare)
+        })?;
+        let value: serde_json::Value = serde_json::from_slice(role.1).ok()?;
+        let targets = value.get("signed")?.get("targets")?.as_object()?;
+        let custom = targets.values().next()?.get("custom")?;
+        let word = |key| custom.get(key).and_then(|value: &serde_json::Value| value.as_str());
+        let plain = |text: &str| text.chars().filter(|c| !c.is_control()).take(60).collect::<String>();
+        Some(format!("{}/{}", plain(word("environment")?), plain(word("cluster_type")?)))
+    }
+}
+
+impl Road for FileRoad {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn metadata(&mut self) -> Result<&dyn MetadataSource, AgentError> {
+        let metadata = match self.metadata.take() {
+            Some(metadata) => metadata,
+            None => self
+                .reader
+                .read_metadata()
+                .map_err(|error| AgentError::from_read(&self.name, &error))?,
+        };
+        Ok(self.metadata.insert(metadata))
+    }
+
+    fn index(&mut self, expected: &Content) -> Result<(Index, Vec<u8>), AgentError> {
+        self.reader.read_index(expected).map_err(|error| AgentError::from_read(&self.name, &error))
+    }
+
+    fn blobs(&mut self, index: &Index, store: &mut Blobs) -> Result<(), AgentError> {
+        self.reader
+            .read_blobs(index, store)
+            .map_err(|error| AgentError::from_read(&self.name, &error))
+    }
+}

@@ -1,0 +1,89 @@
+//! What a bundle would change on this site, before anything is changed.
+//!
+//! What comes in: a bundle and the inventory. What goes out: per assignment, what would be added, run,
+//! changed or removed. The bundle is verified as for an import; no blob is read and nothing is stored.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use outhaul_bundle::index::Content;
+use serde::Serialize;
+
+use crate::agent::Agent;
+use crate::apply::Change;
+use crate::error::AgentError;
+use crate::generation;
+use crate::intake::file::FileRoad;
+use crate::intake::{self, Road};
+use crate::state::inventory;
+
+/// What a bundle would do.
+#[derive(Debug, Serialize)]
+pub struct Plan {
+    /// The bundle's number.
+    pub number: u64,
+    /// The number that runs now.
+    pub active: Option<u64>,
+    /// Assignments that would change.
+    pub assignments: Vec<AssignmentPlan>,
+    /// Assignments that stay as they are.
+    pub unchanged: Vec<String>,
+}
+
+/// What would happen to one assignment.
+#[derive(Debug, Serialize)]
+pub struct AssignmentPlan {
+    /// Its name.
+    pub name: String,
+    /// `add`, `change` or `remove`.
+    pub action: &'static str,
+    /// In detail.
+    pub changes: Vec<Change>,
+}
+
+impl Agent {
+    /// Says what importing `file` would change.
+    ///
+    /// # Errors
+    /// [`AgentError`] as for an import.
+    pub fn plan(&self, file: &Path) -> Result<Plan, AgentError> {
+        let mut road = FileRoad::open(file, self.limits, &self.pulse)?;
+        let offer = self.judge(&mut road)?;
+        let expected = Content { digest: offer.index, size: offer.acceptance.index_length };
+        let (index, _) = road.index(&expected)?;
+        let reconciler = self.reconciler(index.reconciler.kind.as_str())?;
+        let mut plan = Plan {
+            number: index.number,
+            active: intake::active(self.store.read())?,
+            assignments: Vec::new(),
+            unchanged: Vec::new(),
+        };
+        for desired in generation::desired(&self.home, &index) {
+            let name = desired.assignment.name.as_str().to_owned();
+            let recorded = self.recorded(reconciler.kind(), &name)?;
+            let changes = reconciler.plan(&desired, &recorded);
+            if changes.is_empty() {
+                plan.unchanged.push(name);
+                continue;
+            }
+            let action = if recorded.is_empty() { "add" } else { "change" };
+            plan.assignments.push(AssignmentPlan { name, action, changes });
+        }
+        let wanted: BTreeSet<&str> = index.assignments.iter().map(|a| a.name.as_str()).collect();
+        for item in inventory::items(self.store.read(), None)? {
+            if item.phase == "left" || wanted.contains(item.assignment.as_str()) {
+                continue;
+            }
+            let change = Change { action: "remove", item: item.item };
+            match plan.assignments.last_mut().filter(|last| last.name == item.assignment) {
+                Some(last) => last.changes.push(change),
+                None => plan.assignments.push(AssignmentPlan {
+                    name: item.assignment,
+                    action: "remove",
+                    changes: vec![change],
+                }),
+            }
+        }
+        Ok(plan)
+    }
+}

@@ -1,0 +1,158 @@
+//! Getting reports home: to a stick, or to the hub over HTTPS, in any mix.
+//!
+//! What comes in: the outbox. What goes out: files under `reports/`, or a POST whose signed answer is the
+//! only thing that lets a row leave the outbox. A lost stick or a torn connection costs nothing: what was
+//! not acknowledged goes again, and the hub counts each once.
+
+use std::path::{Path, PathBuf};
+
+use outhaul_signer::Envelope;
+use serde::Deserialize;
+
+use crate::agent::Agent;
+use crate::durable;
+use crate::error::AgentError;
+use crate::http::Client;
+use crate::state::StateError;
+use crate::state::outbox::{self, Waiting};
+
+/// Most bytes in one POST or file: the hub takes 16 MiB.
+const MAX_BATCH_BYTES: usize = 8 * 1024 * 1024;
+const MAX_ANSWER_BYTES: u64 = 16 * 1024 * 1024;
+/// Most batches in one go.
+const MAX_BATCHES: usize = 1_000;
+/// Largest enrolment request, in bytes.
+const MAX_REQUEST_BYTES: u64 = 256 * 1024;
+
+/// What was written to a medium.
+#[derive(Debug, Default)]
+pub struct Exported {
+    /// How many reports.
+    pub reports: u64,
+    /// Into which files.
+    pub files: Vec<PathBuf>,
+    /// The enrolment request, while the hub has not answered yet.
+    pub request: Option<PathBuf>,
+}
+
+/// What came of sending.
+#[derive(Debug, Default)]
+pub struct Sent {
+    /// How many reports were sent.
+    pub sent: u64,
+    /// How many the hub acknowledged with its signature.
+    pub acknowledged: u64,
+    /// What the hub refused, in its words.
+    pub refused: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct Answer {
+    acks: Vec<serde_json::Value>,
+    #[serde(default)]
+    refused: Vec<serde_json::Value>,
+}
+
+impl Agent {
+    /// Writes all waiting reports below `folder`, durably. They stay in the outbox until acknowledged.
+    ///
+    /// # Errors
+    /// [`AgentError::File`] for a full or read-only medium; nothing is lost.
+    pub fn export(&mut self, folder: &Path) -> Result<Exported, AgentError> {
+        if !folder.is_dir() {
+            let source = std::io::Error::from(std::io::ErrorKind::NotFound);
+            return Err(durable::at("open", folder)(source).into());
+        }
+        let mut exported = Exported::default();
+        let acknowledged = outbox::cursor(self.store.read())?.acknowledged;
+        let request = self.home.request(self.site.name.as_str());
+        if let (0, Some(bytes)) =
+            (acknowledged, durable::read_if_there(&request, MAX_REQUEST_BYTES)?)
+        {
+            let to = folder.join("requests").join(request.file_name().unwrap_or_default());
+            write_to_medium(&to, &bytes)?;
+            exported.request = Some(to);
+        }
+        let mut after = 0;
+        for _ in 0..MAX_BATCHES {
+            let batch = outbox::waiting(self.store.read(), after, MAX_BATCH_BYTES)?;
+            let (Some(first), Some(last)) = (batch.first(), batch.last()) else { break };
+            let site = &self.site;
+            let name = format!("{}-{}-{}-{}.reports", site.name, site.epoch, first.number, last.number);
+            let to = folder.join("reports").join(name);
+            write_to_medium(&to, &lines(&batch))?;
+            self.pulse.beat();
+            after = last.number;
+            exported.reports += batch.len() as u64;
+            exported.files.push(to);
+        }
+        Ok(exported)
+    }
+
+    /// Sends all waiting reports to the hub.
+    ///
+    /// # Errors
+    /// [`AgentError::Network`]; what was not acknowledged stays in the outbox.
+    pub fn send(&mut self) -> Result<Sent, AgentError> {
+        let url = self.hub_url().ok_or_else(|| AgentError::Usage {
+            message: "this site knows no hub".into(),
+            help: "set `hub.url` in agent.toml, or use `outhaul-agent export FOLDER`".into(),
+        })?;
+        let client = Client::new(&url, self.config.hub.ca.as_deref())?;
+        let mut sent = Sent::default();
+        let mut after = 0;
+        for _ in 0..MAX_BATCHES {
+            let batch = outbox::waiting(self.store.read(), after, MAX_BATCH_BYTES)?;
+            let Some(last) = batch.last() else { break };
+            self.pulse.beat();
+            let answer = client.post("api/v1/reports", &lines(&batch), MAX_ANSWER_BYTES)?;
+            let answer: Answer = serde_json::from_slice(&answer).map_err(|error| {
+                let problem = format!("the hub's answer cannot be read: {error}");
+                AgentError::Network { url: client.url("api/v1/reports"), problem }
+            })?;
+            let envelopes: Vec<_> = answer
+                .acks
+                .iter()
+                .filter_map(|value| Envelope::from_json(value.to_string().as_bytes()).ok())
+                .collect();
+            after = last.number;
+            sent.sent += batch.len() as u64;
+            sent.acknowledged += self.accept_acks(&envelopes)?;
+            sent.refused.extend(answer.refused.iter().map(|r| crate::apply::shortened(&r.to_string())));
+        }
+        Ok(sent)
+    }
+
+    /// The hub's URL: the owner's, or the kit's.
+    pub fn hub_url(&self) -> Option<String> {
+        let kit = Some(self.site.hub_url.clone()).filter(|url| !url.is_empty());
+        self.config.hub.url.clone().or(kit)
+    }
+
+    /// Queues an event that is not about a bundle's way: a start, a person's decision.
+    ///
+    /// # Errors
+    /// [`AgentError`] of the memory.
+    pub fn tell(&mut self, event: outhaul_bundle::report::Event) -> Result<u64, AgentError> {
+        self.commit(|db, author| outbox::queue(db, author, event))
+            .map_err(|error: StateError| error.into())
+    }
+}
+
+fn lines(batch: &[Waiting]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for row in batch {
+        bytes.extend_from_slice(&row.envelope);
+        bytes.push(b'\n');
+    }
+    bytes
+}
+
+/// A medium is a stranger's folder: ordinary permissions, so that the next machine can read it.
+fn write_to_medium(path: &Path, bytes: &[u8]) -> Result<(), AgentError> {
+    if let Some(parent) = path.parent() {
+        std::fs::create_dir_all(parent).map_err(durable::at("create", parent))?;
+        durable::write(path, bytes, 0o644)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,94 @@
+//! Looking for drift on a schedule, and correcting it where the stream says so.
+//!
+//! What comes in: the active generation. What goes out: a queued observation with each assignment's
+//! verdict. Under a hold nothing is corrected. A host that cannot be looked at is itself a finding.
+
+use outhaul_bundle::index::DriftPolicy;
+use outhaul_bundle::report::{AssignmentResult, ComplianceStatus, Event as Told};
+
+use super::generation_event;
+use crate::agent::Agent;
+use crate::apply::{self, Reconciler};
+use crate::error::AgentError;
+use crate::generation::{self, Desired};
+use crate::state::{self, Hold, generations, key, outbox};
+
+impl Agent {
+    /// Compares the active generation with this host and queues what was found. `None`: nothing is
+    /// active.
+    ///
+    /// # Errors
+    /// [`AgentError`] of the memory; what a reconciler cannot do is told as a failed result.
+    pub fn observe(&mut self) -> Result<Option<Vec<AssignmentResult>>, AgentError> {
+        let Some(active) = state::meta::<u64>(self.store.read(), key::ACTIVE)? else {
+            return Ok(None);
+        };
+        let index = self.index(active)?;
+        let reconciler = self.reconciler(index.reconciler.kind.as_str())?;
+        let desired = generation::desired(&self.home, &index);
+        let mut results = self.look(reconciler.as_ref(), &desired)?;
+        let drifted = |r: &AssignmentResult| r.status == ComplianceStatus::Drifted;
+        let held = state::meta::<Hold>(self.store.read(), key::HOLD)?.is_some();
+        let mut message = "";
+        if results.iter().any(drifted) {
+            message = "drift was found";
+            if index.reconciler.drift == DriftPolicy::Correct && !held {
+                self.tell_found(active, &results, "drift was found and is being corrected")?;
+                for desired in desired.iter().filter(|desired| {
+                    results.iter().any(|r| drifted(r) && r.name == desired.assignment.name)
+                }) {
+                    let name = desired.assignment.name.as_str();
+                    let recorded = self.recorded(reconciler.kind(), name)?;
+                    reconciler.apply(desired, &recorded, &mut self.store, &self.pulse)?;
+                }
+                results = self.look(reconciler.as_ref(), &desired)?;
+                message = if results.iter().any(drifted) {
+                    "drift is still there after correcting it"
+                } else {
+                    "drift was corrected"
+                };
+            }
+        }
+        self.tell_found(active, &results, message)?;
+        Ok(Some(results))
+    }
+
+    fn look(
+        &mut self,
+        reconciler: &dyn Reconciler,
+        desired: &[Desired],
+    ) -> Result<Vec<AssignmentResult>, AgentError> {
+        let mut results = Vec::new();
+        for desired in desired {
+            self.pulse.beat();
+            let failed = |problem: String| {
+                apply::result(desired, ComplianceStatus::Failed, &problem, Vec::new())
+            };
+            let recorded = self.recorded(reconciler.kind(), desired.assignment.name.as_str())?;
+            results.push(match desired.check() {
+                Ok(()) => reconciler
+                    .observe(desired, &recorded, &self.pulse)
+                    .unwrap_or_else(|error| failed(error.to_string())),
+                Err(torn) => failed(torn.to_string()),
+            });
+        }
+        Ok(results)
+    }
+
+    fn tell_found(
+        &mut self,
+        active: u64,
+        results: &[AssignmentResult],
+        message: &str,
+    ) -> Result<(), AgentError> {
+        self.commit(|db, author| {
+            if let Some(generation) = generations::one(db, active)? {
+                let event = generation_event(&generation, results, message);
+                outbox::queue(db, author, Told::Observation(event))?;
+            }
+            state::set_meta(db, key::RESULTS, Some(&results))?;
+            state::set_meta(db, key::OBSERVED, Some(&author.moment.wall_ms()))?;
+            Ok::<_, AgentError>(())
+        })
+    }
+}

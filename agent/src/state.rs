@@ -1,0 +1,323 @@
+//! The agent's memory: one SQLite file that survives a power cut at any instant.
+//!
+//! What comes in: values to remember, always inside a transaction. What goes out: what was committed.
+//! `WAL` with `synchronous=FULL`: with less, SQLite may lose committed rows when the power goes.
+//! A report row is written in the transaction of the change that it tells, so that neither can exist
+//! without the other. A damaged file is never replaced silently: the floors in it guard the site.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use outhaul_bundle::name::Name;
+use outhaul_bundle::Digest;
+use outhaul_bundle::index::Stream;
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Transaction, TransactionBehavior};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::durable::FileError;
+use crate::home::LockError;
+
+pub mod floors;
+pub mod generations;
+pub mod inventory;
+mod migrate;
+pub mod outbox;
+
+/// Who this site is: fixed at enrolment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Site {
+    /// The fleet's id.
+    pub fleet: Name,
+    /// The site's name.
+    pub name: Name,
+    /// The stream that it takes bundles of.
+    pub stream: Stream,
+    /// The hub's URL, from the kit; empty when there is none.
+    pub hub_url: String,
+    /// The hub's public key, PEM; empty when there is none.
+    pub hub_key: String,
+    /// The life of this store: reports are numbered within it.
+    pub epoch: Name,
+}
+
+/// A standing order not to apply anything.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hold {
+    /// Who gave it.
+    pub who: String,
+    /// Why.
+    pub why: String,
+}
+
+/// Names of single values in the `meta` table.
+pub mod key {
+    /// [`super::Site`]
+    pub const SITE: &str = "site";
+    /// [`crate::clock::Bound`]
+    pub const CLOCK: &str = "clock";
+    /// Number of the active generation.
+    pub const ACTIVE: &str = "active";
+    /// [`super::Hold`]
+    pub const HOLD: &str = "hold";
+    /// [`super::outbox::Cursor`]
+    pub const OUTBOX: &str = "outbox";
+    /// Who ordered a rollback that is still to be done.
+    pub const ROLLBACK: &str = "rollback";
+    /// Milliseconds since 1970 of the last look for drift.
+    pub const OBSERVED: &str = "observed";
+    /// Latest result of each assignment, for `status`.
+    pub const RESULTS: &str = "results";
+}
+
+/// Why the memory cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum StateError {
+    /// A file beside the database.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// Another agent.
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    /// SQLite failed.
+    #[error("the database failed to {doing}: {source}")]
+    Database {
+        /// What was being done.
+        doing: &'static str,
+        /// What it said.
+        source: rusqlite::Error,
+    },
+    /// The database file is no database any more.
+    #[error("the database `{}` is damaged ({problem}); what runs on this site was not touched", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What SQLite said.
+        problem: String,
+    },
+    /// Written by a newer agent.
+    #[error("the database is of version {found}; this agent knows versions up to {known}")]
+    Newer {
+        /// Its version.
+        found: i64,
+        /// The newest known.
+        known: i64,
+    },
+    /// A stored value that this agent did not write.
+    #[error("the stored {what} cannot be read: {problem}")]
+    Value {
+        /// Which value.
+        what: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// The site has no identity yet.
+    #[error("this site is not enrolled: there is no identity in the state folder")]
+    NotEnrolled,
+    /// The memory of the highest versions was tampered with or lost.
+    #[error("{problem}; no bundle is accepted until that is put right, what runs goes on running")]
+    Floors {
+        /// What contradicts what.
+        problem: String,
+    },
+    /// A report could not be signed.
+    #[error("the site's key cannot be used: {problem}")]
+    Key {
+        /// What is wrong.
+        problem: String,
+    },
+}
+
+impl StateError {
+    /// The exit code of the table in the design.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::NotEnrolled => 2,
+            Self::Floors { .. } => 4,
+            Self::Value { .. } => 5,
+            _ => 3,
+        }
+    }
+
+    /// What to do next.
+    pub fn help(&self) -> String {
+        match self {
+            Self::File(error) => error.help(),
+            Self::Lock(LockError::File(error)) => error.help(),
+            Self::Lock(LockError::Busy { .. }) => {
+                "if that is the service, put the bundle into a folder that it watches, or stop it \
+                 first: `systemctl stop outhaul-agent`"
+                    .into()
+            }
+            Self::Database { source, .. }
+                if source.sqlite_error_code() == Some(ErrorCode::DiskFull) =>
+            {
+                "free some space on the state folder's file system and repeat the command".into()
+            }
+            Self::Database { .. } => "look at the disk, then repeat the command".into(),
+            Self::Damaged { path, .. } => format!(
+                "copy the folder away for analysis, move `{}` aside and enrol this site again; \
+                 `floors.json` beside it keeps older bundles out, do not remove it",
+                path.display()
+            ),
+            Self::Newer { .. } => "install the newer agent again".into(),
+            Self::NotEnrolled => "run `outhaul-agent --state DIR enrol SITE.kit` first".into(),
+            Self::Floors { .. } => {
+                "restore the whole state folder from one backup, or enrol this site anew into an \
+                 empty state folder; report it: somebody may have put old files back"
+                    .into()
+            }
+            Self::Value { .. } => "this is a defect, or the file was edited; report it".into(),
+            Self::Key { .. } => "restore `site.key` from a backup, or enrol this site anew".into(),
+        }
+    }
+}
+
+/// Attaches what was being done to an SQLite error.
+pub(crate) fn doing(what: &'static str) -> impl FnOnce(rusqlite::Error) -> StateError {
+    move |source| StateError::Database { doing: what, source }
+}
+
+/// The open database.
+#[derive(Debug)]
+pub struct Store {
+    connection: Connection,
+}
+
+impl Store {
+    /// Opens the database, creating or migrating it.
+    ///
+    /// # Errors
+    /// [`StateError`]; a damaged file is an error and stays as it is.
+    pub fn open(path: &Path) -> Result<Self, StateError> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+            | OpenFlags::SQLITE_OPEN_CREATE
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let open = || -> Result<Connection, rusqlite::Error> {
+            let connection = Connection::open_with_flags(path, flags)?;
+            connection.busy_timeout(Duration::from_secs(10))?;
+            connection.pragma_update(None, "journal_mode", "WAL")?;
+            connection.pragma_update(None, "synchronous", "FULL")?;
+            connection.pragma_update(None, "foreign_keys", true)?;
+            // The agent's rows are few; SQLite's default cache of 2 MiB is memory for nothing.
+            connection.pragma_update(None, "cache_size", -256)?;
+            Ok(connection)
+        };
+        let mut connection = open().map_err(|error| damaged(path, "open", error))?;
+        match migrate::migrate(&mut connection) {
+            Err(StateError::Database { doing, source }) => Err(damaged(path, doing, source)),
+            Err(other) => Err(other),
+            Ok(()) => Ok(Self { connection }),
+        }
+    }
+
+    /// For reading outside a transaction.
+    pub fn read(&self) -> &Connection {
+        &self.connection
+    }
+
+    /// Runs `work` in one transaction: all of it is committed, and durable, or none of it.
+    ///
+    /// # Errors
+    /// What `work` or the commit says.
+    pub fn commit<T, E: From<StateError>>(
+        &mut self,
+        work: impl FnOnce(&Transaction<'_>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        // Immediate: two processes queue up here instead of failing in the middle.
+        let transaction = self
+            .connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)
+            .map_err(doing("begin"))?;
+        let value = work(&transaction)?;
+        transaction.commit().map_err(doing("commit"))?;
+        Ok(value)
+    }
+
+    /// Changes whenever another process has committed something.
+    pub fn version(&self) -> Result<i64, StateError> {
+        self.connection
+            .query_row("PRAGMA data_version", [], |row| row.get(0))
+            .map_err(doing("read its version"))
+    }
+}
+
+fn damaged(path: &Path, what: &'static str, source: rusqlite::Error) -> StateError {
+    match source.sqlite_error_code() {
+        Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => {
+            StateError::Damaged { path: path.to_owned(), problem: source.to_string() }
+        }
+        _ => StateError::Database { doing: what, source },
+    }
+}
+
+/// One value by its name.
+///
+/// # Errors
+/// [`StateError`]
+pub fn meta<T: DeserializeOwned>(db: &Connection, name: &str) -> Result<Option<T>, StateError> {
+    let text: Option<String> = db
+        .query_row("SELECT value FROM meta WHERE name = ?1", [name], |row| row.get(0))
+        .optional()
+        .map_err(doing("read a value"))?;
+    text.map(|text| from_json(name, &text)).transpose()
+}
+
+/// Stores one value under its name; `None` removes it.
+///
+/// # Errors
+/// [`StateError`]
+pub fn set_meta<T: Serialize>(
+    db: &Connection,
+    name: &str,
+    value: Option<&T>,
+) -> Result<(), StateError> {
+    match value {
+        Some(value) => db.execute(
+            "INSERT INTO meta (name, value) VALUES (?1, ?2)
+             ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+            [name, &to_json(value)],
+        ),
+        None => db.execute("DELETE FROM meta WHERE name = ?1", [name]),
+    }
+    .map_err(doing("store a value"))?;
+    Ok(())
+}
+
+/// The site's identity.
+///
+/// # Errors
+/// [`StateError::NotEnrolled`] before enrolment.
+pub fn site(db: &Connection) -> Result<Site, StateError> {
+    meta(db, key::SITE)?.ok_or(StateError::NotEnrolled)
+}
+
+pub(crate) fn to_json<T: Serialize>(value: &T) -> String {
+    serde_json::to_value(value).unwrap_or_default().to_string()
+}
+
+pub(crate) fn from_json<T: DeserializeOwned>(what: &str, text: &str) -> Result<T, StateError> {
+    serde_json::from_str(text)
+        .map_err(|error| StateError::Value { what: what.to_owned(), problem: error.to_string() })
+}
+
+pub(crate) fn digest(text: &str) -> Result<Digest, StateError> {
+    text.parse().map_err(|error: outhaul_bundle::digest::DigestError| StateError::Value {
+        what: "digest".into(),
+        problem: error.to_string(),
+    })
+}
+
+/// SQLite's integers are signed; the agent's numbers never reach the difference.
+pub(crate) fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// See [`signed`].
+pub(crate) fn unsigned(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or(0)
+}
+
+#[cfg(test)]
+#[path = "state/tests.rs"]
+mod tests;

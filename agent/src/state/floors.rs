@@ -1,0 +1,154 @@
+//! The highest versions ever accepted, kept twice: in the database and in `floors.json` beside it.
+//!
+//! What comes in: the versions of metadata that was just accepted. What goes out: the floors below which
+//! nothing is accepted again. The sidecar is written first, with the floors before and after, so that a
+//! cut between the two writes is told apart from an old copy put back. Both damaged, or the two
+//! contradicting each other: fail closed.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use outhaul_bundle::Digest;
+use outhaul_signer::TrustedMetadata;
+use rusqlite::{Connection, params};
+use serde::{Deserialize, Serialize};
+
+use super::{StateError, doing, signed, unsigned};
+use crate::durable;
+
+/// Highest versions by metadata name.
+pub type Floors = BTreeMap<String, u64>;
+
+const FORMAT: &str = "outhaul.dev/floors/v1";
+/// Thousands of roles fit.
+const MAX_SIDECAR_BYTES: u64 = 4 * 1024 * 1024;
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Sidecar {
+    format: String,
+    before: Floors,
+    floors: Floors,
+    /// Digest over the two maps: a torn or edited file shows.
+    check: String,
+}
+
+fn checksum(before: &Floors, floors: &Floors) -> String {
+    Digest::of(super::to_json(&(FORMAT, before, floors)).as_bytes()).to_string()
+}
+
+/// Writes the floors of metadata that was just accepted into the sidecar, durably, beside those that
+/// the database still holds. The database follows. What `after` holds is the verifier's word: a floor
+/// falls only when the fleet's newer root took a key away, which is how a stolen key is survived.
+///
+/// # Errors
+/// [`StateError`]
+pub fn write_sidecar(db: &Connection, path: &Path, after: &Floors) -> Result<(), StateError> {
+    let before = stored(db)?;
+    let check = checksum(&before, after);
+    let sidecar = Sidecar { format: FORMAT.into(), before, floors: after.clone(), check };
+    let mut text = super::to_json(&sidecar);
+    text.push('\n');
+    Ok(durable::write(path, text.as_bytes(), 0o600)?)
+}
+
+enum Found {
+    Missing,
+    Damaged,
+    Whole(Sidecar),
+}
+
+fn read_sidecar(path: &Path) -> Result<Found, StateError> {
+    let Some(bytes) = durable::read_if_there(path, MAX_SIDECAR_BYTES)? else {
+        return Ok(Found::Missing);
+    };
+    Ok(match serde_json::from_slice::<Sidecar>(&bytes) {
+        Ok(sidecar)
+            if sidecar.format == FORMAT
+                && sidecar.check == checksum(&sidecar.before, &sidecar.floors) =>
+        {
+            Found::Whole(sidecar)
+        }
+        _ => Found::Damaged,
+    })
+}
+
+/// The floors that hold, from both places.
+///
+/// # Errors
+/// [`StateError::Floors`] when they cannot be known.
+pub fn floors(db: &Connection, path: &Path) -> Result<Floors, StateError> {
+    let stored = stored(db)?;
+    let sidecar = match (read_sidecar(path)?, stored.is_empty()) {
+        (Found::Whole(sidecar), _) => sidecar,
+        // The database alone is enough; the next acceptance writes the sidecar anew.
+        (Found::Missing | Found::Damaged, false) => return Ok(stored),
+        (Found::Missing, true) => return Ok(Floors::new()),
+        (Found::Damaged, true) => {
+            let problem =
+                format!("`{}` is damaged and the database holds no floors", path.display());
+            return Err(StateError::Floors { problem });
+        }
+    };
+    // A new database beside an old sidecar: the store was made anew, the floors go on.
+    if stored.is_empty() || stored == sidecar.floors || stored == sidecar.before {
+        return Ok(sidecar.floors);
+    }
+    let older = |a: &Floors, b: &Floors| {
+        b.iter().find(|(name, version)| a.get(*name).is_none_or(|have| have < *version))
+            .map(|(name, _)| name.clone())
+    };
+    let problem = if let Some(name) = older(&stored, &sidecar.floors) {
+        format!("the database is older than `{}`: its floor for `{name}` is lower", path.display())
+    } else if let Some(name) = older(&sidecar.floors, &stored) {
+        format!("`{}` is older than the database: its floor for `{name}` is lower", path.display())
+    } else {
+        format!("the database and `{}` name different roles", path.display())
+    };
+    Err(StateError::Floors { problem })
+}
+
+fn stored(db: &Connection) -> Result<Floors, StateError> {
+    let mut query = db.prepare("SELECT name, version FROM floor").map_err(doing("read floors"))?;
+    let rows = query
+        .query_map([], |row| Ok((row.get::<_, String>(0)?, unsigned(row.get(1)?))))
+        .map_err(doing("read floors"))?;
+    rows.collect::<Result<_, _>>().map_err(doing("read floors"))
+}
+
+/// Replaces the floors by those of metadata that was just accepted.
+///
+/// # Errors
+/// [`StateError`]
+pub fn store(db: &Connection, floors: &Floors) -> Result<(), StateError> {
+    db.execute("DELETE FROM floor", []).map_err(doing("store floors"))?;
+    for (name, version) in floors {
+        db.execute(
+            "INSERT INTO floor (name, version) VALUES (?1, ?2)",
+            params![name, signed(*version)],
+        )
+        .map_err(doing("store a floor"))?;
+    }
+    Ok(())
+}
+
+/// The metadata that was last accepted.
+pub fn trusted(db: &Connection) -> Result<TrustedMetadata, StateError> {
+    let mut query =
+        db.prepare("SELECT name, bytes FROM trusted").map_err(doing("read metadata"))?;
+    let rows = query
+        .query_map([], |row| Ok((row.get::<_, String>(0)?, row.get::<_, Vec<u8>>(1)?)))
+        .map_err(doing("read metadata"))?;
+    let files: BTreeMap<_, _> = rows.collect::<Result<_, _>>().map_err(doing("read metadata"))?;
+    Ok(TrustedMetadata(files))
+}
+
+/// Replaces the metadata that was last accepted.
+pub fn store_trusted(db: &Connection, trusted: &TrustedMetadata) -> Result<(), StateError> {
+    db.execute("DELETE FROM trusted", []).map_err(doing("store metadata"))?;
+    for (name, bytes) in &trusted.0 {
+        db.execute("INSERT INTO trusted (name, bytes) VALUES (?1, ?2)", params![name, bytes])
+            .map_err(doing("store metadata"))?;
+    }
+    Ok(())
+}

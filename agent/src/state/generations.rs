@@ -1,0 +1,206 @@
+//! Generations, their states, the journal of how they got there, and what people decided about them.
+//!
+//! What comes in: an open transaction and one change. What goes out: rows. It decides nothing: which
+//! state follows which is the machine's business.
+
+use outhaul_bundle::Digest;
+use outhaul_bundle::index::{Snapshot, Stream};
+use outhaul_bundle::report::AssignmentResult;
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use super::{StateError, digest, doing, from_json, signed, to_json, unsigned};
+use crate::machine::State;
+
+/// One bundle that this site knows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Generation {
+    /// Its number in the stream.
+    pub number: u64,
+    /// Digest of its `index.json`.
+    pub index: Digest,
+    /// Where it stands.
+    pub state: State,
+    /// Its stream.
+    pub stream: Stream,
+    /// The commits that it was rendered from.
+    pub snapshot: Snapshot,
+    /// File or URL that it came from.
+    pub source: String,
+    /// Why it waits or failed.
+    pub note: String,
+    /// Whether it was active once.
+    pub good: bool,
+    /// Whether its folder is on disk.
+    pub whole: bool,
+}
+
+const COLUMNS: &str = "number, index_digest, state, stream, snapshot, source, note, good, whole";
+
+type Raw = (i64, String, String, String, String, String, String, bool, bool);
+
+fn raw(row: &Row<'_>) -> rusqlite::Result<Raw> {
+    Ok((
+        row.get(0)?,
+        row.get(1)?,
+        row.get(2)?,
+        row.get(3)?,
+        row.get(4)?,
+        row.get(5)?,
+        row.get(6)?,
+        row.get(7)?,
+        row.get(8)?,
+    ))
+}
+
+fn typed(raw: Raw) -> Result<Generation, StateError> {
+    let (number, index, state, stream, snapshot, source, note, good, whole) = raw;
+    let unknown = || StateError::Value { what: "state".into(), problem: format!("`{state}`") };
+    Ok(Generation {
+        number: unsigned(number),
+        index: digest(&index)?,
+        state: State::from_word(&state).ok_or_else(unknown)?,
+        stream: from_json("stream", &stream)?,
+        snapshot: from_json("snapshot", &snapshot)?,
+        source,
+        note,
+        good,
+        whole,
+    })
+}
+
+/// Every generation, newest first.
+pub fn all(db: &Connection) -> Result<Vec<Generation>, StateError> {
+    let sql = format!("SELECT {COLUMNS} FROM generation ORDER BY number DESC");
+    let mut query = db.prepare(&sql).map_err(doing("read generations"))?;
+    let rows = query.query_map([], raw).map_err(doing("read generations"))?;
+    rows.map(|row| typed(row.map_err(doing("read generations"))?)).collect()
+}
+
+/// One generation.
+pub fn one(db: &Connection, number: u64) -> Result<Option<Generation>, StateError> {
+    let sql = format!("SELECT {COLUMNS} FROM generation WHERE number = ?1");
+    let row = db
+        .query_row(&sql, [signed(number)], raw)
+        .optional()
+        .map_err(doing("read a generation"))?;
+    row.map(typed).transpose()
+}
+
+/// Writes a generation's row, whatever was there.
+pub fn put(db: &Connection, generation: &Generation) -> Result<(), StateError> {
+    db.execute(
+        "INSERT OR REPLACE INTO generation
+         (number, index_digest, state, stream, snapshot, source, note, good, whole)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+        params![
+            signed(generation.number),
+            generation.index.to_string(),
+            generation.state.word(),
+            to_json(&generation.stream),
+            to_json(&generation.snapshot),
+            generation.source,
+            generation.note,
+            generation.good,
+            generation.whole,
+        ],
+    )
+    .map_err(doing("store a generation"))?;
+    Ok(())
+}
+
+/// Forgets a generation that never reached the disk.
+pub fn forget(db: &Connection, number: u64) -> Result<(), StateError> {
+    db.execute("DELETE FROM generation WHERE number = ?1", [signed(number)])
+        .map_err(doing("forget a generation"))?;
+    Ok(())
+}
+
+/// Adds a line to the journal.
+pub fn journal(
+    db: &Connection,
+    number: u64,
+    at_ms: i64,
+    what: &str,
+    detail: &str,
+) -> Result<(), StateError> {
+    db.execute(
+        "INSERT INTO journal (number, at_ms, what, detail) VALUES (?1, ?2, ?3, ?4)",
+        params![signed(number), at_ms, what, detail],
+    )
+    .map_err(doing("write the journal"))?;
+    // Evidence of some hundred bundles; the hub has the rest.
+    db.execute("DELETE FROM journal WHERE id <= (SELECT max(id) FROM journal) - 5000", [])
+        .map_err(doing("trim the journal"))?;
+    Ok(())
+}
+
+/// Records an assignment's result in a pass.
+pub fn record(db: &Connection, pass: &str, result: &AssignmentResult) -> Result<(), StateError> {
+    db.execute(
+        "INSERT OR REPLACE INTO result (pass, assignment, value) VALUES (?1, ?2, ?3)",
+        params![pass, result.name.as_str(), to_json(result)],
+    )
+    .map_err(doing("store a result"))?;
+    Ok(())
+}
+
+/// The recorded results of a pass.
+pub fn results(db: &Connection, pass: &str) -> Result<Vec<AssignmentResult>, StateError> {
+    let mut query = db
+        .prepare("SELECT value FROM result WHERE pass = ?1 ORDER BY assignment")
+        .map_err(doing("read results"))?;
+    let rows =
+        query.query_map([pass], |row| row.get::<_, String>(0)).map_err(doing("read results"))?;
+    rows.map(|row| from_json("result", &row.map_err(doing("read results"))?)).collect()
+}
+
+/// Forgets the results of a pass, before it is begun anew or when it is over.
+pub fn forget_results(db: &Connection, pass: &str) -> Result<(), StateError> {
+    db.execute("DELETE FROM result WHERE pass = ?1", [pass]).map_err(doing("forget results"))?;
+    Ok(())
+}
+
+/// Remembers content that is not to be tried again.
+pub fn remember(
+    db: &Connection,
+    index: &Digest,
+    number: u64,
+    reason: &str,
+) -> Result<(), StateError> {
+    db.execute(
+        "INSERT OR REPLACE INTO failed (index_digest, number, reason) VALUES (?1, ?2, ?3)",
+        params![index.to_string(), signed(number), reason],
+    )
+    .map_err(doing("remember a failure"))?;
+    Ok(())
+}
+
+/// Why content is not to be tried again, if so.
+pub fn remembered(db: &Connection, index: &Digest) -> Result<Option<String>, StateError> {
+    db.query_row("SELECT reason FROM failed WHERE index_digest = ?1", [index.to_string()], |row| {
+        row.get(0)
+    })
+    .optional()
+    .map_err(doing("read failures"))
+}
+
+/// Records a person's yes; it also forgets an earlier failure of the same content.
+pub fn approve(db: &Connection, index: &Digest, who: &str) -> Result<(), StateError> {
+    db.execute(
+        "INSERT OR REPLACE INTO approval (index_digest, who) VALUES (?1, ?2)",
+        params![index.to_string(), who],
+    )
+    .map_err(doing("store an approval"))?;
+    db.execute("DELETE FROM failed WHERE index_digest = ?1", [index.to_string()])
+        .map_err(doing("forget a failure"))?;
+    Ok(())
+}
+
+/// Who said yes to this content, if anybody did.
+pub fn approval(db: &Connection, index: &Digest) -> Result<Option<String>, StateError> {
+    db.query_row("SELECT who FROM approval WHERE index_digest = ?1", [index.to_string()], |row| {
+        row.get(0)
+    })
+    .optional()
+    .map_err(doing("read approvals"))
+}

@@ -1,0 +1,260 @@
+//! Reports that wait for the hub: numbered, chained, signed, bounded.
+//!
+//! What comes in: an event, in the transaction of the change that it tells. What goes out: envelopes in
+//! order, and fewer of them once the hub has acknowledged. A queued report never changes. When the box
+//! is full, the oldest that say least (observations first, then steps on the way) are dropped and the
+//! lost numbers are told as gaps; failures, decisions and the newest state of all are never dropped.
+
+use std::collections::BTreeSet;
+
+use outhaul_bundle::name::Name;
+use outhaul_bundle::report::{self, Ack, Event, GenerationState, Report};
+use outhaul_bundle::Digest;
+use outhaul_signer::{Envelope, SigningKey};
+use rusqlite::{Connection, OptionalExtension, params};
+use serde::{Deserialize, Serialize};
+
+use super::{Site, StateError, doing, key, meta, set_meta, signed, unsigned};
+use crate::clock::Moment;
+
+/// Who speaks, when, and how much may wait.
+#[derive(Debug)]
+pub struct Author<'a> {
+    /// The site.
+    pub site: &'a Site,
+    /// Its key.
+    pub key: &'a SigningKey,
+    /// Its clock.
+    pub moment: &'a Moment,
+    /// Most rows that wait.
+    pub max_rows: u64,
+}
+
+/// Where the numbering stands.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Cursor {
+    /// The last number given; 0 before the first.
+    pub last: u64,
+    /// Digest of the last report's payload.
+    pub digest: Option<Digest>,
+    /// The hub has everything up to here.
+    pub acknowledged: u64,
+}
+
+/// How much a report would be missed. Stored as text; dropped in the order of `DROPPABLE`.
+fn class(event: &Event) -> &'static str {
+    match event {
+        Event::Observation(_) => "observation",
+        Event::Generation(told) => match told.state {
+            GenerationState::Failed | GenerationState::Reverted => "failure",
+            GenerationState::Active => "active",
+            _ => "passage",
+        },
+        Event::Refusal { .. } => "refusal",
+        Event::Gap { .. } => "gap",
+        Event::Started { .. } => "started",
+        _ => "decision",
+    }
+}
+
+/// What may go, least missed first. `failure` and `decision` never go.
+const DROPPABLE: [&str; 5] = ["observation", "started", "passage", "refusal", "active"];
+
+/// Queues a report and returns its number.
+///
+/// # Errors
+/// [`StateError`]
+pub fn queue(db: &Connection, author: &Author<'_>, event: Event) -> Result<u64, StateError> {
+    let waiting = count(db)?;
+    if waiting >= author.max_rows {
+        make_room(db, author)?;
+    }
+    append(db, author, event)
+}
+
+fn append(db: &Connection, author: &Author<'_>, event: Event) -> Result<u64, StateError> {
+    let mut cursor = cursor(db)?;
+    let class = class(&event);
+    let report = Report {
+        format: report::FORMAT.to_owned(),
+        fleet: author.site.fleet.clone(),
+        site: author.site.name.clone(),
+        epoch: author.site.epoch.clone(),
+        number: cursor.last + 1,
+        previous: cursor.digest,
+        at: author.moment.site_time(),
+        event,
+    };
+    let payload = report.to_bytes();
+    cursor.last = report.number;
+    cursor.digest = Some(Digest::of(&payload));
+    let envelope = Envelope::sign(report::PAYLOAD_TYPE, payload, author.key);
+    db.execute(
+        "INSERT INTO outbox (number, class, envelope) VALUES (?1, ?2, ?3)",
+        params![signed(cursor.last), class, envelope.to_json()],
+    )
+    .map_err(doing("queue a report"))?;
+    set_meta(db, key::OUTBOX, Some(&cursor))?;
+    Ok(cursor.last)
+}
+
+/// Where the numbering stands.
+///
+/// # Errors
+/// [`StateError`]
+pub fn cursor(db: &Connection) -> Result<Cursor, StateError> {
+    Ok(meta(db, key::OUTBOX)?.unwrap_or_default())
+}
+
+/// How many reports wait.
+///
+/// # Errors
+/// [`StateError`]
+pub fn count(db: &Connection) -> Result<u64, StateError> {
+    db.query_row("SELECT count(*) FROM outbox", [], |row| row.get(0))
+        .map(unsigned)
+        .map_err(doing("count reports"))
+}
+
+/// One waiting report: its number and its envelope as one line of JSON.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Waiting {
+    /// The report's number.
+    pub number: u64,
+    /// The signed envelope.
+    pub envelope: Vec<u8>,
+}
+
+/// Waiting reports after number `after`, in order, at most `max_bytes` together (but at least one).
+///
+/// # Errors
+/// [`StateError`]
+pub fn waiting(db: &Connection, after: u64, max_bytes: usize) -> Result<Vec<Waiting>, StateError> {
+    let mut query = db
+        .prepare("SELECT number, envelope FROM outbox WHERE number > ?1 ORDER BY number")
+        .map_err(doing("read reports"))?;
+    let rows = query
+        .query_map([signed(after)], |row| {
+            Ok(Waiting { number: unsigned(row.get(0)?), envelope: row.get(1)? })
+        })
+        .map_err(doing("read reports"))?;
+    let mut waiting = Vec::new();
+    let mut bytes = 0;
+    for row in rows {
+        let row = row.map_err(doing("read reports"))?;
+        bytes += row.envelope.len() + 1;
+        if bytes > max_bytes && !waiting.is_empty() {
+            break;
+        }
+        waiting.push(row);
+    }
+    Ok(waiting)
+}
+
+/// Takes a hub's acknowledgement whose signature was verified: what it covers leaves the box.
+/// Returns how many rows left; an old or strange one changes nothing.
+///
+/// # Errors
+/// [`StateError`]
+pub fn acknowledge(db: &Connection, site: &Site, ack: &Ack) -> Result<u64, StateError> {
+    let mut cursor = cursor(db)?;
+    let ours: (&Name, &Name, &Name) = (&site.fleet, &site.name, &site.epoch);
+    if ours != (&ack.fleet, &ack.site, &ack.epoch)
+        || ack.number <= cursor.acknowledged
+        || ack.number > cursor.last
+    {
+        return Ok(0);
+    }
+    cursor.acknowledged = ack.number;
+    let gone = db
+        .execute("DELETE FROM outbox WHERE number <= ?1", [signed(ack.number)])
+        .map_err(doing("remove acknowledged reports"))?;
+    set_meta(db, key::OUTBOX, Some(&cursor))?;
+    Ok(gone as u64)
+}
+
+/// Drops what says least until a quarter of the box is free again, and tells the gaps.
+fn make_room(db: &Connection, author: &Author<'_>) -> Result<(), StateError> {
+    let wanted = author.max_rows - author.max_rows / 4;
+    // The newest of each of these is the state that the hub must learn.
+    let newest: BTreeSet<u64> = ["observation", "active", "passage"]
+        .into_iter()
+        .map(|class| newest(db, class))
+        .collect::<Result<Vec<_>, _>>()?
+        .into_iter()
+        .flatten()
+        .collect();
+    let mut dropped = false;
+    for class in DROPPABLE {
+        for number in numbers(db, class)? {
+            if count(db)? <= wanted {
+                break;
+            }
+            if !newest.contains(&number) {
+                remove(db, number)?;
+                dropped = true;
+            }
+        }
+    }
+    if !dropped {
+        return Ok(());
+    }
+    // Old gap reports are folded into fewer, wider ones: their own numbers are gaps then, too.
+    for number in numbers(db, "gap")? {
+        remove(db, number)?;
+    }
+    for (from, to) in gaps(db)? {
+        let reason = "the outbox was full: older observations were merged".to_owned();
+        append(db, author, Event::Gap { from, to, reason })?;
+    }
+    Ok(())
+}
+
+/// Ranges of numbers after the acknowledged ones that are in the box no more.
+fn gaps(db: &Connection) -> Result<Vec<(u64, u64)>, StateError> {
+    let cursor = cursor(db)?;
+    let mut query = db
+        .prepare("SELECT number FROM outbox ORDER BY number")
+        .map_err(doing("read reports"))?;
+    let present = query
+        .query_map([], |row| row.get(0).map(unsigned))
+        .map_err(doing("read reports"))?
+        .collect::<Result<Vec<u64>, _>>()
+        .map_err(doing("read reports"))?;
+    let mut gaps = Vec::new();
+    let mut next = cursor.acknowledged + 1;
+    for number in present.into_iter().chain([cursor.last + 1]) {
+        if number > next {
+            gaps.push((next, number - 1));
+        }
+        next = number + 1;
+    }
+    Ok(gaps)
+}
+
+fn numbers(db: &Connection, class: &str) -> Result<Vec<u64>, StateError> {
+    let mut query = db
+        .prepare("SELECT number FROM outbox WHERE class = ?1 ORDER BY number")
+        .map_err(doing("read reports"))?;
+    query
+        .query_map([class], |row| row.get(0).map(unsigned))
+        .map_err(doing("read reports"))?
+        .collect::<Result<_, _>>()
+        .map_err(doing("read reports"))
+}
+
+fn newest(db: &Connection, class: &str) -> Result<Option<u64>, StateError> {
+    db.query_row(
+        "SELECT number FROM outbox WHERE class = ?1 ORDER BY number DESC LIMIT 1",
+        [class],
+        |row| row.get(0).map(unsigned),
+    )
+    .optional()
+    .map_err(doing("read reports"))
+}
+
+fn remove(db: &Connection, number: u64) -> Result<(), StateError> {
+    db.execute("DELETE FROM outbox WHERE number = ?1", [signed(number)])
+        .map_err(doing("drop a report"))?;
+    Ok(())
+}

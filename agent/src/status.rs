@@ -1,0 +1,156 @@
+//! How this site stands: one value for people and for scripts.
+//!
+//! What comes in: the memory, read without the lock, so that it works while `run` works. What goes out:
+//! a [`Status`]. It asks no network and no reconciler: it says what was last found.
+
+use outhaul_bundle::report::{AssignmentResult, ComplianceStatus};
+use serde::Serialize;
+
+use crate::agent::Agent;
+use crate::clock;
+use crate::error::AgentError;
+use crate::state::{self, Hold, floors, generations, inventory, key, outbox};
+
+/// How this site stands.
+#[derive(Debug, Serialize)]
+pub struct Status {
+    /// The site.
+    pub site: String,
+    /// The fleet.
+    pub fleet: String,
+    /// The environment of its stream.
+    pub environment: String,
+    /// The cluster type of its stream.
+    pub cluster_type: String,
+    /// The number that runs.
+    pub active: Option<u64>,
+    /// All generations that are known, newest first.
+    pub generations: Vec<GenerationStatus>,
+    /// What was last found of each assignment.
+    pub assignments: Vec<AssignmentResult>,
+    /// When that was, milliseconds since 1970 by the site's clock.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub observed_ms: Option<i64>,
+    /// Assignments that are gone but whose traces could not be removed.
+    pub left_behind: Vec<String>,
+    /// Why nothing is applied, if so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hold: Option<Hold>,
+    /// Reports that wait.
+    pub reports_waiting: u64,
+    /// The last report's number.
+    pub reports_last: u64,
+    /// The last number that the hub acknowledged.
+    pub reports_acknowledged: u64,
+    /// It is certainly not earlier than this.
+    pub time_lower_bound: String,
+    /// Why no bundle would be accepted at all, if so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<String>,
+}
+
+/// How one generation stands.
+#[derive(Debug, Serialize)]
+pub struct GenerationStatus {
+    /// Its number.
+    pub number: u64,
+    /// Its state.
+    pub state: &'static str,
+    /// Digest of its index.
+    pub index: String,
+    /// Where it came from.
+    pub source: String,
+    /// Why it waits or failed.
+    pub note: String,
+    /// Whether it is on disk.
+    pub on_disk: bool,
+}
+
+impl Agent {
+    /// How this site stands.
+    ///
+    /// # Errors
+    /// [`AgentError`] of the memory.
+    pub fn status(&self) -> Result<Status, AgentError> {
+        let db = self.store.read();
+        let cursor = outbox::cursor(db)?;
+        let mut left_behind: Vec<_> = inventory::items(db, None)?
+            .into_iter()
+            .filter(|item| item.phase == "left")
+            .map(|item| item.assignment)
+            .collect();
+        left_behind.dedup();
+        let generations = generations::all(db)?
+            .into_iter()
+            .map(|g| GenerationStatus {
+                number: g.number,
+                state: g.state.word(),
+                index: g.index.to_string(),
+                source: g.source,
+                note: g.note,
+                on_disk: g.whole,
+            })
+            .collect();
+        Ok(Status {
+            site: self.site.name.to_string(),
+            fleet: self.site.fleet.to_string(),
+            environment: self.site.stream.environment.to_string(),
+            cluster_type: self.site.stream.cluster_type.to_string(),
+            active: state::meta(db, key::ACTIVE)?,
+            generations,
+            assignments: state::meta(db, key::RESULTS)?.unwrap_or_default(),
+            observed_ms: state::meta(db, key::OBSERVED)?,
+            left_behind,
+            hold: state::meta(db, key::HOLD)?,
+            reports_waiting: outbox::count(db)?,
+            reports_last: cursor.last,
+            reports_acknowledged: cursor.acknowledged,
+            time_lower_bound: clock::now(db)?.bound.at().to_string(),
+            trouble: floors::floors(db, &self.home.floors()).err().map(|error| error.to_string()),
+        })
+    }
+}
+
+impl Status {
+    /// For people.
+    pub fn text(&self) -> String {
+        let mut lines = vec![format!(
+            "site {} of fleet {}, {}/{}",
+            self.site, self.fleet, self.environment, self.cluster_type
+        )];
+        lines.push(match self.active {
+            Some(number) => format!("active: bundle {number}"),
+            None => "active: nothing yet".into(),
+        });
+        for g in &self.generations {
+            let note = if g.note.is_empty() { String::new() } else { format!(": {}", g.note) };
+            let disk = if g.on_disk { ", on disk" } else { "" };
+            lines.push(format!("  bundle {} is {}{disk}{note}", g.number, g.state));
+        }
+        for assignment in &self.assignments {
+            let word = match assignment.status {
+                ComplianceStatus::Compliant => "as desired",
+                ComplianceStatus::Drifted => "drifted",
+                ComplianceStatus::Failed => "failed",
+                ComplianceStatus::InProgress => "in progress",
+            };
+            let more = if assignment.message.is_empty() { "" } else { ": " };
+            lines.push(format!("  {}: {word}{more}{}", assignment.name, assignment.message));
+        }
+        for name in &self.left_behind {
+            lines.push(format!("  {name}: no longer wanted; its traces are left on this host"));
+        }
+        if let Some(hold) = &self.hold {
+            lines.push(format!("held by {}: {}", hold.who, hold.why));
+        }
+        lines.push(format!(
+            "reports: {} waiting, {} made, {} acknowledged",
+            self.reports_waiting, self.reports_last, self.reports_acknowledged
+        ));
+        lines.push(format!("time: not before {}", self.time_lower_bound));
+        if let Some(trouble) = &self.trouble {
+            lines.push(format!("trouble: {trouble}"));
+        }
+        lines.join("\n")
+    }
+}

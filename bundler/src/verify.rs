@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Read, Seek, Write};
 use std::rc::Rc;
 
-use outhaul_bundle::decode;
+use outhaul_bundle::decode::{self, DecodeError};
 use outhaul_bundle::index::{Assignment, Blob, Content, File};
 use outhaul_bundle::limits::Limits;
 use outhaul_bundle::read::{BlobSink, BundleReader, ReadError};
@@ -31,12 +31,12 @@ const MAX_ATTESTATION_BYTES: u64 = 64 * 1024 * 1024;
 /// attestations by file name.
 ///
 /// # Errors
-/// [`ReadError`] for the first blob that is damaged, sealed for others, or not what the index says.
+/// [`ContentsError`] for the first blob that is damaged, sealed for others, or not what the index says.
 pub fn contents(
     input: impl Read,
     expected: &Content,
     keys: &Keys,
-) -> Result<BTreeMap<String, Vec<u8>>, ReadError> {
+) -> Result<BTreeMap<String, Vec<u8>>, ContentsError> {
     let mut reader = BundleReader::new(input, Limits::default());
     reader.read_metadata()?;
     let (index, _) = reader.read_index(expected)?;
@@ -52,9 +52,33 @@ pub fn contents(
         wanted: &wanted,
         blob: None,
         found: Rc::default(),
+        wrong: None,
     };
-    reader.read_blobs(&index, &mut sink)?;
+    let read = reader.read_blobs(&index, &mut sink);
+    if let Some(error) = sink.wrong {
+        return Err(error.into());
+    }
+    read?;
     Ok(sink.found.take())
+}
+
+/// Why the contents of a bundle are not what its index says.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ContentsError {
+    /// A blob does not yield what it should, or is sealed for others.
+    #[error(transparent)]
+    Decode(#[from] DecodeError),
+    /// The file is damaged.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+}
+
+impl ContentsError {
+    /// Whether only a key is missing.
+    pub fn is_for_others(&self) -> bool {
+        matches!(self, Self::Decode(error) if error.rule() == "recipient")
+    }
 }
 
 /// Decodes each blob from a temporary file, once its carried bytes are known to be right.
@@ -63,6 +87,7 @@ struct Decoding<'a> {
     wanted: &'a BTreeMap<Digest, String>,
     blob: Option<std::fs::File>,
     found: Rc<RefCell<BTreeMap<String, Vec<u8>>>>,
+    wrong: Option<DecodeError>,
 }
 
 impl BlobSink for Decoding<'_> {
@@ -81,8 +106,13 @@ impl BlobSink for Decoding<'_> {
             let found = self.found.clone();
             Ok(name.map(|name| Box::new(Keeping { name, found }) as Box<dyn Write>))
         };
-        decode::decode_sealed(blob, file, &Limits::default(), self.keys, &mut each)
-            .map_err(io::Error::other)
+        decode::decode_sealed(blob, file, &Limits::default(), self.keys, &mut each).map_err(
+            |error| {
+                let told = io::Error::other(error.to_string());
+                self.wrong = Some(error);
+                told
+            },
+        )
     }
 
     fn discard(&mut self, _: &Blob) {

@@ -91,8 +91,15 @@ impl Args {
             digest: Digest::of(&bytes),
             size: bytes.len() as u64,
         };
-        let attestations =
-            verify::contents(self.open()?, &expected, &keys).map_err(|e| untrusted(&e))?;
+        let attestations = verify::contents(self.open()?, &expected, &keys).map_err(|error| {
+            if error.is_for_others() {
+                return Failure::new(failure::USAGE, &error).help(
+                    "its signatures hold; to look inside give the secret half of one of its keys: \
+                         `--identity FILE`",
+                );
+            }
+            untrusted(&error)
+        })?;
         let trusted = TrustedMetadata::enrol(&root).map_err(|error| untrusted(&error))?;
         let statement = verify::statement(&index, &attestations, Some(&statement_keys(&trusted)));
         let differences = match (self.snapshot, &self.input) {

@@ -180,7 +180,7 @@ pub fn reconciler(
     let ansible = || Box::new(ansible::Ansible::new(&config.ansible, home));
     let folder = || {
         let target = config.folder.target.clone().unwrap_or_else(|| home.default_target());
-        Box::new(folder::Folder::new(target))
+        Box::new(folder::Folder::new(target, home.identities()))
     };
     match (config.reconciler, kind) {
         (ReconcilerChoice::Folder, _) | (ReconcilerChoice::Auto, "folder") => Ok(folder()),

@@ -14,6 +14,7 @@ use outhaul_signer::{Envelope, Kit, SigningKey};
 use crate::durable;
 use crate::error::AgentError;
 use crate::home::Home;
+use crate::secrets::Secrets;
 use crate::state::outbox::{self, Author};
 use crate::state::{self, Site, StateError, Store, floors, key};
 
@@ -24,6 +25,8 @@ pub struct Enrolled {
     pub site: Site,
     /// The request file for the centre.
     pub request: PathBuf,
+    /// The public key that values and bundles are sealed for (`age1…`).
+    pub seal_key: String,
     /// Whether the site had been enrolled by the same kit before.
     pub again: bool,
 }
@@ -58,7 +61,8 @@ pub fn enrol(home: &Home, kit: &[u8]) -> Result<Enrolled, AgentError> {
         }
         let key = load_or_make_key(home)?;
         let request = write_request(home, &site, &kit.token, &key)?;
-        return Ok(Enrolled { site, request, again: true });
+        let seal_key = seal_key(home)?;
+        return Ok(Enrolled { site, request, seal_key, again: true });
     }
     let trusted = kit.trusted().map_err(|error| refused(chain(&error)))?;
     let key = load_or_make_key(home)?;
@@ -84,7 +88,13 @@ pub fn enrol(home: &Home, kit: &[u8]) -> Result<Enrolled, AgentError> {
         outbox::queue(db, &author, Told::Started { agent_version })?;
         Ok::<_, StateError>(())
     })?;
-    Ok(Enrolled { site, request, again: false })
+    let seal_key = seal_key(home)?;
+    Ok(Enrolled { site, request, seal_key, again: false })
+}
+
+fn seal_key(home: &Home) -> Result<String, AgentError> {
+    let key = Secrets::own_public_key(&home.identities());
+    Ok(key.map_err(|error| StateError::Key { problem: error.to_string() })?)
 }
 
 /// A key that an interrupted enrolment made is used again.

@@ -19,6 +19,7 @@ use crate::blobs::Blobs;
 use crate::cut;
 use crate::durable::{self, FileError, at};
 use crate::home::Home;
+use crate::secrets::{SecretError, Secrets};
 
 /// Why a generation cannot be written or used.
 #[derive(Debug, thiserror::Error)]
@@ -29,6 +30,9 @@ pub enum GenerationError {
     /// A verified blob does not hold what the index says, or the disk failed meanwhile.
     #[error("cannot unpack: {0}")]
     Decode(#[from] decode::DecodeError),
+    /// The keys that open what is sealed.
+    #[error(transparent)]
+    Secrets(#[from] SecretError),
     /// A file is not what was staged.
     #[error("`{path}` is not what the bundle brought: expected {expected}, found {found}")]
     Changed {
@@ -58,11 +62,20 @@ pub enum GenerationError {
 }
 
 impl GenerationError {
+    /// The rule that refused it, as a short word for reports.
+    pub fn rule(&self) -> &'static str {
+        match self {
+            Self::Decode(error) if error.rule() == "recipient" => "recipient",
+            _ => "content",
+        }
+    }
+
     /// Whether the disk is to blame, not the bundle.
     pub fn is_environment(&self) -> bool {
         match self {
             Self::File(_) => true,
             Self::Decode(error) => error.is_environment(),
+            Self::Secrets(_) => true,
             _ => false,
         }
     }
@@ -159,7 +172,11 @@ pub fn unpack(
     let to = home.generation(index.number);
     let folder = to.with_extension("new");
     durable::remove_tree(&folder)?;
-    write_files(&folder, blobs, index, limits)?;
+    let secrets = match index.blobs.iter().any(|blob| blob.sealed.is_some()) {
+        true => Secrets::load(&home.identities())?,
+        false => Secrets::default(),
+    };
+    write_files(&folder, blobs, index, limits, &secrets)?;
     durable::write(&folder.join("index.json"), index_bytes, 0o600)?;
     durable::sync_file_system(&folder)?;
     cut::here("generation-written");
@@ -174,6 +191,7 @@ fn write_files(
     blobs: &Blobs,
     index: &Index,
     limits: &Limits,
+    secrets: &Secrets,
 ) -> Result<(), GenerationError> {
     let mut wanted: BTreeMap<Content, Vec<(PathBuf, bool)>> = BTreeMap::new();
     for (kind, assignment) in index.assignments.iter().flat_map(|a| [("assignments", a), ("payload", a)]) {
@@ -188,7 +206,7 @@ fn write_files(
     }
     for blob in &index.blobs {
         let carried = blobs.open(&blob.digest)?;
-        decode::decode(blob, carried, limits, &mut |content| {
+        decode::decode_sealed(blob, carried, limits, secrets, &mut |content| {
             let Some((path, executable)) = wanted.get(content).and_then(|paths| paths.first()) else {
                 return Ok(None);
             };

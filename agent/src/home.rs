@@ -54,6 +54,11 @@ impl Home {
         self.root.join("site.key")
     }
 
+    /// Secret keys that open what is sealed: the site's own, and those of streams.
+    pub fn identities(&self) -> PathBuf {
+        self.root.join("identities")
+    }
+
     /// The enrolment request of `site`.
     pub fn request(&self, site: &str) -> PathBuf {
         self.root.join(format!("{site}.request"))

@@ -273,7 +273,7 @@ impl Agent {
             if error.is_environment() {
                 AgentError::from(error)
             } else {
-                AgentError::refused(road.name(), "content", error.to_string())
+                AgentError::refused(road.name(), error.rule(), error.to_string())
             }
         })
     }

@@ -30,5 +30,6 @@ mod plan;
 mod pulse;
 mod report;
 mod runner;
+mod secrets;
 mod state;
 mod status;

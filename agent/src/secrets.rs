@@ -107,6 +107,47 @@ impl Secrets {
             .map_err(|problem| SecretError::File { path: told.to_owned(), problem })?;
         Ok((!opened.values.is_empty()).then_some(opened))
     }
+
+    /// A copy in memory of the files in `folder`, with their values; `None` when none of them has any.
+    ///
+    /// # Errors
+    /// As [`Secrets::open_file`] and [`Scratch::new`].
+    pub fn copy_opened(&self, folder: &Path) -> Result<Option<(Scratch, Vec<Zeroizing<String>>)>, SecretError> {
+        let mut opened = Vec::new();
+        let mut others = Vec::new();
+        let mut folders = vec![PathBuf::new()];
+        while let Some(below) = folders.pop() {
+            let at = folder.join(&below);
+            for entry in std::fs::read_dir(&at).map_err(io_error("list", &at))? {
+                let entry = entry.map_err(io_error("list", &at))?;
+                let kind = entry.file_type().map_err(io_error("look at", &entry.path()))?;
+                let relative = below.join(entry.file_name());
+                if kind.is_dir() {
+                    folders.push(relative);
+                } else if kind.is_file() {
+                    let told = relative.to_string_lossy().into_owned();
+                    match self.open_file(&entry.path(), &told)? {
+                        Some(unsealed) => opened.push((told, unsealed)),
+                        None => others.push((told, entry.path())),
+                    }
+                }
+            }
+        }
+        if opened.is_empty() {
+            return Ok(None);
+        }
+        let scratch = Scratch::new(&Scratch::usual())?;
+        let mut values = Vec::new();
+        for (relative, unsealed) in opened {
+            scratch.put(&relative, unsealed.text.as_bytes())?;
+            values.extend(unsealed.values);
+        }
+        for (relative, path) in others {
+            let bytes = std::fs::read(&path).map_err(io_error("read", &path))?;
+            scratch.put(&relative, &bytes)?;
+        }
+        Ok(Some((scratch, values)))
+    }
 }
 
 impl Unseal for Secrets {

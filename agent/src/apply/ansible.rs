@@ -10,6 +10,7 @@ use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 
 use outhaul_bundle::report::{AssignmentResult, ComplianceStatus, StepResult};
+use zeroize::Zeroizing;
 
 use super::{ApplyError, Change, Ledger, Reconciler, result, step};
 use crate::config::AnsibleConfig;
@@ -18,6 +19,7 @@ use crate::durable;
 use crate::generation::Desired;
 use crate::home::Home;
 use crate::pulse::Pulse;
+use crate::secrets::{Scratch, Secrets, struck_out};
 use crate::state::inventory::Item;
 
 mod playbook;
@@ -63,24 +65,37 @@ impl Ansible {
         pulse: &Pulse,
     ) -> Result<Outcome, ApplyError> {
         let python = self.python()?;
+        let opened = Secrets::load(&self.home.identities())
+            .and_then(|secrets| secrets.copy_opened(place.folder));
+        let (scratch, values) = match opened {
+            Ok(Some((scratch, values))) => (Some(scratch), values),
+            Ok(None) => (None, Vec::new()),
+            Err(error) => {
+                return Ok(Outcome { steps: Vec::new(), success: false, reason: error.to_string() });
+            }
+        };
+        // With values in the clear everything that Ansible writes for itself stays in memory, too.
+        let folder = scratch.as_ref().map_or(place.folder, Scratch::path);
+        let own = scratch.as_ref().map_or_else(|| self.home.ansible(), |s| s.path().join(".ansible"));
         let mut variables = serde_json::json!(self.config.vars);
         // Ours come last: no site's setting can point a playbook at another payload.
         variables["outhaul_payload"] = serde_json::json!(place.payload);
         variables["outhaul_assignment"] = serde_json::json!(place.assignment);
         variables["outhaul_generation"] = serde_json::json!(place.generation);
         variables["ansible_python_interpreter"] = serde_json::json!(python);
-        playbook::run(
+        let outcome = playbook::run(
             &Run {
                 program: &self.config.playbook_program,
-                playbook: &place.folder.join(playbook),
-                folder: place.folder,
+                playbook: &folder.join(playbook),
+                folder,
                 variables: variables.to_string(),
                 check,
                 timeout: self.config.timeout(),
-                home: &self.home.ansible(),
+                home: &own,
             },
             pulse,
-        )
+        )?;
+        Ok(without(outcome, &values))
     }
 
     /// Keeps what a later removal needs: the generation's own folder will be gone by then.
@@ -107,6 +122,20 @@ impl Ansible {
         }
         durable::remove_tree(&kept)?;
         Ok(durable::rename(&new, &kept)?)
+    }
+}
+
+/// What came of a run, with no secret value in it.
+fn without(outcome: Outcome, values: &[Zeroizing<String>]) -> Outcome {
+    let clean = |found: StepResult| StepResult {
+        name: struck_out(&found.name, values),
+        message: struck_out(&found.message, values),
+        ..found
+    };
+    Outcome {
+        steps: outcome.steps.into_iter().map(clean).collect(),
+        reason: struck_out(&outcome.reason, values),
+        ..outcome
     }
 }
 

@@ -7,16 +7,19 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::io::Read;
 use std::path::PathBuf;
 
 use outhaul_bundle::Digest;
 use outhaul_bundle::report::{AssignmentResult, ComplianceStatus, StepResult};
+use zeroize::Zeroizing;
 
 use super::{ApplyError, Change, Ledger, Reconciler, result, step};
 use crate::cut;
 use crate::durable::at;
 use crate::generation::Desired;
 use crate::pulse::Pulse;
+use crate::secrets::{SecretError, Secrets};
 use crate::state::inventory::Item;
 
 mod beneath;
@@ -30,6 +33,8 @@ pub const KIND: &str = "folder";
 #[derive(Debug)]
 pub struct Folder {
     target: PathBuf,
+    /// Where the site's secret keys are.
+    identities: PathBuf,
 }
 
 /// One file to be.
@@ -37,18 +42,46 @@ struct Wanted {
     content: Digest,
     executable: bool,
     from: PathBuf,
+    /// The content with its sealed values opened; it exists only in memory and in the target.
+    opened: Option<Zeroizing<String>>,
+}
+
+impl Wanted {
+    /// Digest of what the target is to hold.
+    fn in_target(&self) -> Digest {
+        self.opened.as_ref().map_or(self.content, |text| Digest::of(text.as_bytes()))
+    }
+
+    fn mode(&self) -> u32 {
+        match (self.opened.is_some(), self.executable) {
+            (true, true) => 0o700,
+            (true, false) => 0o600,
+            (false, true) => 0o755,
+            (false, false) => 0o644,
+        }
+    }
 }
 
 impl Folder {
-    /// A reconciler that writes below `target`.
-    pub fn new(target: PathBuf) -> Self {
-        Self { target }
+    /// A reconciler that writes below `target`, with the keys in the folder `identities`.
+    pub fn new(target: PathBuf, identities: PathBuf) -> Self {
+        Self { target, identities }
+    }
+
+    /// What is wanted, with sealed values opened.
+    fn opened(&self, desired: &Desired) -> Result<BTreeMap<String, Wanted>, SecretError> {
+        let mut wanted = wanted(desired);
+        let secrets = Secrets::load(&self.identities)?;
+        for (told, file) in &mut wanted {
+            file.opened = secrets.open_file(&file.from, told)?.map(|opened| opened.text);
+        }
+        Ok(wanted)
     }
 }
 
 fn wanted(desired: &Desired) -> BTreeMap<String, Wanted> {
     let one = |(file, from, told): (&outhaul_bundle::index::File, PathBuf, String)| {
-        (told, Wanted { content: file.content, executable: file.executable, from })
+        (told, Wanted { content: file.content, executable: file.executable, from, opened: None })
     };
     desired.files().map(one).collect()
 }
@@ -88,7 +121,10 @@ impl Reconciler for Folder {
         pulse: &Pulse,
     ) -> Result<AssignmentResult, ApplyError> {
         let assignment = desired.assignment.name.as_str();
-        let wanted = wanted(desired);
+        let wanted = match self.opened(desired) {
+            Ok(wanted) => wanted,
+            Err(error) => return Ok(failed(desired, &error.to_string(), Vec::new())),
+        };
         let ours: BTreeMap<&str, &Item> =
             recorded.iter().map(|item| (item.item.as_str(), item)).collect();
         let Some(target) = Beneath::open(&self.target, true)? else {
@@ -105,7 +141,7 @@ impl Reconciler for Folder {
             };
             let status = match found {
                 Found::File(digest, executable)
-                    if digest == file.content && executable == file.executable =>
+                    if digest == file.in_target() && executable == file.executable =>
                 {
                     "ok"
                 }
@@ -142,8 +178,11 @@ impl Reconciler for Folder {
             pulse.beat();
             let status = statuses.get(path).copied().unwrap_or("changed");
             if status == "changed" {
-                let content = File::open(&file.from).map_err(at("open", &file.from))?;
-                if let Err(error) = target.write(path, content, file.executable) {
+                let content: Box<dyn Read> = match &file.opened {
+                    Some(text) => Box::new(text.as_bytes()),
+                    None => Box::new(File::open(&file.from).map_err(at("open", &file.from))?),
+                };
+                if let Err(error) = target.write(path, content, file.mode()) {
                     steps.push(step(path, "failed", error.to_string()));
                     return Ok(failed(desired, &error.to_string(), steps));
                 }
@@ -171,12 +210,15 @@ impl Reconciler for Folder {
         pulse: &Pulse,
     ) -> Result<AssignmentResult, ApplyError> {
         let mut drifted = Vec::new();
-        let wanted = wanted(desired);
+        let wanted = match self.opened(desired) {
+            Ok(wanted) => wanted,
+            Err(error) => return Ok(failed(desired, &error.to_string(), Vec::new())),
+        };
         let target = Beneath::open(&self.target, false)?;
         for (path, file) in &wanted {
             pulse.beat();
             let message = match target.as_ref().map(|target| target.look(path)) {
-                Some(Ok(Found::File(digest, executable))) if digest == file.content => {
+                Some(Ok(Found::File(digest, executable))) if digest == file.in_target() => {
                     if executable == file.executable {
                         continue;
                     }

@@ -112,12 +112,12 @@ impl Beneath {
         Ok(Found::File(hasher.finish().0, stat.st_mode & 0o111 != 0))
     }
 
-    /// Writes a file: afterwards the whole new content is there, or what was there before.
+    /// Writes a file of this mode: afterwards the whole new content is there, or what was there before.
     pub fn write(
         &self,
         relative: &str,
         mut content: impl Read,
-        executable: bool,
+        mode: u32,
     ) -> Result<(), FileError> {
         let fail = |error| self.fail("write", relative, error);
         let Some((folder, name)) = self.parent(relative, true)? else {
@@ -127,7 +127,7 @@ impl Beneath {
         // A leftover of a cut-off write; a link there is removed, not followed.
         let _ = rustix::fs::unlinkat(&folder, &temporary, AtFlags::empty());
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let mode = Mode::from_raw_mode(if executable { 0o755 } else { 0o644 });
+        let mode = Mode::from_raw_mode(mode);
         let fd = rustix::fs::openat(&folder, &temporary, flags, mode).map_err(fail)?;
         let written = (|| {
             rustix::fs::fchmod(&fd, mode)?;

@@ -45,6 +45,10 @@ impl Bench {
         self.folder.path().join("target")
     }
 
+    fn identities(&self) -> std::path::PathBuf {
+        self.folder.path().join("identities")
+    }
+
     fn desired(&self, files: &[(&str, &str)]) -> Desired {
         let rendered = self.folder.path().join("rendered");
         let files = files.iter().map(|(path, text)| {
@@ -78,13 +82,13 @@ impl Bench {
     fn apply(&mut self, files: &[(&str, &str)]) -> AssignmentResult {
         let desired = self.desired(files);
         let recorded = self.memory.0.clone();
-        let folder = Folder::new(self.target());
+        let folder = Folder::new(self.target(), self.identities());
         folder.apply(&desired, &recorded, &mut self.memory, &Pulse::default()).unwrap()
     }
 
     fn observe(&mut self, files: &[(&str, &str)]) -> AssignmentResult {
         let desired = self.desired(files);
-        let folder = Folder::new(self.target());
+        let folder = Folder::new(self.target(), self.identities());
         folder.observe(&desired, &self.memory.0, &Pulse::default()).unwrap()
     }
 
@@ -121,7 +125,7 @@ fn a_foreign_file_in_the_way_is_named_and_never_overwritten_or_removed() {
 
     fs::remove_file(bench.target().join("app/a.yaml")).unwrap();
     bench.apply(&[("a.yaml", "ours")]);
-    let folder = Folder::new(bench.target());
+    let folder = Folder::new(bench.target(), bench.identities());
     let recorded = bench.memory.0.clone();
     folder.remove("app", &recorded, &mut bench.memory, &Pulse::default()).unwrap();
     assert_eq!(bench.read("app/a.yaml"), None);
@@ -166,4 +170,45 @@ fn drift_is_seen_by_content_absence_and_kind() {
 
 fn is_empty(path: &Path) -> bool {
     fs::read_dir(path).unwrap().next().is_none()
+}
+
+#[test]
+fn a_sealed_value_is_in_the_clear_in_the_target_alone_and_for_its_owner_alone() {
+    use std::os::unix::fs::PermissionsExt;
+
+    use outhaul_signer::seal::marker;
+
+    use crate::secrets::Secrets;
+
+    let mut bench = Bench::new();
+    let key = Secrets::own_public_key(&bench.identities()).unwrap().parse().unwrap();
+    let text = format!("password: {}\n", marker::seal_value("hunter2", &[key]).unwrap());
+    let done = bench.apply(&[("secret.yaml", &text), ("open.yaml", "a: b\n")]);
+    assert_eq!(done.status, ComplianceStatus::Compliant, "{done:?}");
+    let written = bench.target().join("app/secret.yaml");
+    assert_eq!(fs::read_to_string(&written).unwrap(), "password: \"hunter2\"\n");
+    assert_eq!(fs::metadata(&written).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(fs::read_to_string(bench.folder.path().join("rendered/secret.yaml")).unwrap(), text);
+    assert!(!format!("{done:?}{:?}", bench.memory.0).contains("hunter2"));
+    let again = bench.apply(&[("secret.yaml", &text), ("open.yaml", "a: b\n")]);
+    assert!(again.steps.iter().all(|step| step.status == "ok"), "{again:?}");
+
+    fs::write(&written, "password: other\n").unwrap();
+    let folder = Folder::new(bench.target(), bench.identities());
+    let desired = bench.desired(&[("secret.yaml", &text), ("open.yaml", "a: b\n")]);
+    let seen = folder.observe(&desired, &bench.memory.0, &Pulse::default()).unwrap();
+    assert_eq!(seen.status, ComplianceStatus::Drifted);
+}
+
+#[test]
+fn a_value_sealed_for_another_site_fails_its_assignment_and_writes_nothing() {
+    use outhaul_signer::seal::{Identity, marker};
+
+    let mut bench = Bench::new();
+    let other = Identity::generate().recipient();
+    let text = format!("password: {}\n", marker::seal_value("hunter2", &[other]).unwrap());
+    let done = bench.apply(&[("a.yaml", "a: b\n"), ("secret.yaml", &text)]);
+    assert_eq!(done.status, ComplianceStatus::Failed);
+    assert!(done.message.contains("secret.yaml") && done.message.contains("sealed for others"), "{done:?}");
+    assert!(!bench.target().join("app/a.yaml").exists());
 }

@@ -131,7 +131,12 @@ mod tests {
     #[test]
     fn verify_needs_a_control_plane_only_to_render_again() {
         let parse = |words: &str| Cli::try_parse_from(words.split(' ').chain(["--root", "r"]));
-        assert_eq!(parse("outhaul verify f").err().map(|error| error.to_string()), None);
+        assert_eq!(
+            parse("outhaul verify f")
+                .err()
+                .map(|error| error.to_string()),
+            None
+        );
         assert!(parse("outhaul verify f --snapshot").is_err());
         let whole = "outhaul verify f --snapshot --environment dev --control-plane c";
         assert!(parse(whole).is_ok());

@@ -1,8 +1,126 @@
-//! `outhaul demo`: the loop.
-#[derive(Debug, thiserror::Error)]
-pub enum DemoError {
-    #[error("{problem}")]
-    Programs { problem: String },
-}
+//! `outhaul demo`: the whole loop, on an example, in a folder of its own.
+//!
+//! What comes in: a folder (a temporary one, unless it is to be kept) and the three programs. What goes
+//! out: the story of two rounds on standard output: what was scheduled where and why, what travelled,
+//! what each site verified and applied, what came home, why the gate opened. It types the commands
+//! that a user would type, runs agent and hub as the separate programs that they are, needs no root and
+//! no network, and changes nothing outside its folder.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
 pub mod example;
-pub mod programs;
+mod programs;
+mod rounds;
+mod scene;
+mod story;
+mod typed;
+
+use programs::Programs;
+use scene::Scene;
+use story::Story;
+
+/// What a person chose.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Keep everything in this folder, which must not exist or be empty.
+    pub keep: Option<PathBuf>,
+    /// Leave the hub's page open until interrupted.
+    pub serve: bool,
+}
+
+/// Why the demo stopped.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DemoError {
+    /// A program did not do what the story needs.
+    #[error("`{command}` ended with {code}\n{said}")]
+    Command {
+        /// The command, as typed.
+        command: String,
+        /// How it ended.
+        code: String,
+        /// What it said.
+        said: String,
+    },
+    /// A program answered something unexpected.
+    #[error("`{command}` answered unexpectedly: {problem}")]
+    Answer {
+        /// The command, as typed.
+        command: String,
+        /// What is wrong with the answer.
+        problem: String,
+    },
+    /// The folder to keep is in use.
+    #[error("`{}` is not empty\nhelp: choose a new folder; nothing was changed", folder.display())]
+    InUse {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// The file system refused.
+    #[error("cannot {doing} `{}`: {error}", path.display())]
+    Io {
+        /// What was tried.
+        doing: &'static str,
+        /// Where.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// The other programs are missing.
+    #[error("{problem}")]
+    Programs {
+        /// What is missing, and what to do.
+        problem: String,
+    },
+}
+
+/// Runs the demo.
+///
+/// # Errors
+/// [`DemoError`] when a step does not do what it should.
+pub fn run(options: &Options) -> Result<(), DemoError> {
+    let programs = programs::locate()?;
+    let (folder, temporary) = place(options)?;
+    let mut story = Story::new();
+    let mut scene = Scene::set(&folder, programs, options.keep.is_some(), &mut story)?;
+    rounds::first(&mut scene, &mut story)?;
+    rounds::second(&mut scene, &mut story)?;
+    if let Some(kept) = &options.keep {
+        story.next_commands(kept, &scene);
+    }
+    if options.serve {
+        story.line(&format!(
+            "The hub's page is open at {} (Ctrl-C ends it).",
+            scene.hub_url()
+        ));
+        scene.wait_for_hub()?;
+    }
+    drop(scene);
+    drop(temporary);
+    Ok(())
+}
+
+fn place(options: &Options) -> Result<(PathBuf, Option<tempfile::TempDir>), DemoError> {
+    let at = |doing, path: &Path| {
+        let path = path.to_path_buf();
+        move |error| DemoError::Io { doing, path, error }
+    };
+    let Some(folder) = &options.keep else {
+        let parent = std::env::temp_dir();
+        let made = tempfile::Builder::new()
+            .prefix("outhaul-demo-")
+            .tempdir_in(&parent);
+        let made = made.map_err(at("make a folder in", &parent))?;
+        return Ok((made.path().to_path_buf(), Some(made)));
+    };
+    std::fs::create_dir_all(folder).map_err(at("create", folder))?;
+    let mut entries = std::fs::read_dir(folder).map_err(at("list", folder))?;
+    if entries.next().is_some() {
+        return Err(DemoError::InUse {
+            folder: folder.clone(),
+        });
+    }
+    let folder = std::path::absolute(folder).map_err(at("find", folder))?;
+    Ok((folder, None))
+}

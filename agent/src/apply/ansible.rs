@@ -60,7 +60,7 @@ impl Ansible {
     fn run(
         &self,
         place: &Place<'_>,
-        playbook: &str,
+        playbooks: &[&str],
         check: bool,
         pulse: &Pulse,
     ) -> Result<Outcome, ApplyError> {
@@ -86,7 +86,7 @@ impl Ansible {
         let outcome = playbook::run(
             &Run {
                 program: &self.config.playbook_program,
-                playbook: &folder.join(playbook),
+                playbooks: playbooks.iter().map(|name| folder.join(name)).collect(),
                 folder,
                 variables: variables.to_string(),
                 check,
@@ -221,14 +221,10 @@ impl Reconciler for Ansible {
         ledger.intend(&items(desired))?;
         self.keep(desired)?;
         cut::here("inventory-intended");
-        let mut steps = Vec::new();
-        for name in names {
-            let outcome = self.run(&Place::of(desired), name, false, pulse)?;
-            steps.extend(outcome.steps);
-            if !outcome.success {
-                let message = format!("`{name}`: {}", outcome.reason);
-                return Ok(result(desired, ComplianceStatus::Failed, &message, steps));
-            }
+        // One start for both: Ansible keeps the order and stops at the first playbook that fails.
+        let Outcome { steps, success, reason } = self.run(&Place::of(desired), &names, false, pulse)?;
+        if !success {
+            return Ok(result(desired, ComplianceStatus::Failed, &reason, steps));
         }
         ledger.confirm(KIND, desired.assignment.name.as_str())?;
         Ok(result(desired, ComplianceStatus::Compliant, "", steps))
@@ -243,19 +239,16 @@ impl Reconciler for Ansible {
         let mut differing = Vec::new();
         let mut same = 0;
         let mut message = String::new();
-        for name in playbooks(desired) {
-            let outcome = self.run(&Place::of(desired), name, true, pulse)?;
-            // In check mode a task that needs what an earlier one would make fails: that is drift, too.
-            for found in outcome.steps {
-                match found.status.as_str() {
-                    "changed" | "failed" | "unreachable" => differing.push(found),
-                    _ => same += 1,
-                }
+        let outcome = self.run(&Place::of(desired), &playbooks(desired), true, pulse)?;
+        // In check mode a task that needs what an earlier one would make fails: that is drift, too.
+        for found in outcome.steps {
+            match found.status.as_str() {
+                "changed" | "failed" | "unreachable" => differing.push(found),
+                _ => same += 1,
             }
-            if !outcome.success {
-                message = format!("`{name}` in check mode: {}", outcome.reason);
-                break;
-            }
+        }
+        if !outcome.success {
+            message = format!("in check mode: {}", outcome.reason);
         }
         if differing.is_empty() && message.is_empty() {
             let steps = vec![step(format!("{same} tasks"), "ok", "")];
@@ -284,7 +277,7 @@ impl Reconciler for Ansible {
             return Ok(vec![step(assignment, "skipped", message)]);
         }
         let place = Place { folder: &kept, payload: &kept, assignment, generation };
-        let outcome = self.run(&place, REMOVE, false, pulse)?;
+        let outcome = self.run(&place, &[REMOVE], false, pulse)?;
         let mut steps = outcome.steps;
         if outcome.success {
             ledger.forget(recorded)?;

@@ -3,7 +3,6 @@
 use outhaul_bundle::report::Event as Told;
 
 use super::Context;
-use crate::agent::Agent;
 use crate::error::AgentError;
 use crate::machine::Event;
 use crate::state::{StateError, generations, outbox};

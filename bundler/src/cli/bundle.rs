@@ -160,7 +160,9 @@ impl Args {
             if readers.is_empty() {
                 return Ok(bundle);
             }
-            bundle.seal(&readers).map_err(|error| finish_failure(&error))
+            bundle
+                .seal(&readers)
+                .map_err(|error| finish_failure(&error))
         };
         if let Some(latest) = latest.as_ref().filter(|_| !self.renew) {
             // The same content under the number that was signed last has the digest that was signed.
@@ -272,7 +274,10 @@ fn publish(file: &Path, role: &str, index_bytes: &[u8], folder: &Path) -> Result
 }
 
 /// The render's snapshot, with the commits of the payloads among the workloads' sources.
-pub(super) fn with_payloads(snapshot: &Snapshot, payloads: Vec<outhaul_bundle::index::Source>) -> Snapshot {
+pub(super) fn with_payloads(
+    snapshot: &Snapshot,
+    payloads: Vec<outhaul_bundle::index::Source>,
+) -> Snapshot {
     let mut workloads = snapshot.workloads.clone();
     workloads.extend(payloads);
     crate::snapshot::snapshot(

@@ -12,9 +12,11 @@ use crate::{check, compose, render, schedule};
 
 /// Check a control plane: every finding at once, with its place and a way out
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Exit code 1 when there is an error; warnings alone give 0, or 1 with --strict.\n\n\
+#[command(
+    after_help = "Exit code 1 when there is an error; warnings alone give 0, or 1 with --strict.\n\n\
     Example:\n  outhaul check --environment dev --control-plane control-plane \
-    --source https://git.factory.example/label-printer=label-printer")]
+    --source https://git.factory.example/label-printer=label-printer"
+)]
 pub struct Args {
     #[command(flatten)]
     input: InputArgs,
@@ -56,6 +58,10 @@ impl Args {
             data(findings.render(false).trim_end());
         }
         let failed = findings.has_errors() || (self.strict && !findings.is_empty());
-        Ok(if failed { ExitCode::from(super::failure::REFUSED) } else { ExitCode::SUCCESS })
+        Ok(if failed {
+            ExitCode::from(super::failure::REFUSED)
+        } else {
+            ExitCode::SUCCESS
+        })
     }
 }

@@ -15,8 +15,10 @@ use crate::schedule::explain::{Verdict, explain};
 
 /// Explain why something runs where it does, or does not, and where its values come from
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  outhaul explain --environment dev --control-plane control-plane label-printer-bench\n  \
-    outhaul explain --environment dev --control-plane control-plane label-printer-bench bench --key PRINTER")]
+#[command(
+    after_help = "Examples:\n  outhaul explain --environment dev --control-plane control-plane label-printer-bench\n  \
+    outhaul explain --environment dev --control-plane control-plane label-printer-bench bench --key PRINTER"
+)]
 pub struct Args {
     #[command(flatten)]
     input: InputArgs,
@@ -59,12 +61,21 @@ impl Args {
                 let known: Vec<&String> = composed.provenance.keys().collect();
                 return Err(Failure::say(
                     failure::USAGE,
-                    format!("no container sets `{key}` for `{}` on `{}`", target.name, cluster_type.name),
+                    format!(
+                        "no container sets `{key}` for `{}` on `{}`",
+                        target.name, cluster_type.name
+                    ),
                 )
                 .help(did_you_mean(key, &known)));
             }
             if self.output == Format::Json {
-                documents.push(self.json(&plane, cluster_type, target, &verdicts, composed.as_ref()));
+                documents.push(self.json(
+                    &plane,
+                    cluster_type,
+                    target,
+                    &verdicts,
+                    composed.as_ref(),
+                ));
                 continue;
             }
             self.text(&plane, cluster_type, target, &verdicts, composed.as_ref());
@@ -80,7 +91,10 @@ impl Args {
             }));
         }
         if cluster_types.is_empty() {
-            data(&format!("environment `{}` has no cluster type", plane.environment));
+            data(&format!(
+                "environment `{}` has no cluster type",
+                plane.environment
+            ));
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -98,16 +112,25 @@ impl Args {
         if by.is_empty() {
             data(&format!("{pair}: not assigned, no policy selects it"));
             if verdicts.is_empty() {
-                data(&format!("  environment `{}` has no scheduling policy", plane.environment));
+                data(&format!(
+                    "  environment `{}` has no scheduling policy",
+                    plane.environment
+                ));
             }
         } else {
             data(&format!("{pair}: assigned"));
         }
-        for verdict in verdicts.iter().filter(|v| by.is_empty() || v.misses.is_empty()) {
+        for verdict in verdicts
+            .iter()
+            .filter(|v| by.is_empty() || v.misses.is_empty())
+        {
             data(&format!("  policy `{}` ({})", verdict.policy, verdict.at));
             if verdict.misses.is_empty() {
                 data(&format!("    the target has: {}", verdict.targets));
-                data(&format!("    the cluster type has: {}", verdict.cluster_types));
+                data(&format!(
+                    "    the cluster type has: {}",
+                    verdict.cluster_types
+                ));
             }
             for miss in &verdict.misses {
                 data(&format!(
@@ -119,17 +142,28 @@ impl Args {
         let Some(composed) = composed else { return };
         if self.key.is_none() {
             templates(plane, cluster_type);
-            for schema in schema::Schemas::of(plane, self.input.mode()).applying(cluster_type, target) {
-                data(&format!("  config schema ({})", schema.location.file_line()));
+            for schema in
+                schema::Schemas::of(plane, self.input.mode()).applying(cluster_type, target)
+            {
+                data(&format!(
+                    "  config schema ({})",
+                    schema.location.file_line()
+                ));
             }
-            data(&format!("  platform config, version {}", composed.version.short()));
+            data(&format!(
+                "  platform config, version {}",
+                composed.version.short()
+            ));
         }
         let values = composed.values.as_map();
         for (key, provenance) in &composed.provenance {
             if self.key.as_ref().is_some_and(|wanted| wanted != key) {
                 continue;
             }
-            let value = values.and_then(|map| map.get(key)).map(schema::to_json).unwrap_or_default();
+            let value = values
+                .and_then(|map| map.get(key))
+                .map(schema::to_json)
+                .unwrap_or_default();
             data(&format!("    {key} = {value}"));
             for (at, layer) in provenance.layers.iter().enumerate().rev() {
                 let last = at + 1 == provenance.layers.len();
@@ -141,8 +175,15 @@ impl Args {
                 };
                 let place = layer.location.file_line();
                 let text = layer.text.lines().next().unwrap_or_default();
-                let text = if last { String::new() } else { format!(": {text}") };
-                data(&format!("      {word} `{}` ({place}){text}", layer.container));
+                let text = if last {
+                    String::new()
+                } else {
+                    format!(": {text}")
+                };
+                data(&format!(
+                    "      {word} `{}` ({place}){text}",
+                    layer.container
+                ));
             }
         }
     }
@@ -189,13 +230,27 @@ impl Args {
 }
 
 fn templates(plane: &ControlPlane, cluster_type: &ClusterType) {
-    let named = [Some(&cluster_type.reconciler), Some(&cluster_type.namespace_service), cluster_type.config_type.as_ref()];
+    let named = [
+        Some(&cluster_type.reconciler),
+        Some(&cluster_type.namespace_service),
+        cluster_type.config_type.as_ref(),
+    ];
     for name in named.into_iter().flatten() {
         let place = plane.templates.get(&name.value).map_or_else(
             || "there is none of this name".into(),
-            |template| format!("{}, {}", template.kind.as_str(), template.location.file_line()),
+            |template| {
+                format!(
+                    "{}, {}",
+                    template.kind.as_str(),
+                    template.location.file_line()
+                )
+            },
         );
-        data(&format!("  template `{}` ({place}), named at {}", name.value, name.location.file_line()));
+        data(&format!(
+            "  template `{}` ({place}), named at {}",
+            name.value,
+            name.location.file_line()
+        ));
     }
 }
 
@@ -203,7 +258,11 @@ fn find_target<'a>(plane: &'a ControlPlane, name: &str) -> Result<&'a Deployment
     if let Some(target) = plane.targets.get(name) {
         return Ok(target);
     }
-    if let Some(other) = plane.other_targets.values().find(|target| target.name == name) {
+    if let Some(other) = plane
+        .other_targets
+        .values()
+        .find(|target| target.name == name)
+    {
         let message = format!(
             "`{name}` is for environment `{}`, not `{}` ({})",
             other.environment,
@@ -216,7 +275,10 @@ fn find_target<'a>(plane: &'a ControlPlane, name: &str) -> Result<&'a Deployment
     let known: Vec<&String> = plane.targets.keys().collect();
     Err(Failure::say(
         failure::USAGE,
-        format!("environment `{}` has no deployment target `{name}`", plane.environment),
+        format!(
+            "environment `{}` has no deployment target `{name}`",
+            plane.environment
+        ),
     )
     .help(did_you_mean(name, &known)))
 }
@@ -226,7 +288,10 @@ fn find_cluster_type<'a>(plane: &'a ControlPlane, name: &str) -> Result<&'a Clus
         let known: Vec<&String> = plane.cluster_types.keys().collect();
         Failure::say(
             failure::USAGE,
-            format!("environment `{}` has no cluster type `{name}`", plane.environment),
+            format!(
+                "environment `{}` has no cluster type `{name}`",
+                plane.environment
+            ),
         )
         .help(did_you_mean(name, &known))
     })

@@ -57,7 +57,10 @@ impl Args {
                 format!("cannot open `{}`: {error}", self.file.display()),
             )
         })?;
-        #[expect(clippy::disallowed_methods, reason = "the edge of the program: all below is given the time")]
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the edge of the program: all below is given the time"
+        )]
         let found =
             inspect::inspect(input, root.as_deref(), Timestamp::now()).map_err(|error| {
                 let code = match &error {

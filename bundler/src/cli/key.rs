@@ -98,7 +98,10 @@ impl Args {
                 root_threshold,
                 output,
             } => {
-                #[expect(clippy::disallowed_methods, reason = "the edge of the program: all below is given the time")]
+                #[expect(
+                    clippy::disallowed_methods,
+                    reason = "the edge of the program: all below is given the time"
+                )]
                 let mut options = InitOptions::new(fleet.secret()?, Timestamp::now());
                 options.hub_url = hub_url;
                 options.hub_key = hub_key.map(public_key).transpose()?.unwrap_or_default();

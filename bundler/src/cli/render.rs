@@ -129,8 +129,7 @@ impl InputArgs {
             sources,
             cache,
         };
-        let (control_plane, snapshot) =
-            control::load(&request)
+        let (control_plane, snapshot) = control::load(&request)
             .map_err(|findings| Failure::findings(&findings).help("nothing was written"))?;
         Ok((control_plane, snapshot, request))
     }

@@ -12,8 +12,10 @@ use crate::schedule::{self, Schedule};
 
 /// Show what runs where, and which policies say so
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  outhaul schedule --environment dev --control-plane control-plane \
-    --source https://git.factory.example/label-printer=label-printer")]
+#[command(
+    after_help = "Example:\n  outhaul schedule --environment dev --control-plane control-plane \
+    --source https://git.factory.example/label-printer=label-printer"
+)]
 pub struct Args {
     #[command(flatten)]
     input: InputArgs,
@@ -54,13 +56,16 @@ impl Args {
 }
 
 fn print_text(control_plane: &ControlPlane, schedule: &Schedule) {
-    let mut rows = vec![["CLUSTER TYPE", "DEPLOYMENT TARGET", "WORKSPACE", "POLICIES"].map(str::to_owned)];
+    let mut rows =
+        vec![["CLUSTER TYPE", "DEPLOYMENT TARGET", "WORKSPACE", "POLICIES"].map(str::to_owned)];
     for (id, assignment) in &schedule.assignments {
         let target = control_plane.targets.get(&id.target);
         rows.push([
             id.cluster_type.clone(),
             id.target.clone(),
-            target.map(|target| target.workspace.clone()).unwrap_or_default(),
+            target
+                .map(|target| target.workspace.clone())
+                .unwrap_or_default(),
             assignment.policies.join(", "),
         ]);
     }
@@ -70,7 +75,12 @@ fn print_text(control_plane: &ControlPlane, schedule: &Schedule) {
     let idle: Vec<_> = control_plane
         .cluster_types
         .keys()
-        .filter(|name| !schedule.assignments.keys().any(|id| id.cluster_type == **name))
+        .filter(|name| {
+            !schedule
+                .assignments
+                .keys()
+                .any(|id| id.cluster_type == **name)
+        })
         .map(String::as_str)
         .collect();
     if !idle.is_empty() {
@@ -79,7 +89,10 @@ fn print_text(control_plane: &ControlPlane, schedule: &Schedule) {
     let waiting = unassigned(control_plane, schedule);
     if !waiting.is_empty() {
         say(&format!("assigned nowhere: {}", waiting.join(", ")));
-        say(&format!("help: `outhaul explain … {}` says why", waiting[0]));
+        say(&format!(
+            "help: `outhaul explain … {}` says why",
+            waiting[0]
+        ));
     }
 }
 
@@ -100,7 +113,10 @@ pub(super) fn table<const N: usize>(rows: &[[String; N]]) -> Vec<String> {
         }
     }
     let line = |row: &[String; N]| {
-        let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}"));
+        let cells = row
+            .iter()
+            .zip(widths)
+            .map(|(cell, width)| format!("{cell:width$}"));
         cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
     };
     rows.iter().map(line).collect()

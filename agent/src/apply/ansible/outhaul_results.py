@@ -59,6 +59,3 @@ class CallbackModule(CallbackBase):
 
     def v2_runner_on_skipped(self, result):
         self._tell(result, "skipped")
-
-    def v2_playbook_on_stats(self, stats):
-        self.lines.close()

@@ -35,8 +35,8 @@ const LOOK: Duration = Duration::from_millis(50);
 pub struct Run<'a> {
     /// `ansible-playbook`
     pub program: &'a Path,
-    /// The playbook's file.
-    pub playbook: &'a Path,
+    /// The playbooks' files, in the order in which they run.
+    pub playbooks: Vec<PathBuf>,
     /// Where it runs: relative paths in the playbook start here.
     pub folder: &'a Path,
     /// Extra variables, as one JSON object.
@@ -67,7 +67,7 @@ struct Line {
     message: String,
 }
 
-/// Runs a playbook to its end.
+/// Runs playbooks to their end, or to the end of the first that fails.
 ///
 /// # Errors
 /// [`ApplyError::Program`] when it does not start, [`ApplyError::File`] for the state folder.
@@ -110,7 +110,7 @@ fn command(run: &Run<'_>, plugins: &Path, results: &Path) -> Command {
         .arg("localhost,")
         .args(["-c", "local", "-e", &run.variables])
         .args(run.check.then_some("--check"))
-        .arg(run.playbook)
+        .args(&run.playbooks)
         .current_dir(run.folder)
         .env("ANSIBLE_CALLBACK_PLUGINS", plugins)
         .env("ANSIBLE_CALLBACKS_ENABLED", CALLBACK_NAME)

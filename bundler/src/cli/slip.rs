@@ -1,0 +1,179 @@
+//! `outhaul slip`: a freshness slip for the sites of one stream, as a file, a picture, or text.
+
+use std::io::IsTerminal as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use jiff::{SignedDuration, Timestamp};
+use outhaul_bundle::name::Name;
+use outhaul_signer::durable;
+use outhaul_signer::fleet::Fleet;
+use outhaul_signer::slip::NewSlip;
+use serde_json::json;
+
+use super::failure::{self, Failure};
+use super::key::{FleetArgs, fleet_failure};
+use super::{Format, data, print_json, say};
+use crate::qr::{Code, QrError};
+
+/// Pixels to a module of the picture: a code of 120 modules is 8 cm wide at 300 dots per inch.
+const SCALE: usize = 8;
+
+/// Write a freshness slip: keys, floors and time for a site, in less than a kilobyte
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Example:\n  outhaul slip --fleet fleet --passphrase-file passphrase \
+                  --environment stage --cluster-type press --out press.slip --png press.png\n\nThen, \
+                  on the site:\n  outhaul-agent import press.slip\n  outhaul-agent import --text \
+                  9X3N6…   (what a scanner reads in the picture, or somebody types)"
+)]
+pub struct Args {
+    #[command(flatten)]
+    fleet: FleetArgs,
+    /// The environment of the stream
+    #[arg(long, value_name = "NAME")]
+    environment: Name,
+    /// The cluster type of the stream
+    #[arg(long, value_name = "NAME")]
+    cluster_type: Name,
+    /// Where to write the slip
+    #[arg(long, value_name = "FILE")]
+    out: PathBuf,
+    /// Also write it as a picture of a QR code
+    #[arg(long, value_name = "FILE")]
+    png: Option<PathBuf>,
+    /// Also draw it as a QR code in the terminal
+    #[arg(long)]
+    qr: bool,
+    /// Also print it as text that can be typed
+    #[arg(long)]
+    text: bool,
+    /// Leave out root metadata up to this version: shorter, for sites that are known to have it
+    #[arg(long, value_name = "VERSION", default_value_t = 0)]
+    since_root: u64,
+    /// The time of issue that is signed, such as 2026-11-21T12:00:00Z; without it now
+    #[arg(long, value_name = "TIME")]
+    issued: Option<Timestamp>,
+    /// Until when what it vouches for may be installed; without it 180 days after it is issued
+    #[arg(long, value_name = "TIME")]
+    expires: Option<Timestamp>,
+    /// How data is printed
+    #[arg(long, value_enum, default_value_t)]
+    output: Format,
+}
+
+impl Args {
+    /// Does it.
+    pub fn run(self) -> Result<ExitCode, Failure> {
+        if self.output == Format::Json && self.qr {
+            return Err(Failure::say(
+                failure::USAGE,
+                "`--qr` draws for people, `--output json` does not",
+            )
+            .help("use `--png FILE`, or draw `text` of the JSON document"));
+        }
+        let secret = self.fleet.secret()?;
+        let fleet = Fleet::open(&self.fleet.fleet).map_err(fleet_failure)?;
+        let (environment, cluster_type) = (self.environment.as_str(), self.cluster_type.as_str());
+        let role = fleet.role(environment, cluster_type);
+        if fleet.latest(&role).map_err(fleet_failure)?.is_none() {
+            return Err(unknown_stream(&fleet, environment, cluster_type));
+        }
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the edge of the program: all below is given the time"
+        )]
+        let issued = self.issued.unwrap_or_else(Timestamp::now);
+        let default = || issued.checked_add(SignedDuration::from_hours(24 * 180));
+        let expires = match self.expires {
+            Some(expires) => expires,
+            None => default().map_err(|error| Failure::new(failure::USAGE, &error))?,
+        };
+        let made = fleet
+            .slip(&role, self.since_root, issued, expires, &secret)
+            .map_err(fleet_failure)?;
+        let picture = match &self.png {
+            Some(path) => {
+                let code = Code::for_paper(&made.slip.to_line()).map_err(|e| too_long(&e))?;
+                Some((path, code.to_png(SCALE)))
+            }
+            None => None,
+        };
+        let bytes = made.slip.to_bytes();
+        write(&self.out, &bytes)?;
+        if let Some((path, png)) = picture {
+            write(path, &png)?;
+        }
+        fleet.commit(&made.metadata).map_err(fleet_failure)?;
+        self.print(&fleet, &made, bytes.len())
+    }
+
+    fn print(&self, fleet: &Fleet, made: &NewSlip, bytes: usize) -> Result<ExitCode, Failure> {
+        let stream = format!("{}/{}", self.environment, self.cluster_type);
+        if self.output == Format::Json {
+            return print_json(&json!({
+                "file": self.out, "png": self.png, "bytes": bytes, "fleet": fleet.id(),
+                "stream": {"environment": self.environment, "cluster_type": self.cluster_type},
+                "number": made.number, "versions": made.versions, "issued": made.signed_at,
+                "expires": made.expires, "text": made.slip.to_line(),
+            }));
+        }
+        say(&format!(
+            "slip for {stream}: issued {}, expires {}, tells of bundle {}; {bytes} bytes in `{}`",
+            made.signed_at,
+            made.expires,
+            made.number,
+            self.out.display()
+        ));
+        say(
+            "sticks of this stream that are older than it are refused where it was imported, unless \
+             they carry that bundle",
+        );
+        if self.text {
+            for line in made.slip.to_text().lines() {
+                data(line);
+            }
+        }
+        if self.qr {
+            let code = Code::for_screen(&made.slip.to_line()).map_err(|e| too_long(&e))?;
+            for line in code.to_lines(std::io::stdout().is_terminal()) {
+                data(&line);
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    durable::write(path, bytes, durable::PUBLIC_MODE).map_err(|error| {
+        Failure::new(failure::ENVIRONMENT, &error).help(
+            "the slip was not published; make room or choose another folder, and run it again",
+        )
+    })
+}
+
+fn unknown_stream(fleet: &Fleet, environment: &str, cluster_type: &str) -> Failure {
+    let known: Vec<_> = fleet
+        .streams()
+        .values()
+        .map(|names| format!("`{}/{}`", names.environment, names.cluster_type))
+        .collect();
+    let known = if known.is_empty() {
+        "none yet".to_owned()
+    } else {
+        known.join(", ")
+    };
+    Failure::say(
+        failure::USAGE,
+        format!("stream `{environment}/{cluster_type}` has no bundle yet, so nothing can be fresh"),
+    )
+    .help(format!(
+        "streams with bundles: {known}; nothing was written"
+    ))
+}
+
+fn too_long(error: &QrError) -> Failure {
+    Failure::new(failure::USAGE, error).help(
+        "carry the slip as a file, or leave out root metadata that the sites have (`--since-root`)",
+    )
+}

@@ -1,0 +1,310 @@
+//! The two rounds: a first deployment, then one changed value, each all the way round the loop.
+//!
+//! What comes in: the scene. What goes out: the story's lines, each from what a program answered. It
+//! asserts what it tells: a site that does not become active, or a gate that does not open, ends the
+//! demo with an error.
+
+use serde_json::Value;
+
+use super::scene::{BENCH, PRESS, SOURCES, Scene, SiteOf, write};
+use super::{DemoError, Story};
+use crate::compose::{self, Mode};
+use crate::control::{self, Cache, LoadRequest, Origin, SourceMap};
+use crate::schedule;
+
+/// The value that the second round changes.
+const OLD_TEXT: &str = "LABEL_TEXT: Made with care";
+const NEW_TEXT: &str = "LABEL_TEXT: Made with even more care";
+
+/// The first deployment.
+pub fn first(scene: &mut Scene, story: &mut Story) -> Result<(), DemoError> {
+    story.round("Round 1: the first deployment");
+    let commit = head(scene)?;
+    promote_first(scene, story, &commit)?;
+    story.why(&reasons(scene, BENCH)?);
+    go_round(scene, story, &commit)
+}
+
+/// One changed value, and what the gate says before anybody reported it.
+pub fn second(scene: &mut Scene, story: &mut Story) -> Result<(), DemoError> {
+    story.round("Round 2: the platform team changes one value");
+    let path = scene.folder().join("control-plane/configs/common.yaml");
+    let io = |doing| {
+        let path = path.clone();
+        move |error| DemoError::Io { doing, path, error }
+    };
+    let text = std::fs::read_to_string(&path).map_err(io("read"))?;
+    write(&path, text.replace(OLD_TEXT, NEW_TEXT).as_bytes(), 0o644)?;
+    scene
+        .git()
+        .args(["commit", "--quiet", "--all", "--message", "More care"])
+        .run()?;
+    let commit = head(scene)?;
+    story.step(
+        "main",
+        &format!("{}: {OLD_TEXT:?} becomes {NEW_TEXT:?}", &commit[..8]),
+    );
+    promote_first(scene, story, &commit)?;
+    go_round(scene, story, &commit)
+}
+
+/// From a promoted `dev` to reports of `stage`.
+fn go_round(scene: &mut Scene, story: &mut Story, commit: &str) -> Result<(), DemoError> {
+    bundle(scene, story, BENCH)?;
+    gate(scene, story, BENCH, commit, "closed")?;
+    let pulled = scene.agent(BENCH).args(["run", "--once"]).run()?;
+    tracing::debug!(pulled, "bench-1");
+    applied(scene, story, BENCH, "over HTTP")?;
+    story.hub(&sites(scene, BENCH)?, "over HTTP");
+    gate(scene, story, BENCH, commit, "open")?;
+    promote_next(scene, story, commit)?;
+
+    bundle(scene, story, PRESS)?;
+    scene.agent(PRESS).args(["import", "stick"]).run()?;
+    applied(scene, story, PRESS, "from the stick")?;
+    let exported = scene
+        .agent(PRESS)
+        .args(["--output", "json", "export", "stick"])
+        .json()?;
+    scene.hub().args(["import", "stick"]).run()?;
+    story.step(
+        PRESS.name,
+        &format!("wrote {} reports to the stick", exported["reports"]),
+    );
+    story.hub(&sites(scene, PRESS)?, "on the stick");
+    gate(scene, story, PRESS, commit, "open")
+}
+
+fn head(scene: &Scene) -> Result<String, DemoError> {
+    Ok(scene
+        .git()
+        .args(["rev-parse", "main"])
+        .run()?
+        .trim()
+        .to_owned())
+}
+
+fn promote_first(scene: &Scene, story: &mut Story, commit: &str) -> Result<(), DemoError> {
+    scene
+        .outhaul()
+        .args([
+            "promote",
+            "--control-plane",
+            "control-plane",
+            "--to",
+            "dev",
+            "--commit",
+            commit,
+        ])
+        .run()?;
+    story.step(
+        "promote",
+        &format!(
+            "main {} goes to dev (the first environment has no gate before it)",
+            &commit[..8]
+        ),
+    );
+    Ok(())
+}
+
+fn promote_next(scene: &Scene, story: &mut Story, commit: &str) -> Result<(), DemoError> {
+    let hub = scene.hub_url().trim_end_matches('/').to_owned();
+    let answer = scene
+        .outhaul()
+        .args([
+            "promote",
+            "--control-plane",
+            "control-plane",
+            "--from",
+            "dev",
+            "--to",
+            "stage",
+        ])
+        .args(["--hub", &hub, "--output", "json"])
+        .json()?;
+    if answer["promoted"] != true {
+        let command = "outhaul promote --to stage".to_owned();
+        return Err(DemoError::Answer {
+            command,
+            problem: answer.to_string(),
+        });
+    }
+    story.step(
+        "promote",
+        &format!(
+            "main {} goes on to stage, with the evidence in the commit",
+            &commit[..8]
+        ),
+    );
+    Ok(())
+}
+
+/// Why the assignments of `site`'s cluster type are what they are, from the stages themselves.
+fn reasons(scene: &Scene, site: SiteOf) -> Result<Vec<String>, DemoError> {
+    let command = "outhaul schedule".to_owned();
+    let failed = |problem: String| DemoError::Answer {
+        command: command.clone(),
+        problem,
+    };
+    let sources: Vec<String> = SOURCES
+        .iter()
+        .filter_map(|source| source.split_once('='))
+        .map(|(url, folder)| format!("{url}={}", scene.folder().join(folder).display()))
+        .collect();
+    let request = LoadRequest {
+        environment: site.environment.to_owned(),
+        from: Origin::Repository {
+            url: scene
+                .folder()
+                .join("control-plane")
+                .to_string_lossy()
+                .into_owned(),
+            branch: None,
+        },
+        sources: SourceMap::parse(&sources).map_err(|error| failed(error.to_string()))?,
+        cache: Cache::at(scene.folder().join("cache")),
+    };
+    let (control_plane, _) = control::load(&request).map_err(|found| failed(found.to_string()))?;
+    let schedule = schedule::schedule(&control_plane);
+    let composition = compose::compose(&control_plane, &schedule, Mode::default());
+    let mut lines = Vec::new();
+    for (id, assignment) in &schedule.assignments {
+        for policy in &assignment.policies {
+            let wanted = control_plane.policies.get(policy).map(|policy| {
+                let workspace = policy
+                    .workspace
+                    .as_ref()
+                    .map_or("any", |w| w.value.as_str());
+                format!(
+                    "targets of {workspace} with {}, cluster types with {}",
+                    policy.targets, policy.cluster_types
+                )
+            });
+            lines.push(format!(
+                "{} on {}: policy `{policy}`",
+                id.target, id.cluster_type
+            ));
+            lines.extend(wanted);
+        }
+        let Some(composed) = composition.assignments.get(id) else {
+            continue;
+        };
+        for (key, provenance) in &composed.provenance {
+            let Some(last) = provenance.layers.last() else {
+                continue;
+            };
+            let place = last.location.file_line();
+            let place = place.rsplit_once(':').and_then(|(file, line)| {
+                file.rsplit_once(':')
+                    .map(|(_, path)| format!("{path}:{line}"))
+            });
+            let from = place.unwrap_or_else(|| last.location.file_line());
+            lines.push(format!("{key} = {} ({from})", last.text));
+        }
+    }
+    Ok(lines)
+}
+
+fn bundle(scene: &Scene, story: &mut Story, site: SiteOf) -> Result<(), DemoError> {
+    let mut typed = scene
+        .outhaul()
+        .args([
+            "bundle",
+            "--environment",
+            site.environment,
+            "--control-plane",
+            "control-plane",
+        ])
+        .args([
+            "--fleet",
+            "fleet",
+            "--passphrase-file",
+            "passphrase",
+            "--output",
+            "json",
+        ]);
+    for source in SOURCES {
+        typed = typed.args(["--source", source]);
+    }
+    let typed = if site.name == BENCH.name {
+        typed.args(["--out", "bundles", "--publish", "published"])
+    } else {
+        typed.args(["--out", "stick"])
+    };
+    let answer = typed.json()?;
+    let made = &answer["bundles"][0];
+    let file = made["file"].as_str().unwrap_or_default().to_owned();
+    scene.hub().args(["import", &file]).run()?;
+    story.bundle(site, made);
+    Ok(())
+}
+
+/// What the site's agent says of itself, after it must have become active.
+fn applied(scene: &Scene, story: &mut Story, site: SiteOf, road: &str) -> Result<(), DemoError> {
+    let status = scene
+        .agent(site)
+        .args(["--output", "json", "status"])
+        .json()?;
+    let newest = &status["generations"][0];
+    if newest["state"] != "active" {
+        let command = format!("outhaul-agent status ({})", site.name);
+        let text = scene.agent(site).args(["status"]).run()?;
+        return Err(DemoError::Answer {
+            command,
+            problem: format!("not active\n{text}"),
+        });
+    }
+    story.applied(site, road, newest, &status["assignments"], scene.ansible);
+    let label = find_label(&scene.folder().join(site.name).join("root"));
+    if let Some(label) = label {
+        story.step("", &format!("label.txt on {}: {label}", site.name));
+    }
+    Ok(())
+}
+
+/// The label that the application printed, somewhere below the site's root.
+fn find_label(root: &std::path::Path) -> Option<String> {
+    let entries = std::fs::read_dir(root).ok()?;
+    let text = entries
+        .flatten()
+        .find_map(|entry| std::fs::read_to_string(entry.path().join("label.txt")).ok())?;
+    Some(text.trim().to_owned())
+}
+
+fn sites(scene: &Scene, site: SiteOf) -> Result<Value, DemoError> {
+    let all = scene.hub().args(["--output", "json", "sites"]).json()?;
+    let found = all
+        .as_array()
+        .into_iter()
+        .flatten()
+        .find(|s| s["site"] == site.name);
+    found.cloned().ok_or_else(|| DemoError::Answer {
+        command: "outhaul-hub sites".to_owned(),
+        problem: format!("no site `{}`: {all}", site.name),
+    })
+}
+
+fn gate(
+    scene: &Scene,
+    story: &mut Story,
+    site: SiteOf,
+    commit: &str,
+    expected: &str,
+) -> Result<(), DemoError> {
+    let typed = scene.hub().args(["--output", "json", "gate"]).args([
+        "--environment",
+        site.environment,
+        "--commit",
+        commit,
+    ]);
+    let decision = typed.or_code(1).json()?;
+    story.gate(site.environment, &decision);
+    if decision["verdict"] == expected {
+        return Ok(());
+    }
+    let command = format!("outhaul-hub gate --environment {}", site.environment);
+    Err(DemoError::Answer {
+        command,
+        problem: format!("the gate should be {expected}: {decision}"),
+    })
+}

@@ -1,0 +1,226 @@
+//! The story on the screen: short lines, each with who in front.
+//!
+//! What comes in: what programs answered. What goes out: lines on standard output. It knows no fact of
+//! its own: every number in it was in an answer.
+
+use std::path::Path;
+use std::time::Instant;
+
+use serde_json::Value;
+
+use super::scene::{BENCH, PRESS, SOURCES, Scene, SiteOf};
+use crate::cli::data;
+
+/// Prints the story.
+#[derive(Debug)]
+pub struct Story {
+    started: Instant,
+}
+
+impl Story {
+    /// A story that begins now.
+    pub fn new() -> Self {
+        Self {
+            started: Instant::now(),
+        }
+    }
+
+    /// One line as it is.
+    pub fn line(&self, text: &str) {
+        data(text);
+    }
+
+    /// One line of who did what.
+    pub fn step(&self, who: &str, what: &str) {
+        data(&format!("  {who:<9} {what}"));
+    }
+
+    /// The first lines.
+    pub fn title(&self, folder: &Path, kept: bool, ansible: Option<&str>) {
+        data(
+            "Outhaul demo: one factory, two environments, one site that is connected and one that is not",
+        );
+        if kept {
+            self.step("folder", &format!("{} (kept)", folder.display()));
+        } else {
+            self.step(
+                "folder",
+                "a temporary one, removed at the end (`--keep DIR` keeps it)",
+            );
+        }
+        match ansible {
+            Some(version) => self.step("sites", &format!("apply with Ansible: {version}")),
+            None => self.step(
+                "sites",
+                "apply with the folder reconciler (ansible-playbook is not installed)",
+            ),
+        }
+    }
+
+    /// Keys, hub and sites.
+    pub fn fleet(&self, scene: &Scene) {
+        self.step(
+            "keys",
+            "made and encrypted; the root metadata went to both sites, once, in their kits",
+        );
+        self.step("hub", &format!("listens on {} (loopback)", scene.hub_url()));
+        self.step(
+            BENCH.name,
+            &format!(
+                "{}/{}: connected, pulls bundles and sends reports over HTTP",
+                BENCH.environment, BENCH.cluster_type
+            ),
+        );
+        self.step(
+            PRESS.name,
+            &format!(
+                "{}/{}: air-gapped, everything travels on a stick",
+                PRESS.environment, PRESS.cluster_type
+            ),
+        );
+    }
+
+    /// The title of a round.
+    pub fn round(&self, title: &str) {
+        data("");
+        data(title);
+    }
+
+    /// Why things are where they are, and where the values come from.
+    pub fn why(&self, lines: &[String]) {
+        for (at, line) in lines.iter().enumerate() {
+            self.step(if at == 0 { "why" } else { "" }, line);
+        }
+    }
+
+    /// One bundle.
+    pub fn bundle(&self, site: SiteOf, made: &Value) {
+        let file = made["file"].as_str().unwrap_or_default();
+        let name = Path::new(file)
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        self.step(
+            "bundle",
+            &format!(
+                "{name}: {} assignment, {} bytes of content, {} bytes signed and packed, {}",
+                made["assignments"],
+                made["content_bytes"],
+                made["bytes"],
+                if site.name == BENCH.name {
+                    "published"
+                } else {
+                    "on the stick"
+                }
+            ),
+        );
+    }
+
+    /// What a site did with it.
+    pub fn applied(
+        &self,
+        site: SiteOf,
+        road: &str,
+        newest: &Value,
+        results: &Value,
+        ansible: bool,
+    ) {
+        self.step(
+            site.name,
+            &format!(
+                "got bundle {} {road}, verified signatures, number and stream, applied it: {}",
+                newest["number"],
+                newest["state"].as_str().unwrap_or_default()
+            ),
+        );
+        for result in results.as_array().into_iter().flatten() {
+            let steps = result["steps"].as_array().map_or(&[][..], Vec::as_slice);
+            let changed = steps
+                .iter()
+                .filter(|step| step["status"] == "changed")
+                .count();
+            self.step(
+                "",
+                &format!(
+                    "{} is {}: {} {}, {changed} changed",
+                    result["name"].as_str().unwrap_or_default(),
+                    result["status"].as_str().unwrap_or_default(),
+                    steps.len(),
+                    if ansible { "tasks" } else { "files" },
+                ),
+            );
+        }
+    }
+
+    /// What came home.
+    pub fn hub(&self, site: &Value, road: &str) {
+        self.step(
+            "hub",
+            &format!(
+                "has {} reports of {}, the newest {road}: bundle {} is {}",
+                site["newest_report"],
+                site["site"].as_str().unwrap_or_default(),
+                site["actual"],
+                site["state"].as_str().unwrap_or_default()
+            ),
+        );
+    }
+
+    /// What the gate says, and why.
+    pub fn gate(&self, environment: &str, decision: &Value) {
+        let verdict = decision["verdict"].as_str().unwrap_or_default();
+        let reason = decision["reasons"][0].as_str();
+        let why = match (reason, &decision["evidence"][0]) {
+            (Some(reason), _) => reason.to_owned(),
+            (None, evidence) => format!(
+                "{} of {} sites confirm it (report {} of {})",
+                decision["confirmed"],
+                decision["counted"],
+                evidence["report"],
+                evidence["site"].as_str().unwrap_or_default()
+            ),
+        };
+        self.step(
+            "gate",
+            &format!("{environment} is {}: {why}", verdict.to_uppercase()),
+        );
+    }
+
+    /// What to type next.
+    pub fn next_commands(&self, kept: &Path, scene: &Scene) {
+        let sources: Vec<_> = SOURCES
+            .iter()
+            .map(|source| format!("--source {source}"))
+            .collect();
+        let sources = sources.join(" ");
+        data("");
+        data("What to type next: change a value, bundle, import, look");
+        for line in [
+            format!("cd {}", kept.display()),
+            format!("export PATH={}:$PATH", scene.programs_folder().display()),
+            "sed -i 's/LABEL_WIDTH_MM: \"62\"/LABEL_WIDTH_MM: \"38\"/' control-plane/configs/common.yaml".to_owned(),
+            "git -C control-plane commit --all --message 'Narrower labels'".to_owned(),
+            "outhaul promote --control-plane control-plane --to stage --commit $(git -C control-plane rev-parse main)".to_owned(),
+            format!("outhaul bundle --environment stage --control-plane control-plane {sources} --fleet fleet --passphrase-file passphrase --out stick"),
+            "outhaul inspect --fleet fleet stick/stage-press-3.outhaul".to_owned(),
+            format!("outhaul-agent --state {}/state import stick", PRESS.name),
+            format!("outhaul-agent --state {}/state export stick", PRESS.name),
+            "outhaul-hub --state hub import stick/stage-press-3.outhaul stick".to_owned(),
+            "outhaul-hub --state hub sites".to_owned(),
+            format!("outhaul-hub --state hub serve --repository published   # {}", scene.hub_url()),
+        ] {
+            data(&format!("  {line}"));
+        }
+    }
+}
+
+impl Drop for Story {
+    fn drop(&mut self) {
+        data("");
+        data(&format!(
+            "{:.1} seconds",
+            self.started.elapsed().as_secs_f32()
+        ));
+    }
+}

@@ -1,0 +1,102 @@
+//! A command as a user would type it, run to its end.
+//!
+//! What comes in: a program and its arguments. What goes out: what it printed, or an error with the
+//! command and all that it said. It gives a program no input and hides nothing that it says on failure.
+
+use std::ffi::OsStr;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use super::DemoError;
+
+/// One command to be.
+#[derive(Debug)]
+pub struct Typed {
+    command: Command,
+    allowed: Vec<i32>,
+}
+
+impl Typed {
+    /// A command that runs in `folder`.
+    pub fn new(program: &Path, folder: &Path) -> Self {
+        let mut command = Command::new(program);
+        command.current_dir(folder).stdin(Stdio::null());
+        Self {
+            command,
+            allowed: vec![0],
+        }
+    }
+
+    /// Adds arguments.
+    #[must_use]
+    pub fn args<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(mut self, arguments: I) -> Self {
+        self.command.args(arguments);
+        self
+    }
+
+    /// Sets a variable of its environment.
+    #[must_use]
+    pub fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    /// Another exit code that the story expects.
+    #[must_use]
+    pub fn or_code(mut self, code: i32) -> Self {
+        self.allowed.push(code);
+        self
+    }
+
+    /// Runs it: its standard output and exit code.
+    pub fn run_with_code(mut self) -> Result<(String, i32), DemoError> {
+        let shown = self.shown();
+        let output = self.command.output().map_err(|error| DemoError::Command {
+            command: shown.clone(),
+            code: "no start".to_owned(),
+            said: error.to_string(),
+        })?;
+        let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+        match output.status.code() {
+            Some(code) if self.allowed.contains(&code) => Ok((stdout, code)),
+            _ => Err(DemoError::Command {
+                command: shown,
+                code: output.status.to_string(),
+                said: format!("{stdout}{}", String::from_utf8_lossy(&output.stderr)),
+            }),
+        }
+    }
+
+    /// Runs it: its standard output.
+    pub fn run(self) -> Result<String, DemoError> {
+        self.run_with_code().map(|(stdout, _)| stdout)
+    }
+
+    /// Runs it: its standard output as JSON.
+    pub fn json(self) -> Result<serde_json::Value, DemoError> {
+        let command = self.shown();
+        let text = self.run()?;
+        serde_json::from_str(&text).map_err(|error| DemoError::Answer {
+            command,
+            problem: format!("{error}: {text}"),
+        })
+    }
+
+    /// The command for people: the program without its folder.
+    pub fn shown(&self) -> String {
+        let program = Path::new(self.command.get_program())
+            .file_name()
+            .unwrap_or_default();
+        let mut text = program.to_string_lossy().into_owned();
+        for argument in self.command.get_args() {
+            text.push(' ');
+            text.push_str(&argument.to_string_lossy());
+        }
+        text
+    }
+
+    /// The command itself, for what is started and goes on.
+    pub fn into_command(self) -> Command {
+        self.command
+    }
+}

@@ -65,7 +65,7 @@ pub enum MarkerProblem {
     /// It cannot be opened.
     #[error("the sealed value cannot be opened: {0}")]
     Open(SealError),
-    /// Its place in the file cannot hold the value.
+    /// Its place in the file cannot hold the value: it would end the quotes, or become syntax.
     #[error(
         "the sealed value has characters that mean something here\nhelp: put the marker into double quotes, as the whole value"
     )]
@@ -184,9 +184,12 @@ pub fn unseal_values(
                 problem,
             };
             let value = value(&line[start..end], keys).map_err(fail)?;
+            let (before, after) = (&line[..start], &line[end..]);
             let spot = match place {
-                None | Some(yaml::Line::Block | yaml::Line::Comment) => yaml::Spot::Verbatim,
-                Some(yaml::Line::Values) => yaml::spot(&line[..start], &line[end..]),
+                None | Some(yaml::Line::Block | yaml::Line::Comment) => {
+                    yaml::verbatim(before, after)
+                }
+                Some(yaml::Line::Values) => yaml::spot(before, after),
             };
             let written = spot.write(&value).map_err(fail)?;
             append(&mut out, &line[from..start]);

@@ -161,6 +161,23 @@ fn where_a_place_cannot_hold_a_value_the_line_is_named() {
 }
 
 #[test]
+fn a_value_does_not_break_out_of_quotes_in_other_syntaxes() {
+    let site = site();
+    for (line, value) in [
+        ("export A=\"x @ y\"", "a \" b"),
+        ("export A=\"@\"", "$(reboot)"),
+        ("A='@'", "it's"),
+    ] {
+        let error = site.through(line, value, Syntax::Plain).unwrap_err();
+        assert!(error.to_string().contains("line 1"), "{error}");
+        let block = format!("k: |\n  {line}\n");
+        assert!(site.through(&block, value, Syntax::Yaml).is_err());
+    }
+    let found = site.through("export A=\"@\" # it's", "a b#c", Syntax::Plain);
+    assert_eq!(found.unwrap(), "export A=\"a b#c\" # it's");
+}
+
+#[test]
 fn comments_keep_their_markers_sealed() {
     let site = site();
     let text = format!("# was: {}\na: b\n", site.marker("old"));

@@ -84,8 +84,8 @@ pub(super) enum Spot {
     Double,
     /// Inside single quotes.
     Single,
-    /// In text without syntax.
-    Verbatim,
+    /// In text of a syntax that is not known here, between quotes of this kind, if any.
+    Verbatim(Option<char>),
     /// A whole plain scalar.
     Whole,
 }
@@ -106,6 +106,12 @@ pub(super) fn spot(before: &str, after: &str) -> Spot {
         true => Spot::Whole,
         false => Spot::Bare,
     }
+}
+
+/// Where a marker stands in a text of another syntax, such as a shell's: only quotes are looked for.
+pub(super) fn verbatim(before: &str, after: &str) -> Spot {
+    let between = |quote: &char| before.matches(*quote).count() % 2 == 1 && after.contains(*quote);
+    Spot::Verbatim(['"', '\''].into_iter().find(between))
 }
 
 /// The quote that is open at the end of `before`.
@@ -153,8 +159,15 @@ impl Spot {
         Ok(Zeroizing::new(match self {
             Self::Bare if value.bytes().all(means_nothing) => value.to_owned(),
             Self::Bare => return Err(MarkerProblem::Place),
-            Self::Single | Self::Verbatim if !one_line => return Err(MarkerProblem::LineBreak),
-            Self::Verbatim => value.to_owned(),
+            Self::Single | Self::Verbatim(_) if !one_line => return Err(MarkerProblem::LineBreak),
+            // How to escape what would end the quotes or be expanded is not known here.
+            Self::Verbatim(Some('"')) if value.contains(['"', '\\', '$', '`']) => {
+                return Err(MarkerProblem::Place);
+            }
+            Self::Verbatim(Some('\'')) if value.contains(['\'', '\\']) => {
+                return Err(MarkerProblem::Place);
+            }
+            Self::Verbatim(_) => value.to_owned(),
             Self::Single => value.replace('\'', "''"),
             Self::Whole => quoted(value).to_string(),
             Self::Double => {

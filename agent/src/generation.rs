@@ -73,9 +73,8 @@ impl GenerationError {
     /// Whether the disk is to blame, not the bundle.
     pub fn is_environment(&self) -> bool {
         match self {
-            Self::File(_) => true,
+            Self::File(_) | Self::Secrets(_) => true,
             Self::Decode(error) => error.is_environment(),
-            Self::Secrets(_) => true,
             _ => false,
         }
     }
@@ -172,9 +171,10 @@ pub fn unpack(
     let to = home.generation(index.number);
     let folder = to.with_extension("new");
     durable::remove_tree(&folder)?;
-    let secrets = match index.blobs.iter().any(|blob| blob.sealed.is_some()) {
-        true => Secrets::load(&home.identities())?,
-        false => Secrets::default(),
+    let secrets = if index.blobs.iter().any(|blob| blob.sealed.is_some()) {
+        Secrets::load(&home.identities())?
+    } else {
+        Secrets::default()
     };
     write_files(&folder, blobs, index, limits, &secrets)?;
     durable::write(&folder.join("index.json"), index_bytes, 0o600)?;

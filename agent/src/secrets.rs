@@ -5,6 +5,7 @@
 //! in the clear goes to the place where its reader expects it, or into a folder that lies in memory
 //! ([`Scratch`]), never into the state folder, a report or a log ([`struck_out`]).
 
+use std::fmt;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -19,7 +20,7 @@ use zeroize::Zeroizing;
 /// The site's own key in its folder of keys; those of streams lie beside it.
 const OWN_KEY: &str = "site.age";
 /// Types of file systems that lie in memory, by `statfs`: tmpfs and ramfs.
-const IN_MEMORY: [u64; 2] = [0x0102_1994, 0x8584_58f6];
+const IN_MEMORY: [i128; 2] = [0x0102_1994, 0x8584_58f6];
 /// Shortest value that is struck out of texts: shorter ones are in every text by chance.
 const MIN_STRUCK_OUT: usize = 4;
 
@@ -112,7 +113,7 @@ impl Secrets {
     ///
     /// # Errors
     /// As [`Secrets::open_file`] and [`Scratch::new`].
-    pub fn copy_opened(&self, folder: &Path) -> Result<Option<(Scratch, Vec<Zeroizing<String>>)>, SecretError> {
+    pub fn copy_opened(&self, folder: &Path) -> Result<Option<Opened>, SecretError> {
         let mut opened = Vec::new();
         let mut others = Vec::new();
         let mut folders = vec![PathBuf::new()];
@@ -146,7 +147,7 @@ impl Secrets {
             let bytes = std::fs::read(&path).map_err(io_error("read", &path))?;
             scratch.put(&relative, &bytes)?;
         }
-        Ok(Some((scratch, values)))
+        Ok(Some(Opened { scratch, values }))
     }
 }
 
@@ -164,6 +165,20 @@ impl Unseal for Secrets {
             }
             Err(error) => Err(UnsealError::Damaged { problem: error.to_string() }),
         }
+    }
+}
+
+/// Files in memory with their values; prints nothing of them.
+pub struct Opened {
+    /// Where they are.
+    pub scratch: Scratch,
+    /// What must be struck out of anything that is told.
+    pub values: Vec<Zeroizing<String>>,
+}
+
+impl fmt::Debug for Opened {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Opened({} values)", self.values.len())
     }
 }
 
@@ -230,9 +245,9 @@ impl Drop for Scratch {
 
 fn lies_in_memory(path: &Path) -> bool {
     let Ok(found) = rustix::fs::statfs(path) else { return false };
-    // Its type differs between machines; the magic numbers fit into 32 bits.
-    let kind = (found.f_type as u64) & 0xffff_ffff;
-    IN_MEMORY.contains(&kind)
+    // Its type differs between machines; where it is 32 bits wide, the second number is negative.
+    let kind = i128::from(found.f_type);
+    IN_MEMORY.iter().any(|known| kind == *known || kind == *known - (1 << 32))
 }
 
 /// `text` without any of `values`, also where a program wrote them as JSON or as a YAML text.

@@ -68,7 +68,7 @@ impl Ansible {
         let opened = Secrets::load(&self.home.identities())
             .and_then(|secrets| secrets.copy_opened(place.folder));
         let (scratch, values) = match opened {
-            Ok(Some((scratch, values))) => (Some(scratch), values),
+            Ok(Some(opened)) => (Some(opened.scratch), opened.values),
             Ok(None) => (None, Vec::new()),
             Err(error) => {
                 return Ok(Outcome { steps: Vec::new(), success: false, reason: error.to_string() });

@@ -40,9 +40,10 @@ impl Places {
             return Line::Block;
         }
         self.block = block_parent(inside, indent);
-        match inside.starts_with('#') {
-            true => Line::Comment,
-            false => Line::Values,
+        if inside.starts_with('#') {
+            Line::Comment
+        } else {
+            Line::Values
         }
     }
 }
@@ -102,9 +103,10 @@ pub(super) fn spot(before: &str, after: &str) -> Spot {
     let begins = lead.len() < before.len() && (lead.ends_with(':') || item(lead));
     let rest = after.trim_end();
     let ends = rest.is_empty() || rest.trim_start().starts_with('#') && rest.starts_with(' ');
-    match begins && ends {
-        true => Spot::Whole,
-        false => Spot::Bare,
+    if begins && ends {
+        Spot::Whole
+    } else {
+        Spot::Bare
     }
 }
 

@@ -356,7 +356,7 @@ pub fn message(from: Option<&str>, to: &str, commit: &str, decision: Option<&Dec
                 );
             }
         }
-        _ => text.push_str("\nThe first environment of the chain has no gate before it.\n"),
+        _ => text.push_str("\nNo gate was asked: no environment before it was named.\n"),
     }
     text
 }

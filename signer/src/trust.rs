@@ -13,6 +13,7 @@ use jiff::Timestamp;
 
 use crate::clock::TimePolicy;
 
+mod altered;
 mod error;
 mod floors;
 pub mod provider;

@@ -11,6 +11,7 @@ use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 use sigstore_tuf::metadata::Targets;
 
+use super::altered::{refuse_altered_roots, refuse_altered_timestamp};
 use super::floors::Floors;
 use super::walk::{MAX_ROOT_BYTES, Walk, matches};
 use super::{Acceptance, MetadataSource, TimePolicy, TrustError, TrustedMetadata};
@@ -34,9 +35,11 @@ pub(super) fn verify(
         |error: TrustError| name_foreign_fleet(error, source, stored_root, &stored_root_bytes);
     walk.update_root(source, &mut |root| floors.pass(root))
         .map_err(foreign)?;
+    refuse_altered_roots(source, stored_root, &stored_root_bytes).map_err(foreign)?;
     floors.check("root", walk.set().root().version)?;
     floors.set_stream_then(role, stored_targets.as_ref());
     walk.refresh(source).map_err(foreign)?;
+    refuse_altered_timestamp(source)?;
 
     let set = walk.set();
     let (Some(timestamp), Some(snapshot), Some(targets)) =
@@ -223,7 +226,8 @@ fn name_foreign_fleet(
     }
     let digest = |bytes: &[u8]| hex::encode(&Sha256::digest(bytes)[..8]);
     match source.fetch(&format!("{version}.root.json"), MAX_ROOT_BYTES) {
-        Ok(Some(bytes)) if bytes != trusted => TrustError::ForeignFleet {
+        // A root that its own keys did not sign is no other fleet's, but a damaged file.
+        Ok(Some(bytes)) if bytes != trusted && Walk::from_root(&bytes).is_ok() => TrustError::ForeignFleet {
             version,
             expected: digest(trusted),
             found: digest(&bytes),

@@ -30,7 +30,10 @@ impl Ran {
 
     /// Both outputs, for a message.
     pub fn everything(&self) -> String {
-        format!("exit {:?}\n-- stdout\n{}\n-- stderr\n{}", self.code, self.stdout, self.stderr)
+        format!(
+            "exit {:?}\n-- stdout\n{}\n-- stderr\n{}",
+            self.code, self.stdout, self.stderr
+        )
     }
 }
 
@@ -60,7 +63,10 @@ pub fn run_expecting(command: &mut Command, code: i32) -> anyhow::Result<Ran> {
 
 /// The workspace's root folder.
 pub fn workspace_root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().map(Path::to_path_buf).unwrap_or_default()
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .map(Path::to_path_buf)
+        .unwrap_or_default()
 }
 
 /// The path of one of the workspace's programs (`outhaul`, `outhaul-agent`, …), built and current.
@@ -81,7 +87,9 @@ pub fn program(name: &str) -> anyhow::Result<PathBuf> {
 fn build_programs() -> anyhow::Result<PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut build = Command::new(cargo);
-    build.current_dir(workspace_root()).args(["build", "--workspace", "--bins", "--quiet"]);
+    build
+        .current_dir(workspace_root())
+        .args(["build", "--workspace", "--bins", "--quiet"]);
     run_expecting(&mut build, 0)?;
     // The test program lies in `<target>/debug/deps`; the programs lie one folder up.
     let test_program = std::env::current_exe()?;
@@ -95,7 +103,10 @@ fn build_programs() -> anyhow::Result<PathBuf> {
 /// # Panics
 /// With `CI=true` when the program is missing.
 pub fn available_or_skip(program: &str, test: &str) -> bool {
-    let answers = Command::new(program).arg("--version").output().is_ok_and(|o| o.status.success());
+    let answers = Command::new(program)
+        .arg("--version")
+        .output()
+        .is_ok_and(|o| o.status.success());
     if !answers {
         let required = std::env::var("CI").is_ok_and(|ci| ci == "true");
         assert!(!required, "{test} needs `{program}`, which CI must install");

@@ -94,7 +94,9 @@ impl Args {
             return self.print(&commit, None, decision.as_ref());
         }
         if self.from.is_none() {
-            say("note: no gate was asked, because no `--from` was given; right for the first environment only");
+            say(
+                "note: no gate was asked, because no `--from` was given; right for the first environment only",
+            );
         }
         let message = promote::message(self.from.as_deref(), &self.to, &commit, decision.as_ref());
         let made = to.advance(&commit, &message).map_err(promote_failure)?;

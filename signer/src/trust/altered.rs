@@ -23,7 +23,9 @@ pub(super) fn refuse_altered_roots(
     let mut next = trusted.to_vec();
     for number in (version.saturating_sub(LOOK_BACK).max(1)..=version).rev() {
         let file = format!("{number}.root.json");
-        let Some(bytes) = fetch(source, &file)? else { return Ok(()) };
+        let Some(bytes) = fetch(source, &file)? else {
+            return Ok(());
+        };
         let altered = |problem: &str| TrustError::RootChain {
             file: file.clone(),
             problem: problem.to_owned(),
@@ -35,8 +37,10 @@ pub(super) fn refuse_altered_roots(
             continue;
         }
         refuse_other_spelling(&file, &bytes)?;
-        let mut walk = Walk::from_root(&bytes).map_err(|_| altered("its own keys did not sign it"))?;
-        let follows = std::collections::BTreeMap::from([(format!("{}.root.json", number + 1), next)]);
+        let mut walk =
+            Walk::from_root(&bytes).map_err(|_| altered("its own keys did not sign it"))?;
+        let follows =
+            std::collections::BTreeMap::from([(format!("{}.root.json", number + 1), next)]);
         walk.update_root(&follows, &mut |_| {})
             .map_err(|_| altered("the version after it does not follow from it"))?;
         next = bytes;
@@ -60,7 +64,10 @@ fn fetch(source: &dyn MetadataSource, file: &str) -> Result<Option<Vec<u8>>, Tru
 
 /// We sign and ship canonical JSON with lower-case digits: there is one spelling.
 fn refuse_other_spelling(file: &str, bytes: &[u8]) -> Result<(), TrustError> {
-    let malformed = |problem: String| TrustError::Malformed { file: file.to_owned(), problem };
+    let malformed = |problem: String| TrustError::Malformed {
+        file: file.to_owned(),
+        problem,
+    };
     let value: Value =
         serde_json::from_slice(bytes).map_err(|error| malformed(error.to_string()))?;
     let written = canonical::to_bytes(&value).map_err(|error| malformed(error.to_string()))?;
@@ -68,9 +75,14 @@ fn refuse_other_spelling(file: &str, bytes: &[u8]) -> Result<(), TrustError> {
     let signatures = value["signatures"].as_array().into_iter().flatten();
     let lower = signatures
         .flat_map(|signature| [&signature["sig"], &signature["keyid"]])
-        .all(|text| text.as_str().is_some_and(|t| !t.contains(|c: char| c.is_ascii_uppercase())));
+        .all(|text| {
+            text.as_str()
+                .is_some_and(|t| !t.contains(|c: char| c.is_ascii_uppercase()))
+        });
     if one_spelling && lower {
         return Ok(());
     }
-    Err(malformed("its bytes are not the ones that were signed and shipped".to_owned()))
+    Err(malformed(
+        "its bytes are not the ones that were signed and shipped".to_owned(),
+    ))
 }

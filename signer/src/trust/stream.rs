@@ -227,11 +227,13 @@ fn name_foreign_fleet(
     let digest = |bytes: &[u8]| hex::encode(&Sha256::digest(bytes)[..8]);
     match source.fetch(&format!("{version}.root.json"), MAX_ROOT_BYTES) {
         // A root that its own keys did not sign is no other fleet's, but a damaged file.
-        Ok(Some(bytes)) if bytes != trusted && Walk::from_root(&bytes).is_ok() => TrustError::ForeignFleet {
-            version,
-            expected: digest(trusted),
-            found: digest(&bytes),
-        },
+        Ok(Some(bytes)) if bytes != trusted && Walk::from_root(&bytes).is_ok() => {
+            TrustError::ForeignFleet {
+                version,
+                expected: digest(trusted),
+                found: digest(&bytes),
+            }
+        }
         _ => error,
     }
 }

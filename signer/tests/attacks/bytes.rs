@@ -199,7 +199,10 @@ fn a_flipped_bit_in_any_metadata_file() {
                 if let Some(byte) = files.get_mut(name).and_then(|bytes| bytes.get_mut(at)) {
                     *byte ^= bit;
                 }
-                assert!(site.check(&files).is_err(), "{name} byte {at} bit {bit} was accepted");
+                assert!(
+                    site.check(&files).is_err(),
+                    "{name} byte {at} bit {bit} was accepted"
+                );
             }
         }
     }

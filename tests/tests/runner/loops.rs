@@ -8,7 +8,9 @@ use outhaul_tests::{Ran, available_or_skip, program, run_expecting};
 
 fn which(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).map(|folder| folder.join(name)).find(|path| path.is_file())
+    std::env::split_paths(&path)
+        .map(|folder| folder.join(name))
+        .find(|path| path.is_file())
 }
 
 /// A `PATH` with git, a shell and what cargo needs, and no Ansible.
@@ -54,7 +56,9 @@ fn tells_the_story(text: &str) {
     ];
     let mut rest = text;
     for line in lines {
-        let at = rest.find(line).unwrap_or_else(|| panic!("`{line}` is missing in\n{text}"));
+        let at = rest
+            .find(line)
+            .unwrap_or_else(|| panic!("`{line}` is missing in\n{text}"));
         rest = &rest[at + line.len()..];
     }
 }
@@ -65,11 +69,18 @@ fn the_demo_without_ansible_uses_the_folder_reconciler() {
     let path = path_without_ansible(folder.path());
     let keep = folder.path().join("kept");
     let ran = demo(&keep, Some(&path));
-    assert!(ran.stdout.contains("apply with the folder reconciler"), "{}", ran.stdout);
+    assert!(
+        ran.stdout.contains("apply with the folder reconciler"),
+        "{}",
+        ran.stdout
+    );
     tells_the_story(&ran.stdout);
     let applied = keep.join("press-7/root/label-printer-press");
     let config = std::fs::read_to_string(applied.join("platform-config.sh")).unwrap();
-    assert!(config.contains("export LABEL_TEXT=\"Made with even more care\""), "{config}");
+    assert!(
+        config.contains("export LABEL_TEXT=\"Made with even more care\""),
+        "{config}"
+    );
 }
 
 #[test]
@@ -96,16 +107,25 @@ fn the_demo_with_ansible_and_the_commands_that_come_next() {
     let mut shell = Command::new("sh");
     shell.arg("-c").arg(&script);
     for (name, value) in [("NAME", "t"), ("EMAIL", "t@example.org")] {
-        shell.env(format!("GIT_AUTHOR_{name}"), value).env(format!("GIT_COMMITTER_{name}"), value);
+        shell
+            .env(format!("GIT_AUTHOR_{name}"), value)
+            .env(format!("GIT_COMMITTER_{name}"), value);
     }
     let ran = run_expecting(&mut shell, 0).unwrap();
-    assert!(ran.stdout.contains("bundle 3 is active"), "{}", ran.everything());
+    assert!(
+        ran.stdout.contains("bundle 3 is active"),
+        "{}",
+        ran.everything()
+    );
     assert_eq!(label(&keep), "Made with even more care (stage, 38 mm)");
 }
 
 fn label(keep: &Path) -> String {
     let root = keep.join("press-7/root/stage-press-label-printer-press");
-    std::fs::read_to_string(root.join("label.txt")).unwrap().trim().to_owned()
+    std::fs::read_to_string(root.join("label.txt"))
+        .unwrap()
+        .trim()
+        .to_owned()
 }
 
 #[test]

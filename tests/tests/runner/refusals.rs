@@ -52,20 +52,51 @@ impl Centre {
 
     fn outhaul(&self, code: i32, arguments: &[&str]) -> Ran {
         let mut command = Command::new(program("outhaul").unwrap());
-        run_expecting(command.current_dir(self.folder.path()).args(arguments), code).unwrap()
+        run_expecting(
+            command.current_dir(self.folder.path()).args(arguments),
+            code,
+        )
+        .unwrap()
     }
 
     fn fleet(&self, name: &str) {
-        self.outhaul(0, &["key", "init", "--fleet", name, "--passphrase-file", "passphrase"]);
+        self.outhaul(
+            0,
+            &[
+                "key",
+                "init",
+                "--fleet",
+                name,
+                "--passphrase-file",
+                "passphrase",
+            ],
+        );
     }
 
     fn bundle(&self, code: i32) -> Ran {
         let commit = "1".repeat(40);
-        self.outhaul(code, &[
-            "bundle", "--environment", "dev", "--env-dir", "dev", "--base-dir", "main",
-            "--base-commit", &commit, "--source", "https://git.example/lamp=lamp",
-            "--fleet", "fleet", "--passphrase-file", "passphrase", "--out", "stick",
-        ])
+        self.outhaul(
+            code,
+            &[
+                "bundle",
+                "--environment",
+                "dev",
+                "--env-dir",
+                "dev",
+                "--base-dir",
+                "main",
+                "--base-commit",
+                &commit,
+                "--source",
+                "https://git.example/lamp=lamp",
+                "--fleet",
+                "fleet",
+                "--passphrase-file",
+                "passphrase",
+                "--out",
+                "stick",
+            ],
+        )
     }
 }
 
@@ -84,12 +115,18 @@ fn a_flipped_byte_is_refused_with_exit_code_4() {
     centre.bundle(0);
     let file = centre.path("stick/dev-bench-1.outhaul");
     let good = std::fs::read(&file).unwrap();
-    centre.outhaul(0, &["inspect", "--fleet", "fleet", "stick/dev-bench-1.outhaul"]);
+    centre.outhaul(
+        0,
+        &["inspect", "--fleet", "fleet", "stick/dev-bench-1.outhaul"],
+    );
     for at in (0..good.len()).step_by(good.len() / 40) {
         let mut bad = good.clone();
         bad[at] ^= 1;
         std::fs::write(&file, &bad).unwrap();
-        let ran = centre.outhaul(4, &["inspect", "--fleet", "fleet", "stick/dev-bench-1.outhaul"]);
+        let ran = centre.outhaul(
+            4,
+            &["inspect", "--fleet", "fleet", "stick/dev-bench-1.outhaul"],
+        );
         assert!(ran.stderr.contains("help:"), "byte {at}: {}", ran.stderr);
     }
 }
@@ -100,7 +137,10 @@ fn another_fleets_bundle_is_refused_with_exit_code_4() {
     centre.fleet("fleet");
     centre.fleet("other");
     centre.bundle(0);
-    let ran = centre.outhaul(4, &["inspect", "--fleet", "other", "stick/dev-bench-1.outhaul"]);
+    let ran = centre.outhaul(
+        4,
+        &["inspect", "--fleet", "other", "stick/dev-bench-1.outhaul"],
+    );
     assert!(ran.stderr.contains("another fleet"), "{}", ran.stderr);
 }
 
@@ -110,8 +150,15 @@ fn the_same_input_needs_no_new_number() {
     centre.fleet("fleet");
     centre.bundle(0);
     let ran = centre.bundle(0);
-    assert!(ran.stderr.contains("unchanged, number 1 is current"), "{}", ran.stderr);
-    assert_eq!(files(&centre.path("stick")), [centre.path("stick/dev-bench-1.outhaul")]);
+    assert!(
+        ran.stderr.contains("unchanged, number 1 is current"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(
+        files(&centre.path("stick")),
+        [centre.path("stick/dev-bench-1.outhaul")]
+    );
 }
 
 #[test]
@@ -120,7 +167,11 @@ fn a_wrong_passphrase_writes_nothing() {
     centre.fleet("fleet");
     std::fs::write(centre.path("passphrase"), "wrong\n").unwrap();
     let ran = centre.bundle(2);
-    assert!(ran.stderr.contains("passphrase does not open"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("passphrase does not open"),
+        "{}",
+        ran.stderr
+    );
     assert!(files(&centre.path("stick")).is_empty());
 }
 
@@ -136,13 +187,27 @@ fn a_missing_template_names_its_place_and_writes_nothing() {
 }
 
 #[test]
-fn an_unknown_environment_promotes_nothing() {
+fn a_folder_without_environments_promotes_nothing() {
     let centre = Centre::new();
-    let ran = centre.outhaul(2, &[
-        "promote", "--control-plane", "main", "--from", "dev", "--to", "stage",
-        "--hub", "http://hub.example",
-    ]);
-    assert!(ran.stderr.contains("no environment"), "{}", ran.stderr);
+    let ran = centre.outhaul(
+        2,
+        &[
+            "promote",
+            "--control-plane",
+            "main",
+            "--from",
+            "dev",
+            "--to",
+            "stage",
+            "--hub",
+            "http://hub.example",
+        ],
+    );
+    assert!(
+        ran.stderr.contains("has no folder `.environments`"),
+        "{}",
+        ran.stderr
+    );
 }
 
 #[test]
@@ -150,12 +215,29 @@ fn two_renders_in_two_folders_are_the_same_bytes() {
     let render = |centre: &Centre| {
         let commit = "1".repeat(40);
         centre.fleet("fleet");
-        centre.outhaul(0, &[
-            "render", "--environment", "dev", "--env-dir", "dev", "--base-dir", "main",
-            "--base-commit", &commit, "--source", "https://git.example/lamp=lamp", "--out", "out",
-        ]);
+        centre.outhaul(
+            0,
+            &[
+                "render",
+                "--environment",
+                "dev",
+                "--env-dir",
+                "dev",
+                "--base-dir",
+                "main",
+                "--base-commit",
+                &commit,
+                "--source",
+                "https://git.example/lamp=lamp",
+                "--out",
+                "out",
+            ],
+        );
         let file = centre.path("out/bench/lamp-dim/reconciler.yaml");
-        (std::fs::read(file).unwrap(), std::fs::read(centre.path("out.outhaul.json")).unwrap())
+        (
+            std::fs::read(file).unwrap(),
+            std::fs::read(centre.path("out.outhaul.json")).unwrap(),
+        )
     };
     let (one, two) = (Centre::new(), Centre::new());
     let (first, second) = (render(&one), render(&two));

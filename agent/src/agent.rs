@@ -76,11 +76,6 @@ impl Agent {
         Ok(agent)
     }
 
-    /// Whether this process may apply.
-    pub fn is_exclusive(&self) -> bool {
-        self.lock.is_some()
-    }
-
     /// One transaction, with the author of the reports that tell of it.
     ///
     /// # Errors

@@ -233,13 +233,6 @@ impl Store {
         transaction.commit().map_err(doing("commit"))?;
         Ok(value)
     }
-
-    /// Changes whenever another process has committed something.
-    pub fn version(&self) -> Result<i64, StateError> {
-        self.connection
-            .query_row("PRAGMA data_version", [], |row| row.get(0))
-            .map_err(doing("read its version"))
-    }
 }
 
 fn damaged(path: &Path, what: &'static str, source: rusqlite::Error) -> StateError {

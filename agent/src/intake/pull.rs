@@ -55,14 +55,6 @@ impl Repository {
         }))
     }
 
-    /// The newest timestamp metadata: when it is the one that is trusted already, nothing is new.
-    ///
-    /// # Errors
-    /// [`AgentError::Network`]
-    pub fn timestamp(&self) -> Result<Option<Vec<u8>>, AgentError> {
-        self.client.get("metadata/timestamp.json", self.limits.max_metadata_bytes)
-    }
-
     fn download(&self, blob: &Blob, store: &mut Blobs) -> Result<(), AgentError> {
         let partial = store.partial_path(&blob.digest);
         let mut file = File::options()

@@ -1,3 +1,7 @@
+//! Tests of what is read back from `ansible-playbook`, without running it.
+//!
+//! The program itself is run in the agent's integration tests: order, results, going back, packages.
+//! Nothing here needs Ansible, a network or a clock.
 #![allow(clippy::unwrap_used)]
 use super::playbook::parse;
 

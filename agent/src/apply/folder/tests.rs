@@ -1,3 +1,7 @@
+//! Tests of the folder reconciler: on a real folder, with an inventory in memory.
+//!
+//! What comes in: desired files, foreign files, links, changes behind its back. What goes out: what lies
+//! in the target, what the inventory says, and what is told. No database and no program is needed.
 #![allow(clippy::unwrap_used)]
 use std::fs;
 use std::os::unix::fs::symlink;

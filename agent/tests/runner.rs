@@ -1,0 +1,35 @@
+//! The agent's integration tests: the real program, driven as people, systemd and power cuts drive it.
+//!
+//! What comes in: fleets with real keys and the bundles that they sign, made per test. What goes out:
+//! exit codes, messages, files on disk, signed reports. Nothing here looks into the agent.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "runner/ansible.rs"]
+mod ansible;
+#[path = "runner/centre.rs"]
+mod centre;
+#[path = "runner/import.rs"]
+mod import;
+#[path = "runner/media.rs"]
+mod media;
+#[path = "runner/people.rs"]
+mod people;
+#[path = "runner/power_cut.rs"]
+mod power_cut;
+#[path = "runner/refusals.rs"]
+mod refusals;
+#[path = "runner/reports.rs"]
+mod reports;
+#[path = "runner/site.rs"]
+mod site;
+
+/// A file that nobody declares would silently test nothing.
+#[test]
+fn no_test_file_is_forgotten() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/runner");
+    let declared = include_str!("runner.rs");
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        assert!(declared.contains(&format!("\"runner/{name}\"")), "{name}");
+    }
+}

@@ -1,0 +1,285 @@
+//! Ansible on the host itself: order, results, going back, packages that travel, and taking them back.
+//!
+//! Needs `ansible-playbook`; without it these tests say `SKIPPED`, and fail in CI. The package test
+//! needs root and dpkg as well: it installs `outhaul-test-hello` on this machine and removes it again.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use outhaul_bundle::report::{AssignmentResult, ComplianceStatus, Event, GenerationState};
+
+use crate::centre::{Centre, Draft, Load};
+use crate::media::{is_root, skipped};
+use crate::site::{Site, assert_told, code, stderr, stdout};
+
+fn has(program: &str) -> bool {
+    Command::new(program)
+        .arg("--version")
+        .output()
+        .is_ok_and(|output| output.status.success())
+}
+
+/// A centre and a site whose playbooks write into `{{ out }}`; `None` without Ansible.
+fn with_ansible() -> Option<(Centre, Site)> {
+    if !has("ansible-playbook") {
+        skipped("ansible-playbook is not installed");
+        return None;
+    }
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    let out = site.folder.path().join("out");
+    fs::create_dir(&out).unwrap();
+    site.configure(&format!(
+        "[ansible]\nvars = {{ out = \"{}\" }}\n",
+        out.display()
+    ));
+    Some((centre, site))
+}
+
+fn playbook(tasks: &str) -> String {
+    format!("- hosts: all\n  gather_facts: false\n  tasks:\n{tasks}")
+}
+
+/// A task that appends a word to `{{ out }}/log`.
+fn log(name: &str, word: &str) -> String {
+    format!("    - name: {name}\n      ansible.builtin.shell: echo {word} >> {{{{ out }}}}/log\n")
+}
+
+/// A task that writes a file.
+fn write(name: &str, file: &str, content: &str) -> String {
+    format!(
+        "    - name: {name}\n      ansible.builtin.copy:\n        dest: \"{{{{ out }}}}/{file}\"\n        \
+         content: \"{content}\"\n        mode: \"0644\"\n"
+    )
+}
+
+/// The results of the newest report about `number` in `state`.
+fn results(site: &Site, number: u64, state: GenerationState) -> Vec<AssignmentResult> {
+    let mut found = site
+        .reports()
+        .into_iter()
+        .rev()
+        .filter_map(|report| match report.event {
+            Event::Generation(told) if (told.number, told.state) == (number, state) => Some(told),
+            _ => None,
+        });
+    found.next().expect("such a report").assignments
+}
+
+#[test]
+fn playbooks_run_in_order_and_each_task_is_reported() {
+    let Some((centre, site)) = with_ansible() else {
+        return;
+    };
+    let load = Load::new("hello")
+        .file(
+            "reconciler.yaml",
+            playbook(
+                &(log("second step", "reconciler")
+                    + &write("a file", "f", "{{ outhaul_assignment }}")),
+            ),
+        )
+        .file("namespace.yaml", playbook(&log("first step", "namespace")))
+        .payload("greeting.txt", "carried");
+    let load = load.file("notes.md", "not a playbook");
+    let bundle = centre.publish(&Draft::new([load]).ansible());
+    site.take(&bundle);
+    let out = site.folder.path().join("out");
+    assert_eq!(
+        fs::read_to_string(out.join("log")).unwrap(),
+        "namespace\nreconciler\n"
+    );
+    assert_eq!(fs::read_to_string(out.join("f")).unwrap(), "hello");
+    let told = results(&site, 1, GenerationState::Active);
+    let steps: Vec<_> = told[0]
+        .steps
+        .iter()
+        .map(|s| (s.name.as_str(), s.status.as_str()))
+        .collect();
+    assert_eq!(
+        steps,
+        [
+            ("first step", "changed"),
+            ("second step", "changed"),
+            ("a file", "changed")
+        ]
+    );
+    // Again: nothing runs.
+    site.take(&bundle);
+    assert_eq!(
+        fs::read_to_string(out.join("log")).unwrap().lines().count(),
+        2
+    );
+}
+
+#[test]
+fn a_failing_playbook_goes_back_to_the_bundle_before() {
+    let Some((centre, site)) = with_ansible() else {
+        return;
+    };
+    let good = Load::new("hello").file("reconciler.yaml", playbook(&write("set it", "f", "one")));
+    site.take(&centre.publish(&Draft::new([good]).ansible()));
+    let fails =
+        "    - name: the pump answers\n      ansible.builtin.fail:\n        msg: no pressure\n";
+    let bad = playbook(&(write("set it", "f", "two") + fails));
+    let bundle =
+        centre.publish(&Draft::new([Load::new("hello").file("reconciler.yaml", bad)]).ansible());
+    let output = site.import(&bundle);
+    assert_eq!(code(&output), 1, "{}", stderr(&output));
+    assert!(
+        stdout(&output).contains("no pressure"),
+        "{}",
+        stdout(&output)
+    );
+    assert_eq!(
+        fs::read_to_string(site.folder.path().join("out/f")).unwrap(),
+        "one"
+    );
+    assert_eq!(
+        (site.active(), site.state_of(2).as_str()),
+        (Some(1), "reverted")
+    );
+    let told = results(&site, 2, GenerationState::Failed);
+    assert_eq!(told[0].status, ComplianceStatus::Failed);
+    let last = told[0].steps.last().unwrap();
+    assert_eq!(
+        (last.name.as_str(), last.status.as_str()),
+        ("the pump answers", "failed")
+    );
+    assert_eq!(site.status()["assignments"][0]["status"], "compliant");
+}
+
+#[test]
+fn an_assignment_that_leaves_without_remove_yaml_is_told_as_left_behind() {
+    let Some((centre, site)) = with_ansible() else {
+        return;
+    };
+    let load = |name: &str| {
+        Load::new(name).file("reconciler.yaml", playbook(&write("write", name, "here")))
+    };
+    let all = ["one", "two", "three", "four"].map(load);
+    site.take(&centre.publish(&Draft::new(all.clone()).ansible()));
+    let fewer = all.into_iter().filter(|load| load.name() != "two");
+    let taken = site.take(&centre.publish(&Draft::new(fewer).ansible()));
+    assert!(
+        taken["message"].as_str().unwrap().contains("left behind"),
+        "{taken}"
+    );
+    assert_eq!(site.status()["left_behind"], serde_json::json!(["two"]));
+    assert!(
+        site.folder.path().join("out/two").exists(),
+        "nothing is removed by a pattern"
+    );
+}
+
+#[test]
+fn drift_is_seen_in_check_mode_and_nothing_is_changed() {
+    let Some((centre, site)) = with_ansible() else {
+        return;
+    };
+    let load = Load::new("hello").file("reconciler.yaml", playbook(&write("set it", "f", "one")));
+    site.take(&centre.publish(&Draft::new([load]).ansible()));
+    let file = site.folder.path().join("out/f");
+    fs::write(&file, "somebody's change").unwrap();
+    assert_told(&site.run(&["run", "--once"]), 0, &[]);
+    assert_eq!(fs::read_to_string(&file).unwrap(), "somebody's change");
+    let status = site.status();
+    assert_eq!(status["assignments"][0]["status"], "drifted");
+    assert_eq!(status["assignments"][0]["steps"][0]["name"], "set it");
+}
+
+#[test]
+fn without_ansible_the_bundle_is_not_accepted() {
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    site.configure("[ansible]\nplaybook_program = \"no-such-ansible\"\n");
+    let load = Load::new("hello").file("reconciler.yaml", playbook(&write("set it", "f", "one")));
+    let output = site.import(&centre.publish(&Draft::new([load]).ansible()));
+    assert_told(
+        &output,
+        3,
+        &["no-such-ansible", "help: install ansible-core"],
+    );
+    assert_eq!(site.status()["generations"].as_array().unwrap().len(), 0);
+}
+
+const PACKAGE: &str = "outhaul-test-hello";
+
+/// Removes the test's package however the test ends.
+struct Uninstalled;
+
+impl Drop for Uninstalled {
+    fn drop(&mut self) {
+        let _ = Command::new("dpkg").args(["--purge", PACKAGE]).output();
+    }
+}
+
+fn installed() -> bool {
+    let output = Command::new("dpkg-query")
+        .args(["-W", "-f", "${Status}", PACKAGE])
+        .output()
+        .unwrap();
+    output.status.success() && output.stdout.ends_with(b"install ok installed")
+}
+
+/// Builds the package as a maintainer would, without a network.
+fn build_package(folder: &Path) -> Vec<u8> {
+    let root = folder.join("package");
+    fs::create_dir_all(root.join("DEBIAN")).unwrap();
+    fs::create_dir_all(root.join(format!("usr/share/{PACKAGE}"))).unwrap();
+    fs::write(root.join(format!("usr/share/{PACKAGE}/hello")), "hello\n").unwrap();
+    let control = format!(
+        "Package: {PACKAGE}\nVersion: 1.0\nArchitecture: all\nMaintainer: Tests <tests@example.org>\n\
+         Description: made by a test of Outhaul\n"
+    );
+    fs::write(root.join("DEBIAN/control"), control).unwrap();
+    let file = folder.join("hello.deb");
+    let mut build = Command::new("dpkg-deb");
+    build.args(["--root-owner-group", "--build"]).arg(&root).arg(&file);
+    let built = build.output().unwrap();
+    assert!(built.status.success(), "{}", stderr(&built));
+    fs::read(file).unwrap()
+}
+
+#[test]
+fn a_package_travels_is_installed_and_leaves_with_its_assignment() {
+    let Some((centre, site)) = with_ansible() else {
+        return;
+    };
+    let apt = Command::new("/usr/bin/python3")
+        .args(["-c", "import apt"])
+        .output();
+    if !is_root() || !has("dpkg-deb") || !apt.is_ok_and(|output| output.status.success()) {
+        return skipped("installing a package needs root, dpkg-deb and python3-apt");
+    }
+    let _uninstalled = Uninstalled;
+    let deb = build_package(site.folder.path());
+    let install = "    - name: install\n      ansible.builtin.apt:\n        \
+                   deb: \"{{ outhaul_payload }}/hello.deb\"\n";
+    let remove = format!(
+        "    - name: remove\n      ansible.builtin.apt:\n        name: {PACKAGE}\n        state: absent\n"
+    );
+    let package = Load::new("package")
+        .file("reconciler.yaml", playbook(install))
+        .payload("hello.deb", deb)
+        .payload("remove.yaml", playbook(&remove));
+    let stays = |name: &str| {
+        Load::new(name).file("reconciler.yaml", playbook(&write("write", name, "here")))
+    };
+    let others = ["a", "b", "c"].map(stays);
+    let all = others.clone().into_iter().chain([package]);
+    site.take(&centre.publish(&Draft::new(all).ansible()));
+    assert!(installed());
+    assert!(Path::new(&format!("/usr/share/{PACKAGE}/hello")).exists());
+    let taken = site.take(&centre.publish(&Draft::new(others).ansible()));
+    assert!(
+        taken["message"]
+            .as_str()
+            .unwrap()
+            .contains("removed `package`"),
+        "{taken}"
+    );
+    assert!(!installed());
+    assert_eq!(site.status()["left_behind"], serde_json::json!([]));
+}

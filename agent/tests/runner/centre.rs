@@ -1,0 +1,252 @@
+//! A centre for tests: a real fleet with real keys, that writes real bundles.
+//!
+//! What comes in: a [`Draft`] of what a bundle is to say. What goes out: a signed `.outhaul` file in
+//! the centre's folder, and kits for sites. Keys are made per test; none lies in the repository.
+
+use std::path::{Path, PathBuf};
+
+use jiff::{SignedDuration, Timestamp};
+use outhaul_bundle::Index;
+use outhaul_bundle::digest::Digest;
+use outhaul_bundle::encode::{Candidate, encode_blob, plan_blobs};
+use outhaul_bundle::fake::{FakeBundle, Memory};
+use outhaul_bundle::index::{Assignment, File, Stream};
+use outhaul_bundle::write::write_bundle;
+use outhaul_signer::Kit;
+use outhaul_signer::enrol::{FORMAT, KitStream};
+use outhaul_signer::fleet::{Fleet, InitOptions};
+use outhaul_signer::key::Secret;
+use outhaul_signer::publish::SignRequest;
+
+#[derive(Debug)]
+pub struct Centre {
+    fleet: Fleet,
+    pub folder: tempfile::TempDir,
+}
+
+/// What a bundle is to say. Made for `dev/drone` and the folder reconciler, for every site.
+#[derive(Debug, Clone)]
+pub struct Draft {
+    cluster_type: String,
+    kind: String,
+    recipients: Vec<String>,
+    loads: Vec<Load>,
+}
+
+/// One assignment to be.
+#[derive(Debug, Clone, Default)]
+pub struct Load {
+    name: String,
+    files: Vec<(String, Vec<u8>)>,
+    payload: Vec<(String, Vec<u8>)>,
+}
+
+impl Load {
+    pub fn new(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            ..Self::default()
+        }
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub fn file(mut self, path: &str, content: impl AsRef<[u8]>) -> Self {
+        self.files
+            .push((path.to_owned(), content.as_ref().to_vec()));
+        self
+    }
+
+    pub fn payload(mut self, path: &str, content: impl AsRef<[u8]>) -> Self {
+        self.payload
+            .push((path.to_owned(), content.as_ref().to_vec()));
+        self
+    }
+}
+
+impl Draft {
+    pub fn new(loads: impl IntoIterator<Item = Load>) -> Self {
+        Self {
+            cluster_type: "drone".to_owned(),
+            kind: "folder".to_owned(),
+            recipients: Vec::new(),
+            loads: loads.into_iter().collect(),
+        }
+    }
+
+    /// `hello` with a manifest, a small payload and one too large for a pack.
+    pub fn hello(greeting: &str) -> Self {
+        Self::new([Load::new("hello")
+            .file("manifest.yaml", format!("greeting: {greeting}\n"))
+            .payload("notes.txt", "read me\n")
+            .payload("image.tar.gz", noise(100_000))])
+    }
+
+    pub fn cluster_type(mut self, cluster_type: &str) -> Self {
+        cluster_type.clone_into(&mut self.cluster_type);
+        self
+    }
+
+    pub fn ansible(mut self) -> Self {
+        "ansible".clone_into(&mut self.kind);
+        self
+    }
+
+    pub fn only_for(mut self, site: &str) -> Self {
+        self.recipients.push(site.to_owned());
+        self
+    }
+}
+
+/// Bytes that do not compress, the same on every call.
+pub fn noise(count: usize) -> Vec<u8> {
+    let next = |state: &mut u64| {
+        *state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        Some((*state >> 56) as u8)
+    };
+    std::iter::repeat(())
+        .scan(7, |state, ()| next(state))
+        .take(count)
+        .collect()
+}
+
+/// The real time: the program under test reads its clock, too.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "signatures must be valid when the program looks"
+)]
+fn now() -> Timestamp {
+    Timestamp::now()
+}
+
+fn secret() -> Secret {
+    Secret::new("a passphrase of the tests".to_owned())
+}
+
+impl Centre {
+    pub fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let options = InitOptions::new(secret(), now());
+        let fleet = Fleet::init(&folder.path().join("fleet"), options).unwrap();
+        Self { fleet, folder }
+    }
+
+    pub fn kit(&self, site: &str) -> PathBuf {
+        let kit = Kit {
+            format: FORMAT.to_owned(),
+            fleet: self.fleet.id().to_owned(),
+            site: site.to_owned(),
+            stream: KitStream {
+                role: self.fleet.role("dev", "drone"),
+                environment: "dev".to_owned(),
+                cluster_type: "drone".to_owned(),
+            },
+            root: String::from_utf8(self.fleet.root_bytes().unwrap()).unwrap(),
+            hub_url: String::new(),
+            hub_key: String::new(),
+            token: "0".repeat(32),
+        };
+        let path = self.folder.path().join(format!("{site}.kit"));
+        std::fs::write(&path, kit.to_bytes()).unwrap();
+        path
+    }
+
+    /// Signs and writes the next bundle of the draft's stream.
+    pub fn publish(&self, draft: &Draft) -> PathBuf {
+        let role = self.fleet.role("dev", &draft.cluster_type);
+        let number = self.fleet.next_number(&role).unwrap();
+        let (index, mut blobs) = self.index(draft, number);
+        let index_bytes = index.to_bytes();
+        let issued = now();
+        let request = SignRequest {
+            role: &role,
+            number,
+            index_bytes: &index_bytes,
+            issued,
+            expires: issued + SignedDuration::from_hours(24 * 90),
+        };
+        let signed = self.fleet.sign_bundle(request, &secret()).unwrap();
+        let bytes = write_bundle(Vec::new(), &signed.files, &index_bytes, &index, &mut blobs);
+        self.fleet.commit(&signed).unwrap();
+        let path = self
+            .folder
+            .path()
+            .join(format!("{}-{number}.outhaul", draft.cluster_type));
+        std::fs::write(&path, bytes.unwrap()).unwrap();
+        path
+    }
+
+    fn index(&self, draft: &Draft, number: u64) -> (Index, Memory) {
+        let (mut contents, mut blobs) = (Memory::default(), Memory::default());
+        let mut candidates = Vec::new();
+        let mut index = FakeBundle::new(number, &[]).unwrap().index;
+        index.fleet = self.fleet.id().parse().unwrap();
+        index.stream = Stream {
+            role: self.fleet.role("dev", &draft.cluster_type).parse().unwrap(),
+            environment: "dev".parse().unwrap(),
+            cluster_type: draft.cluster_type.parse().unwrap(),
+        };
+        index.reconciler.kind = draft.kind.parse().unwrap();
+        index.recipients = draft
+            .recipients
+            .iter()
+            .map(|name| name.parse().unwrap())
+            .collect();
+        let mut listed = |files: &[(String, Vec<u8>)]| {
+            let mut listed: Vec<_> = files
+                .iter()
+                .map(|(path, bytes)| {
+                    let (digest, size) = (contents.put(bytes.clone()), bytes.len() as u64);
+                    candidates.push(Candidate {
+                        digest,
+                        size,
+                        path: path.clone(),
+                    });
+                    let path = path.parse().unwrap();
+                    File {
+                        path,
+                        content: digest,
+                        size,
+                        executable: false,
+                    }
+                })
+                .collect();
+            listed.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+            listed
+        };
+        index.assignments = draft
+            .loads
+            .iter()
+            .map(|load| Assignment {
+                name: load.name.parse().unwrap(),
+                workload: load.name.clone(),
+                workspace: "kaizen".to_owned(),
+                policies: vec!["default".to_owned()],
+                config_version: Digest::of(load.name.as_bytes()),
+                files: listed(&load.files),
+                payload: listed(&load.payload),
+            })
+            .collect();
+        index
+            .assignments
+            .sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        index.blobs.clear();
+        for plan in plan_blobs(&candidates) {
+            let (blob, bytes) = encode_blob(&plan, &mut contents, Vec::new()).unwrap();
+            blobs.put(bytes);
+            index.blobs.push(blob);
+        }
+        (index, blobs)
+    }
+}
+
+/// Writes `bytes` beside `bundle` under another name.
+pub fn beside(bundle: &Path, name: &str, bytes: &[u8]) -> PathBuf {
+    let path = bundle.with_file_name(name);
+    std::fs::write(&path, bytes).unwrap();
+    path
+}

@@ -1,0 +1,236 @@
+//! Sticks as they are: read-only, full, gone, and with bundles for many sites.
+//!
+//! Root writes where modes forbid it. As root these tests mount a small tmpfs; where even that is not
+//! allowed they say `SKIPPED`, and fail in CI.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+
+use crate::centre::{Centre, Draft};
+use crate::site::{Site, assert_told, tree};
+
+/// Whether the tests run as root.
+pub fn is_root() -> bool {
+    let id = Command::new("id").arg("-u").output().unwrap();
+    id.stdout == b"0\n"
+}
+
+/// Says that a test was skipped; in CI nothing is.
+pub fn skipped(what: &str) {
+    assert!(
+        std::env::var_os("CI").is_none_or(|ci| ci.is_empty() || ci == "false"),
+        "{what}"
+    );
+    eprintln!("SKIPPED: {what}");
+}
+
+/// A folder that can be made read-only for everyone, root included.
+struct Stick {
+    folder: tempfile::TempDir,
+    mounted: bool,
+}
+
+impl Stick {
+    /// `None` where a file system would have to be mounted and cannot be.
+    fn new(size: &str) -> Option<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        if !is_root() {
+            return Some(Self {
+                folder,
+                mounted: false,
+            });
+        }
+        let mut mount = Command::new("mount");
+        mount
+            .args(["-t", "tmpfs", "-o", &format!("size={size}"), "outhaul-test"])
+            .arg(folder.path());
+        let done = mount.output().is_ok_and(|output| output.status.success());
+        if !done {
+            skipped("root may not mount here, so nothing can be read-only");
+        }
+        done.then_some(Self {
+            folder,
+            mounted: true,
+        })
+    }
+
+    fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn read_only(&self) {
+        if self.mounted {
+            let mut mount = Command::new("mount");
+            mount.args(["-o", "remount,ro"]).arg(self.path());
+            assert!(mount.status().unwrap().success());
+        } else {
+            fs::set_permissions(self.path(), fs::Permissions::from_mode(0o555)).unwrap();
+        }
+    }
+}
+
+impl Drop for Stick {
+    fn drop(&mut self) {
+        if self.mounted {
+            let _ = Command::new("umount").arg(self.path()).status();
+        } else {
+            let _ = fs::set_permissions(self.path(), fs::Permissions::from_mode(0o755));
+        }
+    }
+}
+
+#[test]
+fn a_read_only_stick_is_good_enough() {
+    let Some(stick) = Stick::new("4m") else {
+        return;
+    };
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    fs::copy(
+        centre.publish(&Draft::hello("hi")),
+        stick.path().join("b.outhaul"),
+    )
+    .unwrap();
+    stick.read_only();
+    assert!(
+        fs::write(stick.path().join("x"), "").is_err(),
+        "the stick is not read-only"
+    );
+    site.take(stick.path());
+    assert_eq!(site.applied().len(), 3);
+}
+
+#[test]
+fn an_export_to_a_read_only_stick_fails_clearly_and_loses_nothing() {
+    let Some(stick) = Stick::new("1m") else {
+        return;
+    };
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    site.take(&centre.publish(&Draft::hello("hi")));
+    let before = site.story();
+    stick.read_only();
+    let output = site.run(&["export", stick.path().to_str().unwrap()]);
+    assert_told(&output, 3, &[stick.path().to_str().unwrap(), "help:"]);
+    assert_eq!(site.story(), before);
+}
+
+#[test]
+fn an_export_to_a_full_stick_fails_clearly_and_leaves_no_torn_file() {
+    let stick = Stick::new("64k").filter(|stick| stick.mounted);
+    let Some(stick) = stick else {
+        return skipped("only root can mount a small file system");
+    };
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    site.take(&centre.publish(&Draft::hello("hi")));
+    let before = site.story();
+    let _ = fs::write(stick.path().join("photos"), vec![1; 1 << 20]);
+    let output = site.run(&["export", stick.path().to_str().unwrap()]);
+    assert_told(&output, 3, &["No space left", "help: free some space"]);
+    let torn = tree(stick.path())
+        .into_iter()
+        .filter(|(name, _)| name.contains("reports/"))
+        .count();
+    assert_eq!(torn, 0);
+    assert_eq!(site.story(), before);
+}
+
+#[test]
+fn an_export_to_nowhere_fails_clearly() {
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    let gone = site.folder.path().join("no-stick");
+    assert_told(
+        &site.run(&["export", gone.to_str().unwrap()]),
+        3,
+        &["no-stick", "help:"],
+    );
+}
+
+#[test]
+fn a_disk_that_fills_up_at_import_changes_nothing_that_runs() {
+    let stick = Stick::new("2m").filter(|stick| stick.mounted);
+    let Some(disk) = stick else {
+        return skipped("only root can mount a small file system");
+    };
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    // The state moves to a small disk.
+    let state = disk.path().join("state");
+    let copied = Command::new("cp")
+        .arg("-a")
+        .arg(site.state())
+        .arg(disk.path())
+        .status();
+    assert!(copied.unwrap().success());
+    let bundle = centre.publish(&Draft::hello("hi"));
+    fs::write(state.join("agent.toml"), "min_free_mb = 0\n").unwrap();
+    let _ = fs::write(disk.path().join("photos"), vec![1; 4 << 20]);
+    let import = |command: &mut Command| {
+        command
+            .arg("--state")
+            .arg(&state)
+            .arg("import")
+            .arg(&bundle)
+            .output()
+            .unwrap()
+    };
+    let output = import(&mut Command::new(env!("CARGO_BIN_EXE_outhaul-agent")));
+    assert_told(&output, 3, &["help:"]);
+    assert!(tree(&state.join("applied")).is_empty());
+    fs::remove_file(disk.path().join("photos")).unwrap();
+    let output = import(&mut Command::new(env!("CARGO_BIN_EXE_outhaul-agent")));
+    assert_told(&output, 0, &[]);
+    assert_eq!(tree(&state.join("applied")).len(), 3);
+}
+
+#[test]
+fn of_many_bundles_on_a_stick_the_newest_for_this_stream_is_taken() {
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    let stick = tempfile::tempdir().unwrap();
+    let folder = stick.path().join("march/drones");
+    fs::create_dir_all(&folder).unwrap();
+    fs::copy(
+        centre.publish(&Draft::hello("one")),
+        stick.path().join("z.outhaul"),
+    )
+    .unwrap();
+    fs::copy(
+        centre.publish(&Draft::hello("two")),
+        folder.join("a.outhaul"),
+    )
+    .unwrap();
+    let other = centre.publish(&Draft::hello("other").cluster_type("tractor"));
+    fs::copy(other, stick.path().join("tractor.outhaul")).unwrap();
+    fs::write(stick.path().join("readme.txt"), "not a bundle").unwrap();
+    let output = site.import(stick.path());
+    assert_told(
+        &output,
+        0,
+        &[
+            "passed over `tractor.outhaul`",
+            "dev/tractor",
+            "bundle 1 is older",
+        ],
+    );
+    assert_eq!(site.active(), Some(2));
+    assert_eq!(site.applied()["hello/manifest.yaml"], b"greeting: two\n");
+}
+
+#[test]
+fn an_empty_stick_is_told_as_such() {
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    let stick = tempfile::tempdir().unwrap();
+    assert_told(
+        &site.import(stick.path()),
+        1,
+        &["no bundle for this site", "*.outhaul"],
+    );
+    let gone = stick.path().join("gone");
+    assert_told(&site.import(&gone), 3, &["gone", "check the path"]);
+}

@@ -1,0 +1,196 @@
+//! What people on site decide: approve, hold, roll back; and two agents that meet.
+
+use std::os::unix::net::UnixDatagram;
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+use crate::centre::{Centre, Draft, Load};
+use crate::site::{Site, assert_told, stdout};
+
+/// A running service that said that it is ready; ended when dropped.
+#[derive(Debug)]
+struct Service(Child);
+
+impl Service {
+    fn start(site: &Site) -> Self {
+        let path = site.folder.path().join("notify");
+        let socket = UnixDatagram::bind(&path).unwrap();
+        // Only so that a broken service fails the test; a working one answers at once.
+        socket
+            .set_read_timeout(Some(Duration::from_secs(60)))
+            .unwrap();
+        let mut command = site.command(&["run"]);
+        command
+            .env("NOTIFY_SOCKET", &path)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        let service = Self(command.spawn().unwrap());
+        let mut bytes = [0; 256];
+        let count = socket
+            .recv(&mut bytes)
+            .expect("the service says that it is ready");
+        assert!(bytes[..count].starts_with(b"READY=1"));
+        service
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_second_agent_on_the_same_state_is_told_of_the_first() {
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    let bundle = centre.publish(&Draft::hello("hi"));
+    let service = Service::start(&site);
+    let process = service.0.id().to_string();
+    for arguments in [
+        &["import", bundle.to_str().unwrap()][..],
+        &["run", "--once"],
+    ] {
+        let words = [
+            "another outhaul-agent",
+            &process,
+            "nothing was changed",
+            "help:",
+        ];
+        assert_told(&site.run(arguments), 3, &words);
+    }
+    assert!(site.applied().is_empty());
+    // Looking and deciding need no lock.
+    assert_eq!(site.status()["active"], serde_json::Value::Null);
+    site.ok(&["hold", "--why", "harvest"]);
+    drop(service);
+    site.ok(&["hold", "--release"]);
+    site.take(&bundle);
+}
+
+#[test]
+fn a_bundle_that_removes_everything_waits_until_a_person_says_yes() {
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    // No setting switches this off.
+    site.configure("max_removal_percent = 100\n");
+    site.take(&centre.publish(&Draft::hello("hi")));
+    let empty = centre.publish(&Draft::new([]));
+    let output = site.import(&empty);
+    assert_told(&output, 0, &[]);
+    assert!(
+        stdout(&output).contains("removes 1 of 1 assignments (`hello`)"),
+        "{}",
+        stdout(&output)
+    );
+    assert!(
+        stdout(&output).contains("outhaul-agent approve 2"),
+        "{}",
+        stdout(&output)
+    );
+    assert_eq!(
+        (site.active(), site.state_of(2).as_str()),
+        (Some(1), "gated")
+    );
+    assert_eq!(site.applied().len(), 3);
+    // Coming again does not make it more wanted.
+    site.import(&empty);
+    assert_eq!(site.applied().len(), 3);
+    site.ok(&["approve", "2", "--who", "ann"]);
+    assert_eq!(site.active(), Some(2));
+    assert!(site.applied().is_empty());
+    let told = site.story();
+    assert!(told.contains(&"decision approve".to_owned()), "{told:?}");
+}
+
+#[test]
+fn the_guard_opens_for_a_share_that_the_owner_allows() {
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    let load = |name: &str| Load::new(name).file("a.yaml", name);
+    site.take(&centre.publish(&Draft::new(["a", "b", "c"].map(load))));
+    site.ok(&[
+        "import",
+        centre
+            .publish(&Draft::new([load("a"), load("b")]))
+            .to_str()
+            .unwrap(),
+    ]);
+    assert_eq!(site.state_of(2), "gated", "a third is more than 30 percent");
+    site.configure("max_removal_percent = 34\n");
+    site.take(&centre.publish(&Draft::new([load("a"), load("b")])));
+    assert_eq!(site.state_of(2), "superseded");
+}
+
+#[test]
+fn approval_always_makes_every_bundle_wait() {
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    site.configure("approval = \"always\"\n");
+    let taken = site.ok(&[
+        "import",
+        centre.publish(&Draft::hello("hi")).to_str().unwrap(),
+    ]);
+    assert_eq!(taken["state"], "gated");
+    assert!(site.applied().is_empty());
+    site.ok(&["approve", "1"]);
+    assert_eq!(site.active(), Some(1));
+}
+
+#[test]
+fn under_a_hold_nothing_new_is_applied_until_it_is_released() {
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    site.take(&centre.publish(&Draft::hello("hi")));
+    site.ok(&["hold", "--why", "harvest until Friday", "--who", "ann"]);
+    let bundle = centre.publish(&Draft::hello("changed"));
+    let taken = site.ok(&["import", bundle.to_str().unwrap()]);
+    assert_eq!(taken["state"], "gated");
+    assert!(
+        taken["message"]
+            .as_str()
+            .unwrap()
+            .contains("harvest until Friday"),
+        "{taken}"
+    );
+    assert_eq!(site.status()["hold"]["who"], "ann");
+    // An approval does not override a hold.
+    site.ok(&["approve", "2"]);
+    assert_eq!(site.active(), Some(1));
+    site.ok(&["hold", "--release"]);
+    site.take(&bundle);
+    assert_eq!(
+        site.applied()["hello/manifest.yaml"],
+        b"greeting: changed\n"
+    );
+}
+
+#[test]
+fn rollback_goes_to_the_bundle_before_and_stays_there() {
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    let output = site.run(&["rollback"]);
+    assert_told(&output, 1, &["no bundle is active", "nothing was changed"]);
+    site.take(&centre.publish(&Draft::hello("one")));
+    assert_told(
+        &site.run(&["rollback"]),
+        1,
+        &["no generation before", "nothing was changed"],
+    );
+    let extra = Load::new("extra").file("e.yaml", "e");
+    let second = Draft::new([Load::new("hello").file("manifest.yaml", "two\n"), extra]);
+    let second = centre.publish(&second);
+    site.take(&second);
+    let back = site.ok(&["rollback", "--who", "ann"]);
+    assert_eq!(back["active"], 1);
+    assert_eq!(site.applied()["hello/manifest.yaml"], b"greeting: one\n");
+    assert!(!site.applied().contains_key("extra/e.yaml"));
+    assert_eq!(site.state_of(2), "reverted");
+    // The stick that is still in does not undo the decision.
+    assert_told(&site.import(&second), 1, &["not tried again"]);
+    assert_eq!(site.active(), Some(1));
+    site.take(&centre.publish(&Draft::hello("three")));
+    let told = site.story();
+    assert!(told.contains(&"decision rollback".to_owned()), "{told:?}");
+}

@@ -1,0 +1,182 @@
+//! The power goes at every instant: after the next start everything is as if it had not.
+//!
+//! A site on which bundle 1 runs takes bundle 2, which changes, adds and removes files and a whole
+//! assignment, and is killed at the n-th instant, for every n until it comes to its end. Then the same
+//! command is given again. README.md names every instant; that each row is passed is checked here.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use crate::centre::{Centre, Draft, Load, noise};
+use crate::site::{Site, Tree, stderr, tree};
+
+const SIGKILL: i32 = 9;
+/// More instants than any import here passes.
+const MANY: usize = 200;
+
+/// What must not depend on cuts.
+#[derive(Debug, PartialEq)]
+struct End {
+    code: Option<i32>,
+    story: Vec<String>,
+    states: Vec<(u64, String, bool)>,
+    applied: Tree,
+    blobs: Vec<String>,
+    generations: Vec<String>,
+}
+
+fn end(site: &Site, last: &Output) -> End {
+    let status = site.status();
+    let states = status["generations"].as_array().unwrap().iter().map(|g| {
+        let state = g["state"].as_str().unwrap().to_owned();
+        (
+            g["number"].as_u64().unwrap(),
+            state,
+            g["on_disk"].as_bool().unwrap(),
+        )
+    });
+    let names = |folder: &str| tree(&site.state().join(folder)).into_keys().collect();
+    End {
+        code: last.status.code(),
+        // Read from a stick: each number once, every link of the chain whole.
+        story: site.story(),
+        states: states.collect(),
+        applied: site.applied(),
+        blobs: names("blobs"),
+        generations: names("generations"),
+    }
+}
+
+struct Case {
+    /// A site on which bundle 1 runs.
+    before: Site,
+    second: PathBuf,
+    _centre: Centre,
+}
+
+impl Case {
+    fn new(second: &Draft, prepare: impl FnOnce(&Path)) -> Self {
+        let centre = Centre::new();
+        let before = Site::new(&centre, "drone-7");
+        let stays = |name: &str| Load::new(name).file("same.yaml", name);
+        let hello = Load::new("hello")
+            .file("changes.yaml", "one\n")
+            .file("goes.yaml", "one\n")
+            .payload("image.tar.gz", noise(70_000));
+        let first = ["a", "b", "leaves"].map(stays).into_iter().chain([hello]);
+        before.take(&centre.publish(&Draft::new(first)));
+        prepare(&before.state().join("applied"));
+        let second = centre.publish(second);
+        Self {
+            before,
+            second,
+            _centre: centre,
+        }
+    }
+
+    fn import(&self, site: &Site, cut: Option<&str>) -> Output {
+        let mut command = site.command(&["import", self.second.to_str().unwrap()]);
+        command.envs(cut.map(|cut| ("OUTHAUL_CUT", cut)));
+        command.output().unwrap()
+    }
+
+    /// Cuts at every instant that this import passes; returns how many there were.
+    fn cut_at_every_instant(&self) -> usize {
+        let whole = self.before.copy();
+        let mut last = self.import(&whole, None);
+        let expected = end(&whole, &last);
+        for n in 1..MANY {
+            let site = self.before.copy();
+            last = self.import(&site, Some(&n.to_string()));
+            if last.status.signal() != Some(SIGKILL) {
+                assert_eq!(end(&site, &last), expected, "without a cut");
+                return n - 1;
+            }
+            last = self.import(&site, None);
+            let end = end(&site, &last);
+            assert_eq!(end, expected, "cut at instant {n}: {}", stderr(&last));
+        }
+        panic!("more than {MANY} instants");
+    }
+}
+
+fn good() -> Draft {
+    let stays = |name: &str| Load::new(name).file("same.yaml", name);
+    let hello = Load::new("hello")
+        .file("changes.yaml", "two\n")
+        .file("comes.yaml", "two\n")
+        .payload("image.tar.gz", noise(80_000));
+    Draft::new(["a", "b", "new"].map(stays).into_iter().chain([hello]))
+}
+
+/// `hello` wants a file that is somebody else's.
+fn bad() -> (Draft, impl FnOnce(&Path)) {
+    (good(), |applied: &Path| {
+        fs::write(applied.join("hello/comes.yaml"), "foreign").unwrap()
+    })
+}
+
+#[test]
+fn a_cut_at_any_instant_of_an_import_changes_nothing_about_its_end() {
+    let case = Case::new(&good(), |_| ());
+    let instants = case.cut_at_every_instant();
+    assert!(instants > 20, "{instants}");
+}
+
+#[test]
+fn a_cut_at_any_instant_of_going_back_changes_nothing_about_its_end() {
+    let (draft, foreign) = bad();
+    let case = Case::new(&draft, foreign);
+    let instants = case.cut_at_every_instant();
+    assert!(instants > 20, "{instants}");
+}
+
+#[test]
+fn a_second_cut_on_the_way_back_changes_nothing_about_its_end() {
+    let case = Case::new(&good(), |_| ());
+    let whole = case.before.copy();
+    let expected = end(&whole, &case.import(&whole, None));
+    let site = case.before.copy();
+    // Three instants further each time, until an import comes to its end.
+    for n in 0..MANY {
+        let last = case.import(&site, Some(&(3 + n % 4).to_string()));
+        if last.status.signal() != Some(SIGKILL) {
+            assert_eq!(end(&site, &last), expected, "after {n} cuts");
+            assert!(n > 2, "{n}");
+            return;
+        }
+    }
+    panic!("it never came to its end");
+}
+
+/// Names in the first column of the table of instants.
+fn listed() -> BTreeSet<String> {
+    let readme = include_str!("../../README.md");
+    let rows = readme.lines().filter_map(|line| line.strip_prefix("| `"));
+    let names = rows
+        .filter_map(|row| row.split_once('`'))
+        .map(|(name, _)| name.to_owned());
+    names.filter(|name| name.contains('-')).collect()
+}
+
+#[test]
+fn every_instant_that_the_readme_lists_is_passed() {
+    let normal = Case::new(&good(), |_| ());
+    let (draft, foreign) = bad();
+    let broken = Case::new(&draft, foreign);
+    let listed = listed();
+    assert!(listed.len() > 10, "{listed:?}");
+    for instant in listed {
+        let dies = |case: &Case| {
+            let output = case.import(&case.before.copy(), Some(&instant));
+            output.status.signal() == Some(SIGKILL)
+        };
+        assert!(
+            dies(&normal) || dies(&broken),
+            "no import passes `{instant}`"
+        );
+    }
+}

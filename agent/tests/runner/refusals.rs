@@ -1,0 +1,202 @@
+//! Bundles that must not be believed: each refused with its exit code, reported, and without a trace.
+
+use std::fs;
+use std::path::Path;
+
+use crate::centre::{Centre, Draft, beside};
+use crate::site::{Site, Tree, assert_told, code, stderr, tree};
+
+/// What an import may not change: the target, and everything that a later import relies on.
+fn kept(site: &Site) -> (Tree, Tree, Tree) {
+    let state = site.state();
+    (
+        site.applied(),
+        tree(&state.join("blobs")),
+        tree(&state.join("generations")),
+    )
+}
+
+/// A site on which bundle 1 runs.
+fn running(centre: &Centre) -> Site {
+    let site = Site::new(centre, "drone-7");
+    site.take(&centre.publish(&Draft::hello("hi")));
+    site
+}
+
+#[track_caller]
+fn assert_refused(site: &Site, bundle: &Path, words: &[&str]) {
+    let before = kept(site);
+    let output = site.import(bundle);
+    assert_told(&output, 4, &[&["refused", "help:"], words].concat());
+    assert!(
+        kept(site) == before,
+        "a refused bundle left something on disk"
+    );
+    assert_eq!(site.active(), Some(1));
+}
+
+#[test]
+fn a_flipped_bit_anywhere_is_refused_and_changes_nothing() {
+    let centre = Centre::new();
+    let site = running(&centre);
+    let bundle = centre.publish(&Draft::hello("changed"));
+    let good = fs::read(&bundle).unwrap();
+    let text = |needle: &[u8]| {
+        good.windows(needle.len())
+            .position(|w| w == needle)
+            .unwrap()
+    };
+    let blob = text(b"blobs/sha256/");
+    let places = [
+        ("a signature", text(b"\"sig\"") + 10),
+        ("the timestamp", text(b"metadata/timestamp.json") + 600),
+        ("the index", text(b"outhaul.dev/bundle/v1") + 2),
+        (
+            "the index's last part",
+            blob - 40
+                - good[..blob]
+                    .iter()
+                    .rev()
+                    .skip(40)
+                    .position(|b| *b == b'}')
+                    .unwrap(),
+        ),
+        ("a tar header", blob + 130),
+        ("a pack", blob + 512 + 20),
+        ("a large blob", good.len() - 1024 - 600),
+        ("the end of the archive", good.len() - 10),
+    ];
+    let before = kept(&site);
+    for (what, at) in places {
+        let mut bytes = good.clone();
+        bytes[at] ^= 1;
+        let output = site.import(&beside(&bundle, "flipped.outhaul", &bytes));
+        assert_eq!(code(&output), 4, "{what}: {}", stderr(&output));
+        assert!(kept(&site) == before, "{what} left something on disk");
+    }
+    assert_eq!(site.active(), Some(1));
+    let told = site.story();
+    let refusals = told
+        .iter()
+        .filter(|line| line.starts_with("refusal"))
+        .count();
+    assert_eq!(refusals, places.len(), "{told:?}");
+    // The good copy is none the worse for it.
+    site.take(&bundle);
+}
+
+#[test]
+fn a_bundle_of_another_fleet_is_refused() {
+    let (centre, foreign) = (Centre::new(), Centre::new());
+    let site = running(&centre);
+    assert_refused(
+        &site,
+        &foreign.publish(&Draft::hello("from a stranger")),
+        &["nothing was changed"],
+    );
+}
+
+#[test]
+fn an_older_number_is_refused_as_rollback() {
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    let first = centre.publish(&Draft::hello("one"));
+    let second = centre.publish(&Draft::hello("two"));
+    site.take(&second);
+    let before = kept(&site);
+    assert_told(
+        &site.import(&first),
+        4,
+        &["refused", "outhaul-agent rollback"],
+    );
+    assert!(kept(&site) == before);
+    assert_eq!(site.active(), Some(2));
+    assert_eq!(site.story().last().unwrap(), "refusal rollback");
+}
+
+#[test]
+fn a_bundle_of_another_stream_is_refused_and_says_for_whom_it_is() {
+    let centre = Centre::new();
+    let site = running(&centre);
+    let bundle = centre.publish(&Draft::hello("hi").cluster_type("tractor"));
+    assert_refused(&site, &bundle, &["dev/tractor"]);
+}
+
+#[test]
+fn a_bundle_for_another_site_is_refused_by_name() {
+    let centre = Centre::new();
+    let site = running(&centre);
+    let bundle = centre.publish(&Draft::hello("hello").only_for("drone-8"));
+    assert_refused(&site, &bundle, &["drone-8", "this site is drone-7"]);
+    let own = centre.publish(&Draft::hello("hello").only_for("drone-7"));
+    site.take(&own);
+}
+
+#[test]
+fn a_truncated_bundle_is_refused_wherever_it_ends() {
+    let centre = Centre::new();
+    let site = running(&centre);
+    let bundle = centre.publish(&Draft::hello("changed"));
+    let good = fs::read(&bundle).unwrap();
+    let before = kept(&site);
+    for length in [
+        0,
+        100,
+        512,
+        5_000,
+        good.len() / 2,
+        good.len() - 1025,
+        good.len() - 1,
+    ] {
+        let output = site.import(&beside(&bundle, "torn.outhaul", &good[..length]));
+        assert!(
+            [3, 4].contains(&code(&output)),
+            "{length}: {}",
+            stderr(&output)
+        );
+        assert!(
+            stderr(&output).contains("torn.outhaul"),
+            "{length}: {}",
+            stderr(&output)
+        );
+        assert!(
+            stderr(&output).contains("help:"),
+            "{length}: {}",
+            stderr(&output)
+        );
+        assert!(
+            kept(&site) == before,
+            "{length} bytes left something on disk"
+        );
+    }
+    site.take(&bundle);
+}
+
+#[test]
+fn something_that_is_no_bundle_is_refused() {
+    let centre = Centre::new();
+    let site = running(&centre);
+    let folder = centre.folder.path();
+    for bytes in [&b"\0\0\0\0"[..], b"PK\x03\x04 a zip", &[0xff; 4096]] {
+        let path = folder.join("strange.outhaul");
+        fs::write(&path, bytes).unwrap();
+        assert_refused(&site, &path, &["strange.outhaul"]);
+    }
+}
+
+#[test]
+fn floors_that_were_put_back_with_an_old_database_close_the_site() {
+    let centre = Centre::new();
+    let site = running(&centre);
+    let old = fs::read(site.state().join("agent.db")).unwrap();
+    let second = centre.publish(&Draft::hello("two"));
+    site.take(&second);
+    // Whoever puts an older database back wants an older bundle accepted.
+    fs::write(site.state().join("agent.db"), old).unwrap();
+    let _ = fs::remove_file(site.state().join("agent.db-wal"));
+    let third = centre.publish(&Draft::hello("three"));
+    let newest = centre.publish(&Draft::hello("four"));
+    site.take(&newest);
+    fs::write(site.state().join("floors.json"), "{}").unwrap();
+    assert_eq!(code(&site.import(&third)), 4);
+}

@@ -1,0 +1,252 @@
+//! Drives the real `outhaul-agent` in a state folder of its own.
+//!
+//! What comes in: commands. What goes out: what the program answered, what lies in the target, and the
+//! reports as a hub would read them: every signature, number and link of the chain is checked.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use outhaul_bundle::digest::Digest;
+use outhaul_bundle::report::{
+    ENROLMENT_PAYLOAD_TYPE, EnrolmentRequest, Event, GenerationState, PAYLOAD_TYPE, Report,
+};
+use outhaul_signer::{Envelope, PublicKey};
+use serde_json::Value;
+
+use crate::centre::Centre;
+
+/// The files below a folder, by relative path.
+pub type Tree = BTreeMap<String, Vec<u8>>;
+
+#[derive(Debug)]
+pub struct Site {
+    pub name: String,
+    pub folder: tempfile::TempDir,
+}
+
+pub fn code(output: &Output) -> i32 {
+    output.status.code().unwrap()
+}
+
+pub fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+pub fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+/// Asserts an exit code and every one of these words on stderr.
+#[track_caller]
+pub fn assert_told(output: &Output, expected: i32, words: &[&str]) {
+    let told = stderr(output);
+    assert_eq!(output.status.code(), Some(expected), "{told}");
+    for word in words {
+        assert!(told.contains(word), "`{word}` is not in: {told}");
+    }
+}
+
+pub fn tree(folder: &Path) -> Tree {
+    let mut found = Tree::new();
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return found;
+    };
+    for entry in entries {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        if path.is_dir() {
+            found.extend(
+                tree(&path)
+                    .into_iter()
+                    .map(|(below, b)| (format!("{name}/{below}"), b)),
+            );
+        } else {
+            found.insert(name, std::fs::read(&path).unwrap());
+        }
+    }
+    found
+}
+
+impl Site {
+    /// Enrols `name` with a kit of `centre`.
+    pub fn new(centre: &Centre, name: &str) -> Self {
+        let site = Self {
+            name: name.to_owned(),
+            folder: tempfile::tempdir().unwrap(),
+        };
+        let kit = centre.kit(name);
+        site.ok(&["enrol", kit.to_str().unwrap()]);
+        site
+    }
+
+    /// The same site as it stood: a copy of its disk.
+    pub fn copy(&self) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let done = Command::new("cp")
+            .arg("-a")
+            .arg(self.state())
+            .arg(folder.path())
+            .status();
+        assert!(done.unwrap().success());
+        Self {
+            name: self.name.clone(),
+            folder,
+        }
+    }
+
+    pub fn state(&self) -> PathBuf {
+        self.folder.path().join("state")
+    }
+
+    /// What the folder reconciler wrote.
+    pub fn applied(&self) -> Tree {
+        tree(&self.state().join("applied"))
+    }
+
+    pub fn configure(&self, text: &str) {
+        std::fs::write(self.state().join("agent.toml"), text).unwrap();
+    }
+
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_outhaul-agent"));
+        command.arg("--state").arg(self.state()).args(arguments);
+        for name in [
+            "OUTHAUL_STATE",
+            "OUTHAUL_CUT",
+            "OUTHAUL_LOG",
+            "NOTIFY_SOCKET",
+            "WATCHDOG_USEC",
+        ] {
+            command.env_remove(name);
+        }
+        command
+    }
+
+    pub fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap()
+    }
+
+    /// Runs a command that must succeed, and returns its JSON.
+    #[track_caller]
+    pub fn ok(&self, arguments: &[&str]) -> Value {
+        let output = self.run(&[arguments, &["--output", "json"]].concat());
+        assert_eq!(
+            output.status.code(),
+            Some(0),
+            "{arguments:?}: {}",
+            stderr(&output)
+        );
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    pub fn import(&self, path: &Path) -> Output {
+        self.run(&["import", path.to_str().unwrap()])
+    }
+
+    /// Imports a bundle that must become active.
+    #[track_caller]
+    pub fn take(&self, path: &Path) -> Value {
+        let taken = self.ok(&["import", path.to_str().unwrap()]);
+        assert_eq!(taken["state"], "active", "{taken}");
+        taken
+    }
+
+    #[track_caller]
+    pub fn status(&self) -> Value {
+        self.ok(&["status"])
+    }
+
+    pub fn active(&self) -> Option<u64> {
+        self.status()["active"].as_u64()
+    }
+
+    /// The state of one bundle, as `status` shows it.
+    pub fn state_of(&self, number: u64) -> String {
+        let status = self.status();
+        let generations = status["generations"].as_array().unwrap();
+        let found = generations.iter().find(|g| g["number"] == number);
+        found
+            .map_or("unknown", |g| g["state"].as_str().unwrap())
+            .to_owned()
+    }
+
+    /// Every report that waits, as a hub reads them after `export`.
+    #[track_caller]
+    pub fn reports(&self) -> Vec<Report> {
+        let stick = tempfile::tempdir().unwrap();
+        self.ok(&["export", stick.path().to_str().unwrap()]);
+        self.read_reports(stick.path())
+    }
+
+    /// Reads a stick's reports: signed by this site's key, numbered 1..n, each linked to the one before.
+    #[track_caller]
+    pub fn read_reports(&self, stick: &Path) -> Vec<Report> {
+        let key = self.public_key(stick);
+        let mut reports: Vec<(Report, Digest)> = Vec::new();
+        for bytes in tree(&stick.join("reports")).values() {
+            for line in bytes
+                .split(|byte| *byte == b'\n')
+                .filter(|line| !line.is_empty())
+            {
+                let envelope = Envelope::from_json(line).unwrap();
+                let payload = envelope
+                    .verify(PAYLOAD_TYPE, std::slice::from_ref(&key))
+                    .unwrap();
+                reports.push((Report::from_bytes(payload).unwrap(), Digest::of(payload)));
+            }
+        }
+        reports.sort_by_key(|(report, _)| report.number);
+        for (at, (report, _)) in reports.iter().enumerate() {
+            assert_eq!(
+                report.number,
+                at as u64 + 1,
+                "numbers run from 1 without gaps"
+            );
+            let before = at.checked_sub(1).map(|before| reports[before].1);
+            assert_eq!(
+                report.previous, before,
+                "report {} names the one before",
+                report.number
+            );
+            assert_eq!(report.site.as_str(), self.name);
+        }
+        reports.into_iter().map(|(report, _)| report).collect()
+    }
+
+    /// The key of the request on a stick, which that very key signed.
+    fn public_key(&self, stick: &Path) -> PublicKey {
+        let path = stick
+            .join("requests")
+            .join(format!("{}.request", self.name));
+        let envelope = Envelope::from_json(&std::fs::read(path).unwrap()).unwrap();
+        let request: EnrolmentRequest =
+            serde_json::from_slice(envelope.unverified_payload()).unwrap();
+        let key = PublicKey::from_pem(&request.public_key).unwrap();
+        envelope
+            .verify(ENROLMENT_PAYLOAD_TYPE, std::slice::from_ref(&key))
+            .unwrap();
+        key
+    }
+
+    /// Each report in a few words: `started`, `1 staged`, `refusal rollback`, `decision hold` …
+    #[track_caller]
+    pub fn story(&self) -> Vec<String> {
+        self.reports()
+            .iter()
+            .map(|report| in_words(&report.event))
+            .collect()
+    }
+}
+
+pub fn in_words(event: &Event) -> String {
+    let state = |state: GenerationState| serde_json::to_value(state).unwrap();
+    match event {
+        Event::Started { .. } => "started".to_owned(),
+        Event::Generation(g) => format!("{} {}", g.number, state(g.state).as_str().unwrap()),
+        Event::Observation(g) => format!("{} observed", g.number),
+        Event::Refusal { rule, .. } => format!("refusal {rule}"),
+        Event::Decision { what, .. } => format!("decision {what}"),
+        other => format!("{other:?}"),
+    }
+}

@@ -9,20 +9,20 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
-pub mod bundle;
-pub mod check;
-pub mod demo;
-pub mod explain;
+mod bundle;
+mod check;
+mod demo;
+mod explain;
 pub mod failure;
-pub mod inspect;
-pub mod key;
-pub mod promote;
-pub mod render;
-pub mod schedule;
-pub mod secret;
-pub mod site;
-pub mod slip;
-pub mod verify;
+mod inspect;
+mod key;
+mod promote;
+mod render;
+mod schedule;
+mod secret;
+mod site;
+mod slip;
+mod verify;
 
 pub use failure::Failure;
 
@@ -99,7 +99,7 @@ impl Cli {
 }
 
 /// Prints one JSON document on standard output.
-pub fn print_json(value: &serde_json::Value) -> Result<ExitCode, Failure> {
+pub(crate) fn print_json(value: &serde_json::Value) -> Result<ExitCode, Failure> {
     let text = serde_json::to_string_pretty(value)
         .map_err(|error| Failure::new(failure::INTERNAL, &error))?;
     data(&text);
@@ -107,12 +107,12 @@ pub fn print_json(value: &serde_json::Value) -> Result<ExitCode, Failure> {
 }
 
 /// One line of data, on standard output. A reader that went away (`| head`) is no error.
-pub fn data(line: &str) {
+pub(crate) fn data(line: &str) {
     let _ = writeln!(std::io::stdout().lock(), "{line}");
 }
 
 /// One line of talk, on standard error.
-pub fn say(line: &str) {
+pub(crate) fn say(line: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{line}");
 }
 

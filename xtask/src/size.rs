@@ -1,6 +1,6 @@
 //! `cargo xtask size`: what the agent costs a site, beside the aims.
 //!
-//! What comes in: the agent's sources, which are built in release mode. What goes out: bytes of the
+//! What comes in: the agent's sources, which are built with the profile `site`. What goes out: bytes of the
 //! program, number of crates in it, and its memory once it has told systemd that it is ready. The agent
 //! runs on a state folder of its own that is thrown away, as a site of a fleet that has no keys any more
 //! (`fixtures/idle.kit`) and no hub.
@@ -84,14 +84,15 @@ fn mebi(kib: u64) -> f64 {
     kib as f64 / 1024.0
 }
 
-/// Builds the agent in release mode and returns its path.
+/// Builds the agent with the profile that sites get and returns its path.
 fn build() -> Result<String> {
-    eprintln!("building the agent in release mode …");
+    eprintln!("building the agent as a site gets it (profile `site`) …");
     let done = Command::new(cargo())
         .args([
             "build",
             "--locked",
-            "--release",
+            "--profile",
+            "site",
             "--package",
             "outhaul-agent",
         ])

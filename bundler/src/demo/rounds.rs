@@ -254,21 +254,24 @@ fn applied(scene: &Scene, story: &mut Story, site: SiteOf, road: &str) -> Result
             problem: format!("not active\n{text}"),
         });
     }
-    story.applied(site, road, newest, &status["assignments"], scene.ansible);
-    let label = find_label(&scene.folder().join(site.name).join("root"));
-    if let Some(label) = label {
-        story.step("", &format!("label.txt on {}: {label}", site.name));
+    let tasks = scene.ansible && site.name == PRESS.name;
+    story.applied(site, road, newest, &status["assignments"], tasks);
+    if let Some((name, line)) = result_of(&scene.folder().join(site.name).join("root")) {
+        story.step("", &format!("{name} on {}: {line}", site.name));
     }
     Ok(())
 }
 
-/// The label that the application printed, somewhere below the site's root.
-fn find_label(root: &std::path::Path) -> Option<String> {
-    let entries = std::fs::read_dir(root).ok()?;
-    let text = entries
-        .flatten()
-        .find_map(|entry| std::fs::read_to_string(entry.path().join("label.txt")).ok())?;
-    Some(text.trim().to_owned())
+/// What shows that it runs: the label that the application printed, or the config that it would read.
+fn result_of(root: &std::path::Path) -> Option<(&'static str, String)> {
+    let folder = std::fs::read_dir(root).ok()?.flatten().next()?.path();
+    let read = |name: &str| std::fs::read_to_string(folder.join(name)).ok();
+    if let Some(label) = read("label.txt") {
+        return Some(("label.txt", label.trim().to_owned()));
+    }
+    let config = read("platform-config.sh")?;
+    let line = config.lines().find(|line| line.contains("LABEL_TEXT"))?;
+    Some(("platform-config.sh", line.to_owned()))
 }
 
 fn sites(scene: &Scene, site: SiteOf) -> Result<Value, DemoError> {

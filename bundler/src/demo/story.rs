@@ -48,12 +48,19 @@ impl Story {
                 "a temporary one, removed at the end (`--keep DIR` keeps it)",
             );
         }
+        self.step(
+            "bench-1",
+            "applies with the folder reconciler: files where something watches",
+        );
         match ansible {
-            Some(version) => self.step("sites", &format!("apply with Ansible: {version}")),
-            None => self.step(
-                "sites",
-                "apply with the folder reconciler (ansible-playbook is not installed)",
-            ),
+            Some(version) => self.step("press-7", &format!("applies with Ansible: {version}")),
+            None => {
+                let why = "ansible-playbook is not installed";
+                self.step(
+                    "press-7",
+                    &format!("applies with the folder reconciler, too ({why})"),
+                );
+            }
         }
     }
 

@@ -55,10 +55,20 @@ impl Agent {
         home.create()?;
         let store = Store::open(&home.database())?;
         let site = state::site(store.read())?;
-        let key = SigningKey::load_plain(&home.key())
-            .map_err(|error| StateError::Key { problem: error.to_string() })?;
+        let key = SigningKey::load_plain(&home.key()).map_err(|error| StateError::Key {
+            problem: error.to_string(),
+        })?;
         let pulse = Pulse::default();
-        Ok(Self { home, config, store, site, key, pulse, limits: Limits::default(), lock: None })
+        Ok(Self {
+            home,
+            config,
+            store,
+            site,
+            key,
+            pulse,
+            limits: Limits::default(),
+            lock: None,
+        })
     }
 
     /// Opens the agent for applying: no other process may do so meanwhile.
@@ -88,7 +98,12 @@ impl Agent {
         self.store.commit(|db| {
             let mut moment = clock::now(db)?;
             moment.store(db, None)?;
-            let author = Author { site, key, moment: &moment, max_rows };
+            let author = Author {
+                site,
+                key,
+                moment: &moment,
+                max_rows,
+            };
             work(db, &author)
         })
     }
@@ -143,6 +158,10 @@ impl Ledger for Store {
     }
 
     fn forget(&mut self, items: &[Item]) -> Result<(), StateError> {
-        self.commit(|db| items.iter().try_for_each(|item| inventory::forget(db, item)))
+        self.commit(|db| {
+            items
+                .iter()
+                .try_for_each(|item| inventory::forget(db, item))
+        })
     }
 }

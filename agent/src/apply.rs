@@ -129,7 +129,9 @@ pub enum ApplyError {
         kind: String,
     },
     /// The site's owner chose another reconciler than the stream is rendered for.
-    #[error("this stream is rendered for `{stream}`, but agent.toml sets `reconciler = \"{site}\"`")]
+    #[error(
+        "this stream is rendered for `{stream}`, but agent.toml sets `reconciler = \"{site}\"`"
+    )]
     Mismatch {
         /// What the stream is rendered for.
         stream: String,
@@ -179,16 +181,23 @@ pub fn reconciler(
 ) -> Result<Box<dyn Reconciler>, ApplyError> {
     let ansible = || Box::new(ansible::Ansible::new(&config.ansible, home));
     let folder = || {
-        let target = config.folder.target.clone().unwrap_or_else(|| home.default_target());
+        let target = config
+            .folder
+            .target
+            .clone()
+            .unwrap_or_else(|| home.default_target());
         Box::new(folder::Folder::new(target, home.identities()))
     };
     match (config.reconciler, kind) {
         (ReconcilerChoice::Folder, _) | (ReconcilerChoice::Auto, "folder") => Ok(folder()),
         (ReconcilerChoice::Auto | ReconcilerChoice::Ansible, "ansible") => Ok(ansible()),
-        (ReconcilerChoice::Ansible, stream) => {
-            Err(ApplyError::Mismatch { stream: stream.to_owned(), site: "ansible" })
-        }
-        (ReconcilerChoice::Auto, other) => Err(ApplyError::Unknown { kind: other.to_owned() }),
+        (ReconcilerChoice::Ansible, stream) => Err(ApplyError::Mismatch {
+            stream: stream.to_owned(),
+            site: "ansible",
+        }),
+        (ReconcilerChoice::Auto, other) => Err(ApplyError::Unknown {
+            kind: other.to_owned(),
+        }),
     }
 }
 
@@ -201,7 +210,10 @@ pub fn reconciler_of(
     config: &Config,
     home: &Home,
 ) -> Result<Box<dyn Reconciler>, ApplyError> {
-    let config = Config { reconciler: ReconcilerChoice::Auto, ..config.clone() };
+    let config = Config {
+        reconciler: ReconcilerChoice::Auto,
+        ..config.clone()
+    };
     reconciler(kind, &config, home)
 }
 
@@ -242,7 +254,11 @@ pub fn result(
 
 /// A step of a result.
 pub fn step(name: impl Into<String>, status: &str, message: impl Into<String>) -> StepResult {
-    StepResult { name: name.into(), status: status.to_owned(), message: message.into() }
+    StepResult {
+        name: name.into(),
+        status: status.to_owned(),
+        message: message.into(),
+    }
 }
 
 /// At most [`MAX_MESSAGE_BYTES`], with `…` where something was left out.

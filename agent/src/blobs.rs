@@ -31,7 +31,11 @@ pub struct Blobs {
 impl Blobs {
     /// The store of `home`.
     pub fn new(home: &Home) -> Self {
-        Self { whole: home.blobs(), partial: home.partial_blobs(), added: Vec::new() }
+        Self {
+            whole: home.blobs(),
+            partial: home.partial_blobs(),
+            added: Vec::new(),
+        }
     }
 
     /// Where a whole blob lies.
@@ -57,13 +61,19 @@ impl Blobs {
 
     /// Bytes of `blobs` that are not there yet.
     pub fn missing_bytes(&self, blobs: &[Blob]) -> u64 {
-        blobs.iter().filter(|blob| !self.has(blob)).map(|blob| blob.size).sum()
+        blobs
+            .iter()
+            .filter(|blob| !self.has(blob))
+            .map(|blob| blob.size)
+            .sum()
     }
 
     /// Gives a verified partial blob its name.
     pub fn keep(&mut self, digest: &Digest) -> Result<(), FileError> {
         let from = self.partial_path(digest);
-        File::open(&from).and_then(|file| file.sync_all()).map_err(at("sync", &from))?;
+        File::open(&from)
+            .and_then(|file| file.sync_all())
+            .map_err(at("sync", &from))?;
         let to = self.path(digest);
         std::fs::rename(&from, &to).map_err(at("rename to", &to))?;
         self.added.push(*digest);
@@ -86,13 +96,19 @@ impl Blobs {
 
     /// Removes everything half-copied.
     pub fn clear_partial(&self) -> Result<(), FileError> {
-        durable::list(&self.partial)?.iter().try_for_each(|path| durable::remove_file(path))
+        durable::list(&self.partial)?
+            .iter()
+            .try_for_each(|path| durable::remove_file(path))
     }
 
     /// Removes every blob that is not in `wanted`.
     pub fn retain(&self, wanted: &BTreeSet<String>) -> Result<(), FileError> {
         for path in durable::list(&self.whole)? {
-            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let name = path
+                .file_name()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned();
             if !wanted.contains(&name) {
                 durable::remove_file(&path)?;
             }

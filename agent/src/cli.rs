@@ -27,10 +27,20 @@ mod status;
 
 /// Verifies bundles, applies them on this site, and reports home.
 #[derive(Debug, Parser)]
-#[command(name = "outhaul-agent", version, after_help = "Example:\n  outhaul-agent --state /var/lib/outhaul-agent import /media/stick")]
+#[command(
+    name = "outhaul-agent",
+    version,
+    after_help = "Example:\n  outhaul-agent --state /var/lib/outhaul-agent import /media/stick"
+)]
 struct Cli {
     /// The folder that holds everything the agent owns.
-    #[arg(long, global = true, env = "OUTHAUL_STATE", default_value = "/var/lib/outhaul-agent", value_name = "DIR")]
+    #[arg(
+        long,
+        global = true,
+        env = "OUTHAUL_STATE",
+        default_value = "/var/lib/outhaul-agent",
+        value_name = "DIR"
+    )]
     state: PathBuf,
     /// How data is printed.
     #[arg(long, global = true, value_enum, default_value_t = Output::Text)]
@@ -95,7 +105,10 @@ pub fn main() -> ExitCode {
         // journald and people have their own clock; this one may be wrong.
         .without_time()
         .init();
-    let context = Context { state: cli.state, output: cli.output };
+    let context = Context {
+        state: cli.state,
+        output: cli.output,
+    };
     let result = match cli.command {
         Command::Enrol(args) => enrol::run(&context, &args),
         Command::Import(args) => import::run(&context, &args),
@@ -138,8 +151,10 @@ fn exclusive_or_shared(context: &Context) -> Result<(Agent, bool), AgentError> {
 
 /// Who gives a command, as far as the system knows.
 fn who() -> String {
-    let named = ["SUDO_USER", "USER", "LOGNAME"].into_iter().find_map(|name| std::env::var(name).ok());
-    named.filter(|name| !name.is_empty()).unwrap_or_else(|| {
-        format!("uid {}", rustix::process::getuid().as_raw())
-    })
+    let named = ["SUDO_USER", "USER", "LOGNAME"]
+        .into_iter()
+        .find_map(|name| std::env::var(name).ok());
+    named
+        .filter(|name| !name.is_empty())
+        .unwrap_or_else(|| format!("uid {}", rustix::process::getuid().as_raw()))
 }

@@ -35,14 +35,26 @@ pub struct Moment {
 pub fn now(db: &Connection) -> Result<Moment, StateError> {
     let stored: Option<LowerBound> = state::meta(db, state::key::CLOCK)?;
     let boot = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
-    let since_boot_ms = boot.tv_sec.saturating_mul(1000).saturating_add(boot.tv_nsec / 1_000_000);
-    let boot_id = std::fs::read_to_string(BOOT_ID).unwrap_or_default().trim().to_owned();
+    let since_boot_ms = boot
+        .tv_sec
+        .saturating_mul(1000)
+        .saturating_add(boot.tv_nsec / 1_000_000);
+    let boot_id = std::fs::read_to_string(BOOT_ID)
+        .unwrap_or_default()
+        .trim()
+        .to_owned();
     let mut bound = stored.unwrap_or_else(|| LowerBound::new(Timestamp::UNIX_EPOCH));
     if !boot_id.is_empty() {
         let since_boot_ms = u64::try_from(since_boot_ms).unwrap_or(0);
-        bound.advance(BootReading { boot_id, since_boot_ms });
+        bound.advance(BootReading {
+            boot_id,
+            since_boot_ms,
+        });
     }
-    #[expect(clippy::disallowed_methods, reason = "the one place in the agent that reads the wall clock")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the one place in the agent that reads the wall clock"
+    )]
     let wall = Timestamp::now();
     Ok(Moment {
         bound,
@@ -56,7 +68,11 @@ impl Moment {
     ///
     /// # Errors
     /// [`StateError`]
-    pub fn store(&mut self, db: &Connection, verified: Option<Timestamp>) -> Result<(), StateError> {
+    pub fn store(
+        &mut self,
+        db: &Connection,
+        verified: Option<Timestamp>,
+    ) -> Result<(), StateError> {
         if let Some(verified) = verified {
             self.bound.raise(verified);
         }

@@ -138,7 +138,8 @@ impl Default for Config {
 
 impl Default for AnsibleConfig {
     fn default() -> Self {
-        Self { playbook_program: "ansible-playbook".into(),
+        Self {
+            playbook_program: "ansible-playbook".into(),
             python: None,
             timeout_s: 1800,
             vars: BTreeMap::new(),
@@ -148,13 +149,22 @@ impl Default for AnsibleConfig {
 
 impl Default for RepositoryConfig {
     fn default() -> Self {
-        Self { url: None, poll_s: 300, ca: None, max_issued_age_h: None }
+        Self {
+            url: None,
+            poll_s: 300,
+            ca: None,
+            max_issued_age_h: None,
+        }
     }
 }
 
 impl Default for HubConfig {
     fn default() -> Self {
-        Self { url: None, ca: None, send_s: 60 }
+        Self {
+            url: None,
+            ca: None,
+            send_s: 60,
+        }
     }
 }
 
@@ -205,7 +215,10 @@ pub fn load(path: &Path) -> Result<Config, ConfigError> {
     let Some(bytes) = durable::read_if_there(path, MAX_CONFIG_BYTES)? else {
         return Ok(Config::default());
     };
-    parse(&String::from_utf8_lossy(&bytes), &path.display().to_string())
+    parse(
+        &String::from_utf8_lossy(&bytes),
+        &path.display().to_string(),
+    )
 }
 
 /// A config from its text; `path` is for messages only.
@@ -219,41 +232,72 @@ pub fn parse(text: &str, path: &str) -> Result<Config, ConfigError> {
         ConfigError::Malformed {
             path: path.to_owned(),
             line: before.matches('\n').count() + 1,
-            column: before.rsplit('\n').next().map_or(0, |line| line.chars().count()) + 1,
+            column: before
+                .rsplit('\n')
+                .next()
+                .map_or(0, |line| line.chars().count())
+                + 1,
             problem: error.message().to_owned(),
         }
     })?;
     let wrong = |key, found: String, expected| {
-        Err(ConfigError::OutOfRange { path: path.to_owned(), key, found, expected })
+        Err(ConfigError::OutOfRange {
+            path: path.to_owned(),
+            key,
+            found,
+            expected,
+        })
     };
     let week = 604_800;
     if config.drift_s != 0 && !(10..=week).contains(&config.drift_s) {
         return wrong("drift_s", config.drift_s.to_string(), "0, or 10 to 604800");
     }
     if config.max_removal_percent > 100 {
-        return wrong("max_removal_percent", config.max_removal_percent.to_string(), "0 to 100");
+        return wrong(
+            "max_removal_percent",
+            config.max_removal_percent.to_string(),
+            "0 to 100",
+        );
     }
     if !(20..=1_000_000).contains(&config.outbox_max) {
         return wrong("outbox_max", config.outbox_max.to_string(), "20 to 1000000");
     }
     if !(1..=86_400).contains(&config.ansible.timeout_s) {
-        return wrong("ansible.timeout_s", config.ansible.timeout_s.to_string(), "1 to 86400");
+        return wrong(
+            "ansible.timeout_s",
+            config.ansible.timeout_s.to_string(),
+            "1 to 86400",
+        );
     }
     if !(5..=week).contains(&config.repository.poll_s) {
-        return wrong("repository.poll_s", config.repository.poll_s.to_string(), "5 to 604800");
+        return wrong(
+            "repository.poll_s",
+            config.repository.poll_s.to_string(),
+            "5 to 604800",
+        );
     }
     if !(5..=week).contains(&config.hub.send_s) {
         return wrong("hub.send_s", config.hub.send_s.to_string(), "5 to 604800");
     }
-    let urls = [("repository.url", &config.repository.url), ("hub.url", &config.hub.url)];
-    for (key, url) in urls.into_iter().filter_map(|(key, url)| Some((key, url.as_ref()?))) {
+    let urls = [
+        ("repository.url", &config.repository.url),
+        ("hub.url", &config.hub.url),
+    ];
+    for (key, url) in urls
+        .into_iter()
+        .filter_map(|(key, url)| Some((key, url.as_ref()?)))
+    {
         if let Err(expected) = crate::http::check_url(url) {
             return wrong(key, format!("`{url}`"), expected);
         }
     }
     if let Some(target) = config.folder.target.as_ref().filter(|t| !t.is_absolute()) {
         let found = format!("`{}`", target.display());
-        return wrong("folder.target", found, "an absolute path, such as \"/var/lib/k3s/manifests\"");
+        return wrong(
+            "folder.target",
+            found,
+            "an absolute path, such as \"/var/lib/k3s/manifests\"",
+        );
     }
     Ok(config)
 }
@@ -275,7 +319,10 @@ mod tests {
     #[test]
     fn an_unknown_key_is_named_with_its_place() {
         let message = refusal("drift_s = 60\n[folder]\ntargte = \"/srv\"\n");
-        assert!(message.starts_with("agent.toml:3:1: unknown field `targte`"), "{message}");
+        assert!(
+            message.starts_with("agent.toml:3:1: unknown field `targte`"),
+            "{message}"
+        );
     }
 
     #[test]

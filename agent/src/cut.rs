@@ -34,14 +34,39 @@ pub fn here(instant: &'static str) {
     use std::sync::atomic::{AtomicU64, Ordering};
     static PASSED: AtomicU64 = AtomicU64::new(0);
 
-    debug_assert!(INSTANTS.contains(&instant) || REVERT_INSTANTS.contains(&instant), "{instant}");
+    debug_assert!(
+        INSTANTS.contains(&instant) || REVERT_INSTANTS.contains(&instant),
+        "{instant}"
+    );
     let passed = PASSED.fetch_add(1, Ordering::Relaxed) + 1;
-    let Ok(wanted) = std::env::var("OUTHAUL_CUT") else { return };
+    let Ok(wanted) = std::env::var("OUTHAUL_CUT") else {
+        return;
+    };
     if wanted == instant || wanted.parse() == Ok(passed) {
-        let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
+        let _ =
+            rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
     }
 }
 
 /// Marks an instant. Does nothing in a release build.
 #[cfg(not(debug_assertions))]
 pub fn here(_instant: &'static str) {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_readme_has_a_row_for_every_instant_in_their_order() {
+        let readme = include_str!("../README.md");
+        let mut rest = readme;
+        for instant in INSTANTS.iter().chain(&REVERT_INSTANTS) {
+            let row = format!("\n| `{instant}` |");
+            let at = rest.find(&row);
+            assert!(at.is_some(), "no row for `{instant}`, or not in its order");
+            rest = rest
+                .get(at.map_or(0, |at| at + row.len())..)
+                .unwrap_or_default();
+        }
+    }
+}

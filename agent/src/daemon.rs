@@ -110,5 +110,8 @@ fn notify(state: NotifyState<'_>) {
 }
 
 fn system(doing: &str, error: &std::io::Error) -> AgentError {
-    AgentError::Road { source_name: doing.to_owned(), problem: error.to_string() }
+    AgentError::Road {
+        source_name: doing.to_owned(),
+        problem: error.to_string(),
+    }
 }

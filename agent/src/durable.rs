@@ -43,7 +43,11 @@ impl FileError {
 
 /// Attaches verb and path to an I/O error.
 pub fn at<'a>(doing: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> FileError + 'a {
-    move |source| FileError { doing, path: path.to_owned(), source }
+    move |source| FileError {
+        doing,
+        path: path.to_owned(),
+        source,
+    }
 }
 
 /// Makes a folder that only its owner may enter, with all its parents, durably.
@@ -51,7 +55,11 @@ pub fn make_folder(path: &Path) -> Result<(), FileError> {
     if path.is_dir() {
         return Ok(());
     }
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(at("create", path))?;
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path)
+        .map_err(at("create", path))?;
     if let Some(parent) = path.parent() {
         sync_folder(parent)?;
     }
@@ -60,7 +68,11 @@ pub fn make_folder(path: &Path) -> Result<(), FileError> {
 
 /// Makes the names inside `path` durable.
 pub fn sync_folder(path: &Path) -> Result<(), FileError> {
-    let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+    let path = if path.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        path
+    };
     let folder = File::open(path).map_err(at("open", path))?;
     match folder.sync_all() {
         // FAT and some network file systems have no fsync for folders.
@@ -131,9 +143,14 @@ pub fn remove_tree(path: &Path) -> Result<(), FileError> {
 pub fn read(path: &Path, max: u64) -> Result<Vec<u8>, FileError> {
     let file = File::open(path).map_err(at("open", path))?;
     let mut bytes = Vec::new();
-    file.take(max + 1).read_to_end(&mut bytes).map_err(at("read", path))?;
+    file.take(max + 1)
+        .read_to_end(&mut bytes)
+        .map_err(at("read", path))?;
     if bytes.len() as u64 > max {
-        let large = io::Error::new(io::ErrorKind::FileTooLarge, format!("more than {max} bytes"));
+        let large = io::Error::new(
+            io::ErrorKind::FileTooLarge,
+            format!("more than {max} bytes"),
+        );
         return Err(at("read", path)(large));
     }
     Ok(bytes)
@@ -195,7 +212,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a");
         write(&path, b"12345", 0o600).unwrap();
-        assert!(read(&path, 4).unwrap_err().to_string().contains("more than 4 bytes"));
+        assert!(
+            read(&path, 4)
+                .unwrap_err()
+                .to_string()
+                .contains("more than 4 bytes")
+        );
         assert_eq!(read_if_there(&folder.path().join("b"), 4).unwrap(), None);
     }
 }

@@ -41,7 +41,10 @@ pub fn enrol(home: &Home, kit: &[u8]) -> Result<Enrolled, AgentError> {
         help: "get the kit again: `outhaul site kit` at the centre writes it".into(),
     };
     let kit = Kit::from_bytes(kit).map_err(|error| refused(chain(&error)))?;
-    let name = |text: &str| text.parse::<Name>().map_err(|error| refused(error.to_string()));
+    let name = |text: &str| {
+        text.parse::<Name>()
+            .map_err(|error| refused(error.to_string()))
+    };
     let stream = Stream {
         role: name(&kit.stream.role)?,
         environment: name(&kit.stream.environment)?,
@@ -62,7 +65,12 @@ pub fn enrol(home: &Home, kit: &[u8]) -> Result<Enrolled, AgentError> {
         let key = load_or_make_key(home)?;
         let request = write_request(home, &site, &kit.token, &key)?;
         let seal_key = seal_key(home)?;
-        return Ok(Enrolled { site, request, seal_key, again: true });
+        return Ok(Enrolled {
+            site,
+            request,
+            seal_key,
+            again: true,
+        });
     }
     let trusted = kit.trusted().map_err(|error| refused(chain(&error)))?;
     let key = load_or_make_key(home)?;
@@ -83,24 +91,38 @@ pub fn enrol(home: &Home, kit: &[u8]) -> Result<Enrolled, AgentError> {
         let mut moment = crate::clock::now(db)?;
         moment.store(db, None)?;
         state::set_meta(db, key::SITE, Some(&site))?;
-        let author = Author { site: &site, key: &key, moment: &moment, max_rows: u64::MAX };
+        let author = Author {
+            site: &site,
+            key: &key,
+            moment: &moment,
+            max_rows: u64::MAX,
+        };
         let agent_version = env!("CARGO_PKG_VERSION").to_owned();
         outbox::queue(db, &author, Told::Started { agent_version })?;
         Ok::<_, StateError>(())
     })?;
     let seal_key = seal_key(home)?;
-    Ok(Enrolled { site, request, seal_key, again: false })
+    Ok(Enrolled {
+        site,
+        request,
+        seal_key,
+        again: false,
+    })
 }
 
 fn seal_key(home: &Home) -> Result<String, AgentError> {
     let key = Secrets::own_public_key(&home.identities());
-    Ok(key.map_err(|error| StateError::Key { problem: error.to_string() })?)
+    Ok(key.map_err(|error| StateError::Key {
+        problem: error.to_string(),
+    })?)
 }
 
 /// A key that an interrupted enrolment made is used again.
 fn load_or_make_key(home: &Home) -> Result<SigningKey, AgentError> {
     let path = home.key();
-    let failed = |error: &dyn std::error::Error| StateError::Key { problem: chain(error) };
+    let failed = |error: &dyn std::error::Error| StateError::Key {
+        problem: chain(error),
+    };
     if path.exists() {
         return Ok(SigningKey::load_plain(&path).map_err(|error| failed(&error))?);
     }
@@ -136,7 +158,9 @@ fn new_epoch() -> Result<Name, AgentError> {
     let mut bytes = [0u8; 8];
     let problem = |problem: String| StateError::Key { problem };
     getrandom::fill(&mut bytes).map_err(|error| problem(error.to_string()))?;
-    Ok(hex::encode(bytes).parse().map_err(|_| problem("no epoch".into()))?)
+    Ok(hex::encode(bytes)
+        .parse()
+        .map_err(|_| problem("no epoch".into()))?)
 }
 
 /// An error with its causes in one line.

@@ -36,7 +36,7 @@ pub enum AgentError {
     #[error(transparent)]
     Machine(#[from] Impossible),
     /// A bundle was refused; nothing was changed.
-    #[error("`{source_name}` is refused: {message}")]
+    #[error("`{source_name}` is refused, nothing was changed: {message}")]
     Refused {
         /// The file or URL, without this machine's folders.
         source_name: String,
@@ -119,7 +119,10 @@ impl AgentError {
     pub fn from_read(source_name: &str, error: &ReadError) -> Self {
         if error.is_environment() {
             let problem = error.to_string();
-            Self::Road { source_name: source_name.to_owned(), problem }
+            Self::Road {
+                source_name: source_name.to_owned(),
+                problem,
+            }
         } else {
             Self::refused(source_name, error.rule(), error.to_string())
         }
@@ -171,11 +174,15 @@ impl AgentError {
 fn refusal_help(rule: &str) -> &'static str {
     match rule {
         "rollback" => "use the newest bundle; to go back on purpose, run `outhaul-agent rollback`",
-        "stream" | "recipient" | "fleet" | "foreign-fleet" => "use a bundle that was made for this site",
+        "stream" | "recipient" | "fleet" | "foreign-fleet" => {
+            "use a bundle that was made for this site"
+        }
         "expired" => "ask the centre for a freshly signed bundle; what runs goes on running",
         "failed-before" => {
             "ask the centre for a newer bundle, or allow this one again with `outhaul-agent approve`"
         }
-        _ => "do not use this copy: get the bundle again, and report it if the new copy is refused, too",
+        _ => {
+            "do not use this copy: get the bundle again, and report it if the new copy is refused, too"
+        }
     }
 }

@@ -98,7 +98,11 @@ impl Desired {
     pub fn files(&self) -> impl Iterator<Item = (&index::File, PathBuf, String)> {
         let name = &self.assignment.name;
         let rendered = self.assignment.files.iter().map(move |file| {
-            (file, self.rendered.join(file.path.as_str()), format!("{name}/{}", file.path))
+            (
+                file,
+                self.rendered.join(file.path.as_str()),
+                format!("{name}/{}", file.path),
+            )
         });
         let payload = self.assignment.payload.iter().map(move |file| {
             let told = format!("{name}/payload/{}", file.path);
@@ -115,7 +119,11 @@ impl Desired {
                 Ok(digest) => digest.to_string(),
                 Err(error) => error.to_string(),
             };
-            return Err(GenerationError::Changed { path: told, expected: file.content, found });
+            return Err(GenerationError::Changed {
+                path: told,
+                expected: file.content,
+                found,
+            });
         }
         Ok(())
     }
@@ -147,7 +155,10 @@ pub fn read_index(
     expected: &Digest,
     limits: &Limits,
 ) -> Result<Index, GenerationError> {
-    let bytes = durable::read(&home.generation(number).join("index.json"), limits.max_index_bytes)?;
+    let bytes = durable::read(
+        &home.generation(number).join("index.json"),
+        limits.max_index_bytes,
+    )?;
     let wrong = |problem: String| GenerationError::Index { number, problem };
     if Digest::of(&bytes) != *expected {
         return Err(wrong("it is not the one that was accepted".into()));
@@ -157,7 +168,9 @@ pub fn read_index(
 
 /// Bytes that the unpacked files of `index` take.
 pub fn unpacked_bytes(index: &Index) -> u64 {
-    index.files().fold(0, |sum, file| sum.saturating_add(file.size))
+    index
+        .files()
+        .fold(0, |sum, file| sum.saturating_add(file.size))
 }
 
 /// Unpacks a generation: afterwards `generations/<number>` is whole and durable.
@@ -194,20 +207,37 @@ fn write_files(
     secrets: &Secrets,
 ) -> Result<(), GenerationError> {
     let mut wanted: BTreeMap<Content, Vec<(PathBuf, bool)>> = BTreeMap::new();
-    for (kind, assignment) in index.assignments.iter().flat_map(|a| [("assignments", a), ("payload", a)]) {
-        let files = if kind == "payload" { &assignment.payload } else { &assignment.files };
+    // A bundle without assignments is a generation, too.
+    durable::make_folder(folder)?;
+    for (kind, assignment) in index
+        .assignments
+        .iter()
+        .flat_map(|a| [("assignments", a), ("payload", a)])
+    {
+        let files = if kind == "payload" {
+            &assignment.payload
+        } else {
+            &assignment.files
+        };
         let below = folder.join(kind).join(assignment.name.as_str());
         durable::make_folder(&below)?;
         for file in files {
-            let content = Content { digest: file.content, size: file.size };
+            let content = Content {
+                digest: file.content,
+                size: file.size,
+            };
             let path = below.join(file.path.as_str());
-            wanted.entry(content).or_default().push((path, file.executable));
+            wanted
+                .entry(content)
+                .or_default()
+                .push((path, file.executable));
         }
     }
     for blob in &index.blobs {
         let carried = blobs.open(&blob.digest)?;
         decode::decode_sealed(blob, carried, limits, secrets, &mut |content| {
-            let Some((path, executable)) = wanted.get(content).and_then(|paths| paths.first()) else {
+            let Some((path, executable)) = wanted.get(content).and_then(|paths| paths.first())
+            else {
                 return Ok(None);
             };
             let file = create(path, *executable).map_err(|error| error.source)?;
@@ -220,7 +250,9 @@ fn write_files(
     match wanted.into_iter().next() {
         Some((content, paths)) => Err(GenerationError::Lacking {
             content: content.digest,
-            path: paths.first().map_or_else(String::new, |(path, _)| path.display().to_string()),
+            path: paths
+                .first()
+                .map_or_else(String::new, |(path, _)| path.display().to_string()),
         }),
         None => Ok(()),
     }
@@ -228,7 +260,9 @@ fn write_files(
 
 /// The same content under its other names.
 fn copy_others(paths: &[(PathBuf, bool)]) -> Result<(), GenerationError> {
-    let Some(((first, _), others)) = paths.split_first() else { return Ok(()) };
+    let Some(((first, _), others)) = paths.split_first() else {
+        return Ok(());
+    };
     for (path, executable) in others {
         let mut to = create(path, *executable)?;
         let mut from = File::open(first).map_err(at("open", first))?;
@@ -244,6 +278,7 @@ fn create(path: &Path, executable: bool) -> Result<File, FileError> {
     }
     let mode = if executable { 0o755 } else { 0o644 };
     let file = durable::create(path, mode)?;
-    file.set_permissions(std::fs::Permissions::from_mode(mode)).map_err(at("create", path))?;
+    file.set_permissions(std::fs::Permissions::from_mode(mode))
+        .map_err(at("create", path))?;
     Ok(file)
 }

@@ -18,12 +18,19 @@ pub struct Home {
 impl Home {
     /// The state folder at `root`; creates nothing.
     pub fn new(root: &Path) -> Self {
-        Self { root: std::path::absolute(root).unwrap_or_else(|_| root.to_owned()) }
+        Self {
+            root: std::path::absolute(root).unwrap_or_else(|_| root.to_owned()),
+        }
     }
 
     /// Creates the folders that every command relies on.
     pub fn create(&self) -> Result<(), FileError> {
-        for folder in [self.root.clone(), self.blobs(), self.partial_blobs(), self.generations()] {
+        for folder in [
+            self.root.clone(),
+            self.blobs(),
+            self.partial_blobs(),
+            self.generations(),
+        ] {
             durable::make_folder(&folder)?;
         }
         Ok(())
@@ -118,7 +125,10 @@ impl Home {
             Err(TryLockError::WouldBlock) => {
                 let holder = durable::read(&path, 64).unwrap_or_default();
                 let holder = String::from_utf8_lossy(&holder).trim().to_owned();
-                return Err(LockError::Busy { state: self.root.clone(), holder });
+                return Err(LockError::Busy {
+                    state: self.root.clone(),
+                    holder,
+                });
             }
             Err(TryLockError::Error(error)) => return Err(at("lock", &path)(error).into()),
         }

@@ -9,9 +9,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ureq::Body;
 use ureq::http::{Response, StatusCode};
 use ureq::tls::{PemItem, RootCerts, TlsConfig};
-use ureq::Body;
 
 use crate::durable;
 use crate::error::AgentError;
@@ -32,8 +32,11 @@ const SILENCE: Duration = Duration::from_secs(120);
 /// # Errors
 /// What is expected instead, for a message.
 pub fn check_url(url: &str) -> Result<(), &'static str> {
-    let expected = "a URL that starts with https:// (http:// only for 127.0.0.1, [::1] or localhost)";
-    let Ok(uri) = url.parse::<ureq::http::Uri>() else { return Err(expected) };
+    let expected =
+        "a URL that starts with https:// (http:// only for 127.0.0.1, [::1] or localhost)";
+    let Ok(uri) = url.parse::<ureq::http::Uri>() else {
+        return Err(expected);
+    };
     let loopback = matches!(uri.host(), Some("127.0.0.1" | "localhost" | "[::1]"));
     match (uri.scheme_str(), uri.host()) {
         (Some("https"), Some(_)) => Ok(()),
@@ -72,7 +75,10 @@ impl Client {
             config = config.max_redirects(0).proxy(None);
         }
         let base = base.trim_end_matches('/').to_owned();
-        Ok(Self { agent: config.build().into(), base })
+        Ok(Self {
+            agent: config.build().into(),
+            base,
+        })
     }
 
     /// The full URL of `path`.
@@ -93,7 +99,9 @@ impl Client {
         }
         let mut bytes = Vec::new();
         let mut reader = response.into_body().into_reader().take(max_bytes + 1);
-        reader.read_to_end(&mut bytes).map_err(|error| self.failed(path, error.to_string()))?;
+        reader
+            .read_to_end(&mut bytes)
+            .map_err(|error| self.failed(path, error.to_string()))?;
         if bytes.len() as u64 > max_bytes {
             return Err(self.failed(path, format!("more than {max_bytes} bytes")));
         }
@@ -120,12 +128,19 @@ impl Client {
     /// # Errors
     /// [`AgentError::Network`], also for any answer but 200.
     pub fn post(&self, path: &str, body: &[u8], max_bytes: u64) -> Result<Vec<u8>, AgentError> {
-        let request = self.agent.post(self.url(path)).content_type("application/jsonl");
-        let response = request.send(body).map_err(|error| self.failed(path, error.to_string()))?;
+        let request = self
+            .agent
+            .post(self.url(path))
+            .content_type("application/jsonl");
+        let response = request
+            .send(body)
+            .map_err(|error| self.failed(path, error.to_string()))?;
         let status = response.status();
         let mut bytes = Vec::new();
         let mut reader = response.into_body().into_reader().take(max_bytes + 1);
-        reader.read_to_end(&mut bytes).map_err(|error| self.failed(path, error.to_string()))?;
+        reader
+            .read_to_end(&mut bytes)
+            .map_err(|error| self.failed(path, error.to_string()))?;
         if status != StatusCode::OK {
             let text = crate::apply::shortened(&String::from_utf8_lossy(&bytes));
             return Err(self.failed(path, format!("the server answers {status}: {text}")));
@@ -137,15 +152,23 @@ impl Client {
     }
 
     fn call(&self, path: &str, offset: u64) -> Result<Response<Body>, AgentError> {
-        let mut request = self.agent.get(self.url(path)).header("Accept-Encoding", "identity");
+        let mut request = self
+            .agent
+            .get(self.url(path))
+            .header("Accept-Encoding", "identity");
         if offset > 0 {
             request = request.header("Range", format!("bytes={offset}-"));
         }
-        request.call().map_err(|error| self.failed(path, error.to_string()))
+        request
+            .call()
+            .map_err(|error| self.failed(path, error.to_string()))
     }
 
     fn failed(&self, path: &str, problem: String) -> AgentError {
-        AgentError::Network { url: self.url(path), problem }
+        AgentError::Network {
+            url: self.url(path),
+            problem,
+        }
     }
 }
 
@@ -184,10 +207,20 @@ mod tests {
 
     #[test]
     fn plain_http_is_for_this_host_only() {
-        for good in ["https://hub.example.org", "http://127.0.0.1:1/x", "http://localhost:8080"] {
+        for good in [
+            "https://hub.example.org",
+            "http://127.0.0.1:1/x",
+            "http://localhost:8080",
+        ] {
             assert!(check_url(good).is_ok(), "{good}");
         }
-        for bad in ["http://example.org", "http://127.0.0.1.example.org", "file:///etc", "hub", ""] {
+        for bad in [
+            "http://example.org",
+            "http://127.0.0.1.example.org",
+            "file:///etc",
+            "hub",
+            "",
+        ] {
             assert!(check_url(bad).is_err(), "{bad}");
         }
     }

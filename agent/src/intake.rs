@@ -5,7 +5,7 @@
 //! digest while it streams in; unpacking. Only then are the new metadata and floors stored, in the same
 //! transaction as the generation. A refused bundle leaves one report and nothing else.
 
-use outhaul_bundle::index::Content;
+use outhaul_bundle::index::{Content, Stream};
 use outhaul_bundle::report::Event as Told;
 use outhaul_bundle::{Digest, Index};
 use outhaul_signer::{Acceptance, MetadataSource, TrustError, trust};
@@ -48,6 +48,12 @@ pub trait Road {
     /// # Errors
     /// [`AgentError`], a refusal included.
     fn blobs(&mut self, index: &Index, store: &mut Blobs) -> Result<(), AgentError>;
+
+    /// Whether it brings metadata of the stream `role` itself. Metadata of the whole fleet holds for
+    /// every stream, so that a bundle of another one can be right in all that it says.
+    fn brings(&self, _role: &str) -> bool {
+        true
+    }
 
     /// Whether metadata must be freshly issued, in hours: over a network with a trusted clock.
     fn max_issued_age_h(&self) -> Option<u64> {
@@ -99,12 +105,25 @@ impl Agent {
         let metadata = road.metadata()?;
         let acceptance = trust::verify(&trusted, &floors, metadata, role, moment.policy())
             .map_err(|error| refusal(&name, &error))?;
+        if !road.brings(role) {
+            let Stream {
+                environment,
+                cluster_type,
+                ..
+            } = &self.site.stream;
+            let message = format!("it is not of this site's stream, {environment}/{cluster_type}");
+            return Err(AgentError::refused(&name, "stream", message));
+        }
         let stale = |hours: u64| {
-            let age = jiff::SignedDuration::from_hours(i64::try_from(hours).unwrap_or(i64::MAX / 3600));
+            let age =
+                jiff::SignedDuration::from_hours(i64::try_from(hours).unwrap_or(i64::MAX / 3600));
             moment.policy().is_stale(acceptance.signed_at, age)
         };
         if max_age_h.is_some_and(stale) {
-            let message = format!("it was issued {}, longer ago than allowed", acceptance.signed_at);
+            let message = format!(
+                "it was issued {}, longer ago than allowed",
+                acceptance.signed_at
+            );
             return Err(AgentError::refused(&name, "stale", message));
         }
         let index = Digest::from_bytes(acceptance.index_sha256);
@@ -128,7 +147,14 @@ impl Agent {
     /// # Errors
     /// [`AgentError`] of the memory.
     pub fn tell_refusal(&mut self, error: &AgentError) -> Result<(), AgentError> {
-        let AgentError::Refused { source_name, rule, message } = error else { return Ok(()) };
+        let AgentError::Refused {
+            source_name,
+            rule,
+            message,
+        } = error
+        else {
+            return Ok(());
+        };
         let event = Told::Refusal {
             source: source_name.clone(),
             rule: rule.clone(),
@@ -151,12 +177,17 @@ impl Agent {
             );
             return Err(AgentError::refused(road.name(), "expired", message));
         }
-        let expected = Content { digest: offer.index, size: offer.acceptance.index_length };
+        let expected = Content {
+            digest: offer.index,
+            size: offer.acceptance.index_length,
+        };
         let (index, bytes) = road.index(&expected)?;
         self.check_index(road.name(), &index, &offer)?;
         self.reconciler(index.reconciler.kind.as_str())?.ready()?;
         let mut blobs = Blobs::new(&self.home);
-        let needed = blobs.missing_bytes(&index.blobs).saturating_add(generation::unpacked_bytes(&index));
+        let needed = blobs
+            .missing_bytes(&index.blobs)
+            .saturating_add(generation::unpacked_bytes(&index));
         self.check_space(needed)?;
         self.begin(road.name(), &index, &offer)?;
         if let Err(error) = self.stage(road, &index, &bytes, &mut blobs) {
@@ -164,7 +195,11 @@ impl Agent {
             return Err(error);
         }
         let (state, note) = self.commit_staged(&index, &offer)?;
-        Ok(Outcome::Rests { number, state, note })
+        Ok(Outcome::Rests {
+            number,
+            state,
+            note,
+        })
     }
 
     /// What is to be done with a number that this site has met before.
@@ -199,14 +234,17 @@ impl Agent {
 
     fn check_index(&self, name: &str, index: &Index, offer: &Offer) -> Result<(), AgentError> {
         let site = &self.site;
-        let stream = |s: &outhaul_bundle::index::Stream| format!("{}/{}", s.environment, s.cluster_type);
+        let stream = |s: &Stream| format!("{}/{}", s.environment, s.cluster_type);
         if index.fleet != site.fleet {
-            let message = format!("it is of fleet `{}`, this site is of `{}`", index.fleet, site.fleet);
+            let message = format!(
+                "it is of fleet `{}`, this site is of `{}`",
+                index.fleet, site.fleet
+            );
             return Err(AgentError::refused(name, "fleet", message));
         }
         if index.stream != site.stream {
             let message = format!(
-                "this bundle is for {}, this site is {} of {}; nothing was changed",
+                "this bundle is for {}, this site is {} of {}",
                 stream(&index.stream),
                 site.name,
                 stream(&site.stream)
@@ -214,9 +252,14 @@ impl Agent {
             return Err(AgentError::refused(name, "stream", message));
         }
         if !index.recipients.is_empty() && !index.recipients.contains(&site.name) {
-            let names: Vec<_> = index.recipients.iter().map(|n| n.as_str()).take(10).collect();
+            let names: Vec<_> = index
+                .recipients
+                .iter()
+                .map(|n| n.as_str())
+                .take(10)
+                .collect();
             let message = format!(
-                "this bundle is for {}, this site is {}; nothing was changed",
+                "this bundle is for {}, this site is {}",
                 names.join(", "),
                 site.name
             );
@@ -224,11 +267,15 @@ impl Agent {
         }
         if index.number != offer.acceptance.number {
             let signed = offer.acceptance.number;
-            let message = format!("its metadata says number {signed}, its index {}", index.number);
+            let message = format!(
+                "its metadata says number {signed}, its index {}",
+                index.number
+            );
             return Err(AgentError::refused(name, "mix-and-match", message));
         }
         if let Some(base) = index.requires {
-            let message = format!("it builds on bundle {base}; this agent reads whole bundles only");
+            let message =
+                format!("it builds on bundle {base}; this agent reads whole bundles only");
             return Err(AgentError::refused(name, "delta", message));
         }
         Ok(())
@@ -286,8 +333,15 @@ impl Agent {
         blobs: &mut Blobs,
     ) -> Result<(), AgentError> {
         let refused = matches!(error, AgentError::Refused { .. });
-        let event = if refused { Event::Refused } else { Event::SourceLost };
-        let happening = Happening { note: error.to_string(), ..event.into() };
+        let event = if refused {
+            Event::Refused
+        } else {
+            Event::SourceLost
+        };
+        let happening = Happening {
+            note: error.to_string(),
+            ..event.into()
+        };
         self.transition(number, &happening, |_, _| Ok(()))?;
         crate::durable::remove_tree(&self.home.generation(number).with_extension("new"))?;
         crate::durable::remove_tree(&self.home.generation(number))?;
@@ -298,7 +352,11 @@ impl Agent {
     }
 
     /// Everything is on disk: the site believes the metadata from now on, and goes on.
-    fn commit_staged(&mut self, index: &Index, offer: &Offer) -> Result<(State, String), AgentError> {
+    fn commit_staged(
+        &mut self,
+        index: &Index,
+        offer: &Offer,
+    ) -> Result<(State, String), AgentError> {
         let number = index.number;
         let sidecar = self.home.floors();
         floors::write_sidecar(self.store.read(), &sidecar, &offer.acceptance.versions)?;
@@ -311,7 +369,13 @@ impl Agent {
         for older in generations::all(self.store.read())? {
             if older.number < number && matches!(older.state, State::Staged | State::Gated) {
                 let note = format!("bundle {number} came before it was applied");
-                self.drive(older.number, Happening { note, ..Event::Superseded.into() })?;
+                self.drive(
+                    older.number,
+                    Happening {
+                        note,
+                        ..Event::Superseded.into()
+                    },
+                )?;
             }
         }
         let state = self.drive(number, Event::Resumed.into())?;
@@ -323,7 +387,11 @@ impl Agent {
 
     fn rests(&self, number: u64, state: State) -> Result<Outcome, AgentError> {
         let row = generations::one(self.store.read(), number)?;
-        Ok(Outcome::Rests { number, state, note: row.map(|row| row.note).unwrap_or_default() })
+        Ok(Outcome::Rests {
+            number,
+            state,
+            note: row.map(|row| row.note).unwrap_or_default(),
+        })
     }
 
     fn store_trust(&mut self, offer: &Offer) -> Result<(), AgentError> {
@@ -355,7 +423,10 @@ fn refusal(name: &str, error: &TrustError) -> AgentError {
         cause = error.source();
     }
     if error.is_transient() {
-        AgentError::Road { source_name: name.to_owned(), problem: message }
+        AgentError::Road {
+            source_name: name.to_owned(),
+            problem: message,
+        }
     } else {
         AgentError::refused(name, error.rule(), message)
     }

@@ -216,7 +216,9 @@ pub const ALL: [State; 12] = [
 /// # Errors
 /// [`Impossible`] for a pair that the table does not have.
 pub fn step(state: State, event: Event) -> Result<(State, Vec<Action>), Impossible> {
-    use Action::{Apply, AskGate, CleanUp, Discard, Refuse, Remember, Report, Revert, Stage, Watch};
+    use Action::{
+        Apply, AskGate, CleanUp, Discard, Refuse, Remember, Report, Revert, Stage, Watch,
+    };
     let (next, actions) = match (state, event) {
         (State::Received, Event::Verified) => (State::Verified, vec![Stage]),
         (State::Received, Event::Refused) => (State::Rejected, vec![Refuse]),

@@ -49,7 +49,10 @@ impl Agent {
     pub fn plan(&self, file: &Path) -> Result<Plan, AgentError> {
         let mut road = FileRoad::open(file, self.limits, &self.pulse)?;
         let offer = self.judge(&mut road)?;
-        let expected = Content { digest: offer.index, size: offer.acceptance.index_length };
+        let expected = Content {
+            digest: offer.index,
+            size: offer.acceptance.index_length,
+        };
         let (index, _) = road.index(&expected)?;
         let reconciler = self.reconciler(index.reconciler.kind.as_str())?;
         let mut plan = Plan {
@@ -67,15 +70,26 @@ impl Agent {
                 continue;
             }
             let action = if recorded.is_empty() { "add" } else { "change" };
-            plan.assignments.push(AssignmentPlan { name, action, changes });
+            plan.assignments.push(AssignmentPlan {
+                name,
+                action,
+                changes,
+            });
         }
         let wanted: BTreeSet<&str> = index.assignments.iter().map(|a| a.name.as_str()).collect();
         for item in inventory::items(self.store.read(), None)? {
             if item.phase == "left" || wanted.contains(item.assignment.as_str()) {
                 continue;
             }
-            let change = Change { action: "remove", item: item.item };
-            match plan.assignments.last_mut().filter(|last| last.name == item.assignment) {
+            let change = Change {
+                action: "remove",
+                item: item.item,
+            };
+            match plan
+                .assignments
+                .last_mut()
+                .filter(|last| last.name == item.assignment)
+            {
                 Some(last) => last.changes.push(change),
                 None => plan.assignments.push(AssignmentPlan {
                     name: item.assignment,

@@ -66,19 +66,27 @@ impl Agent {
         let mut exported = Exported::default();
         let acknowledged = outbox::cursor(self.store.read())?.acknowledged;
         let request = self.home.request(self.site.name.as_str());
-        if let (0, Some(bytes)) =
-            (acknowledged, durable::read_if_there(&request, MAX_REQUEST_BYTES)?)
-        {
-            let to = folder.join("requests").join(request.file_name().unwrap_or_default());
+        if let (0, Some(bytes)) = (
+            acknowledged,
+            durable::read_if_there(&request, MAX_REQUEST_BYTES)?,
+        ) {
+            let to = folder
+                .join("requests")
+                .join(request.file_name().unwrap_or_default());
             write_to_medium(&to, &bytes)?;
             exported.request = Some(to);
         }
         let mut after = 0;
         for _ in 0..MAX_BATCHES {
             let batch = outbox::waiting(self.store.read(), after, MAX_BATCH_BYTES)?;
-            let (Some(first), Some(last)) = (batch.first(), batch.last()) else { break };
+            let (Some(first), Some(last)) = (batch.first(), batch.last()) else {
+                break;
+            };
             let site = &self.site;
-            let name = format!("{}-{}-{}-{}.reports", site.name, site.epoch, first.number, last.number);
+            let name = format!(
+                "{}-{}-{}-{}.reports",
+                site.name, site.epoch, first.number, last.number
+            );
             let to = folder.join("reports").join(name);
             write_to_medium(&to, &lines(&batch))?;
             self.pulse.beat();
@@ -108,7 +116,10 @@ impl Agent {
             let answer = client.post("api/v1/reports", &lines(&batch), MAX_ANSWER_BYTES)?;
             let answer: Answer = serde_json::from_slice(&answer).map_err(|error| {
                 let problem = format!("the hub's answer cannot be read: {error}");
-                AgentError::Network { url: client.url("api/v1/reports"), problem }
+                AgentError::Network {
+                    url: client.url("api/v1/reports"),
+                    problem,
+                }
             })?;
             let envelopes: Vec<_> = answer
                 .acks
@@ -118,7 +129,12 @@ impl Agent {
             after = last.number;
             sent.sent += batch.len() as u64;
             sent.acknowledged += self.accept_acks(&envelopes)?;
-            sent.refused.extend(answer.refused.iter().map(|r| crate::apply::shortened(&r.to_string())));
+            sent.refused.extend(
+                answer
+                    .refused
+                    .iter()
+                    .map(|r| crate::apply::shortened(&r.to_string())),
+            );
         }
         Ok(sent)
     }

@@ -7,9 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use outhaul_bundle::Index;
-use outhaul_bundle::report::{
-    AssignmentResult, ComplianceStatus, Event as Told, GenerationEvent,
-};
+use outhaul_bundle::report::{AssignmentResult, ComplianceStatus, Event as Told, GenerationEvent};
 use rusqlite::Transaction;
 
 use crate::agent::Agent;
@@ -40,7 +38,11 @@ pub struct Happening {
 
 impl From<Event> for Happening {
     fn from(event: Event) -> Self {
-        Self { event, note: String::new(), results: Vec::new() }
+        Self {
+            event,
+            note: String::new(),
+            results: Vec::new(),
+        }
     }
 }
 
@@ -126,7 +128,10 @@ impl Agent {
         if let (Some(instant), true) = (instant(state), happening.event != Event::Resumed) {
             cut::here(instant);
         }
-        let work = actions.into_iter().filter(|action| !action.in_transaction()).collect();
+        let work = actions
+            .into_iter()
+            .filter(|action| !action.in_transaction())
+            .collect();
         Ok((state, work))
     }
 
@@ -174,14 +179,23 @@ impl Agent {
     /// [`AgentError`] when it is not on disk or not the accepted one.
     pub fn index(&self, number: u64) -> Result<Index, AgentError> {
         let row = generations::one(self.store.read(), number)?.ok_or_else(|| unknown(number))?;
-        Ok(generation::read_index(&self.home, number, &row.index, &self.limits)?)
+        Ok(generation::read_index(
+            &self.home,
+            number,
+            &row.index,
+            &self.limits,
+        )?)
     }
 
     fn apply(&mut self, number: u64) -> Result<Happening, AgentError> {
         let index = self.index(number)?;
         let (results, note) = self.pass(&format!("apply {number}"), &index)?;
         Ok(match failure(&results) {
-            None => Happening { event: Event::Applied, note, results },
+            None => Happening {
+                event: Event::Applied,
+                note,
+                results,
+            },
             Some(failure) => self.broken(number, failure, results)?,
         })
     }
@@ -201,8 +215,15 @@ impl Agent {
                 }
             }
         }
-        match results.iter().find(|r| r.status != ComplianceStatus::Compliant) {
-            None => Ok(Happening { event: Event::Healthy, note: row.note, results }),
+        match results
+            .iter()
+            .find(|r| r.status != ComplianceStatus::Compliant)
+        {
+            None => Ok(Happening {
+                event: Event::Healthy,
+                note: row.note,
+                results,
+            }),
             Some(sick) => {
                 let note = format!("`{}` is not healthy: {}", sick.name, sick.message);
                 self.broken(number, note, results)
@@ -217,7 +238,11 @@ impl Agent {
         results: Vec<AssignmentResult>,
     ) -> Result<Happening, AgentError> {
         let can_revert = self.good_before(number)?.is_some();
-        Ok(Happening { event: Event::Broken { can_revert }, note, results })
+        Ok(Happening {
+            event: Event::Broken { can_revert },
+            note,
+            results,
+        })
     }
 
     /// The generation that a site goes back to from `number`.
@@ -234,21 +259,37 @@ impl Agent {
     }
 
     fn revert(&mut self, number: u64) -> Result<Happening, AgentError> {
-        let why = generations::one(self.store.read(), number)?.map(|g| g.note).unwrap_or_default();
+        let why = generations::one(self.store.read(), number)?
+            .map(|g| g.note)
+            .unwrap_or_default();
         let Some(good) = self.good_before(number)? else {
             let note = format!("{why}; and nothing to go back to is left on disk");
-            return Ok(Happening { note, ..Event::RevertBroken.into() });
+            return Ok(Happening {
+                note,
+                ..Event::RevertBroken.into()
+            });
         };
         let index = self.index(good)?;
         let (results, note) = self.pass(&format!("revert {number}"), &index)?;
         if let Some(failure) = failure(&results) {
             let note = format!("{why}; going back to generation {good} failed as well: {failure}");
-            return Ok(Happening { event: Event::RevertBroken, note, results });
+            return Ok(Happening {
+                event: Event::RevertBroken,
+                note,
+                results,
+            });
         }
         // The older one is active again, in the same transaction in which the newer one is reverted.
-        let reinstated = Happening { event: Event::Reinstated, note, results };
+        let reinstated = Happening {
+            event: Event::Reinstated,
+            note,
+            results,
+        };
         let note = format!("{why}; generation {good} runs again");
-        let reverted = Happening { note, ..Event::RevertDone.into() };
+        let reverted = Happening {
+            note,
+            ..Event::RevertDone.into()
+        };
         self.transition(number, &reverted, |db, author| {
             let mut generation = generations::one(db, good)?.ok_or_else(|| unknown(good))?;
             generation.state = State::Active;
@@ -303,15 +344,24 @@ impl Agent {
         let name = desired.assignment.name.as_str().to_owned();
         let number = desired.generation;
         self.commit(|db, author| {
-            generations::journal(db, number, author.moment.wall_ms(), "step", &format!("{pass}: {name}"))
+            generations::journal(
+                db,
+                number,
+                author.moment.wall_ms(),
+                "step",
+                &format!("{pass}: {name}"),
+            )
         })?;
         cut::here("step-intended");
         let recorded = self.recorded(reconciler.kind(), &name)?;
         let result = match desired.check() {
             Ok(()) => reconciler.apply(desired, &recorded, &mut self.store, &self.pulse)?,
-            Err(torn) => {
-                apply::result(desired, ComplianceStatus::Failed, &torn.to_string(), Vec::new())
-            }
+            Err(torn) => apply::result(
+                desired,
+                ComplianceStatus::Failed,
+                &torn.to_string(),
+                Vec::new(),
+            ),
         };
         cut::here("step-applied");
         self.commit(|db, _| generations::record(db, pass, &result))?;
@@ -332,9 +382,10 @@ impl Agent {
         let mut told = Vec::new();
         for ((assignment, kind), items) in surplus {
             let reconciler = apply::reconciler_of(&kind, &self.config, &self.home)?;
-            let steps =
-                reconciler.remove(&assignment, &items, &mut self.store, &self.pulse)?;
-            let trouble = steps.iter().find(|step| matches!(step.status.as_str(), "failed" | "skipped"));
+            let steps = reconciler.remove(&assignment, &items, &mut self.store, &self.pulse)?;
+            let trouble = steps
+                .iter()
+                .find(|step| matches!(step.status.as_str(), "failed" | "skipped"));
             told.push(match trouble.filter(|step| !step.message.is_empty()) {
                 None => format!("removed `{assignment}`"),
                 Some(step) => format!("`{assignment}`: {}", step.message),
@@ -345,11 +396,16 @@ impl Agent {
 }
 
 fn unknown(number: u64) -> StateError {
-    StateError::Value { what: format!("generation {number}"), problem: "it is not there".into() }
+    StateError::Value {
+        what: format!("generation {number}"),
+        problem: "it is not there".into(),
+    }
 }
 
 fn failure(results: &[AssignmentResult]) -> Option<String> {
-    let failed = results.iter().find(|r| r.status == ComplianceStatus::Failed)?;
+    let failed = results
+        .iter()
+        .find(|r| r.status == ComplianceStatus::Failed)?;
     Some(format!("`{}` failed: {}", failed.name, failed.message))
 }
 

@@ -60,7 +60,11 @@ pub enum SecretError {
 }
 
 fn io_error(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> SecretError {
-    move |error| SecretError::Io { doing, path: path.to_owned(), error }
+    move |error| SecretError::Io {
+        doing,
+        path: path.to_owned(),
+        error,
+    }
 }
 
 /// The keys of this site.
@@ -98,14 +102,23 @@ impl Secrets {
         let mut bytes = Vec::new();
         let file = File::open(path).map_err(io_error("open", path))?;
         let max = marker::MAX_TEXT_BYTES as u64;
-        file.take(max + 1).read_to_end(&mut bytes).map_err(io_error("read", path))?;
+        file.take(max + 1)
+            .read_to_end(&mut bytes)
+            .map_err(io_error("read", path))?;
         // A larger file is a payload, not a text that was composed.
         if bytes.len() as u64 > max || !marker::may_have_markers(&bytes) {
             return Ok(None);
         }
-        let Ok(text) = String::from_utf8(bytes) else { return Ok(None) };
-        let opened = marker::unseal_values(&text, &self.0, Syntax::of_file(told))
-            .map_err(|problem| SecretError::File { path: told.to_owned(), problem })?;
+        let Ok(text) = String::from_utf8(bytes) else {
+            return Ok(None);
+        };
+        let opened =
+            marker::unseal_values(&text, &self.0, Syntax::of_file(told)).map_err(|problem| {
+                SecretError::File {
+                    path: told.to_owned(),
+                    problem,
+                }
+            })?;
         Ok((!opened.values.is_empty()).then_some(opened))
     }
 
@@ -121,7 +134,9 @@ impl Secrets {
             let at = folder.join(&below);
             for entry in std::fs::read_dir(&at).map_err(io_error("list", &at))? {
                 let entry = entry.map_err(io_error("list", &at))?;
-                let kind = entry.file_type().map_err(io_error("look at", &entry.path()))?;
+                let kind = entry
+                    .file_type()
+                    .map_err(io_error("look at", &entry.path()))?;
                 let relative = below.join(entry.file_name());
                 if kind.is_dir() {
                     folders.push(relative);
@@ -160,10 +175,13 @@ impl Unseal for Secrets {
     ) -> Result<Box<dyn Read + 'a>, UnsealError> {
         match seal::reader(carried, &self.0) {
             Ok(opened) => Ok(Box::new(opened)),
-            Err(SealError::NotForUs { have }) => {
-                Err(UnsealError::NotForUs { readers: sealed.readers(), have })
-            }
-            Err(error) => Err(UnsealError::Damaged { problem: error.to_string() }),
+            Err(SealError::NotForUs { have }) => Err(UnsealError::NotForUs {
+                readers: sealed.readers(),
+                have,
+            }),
+            Err(error) => Err(UnsealError::Damaged {
+                problem: error.to_string(),
+            }),
         }
     }
 }
@@ -194,13 +212,19 @@ impl Scratch {
     pub fn new(candidates: &[PathBuf]) -> Result<Self, SecretError> {
         let Some(parent) = candidates.iter().find(|path| lies_in_memory(path)) else {
             let tried = candidates.iter().map(|path| path.display().to_string());
-            return Err(SecretError::NoMemoryFolder { tried: tried.collect::<Vec<_>>().join(", ") });
+            return Err(SecretError::NoMemoryFolder {
+                tried: tried.collect::<Vec<_>>().join(", "),
+            });
         };
         let mut random = [0; 8];
-        getrandom::fill(&mut random)
-            .map_err(|error| io_error("name a folder in", parent)(io::Error::other(error.to_string())))?;
+        getrandom::fill(&mut random).map_err(|error| {
+            io_error("name a folder in", parent)(io::Error::other(error.to_string()))
+        })?;
         let path = parent.join(format!("outhaul-{}", hex::encode(random)));
-        std::fs::DirBuilder::new().mode(0o700).create(&path).map_err(io_error("create", &path))?;
+        std::fs::DirBuilder::new()
+            .mode(0o700)
+            .create(&path)
+            .map_err(io_error("create", &path))?;
         Ok(Self(path))
     }
 
@@ -244,10 +268,14 @@ impl Drop for Scratch {
 }
 
 fn lies_in_memory(path: &Path) -> bool {
-    let Ok(found) = rustix::fs::statfs(path) else { return false };
+    let Ok(found) = rustix::fs::statfs(path) else {
+        return false;
+    };
     // Its type differs between machines; where it is 32 bits wide, the second number is negative.
     let kind = i128::from(found.f_type);
-    IN_MEMORY.iter().any(|known| kind == *known || kind == *known - (1 << 32))
+    IN_MEMORY
+        .iter()
+        .any(|known| kind == *known || kind == *known - (1 << 32))
 }
 
 /// `text` without any of `values`, also where a program wrote them as JSON or as a YAML text.
@@ -256,9 +284,14 @@ pub fn struck_out(text: &str, values: &[Zeroizing<String>]) -> String {
     // The longest first: a short value may be a part of a long one.
     let mut longest_first: Vec<&str> = values.iter().map(|value| value.as_str()).collect();
     longest_first.sort_by_key(|value| std::cmp::Reverse(value.len()));
-    for value in longest_first.into_iter().filter(|value| value.len() >= MIN_STRUCK_OUT) {
+    for value in longest_first
+        .into_iter()
+        .filter(|value| value.len() >= MIN_STRUCK_OUT)
+    {
         let json = serde_json::to_string(value).unwrap_or_default();
-        let inner = json.get(1..json.len().saturating_sub(1)).unwrap_or_default();
+        let inner = json
+            .get(1..json.len().saturating_sub(1))
+            .unwrap_or_default();
         for spelling in [value, inner, &value.replace('\'', "''")] {
             if !spelling.is_empty() {
                 struck = struck.replace(spelling, "[sealed]");
@@ -282,7 +315,11 @@ mod tests {
     fn site() -> (tempfile::TempDir, Secrets, String) {
         let folder = tempfile::tempdir().unwrap();
         let key = Secrets::own_public_key(folder.path()).unwrap();
-        assert_eq!(Secrets::own_public_key(folder.path()).unwrap(), key, "made once");
+        assert_eq!(
+            Secrets::own_public_key(folder.path()).unwrap(),
+            key,
+            "made once"
+        );
         let marker = marker::seal_value("s3cret value", &[key.parse().unwrap()]).unwrap();
         let secrets = Secrets::load(folder.path()).unwrap();
         (folder, secrets, marker)
@@ -307,8 +344,14 @@ mod tests {
         let (_other, secrets, _) = site();
         let path = folder.path().join("x");
         std::fs::write(&path, format!("\n{marker}")).unwrap();
-        let told = secrets.open_file(&path, "app/config.yaml").unwrap_err().to_string();
-        assert!(told.contains("app/config.yaml") && told.contains("line 2"), "{told}");
+        let told = secrets
+            .open_file(&path, "app/config.yaml")
+            .unwrap_err()
+            .to_string();
+        assert!(
+            told.contains("app/config.yaml") && told.contains("line 2"),
+            "{told}"
+        );
         assert!(told.contains("sealed for others"), "{told}");
     }
 
@@ -317,11 +360,16 @@ mod tests {
         let (folder, ..) = site();
         let none = Scratch::new(&[folder.path().join("none")]).unwrap_err();
         assert!(none.to_string().contains("nothing was applied"), "{none}");
-        let Ok(scratch) = Scratch::new(&Scratch::usual()) else { return };
+        let Ok(scratch) = Scratch::new(&Scratch::usual()) else {
+            return;
+        };
         scratch.put("vars/config.yaml", b"secret").unwrap();
         let path = scratch.path().to_owned();
         let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
-        assert_eq!((mode(&path), mode(&path.join("vars/config.yaml"))), (0o700, 0o600));
+        assert_eq!(
+            (mode(&path), mode(&path.join("vars/config.yaml"))),
+            (0o700, 0o600)
+        );
         assert!(scratch.put("vars/config.yaml", b"again").is_err());
         drop(scratch);
         assert!(!path.exists());
@@ -329,10 +377,19 @@ mod tests {
 
     #[test]
     fn values_are_struck_out_however_they_are_spelled() {
-        let values = ["hunter2", "hunter2-long", "a \"b\" c", "first line\nsecond line", "abc"]
-            .map(|value| Zeroizing::new(value.to_owned()));
+        let values = [
+            "hunter2",
+            "hunter2-long",
+            "a \"b\" c",
+            "first line\nsecond line",
+            "abc",
+        ]
+        .map(|value| Zeroizing::new(value.to_owned()));
         let text = "x hunter2-long y {\"p\": \"a \\\"b\\\" c\"} z: second line, abc";
         let struck = struck_out(text, &values);
-        assert_eq!(struck, "x [sealed] y {\"p\": \"[sealed]\"} z: [sealed], abc");
+        assert_eq!(
+            struck,
+            "x [sealed] y {\"p\": \"[sealed]\"} z: [sealed], abc"
+        );
     }
 }

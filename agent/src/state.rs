@@ -8,10 +8,12 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use outhaul_bundle::name::Name;
 use outhaul_bundle::Digest;
 use outhaul_bundle::index::Stream;
-use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Transaction, TransactionBehavior};
+use outhaul_bundle::name::Name;
+use rusqlite::{
+    Connection, ErrorCode, OpenFlags, OptionalExtension, Transaction, TransactionBehavior,
+};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -175,7 +177,10 @@ impl StateError {
 
 /// Attaches what was being done to an SQLite error.
 pub(crate) fn doing(what: &'static str) -> impl FnOnce(rusqlite::Error) -> StateError {
-    move |source| StateError::Database { doing: what, source }
+    move |source| StateError::Database {
+        doing: what,
+        source,
+    }
 }
 
 /// The open database.
@@ -237,10 +242,14 @@ impl Store {
 
 fn damaged(path: &Path, what: &'static str, source: rusqlite::Error) -> StateError {
     match source.sqlite_error_code() {
-        Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => {
-            StateError::Damaged { path: path.to_owned(), problem: source.to_string() }
-        }
-        _ => StateError::Database { doing: what, source },
+        Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => StateError::Damaged {
+            path: path.to_owned(),
+            problem: source.to_string(),
+        },
+        _ => StateError::Database {
+            doing: what,
+            source,
+        },
     }
 }
 
@@ -250,7 +259,9 @@ fn damaged(path: &Path, what: &'static str, source: rusqlite::Error) -> StateErr
 /// [`StateError`]
 pub fn meta<T: DeserializeOwned>(db: &Connection, name: &str) -> Result<Option<T>, StateError> {
     let text: Option<String> = db
-        .query_row("SELECT value FROM meta WHERE name = ?1", [name], |row| row.get(0))
+        .query_row("SELECT value FROM meta WHERE name = ?1", [name], |row| {
+            row.get(0)
+        })
         .optional()
         .map_err(doing("read a value"))?;
     text.map(|text| from_json(name, &text)).transpose()
@@ -290,15 +301,19 @@ pub(crate) fn to_json<T: Serialize>(value: &T) -> String {
 }
 
 pub(crate) fn from_json<T: DeserializeOwned>(what: &str, text: &str) -> Result<T, StateError> {
-    serde_json::from_str(text)
-        .map_err(|error| StateError::Value { what: what.to_owned(), problem: error.to_string() })
+    serde_json::from_str(text).map_err(|error| StateError::Value {
+        what: what.to_owned(),
+        problem: error.to_string(),
+    })
 }
 
 pub(crate) fn digest(text: &str) -> Result<Digest, StateError> {
-    text.parse().map_err(|error: outhaul_bundle::digest::DigestError| StateError::Value {
-        what: "digest".into(),
-        problem: error.to_string(),
-    })
+    text.parse().map_err(
+        |error: outhaul_bundle::digest::DigestError| StateError::Value {
+            what: "digest".into(),
+            problem: error.to_string(),
+        },
+    )
 }
 
 /// SQLite's integers are signed; the agent's numbers never reach the difference.

@@ -106,7 +106,9 @@ impl Agent {
             reports_last: cursor.last,
             reports_acknowledged: cursor.acknowledged,
             time_lower_bound: clock::now(db)?.bound.at().to_string(),
-            trouble: floors::floors(db, &self.home.floors()).err().map(|error| error.to_string()),
+            trouble: floors::floors(db, &self.home.floors())
+                .err()
+                .map(|error| error.to_string()),
         })
     }
 }
@@ -123,7 +125,11 @@ impl Status {
             None => "active: nothing yet".into(),
         });
         for g in &self.generations {
-            let note = if g.note.is_empty() { String::new() } else { format!(": {}", g.note) };
+            let note = if g.note.is_empty() {
+                String::new()
+            } else {
+                format!(": {}", g.note)
+            };
             let disk = if g.on_disk { ", on disk" } else { "" };
             lines.push(format!("  bundle {} is {}{disk}{note}", g.number, g.state));
         }
@@ -134,11 +140,20 @@ impl Status {
                 ComplianceStatus::Failed => "failed",
                 ComplianceStatus::InProgress => "in progress",
             };
-            let more = if assignment.message.is_empty() { "" } else { ": " };
-            lines.push(format!("  {}: {word}{more}{}", assignment.name, assignment.message));
+            let more = if assignment.message.is_empty() {
+                ""
+            } else {
+                ": "
+            };
+            lines.push(format!(
+                "  {}: {word}{more}{}",
+                assignment.name, assignment.message
+            ));
         }
         for name in &self.left_behind {
-            lines.push(format!("  {name}: no longer wanted; its traces are left on this host"));
+            lines.push(format!(
+                "  {name}: no longer wanted; its traces are left on this host"
+            ));
         }
         if let Some(hold) = &self.hold {
             lines.push(format!("held by {}: {}", hold.who, hold.why));

@@ -46,11 +46,17 @@ pub struct Ansible {
 impl Ansible {
     /// A reconciler with the site's settings.
     pub fn new(config: &AnsibleConfig, home: &Home) -> Self {
-        Self { config: config.clone(), home: home.clone(), python: OnceCell::new() }
+        Self {
+            config: config.clone(),
+            home: home.clone(),
+            python: OnceCell::new(),
+        }
     }
 
     fn python(&self) -> Result<&Path, ApplyError> {
-        let python = self.python.get_or_init(|| playbook::python(self.config.python.as_deref()));
+        let python = self
+            .python
+            .get_or_init(|| playbook::python(self.config.python.as_deref()));
         python.as_deref().ok_or_else(|| ApplyError::Program {
             program: "python3".into(),
             problem: "no Python 3 that works was found".into(),
@@ -71,12 +77,18 @@ impl Ansible {
             Ok(Some(opened)) => (Some(opened.scratch), opened.values),
             Ok(None) => (None, Vec::new()),
             Err(error) => {
-                return Ok(Outcome { steps: Vec::new(), success: false, reason: error.to_string() });
+                return Ok(Outcome {
+                    steps: Vec::new(),
+                    success: false,
+                    reason: error.to_string(),
+                });
             }
         };
         // With values in the clear everything that Ansible writes for itself stays in memory, too.
         let folder = scratch.as_ref().map_or(place.folder, Scratch::path);
-        let own = scratch.as_ref().map_or_else(|| self.home.ansible(), |s| s.path().join(".ansible"));
+        let own = scratch
+            .as_ref()
+            .map_or_else(|| self.home.ansible(), |s| s.path().join(".ansible"));
         let mut variables = serde_json::json!(self.config.vars);
         // Ours come last: no site's setting can point a playbook at another payload.
         variables["outhaul_payload"] = serde_json::json!(place.payload);
@@ -160,7 +172,13 @@ impl<'a> Place<'a> {
 
 /// The assignment's playbooks, in order.
 fn playbooks(desired: &Desired) -> Vec<&'static str> {
-    let has = |name: &&str| desired.assignment.files.iter().any(|file| file.path.as_str() == *name);
+    let has = |name: &&str| {
+        desired
+            .assignment
+            .files
+            .iter()
+            .any(|file| file.path.as_str() == *name)
+    };
     PLAYBOOKS.into_iter().filter(has).collect()
 }
 
@@ -200,10 +218,16 @@ impl Reconciler for Ansible {
 
     fn plan(&self, desired: &Desired, recorded: &[Item]) -> Vec<Change> {
         let known = |item: &Item| {
-            recorded.iter().any(|old| old.item == item.item && old.digest == item.digest)
+            recorded
+                .iter()
+                .any(|old| old.item == item.item && old.digest == item.digest)
         };
         let new = items(desired).into_iter().filter(|item| !known(item));
-        new.map(|item| Change { action: "run", item: item.item }).collect()
+        new.map(|item| Change {
+            action: "run",
+            item: item.item,
+        })
+        .collect()
     }
 
     fn apply(
@@ -216,13 +240,22 @@ impl Reconciler for Ansible {
         let names = playbooks(desired);
         if names.is_empty() {
             let message = "it has no `namespace.yaml` and no `reconciler.yaml` to run";
-            return Ok(result(desired, ComplianceStatus::Failed, message, Vec::new()));
+            return Ok(result(
+                desired,
+                ComplianceStatus::Failed,
+                message,
+                Vec::new(),
+            ));
         }
         ledger.intend(&items(desired))?;
         self.keep(desired)?;
         cut::here("inventory-intended");
         // One start for both: Ansible keeps the order and stops at the first playbook that fails.
-        let Outcome { steps, success, reason } = self.run(&Place::of(desired), &names, false, pulse)?;
+        let Outcome {
+            steps,
+            success,
+            reason,
+        } = self.run(&Place::of(desired), &names, false, pulse)?;
         if !success {
             return Ok(result(desired, ComplianceStatus::Failed, &reason, steps));
         }
@@ -255,9 +288,18 @@ impl Reconciler for Ansible {
             return Ok(result(desired, ComplianceStatus::Compliant, "", steps));
         }
         if message.is_empty() {
-            message = format!("{} of {} tasks would change this host", differing.len(), differing.len() + same);
+            message = format!(
+                "{} of {} tasks would change this host",
+                differing.len(),
+                differing.len() + same
+            );
         }
-        Ok(result(desired, ComplianceStatus::Drifted, &message, differing))
+        Ok(result(
+            desired,
+            ComplianceStatus::Drifted,
+            &message,
+            differing,
+        ))
     }
 
     fn remove(
@@ -268,15 +310,27 @@ impl Reconciler for Ansible {
         pulse: &Pulse,
     ) -> Result<Vec<StepResult>, ApplyError> {
         let kept = self.home.kept(assignment);
-        let generation = recorded.iter().map(|item| item.generation).max().unwrap_or(0);
+        let generation = recorded
+            .iter()
+            .map(|item| item.generation)
+            .max()
+            .unwrap_or(0);
         if !kept.join(REMOVE).is_file() {
-            let left = |item: &Item| Item { phase: "left".into(), ..item.clone() };
+            let left = |item: &Item| Item {
+                phase: "left".into(),
+                ..item.clone()
+            };
             ledger.intend(&recorded.iter().map(left).collect::<Vec<_>>())?;
             let message = "left behind: the assignment brought no `remove.yaml`, so what its playbooks \
                            made on this host (users, packages, jobs) is still there";
             return Ok(vec![step(assignment, "skipped", message)]);
         }
-        let place = Place { folder: &kept, payload: &kept, assignment, generation };
+        let place = Place {
+            folder: &kept,
+            payload: &kept,
+            assignment,
+            generation,
+        };
         let outcome = self.run(&place, &[REMOVE], false, pulse)?;
         let mut steps = outcome.steps;
         if outcome.success {
@@ -284,7 +338,11 @@ impl Reconciler for Ansible {
             durable::remove_tree(&kept)?;
             steps.push(step(assignment, "removed", ""));
         } else {
-            steps.push(step(assignment, "failed", format!("`{REMOVE}`: {}", outcome.reason)));
+            steps.push(step(
+                assignment,
+                "failed",
+                format!("`{REMOVE}`: {}", outcome.reason),
+            ));
         }
         Ok(steps)
     }

@@ -49,7 +49,9 @@ struct Wanted {
 impl Wanted {
     /// Digest of what the target is to hold.
     fn in_target(&self) -> Digest {
-        self.opened.as_ref().map_or(self.content, |text| Digest::of(text.as_bytes()))
+        self.opened
+            .as_ref()
+            .map_or(self.content, |text| Digest::of(text.as_bytes()))
     }
 
     fn mode(&self) -> u32 {
@@ -73,7 +75,9 @@ impl Folder {
         let mut wanted = wanted(desired);
         let secrets = Secrets::load(&self.identities)?;
         for (told, file) in &mut wanted {
-            file.opened = secrets.open_file(&file.from, told)?.map(|opened| opened.text);
+            file.opened = secrets
+                .open_file(&file.from, told)?
+                .map(|opened| opened.text);
         }
         Ok(wanted)
     }
@@ -81,7 +85,15 @@ impl Folder {
 
 fn wanted(desired: &Desired) -> BTreeMap<String, Wanted> {
     let one = |(file, from, told): (&outhaul_bundle::index::File, PathBuf, String)| {
-        (told, Wanted { content: file.content, executable: file.executable, from, opened: None })
+        (
+            told,
+            Wanted {
+                content: file.content,
+                executable: file.executable,
+                from,
+                opened: None,
+            },
+        )
     };
     desired.files().map(one).collect()
 }
@@ -97,8 +109,10 @@ impl Reconciler for Folder {
 
     fn plan(&self, desired: &Desired, recorded: &[Item]) -> Vec<Change> {
         let wanted = wanted(desired);
-        let known: BTreeMap<&str, &Item> =
-            recorded.iter().map(|item| (item.item.as_str(), item)).collect();
+        let known: BTreeMap<&str, &Item> = recorded
+            .iter()
+            .map(|item| (item.item.as_str(), item))
+            .collect();
         let mut changes = Vec::new();
         for (path, file) in &wanted {
             let action = match known.get(path.as_str()) {
@@ -106,10 +120,16 @@ impl Reconciler for Folder {
                 Some(item) if item.digest != file.content.to_string() => "change",
                 Some(_) => continue,
             };
-            changes.push(Change { action, item: path.clone() });
+            changes.push(Change {
+                action,
+                item: path.clone(),
+            });
         }
         let gone = known.keys().filter(|path| !wanted.contains_key(**path));
-        changes.extend(gone.map(|path| Change { action: "remove", item: (*path).to_owned() }));
+        changes.extend(gone.map(|path| Change {
+            action: "remove",
+            item: (*path).to_owned(),
+        }));
         changes
     }
 
@@ -125,10 +145,16 @@ impl Reconciler for Folder {
             Ok(wanted) => wanted,
             Err(error) => return Ok(failed(desired, &error.to_string(), Vec::new())),
         };
-        let ours: BTreeMap<&str, &Item> =
-            recorded.iter().map(|item| (item.item.as_str(), item)).collect();
+        let ours: BTreeMap<&str, &Item> = recorded
+            .iter()
+            .map(|item| (item.item.as_str(), item))
+            .collect();
         let Some(target) = Beneath::open(&self.target, true)? else {
-            return Ok(failed(desired, "the target folder is not there", Vec::new()));
+            return Ok(failed(
+                desired,
+                "the target folder is not there",
+                Vec::new(),
+            ));
         };
 
         // Look at everything before anything is written.
@@ -165,7 +191,9 @@ impl Reconciler for Folder {
                 assignment: assignment.to_owned(),
                 item: path.clone(),
                 digest: file.content.to_string(),
-                before: ours.get(path.as_str()).map_or_else(String::new, |item| item.digest.clone()),
+                before: ours
+                    .get(path.as_str())
+                    .map_or_else(String::new, |item| item.digest.clone()),
                 generation: desired.generation,
                 phase: "intent".into(),
             })
@@ -190,8 +218,11 @@ impl Reconciler for Folder {
             }
             steps.push(step(path, status, ""));
         }
-        let gone: Vec<Item> =
-            recorded.iter().filter(|item| !wanted.contains_key(&item.item)).cloned().collect();
+        let gone: Vec<Item> = recorded
+            .iter()
+            .filter(|item| !wanted.contains_key(&item.item))
+            .cloned()
+            .collect();
         let mut message = "";
         for removed in remove_files(&target, &gone, ledger)? {
             if removed.status != "removed" {
@@ -235,8 +266,17 @@ impl Reconciler for Folder {
             let steps = vec![step(format!("{} files", wanted.len()), "ok", "")];
             return Ok(result(desired, ComplianceStatus::Compliant, "", steps));
         }
-        let message = format!("{} of {} files are not as applied", drifted.len(), wanted.len());
-        Ok(result(desired, ComplianceStatus::Drifted, &message, drifted))
+        let message = format!(
+            "{} of {} files are not as applied",
+            drifted.len(),
+            wanted.len()
+        );
+        Ok(result(
+            desired,
+            ComplianceStatus::Drifted,
+            &message,
+            drifted,
+        ))
     }
 
     fn health(
@@ -259,7 +299,10 @@ impl Reconciler for Folder {
             Some(target) => remove_files(&target, recorded, ledger),
             None => {
                 ledger.forget(recorded)?;
-                Ok(recorded.iter().map(|item| step(&item.item, "removed", "")).collect())
+                Ok(recorded
+                    .iter()
+                    .map(|item| step(&item.item, "removed", ""))
+                    .collect())
             }
         }
     }

@@ -9,7 +9,9 @@ use crate::state::{StateError, generations, outbox};
 
 /// Says yes to a bundle that waits, or lets one that failed be tried again. Reported home.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  outhaul-agent --state /var/lib/outhaul-agent approve 7 --who ann")]
+#[command(
+    after_help = "Example:\n  outhaul-agent --state /var/lib/outhaul-agent approve 7 --who ann"
+)]
 pub struct Args {
     /// The bundle's number.
     number: u64,
@@ -29,11 +31,17 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
         });
     };
     let who = args.who.clone().unwrap_or_else(super::who);
-    agent.commit(|db, author| {
-        generations::approve(db, &row.index, &who)?;
-        let event = Told::Decision { what: "approve".into(), who: who.clone(), number: Some(number) };
-        outbox::queue(db, author, event).map(|_| ())
-    }).map_err(|error: StateError| AgentError::from(error))?;
+    agent
+        .commit(|db, author| {
+            generations::approve(db, &row.index, &who)?;
+            let event = Told::Decision {
+                what: "approve".into(),
+                who: who.clone(),
+                number: Some(number),
+            };
+            outbox::queue(db, author, event).map(|_| ())
+        })
+        .map_err(|error: StateError| AgentError::from(error))?;
     let mut state = row.state;
     if row.state.unfinished() && !busy {
         state = agent.drive(number, Event::Resumed.into())?;
@@ -47,5 +55,12 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
         &format!("bundle {number} is approved by {who}: {next}"),
         &serde_json::json!({ "number": number, "who": who, "state": state.word() }),
     );
-    Ok(u8::from(!busy && matches!(state, crate::machine::State::Failed | crate::machine::State::Reverted) && row.state.unfinished()))
+    Ok(u8::from(
+        !busy
+            && matches!(
+                state,
+                crate::machine::State::Failed | crate::machine::State::Reverted
+            )
+            && row.state.unfinished(),
+    ))
 }

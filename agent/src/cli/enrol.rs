@@ -10,7 +10,9 @@ use crate::home::Home;
 
 /// Makes this machine a site of a fleet, with the kit that the centre wrote for it.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  outhaul-agent --state /var/lib/outhaul-agent enrol /media/stick/drone-7.kit")]
+#[command(
+    after_help = "Example:\n  outhaul-agent --state /var/lib/outhaul-agent enrol /media/stick/drone-7.kit"
+)]
 pub struct Args {
     /// The kit.
     kit: PathBuf,
@@ -24,7 +26,11 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
     let again = if enrolled.again { " (as before)" } else { "" };
     let text = format!(
         "site {} of fleet {} is enrolled{again} for {}/{}\nrequest: {request}\nseal for it with: {} {}",
-        site.name, site.fleet, site.stream.environment, site.stream.cluster_type, site.name,
+        site.name,
+        site.fleet,
+        site.stream.environment,
+        site.stream.cluster_type,
+        site.name,
         enrolled.seal_key
     );
     eprintln!("next: bring the request to the centre (`outhaul-agent export` puts it on a stick)");

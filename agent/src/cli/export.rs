@@ -8,7 +8,9 @@ use crate::error::AgentError;
 
 /// Writes all reports that the hub has not acknowledged into FOLDER/reports.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  outhaul-agent --state /var/lib/outhaul-agent export /media/stick")]
+#[command(
+    after_help = "Example:\n  outhaul-agent --state /var/lib/outhaul-agent export /media/stick"
+)]
 pub struct Args {
     /// A folder, such as the mount point of a stick.
     folder: PathBuf,
@@ -17,8 +19,16 @@ pub struct Args {
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
     let exported = Agent::open(&context.state)?.export(&args.folder)?;
     let mut lines = vec![format!("{} reports exported", exported.reports)];
-    lines.extend(exported.files.iter().chain(&exported.request).map(|f| format!("  {}", f.display())));
-    eprintln!("they stay here until the hub's acknowledgement comes back on a stick or over the network");
+    lines.extend(
+        exported
+            .files
+            .iter()
+            .chain(&exported.request)
+            .map(|f| format!("  {}", f.display())),
+    );
+    eprintln!(
+        "they stay here until the hub's acknowledgement comes back on a stick or over the network"
+    );
     context.print(
         &lines.join("\n"),
         &serde_json::json!({

@@ -9,7 +9,9 @@ use crate::state::{self, Hold, StateError, key, outbox};
 
 /// Holds everything back that comes from now on; `--release` ends it. Reported home.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  outhaul-agent --state /var/lib/outhaul-agent hold --why 'harvest until Friday'")]
+#[command(
+    after_help = "Example:\n  outhaul-agent --state /var/lib/outhaul-agent hold --why 'harvest until Friday'"
+)]
 pub struct Args {
     /// Why, for whoever comes next.
     #[arg(long, default_value = "no reason given")]
@@ -26,11 +28,18 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
     let mut agent = Agent::open(&context.state)?;
     let who = args.who.clone().unwrap_or_else(super::who);
     let what = if args.release { "release" } else { "hold" };
-    let hold = (!args.release).then(|| Hold { who: who.clone(), why: args.why.clone() });
+    let hold = (!args.release).then(|| Hold {
+        who: who.clone(),
+        why: args.why.clone(),
+    });
     agent
         .commit(|db, author| {
             state::set_meta(db, key::HOLD, hold.as_ref())?;
-            let event = Told::Decision { what: what.into(), who: who.clone(), number: None };
+            let event = Told::Decision {
+                what: what.into(),
+                who: who.clone(),
+                number: None,
+            };
             outbox::queue(db, author, event).map(|_| ())
         })
         .map_err(|error: StateError| AgentError::from(error))?;

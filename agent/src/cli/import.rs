@@ -11,7 +11,9 @@ use crate::machine::State;
 
 /// Verifies a bundle (or the newest acceptable one in a folder) and applies it.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  outhaul-agent --state /var/lib/outhaul-agent import /media/stick")]
+#[command(
+    after_help = "Example:\n  outhaul-agent --state /var/lib/outhaul-agent import /media/stick"
+)]
 pub struct Args {
     /// A bundle, or a folder that holds bundles.
     path: PathBuf,
@@ -20,8 +22,12 @@ pub struct Args {
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
     let mut agent = Agent::exclusive(&context.state)?;
     for (number, state) in agent.resume()? {
-        eprintln!("bundle {number} had been cut off; it is {} now", state.word());
+        eprintln!(
+            "bundle {number} had been cut off; it is {} now",
+            state.word()
+        );
     }
+    agent.tidy_up()?;
     let mut findings = agent.import(&args.path)?;
     for line in &findings.passed_over {
         eprintln!("passed over {line}");
@@ -30,15 +36,23 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
         eprintln!("the hub acknowledged {} reports", findings.acknowledged);
     }
     let taken = findings.taken.take();
-    let Some(outcome) = findings.outcome.take() else { return nothing(args, findings) };
+    let Some(outcome) = findings.outcome.take() else {
+        return nothing(args, findings);
+    };
     for refused in &findings.refused {
         super::tell(refused);
     }
     let (number, state, note) = match outcome {
-        Outcome::AlreadyActive { number } => {
-            (number, State::Active, "already active; nothing was done".to_owned())
-        }
-        Outcome::Rests { number, state, note } => (number, state, note),
+        Outcome::AlreadyActive { number } => (
+            number,
+            State::Active,
+            "already active; nothing was done".to_owned(),
+        ),
+        Outcome::Rests {
+            number,
+            state,
+            note,
+        } => (number, state, note),
     };
     let more = if note.is_empty() { "" } else { ": " };
     context.print(
@@ -50,7 +64,9 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
     if matches!(state, State::Active | State::Gated) {
         return Ok(0);
     }
-    eprintln!("help: `outhaul-agent status` shows each assignment; what ran before runs again if it could");
+    eprintln!(
+        "help: `outhaul-agent status` shows each assignment; what ran before runs again if it could"
+    );
     Ok(1)
 }
 
@@ -68,8 +84,9 @@ fn nothing(args: &Args, findings: Findings) -> Result<u8, AgentError> {
     }
     Err(AgentError::Nothing {
         message: format!("no bundle for this site in `{}`", args.path.display()),
-        help: "bundles are files named `*.outhaul`, up to three folders deep; what was passed over \
+        help:
+            "bundles are files named `*.outhaul`, up to three folders deep; what was passed over \
                is listed above"
-            .into(),
+                .into(),
     })
 }

@@ -8,7 +8,9 @@ use crate::error::AgentError;
 
 /// Verifies a bundle and says what importing it would change. Changes nothing.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  outhaul-agent --state /var/lib/outhaul-agent plan /media/stick/dev-drone-7.outhaul")]
+#[command(
+    after_help = "Example:\n  outhaul-agent --state /var/lib/outhaul-agent plan /media/stick/dev-drone-7.outhaul"
+)]
 pub struct Args {
     /// The bundle.
     file: PathBuf,
@@ -22,7 +24,12 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
     }];
     for assignment in &plan.assignments {
         lines.push(format!("  {} {}", assignment.action, assignment.name));
-        lines.extend(assignment.changes.iter().map(|c| format!("    {} {}", c.action, c.item)));
+        lines.extend(
+            assignment
+                .changes
+                .iter()
+                .map(|c| format!("    {} {}", c.action, c.item)),
+        );
     }
     if plan.assignments.is_empty() {
         lines.push("  nothing would change".into());

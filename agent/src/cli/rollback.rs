@@ -6,7 +6,9 @@ use crate::intake;
 
 /// Goes back to the generation before the active one. It stays there until a newer bundle comes.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  outhaul-agent --state /var/lib/outhaul-agent rollback --who ann")]
+#[command(
+    after_help = "Example:\n  outhaul-agent --state /var/lib/outhaul-agent rollback --who ann"
+)]
 pub struct Args {
     /// Who says so, as it is reported.
     #[arg(long)]
@@ -25,6 +27,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
         return Ok(0);
     }
     agent.resume()?;
+    agent.tidy_up()?;
     agent.order_rollback(&who)?;
     agent.roll_back()?;
     let active = intake::active(agent.store.read())?;

@@ -7,7 +7,9 @@ use crate::error::AgentError;
 
 /// Watches folders and media, polls the repository, looks for drift, reports home; until told to stop.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  outhaul-agent --state /var/lib/outhaul-agent run\n\nWith --once it does each of these once and ends: for a timer.")]
+#[command(
+    after_help = "Example:\n  outhaul-agent --state /var/lib/outhaul-agent run\n\nWith --once it does each of these once and ends: for a timer."
+)]
 pub struct Args {
     /// Do everything that is due once, then end.
     #[arg(long)]

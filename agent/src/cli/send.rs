@@ -15,7 +15,10 @@ pub(super) fn run(context: &Context, _args: &Args) -> Result<u8, AgentError> {
         eprintln!("the hub refused {refused}");
     }
     context.print(
-        &format!("{} reports sent, {} acknowledged", sent.sent, sent.acknowledged),
+        &format!(
+            "{} reports sent, {} acknowledged",
+            sent.sent, sent.acknowledged
+        ),
         &serde_json::json!({
             "sent": sent.sent, "acknowledged": sent.acknowledged, "refused": sent.refused,
         }),

@@ -6,7 +6,9 @@ use crate::error::AgentError;
 
 /// Shows what runs, what waits, and what the hub has not heard yet. Works while `run` works.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  outhaul-agent --state /var/lib/outhaul-agent status --output json")]
+#[command(
+    after_help = "Example:\n  outhaul-agent --state /var/lib/outhaul-agent status --output json"
+)]
 pub struct Args {}
 
 pub(super) fn run(context: &Context, _args: &Args) -> Result<u8, AgentError> {

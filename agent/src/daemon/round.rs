@@ -38,7 +38,11 @@ struct Due {
 impl Due {
     fn new(seconds: u64, wanted: bool, first: Instant) -> Self {
         let every = (wanted && seconds > 0).then(|| Duration::from_secs(seconds));
-        Self { every, next: first, failures: 0 }
+        Self {
+            every,
+            next: first,
+            failures: 0,
+        }
     }
 
     fn is_due(&self) -> bool {
@@ -48,8 +52,14 @@ impl Due {
     /// Plans the next time: jittered by a tenth, later after failures.
     fn done(&mut self, worked: bool) {
         let Some(every) = self.every else { return };
-        self.failures = if worked { 0 } else { self.failures.saturating_add(1) };
-        let pause = every.saturating_mul(1 << self.failures.min(6)).min(MAX_PAUSE.max(every));
+        self.failures = if worked {
+            0
+        } else {
+            self.failures.saturating_add(1)
+        };
+        let pause = every
+            .saturating_mul(1 << self.failures.min(6))
+            .min(MAX_PAUSE.max(every));
         let mut byte = [128u8];
         // Without randomness every site asks at the same time, which is no reason not to ask.
         let _ = getrandom::fill(&mut byte);
@@ -64,16 +74,27 @@ impl Round {
     /// # Errors
     /// [`AgentError`] of the memory or of the work that was resumed.
     pub fn begin(agent: &mut Agent) -> Result<Self, AgentError> {
-        agent.tell(Told::Started { agent_version: env!("CARGO_PKG_VERSION").to_owned() })?;
+        agent.tell(Told::Started {
+            agent_version: env!("CARGO_PKG_VERSION").to_owned(),
+        })?;
         for (number, state) in agent.resume()? {
-            tracing::info!(number, state = state.word(), "went on with a bundle that was cut off");
+            tracing::info!(
+                number,
+                state = state.word(),
+                "went on with a bundle that was cut off"
+            );
         }
+        agent.tidy_up()?;
         let now = Instant::now();
         let config = &agent.config;
         let drift_first = now + Duration::from_secs(config.drift_s);
         Ok(Self {
             watch: Watch::default(),
-            poll: Due::new(config.repository.poll_s, config.repository.url.is_some(), now),
+            poll: Due::new(
+                config.repository.poll_s,
+                config.repository.url.is_some(),
+                now,
+            ),
             send: Due::new(config.hub.send_s, agent.hub_url().is_some(), now),
             drift: Due::new(config.drift_s, true, drift_first),
         })
@@ -177,8 +198,17 @@ fn pull(agent: &mut Agent) -> Result<(), AgentError> {
     };
     match agent.admit(&mut road)? {
         Outcome::AlreadyActive { .. } => {}
-        Outcome::Rests { number, state, note } => {
-            tracing::info!(number, state = state.word(), note, "took a bundle from the repository");
+        Outcome::Rests {
+            number,
+            state,
+            note,
+        } => {
+            tracing::info!(
+                number,
+                state = state.word(),
+                note,
+                "took a bundle from the repository"
+            );
         }
     }
     Ok(())

@@ -61,7 +61,11 @@ fn mounts_below(folders: &[PathBuf]) -> Vec<PathBuf> {
     let table = table.ok().flatten().unwrap_or_default();
     mount_points(&String::from_utf8_lossy(&table))
         .into_iter()
-        .filter(|mount| folders.iter().any(|folder| mount != folder && mount.starts_with(folder)))
+        .filter(|mount| {
+            folders
+                .iter()
+                .any(|folder| mount != folder && mount.starts_with(folder))
+        })
         .collect()
 }
 
@@ -69,9 +73,16 @@ fn mounts_below(folders: &[PathBuf]) -> Vec<PathBuf> {
 fn mount_points(table: &str) -> Vec<PathBuf> {
     let points = table.lines().filter_map(|line| line.split(' ').nth(1));
     let plain = |field: &str| {
-        [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")]
-            .iter()
-            .fold(field.to_owned(), |text, (escape, plain)| text.replace(escape, plain))
+        [
+            ("\\040", " "),
+            ("\\011", "\t"),
+            ("\\012", "\n"),
+            ("\\134", "\\"),
+        ]
+        .iter()
+        .fold(field.to_owned(), |text, (escape, plain)| {
+            text.replace(escape, plain)
+        })
     };
     points.map(|field| PathBuf::from(plain(field))).collect()
 }
@@ -84,7 +95,10 @@ mod tests {
     #[test]
     fn a_mount_with_blanks_in_its_name_is_found() {
         let table = "proc /proc proc rw 0 0\n/dev/sdb1 /media/USB\\040STICK vfat ro 0 0\n";
-        assert_eq!(mount_points(table), [Path::new("/proc"), Path::new("/media/USB STICK")]);
+        assert_eq!(
+            mount_points(table),
+            [Path::new("/proc"), Path::new("/media/USB STICK")]
+        );
     }
 
     #[test]
@@ -92,7 +106,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let folders = [folder.path().to_path_buf()];
         let mut watch = Watch::default();
-        assert!(watch.changed(&folders).is_empty(), "an empty folder brings nothing");
+        assert!(
+            watch.changed(&folders).is_empty(),
+            "an empty folder brings nothing"
+        );
         durable::write(&folder.path().join("a.outhaul"), b"1", 0o600).unwrap();
         assert_eq!(watch.changed(&folders), folders);
         assert!(watch.changed(&folders).is_empty());

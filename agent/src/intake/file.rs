@@ -48,8 +48,18 @@ impl FileRoad {
     pub fn open(path: &Path, limits: Limits, pulse: &Pulse) -> Result<Self, AgentError> {
         let file = File::open(path).map_err(at("open", path))?;
         Ok(Self {
-            name: path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
-            reader: BundleReader::new(Beating { file, pulse: pulse.clone() }, limits),
+            name: path
+                .file_name()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned(),
+            reader: BundleReader::new(
+                Beating {
+                    file,
+                    pulse: pulse.clone(),
+                },
+                limits,
+            ),
             metadata: None,
         })
     }
@@ -57,19 +67,41 @@ impl FileRoad {
     /// For whom the bundle says it is, unverified: for messages about bundles that are not ours.
     pub fn claims(&self) -> Option<String> {
         let metadata = self.metadata.as_ref()?;
-        let common = ["root.json", "timestamp.json", "snapshot.json", "targets.json"];
+        let common = [
+            "root.json",
+            "timestamp.json",
+            "snapshot.json",
+            "targets.json",
+        ];
         let role = metadata.iter().find(|(name, _)| {
             let bare = name.split_once('.').map_or(name.as_str(), |(first, rest)| {
-                if first.bytes().all(|b| b.is_ascii_digit()) { rest } else { name }
+                if first.bytes().all(|b| b.is_ascii_digit()) {
+                    rest
+                } else {
+                    name
+                }
             });
             !common.contains(&bare)
         })?;
         let value: serde_json::Value = serde_json::from_slice(role.1).ok()?;
         let targets = value.get("signed")?.get("targets")?.as_object()?;
         let custom = targets.values().next()?.get("custom")?;
-        let word = |key| custom.get(key).and_then(|value: &serde_json::Value| value.as_str());
-        let plain = |text: &str| text.chars().filter(|c| !c.is_control()).take(60).collect::<String>();
-        Some(format!("{}/{}", plain(word("environment")?), plain(word("cluster_type")?)))
+        let word = |key| {
+            custom
+                .get(key)
+                .and_then(|value: &serde_json::Value| value.as_str())
+        };
+        let plain = |text: &str| {
+            text.chars()
+                .filter(|c| !c.is_control())
+                .take(60)
+                .collect::<String>()
+        };
+        Some(format!(
+            "{}/{}",
+            plain(word("environment")?),
+            plain(word("cluster_type")?)
+        ))
     }
 }
 
@@ -89,8 +121,17 @@ impl Road for FileRoad {
         Ok(self.metadata.insert(metadata))
     }
 
+    fn brings(&self, role: &str) -> bool {
+        let own = format!(".{role}.json");
+        self.metadata
+            .as_ref()
+            .is_some_and(|files| files.keys().any(|name| name.ends_with(&own)))
+    }
+
     fn index(&mut self, expected: &Content) -> Result<(Index, Vec<u8>), AgentError> {
-        self.reader.read_index(expected).map_err(|error| AgentError::from_read(&self.name, &error))
+        self.reader
+            .read_index(expected)
+            .map_err(|error| AgentError::from_read(&self.name, &error))
     }
 
     fn blobs(&mut self, index: &Index, store: &mut Blobs) -> Result<(), AgentError> {

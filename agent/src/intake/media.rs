@@ -65,8 +65,12 @@ fn walk(
         if *left == 0 {
             break;
         }
-        let Ok(meta) = std::fs::symlink_metadata(&path) else { continue };
-        let hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+        let Ok(meta) = std::fs::symlink_metadata(&path) else {
+            continue;
+        };
+        let hidden = path
+            .file_name()
+            .is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
         if hidden {
             continue;
         }
@@ -108,7 +112,9 @@ impl Agent {
         for (file, offer) in offers {
             if findings.outcome.is_some() {
                 let number = offer.acceptance.number;
-                findings.passed_over.push(format!("`{}`: bundle {number} is older", told(&file)));
+                findings
+                    .passed_over
+                    .push(format!("`{}`: bundle {number} is older", told(&file)));
                 continue;
             }
             let mut road = FileRoad::open(&file, self.limits, &self.pulse)?;
@@ -126,7 +132,8 @@ impl Agent {
 
     fn look_at(&self, file: &Path) -> Result<Offer, AgentError> {
         let mut road = FileRoad::open(file, self.limits, &self.pulse)?;
-        self.judge(&mut road).map_err(|error| with_claim(error, &road))
+        self.judge(&mut road)
+            .map_err(|error| with_claim(error, &road))
     }
 
     fn pass_over(
@@ -135,21 +142,34 @@ impl Agent {
         error: AgentError,
         findings: &mut Findings,
     ) -> Result<(), AgentError> {
-        let AgentError::Refused { source_name, rule, message } = error else {
+        let AgentError::Refused {
+            source_name,
+            rule,
+            message,
+        } = error
+        else {
             // The memory cannot be used: no other file will do better.
             return match error {
                 AgentError::State(_) => Err(error),
                 other => {
-                    findings.passed_over.push(format!("`{}`: {other}", told(file)));
+                    findings
+                        .passed_over
+                        .push(format!("`{}`: {other}", told(file)));
                     Ok(())
                 }
             };
         };
         // A stick carries bundles for many sites: those of other streams are no finding.
         if rule == "stream" || rule == "rollback" {
-            findings.passed_over.push(format!("`{source_name}`: {message}"));
+            findings
+                .passed_over
+                .push(format!("`{source_name}`: {message}"));
         } else {
-            let refused = AgentError::Refused { source_name, rule, message };
+            let refused = AgentError::Refused {
+                source_name,
+                rule,
+                message,
+            };
             self.tell_refusal(&refused)?;
             findings.refused.push(refused);
         }
@@ -162,9 +182,13 @@ impl Agent {
     /// [`AgentError`] of the memory; a file that cannot be used is left alone.
     pub fn take_acks(&mut self, folder: &Path) -> Result<u64, AgentError> {
         let file = folder.join("acks").join(format!("{}.acks", self.site.name));
-        let Ok(Some(bytes)) = durable::read_if_there(&file, MAX_ACKS_BYTES) else { return Ok(0) };
+        let Ok(Some(bytes)) = durable::read_if_there(&file, MAX_ACKS_BYTES) else {
+            return Ok(0);
+        };
         let lines = bytes.split(|b| *b == b'\n').filter(|line| !line.is_empty());
-        let envelopes: Vec<_> = lines.filter_map(|line| Envelope::from_json(line).ok()).collect();
+        let envelopes: Vec<_> = lines
+            .filter_map(|line| Envelope::from_json(line).ok())
+            .collect();
         self.accept_acks(&envelopes)
     }
 
@@ -174,7 +198,9 @@ impl Agent {
     /// # Errors
     /// [`AgentError`] of the memory.
     pub fn accept_acks(&mut self, envelopes: &[Envelope]) -> Result<u64, AgentError> {
-        let Ok(hub) = PublicKey::from_pem(&self.site.hub_key) else { return Ok(0) };
+        let Ok(hub) = PublicKey::from_pem(&self.site.hub_key) else {
+            return Ok(0);
+        };
         let keys = [hub];
         let acks: Vec<Ack> = envelopes
             .iter()
@@ -199,14 +225,28 @@ impl Agent {
 /// A refusal for another stream says for whom the bundle is, as far as it says so itself.
 fn with_claim(error: AgentError, road: &FileRoad) -> AgentError {
     match (error, road.claims()) {
-        (AgentError::Refused { source_name, rule, message }, Some(claim)) if rule == "stream" => {
+        (
+            AgentError::Refused {
+                source_name,
+                rule,
+                message,
+            },
+            Some(claim),
+        ) if rule == "stream" => {
             let message = format!("{message}; by its own words it is for {claim}");
-            AgentError::Refused { source_name, rule, message }
+            AgentError::Refused {
+                source_name,
+                rule,
+                message,
+            }
         }
         (error, _) => error,
     }
 }
 
 fn told(file: &Path) -> String {
-    file.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    file.file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned()
 }

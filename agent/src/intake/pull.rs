@@ -44,7 +44,9 @@ impl Repository {
         limits: Limits,
         pulse: &Pulse,
     ) -> Result<Option<Self>, AgentError> {
-        let Some(url) = &config.url else { return Ok(None) };
+        let Some(url) = &config.url else {
+            return Ok(None);
+        };
         Ok(Some(Self {
             name: url.clone(),
             role: role.to_owned(),
@@ -65,7 +67,8 @@ impl Repository {
             .open(&partial)
             .map_err(at("open", &partial))?;
         let mut hasher = Hasher::new();
-        let have = io::copy(&mut (&file).take(blob.size), &mut hasher).map_err(at("read", &partial))?;
+        let have =
+            io::copy(&mut (&file).take(blob.size), &mut hasher).map_err(at("read", &partial))?;
         let path = format!("blobs/sha256/{}", blob.digest.hex());
         let mut left = blob.size - have;
         if left > 0 || blob.size == 0 {
@@ -73,7 +76,10 @@ impl Repository {
             if start == 0 && have > 0 {
                 // The server does not do ranges: from the beginning then.
                 file.set_len(0).map_err(at("write", &partial))?;
-                file = File::options().write(true).open(&partial).map_err(at("open", &partial))?;
+                file = File::options()
+                    .write(true)
+                    .open(&partial)
+                    .map_err(at("open", &partial))?;
                 hasher = Hasher::new();
                 left = blob.size;
             }
@@ -82,15 +88,20 @@ impl Repository {
                 if self.pulse.stopping() {
                     return Err(AgentError::Stopped);
                 }
-                let want = buffer.len().min(usize::try_from(left).unwrap_or(usize::MAX));
-                let count = body.read(&mut buffer[..want]).map_err(|e| self.broke(&path, &e))?;
+                let want = buffer
+                    .len()
+                    .min(usize::try_from(left).unwrap_or(usize::MAX));
+                let count = body
+                    .read(&mut buffer[..want])
+                    .map_err(|e| self.broke(&path, &e))?;
                 if count == 0 {
                     let early = io::Error::from(io::ErrorKind::UnexpectedEof);
                     return Err(self.broke(&path, &early));
                 }
                 self.pulse.beat();
                 hasher.update(&buffer[..count]);
-                file.write_all(&buffer[..count]).map_err(at("write", &partial))?;
+                file.write_all(&buffer[..count])
+                    .map_err(at("write", &partial))?;
                 left -= count as u64;
             }
         }
@@ -106,16 +117,22 @@ impl Repository {
     }
 
     fn broke(&self, path: &str, error: &io::Error) -> AgentError {
-        AgentError::Network { url: self.client.url(path), problem: error.to_string() }
+        AgentError::Network {
+            url: self.client.url(path),
+            problem: error.to_string(),
+        }
     }
 }
 
 impl MetadataSource for Repository {
     fn fetch(&self, name: &str, max_bytes: u64) -> Result<Option<Vec<u8>>, SourceError> {
         self.pulse.beat();
-        self.client.get(&format!("metadata/{name}"), max_bytes).map_err(|error| {
-            SourceError::Unreadable { name: name.to_owned(), reason: error.to_string() }
-        })
+        self.client
+            .get(&format!("metadata/{name}"), max_bytes)
+            .map_err(|error| SourceError::Unreadable {
+                name: name.to_owned(),
+                reason: error.to_string(),
+            })
     }
 }
 
@@ -131,7 +148,10 @@ impl Road for Repository {
     fn index(&mut self, expected: &Content) -> Result<(Index, Vec<u8>), AgentError> {
         let refused = |rule, message: String| AgentError::refused(&self.name, rule, message);
         if expected.size > self.limits.max_index_bytes {
-            return Err(refused("oversized", format!("an index of {} bytes", expected.size)));
+            return Err(refused(
+                "oversized",
+                format!("an index of {} bytes", expected.size),
+            ));
         }
         let path = format!("targets/{}/{}.index.json", self.role, expected.digest.hex());
         let bytes = self
@@ -140,7 +160,10 @@ impl Road for Repository {
             .ok_or_else(|| refused("missing", format!("`{path}` is missing")))?;
         let found = Digest::of(&bytes);
         if found != expected.digest {
-            return Err(refused("digest", format!("`{path}` has the digest {found}")));
+            return Err(refused(
+                "digest",
+                format!("`{path}` has the digest {found}"),
+            ));
         }
         let index = Index::from_bytes(&bytes, &self.limits)
             .map_err(|error| refused("malformed", error.to_string()))?;

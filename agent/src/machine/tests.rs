@@ -82,7 +82,10 @@ impl World {
             }
         }
         self.instant()?;
-        Ok(actions.into_iter().filter(|a| !a.in_transaction()).collect())
+        Ok(actions
+            .into_iter()
+            .filter(|a| !a.in_transaction())
+            .collect())
     }
 
     fn pass(&mut self, name: &'static str, fails_at: Option<u8>) -> Result<bool, Cut> {
@@ -110,7 +113,9 @@ impl World {
 
     fn perform(&mut self, action: Action) -> Result<Option<Event>, Cut> {
         self.instant()?;
-        let broken = Event::Broken { can_revert: self.fate.has_good };
+        let broken = Event::Broken {
+            can_revert: self.fate.has_good,
+        };
         Ok(match action {
             Action::Stage if self.fate.blobs_good => Some(Event::Staged),
             Action::Stage => Some(Event::Refused),
@@ -120,10 +125,18 @@ impl World {
                 let good = self.pass("apply", self.fate.fails_at)?;
                 Some(if good { Event::Applied } else { broken })
             }
-            Action::Watch => Some(if self.fate.healthy { Event::Healthy } else { broken }),
+            Action::Watch => Some(if self.fate.healthy {
+                Event::Healthy
+            } else {
+                broken
+            }),
             Action::Revert => {
                 let good = self.pass("revert", (!self.fate.revert_works).then_some(0))?;
-                Some(if good { Event::RevertDone } else { Event::RevertBroken })
+                Some(if good {
+                    Event::RevertDone
+                } else {
+                    Event::RevertBroken
+                })
             }
             _ => None,
         })
@@ -210,7 +223,13 @@ fn only_soaking_or_an_earlier_success_leads_to_active() {
 #[test]
 fn what_cannot_happen_is_refused() {
     let refused = step(State::Rejected, Event::GateOpen).unwrap_err();
-    assert_eq!(refused, Impossible { state: State::Rejected, event: Event::GateOpen });
+    assert_eq!(
+        refused,
+        Impossible {
+            state: State::Rejected,
+            event: Event::GateOpen
+        }
+    );
 }
 
 #[test]

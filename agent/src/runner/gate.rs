@@ -19,7 +19,10 @@ impl Agent {
         let index = self.index(number)?;
         Ok(match self.gate(&index)? {
             None => Event::GateOpen.into(),
-            Some(note) => Happening { note, ..Event::GateShut.into() },
+            Some(note) => Happening {
+                note,
+                ..Event::GateShut.into()
+            },
         })
     }
 
@@ -42,11 +45,18 @@ impl Agent {
             .map(|item| item.assignment)
             .collect();
         let wanted: BTreeSet<&str> = index.assignments.iter().map(|a| a.name.as_str()).collect();
-        let gone: Vec<_> = applied.iter().filter(|name| !wanted.contains(name.as_str())).collect();
+        let gone: Vec<_> = applied
+            .iter()
+            .filter(|name| !wanted.contains(name.as_str()))
+            .collect();
         let limit = usize::from(self.config.max_removal_percent);
         let everything = !applied.is_empty() && gone.len() == applied.len();
         if everything || gone.len() * 100 > applied.len() * limit {
-            let names: Vec<_> = gone.iter().take(5).map(|name| format!("`{name}`")).collect();
+            let names: Vec<_> = gone
+                .iter()
+                .take(5)
+                .map(|name| format!("`{name}`"))
+                .collect();
             let more = if gone.len() > 5 { " …" } else { "" };
             return Ok(Some(format!(
                 "removes {} of {} assignments ({}{more}); waits for `outhaul-agent approve {number}`",

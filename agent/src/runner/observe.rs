@@ -35,7 +35,9 @@ impl Agent {
             if index.reconciler.drift == DriftPolicy::Correct && !held {
                 self.tell_found(active, &results, "drift was found and is being corrected")?;
                 for desired in desired.iter().filter(|desired| {
-                    results.iter().any(|r| drifted(r) && r.name == desired.assignment.name)
+                    results
+                        .iter()
+                        .any(|r| drifted(r) && r.name == desired.assignment.name)
                 }) {
                     let name = desired.assignment.name.as_str();
                     let recorded = self.recorded(reconciler.kind(), name)?;

@@ -25,12 +25,18 @@ impl Agent {
             return Err(nothing("no bundle is active on this site"));
         };
         if self.good_before(active)?.is_none() {
-            return Err(nothing("there is no generation before the active one to go back to"));
+            return Err(nothing(
+                "there is no generation before the active one to go back to",
+            ));
         }
         self.commit(|db, author| {
             state::set_meta(db, key::ROLLBACK, Some(&who))?;
             let (what, who) = ("rollback".to_owned(), who.to_owned());
-            let event = Told::Decision { what, who, number: Some(active) };
+            let event = Told::Decision {
+                what,
+                who,
+                number: Some(active),
+            };
             outbox::queue(db, author, event).map(|_| ())
         })
         .map_err(|error: StateError| error.into())

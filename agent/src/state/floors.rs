@@ -46,7 +46,12 @@ fn checksum(before: &Floors, floors: &Floors) -> String {
 pub fn write_sidecar(db: &Connection, path: &Path, after: &Floors) -> Result<(), StateError> {
     let before = stored(db)?;
     let check = checksum(&before, after);
-    let sidecar = Sidecar { format: FORMAT.into(), before, floors: after.clone(), check };
+    let sidecar = Sidecar {
+        format: FORMAT.into(),
+        before,
+        floors: after.clone(),
+        check,
+    };
     let mut text = super::to_json(&sidecar);
     text.push('\n');
     Ok(durable::write(path, text.as_bytes(), 0o600)?)
@@ -85,8 +90,10 @@ pub fn floors(db: &Connection, path: &Path) -> Result<Floors, StateError> {
         (Found::Missing | Found::Damaged, false) => return Ok(stored),
         (Found::Missing, true) => return Ok(Floors::new()),
         (Found::Damaged, true) => {
-            let problem =
-                format!("`{}` is damaged and the database holds no floors", path.display());
+            let problem = format!(
+                "`{}` is damaged and the database holds no floors",
+                path.display()
+            );
             return Err(StateError::Floors { problem });
         }
     };
@@ -95,13 +102,20 @@ pub fn floors(db: &Connection, path: &Path) -> Result<Floors, StateError> {
         return Ok(sidecar.floors);
     }
     let older = |a: &Floors, b: &Floors| {
-        b.iter().find(|(name, version)| a.get(*name).is_none_or(|have| have < *version))
+        b.iter()
+            .find(|(name, version)| a.get(*name).is_none_or(|have| have < *version))
             .map(|(name, _)| name.clone())
     };
     let problem = if let Some(name) = older(&stored, &sidecar.floors) {
-        format!("the database is older than `{}`: its floor for `{name}` is lower", path.display())
+        format!(
+            "the database is older than `{}`: its floor for `{name}` is lower",
+            path.display()
+        )
     } else if let Some(name) = older(&sidecar.floors, &stored) {
-        format!("`{}` is older than the database: its floor for `{name}` is lower", path.display())
+        format!(
+            "`{}` is older than the database: its floor for `{name}` is lower",
+            path.display()
+        )
     } else {
         format!("the database and `{}` name different roles", path.display())
     };
@@ -109,9 +123,13 @@ pub fn floors(db: &Connection, path: &Path) -> Result<Floors, StateError> {
 }
 
 fn stored(db: &Connection) -> Result<Floors, StateError> {
-    let mut query = db.prepare("SELECT name, version FROM floor").map_err(doing("read floors"))?;
+    let mut query = db
+        .prepare("SELECT name, version FROM floor")
+        .map_err(doing("read floors"))?;
     let rows = query
-        .query_map([], |row| Ok((row.get::<_, String>(0)?, unsigned(row.get(1)?))))
+        .query_map([], |row| {
+            Ok((row.get::<_, String>(0)?, unsigned(row.get(1)?)))
+        })
         .map_err(doing("read floors"))?;
     rows.collect::<Result<_, _>>().map_err(doing("read floors"))
 }
@@ -121,7 +139,8 @@ fn stored(db: &Connection) -> Result<Floors, StateError> {
 /// # Errors
 /// [`StateError`]
 pub fn store(db: &Connection, floors: &Floors) -> Result<(), StateError> {
-    db.execute("DELETE FROM floor", []).map_err(doing("store floors"))?;
+    db.execute("DELETE FROM floor", [])
+        .map_err(doing("store floors"))?;
     for (name, version) in floors {
         db.execute(
             "INSERT INTO floor (name, version) VALUES (?1, ?2)",
@@ -134,21 +153,30 @@ pub fn store(db: &Connection, floors: &Floors) -> Result<(), StateError> {
 
 /// The metadata that was last accepted.
 pub fn trusted(db: &Connection) -> Result<TrustedMetadata, StateError> {
-    let mut query =
-        db.prepare("SELECT name, bytes FROM trusted").map_err(doing("read metadata"))?;
-    let rows = query
-        .query_map([], |row| Ok((row.get::<_, String>(0)?, row.get::<_, Vec<u8>>(1)?)))
+    let mut query = db
+        .prepare("SELECT name, bytes FROM trusted")
         .map_err(doing("read metadata"))?;
-    let files: BTreeMap<_, _> = rows.collect::<Result<_, _>>().map_err(doing("read metadata"))?;
+    let rows = query
+        .query_map([], |row| {
+            Ok((row.get::<_, String>(0)?, row.get::<_, Vec<u8>>(1)?))
+        })
+        .map_err(doing("read metadata"))?;
+    let files: BTreeMap<_, _> = rows
+        .collect::<Result<_, _>>()
+        .map_err(doing("read metadata"))?;
     Ok(TrustedMetadata(files))
 }
 
 /// Replaces the metadata that was last accepted.
 pub fn store_trusted(db: &Connection, trusted: &TrustedMetadata) -> Result<(), StateError> {
-    db.execute("DELETE FROM trusted", []).map_err(doing("store metadata"))?;
+    db.execute("DELETE FROM trusted", [])
+        .map_err(doing("store metadata"))?;
     for (name, bytes) in &trusted.0 {
-        db.execute("INSERT INTO trusted (name, bytes) VALUES (?1, ?2)", params![name, bytes])
-            .map_err(doing("store metadata"))?;
+        db.execute(
+            "INSERT INTO trusted (name, bytes) VALUES (?1, ?2)",
+            params![name, bytes],
+        )
+        .map_err(doing("store metadata"))?;
     }
     Ok(())
 }

@@ -36,7 +36,17 @@ pub struct Generation {
 
 const COLUMNS: &str = "number, index_digest, state, stream, snapshot, source, note, good, whole";
 
-type Raw = (i64, String, String, String, String, String, String, bool, bool);
+type Raw = (
+    i64,
+    String,
+    String,
+    String,
+    String,
+    String,
+    String,
+    bool,
+    bool,
+);
 
 fn raw(row: &Row<'_>) -> rusqlite::Result<Raw> {
     Ok((
@@ -54,7 +64,10 @@ fn raw(row: &Row<'_>) -> rusqlite::Result<Raw> {
 
 fn typed(raw: Raw) -> Result<Generation, StateError> {
     let (number, index, state, stream, snapshot, source, note, good, whole) = raw;
-    let unknown = || StateError::Value { what: "state".into(), problem: format!("`{state}`") };
+    let unknown = || StateError::Value {
+        what: "state".into(),
+        problem: format!("`{state}`"),
+    };
     Ok(Generation {
         number: unsigned(number),
         index: digest(&index)?,
@@ -72,8 +85,11 @@ fn typed(raw: Raw) -> Result<Generation, StateError> {
 pub fn all(db: &Connection) -> Result<Vec<Generation>, StateError> {
     let sql = format!("SELECT {COLUMNS} FROM generation ORDER BY number DESC");
     let mut query = db.prepare(&sql).map_err(doing("read generations"))?;
-    let rows = query.query_map([], raw).map_err(doing("read generations"))?;
-    rows.map(|row| typed(row.map_err(doing("read generations"))?)).collect()
+    let rows = query
+        .query_map([], raw)
+        .map_err(doing("read generations"))?;
+    rows.map(|row| typed(row.map_err(doing("read generations"))?))
+        .collect()
 }
 
 /// One generation.
@@ -129,8 +145,11 @@ pub fn journal(
     )
     .map_err(doing("write the journal"))?;
     // Evidence of some hundred bundles; the hub has the rest.
-    db.execute("DELETE FROM journal WHERE id <= (SELECT max(id) FROM journal) - 5000", [])
-        .map_err(doing("trim the journal"))?;
+    db.execute(
+        "DELETE FROM journal WHERE id <= (SELECT max(id) FROM journal) - 5000",
+        [],
+    )
+    .map_err(doing("trim the journal"))?;
     Ok(())
 }
 
@@ -149,14 +168,17 @@ pub fn results(db: &Connection, pass: &str) -> Result<Vec<AssignmentResult>, Sta
     let mut query = db
         .prepare("SELECT value FROM result WHERE pass = ?1 ORDER BY assignment")
         .map_err(doing("read results"))?;
-    let rows =
-        query.query_map([pass], |row| row.get::<_, String>(0)).map_err(doing("read results"))?;
-    rows.map(|row| from_json("result", &row.map_err(doing("read results"))?)).collect()
+    let rows = query
+        .query_map([pass], |row| row.get::<_, String>(0))
+        .map_err(doing("read results"))?;
+    rows.map(|row| from_json("result", &row.map_err(doing("read results"))?))
+        .collect()
 }
 
 /// Forgets the results of a pass, before it is begun anew or when it is over.
 pub fn forget_results(db: &Connection, pass: &str) -> Result<(), StateError> {
-    db.execute("DELETE FROM result WHERE pass = ?1", [pass]).map_err(doing("forget results"))?;
+    db.execute("DELETE FROM result WHERE pass = ?1", [pass])
+        .map_err(doing("forget results"))?;
     Ok(())
 }
 
@@ -177,9 +199,11 @@ pub fn remember(
 
 /// Why content is not to be tried again, if so.
 pub fn remembered(db: &Connection, index: &Digest) -> Result<Option<String>, StateError> {
-    db.query_row("SELECT reason FROM failed WHERE index_digest = ?1", [index.to_string()], |row| {
-        row.get(0)
-    })
+    db.query_row(
+        "SELECT reason FROM failed WHERE index_digest = ?1",
+        [index.to_string()],
+        |row| row.get(0),
+    )
     .optional()
     .map_err(doing("read failures"))
 }
@@ -191,16 +215,21 @@ pub fn approve(db: &Connection, index: &Digest, who: &str) -> Result<(), StateEr
         params![index.to_string(), who],
     )
     .map_err(doing("store an approval"))?;
-    db.execute("DELETE FROM failed WHERE index_digest = ?1", [index.to_string()])
-        .map_err(doing("forget a failure"))?;
+    db.execute(
+        "DELETE FROM failed WHERE index_digest = ?1",
+        [index.to_string()],
+    )
+    .map_err(doing("forget a failure"))?;
     Ok(())
 }
 
 /// Who said yes to this content, if anybody did.
 pub fn approval(db: &Connection, index: &Digest) -> Result<Option<String>, StateError> {
-    db.query_row("SELECT who FROM approval WHERE index_digest = ?1", [index.to_string()], |row| {
-        row.get(0)
-    })
+    db.query_row(
+        "SELECT who FROM approval WHERE index_digest = ?1",
+        [index.to_string()],
+        |row| row.get(0),
+    )
     .optional()
     .map_err(doing("read approvals"))
 }

@@ -47,7 +47,8 @@ pub fn items(db: &Connection, assignment: Option<&str>) -> Result<Vec<Item>, Sta
             })
         })
         .map_err(doing("read the inventory"))?;
-    rows.collect::<Result<_, _>>().map_err(doing("read the inventory"))
+    rows.collect::<Result<_, _>>()
+        .map_err(doing("read the inventory"))
 }
 
 /// Records that `item` is about to be written, or was: `phase` says which.

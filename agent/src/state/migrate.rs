@@ -107,7 +107,13 @@ pub fn migrate(db: &mut Connection) -> Result<(), StateError> {
             continue;
         }
         transaction.execute_batch(sql).map_err(doing("migrate"))?;
-        transaction.pragma_update(None, "user_version", i64::try_from(step + 1).unwrap_or(i64::MAX)).map_err(doing("migrate"))?;
+        transaction
+            .pragma_update(
+                None,
+                "user_version",
+                i64::try_from(step + 1).unwrap_or(i64::MAX),
+            )
+            .map_err(doing("migrate"))?;
         transaction.commit().map_err(doing("commit a migration"))?;
     }
     Ok(())

@@ -7,9 +7,9 @@
 
 use std::collections::BTreeSet;
 
+use outhaul_bundle::Digest;
 use outhaul_bundle::name::Name;
 use outhaul_bundle::report::{self, Ack, Event, GenerationState, Report};
-use outhaul_bundle::Digest;
 use outhaul_signer::{Envelope, SigningKey};
 use rusqlite::{Connection, OptionalExtension, params};
 use serde::{Deserialize, Serialize};
@@ -135,7 +135,10 @@ pub fn waiting(db: &Connection, after: u64, max_bytes: usize) -> Result<Vec<Wait
         .map_err(doing("read reports"))?;
     let rows = query
         .query_map([signed(after)], |row| {
-            Ok(Waiting { number: unsigned(row.get(0)?), envelope: row.get(1)? })
+            Ok(Waiting {
+                number: unsigned(row.get(0)?),
+                envelope: row.get(1)?,
+            })
         })
         .map_err(doing("read reports"))?;
     let mut waiting = Vec::new();
@@ -167,7 +170,10 @@ pub fn acknowledge(db: &Connection, site: &Site, ack: &Ack) -> Result<u64, State
     }
     cursor.acknowledged = ack.number;
     let gone = db
-        .execute("DELETE FROM outbox WHERE number <= ?1", [signed(ack.number)])
+        .execute(
+            "DELETE FROM outbox WHERE number <= ?1",
+            [signed(ack.number)],
+        )
         .map_err(doing("remove acknowledged reports"))?;
     set_meta(db, key::OUTBOX, Some(&cursor))?;
     Ok(gone as u64)

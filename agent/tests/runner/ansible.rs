@@ -236,7 +236,10 @@ fn build_package(folder: &Path) -> Vec<u8> {
     fs::write(root.join("DEBIAN/control"), control).unwrap();
     let file = folder.join("hello.deb");
     let mut build = Command::new("dpkg-deb");
-    build.args(["--root-owner-group", "--build"]).arg(&root).arg(&file);
+    build
+        .args(["--root-owner-group", "--build"])
+        .arg(&root)
+        .arg(&file);
     let built = build.output().unwrap();
     assert!(built.status.success(), "{}", stderr(&built));
     fs::read(file).unwrap()

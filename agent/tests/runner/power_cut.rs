@@ -1,6 +1,6 @@
 //! The power goes at every instant: after the next start everything is as if it had not.
 //!
-//! A site on which bundle 1 runs takes bundle 2, which changes, adds and removes files and a whole
+//! A site on which bundle 2 runs takes bundle 3, which changes, adds and removes files and a whole
 //! assignment, and is killed at the n-th instant, for every n until it comes to its end. Then the same
 //! command is given again. README.md names every instant; that each row is passed is checked here.
 
@@ -18,7 +18,7 @@ const SIGKILL: i32 = 9;
 const MANY: usize = 200;
 
 /// What must not depend on cuts.
-#[derive(Debug, PartialEq)]
+#[derive(PartialEq)]
 struct End {
     code: Option<i32>,
     story: Vec<String>,
@@ -41,8 +41,13 @@ fn end(site: &Site, last: &Output) -> End {
     let names = |folder: &str| tree(&site.state().join(folder)).into_keys().collect();
     End {
         code: last.status.code(),
-        // Read from a stick: each number once, every link of the chain whole.
-        story: site.story(),
+        // Read from a stick: each number once, every link of the chain whole. That a bundle which just
+        // failed comes again is told, too; it is no part of what the cut changed.
+        story: site
+            .story()
+            .into_iter()
+            .filter(|told| told != "refusal failed-before")
+            .collect(),
         states: states.collect(),
         applied: site.applied(),
         blobs: names("blobs"),
@@ -50,15 +55,28 @@ fn end(site: &Site, last: &Output) -> End {
     }
 }
 
+/// Without the files' bytes, which nobody would read.
+impl std::fmt::Debug for End {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let sizes: Vec<_> = self
+            .applied
+            .iter()
+            .map(|(path, bytes)| (path, bytes.len()))
+            .collect();
+        writeln!(f, "{:?} {:?} {:?}", self.code, self.story, self.states)?;
+        writeln!(f, "{sizes:?} {:?} {:?}", self.blobs, self.generations)
+    }
+}
+
 struct Case {
-    /// A site on which bundle 1 runs.
+    /// A site on which bundle 2 runs.
     before: Site,
-    second: PathBuf,
+    newest: PathBuf,
     _centre: Centre,
 }
 
 impl Case {
-    fn new(second: &Draft, prepare: impl FnOnce(&Path)) -> Self {
+    fn new(newest: &Draft, prepare: impl FnOnce(&Path)) -> Self {
         let centre = Centre::new();
         let before = Site::new(&centre, "drone-7");
         let stays = |name: &str| Load::new(name).file("same.yaml", name);
@@ -67,18 +85,20 @@ impl Case {
             .file("goes.yaml", "one\n")
             .payload("image.tar.gz", noise(70_000));
         let first = ["a", "b", "leaves"].map(stays).into_iter().chain([hello]);
+        // A generation that the next one drives off the disk.
+        before.take(&centre.publish(&Draft::hello("zero")));
         before.take(&centre.publish(&Draft::new(first)));
         prepare(&before.state().join("applied"));
-        let second = centre.publish(second);
+        let newest = centre.publish(newest);
         Self {
             before,
-            second,
+            newest,
             _centre: centre,
         }
     }
 
     fn import(&self, site: &Site, cut: Option<&str>) -> Output {
-        let mut command = site.command(&["import", self.second.to_str().unwrap()]);
+        let mut command = site.command(&["import", self.newest.to_str().unwrap()]);
         command.envs(cut.map(|cut| ("OUTHAUL_CUT", cut)));
         command.output().unwrap()
     }
@@ -140,9 +160,9 @@ fn a_second_cut_on_the_way_back_changes_nothing_about_its_end() {
     let whole = case.before.copy();
     let expected = end(&whole, &case.import(&whole, None));
     let site = case.before.copy();
-    // Three instants further each time, until an import comes to its end.
+    // One instant further each time, until an import comes to its end.
     for n in 0..MANY {
-        let last = case.import(&site, Some(&(3 + n % 4).to_string()));
+        let last = case.import(&site, Some(&(3 + n).to_string()));
         if last.status.signal() != Some(SIGKILL) {
             assert_eq!(end(&site, &last), expected, "after {n} cuts");
             assert!(n > 2, "{n}");

@@ -83,14 +83,17 @@ pub fn run(run: &Run<'_>, pulse: &Pulse) -> Result<Outcome, ApplyError> {
 
     let mut command = command(run, &plugins, &results);
     let program = || run.program.display().to_string();
-    let mut child = command
-        .spawn()
-        .map_err(|error| ApplyError::Program { program: program(), problem: error.to_string() })?;
+    let mut child = command.spawn().map_err(|error| ApplyError::Program {
+        program: program(),
+        problem: error.to_string(),
+    })?;
     let output = [tail(child.stdout.take()), tail(child.stderr.take())];
     let ended = wait(&mut child, run.timeout, pulse);
     let printed = output.map(|thread| thread.join().unwrap_or_default());
-    let ended = ended
-        .map_err(|error| ApplyError::Program { program: program(), problem: error.to_string() })?;
+    let ended = ended.map_err(|error| ApplyError::Program {
+        program: program(),
+        problem: error.to_string(),
+    })?;
 
     let bytes = durable::read_if_there(&results, MAX_RESULT_BYTES)?.unwrap_or_default();
     let steps = parse(&bytes);
@@ -100,7 +103,11 @@ pub fn run(run: &Run<'_>, pulse: &Pulse) -> Result<Outcome, ApplyError> {
         (None, _) => format!("stopped after {} s, its time limit", run.timeout.as_secs()),
         (Some(status), _) => reason(&steps, &printed, status),
     };
-    Ok(Outcome { steps, success, reason })
+    Ok(Outcome {
+        steps,
+        success,
+        reason,
+    })
 }
 
 fn command(run: &Run<'_>, plugins: &Path, results: &Path) -> Command {
@@ -141,7 +148,9 @@ fn wait(child: &mut Child, limit: Duration, pulse: &Pulse) -> std::io::Result<Op
             return Ok(Some(status));
         }
         if start.elapsed() > limit {
-            let group = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw);
+            let group = i32::try_from(child.id())
+                .ok()
+                .and_then(rustix::process::Pid::from_raw);
             if let Some(group) = group {
                 let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
             }
@@ -158,7 +167,9 @@ fn tail(pipe: Option<impl Read + Send + 'static>) -> thread::JoinHandle<String> 
     thread::spawn(move || {
         let mut kept = VecDeque::new();
         let mut buffer = [0; 4096];
-        let Some(mut pipe) = pipe else { return String::new() };
+        let Some(mut pipe) = pipe else {
+            return String::new();
+        };
         while let Ok(count @ 1..) = pipe.read(&mut buffer) {
             kept.extend(&buffer[..count]);
             let surplus = kept.len().saturating_sub(MAX_OUTPUT_BYTES);
@@ -184,11 +195,26 @@ fn reason(steps: &[StepResult], printed: &[String; 2], status: ExitStatus) -> St
     }
     // No task failed: the playbook itself is wrong, and the error stands in the output.
     let [stdout, stderr] = printed;
-    let text = if stderr.trim().is_empty() { stdout } else { stderr };
-    let lines: Vec<_> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    let from = lines.iter().position(|line| line.contains("ERROR")).unwrap_or(0);
+    let text = if stderr.trim().is_empty() {
+        stdout
+    } else {
+        stderr
+    };
+    let lines: Vec<_> = text
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .collect();
+    let from = lines
+        .iter()
+        .position(|line| line.contains("ERROR"))
+        .unwrap_or(0);
     let told = lines[from.min(lines.len())..].join(" ");
-    if told.is_empty() { format!("ended with {status}") } else { told }
+    if told.is_empty() {
+        format!("ended with {status}")
+    } else {
+        told
+    }
 }
 
 /// The Python that runs Ansible's modules on this host: the first that starts.

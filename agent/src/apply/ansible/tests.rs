@@ -10,5 +10,8 @@ fn a_torn_last_line_is_left_out_and_the_rest_is_kept() {
     let bytes = b"{\"task\":\"a\",\"status\":\"ok\",\"message\":\"\"}\n{\"task\":\"b\",\"sta";
     let steps = parse(bytes);
     assert_eq!(steps.len(), 1);
-    assert_eq!((steps[0].name.as_str(), steps[0].status.as_str()), ("a", "ok"));
+    assert_eq!(
+        (steps[0].name.as_str(), steps[0].status.as_str()),
+        ("a", "ok")
+    );
 }

@@ -16,8 +16,10 @@ use rustix::io::Errno;
 
 use crate::durable::{self, FileError, at};
 
-const FOLDER: OFlags =
-    OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC).union(OFlags::RDONLY);
+const FOLDER: OFlags = OFlags::DIRECTORY
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC)
+    .union(OFlags::RDONLY);
 
 /// What lies at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +48,10 @@ impl Beneath {
         }
         let flags = OFlags::DIRECTORY | OFlags::CLOEXEC;
         match rustix::fs::open(path, flags, Mode::empty()) {
-            Ok(root) => Ok(Some(Self { root, path: path.to_owned() })),
+            Ok(root) => Ok(Some(Self {
+                root,
+                path: path.to_owned(),
+            })),
             Err(Errno::NOENT) if !create => Ok(None),
             Err(error) => Err(at("open", path)(error.into())),
         }
@@ -59,7 +64,11 @@ impl Beneath {
             ),
             other => other.into(),
         };
-        FileError { doing, path: self.path.join(relative), source }
+        FileError {
+            doing,
+            path: self.path.join(relative),
+            source,
+        }
     }
 
     /// The folder that holds `relative`, and its last part.
@@ -76,10 +85,16 @@ impl Beneath {
                 Ok(next) => next,
                 Err(Errno::NOENT) if create => {
                     let made = rustix::fs::mkdirat(&at, part, Mode::from_raw_mode(0o755));
-                    made.or_else(|error| if error == Errno::EXIST { Ok(()) } else { Err(error) })
-                        .and_then(|()| rustix::fs::fsync(&at))
-                        .and_then(|()| rustix::fs::openat(&at, part, FOLDER, Mode::empty()))
-                        .map_err(fail)?
+                    made.or_else(|error| {
+                        if error == Errno::EXIST {
+                            Ok(())
+                        } else {
+                            Err(error)
+                        }
+                    })
+                    .and_then(|()| rustix::fs::fsync(&at))
+                    .and_then(|()| rustix::fs::openat(&at, part, FOLDER, Mode::empty()))
+                    .map_err(fail)?
                 }
                 Err(Errno::NOENT) => return Ok(None),
                 Err(error) => return Err(fail(error)),
@@ -107,8 +122,11 @@ impl Beneath {
             return Ok(Found::Other);
         }
         let mut hasher = Hasher::new();
-        io::copy(&mut File::from(file), &mut hasher)
-            .map_err(|source| FileError { doing: "read", path: self.path.join(relative), source })?;
+        io::copy(&mut File::from(file), &mut hasher).map_err(|source| FileError {
+            doing: "read",
+            path: self.path.join(relative),
+            source,
+        })?;
         Ok(Found::File(hasher.finish().0, stat.st_mode & 0o111 != 0))
     }
 
@@ -126,7 +144,8 @@ impl Beneath {
         let temporary = format!(".{name}.outhaul-new");
         // A leftover of a cut-off write; a link there is removed, not followed.
         let _ = rustix::fs::unlinkat(&folder, &temporary, AtFlags::empty());
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let flags =
+            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mode = Mode::from_raw_mode(mode);
         let fd = rustix::fs::openat(&folder, &temporary, flags, mode).map_err(fail)?;
         let written = (|| {
@@ -141,21 +160,29 @@ impl Beneath {
         })();
         written.map_err(|source| {
             let _ = rustix::fs::unlinkat(&folder, &temporary, AtFlags::empty());
-            FileError { doing: "write", path: self.path.join(relative), source }
+            FileError {
+                doing: "write",
+                path: self.path.join(relative),
+                source,
+            }
         })
     }
 
     /// Removes a file, then the folders that this leaves empty, up to but without the target.
     pub fn remove(&self, relative: &str) -> Result<(), FileError> {
         let fail = |error| self.fail("remove", relative, error);
-        let Some((folder, name)) = self.parent(relative, false)? else { return Ok(()) };
+        let Some((folder, name)) = self.parent(relative, false)? else {
+            return Ok(());
+        };
         match rustix::fs::unlinkat(&folder, name, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => rustix::fs::fsync(&folder).map_err(fail)?,
             Err(error) => return Err(fail(error)),
         }
         let mut below = relative;
         while let Some((folders, _)) = below.rsplit_once('/') {
-            let Some((parent, name)) = self.parent(folders, false)? else { break };
+            let Some((parent, name)) = self.parent(folders, false)? else {
+                break;
+            };
             if rustix::fs::unlinkat(&parent, name, AtFlags::REMOVEDIR).is_err() {
                 break;
             }

@@ -25,12 +25,15 @@ impl Ledger for Memory {
     }
 
     fn confirm(&mut self, _kind: &str, _assignment: &str) -> Result<(), StateError> {
-        self.0.iter_mut().for_each(|item| item.phase = "applied".into());
+        self.0
+            .iter_mut()
+            .for_each(|item| item.phase = "applied".into());
         Ok(())
     }
 
     fn forget(&mut self, items: &[Item]) -> Result<(), StateError> {
-        self.0.retain(|known| !items.iter().any(|item| item.item == known.item));
+        self.0
+            .retain(|known| !items.iter().any(|item| item.item == known.item));
         Ok(())
     }
 }
@@ -42,7 +45,10 @@ struct Bench {
 
 impl Bench {
     fn new() -> Self {
-        Self { folder: tempfile::tempdir().unwrap(), memory: Memory::default() }
+        Self {
+            folder: tempfile::tempdir().unwrap(),
+            memory: Memory::default(),
+        }
     }
 
     fn target(&self) -> std::path::PathBuf {
@@ -87,13 +93,17 @@ impl Bench {
         let desired = self.desired(files);
         let recorded = self.memory.0.clone();
         let folder = Folder::new(self.target(), self.identities());
-        folder.apply(&desired, &recorded, &mut self.memory, &Pulse::default()).unwrap()
+        folder
+            .apply(&desired, &recorded, &mut self.memory, &Pulse::default())
+            .unwrap()
     }
 
     fn observe(&mut self, files: &[(&str, &str)]) -> AssignmentResult {
         let desired = self.desired(files);
         let folder = Folder::new(self.target(), self.identities());
-        folder.observe(&desired, &self.memory.0, &Pulse::default()).unwrap()
+        folder
+            .observe(&desired, &self.memory.0, &Pulse::default())
+            .unwrap()
     }
 
     fn read(&self, path: &str) -> Option<String> {
@@ -104,14 +114,27 @@ impl Bench {
 #[test]
 fn files_appear_change_and_go_with_the_generation() {
     let mut bench = Bench::new();
-    assert_eq!(bench.apply(&[("a.yaml", "1"), ("sub/b.yaml", "2")]).status, ComplianceStatus::Compliant);
+    assert_eq!(
+        bench.apply(&[("a.yaml", "1"), ("sub/b.yaml", "2")]).status,
+        ComplianceStatus::Compliant
+    );
     assert_eq!(bench.read("app/sub/b.yaml").as_deref(), Some("2"));
 
     let second = bench.apply(&[("a.yaml", "changed")]);
     assert_eq!(bench.read("app/a.yaml").as_deref(), Some("changed"));
-    assert!(!bench.target().join("app/sub").exists(), "its empty folder went as well");
-    let told: Vec<_> = second.steps.iter().map(|s| (s.name.as_str(), s.status.as_str())).collect();
-    assert_eq!(told, [("app/a.yaml", "changed"), ("app/sub/b.yaml", "removed")]);
+    assert!(
+        !bench.target().join("app/sub").exists(),
+        "its empty folder went as well"
+    );
+    let told: Vec<_> = second
+        .steps
+        .iter()
+        .map(|s| (s.name.as_str(), s.status.as_str()))
+        .collect();
+    assert_eq!(
+        told,
+        [("app/a.yaml", "changed"), ("app/sub/b.yaml", "removed")]
+    );
     assert_eq!(bench.memory.0.len(), 1);
 }
 
@@ -123,7 +146,12 @@ fn a_foreign_file_in_the_way_is_named_and_never_overwritten_or_removed() {
     fs::write(bench.target().join("app/notes"), "theirs").unwrap();
     let result = bench.apply(&[("a.yaml", "ours"), ("b.yaml", "ours")]);
     assert_eq!(result.status, ComplianceStatus::Failed);
-    assert!(result.message.contains("app/a.yaml` is there and is not Outhaul's"), "{result:?}");
+    assert!(
+        result
+            .message
+            .contains("app/a.yaml` is there and is not Outhaul's"),
+        "{result:?}"
+    );
     assert_eq!(bench.read("app/a.yaml").as_deref(), Some("theirs"));
     assert_eq!(bench.read("app/b.yaml"), None, "nothing was written at all");
 
@@ -131,7 +159,9 @@ fn a_foreign_file_in_the_way_is_named_and_never_overwritten_or_removed() {
     bench.apply(&[("a.yaml", "ours")]);
     let folder = Folder::new(bench.target(), bench.identities());
     let recorded = bench.memory.0.clone();
-    folder.remove("app", &recorded, &mut bench.memory, &Pulse::default()).unwrap();
+    folder
+        .remove("app", &recorded, &mut bench.memory, &Pulse::default())
+        .unwrap();
     assert_eq!(bench.read("app/a.yaml"), None);
     assert_eq!(bench.read("app/notes").as_deref(), Some("theirs"));
 }
@@ -145,7 +175,11 @@ fn links_below_the_target_are_never_followed() {
     symlink(&outside, bench.target().join("app")).unwrap();
     let result = bench.apply(&[("a.yaml", "x")]);
     assert_eq!(result.status, ComplianceStatus::Failed);
-    assert!(result.message.contains("not followed"), "{}", result.message);
+    assert!(
+        result.message.contains("not followed"),
+        "{}",
+        result.message
+    );
     assert!(is_empty(&outside));
 
     fs::remove_file(bench.target().join("app")).unwrap();
@@ -153,7 +187,11 @@ fn links_below_the_target_are_never_followed() {
     fs::remove_file(bench.target().join("app/a.yaml")).unwrap();
     symlink(outside.join("victim"), bench.target().join("app/a.yaml")).unwrap();
     let again = bench.apply(&[("a.yaml", "y")]);
-    assert_eq!(again.status, ComplianceStatus::Failed, "a link in place of a file is not ours");
+    assert_eq!(
+        again.status,
+        ComplianceStatus::Failed,
+        "a link in place of a file is not ours"
+    );
     assert!(is_empty(&outside));
 }
 
@@ -185,22 +223,42 @@ fn a_sealed_value_is_in_the_clear_in_the_target_alone_and_for_its_owner_alone() 
     use crate::secrets::Secrets;
 
     let mut bench = Bench::new();
-    let key = Secrets::own_public_key(&bench.identities()).unwrap().parse().unwrap();
-    let text = format!("password: {}\n", marker::seal_value("hunter2", &[key]).unwrap());
+    let key = Secrets::own_public_key(&bench.identities())
+        .unwrap()
+        .parse()
+        .unwrap();
+    let text = format!(
+        "password: {}\n",
+        marker::seal_value("hunter2", &[key]).unwrap()
+    );
     let done = bench.apply(&[("secret.yaml", &text), ("open.yaml", "a: b\n")]);
     assert_eq!(done.status, ComplianceStatus::Compliant, "{done:?}");
     let written = bench.target().join("app/secret.yaml");
-    assert_eq!(fs::read_to_string(&written).unwrap(), "password: \"hunter2\"\n");
-    assert_eq!(fs::metadata(&written).unwrap().permissions().mode() & 0o777, 0o600);
-    assert_eq!(fs::read_to_string(bench.folder.path().join("rendered/secret.yaml")).unwrap(), text);
+    assert_eq!(
+        fs::read_to_string(&written).unwrap(),
+        "password: \"hunter2\"\n"
+    );
+    assert_eq!(
+        fs::metadata(&written).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
+    assert_eq!(
+        fs::read_to_string(bench.folder.path().join("rendered/secret.yaml")).unwrap(),
+        text
+    );
     assert!(!format!("{done:?}{:?}", bench.memory.0).contains("hunter2"));
     let again = bench.apply(&[("secret.yaml", &text), ("open.yaml", "a: b\n")]);
-    assert!(again.steps.iter().all(|step| step.status == "ok"), "{again:?}");
+    assert!(
+        again.steps.iter().all(|step| step.status == "ok"),
+        "{again:?}"
+    );
 
     fs::write(&written, "password: other\n").unwrap();
     let folder = Folder::new(bench.target(), bench.identities());
     let desired = bench.desired(&[("secret.yaml", &text), ("open.yaml", "a: b\n")]);
-    let seen = folder.observe(&desired, &bench.memory.0, &Pulse::default()).unwrap();
+    let seen = folder
+        .observe(&desired, &bench.memory.0, &Pulse::default())
+        .unwrap();
     assert_eq!(seen.status, ComplianceStatus::Drifted);
 }
 
@@ -210,9 +268,15 @@ fn a_value_sealed_for_another_site_fails_its_assignment_and_writes_nothing() {
 
     let mut bench = Bench::new();
     let other = Identity::generate().recipient();
-    let text = format!("password: {}\n", marker::seal_value("hunter2", &[other]).unwrap());
+    let text = format!(
+        "password: {}\n",
+        marker::seal_value("hunter2", &[other]).unwrap()
+    );
     let done = bench.apply(&[("a.yaml", "a: b\n"), ("secret.yaml", &text)]);
     assert_eq!(done.status, ComplianceStatus::Failed);
-    assert!(done.message.contains("secret.yaml") && done.message.contains("sealed for others"), "{done:?}");
+    assert!(
+        done.message.contains("secret.yaml") && done.message.contains("sealed for others"),
+        "{done:?}"
+    );
     assert!(!bench.target().join("app/a.yaml").exists());
 }

@@ -1,0 +1,261 @@
+//! Tests of the memory: damage that is told and kept, floors from two places, an outbox that overflows.
+//!
+//! What comes in: databases in a temporary folder, damaged or put back on purpose. What goes out: what
+//! is refused and what is kept. The way through power cuts is tested with the real program.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use std::fs;
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+use outhaul_bundle::report::{Ack, Event, GenerationEvent, GenerationState, Report};
+use outhaul_signer::{Envelope, LowerBound, SigningKey};
+use tempfile::TempDir;
+
+use super::floors::Floors;
+use super::outbox::Author;
+use super::*;
+use crate::clock::Moment;
+
+struct Memory {
+    folder: TempDir,
+    store: Store,
+    site: Site,
+    key: SigningKey,
+}
+
+impl Memory {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&folder.path().join("agent.db")).unwrap();
+        let name = |text: &str| text.parse::<Name>().unwrap();
+        let stream = Stream {
+            role: name("s-0"),
+            environment: name("dev"),
+            cluster_type: name("drone"),
+        };
+        let site = Site {
+            fleet: name("f0"),
+            name: name("drone-7"),
+            stream,
+            hub_url: String::new(),
+            hub_key: String::new(),
+            epoch: name("e0"),
+        };
+        Self {
+            folder,
+            store,
+            site,
+            key: SigningKey::generate().unwrap(),
+        }
+    }
+
+    fn sidecar(&self) -> PathBuf {
+        self.folder.path().join("floors.json")
+    }
+
+    fn queue(&mut self, max_rows: u64, event: Event) {
+        let moment = Moment {
+            bound: LowerBound::new(Timestamp::UNIX_EPOCH),
+            wall: Timestamp::UNIX_EPOCH,
+            wall_trusted: false,
+        };
+        let (site, key) = (&self.site, &self.key);
+        let author = Author {
+            site,
+            key,
+            moment: &moment,
+            max_rows,
+        };
+        self.store
+            .commit(|db| outbox::queue(db, &author, event))
+            .unwrap();
+    }
+
+    fn reports(&self) -> Vec<Report> {
+        let rows = outbox::waiting(self.store.read(), 0, usize::MAX).unwrap();
+        let payload = |row: outbox::Waiting| {
+            let envelope = Envelope::from_json(&row.envelope).unwrap();
+            Report::from_bytes(envelope.unverified_payload()).unwrap()
+        };
+        rows.into_iter().map(payload).collect()
+    }
+
+    fn ack(&mut self, number: u64) -> u64 {
+        let ack = Ack {
+            fleet: self.site.fleet.clone(),
+            site: self.site.name.clone(),
+            epoch: self.site.epoch.clone(),
+            number,
+            hub_time_ms: 0,
+        };
+        let site = self.site.clone();
+        self.store
+            .commit(|db| outbox::acknowledge(db, &site, &ack))
+            .unwrap()
+    }
+
+    fn told(&self, state: GenerationState) -> GenerationEvent {
+        let index = outhaul_bundle::fake::FakeBundle::new(1, &[]).unwrap().index;
+        GenerationEvent {
+            stream: self.site.stream.clone(),
+            number: 1,
+            index: Digest::of(b"index"),
+            snapshot: index.snapshot,
+            state,
+            assignments: Vec::new(),
+            message: String::new(),
+        }
+    }
+}
+
+fn floors_of(role: u64) -> Floors {
+    Floors::from([("s-0".to_owned(), role), ("timestamp".to_owned(), 2 * role)])
+}
+
+#[test]
+fn a_damaged_database_is_told_and_stays_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("agent.db");
+    fs::write(&path, vec![b'x'; 4096]).unwrap();
+    let error = Store::open(&path).unwrap_err();
+    assert!(matches!(error, StateError::Damaged { .. }), "{error}");
+    assert!(error.help().contains("floors.json"));
+    assert_eq!(fs::read(&path).unwrap(), vec![b'x'; 4096]);
+}
+
+#[test]
+fn what_fails_in_the_middle_is_not_committed() {
+    let mut memory = Memory::new();
+    let result: Result<(), StateError> = memory.store.commit(|db| {
+        set_meta(db, key::ACTIVE, Some(&7))?;
+        Err(StateError::NotEnrolled)
+    });
+    assert!(result.is_err());
+    assert_eq!(meta::<u64>(memory.store.read(), key::ACTIVE).unwrap(), None);
+}
+
+#[test]
+fn a_cut_between_sidecar_and_database_keeps_the_higher_floors() {
+    let mut memory = Memory::new();
+    let sidecar = memory.sidecar();
+    memory
+        .store
+        .commit(|db| floors::store(db, &floors_of(1)))
+        .unwrap();
+    floors::write_sidecar(memory.store.read(), &sidecar, &floors_of(2)).unwrap();
+    assert_eq!(
+        floors::floors(memory.store.read(), &sidecar).unwrap(),
+        floors_of(2)
+    );
+    // A new database beside it goes on from there.
+    memory
+        .store
+        .commit(|db| floors::store(db, &Floors::new()))
+        .unwrap();
+    assert_eq!(
+        floors::floors(memory.store.read(), &sidecar).unwrap(),
+        floors_of(2)
+    );
+}
+
+#[test]
+fn floors_that_contradict_each_other_are_no_floors() {
+    let mut memory = Memory::new();
+    let sidecar = memory.sidecar();
+    floors::write_sidecar(memory.store.read(), &sidecar, &floors_of(5)).unwrap();
+    memory
+        .store
+        .commit(|db| floors::store(db, &floors_of(4)))
+        .unwrap();
+    let error = floors::floors(memory.store.read(), &sidecar)
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("the database is older"), "{error}");
+    memory
+        .store
+        .commit(|db| floors::store(db, &floors_of(6)))
+        .unwrap();
+    let error = floors::floors(memory.store.read(), &sidecar)
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("is older than the database"), "{error}");
+}
+
+#[test]
+fn a_damaged_sidecar_is_no_loss_while_the_database_knows() {
+    let mut memory = Memory::new();
+    let sidecar = memory.sidecar();
+    fs::write(&sidecar, "{\"format\":").unwrap();
+    assert!(floors::floors(memory.store.read(), &sidecar).is_err());
+    memory
+        .store
+        .commit(|db| floors::store(db, &floors_of(3)))
+        .unwrap();
+    assert_eq!(
+        floors::floors(memory.store.read(), &sidecar).unwrap(),
+        floors_of(3)
+    );
+}
+
+#[test]
+fn an_acknowledgement_frees_what_it_covers_and_an_old_one_nothing() {
+    let mut memory = Memory::new();
+    for _ in 0..5 {
+        memory.queue(
+            100,
+            Event::Started {
+                agent_version: "1".into(),
+            },
+        );
+    }
+    assert_eq!(memory.ack(6), 0, "nobody has report 6");
+    assert_eq!(memory.ack(3), 3);
+    assert_eq!(memory.ack(2), 0);
+    let numbers: Vec<_> = memory
+        .reports()
+        .iter()
+        .map(|report| report.number)
+        .collect();
+    assert_eq!(numbers, [4, 5]);
+}
+
+#[test]
+fn a_full_outbox_keeps_failures_decisions_and_the_newest_and_tells_the_gaps() {
+    let mut memory = Memory::new();
+    let hold = Event::Decision {
+        what: "hold".into(),
+        who: "ann".into(),
+        number: None,
+    };
+    let failed = memory.told(GenerationState::Failed);
+    memory.queue(20, hold.clone());
+    memory.queue(20, Event::Generation(failed.clone()));
+    for at in 0..60 {
+        let message = at.to_string();
+        let seen = GenerationEvent {
+            message,
+            ..memory.told(GenerationState::Active)
+        };
+        memory.queue(20, Event::Observation(seen));
+        assert!(outbox::count(memory.store.read()).unwrap() <= 20);
+    }
+    let reports = memory.reports();
+    let has = |event: &Event| reports.iter().any(|report| report.event == *event);
+    assert!(has(&hold) && has(&Event::Generation(failed)));
+    let Event::Observation(newest) = &reports.last().unwrap().event else {
+        panic!("{reports:?}")
+    };
+    assert_eq!(newest.message, "59");
+    // Every number up to the last is there or told as a gap.
+    let last = reports.last().unwrap().number;
+    let told = |number: &u64| {
+        reports.iter().any(|report| match &report.event {
+            _ if report.number == *number => true,
+            Event::Gap { from, to, .. } => (from..=to).contains(&number),
+            _ => false,
+        })
+    };
+    let missing: Vec<_> = (1..=last).filter(|number| !told(number)).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}

@@ -43,16 +43,27 @@ fn references(plane: &ControlPlane, findings: &mut Diagnostics) {
     for cluster_type in plane.cluster_types.values() {
         let named = [
             (TemplateType::Reconciler, Some(&cluster_type.reconciler)),
-            (TemplateType::Namespace, Some(&cluster_type.namespace_service)),
+            (
+                TemplateType::Namespace,
+                Some(&cluster_type.namespace_service),
+            ),
             (TemplateType::Config, cluster_type.config_type.as_ref()),
         ];
         for (kind, name) in named {
             let Some(name) = name else { continue };
-            if plane.templates.get(&name.value).is_some_and(|template| template.kind == kind) {
+            if plane
+                .templates
+                .get(&name.value)
+                .is_some_and(|template| template.kind == kind)
+            {
                 continue;
             }
-            let known: Vec<&String> =
-                plane.templates.values().filter(|t| t.kind == kind).map(|t| &t.name).collect();
+            let known: Vec<&String> = plane
+                .templates
+                .values()
+                .filter(|t| t.kind == kind)
+                .map(|t| &t.name)
+                .collect();
             let message = format!("there is no {} template `{}`", kind.as_str(), name.value);
             findings.push(
                 Diagnostic::error("missing-template", message)
@@ -80,8 +91,14 @@ fn references(plane: &ControlPlane, findings: &mut Diagnostics) {
 /// Policies that select nothing.
 fn policies(plane: &ControlPlane, findings: &mut Diagnostics) {
     for policy in plane.policies.values() {
-        let targets = plane.targets.values().any(|t| schedule::selects_target(policy, t));
-        let types = plane.cluster_types.values().any(|c| schedule::selects_cluster_type(policy, c));
+        let targets = plane
+            .targets
+            .values()
+            .any(|t| schedule::selects_target(policy, t));
+        let types = plane
+            .cluster_types
+            .values()
+            .any(|c| schedule::selects_cluster_type(policy, c));
         let what = match (targets, types) {
             (true, true) => continue,
             (false, true) => "no deployment target",
@@ -93,24 +110,39 @@ fn policies(plane: &ControlPlane, findings: &mut Diagnostics) {
         } else {
             plane.targets.values().map(|t| &t.labels).collect()
         };
-        let selector = if targets { &policy.cluster_types } else { &policy.targets };
+        let selector = if targets {
+            &policy.cluster_types
+        } else {
+            &policy.targets
+        };
         // The first requirement that nothing at all meets is the likely mistake.
         let hopeless = selector
             .requirements
             .iter()
             .find(|requirement| !labels.iter().any(|labels| requirement.matches(labels)));
-        let mut finding =
-            Diagnostic::warning("selects-nothing", format!("policy `{}` selects {what}", policy.name));
+        let mut finding = Diagnostic::warning(
+            "selects-nothing",
+            format!("policy `{}` selects {what}", policy.name),
+        );
         finding = match hopeless.and_then(|r| Some((r, r.location.as_ref()?))) {
             Some((requirement, location)) => {
-                let values: BTreeSet<&String> =
-                    labels.iter().filter_map(|labels| labels.get(requirement.key())).collect();
+                let values: BTreeSet<&String> = labels
+                    .iter()
+                    .filter_map(|labels| labels.get(requirement.key()))
+                    .collect();
                 let values: Vec<&String> = values.into_iter().collect();
                 let wanted = requirement.values().next().unwrap_or_default();
-                finding.at(location).label("nothing has this").help(match values.is_empty() {
-                    true => format!("no label `{}` is there: {}", requirement.key(), keys(&labels, requirement.key())),
-                    false => did_you_mean(wanted, &values),
-                })
+                finding
+                    .at(location)
+                    .label("nothing has this")
+                    .help(match values.is_empty() {
+                        true => format!(
+                            "no label `{}` is there: {}",
+                            requirement.key(),
+                            keys(&labels, requirement.key())
+                        ),
+                        false => did_you_mean(wanted, &values),
+                    })
             }
             None => finding
                 .at(&policy.location)
@@ -138,8 +170,18 @@ fn containers(plane: &ControlPlane, mode: Mode, findings: &mut Diagnostics) {
     }
 }
 
-fn unused(plane: &ControlPlane, container: &ConfigContainer, mode: Mode, findings: &mut Diagnostics) {
-    let labels = || container.labels.iter().map(|(k, v)| (k.as_str(), v.value.as_str()));
+fn unused(
+    plane: &ControlPlane,
+    container: &ConfigContainer,
+    mode: Mode,
+    findings: &mut Diagnostics,
+) {
+    let labels = || {
+        container
+            .labels
+            .iter()
+            .map(|(k, v)| (k.as_str(), v.value.as_str()))
+    };
     let mut blame: BTreeMap<&str, usize> = BTreeMap::new();
     let mut pairs = 0;
     for cluster_type in plane.cluster_types.values() {
@@ -152,7 +194,8 @@ fn unused(plane: &ControlPlane, container: &ConfigContainer, mode: Mode, finding
         }
     }
     let guilty = blame.into_iter().max_by_key(|(_, count)| *count);
-    let Some((key, spot)) = guilty.and_then(|(key, _)| Some((key, container.labels.get(key)?))) else {
+    let Some((key, spot)) = guilty.and_then(|(key, _)| Some((key, container.labels.get(key)?)))
+    else {
         return;
     };
     if pairs == 0 {
@@ -163,15 +206,24 @@ fn unused(plane: &ControlPlane, container: &ConfigContainer, mode: Mode, finding
         "deployment-target" => plane.targets.keys().collect(),
         "workload" => plane.targets.values().map(|t| &t.workload).collect(),
         key => {
-            let types = plane.cluster_types.values().filter_map(|c| c.labels.get(key));
-            types.chain(plane.targets.values().filter_map(|t| t.labels.get(key))).collect()
+            let types = plane
+                .cluster_types
+                .values()
+                .filter_map(|c| c.labels.get(key));
+            types
+                .chain(plane.targets.values().filter_map(|t| t.labels.get(key)))
+                .collect()
         }
     };
     let known: Vec<&String> = known.into_iter().collect();
     let message = format!("config `{}` applies to nothing", container.name);
     let help = match nearest(&spot.value, &known) {
         Some(near) => format!("did you mean `{key}: {near}`?"),
-        None => format!("nothing has `{key}: {}`; {}", spot.value, did_you_mean(&spot.value, &known)),
+        None => format!(
+            "nothing has `{key}: {}`; {}",
+            spot.value,
+            did_you_mean(&spot.value, &known)
+        ),
     };
     findings.push(
         Diagnostic::warning("unused-config", message)
@@ -189,9 +241,12 @@ fn retyped(key: &str, text: &Spot<String>, findings: &mut Diagnostics) {
     );
     if word && !text.location.file.text[text.location.span.clone()].starts_with(['"', '\'']) {
         findings.push(
-            Diagnostic::warning("yaml-boolean", format!("`{key}` is text here and a boolean to older YAML"))
-                .at(&text.location)
-                .help(format!("quote it: \"{}\"", text.value)),
+            Diagnostic::warning(
+                "yaml-boolean",
+                format!("`{key}` is text here and a boolean to older YAML"),
+            )
+            .at(&text.location)
+            .help(format!("quote it: \"{}\"", text.value)),
         );
     }
 }
@@ -205,10 +260,18 @@ fn precedence(composition: &Composition, plane: &ControlPlane, findings: &mut Di
             for pair in provenance.layers.windows(2) {
                 let [first, second] = pair else { continue };
                 let equal = weight(&first.container) == weight(&second.container);
-                if !equal || second.merged || first.text == second.text || first.container == second.container {
+                if !equal
+                    || second.merged
+                    || first.text == second.text
+                    || first.container == second.container
+                {
                     continue;
                 }
-                if seen.insert((key.clone(), first.container.clone(), second.container.clone())) {
+                if seen.insert((
+                    key.clone(),
+                    first.container.clone(),
+                    second.container.clone(),
+                )) {
                     let message = format!(
                         "`{key}` is set by `{}` and `{}`, which are equally specific; the later name wins",
                         first.container, second.container
@@ -230,7 +293,9 @@ fn precedence(composition: &Composition, plane: &ControlPlane, findings: &mut Di
 fn namespaces(plane: &ControlPlane, schedule: &Schedule, findings: &mut Diagnostics) {
     for id in schedule.assignments.keys() {
         let namespace = format!("{}-{}-{}", plane.environment, id.cluster_type, id.target);
-        let Some(target) = plane.targets.get(&id.target) else { continue };
+        let Some(target) = plane.targets.get(&id.target) else {
+            continue;
+        };
         if namespace.len() > MAX_NAMESPACE {
             let message = format!(
                 "namespace `{namespace}` has {} characters, Kubernetes takes {MAX_NAMESPACE}",

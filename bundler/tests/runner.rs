@@ -21,7 +21,10 @@ fn no_test_file_is_forgotten() {
     for entry in std::fs::read_dir(folder).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
         if let Some(module) = name.strip_suffix(".rs") {
-            assert!(source.contains(&format!("pub mod {module};")), "{name} is not declared");
+            assert!(
+                source.contains(&format!("pub mod {module};")),
+                "{name} is not declared"
+            );
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::control::model::{ReconcilerKind, Template};
 use crate::control::{self, Cache, ControlPlane, LoadRequest, Origin, SourceMap};
 use crate::output::{self, OutputError};
 use crate::render::{self, Rendering};
-use crate::schedule::{self, Schedule};
+use crate::schedule;
 
 /// Render an environment into a folder
 #[derive(Debug, clap::Args)]
@@ -75,8 +75,6 @@ pub struct InputArgs {
 pub struct Rendered {
     /// The control plane.
     pub control_plane: ControlPlane,
-    /// What runs where.
-    pub schedule: Schedule,
     /// The files.
     pub rendering: Rendering,
     /// What stands for repositories here.
@@ -188,7 +186,6 @@ impl InputArgs {
         let LoadRequest { sources, cache, .. } = request;
         Ok(Rendered {
             control_plane,
-            schedule,
             rendering,
             sources,
             cache,

@@ -88,6 +88,9 @@ impl<'a> Schemas<'a> {
     /// Every violation, and every schema that is none.
     pub fn check(&self, applied: &[Applied<'_>], composed: &Composed) -> Result<(), Diagnostics> {
         let mut findings = Diagnostics::new();
+        if self.mode.compat {
+            return compat_check(applied, composed);
+        }
         for schema in applied {
             let Some(parsed) = self.parsed.get(schema.text) else {
                 continue;
@@ -98,12 +101,7 @@ impl<'a> Schemas<'a> {
                         .at(schema.location),
                 ),
                 Ok((document, validator)) => {
-                    let values = to_json(&composed.values);
-                    let values = if self.mode.compat {
-                        compat::coerced(values)
-                    } else {
-                        coerce::toward(values, document)
-                    };
+                    let values = coerce::toward(to_json(&composed.values), document);
                     findings.extend(violations(validator, &values, schema, composed));
                 }
             }
@@ -113,6 +111,37 @@ impl<'a> Schemas<'a> {
         } else {
             Err(findings)
         }
+    }
+}
+
+/// Kalypso's own lines, at the values that they are about.
+fn compat_check(applied: &[Applied<'_>], composed: &Composed) -> Result<(), Diagnostics> {
+    let mut findings = Diagnostics::new();
+    for schema in applied {
+        let lines = match compat::errors(&composed.values, schema.text) {
+            Ok(lines) => lines,
+            Err(problem) => vec![problem],
+        };
+        findings.extend(lines.iter().map(|line| {
+            let line = line.trim_end().trim_start_matches("- ");
+            let key = line.split([':', '.']).next().unwrap_or_default();
+            let place = composed
+                .provenance
+                .get(key)
+                .and_then(super::Provenance::location);
+            let message = format!(
+                "config data validation failed: {}",
+                line.replace("(root): ", "")
+            );
+            Diagnostic::error("schema", message)
+                .at(place.unwrap_or(schema.location))
+                .related(schema.location, "by this schema")
+        }));
+    }
+    if findings.is_empty() {
+        Ok(())
+    } else {
+        Err(findings)
     }
 }
 

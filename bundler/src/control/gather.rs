@@ -272,7 +272,9 @@ impl<'a> Gathering<'a> {
     fn registration(&mut self, registration: &WorkloadRegistration) {
         let at = &registration.workload;
         let reference = Reference::Branch(at.branch.clone());
-        let reference = self.sources.pinned(&registration.name, &at.repo.value, reference);
+        let reference = self
+            .sources
+            .pinned(&registration.name, &at.repo.value, reference);
         let Some(opened) = self.open(&at.repo.value, reference, &at.repo.location) else {
             return;
         };

@@ -58,15 +58,30 @@ pub fn explain(
                 at: workspace.location.file_line(),
             });
         }
-        missing(&mut misses, TARGET, &policy.targets, &target.labels, &policy.location);
+        missing(
+            &mut misses,
+            TARGET,
+            &policy.targets,
+            &target.labels,
+            &policy.location,
+        );
         if let Some(cluster_type) = cluster_type {
             let labels = &cluster_type.labels;
-            missing(&mut misses, CLUSTER_TYPE, &policy.cluster_types, labels, &policy.location);
+            missing(
+                &mut misses,
+                CLUSTER_TYPE,
+                &policy.cluster_types,
+                labels,
+                &policy.location,
+            );
         }
         Verdict {
             policy: policy.name.clone(),
             at: policy.location.file_line(),
-            targets: asks(policy.workspace.as_ref().map(|w| w.value.as_str()), &policy.targets),
+            targets: asks(
+                policy.workspace.as_ref().map(|w| w.value.as_str()),
+                &policy.targets,
+            ),
             cluster_types: policy.cluster_types.to_string(),
             misses,
         }

@@ -25,11 +25,18 @@ fn cluster_type(name: &str, labels: &str) -> String {
     )
 }
 
+#[expect(clippy::type_complexity, reason = "name, workspace and labels of each target, as a table")]
 fn plane(documents: &[String], targets: &[(&str, &str, &[(&str, &str)])]) -> ControlPlane {
     let text = documents.join("---\n");
-    let file = Arc::new(SourceFile { name: "x.yaml".into(), text });
+    let file = Arc::new(SourceFile {
+        name: "x.yaml".into(),
+        text,
+    });
     let mut findings = Diagnostics::new();
-    let mut plane = ControlPlane { environment: "dev".into(), ..ControlPlane::default() };
+    let mut plane = ControlPlane {
+        environment: "dev".into(),
+        ..ControlPlane::default()
+    };
     for object in read_file(&file, &mut findings) {
         match object {
             Object::ClusterType(o) => drop(plane.cluster_types.insert(o.name.clone(), o)),
@@ -39,7 +46,10 @@ fn plane(documents: &[String], targets: &[(&str, &str, &[(&str, &str)])]) -> Con
     }
     assert!(findings.is_empty(), "{findings}");
     for (name, workspace, labels) in targets {
-        let labels = labels.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+        let labels = labels
+            .iter()
+            .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+            .collect();
         let target = DeploymentTarget {
             name: (*name).into(),
             short_name: (*name).into(),
@@ -66,11 +76,17 @@ fn defect_1_two_policies_that_select_one_pair_are_two_reasons() {
             cluster_type("drone", "{edge: 'yes'}"),
             cluster_type("large", "{}"),
         ],
-        &[("t", "team", &[("purpose", "test")]), ("u", "other", &[("purpose", "test")])],
+        &[
+            ("t", "team", &[("purpose", "test")]),
+            ("u", "other", &[("purpose", "test")]),
+        ],
     );
     let schedule = schedule(&plane);
-    let seen: Vec<_> =
-        schedule.assignments.iter().map(|(id, a)| (id.to_string(), a.policies.join("+"))).collect();
+    let seen: Vec<_> = schedule
+        .assignments
+        .iter()
+        .map(|(id, a)| (id.to_string(), a.policies.join("+")))
+        .collect();
     let expected = [("drone/t", "a+b"), ("drone/u", "a"), ("large/t", "b")];
     assert_eq!(seen, expected.map(|(a, b)| (a.to_owned(), b.to_owned())));
 }
@@ -79,16 +95,27 @@ fn defect_1_two_policies_that_select_one_pair_are_two_reasons() {
 fn a_pair_that_is_not_assigned_says_which_requirement_failed() {
     let plane = plane(
         &[
-            policy("far", "nobody", "{purpose: other, zone: red}", "{size: small}"),
+            policy(
+                "far",
+                "nobody",
+                "{purpose: other, zone: red}",
+                "{size: small}",
+            ),
             policy("near", "team", "{purpose: test}", "{region: west}"),
             cluster_type("drone", "{Region: west, size: large}"),
         ],
         &[("t", "team", &[("purpose", "test")])],
     );
     assert!(schedule(&plane).assignments.is_empty());
-    let verdicts = explain::explain(&plane, &plane.targets["t"], plane.cluster_types.get("drone"));
+    let verdicts = explain::explain(
+        &plane,
+        &plane.targets["t"],
+        plane.cluster_types.get("drone"),
+    );
     assert_eq!(verdicts[0].policy, "near", "the nearest miss comes first");
-    let [miss] = verdicts[0].misses.as_slice() else { panic!("{verdicts:?}") };
+    let [miss] = verdicts[0].misses.as_slice() else {
+        panic!("{verdicts:?}")
+    };
     assert_eq!(miss.requirement, "region = west");
     assert_eq!(miss.found, "no label `region`, but `Region`");
     assert_eq!(verdicts[1].misses.len(), 4);

@@ -105,7 +105,9 @@ spec:
 
 impl Scene {
     fn new() -> Self {
-        let scene = Self { folder: tempfile::tempdir().unwrap() };
+        let scene = Self {
+            folder: tempfile::tempdir().unwrap(),
+        };
         scene.write("dev/types.yaml", CLUSTER_TYPE);
         scene.write("dev/policy.yaml", POLICY);
         scene.write("dev/config.yaml", CONFIG);
@@ -132,8 +134,20 @@ impl Scene {
     fn run(&self, command: &[&str]) -> String {
         let output = Command::new(env!("CARGO_BIN_EXE_outhaul"))
             .args(command)
-            .args(["--environment", "dev", "--env-dir", "dev", "--base-dir", "main"])
-            .args(["--source", "https://git.example.org/app=app", "--cache", "cache"])
+            .args([
+                "--environment",
+                "dev",
+                "--env-dir",
+                "dev",
+                "--base-dir",
+                "main",
+            ])
+            .args([
+                "--source",
+                "https://git.example.org/app=app",
+                "--cache",
+                "cache",
+            ])
             .current_dir(self.folder.path())
             .output()
             .unwrap();
@@ -160,12 +174,29 @@ impl Scene {
 #[test]
 fn a_sound_control_plane_renders_and_has_nothing_to_find() {
     let scene = Scene::new();
-    assert!(scene.render().starts_with("exit code 0"), "{}", scene.render());
-    let config = scene.folder.path().join("out/drone/hello-test/platform-config.yaml");
-    assert_eq!(fs::read_to_string(config).unwrap(), "data:\n  REGION: East US\n");
-    let namespace = scene.folder.path().join("out/drone/hello-test/namespace.yaml");
+    assert!(
+        scene.render().starts_with("exit code 0"),
+        "{}",
+        scene.render()
+    );
+    let config = scene
+        .folder
+        .path()
+        .join("out/drone/hello-test/platform-config.yaml");
+    assert_eq!(
+        fs::read_to_string(config).unwrap(),
+        "data:\n  REGION: East US\n"
+    );
+    let namespace = scene
+        .folder
+        .path()
+        .join("out/drone/hello-test/namespace.yaml");
     let expected = "namespace: dev-drone-hello-test\npurpose: test, East US, 1 manifest\n";
-    assert_eq!(fs::read_to_string(namespace).unwrap(), expected, "Jinja sees the same data");
+    assert_eq!(
+        fs::read_to_string(namespace).unwrap(),
+        expected,
+        "Jinja sees the same data"
+    );
     insta::assert_snapshot!(scene.run(&["check"]));
     insta::assert_snapshot!("schedule", scene.run(&["schedule"]));
     insta::assert_snapshot!("explain", scene.run(&["explain", "hello-test", "drone"]));
@@ -189,14 +220,22 @@ fn a_missing_template() {
 fn an_unknown_reconciler() {
     let scene = Scene::new();
     scene.edit("dev/types.yaml", "reconciler: flux", "reconciler: fluxx");
-    scene.edit("main/templates.yaml", "  type: namespace\n", "  type: namespace\n  reconciler: ansibel\n");
+    scene.edit(
+        "main/templates.yaml",
+        "  type: namespace\n",
+        "  type: namespace\n  reconciler: ansibel\n",
+    );
     insta::assert_snapshot!(scene.render());
 }
 
 #[test]
 fn an_unreachable_repository() {
     let scene = Scene::new();
-    scene.edit("main/app.yaml", "https://git.example.org/app", "file:///nowhere/app");
+    scene.edit(
+        "main/app.yaml",
+        "https://git.example.org/app",
+        "file:///nowhere/app",
+    );
     insta::assert_snapshot!(scene.render());
 }
 
@@ -233,8 +272,15 @@ fn a_failed_render_leaves_the_last_one_as_it_is() {
     scene.render();
     let before = super::replay::files(&scene.folder.path().join("out"));
     scene.edit("dev/types.yaml", "kind:", "kind");
-    assert!(scene.run(&["render", "--out", "out"]).starts_with("exit code 2"));
-    assert_eq!(super::replay::files(&scene.folder.path().join("out")), before);
+    assert!(
+        scene
+            .run(&["render", "--out", "out"])
+            .starts_with("exit code 2")
+    );
+    assert_eq!(
+        super::replay::files(&scene.folder.path().join("out")),
+        before
+    );
 }
 
 #[test]
@@ -253,6 +299,12 @@ fn check_tells_everything_that_is_doubtful() {
 #[test]
 fn names_that_are_not_there_are_met_with_those_that_are() {
     let scene = Scene::new();
-    insta::assert_snapshot!("explain_wrong_target", scene.run(&["explain", "hello-tset"]));
-    insta::assert_snapshot!("explain_wrong_key", scene.run(&["explain", "hello-test", "drone", "--key", "REGIO"]));
+    insta::assert_snapshot!(
+        "explain_wrong_target",
+        scene.run(&["explain", "hello-tset"])
+    );
+    insta::assert_snapshot!(
+        "explain_wrong_key",
+        scene.run(&["explain", "hello-test", "drone", "--key", "REGIO"])
+    );
 }

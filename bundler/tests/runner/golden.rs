@@ -19,13 +19,24 @@ use serde_json::Value;
 use super::kalypso;
 
 fn spot(value: &str) -> Spot<String> {
-    let file = Arc::new(SourceFile { name: "vector".into(), text: String::new() });
-    Spot { value: value.into(), location: Location::new(&file, 0..0) }
+    let file = Arc::new(SourceFile {
+        name: "vector".into(),
+        text: String::new(),
+    });
+    Spot {
+        value: value.into(),
+        location: Location::new(&file, 0..0),
+    }
 }
 
 fn texts(value: &Value) -> BTreeMap<String, String> {
     let text = |v: &Value| v.as_str().unwrap().to_owned();
-    value.as_object().into_iter().flatten().map(|(k, v)| (k.clone(), text(v))).collect()
+    value
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(k, v)| (k.clone(), text(v)))
+        .collect()
 }
 
 fn selector(vector: &Value) -> Result<Selector, String> {
@@ -47,11 +58,15 @@ fn selector(vector: &Value) -> Result<Selector, String> {
 
 #[test]
 fn selectors_match_as_kubernetes_does() {
-    let Some(folder) = kalypso::folder("golden select") else { return };
+    let Some(folder) = kalypso::folder("golden select") else {
+        return;
+    };
     let vectors = kalypso::vectors(&folder, "select.json");
     for vector in &vectors {
         let made = selector(&vector["selector"]);
-        let found = made.as_ref().map(|selector| selector.matches(&texts(&vector["labels"])));
+        let found = made
+            .as_ref()
+            .map(|selector| selector.matches(&texts(&vector["labels"])));
         match vector["output"].as_bool() {
             Some(expected) => assert_eq!(found, Ok(expected), "{vector}"),
             None => assert!(found.is_err(), "{vector}"),
@@ -61,7 +76,12 @@ fn selectors_match_as_kubernetes_does() {
 }
 
 fn container(map: &Value) -> ConfigContainer {
-    let spots = |value: &Value| texts(value).into_iter().map(|(k, v)| (k, spot(&v))).collect();
+    let spots = |value: &Value| {
+        texts(value)
+            .into_iter()
+            .map(|(k, v)| (k, spot(&v)))
+            .collect()
+    };
     ConfigContainer {
         name: map["name"].as_str().unwrap().into(),
         labels: spots(&map["labels"]),
@@ -115,7 +135,10 @@ fn difference(vector: &Value, mode: Mode) -> Option<String> {
     };
     let yaml = outhaul_gocompat::to_yaml(values);
     let forms = [
-        ("to_yaml", yaml.strip_suffix('\n').unwrap_or(&yaml).to_owned()),
+        (
+            "to_yaml",
+            yaml.strip_suffix('\n').unwrap_or(&yaml).to_owned(),
+        ),
         ("stringify", outhaul_gocompat::stringify(values)),
         ("hash", outhaul_gocompat::hash(values)),
     ];
@@ -156,13 +179,18 @@ fn json(value: &GoValue) -> Value {
 fn defects(vector: &Value) -> BTreeSet<u8> {
     let mut found = BTreeSet::new();
     for map in vector["config_maps"].as_array().unwrap() {
-        let azure = map["name"].as_str().unwrap().starts_with("azure-app-config");
+        let azure = map["name"]
+            .as_str()
+            .unwrap()
+            .starts_with("azure-app-config");
         if texts(&map["labels"]).values().any(String::is_empty) {
             found.insert(9);
         }
         for (key, text) in texts(&map["data"]) {
-            let (right, kalypso) =
-                (typing::typed(&text, Mode::default()), typing::typed(&text, Mode { compat: true }));
+            let (right, kalypso) = (
+                typing::typed(&text, Mode::default()),
+                typing::typed(&text, Mode { compat: true }),
+            );
             if typing::canonical(&right) != typing::canonical(&kalypso) {
                 found.insert(if kalypso.is_container() { 7 } else { 8 });
             }
@@ -182,10 +210,17 @@ fn defects(vector: &Value) -> BTreeSet<u8> {
 
 fn has_unnamed_items(value: &GoValue) -> bool {
     let named = |item: &GoValue| {
-        item.as_map().is_none_or(|map| map.get("name").is_some_and(|name| matches!(name, GoValue::Str(_))))
+        item.as_map().is_none_or(|map| {
+            map.get("name")
+                .is_some_and(|name| matches!(name, GoValue::Str(_)))
+        })
     };
     match value {
-        GoValue::List(items) => !items.iter().all(named) || items.iter().any(has_unnamed_items) || duplicate_names(items),
+        GoValue::List(items) => {
+            !items.iter().all(named)
+                || items.iter().any(has_unnamed_items)
+                || duplicate_names(items)
+        }
         GoValue::Map(map) => map.iter().any(|(_, value)| has_unnamed_items(value)),
         _ => false,
     }
@@ -193,30 +228,87 @@ fn has_unnamed_items(value: &GoValue) -> bool {
 
 /// Kalypso merges into every item of the name, not only into the first.
 fn duplicate_names(items: &[GoValue]) -> bool {
-    let names: Vec<_> = items.iter().filter_map(|item| item.as_map()?.get("name")?.as_str()).collect();
+    let names: Vec<_> = items
+        .iter()
+        .filter_map(|item| item.as_map()?.get("name")?.as_str())
+        .collect();
     names.iter().collect::<BTreeSet<_>>().len() != names.len()
 }
 
 #[test]
 fn configs_are_composed_as_kalypso_does() {
-    let Some(folder) = kalypso::folder("golden config") else { return };
+    let Some(folder) = kalypso::folder("golden config") else {
+        return;
+    };
     let vectors = kalypso::vectors(&folder, "config.json");
     let mut wrong = Vec::new();
     let mut excused: BTreeMap<u8, usize> = BTreeMap::new();
     for vector in &vectors {
         if let Some(difference) = difference(vector, Mode { compat: true }) {
-            wrong.push(format!("compat {}: {difference}\n{}", vector["id"], vector["config_maps"]));
+            wrong.push(format!(
+                "compat {}: {difference}\n{}",
+                vector["id"], vector["config_maps"]
+            ));
         }
         if let Some(difference) = difference(vector, Mode::default()) {
             let defects = defects(vector);
             if defects.is_empty() {
-                wrong.push(format!("{}: {difference}\n{}", vector["id"], vector["config_maps"]));
+                wrong.push(format!(
+                    "{}: {difference}\n{}",
+                    vector["id"], vector["config_maps"]
+                ));
             }
             for defect in defects {
                 *excused.entry(defect).or_default() += 1;
             }
         }
     }
-    assert!(wrong.is_empty(), "{} differences:\n{}", wrong.len(), wrong.join("\n"));
-    println!("{} composition vectors hold; by default other for defect (number: vectors) {excused:?}", vectors.len());
+    assert!(
+        wrong.is_empty(),
+        "{} differences:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
+    println!(
+        "{} composition vectors hold; by default other for defect (number: vectors) {excused:?}",
+        vectors.len()
+    );
+}
+
+#[test]
+fn schemas_are_checked_as_kalypso_does() {
+    let Some(folder) = kalypso::folder("golden schema") else {
+        return;
+    };
+    let vectors = kalypso::vectors(&folder, "schema.json");
+    let mut wrong = Vec::new();
+    for vector in &vectors {
+        let text = |key: &str| vector[key].as_str().unwrap();
+        let values =
+            outhaul_gocompat::decode_yaml(text("values"), outhaul_gocompat::Decoder::Config)
+                .unwrap();
+        let found = schema::compat::errors(&values, text("schema"));
+        let right = match (&found, vector["error"].as_bool()) {
+            (Err(_), Some(true)) => true,
+            (Ok(lines), None) => {
+                let mut lines = lines.clone();
+                if vector["ordered"] == false {
+                    lines.sort();
+                }
+                Value::from(lines.clone()) == vector["errors"]
+                    && (vector["ordered"] == false || vector["message"] == lines.concat())
+            }
+            _ => false,
+        };
+        if !right {
+            wrong.push(format!("{found:?}\n{vector}"));
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "{} differences:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
+    println!("{} schema vectors hold", vectors.len());
 }

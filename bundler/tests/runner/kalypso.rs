@@ -17,7 +17,10 @@ pub fn folder(test: &str) -> Option<PathBuf> {
         std::env::var("CI").as_deref() != Ok("true"),
         "{test}: Kalypso's recorded cases are missing; set OUTHAUL_KALYPSO_DIR"
     );
-    eprintln!("SKIPPED: {test}: no Kalypso cases in `{}` (OUTHAUL_KALYPSO_DIR)", folder.display());
+    eprintln!(
+        "SKIPPED: {test}: no Kalypso cases in `{}` (OUTHAUL_KALYPSO_DIR)",
+        folder.display()
+    );
     None
 }
 

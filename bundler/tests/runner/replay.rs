@@ -17,7 +17,12 @@ pub fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
             if path.is_dir() {
                 walk(root, &path, into);
             } else {
-                let name = path.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
+                let name = path
+                    .strip_prefix(root)
+                    .unwrap()
+                    .to_str()
+                    .unwrap()
+                    .to_owned();
                 into.insert(name, std::fs::read(&path).unwrap());
             }
         }
@@ -29,7 +34,9 @@ pub fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
 
 #[test]
 fn every_recorded_pair_is_rendered_byte_for_byte() {
-    let Some(kalypso) = kalypso::folder("replay") else { return };
+    let Some(kalypso) = kalypso::folder("replay") else {
+        return;
+    };
     let replay = kalypso.join("replay");
     let text = std::fs::read_to_string(replay.join("pairs.json")).unwrap();
     let pairs: Vec<serde_json::Value> = serde_json::from_str(&text).unwrap();
@@ -53,7 +60,11 @@ fn every_recorded_pair_is_rendered_byte_for_byte() {
         }
         let output = command.arg("--out").arg(&out).output().unwrap();
         if !output.status.success() {
-            wrong.push(format!("{}: {}", text("id"), String::from_utf8_lossy(&output.stderr)));
+            wrong.push(format!(
+                "{}: {}",
+                text("id"),
+                String::from_utf8_lossy(&output.stderr)
+            ));
             continue;
         }
         let (expected, found) = (files(&replay.join(text("expected_tree"))), files(&out));
@@ -61,13 +72,25 @@ fn every_recorded_pair_is_rendered_byte_for_byte() {
         for path in expected.keys().chain(found.keys()) {
             if expected.get(path) != found.get(path) {
                 let of = |files: &BTreeMap<String, Vec<u8>>| {
-                    files.get(path).map(|bytes| String::from_utf8_lossy(bytes).into_owned())
+                    files
+                        .get(path)
+                        .map(|bytes| String::from_utf8_lossy(bytes).into_owned())
                 };
-                wrong.push(format!("{} {path}:\n{:?}\n{:?}", text("id"), of(&expected), of(&found)));
+                wrong.push(format!(
+                    "{} {path}:\n{:?}\n{:?}",
+                    text("id"),
+                    of(&expected),
+                    of(&found)
+                ));
             }
         }
     }
-    assert!(wrong.is_empty(), "{} differences; the first:\n{}", wrong.len(), wrong[0]);
+    assert!(
+        wrong.is_empty(),
+        "{} differences; the first:\n{}",
+        wrong.len(),
+        wrong[0]
+    );
     assert!(!pairs.is_empty());
     println!("{} pairs, {total} files, all byte-equal", pairs.len());
 }

@@ -13,7 +13,12 @@ pub fn git(folder: &Path, arguments: &[&str]) -> String {
         .arg("-C")
         .arg(folder)
         .args(["-c", "user.name=Test", "-c", "user.email=test@example.org"])
-        .args(["-c", "commit.gpgsign=false", "-c", "init.defaultBranch=main"])
+        .args([
+            "-c",
+            "commit.gpgsign=false",
+            "-c",
+            "init.defaultBranch=main",
+        ])
         .args(arguments)
         .env("GIT_CONFIG_GLOBAL", "/dev/null")
         .env("GIT_CONFIG_SYSTEM", "/dev/null")
@@ -50,7 +55,7 @@ pub fn repository(branches: &Path, folder: &Path) {
         copy(&path, folder);
         commit(folder, &format!("{branch} as it is"));
     }
-    if git(folder, &["branch", "--list", "main"]) != "" {
+    if !git(folder, &["branch", "--list", "main"]).is_empty() {
         git(folder, &["checkout", "--quiet", "main"]);
     }
 }
@@ -58,7 +63,10 @@ pub fn repository(branches: &Path, folder: &Path) {
 /// Commits everything in the working copy and returns the commit.
 pub fn commit(folder: &Path, message: &str) -> String {
     git(folder, &["add", "--all"]);
-    git(folder, &["commit", "--quiet", "--allow-empty", "-m", message]);
+    git(
+        folder,
+        &["commit", "--quiet", "--allow-empty", "-m", message],
+    );
     git(folder, &["rev-parse", "HEAD"])
 }
 

@@ -23,10 +23,17 @@ impl Tutorial {
     fn new(kalypso: &Path) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let tutorial = kalypso.join("tutorial");
-        for name in ["kalypso-control-plane", "kalypso-app-src", "kalypso-svc-src"] {
+        for name in [
+            "kalypso-control-plane",
+            "kalypso-app-src",
+            "kalypso-svc-src",
+        ] {
             repository(&tutorial.join(name), &folder.path().join(name));
         }
-        Self { folder, steps: tutorial.join("story") }
+        Self {
+            folder,
+            steps: tutorial.join("story"),
+        }
     }
 
     fn control_plane(&self) -> PathBuf {
@@ -35,7 +42,9 @@ impl Tutorial {
 
     /// Puts a step's files into a folder of a branch.
     fn step(&self, branch: &str, step: &str, into: &str) -> String {
-        on_branch(&self.control_plane(), branch, |copy_of| copy(&self.steps.join(step), &copy_of.join(into)))
+        on_branch(&self.control_plane(), branch, |copy_of| {
+            copy(&self.steps.join(step), &copy_of.join(into));
+        })
     }
 
     /// Moves an environment to the newest commit of `main`.
@@ -54,7 +63,12 @@ impl Tutorial {
         });
     }
 
-    fn outhaul(&self, environment: &str, command: &str, arguments: &[&str]) -> (i32, String, String) {
+    fn outhaul(
+        &self,
+        environment: &str,
+        command: &str,
+        arguments: &[&str],
+    ) -> (i32, String, String) {
         let mut run = Command::new(env!("CARGO_BIN_EXE_outhaul"));
         run.args([command, "--environment", environment, "--control-plane"])
             .arg(self.control_plane())
@@ -62,11 +76,18 @@ impl Tutorial {
             .arg(self.folder.path().join("cache"));
         for name in ["kalypso-app-src", "kalypso-svc-src"] {
             let dir = self.folder.path().join(name);
-            run.args(["--source", &format!("https://github.com/microsoft/{name}={}", dir.display())]);
+            run.args([
+                "--source",
+                &format!("https://github.com/microsoft/{name}={}", dir.display()),
+            ]);
         }
         let output = run.args(arguments).output().unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-        (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+        (
+            output.status.code().unwrap(),
+            text(output.stdout),
+            text(output.stderr),
+        )
     }
 
     /// `<cluster type>/<target>` of every assignment of the application.
@@ -98,7 +119,8 @@ fn yaml_documents(bytes: &[u8]) -> Vec<serde_json::Value> {
     let text = std::str::from_utf8(bytes).unwrap();
     text.split("\n---\n")
         .map(|document| {
-            let value = outhaul_gocompat::decode_yaml(document, outhaul_gocompat::Decoder::V3).unwrap();
+            let value =
+                outhaul_gocompat::decode_yaml(document, outhaul_gocompat::Decoder::V3).unwrap();
             outhaul_bundler::compose::schema::to_json(&value)
         })
         .collect()
@@ -106,22 +128,33 @@ fn yaml_documents(bytes: &[u8]) -> Vec<serde_json::Value> {
 
 #[test]
 fn the_tutorial_comes_out_as_its_story_says() {
-    let Some(kalypso) = kalypso::folder("tutorial") else { return };
+    let Some(kalypso) = kalypso::folder("tutorial") else {
+        return;
+    };
     let tutorial = Tutorial::new(&kalypso);
 
     // 1: registered, and nothing selects it; who asks why is told so.
     tutorial.step("main", "1-onboard", "workloads");
     tutorial.promote("dev");
     assert_eq!(tutorial.assigned("dev"), set([]));
-    let (code, out, err) =
-        tutorial.outhaul("dev", "explain", &["hello-world-app-functional-test", "drone"]);
+    let (code, out, err) = tutorial.outhaul(
+        "dev",
+        "explain",
+        &["hello-world-app-functional-test", "drone"],
+    );
     assert_eq!(code, 0, "{err}");
-    assert!(out.contains("not assigned") && out.contains("observability-policy"), "{out}");
+    assert!(
+        out.contains("not assigned") && out.contains("observability-policy"),
+        "{out}"
+    );
     assert!(out.contains("workspace = platform-team"), "{out}");
 
     // 2: two policies.
     tutorial.step("dev", "2-schedule-dev", "scheduling");
-    let expected = set(["drone/hello-world-app-functional-test", "large/hello-world-app-performance-test"]);
+    let expected = set([
+        "drone/hello-world-app-functional-test",
+        "large/hello-world-app-performance-test",
+    ]);
     assert_eq!(tutorial.assigned("dev"), expected);
     let out = files(&tutorial.render("dev", "dev"));
     for empty in ["command-center", "small"] {
@@ -139,27 +172,54 @@ fn the_tutorial_comes_out_as_its_story_says() {
     // 3: the next environment, once its gate let the commit through.
     tutorial.step("stage", "3-promote-to-stage", "scheduling");
     tutorial.promote("stage");
-    let both = set(["drone/hello-world-app-uat-test", "large/hello-world-app-uat-test"]);
+    let both = set([
+        "drone/hello-world-app-uat-test",
+        "large/hello-world-app-uat-test",
+    ]);
     assert_eq!(tutorial.assigned("stage"), both);
     let before = files(&tutorial.render("stage", "stage"));
 
     // 5: another database for one region changes one value in one file.
     tutorial.step("stage", "5-configure", "cluster-types/west-us");
     let after = files(&tutorial.render("stage", "stage"));
-    let changed: Vec<_> = after.iter().filter(|(path, bytes)| before.get(*path) != Some(bytes)).collect();
-    let [(path, bytes)] = changed.as_slice() else { panic!("{changed:?}") };
-    assert_eq!(path.as_str(), "large/hello-world-app-uat-test/platform-config.yaml");
-    let lines = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap().lines().map(str::to_owned).collect::<BTreeSet<_>>();
-    let new: Vec<_> = lines(bytes).difference(&lines(&before[*path])).cloned().collect();
+    let changed: Vec<_> = after
+        .iter()
+        .filter(|(path, bytes)| before.get(*path) != Some(bytes))
+        .collect();
+    let [(path, bytes)] = changed.as_slice() else {
+        panic!("{changed:?}")
+    };
+    assert_eq!(
+        path.as_str(),
+        "large/hello-world-app-uat-test/platform-config.yaml"
+    );
+    let lines = |bytes: &[u8]| {
+        String::from_utf8(bytes.to_vec())
+            .unwrap()
+            .lines()
+            .map(str::to_owned)
+            .collect::<BTreeSet<_>>()
+    };
+    let new: Vec<_> = lines(bytes)
+        .difference(&lines(&before[*path]))
+        .cloned()
+        .collect();
     assert_eq!(new, ["  DATABASE_URL: mysql://west-stage:8806/mysql2"]);
 
     // 6: a new cluster type gets what its labels say, though no site stands behind it.
     tutorial.step("stage", "6-add-cluster-type", "cluster-types/west-us/small");
     let three = set([
-        "drone/hello-world-app-uat-test", "large/hello-world-app-uat-test", "small/hello-world-app-uat-test",
+        "drone/hello-world-app-uat-test",
+        "large/hello-world-app-uat-test",
+        "small/hello-world-app-uat-test",
     ]);
     assert_eq!(tutorial.assigned("stage"), three);
     let out = files(&tutorial.render("stage", "stage"));
-    let config = String::from_utf8(out["small/hello-world-app-uat-test/platform-config.yaml"].clone()).unwrap();
-    assert!(config.contains("REGION: West US") && config.contains("ENVIRONMENT: stage"), "{config}");
+    let config =
+        String::from_utf8(out["small/hello-world-app-uat-test/platform-config.yaml"].clone())
+            .unwrap();
+    assert!(
+        config.contains("REGION: West US") && config.contains("ENVIRONMENT: stage"),
+        "{config}"
+    );
 }

@@ -1,46 +1,70 @@
-//! Coercion as Kalypso does it, for `--compat`.
+//! Schemas as Kalypso checks them, for `--compat`.
 //!
-//! What comes in: a config as JSON. What goes out: its top-level texts as numbers wherever they look
-//! like one, whatever the schema says (Kalypso's defect 6). Nothing below the top level is touched.
+//! What comes in: a config and the text of a schema. What goes out: the lines that Kalypso would write
+//! into its issue, in the same order. Its coercion is kept, defect 6 included: top-level texts become
+//! numbers wherever they look like one, whatever the schema says, and nothing below them does. What the
+//! validator understands are drafts 4, 6 and 7 together. It fetches nothing.
 
-use serde_json::{Number, Value};
+use outhaul_gocompat::GoValue;
+use serde_json::Value;
 
-/// The config as Kalypso hands it to its validator.
-pub fn coerced(values: Value) -> Value {
-    match values {
-        Value::Object(map) => {
-            let number = |value| match value {
-                Value::String(text) => number(&text).map_or(Value::String(text), Value::Number),
-                other => other,
-            };
-            Value::Object(
-                map.into_iter()
-                    .map(|(key, value)| (key, number(value)))
-                    .collect(),
-            )
-        }
-        other => other,
-    }
+mod document;
+mod format;
+mod number;
+mod scalars;
+mod validate;
+
+/// What Kalypso's validator says of `values`: nothing, or one line for each violation.
+///
+/// # Errors
+/// Why the schema is none, or why the values cannot be checked.
+pub fn errors(values: &GoValue, schema: &str) -> Result<Vec<String>, String> {
+    let document: Value = serde_json::from_str(schema).map_err(|error| error.to_string())?;
+    document::check(&document)?;
+    let values = coerced(values)?;
+    let lines = validate::validate(&document, &values)?;
+    Ok(lines
+        .into_iter()
+        .map(|(field, message)| format!("- {field}: {message}\n"))
+        .collect())
 }
 
-/// An integer, or else a fraction, as Go's `strconv` reads them. What is no JSON number stays text.
-fn number(text: &str) -> Option<Number> {
-    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
-    if digits.is_empty() || digits.starts_with(['+', '-']) {
-        return None;
-    }
-    if digits.bytes().all(|b| b.is_ascii_digit())
-        && let Ok(integer) = text.parse::<i64>()
-    {
-        return Some(integer.into());
-    }
-    let plain = digits
-        .bytes()
-        .all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'e' | b'E' | b'+' | b'-'));
-    let fraction: f64 = if plain {
-        text.parse().ok()?
-    } else {
-        return None;
+fn coerced(values: &GoValue) -> Result<Value, String> {
+    let GoValue::Map(map) = values else {
+        return plain(values);
     };
-    Number::from_f64(fraction)
+    let entry = |(key, value): (&GoValue, &GoValue)| {
+        let value = match value {
+            GoValue::Str(text) => match number::coerce(text)? {
+                Some(number) => number,
+                None => Value::String(text.clone()),
+            },
+            other => plain(other)?,
+        };
+        Ok((name(key), value))
+    };
+    map.iter()
+        .map(entry)
+        .collect::<Result<_, String>>()
+        .map(Value::Object)
+}
+
+/// As JSON, which has neither infinity nor NaN.
+fn plain(value: &GoValue) -> Result<Value, String> {
+    Ok(match value {
+        GoValue::Float(number) => number::of(*number)?,
+        GoValue::List(items) => Value::Array(items.iter().map(plain).collect::<Result<_, _>>()?),
+        GoValue::Map(map) => {
+            let entry = |(key, value): (&GoValue, &GoValue)| Ok((name(key), plain(value)?));
+            Value::Object(map.iter().map(entry).collect::<Result<_, String>>()?)
+        }
+        other => super::to_json(other),
+    })
+}
+
+fn name(key: &GoValue) -> String {
+    match key {
+        GoValue::Str(text) => text.clone(),
+        other => super::to_json(other).to_string(),
+    }
 }

@@ -133,7 +133,7 @@ impl<'a> Chain<'a> {
     /// # Errors
     /// [`PromoteError`] when the control plane cannot be read.
     pub fn open(url: &'a str, sources: SourceMap, cache: &'a Cache) -> Result<Self, PromoteError> {
-        let opened = source::open(url, &Reference::Head, &sources, cache)?;
+        let opened = source::open(url, &Reference::Branch("main".to_owned()), &sources, cache)?;
         let mut environments = BTreeMap::new();
         for (_, object) in objects(&opened, ENVIRONMENTS)? {
             if let Object::Environment(environment) = object {

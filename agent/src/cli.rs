@@ -95,10 +95,12 @@ pub fn main() -> ExitCode {
             return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
         }
     };
-    let filter = tracing_subscriber::EnvFilter::try_from_env("OUTHAUL_LOG")
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
+    // A level and no more: filters by module would bring a regular-expression engine to every site.
+    let level = std::env::var("OUTHAUL_LOG")
+        .ok()
+        .and_then(|level| level.parse().ok());
     tracing_subscriber::fmt()
-        .with_env_filter(filter)
+        .with_max_level(level.unwrap_or(tracing::Level::INFO))
         .with_writer(std::io::stderr)
         .with_ansi(false)
         .with_target(false)

@@ -135,11 +135,12 @@ impl AgentError {
             Self::Refused { .. } => 4,
             Self::Nothing { .. } => 1,
             Self::Config(ConfigError::File(_)) => 3,
-            Self::Config(_) | Self::Usage { .. } => 2,
+            Self::Config(_)
+            | Self::Usage { .. }
+            | Self::Apply(ApplyError::Unknown { .. } | ApplyError::Mismatch { .. }) => 2,
             Self::State(error) => error.exit_code(),
-            Self::Apply(ApplyError::Unknown { .. } | ApplyError::Mismatch { .. }) => 2,
-            Self::Generation(GenerationError::Changed { .. } | GenerationError::Index { .. }) => 5,
-            Self::Machine(_) => 5,
+            Self::Generation(GenerationError::Changed { .. } | GenerationError::Index { .. })
+            | Self::Machine(_) => 5,
             _ => 3,
         }
     }
@@ -149,8 +150,7 @@ impl AgentError {
         match self {
             Self::Config(_) => "correct agent.toml; nothing was changed".into(),
             Self::State(error) => error.help(),
-            Self::File(error) => error.help(),
-            Self::Generation(GenerationError::File(error)) => error.help(),
+            Self::File(error) | Self::Generation(GenerationError::File(error)) => error.help(),
             Self::Generation(_) => {
                 "the disk may be failing: check it, then import the bundle again".into()
             }

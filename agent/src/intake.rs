@@ -6,6 +6,7 @@
 //! transaction as the generation. A refused bundle leaves one report and nothing else.
 
 use outhaul_bundle::index::{Content, Stream};
+use outhaul_bundle::name::Name;
 use outhaul_bundle::report::Event as Told;
 use outhaul_bundle::{Digest, Index};
 use outhaul_signer::{Acceptance, MetadataSource, TrustError, trust};
@@ -252,12 +253,7 @@ impl Agent {
             return Err(AgentError::refused(name, "stream", message));
         }
         if !index.recipients.is_empty() && !index.recipients.contains(&site.name) {
-            let names: Vec<_> = index
-                .recipients
-                .iter()
-                .map(|n| n.as_str())
-                .take(10)
-                .collect();
+            let names: Vec<_> = index.recipients.iter().map(Name::as_str).take(10).collect();
             let message = format!(
                 "this bundle is for {}, this site is {}",
                 names.join(", "),

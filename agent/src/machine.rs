@@ -251,14 +251,13 @@ pub fn step(state: State, event: Event) -> Result<(State, Vec<Action>), Impossib
 /// The work that a state still owes.
 fn resume(state: State) -> Vec<Action> {
     match state {
-        State::Received => vec![Action::Discard],
+        State::Received | State::Rejected => vec![Action::Discard],
         State::Verified => vec![Action::Stage],
         State::Staged | State::Gated => vec![Action::AskGate],
         State::Applying => vec![Action::Apply],
         State::Soaking => vec![Action::Watch],
         State::Reverting => vec![Action::Revert],
         State::Active | State::Reverted | State::Superseded => vec![Action::CleanUp],
-        State::Rejected => vec![Action::Discard],
         State::Failed => vec![],
     }
 }

@@ -36,6 +36,10 @@ pub struct Exported {
 }
 
 /// What came of sending.
+#[expect(
+    clippy::struct_field_names,
+    reason = "how many were sent is what the word says"
+)]
 #[derive(Debug, Default)]
 pub struct Sent {
     /// How many reports were sent.

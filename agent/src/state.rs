@@ -144,8 +144,7 @@ impl StateError {
     /// What to do next.
     pub fn help(&self) -> String {
         match self {
-            Self::File(error) => error.help(),
-            Self::Lock(LockError::File(error)) => error.help(),
+            Self::File(error) | Self::Lock(LockError::File(error)) => error.help(),
             Self::Lock(LockError::Busy { .. }) => {
                 "if that is the service, put the bundle into a folder that it watches, or stop it \
                  first: `systemctl stop outhaul-agent`"

@@ -26,6 +26,10 @@ struct Host {
     interrupted: BTreeMap<(&'static str, u8), u32>,
 }
 
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is one independent turn of fate"
+)]
 #[derive(Debug, Clone)]
 struct Fate {
     assignments: u8,

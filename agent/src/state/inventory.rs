@@ -8,6 +8,10 @@ use rusqlite::{Connection, params};
 use super::{StateError, doing, signed, unsigned};
 
 /// One thing on this host.
+#[expect(
+    clippy::struct_field_names,
+    reason = "an assignment has items; a file or playbook is one"
+)]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Item {
     /// The reconciler that made it.

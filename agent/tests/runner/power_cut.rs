@@ -135,7 +135,7 @@ fn good() -> Draft {
 /// `hello` wants a file that is somebody else's.
 fn bad() -> (Draft, impl FnOnce(&Path)) {
     (good(), |applied: &Path| {
-        fs::write(applied.join("hello/comes.yaml"), "foreign").unwrap()
+        fs::write(applied.join("hello/comes.yaml"), "foreign").unwrap();
     })
 }
 

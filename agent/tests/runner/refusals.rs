@@ -201,6 +201,7 @@ fn an_old_database_put_back_does_not_let_an_older_bundle_in() {
     );
     let old = fs::read(&database).unwrap();
     site.take(&newest);
+    site.take(&centre.publish(&Draft::hello("four")));
     fs::write(&database, old).unwrap();
     let output = site.import(&second);
     assert!([3, 4].contains(&code(&output)), "{}", stderr(&output));
@@ -210,7 +211,7 @@ fn an_old_database_put_back_does_not_let_an_older_bundle_in() {
         stderr(&output)
     );
     // What runs goes on running, and `status` says what is wrong.
-    assert_eq!(site.applied()["hello/manifest.yaml"], b"greeting: three\n");
+    assert_eq!(site.applied()["hello/manifest.yaml"], b"greeting: four\n");
     assert!(
         site.status()["trouble"]
             .as_str()

@@ -25,7 +25,10 @@ fn cluster_type(name: &str, labels: &str) -> String {
     )
 }
 
-#[expect(clippy::type_complexity, reason = "name, workspace and labels of each target, as a table")]
+#[expect(
+    clippy::type_complexity,
+    reason = "name, workspace and labels of each target, as a table"
+)]
 fn plane(documents: &[String], targets: &[(&str, &str, &[(&str, &str)])]) -> ControlPlane {
     let text = documents.join("---\n");
     let file = Arc::new(SourceFile {

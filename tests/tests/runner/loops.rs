@@ -70,7 +70,8 @@ fn the_demo_without_ansible_uses_the_folder_reconciler() {
     let keep = folder.path().join("kept");
     let ran = demo(&keep, Some(&path));
     assert!(
-        ran.stdout.contains("applies with the folder reconciler, too"),
+        ran.stdout
+            .contains("applies with the folder reconciler, too"),
         "{}",
         ran.stdout
     );
@@ -91,7 +92,11 @@ fn the_demo_with_ansible_and_the_commands_that_come_next() {
     let folder = tempfile::tempdir().unwrap();
     let keep = folder.path().join("kept");
     let ran = demo(&keep, None);
-    assert!(ran.stdout.contains("press-7   applies with Ansible"), "{}", ran.stdout);
+    assert!(
+        ran.stdout.contains("press-7   applies with Ansible"),
+        "{}",
+        ran.stdout
+    );
     tells_the_story(&ran.stdout);
     assert_eq!(label(&keep), "Made with even more care (stage, 62 mm)");
 

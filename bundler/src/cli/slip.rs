@@ -23,9 +23,8 @@ const SCALE: usize = 8;
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Example:\n  outhaul slip --fleet fleet --passphrase-file passphrase \
-                  --environment stage --cluster-type press --out press.slip --png press.png\n\nThen, \
-                  on the site:\n  outhaul-agent import press.slip\n  outhaul-agent import --text \
-                  9X3N6…   (what a scanner reads in the picture, or somebody types)"
+                  --environment stage --cluster-type press --out press.slip --png press.png\n\n\
+                  The agent of this version does not take slips yet."
 )]
 pub struct Args {
     #[command(flatten)]

@@ -63,11 +63,12 @@ fn comparable(value: &GoValue) -> bool {
     }
 }
 
-/// yaml.v3 itself does not read back these: Unicode breaks, a break at the start, `<<`, and
-/// keys too long for their escapes.
+/// yaml.v3 itself does not read back these: Unicode breaks, a break at the start, a block that
+/// begins with a tab, `<<`, and keys too long for their escapes.
 fn plain_text(text: &str) -> bool {
     let odd = |c: char| matches!(c, '\u{85}' | '\u{2028}' | '\u{2029}' | '\u{feff}');
-    !text.contains(odd) && !text.starts_with(['\n', ' ']) && text != "<<" && text.len() < 60
+    let tab_in_block = text.starts_with('\t') && text.contains('\n');
+    !text.contains(odd) && !tab_in_block && !text.starts_with(['\n', ' ']) && text != "<<" && text.len() < 60
 }
 
 proptest! {

@@ -68,7 +68,11 @@ fn comparable(value: &GoValue) -> bool {
 fn plain_text(text: &str) -> bool {
     let odd = |c: char| matches!(c, '\u{85}' | '\u{2028}' | '\u{2029}' | '\u{feff}');
     let tab_in_block = text.starts_with('\t') && text.contains('\n');
-    !text.contains(odd) && !tab_in_block && !text.starts_with(['\n', ' ']) && text != "<<" && text.len() < 60
+    !text.contains(odd)
+        && !tab_in_block
+        && !text.starts_with(['\n', ' '])
+        && text != "<<"
+        && text.len() < 60
 }
 
 proptest! {

@@ -24,8 +24,10 @@ const SYSTEM_CA: [&str; 3] = [
 ];
 const MAX_CA_BYTES: u64 = 4 * 1024 * 1024;
 const CONNECT: Duration = Duration::from_secs(30);
-/// Between two reads: satellite links pause, dead ones stay silent.
-const SILENCE: Duration = Duration::from_secs(120);
+/// Until an answer begins, and for all of a small one: below the service's watchdog of 120 s.
+const SILENCE: Duration = Duration::from_secs(60);
+/// For all of a large answer: a link that died is noticed, and what came stays and is gone on from.
+const DOWNLOAD: Duration = Duration::from_secs(3600);
 
 /// Whether a URL may be used.
 ///
@@ -68,6 +70,7 @@ impl Client {
             .max_redirects(3)
             .timeout_connect(Some(CONNECT))
             .timeout_recv_response(Some(SILENCE))
+            .timeout_recv_body(Some(SILENCE))
             .timeout_per_call(None);
         if base.starts_with("https://") {
             config = config.https_only(true).tls_config(tls(ca)?);
@@ -91,7 +94,7 @@ impl Client {
     /// # Errors
     /// [`AgentError::Network`], also for more than `max_bytes`.
     pub fn get(&self, path: &str, max_bytes: u64) -> Result<Option<Vec<u8>>, AgentError> {
-        let response = self.call(path, 0)?;
+        let response = self.call(path, 0, SILENCE)?;
         match response.status() {
             StatusCode::OK => {}
             StatusCode::NOT_FOUND | StatusCode::GONE => return Ok(None),
@@ -114,7 +117,7 @@ impl Client {
     /// # Errors
     /// [`AgentError::Network`]
     pub fn open(&self, path: &str, offset: u64) -> Result<(impl Read + use<>, u64), AgentError> {
-        let response = self.call(path, offset)?;
+        let response = self.call(path, offset, DOWNLOAD)?;
         let start = match response.status() {
             StatusCode::PARTIAL_CONTENT => offset,
             StatusCode::OK => 0,
@@ -151,7 +154,7 @@ impl Client {
         Ok(bytes)
     }
 
-    fn call(&self, path: &str, offset: u64) -> Result<Response<Body>, AgentError> {
+    fn call(&self, path: &str, offset: u64, all: Duration) -> Result<Response<Body>, AgentError> {
         let mut request = self
             .agent
             .get(self.url(path))
@@ -160,6 +163,9 @@ impl Client {
             request = request.header("Range", format!("bytes={offset}-"));
         }
         request
+            .config()
+            .timeout_recv_body(Some(all))
+            .build()
             .call()
             .map_err(|error| self.failed(path, error.to_string()))
     }

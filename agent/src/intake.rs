@@ -56,6 +56,11 @@ pub trait Road {
         true
     }
 
+    /// Whether it is asked again and again for the same.
+    fn is_polled(&self) -> bool {
+        false
+    }
+
     /// Whether metadata must be freshly issued, in hours: over a network with a trusted clock.
     fn max_issued_age_h(&self) -> Option<u64> {
         None
@@ -137,8 +142,25 @@ impl Agent {
     /// A refusal (reported home), or [`AgentError`]; what runs was not touched by either.
     pub fn admit(&mut self, road: &mut dyn Road) -> Result<Outcome, AgentError> {
         let outcome = self.try_admit(road);
-        if let Err(error) = &outcome {
-            self.tell_refusal(error)?;
+        if !road.is_polled() {
+            if let Err(error) = &outcome {
+                self.tell_refusal(error)?;
+            }
+            return outcome;
+        }
+        // Asked every few minutes, a repository says the same every few minutes: told once.
+        let refused = match &outcome {
+            Err(error @ AgentError::Refused { .. }) => Some(error.to_string()),
+            Err(_) => return outcome,
+            Ok(_) => None,
+        };
+        let told: Option<String> = state::meta(self.store.read(), key::REFUSED)?;
+        if refused != told {
+            if let Err(error) = &outcome {
+                self.tell_refusal(error)?;
+            }
+            self.commit(|db, _| state::set_meta(db, key::REFUSED, refused.as_ref()))
+                .map_err(|error: StateError| AgentError::from(error))?;
         }
         outcome
     }

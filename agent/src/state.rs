@@ -68,6 +68,8 @@ pub mod key {
     pub const ROLLBACK: &str = "rollback";
     /// Milliseconds since 1970 of the last look for drift.
     pub const OBSERVED: &str = "observed";
+    /// The refusal that was last told of the repository: asked again, it says the same again.
+    pub const REFUSED: &str = "refused";
     /// Latest result of each assignment, for `status`.
     pub const RESULTS: &str = "results";
 }

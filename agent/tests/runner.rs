@@ -12,6 +12,8 @@ mod centre;
 mod import;
 #[path = "runner/media.rs"]
 mod media;
+#[path = "runner/network.rs"]
+mod network;
 #[path = "runner/people.rs"]
 mod people;
 #[path = "runner/power_cut.rs"]
@@ -20,6 +22,10 @@ mod power_cut;
 mod refusals;
 #[path = "runner/reports.rs"]
 mod reports;
+#[path = "runner/server.rs"]
+mod server;
+#[path = "runner/service.rs"]
+mod service;
 #[path = "runner/site.rs"]
 mod site;
 

@@ -13,6 +13,7 @@ use crate::agent::Agent;
 use crate::error::AgentError;
 use crate::intake::Outcome;
 use crate::intake::pull::Repository;
+use crate::machine::State;
 
 /// Longest pause between two attempts on a road that fails.
 const MAX_PAUSE: Duration = Duration::from_secs(3600);
@@ -21,6 +22,9 @@ const MAX_PAUSE: Duration = Duration::from_secs(3600);
 #[derive(Debug)]
 pub struct Round {
     watch: Watch,
+    decide: Due,
+    /// What `status` of the service manager was last told.
+    shown: String,
     poll: Due,
     send: Due,
     drift: Due,
@@ -69,27 +73,22 @@ impl Due {
 }
 
 impl Round {
-    /// Goes on with what was cut off, and tells home that the agent started.
+    /// Tidies up after a cut, and tells home that the agent started.
     ///
     /// # Errors
-    /// [`AgentError`] of the memory or of the work that was resumed.
+    /// [`AgentError`] of the memory.
     pub fn begin(agent: &mut Agent) -> Result<Self, AgentError> {
         agent.tell(Told::Started {
             agent_version: env!("CARGO_PKG_VERSION").to_owned(),
         })?;
-        for (number, state) in agent.resume()? {
-            tracing::info!(
-                number,
-                state = state.word(),
-                "went on with a bundle that was cut off"
-            );
-        }
         agent.tidy_up()?;
         let now = Instant::now();
         let config = &agent.config;
         let drift_first = now + Duration::from_secs(config.drift_s);
         Ok(Self {
             watch: Watch::default(),
+            decide: Due::new(15, true, now),
+            shown: String::new(),
             poll: Due::new(
                 config.repository.poll_s,
                 config.repository.url.is_some(),
@@ -105,7 +104,13 @@ impl Round {
     /// # Errors
     /// [`AgentError`] of the memory; [`AgentError::Stopped`].
     pub fn go(&mut self, agent: &mut Agent) -> Result<(), AgentError> {
-        decisions(agent)?;
+        if self.decide.is_due() {
+            let decided = decisions(agent);
+            let worked = self.told("what is unfinished", decided)?;
+            if !worked {
+                self.decide.done(false);
+            }
+        }
         for place in self.watch.changed(&agent.config.watch) {
             let taken = agent.import(&place);
             let taken = self.told(&place.display().to_string(), taken)?;
@@ -128,6 +133,19 @@ impl Round {
             let sent = agent.send().map(|_| ());
             let worked = self.told("the hub", sent)?;
             self.send.done(worked);
+        }
+        self.show(agent)
+    }
+
+    /// Says what runs in one line of `systemctl status`, when it changed.
+    fn show(&mut self, agent: &Agent) -> Result<(), AgentError> {
+        let now = match crate::intake::active(agent.store.read())? {
+            Some(number) => format!("bundle {number} is active"),
+            None => "no bundle yet".to_owned(),
+        };
+        if now != self.shown {
+            super::notify(sd_notify::NotifyState::Status(&now));
+            self.shown = now;
         }
         Ok(())
     }
@@ -180,12 +198,21 @@ impl Round {
     }
 }
 
-/// What people decided while the service ran: a rollback, an approval, the end of a hold.
+/// What is unfinished: a cut-off bundle, or what people decided while the service ran.
 fn decisions(agent: &mut Agent) -> Result<(), AgentError> {
+    for (number, state) in agent.resume()? {
+        if state != State::Gated {
+            tracing::info!(
+                number,
+                state = state.word(),
+                "went on with an unfinished bundle"
+            );
+        }
+    }
     if let Some(state) = agent.roll_back()? {
         tracing::info!(state = state.word(), "rolled back");
     }
-    agent.resume().map(|_| ())
+    Ok(())
 }
 
 /// Takes the newest bundle of the repository, when there is a newer one.

@@ -180,6 +180,10 @@ impl Road for Repository {
             .try_for_each(|blob| self.download(blob, store))
     }
 
+    fn is_polled(&self) -> bool {
+        true
+    }
+
     fn max_issued_age_h(&self) -> Option<u64> {
         self.max_issued_age_h
     }

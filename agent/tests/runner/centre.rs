@@ -6,12 +6,12 @@
 use std::path::{Path, PathBuf};
 
 use jiff::{SignedDuration, Timestamp};
-use outhaul_bundle::Index;
 use outhaul_bundle::digest::Digest;
 use outhaul_bundle::encode::{Candidate, encode_blob, plan_blobs};
 use outhaul_bundle::fake::{FakeBundle, Memory};
-use outhaul_bundle::index::{Assignment, File, Stream};
+use outhaul_bundle::index::{Assignment, Content, File, Stream};
 use outhaul_bundle::write::write_bundle;
+use outhaul_bundle::{BundleReader, Index, Limits};
 use outhaul_signer::Kit;
 use outhaul_signer::enrol::{FORMAT, KitStream};
 use outhaul_signer::fleet::{Fleet, InitOptions};
@@ -136,6 +136,11 @@ impl Centre {
     }
 
     pub fn kit(&self, site: &str) -> PathBuf {
+        self.kit_with_hub(site, "")
+    }
+
+    /// A kit that names the key of a hub, as PEM.
+    pub fn kit_with_hub(&self, site: &str, hub_key: &str) -> PathBuf {
         let kit = Kit {
             format: FORMAT.to_owned(),
             fleet: self.fleet.id().to_owned(),
@@ -147,7 +152,7 @@ impl Centre {
             },
             root: String::from_utf8(self.fleet.root_bytes().unwrap()).unwrap(),
             hub_url: String::new(),
-            hub_key: String::new(),
+            hub_key: hub_key.to_owned(),
             token: "0".repeat(32),
         };
         let path = self.folder.path().join(format!("{site}.kit"));
@@ -241,6 +246,42 @@ impl Centre {
             index.blobs.push(blob);
         }
         (index, blobs)
+    }
+}
+
+/// A bundle as a web server has it: the same members, unpacked.
+pub fn unpack_for_web(bundle: &Path, folder: &Path) {
+    let mut reader = BundleReader::new(std::fs::File::open(bundle).unwrap(), Limits::default());
+    let put = |path: String, bytes: &[u8]| {
+        let path = folder.join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, bytes).unwrap();
+    };
+    let metadata = reader.read_metadata().unwrap();
+    let role = metadata.values().find_map(|bytes| {
+        let value: serde_json::Value = serde_json::from_slice(bytes).ok()?;
+        let targets = value["signed"]["targets"].as_object()?.clone();
+        let (path, target) = targets
+            .iter()
+            .find(|(path, _)| path.ends_with("/index.json"))?;
+        let digest = target["hashes"]["sha256"].as_str()?.to_owned();
+        let role = path.split('/').next()?.to_owned();
+        Some((role, digest, target["length"].as_u64()?))
+    });
+    let (role, digest, size) = role.unwrap();
+    for (name, bytes) in &metadata {
+        put(format!("metadata/{name}"), bytes);
+    }
+    let content = Content {
+        digest: Digest::from_hex(&digest).unwrap(),
+        size,
+    };
+    let (index, bytes) = reader.read_index(&content).unwrap();
+    put(format!("targets/{role}/{digest}.index.json"), &bytes);
+    let mut blobs = Memory::default();
+    reader.read_blobs(&index, &mut blobs).unwrap();
+    for (digest, bytes) in &blobs.by_digest {
+        put(format!("blobs/sha256/{}", digest.hex()), bytes);
     }
 }
 

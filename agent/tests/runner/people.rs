@@ -1,45 +1,8 @@
 //! What people on site decide: approve, hold, roll back; and two agents that meet.
 
-use std::os::unix::net::UnixDatagram;
-use std::process::{Child, Stdio};
-use std::time::Duration;
-
 use crate::centre::{Centre, Draft, Load};
+use crate::service::Service;
 use crate::site::{Site, assert_told, stdout};
-
-/// A running service that said that it is ready; ended when dropped.
-#[derive(Debug)]
-struct Service(Child);
-
-impl Service {
-    fn start(site: &Site) -> Self {
-        let path = site.folder.path().join("notify");
-        let socket = UnixDatagram::bind(&path).unwrap();
-        // Only so that a broken service fails the test; a working one answers at once.
-        socket
-            .set_read_timeout(Some(Duration::from_secs(60)))
-            .unwrap();
-        let mut command = site.command(&["run"]);
-        command
-            .env("NOTIFY_SOCKET", &path)
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
-        let service = Self(command.spawn().unwrap());
-        let mut bytes = [0; 256];
-        let count = socket
-            .recv(&mut bytes)
-            .expect("the service says that it is ready");
-        assert!(bytes[..count].starts_with(b"READY=1"));
-        service
-    }
-}
-
-impl Drop for Service {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 #[test]
 fn a_second_agent_on_the_same_state_is_told_of_the_first() {
@@ -47,7 +10,7 @@ fn a_second_agent_on_the_same_state_is_told_of_the_first() {
     let site = Site::new(&centre, "drone-7");
     let bundle = centre.publish(&Draft::hello("hi"));
     let service = Service::start(&site);
-    let process = service.0.id().to_string();
+    let process = service.id().to_string();
     for arguments in [
         &["import", bundle.to_str().unwrap()][..],
         &["run", "--once"],

@@ -71,11 +71,14 @@ pub fn tree(folder: &Path) -> Tree {
 impl Site {
     /// Enrols `name` with a kit of `centre`.
     pub fn new(centre: &Centre, name: &str) -> Self {
+        Self::with_kit(name, &centre.kit(name))
+    }
+
+    pub fn with_kit(name: &str, kit: &Path) -> Self {
         let site = Self {
             name: name.to_owned(),
             folder: tempfile::tempdir().unwrap(),
         };
-        let kit = centre.kit(name);
         site.ok(&["enrol", kit.to_str().unwrap()]);
         site
     }

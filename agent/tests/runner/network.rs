@@ -1,0 +1,213 @@
+//! The roads of a connected site: the same bundle pulled from a web server, the same reports sent to a hub.
+
+use std::fs;
+use std::path::PathBuf;
+
+use outhaul_bundle::report::{ACK_PAYLOAD_TYPE, Ack, Report};
+use outhaul_signer::{Envelope, SigningKey};
+use serde_json::json;
+
+use crate::centre::{Centre, Draft, unpack_for_web};
+use crate::server::Server;
+use crate::site::{Site, assert_told};
+
+struct Web {
+    folder: tempfile::TempDir,
+    server: Server,
+}
+
+impl Web {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let server = Server::files(folder.path().to_owned());
+        Self { folder, server }
+    }
+
+    /// Publishes a draft, and returns where its one large blob lies.
+    fn publish(&self, centre: &Centre, draft: &Draft) -> PathBuf {
+        unpack_for_web(&centre.publish(draft), self.folder.path());
+        let blobs = fs::read_dir(self.folder.path().join("blobs/sha256")).unwrap();
+        let paths = blobs.map(|entry| entry.unwrap().path());
+        paths
+            .max_by_key(|path| fs::metadata(path).unwrap().len())
+            .unwrap()
+    }
+
+    fn site(&self, centre: &Centre) -> Site {
+        let site = Site::new(centre, "drone-7");
+        site.configure(&format!("[repository]\nurl = \"{}\"", self.server.url));
+        site
+    }
+}
+
+#[test]
+fn a_repository_is_pulled_and_asked_again_it_has_nothing_new() {
+    let (centre, web) = (Centre::new(), Web::new());
+    web.publish(&centre, &Draft::hello("one"));
+    let site = web.site(&centre);
+    assert_told(&site.run(&["run", "--once"]), 0, &[]);
+    assert_eq!(site.active(), Some(1));
+    assert_eq!(site.applied()["hello/manifest.yaml"], b"greeting: one\n");
+    let blobs = || {
+        web.server
+            .asked()
+            .iter()
+            .filter(|(_, path, _)| path.starts_with("blobs/"))
+            .count()
+    };
+    let before = blobs();
+    assert_told(&site.run(&["run", "--once"]), 0, &[]);
+    web.publish(&centre, &Draft::hello("two"));
+    assert_eq!(blobs(), before, "what is there is not fetched again");
+    assert_told(&site.run(&["run", "--once"]), 0, &[]);
+    assert_eq!(site.active(), Some(2));
+    assert_eq!(blobs(), before + 1, "the large blob was there already");
+}
+
+#[test]
+fn a_download_that_broke_off_goes_on_from_its_last_byte() {
+    let (centre, web) = (Centre::new(), Web::new());
+    web.publish(&centre, &Draft::hello("one"));
+    web.server.break_next_blob_after(60_000);
+    let site = web.site(&centre);
+    assert_told(
+        &site.run(&["run", "--once"]),
+        3,
+        &["blobs/sha256/", "nothing is lost"],
+    );
+    assert_eq!(site.active(), None);
+    assert!(site.applied().is_empty());
+    assert_eq!(
+        site.story(),
+        ["started", "started"],
+        "a broken link is no refusal"
+    );
+    assert_told(&site.run(&["run", "--once"]), 0, &[]);
+    assert_eq!(site.active(), Some(1));
+    let ranges: Vec<_> = web
+        .server
+        .asked()
+        .iter()
+        .map(|(_, _, from)| *from)
+        .filter(|from| *from > 0)
+        .collect();
+    assert_eq!(ranges, [60_000]);
+}
+
+#[test]
+fn a_blob_changed_on_the_server_is_refused_and_told_once() {
+    let (centre, web) = (Centre::new(), Web::new());
+    let blob = web.publish(&centre, &Draft::hello("one"));
+    let good = fs::read(&blob).unwrap();
+    let mut bad = good.clone();
+    bad[50_000] ^= 1;
+    fs::write(&blob, bad).unwrap();
+    let site = web.site(&centre);
+    for _ in 0..2 {
+        assert_told(&site.run(&["run", "--once"]), 4, &["is refused", "digest"]);
+    }
+    assert!(site.applied().is_empty());
+    assert_eq!(
+        site.story(),
+        ["started", "started", "refusal digest", "started"]
+    );
+    fs::write(&blob, good).unwrap();
+    assert_told(&site.run(&["run", "--once"]), 0, &[]);
+    assert_eq!(site.active(), Some(1));
+}
+
+#[test]
+fn an_older_repository_put_back_is_refused_and_what_runs_goes_on() {
+    let (centre, web) = (Centre::new(), Web::new());
+    web.publish(&centre, &Draft::hello("one"));
+    let old = fs::read(web.folder.path().join("metadata/timestamp.json")).unwrap();
+    web.publish(&centre, &Draft::hello("two"));
+    let site = web.site(&centre);
+    assert_told(&site.run(&["run", "--once"]), 0, &[]);
+    fs::write(web.folder.path().join("metadata/timestamp.json"), old).unwrap();
+    assert_told(
+        &site.run(&["run", "--once"]),
+        4,
+        &["is refused", "timestamp.json"],
+    );
+    assert_eq!(site.active(), Some(2));
+}
+
+#[test]
+fn a_server_that_is_not_there_changes_nothing() {
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    site.take(&centre.publish(&Draft::hello("one")));
+    site.configure(
+        "[repository]\nurl = \"http://127.0.0.1:1\"\n[hub]\nurl = \"http://127.0.0.1:1\"",
+    );
+    assert_told(
+        &site.run(&["run", "--once"]),
+        3,
+        &["Connection refused", "what runs was not touched"],
+    );
+    assert_told(
+        &site.run(&["send"]),
+        3,
+        &["http://127.0.0.1:1/api/v1/reports", "nothing is lost"],
+    );
+    assert_eq!(site.active(), Some(1));
+}
+
+/// A hub that acknowledges the last report posted with `key`.
+fn hub(key: SigningKey) -> Server {
+    let answer = move |body: &[u8]| {
+        let last = body
+            .split(|b| *b == b'\n')
+            .rfind(|line| !line.is_empty())
+            .unwrap();
+        let report = Envelope::from_json(last).unwrap();
+        let report = Report::from_bytes(report.unverified_payload()).unwrap();
+        let ack = Ack {
+            fleet: report.fleet,
+            site: report.site,
+            epoch: report.epoch,
+            number: report.number,
+            hub_time_ms: 1_900_000_000_000,
+        };
+        let ack = Envelope::sign(ACK_PAYLOAD_TYPE, serde_json::to_vec(&ack).unwrap(), &key);
+        let ack: serde_json::Value = serde_json::from_slice(&ack.to_json()).unwrap();
+        json!({ "acks": [ack], "refused": [] })
+            .to_string()
+            .into_bytes()
+    };
+    Server::start(PathBuf::new(), Box::new(answer))
+}
+
+#[test]
+fn only_what_the_hubs_own_key_acknowledges_leaves_the_outbox() {
+    let centre = Centre::new();
+    let (key, stranger) = (
+        SigningKey::generate().unwrap(),
+        SigningKey::generate().unwrap(),
+    );
+    let kit = centre.kit_with_hub("drone-7", &key.public().to_pem());
+    let site = Site::with_kit("drone-7", &kit);
+    site.take(&centre.publish(&Draft::hello("one")));
+    let waiting = site.status()["reports_waiting"].as_u64().unwrap();
+
+    let false_hub = hub(stranger);
+    site.configure(&format!("[hub]\nurl = \"{}\"", false_hub.url));
+    let sent = site.ok(&["send"]);
+    assert_eq!(
+        (sent["sent"].as_u64(), sent["acknowledged"].as_u64()),
+        (Some(waiting), Some(0))
+    );
+    assert_eq!(site.status()["reports_waiting"], waiting);
+
+    let true_hub = hub(key);
+    site.configure(&format!("[hub]\nurl = \"{}\"", true_hub.url));
+    assert_eq!(site.ok(&["send"])["acknowledged"], waiting);
+    let status = site.status();
+    assert_eq!(status["reports_waiting"], 0);
+    let time = status["time_lower_bound"].as_str().unwrap();
+    assert!(
+        time.starts_with("2030-03-17"),
+        "the hub's signed time is learned from: {time}"
+    );
+}

@@ -1,0 +1,145 @@
+//! The service: what it tells systemd, what it does by itself, and how it ends.
+
+use std::os::unix::net::UnixDatagram;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use crate::centre::{Centre, Draft, Load};
+use crate::site::Site;
+
+/// A running service that said that it is ready; ended when dropped.
+#[derive(Debug)]
+pub struct Service {
+    child: Child,
+    socket: UnixDatagram,
+}
+
+impl Service {
+    pub fn start(site: &Site) -> Self {
+        let path = site.folder.path().join("notify");
+        let _ = std::fs::remove_file(&path);
+        let socket = UnixDatagram::bind(&path).unwrap();
+        // Only so that a broken service fails the test; a working one answers at once.
+        socket
+            .set_read_timeout(Some(Duration::from_secs(60)))
+            .unwrap();
+        let mut command = site.command(&["run"]);
+        command
+            .env("NOTIFY_SOCKET", &path)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        let service = Self {
+            child: command.spawn().unwrap(),
+            socket,
+        };
+        service.wait_for("READY=1");
+        service
+    }
+
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits until the service tells systemd `word`.
+    #[track_caller]
+    pub fn wait_for(&self, word: &str) {
+        let mut bytes = [0; 1024];
+        loop {
+            let count = self
+                .socket
+                .recv(&mut bytes)
+                .unwrap_or_else(|_| panic!("never told: {word}"));
+            if String::from_utf8_lossy(&bytes[..count]).contains(word) {
+                return;
+            }
+        }
+    }
+
+    /// Asks it to end, as systemd does, and waits until it has.
+    pub fn terminate(&mut self) -> ExitStatus {
+        let id = self.id().to_string();
+        assert!(
+            Command::new("kill")
+                .args(["-TERM", &id])
+                .status()
+                .unwrap()
+                .success()
+        );
+        self.wait_for("STOPPING=1");
+        self.child.wait().unwrap()
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn a_bundle_that_appears_in_a_watched_folder_is_applied_and_a_stop_is_clean() {
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    let stick = tempfile::tempdir().unwrap();
+    std::fs::create_dir(stick.path().join("reports")).unwrap();
+    site.configure(&format!("watch = [{:?}]", stick.path()));
+    let mut service = Service::start(&site);
+    service.wait_for("STATUS=no bundle yet");
+    // As a file manager copies: under another name first.
+    let bundle = centre.publish(&Draft::hello("one"));
+    std::fs::copy(bundle, stick.path().join("copying")).unwrap();
+    std::fs::rename(
+        stick.path().join("copying"),
+        stick.path().join("one.outhaul"),
+    )
+    .unwrap();
+    service.wait_for("STATUS=bundle 1 is active");
+    // `status` and decisions work while it runs.
+    assert_eq!(site.active(), Some(1));
+    assert!(service.terminate().success());
+    assert_eq!(site.applied()["hello/manifest.yaml"], b"greeting: one\n");
+    // The stick had a folder for reports: they are on it.
+    let told = crate::site::tree(&stick.path().join("reports"));
+    assert!(!told.is_empty());
+}
+
+#[test]
+fn what_people_decide_while_it_runs_is_done_by_it() {
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    site.take(&centre.publish(&Draft::hello("one")));
+    site.take(&centre.publish(&Draft::hello("two")));
+    let service = Service::start(&site);
+    service.wait_for("STATUS=bundle 2 is active");
+    site.ok(&["rollback", "--who", "ann"]);
+    service.wait_for("STATUS=bundle 1 is active");
+    assert_eq!(site.applied()["hello/manifest.yaml"], b"greeting: one\n");
+}
+
+#[test]
+fn work_that_cannot_go_on_does_not_end_the_service() {
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    let load = Load::new("hello").file("reconciler.yaml", "[]\n");
+    let bundle = centre.publish(&Draft::new([load]).ansible());
+    site.configure("[ansible]\nplaybook_program = \"/bin/true\"");
+    // Cut off while applying; then the program goes missing.
+    let cut = site
+        .command(&["import", bundle.to_str().unwrap()])
+        .env("OUTHAUL_CUT", "applying-committed")
+        .output()
+        .unwrap();
+    assert_eq!(cut.status.code(), None);
+    site.configure(
+        "reconciler = \"ansible\"\n[ansible]\nplaybook_program = \"/nowhere/ansible-playbook\"",
+    );
+    let mut service = Service::start(&site);
+    service.wait_for("STATUS=no bundle yet");
+    assert!(service.terminate().success());
+    assert_eq!(site.state_of(1), "applying");
+    // It is there again: the next start goes on.
+    site.configure("[ansible]\nplaybook_program = \"/bin/true\"");
+    let service = Service::start(&site);
+    service.wait_for("STATUS=bundle 1 is active");
+}

@@ -23,6 +23,8 @@ pub mod demo;
 pub mod http;
 pub mod inspect;
 pub mod output;
+pub mod pipeline;
+pub mod produce;
 pub mod promote;
 pub mod qr;
 pub mod render;

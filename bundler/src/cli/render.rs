@@ -7,12 +7,10 @@ use serde_json::json;
 
 use super::failure::{self, Failure};
 use super::{Format, print_json, say};
-use crate::compose::{self, Mode};
-use crate::control::model::{ReconcilerKind, Template};
-use crate::control::{self, Cache, ControlPlane, LoadRequest, Origin, SourceMap};
+use crate::compose::Mode;
+use crate::control::{Cache, ControlPlane, LoadRequest, Origin, SourceMap};
 use crate::output::{self, OutputError};
-use crate::render::{self, Rendering};
-use crate::schedule;
+use crate::pipeline::{self, Platform};
 
 /// Render an environment into a folder
 #[derive(Debug, clap::Args)]
@@ -70,41 +68,16 @@ pub struct InputArgs {
     compat: bool,
 }
 
-/// What the stages up to `render` gave.
-#[derive(Debug)]
-pub struct Rendered {
-    /// The control plane.
-    pub control_plane: ControlPlane,
-    /// The files.
-    pub rendering: Rendering,
-    /// What stands for repositories here.
-    pub sources: SourceMap,
-    /// Where others are fetched to.
-    pub cache: Cache,
-}
-
 impl InputArgs {
-    /// Loads the control plane.
-    pub fn load(
-        &self,
-    ) -> Result<(ControlPlane, outhaul_bundle::index::Snapshot, LoadRequest), Failure> {
-        self.load_pinned(None)
-    }
-
-    fn load_pinned(
-        &self,
-        snapshot: Option<&outhaul_bundle::index::Snapshot>,
-    ) -> Result<(ControlPlane, outhaul_bundle::index::Snapshot, LoadRequest), Failure> {
-        let mut sources = SourceMap::parse(&self.sources).map_err(|error| {
+    /// What to load, and from where.
+    ///
+    /// # Errors
+    /// [`Failure`] for a source that is no folder.
+    pub fn request(&self) -> Result<LoadRequest, Failure> {
+        let sources = SourceMap::parse(&self.sources).map_err(|error| {
             let help = error.help();
             Failure::new(failure::USAGE, &error).help(help)
         })?;
-        if let Some(snapshot) = snapshot {
-            let fixed = [&snapshot.environment, &snapshot.base];
-            for source in fixed.into_iter().chain(&snapshot.workloads) {
-                sources.pin(&source.name, &source.repo, &source.commit);
-            }
-        }
         let from = match (&self.control_plane, &self.env_dir) {
             (Some(url), _) => Origin::Repository {
                 url: url.clone(),
@@ -120,23 +93,33 @@ impl InputArgs {
                     .help("give `--control-plane URL|DIR`, or `--env-dir DIR`"));
             }
         };
-        let cache = self.cache.as_ref().map_or_else(Cache::of_user, Cache::at);
-        let request = LoadRequest {
+        Ok(LoadRequest {
             environment: self.environment.clone(),
             from,
             sources,
-            cache,
-        };
-        let (control_plane, snapshot) = control::load(&request)
-            .map_err(|findings| Failure::findings(&findings).help("nothing was written"))?;
-        Ok((control_plane, snapshot, request))
+            cache: self.cache.as_ref().map_or_else(Cache::of_user, Cache::at),
+        })
+    }
+
+    /// Loads the control plane.
+    ///
+    /// # Errors
+    /// [`Failure`] with every finding.
+    pub fn load(
+        &self,
+    ) -> Result<(ControlPlane, outhaul_bundle::index::Snapshot, LoadRequest), Failure> {
+        pipeline::load(&self.request()?, None)
+            .map_err(|findings| Failure::findings(&findings).help("nothing was written"))
     }
 
     /// The same input, with every repository at the commit that `snapshot` names.
+    ///
+    /// # Errors
+    /// [`Failure`] with every finding.
     pub fn render_at(
         &self,
         snapshot: &outhaul_bundle::index::Snapshot,
-    ) -> Result<Rendered, Failure> {
+    ) -> Result<Platform, Failure> {
         self.render_pinned(Some(snapshot))
     }
 
@@ -154,50 +137,28 @@ impl InputArgs {
 
     /// Runs the stages from `load` to `render`. A broken assignment is an error here: what is sent or
     /// written is whole.
-    pub fn render(&self) -> Result<Rendered, Failure> {
+    ///
+    /// # Errors
+    /// [`Failure`] with every finding.
+    pub fn render(&self) -> Result<Platform, Failure> {
         self.render_pinned(None)
     }
 
     fn render_pinned(
         &self,
         snapshot: Option<&outhaul_bundle::index::Snapshot>,
-    ) -> Result<Rendered, Failure> {
-        let (control_plane, snapshot, request) = self.load_pinned(snapshot)?;
-        let schedule = schedule::schedule(&control_plane);
-        let composition = compose::compose(&control_plane, &schedule, self.mode());
-        let rendering = render::render(
-            &control_plane,
-            &schedule,
-            &composition,
-            &snapshot,
-            self.mode(),
-        );
-        if !rendering.failures.is_empty() {
-            let mut all = crate::Diagnostics::new();
-            for findings in rendering.failures.values() {
-                all.append(findings.clone());
-            }
-            all.sort();
-            return Err(Failure::findings(&all).help("nothing was written"));
+    ) -> Result<Platform, Failure> {
+        let platform = pipeline::run(&self.request()?, self.mode(), snapshot)
+            .map_err(|findings| Failure::findings(&findings).help("nothing was written"))?;
+        let broken = platform.broken();
+        if !broken.is_empty() {
+            return Err(Failure::findings(&broken).help("nothing was written"));
         }
-        if !control_plane.findings.is_empty() {
-            say(control_plane.findings.render(false).trim_end());
+        let findings = &platform.control_plane.findings;
+        if !findings.is_empty() {
+            say(findings.render(false).trim_end());
         }
-        let LoadRequest { sources, cache, .. } = request;
-        Ok(Rendered {
-            control_plane,
-            rendering,
-            sources,
-            cache,
-        })
-    }
-}
-
-impl Rendered {
-    /// Which reconciler on site applies what the template `name` renders.
-    pub fn reconciler_kind(&self, name: &str) -> ReconcilerKind {
-        let template = self.control_plane.templates.get(name);
-        template.map_or(ReconcilerKind::Folder, Template::reconciler_kind)
+        Ok(platform)
     }
 }
 

@@ -218,7 +218,7 @@ fn again(input: &InputArgs, index: &Index) -> Result<Vec<Difference>, Failure> {
     let payloads = collect::collect(&group.assignments, &sources, &rendered.cache, &mut spool)
         .map_err(|error| Failure::new(failure::ENVIRONMENT, &error))?;
     let mut found = verify::differences(index, &group.assignments, &payloads);
-    let now = super::bundle::with_payloads(&rendered.rendering.snapshot, payloads.sources);
+    let now = crate::produce::with_payloads(&rendered.rendering.snapshot, payloads.sources);
     let then = [&index.snapshot.environment, &index.snapshot.base]
         .into_iter()
         .chain(&index.snapshot.workloads);

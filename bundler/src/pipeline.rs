@@ -1,0 +1,94 @@
+//! The stages from a control plane to files, in one call: load, schedule, compose, render.
+//!
+//! What comes in: a [`LoadRequest`], how to treat Kalypso's defects, and optionally the commits of an
+//! earlier snapshot to read again. What goes out: a [`Platform`] that holds what every stage gave, or
+//! the findings that kept the control plane from being read. A broken assignment is no error here: it
+//! is among the failures of [`Platform::rendering`], and whoever writes decides what becomes of it.
+//! It prints nothing and writes nothing outside the cache of fetched repositories.
+
+use outhaul_bundle::index::Snapshot;
+
+use crate::compose::{self, Composition, Mode};
+use crate::control::model::{ReconcilerKind, Template};
+use crate::control::{self, Cache, ControlPlane, Diagnostics, LoadRequest, SourceMap};
+use crate::render::{self, Rendering};
+use crate::schedule::{self, Schedule};
+
+/// Everything that one run of the stages gave.
+#[derive(Debug)]
+pub struct Platform {
+    /// What was read, with the warnings of reading it in `findings`.
+    pub control_plane: ControlPlane,
+    /// Who runs where.
+    pub schedule: Schedule,
+    /// With which values.
+    pub composition: Composition,
+    /// As which files, from which snapshot; and what could not be composed or rendered.
+    pub rendering: Rendering,
+    /// What stands for repositories here, with the pins of the snapshot that was asked for.
+    pub sources: SourceMap,
+    /// Where other repositories are fetched to.
+    pub cache: Cache,
+}
+
+/// Runs the stages. With `pins` every repository that the snapshot names is read at its commit there.
+///
+/// # Errors
+/// Every finding, when the control plane cannot be read whole.
+pub fn run(
+    request: &LoadRequest,
+    mode: Mode,
+    pins: Option<&Snapshot>,
+) -> Result<Platform, Diagnostics> {
+    let (control_plane, snapshot, request) = load(request, pins)?;
+    let schedule = schedule::schedule(&control_plane);
+    let composition = compose::compose(&control_plane, &schedule, mode);
+    let rendering = render::render(&control_plane, &schedule, &composition, &snapshot, mode);
+    Ok(Platform {
+        control_plane,
+        schedule,
+        composition,
+        rendering,
+        sources: request.sources,
+        cache: request.cache,
+    })
+}
+
+/// The first stage alone. Returns the request as it was carried out, with the pins among its sources.
+///
+/// # Errors
+/// Every finding, when the control plane cannot be read whole.
+pub fn load(
+    request: &LoadRequest,
+    pins: Option<&Snapshot>,
+) -> Result<(ControlPlane, Snapshot, LoadRequest), Diagnostics> {
+    let mut request = request.clone();
+    if let Some(snapshot) = pins {
+        let fixed = [&snapshot.environment, &snapshot.base];
+        for source in fixed.into_iter().chain(&snapshot.workloads) {
+            request
+                .sources
+                .pin(&source.name, &source.repo, &source.commit);
+        }
+    }
+    let (control_plane, snapshot) = control::load(&request)?;
+    Ok((control_plane, snapshot, request))
+}
+
+impl Platform {
+    /// Which reconciler on site applies what the template `name` renders.
+    pub fn reconciler_kind(&self, name: &str) -> ReconcilerKind {
+        let template = self.control_plane.templates.get(name);
+        template.map_or(ReconcilerKind::Folder, Template::reconciler_kind)
+    }
+
+    /// What is wrong with the broken assignments, as people read it: sorted, each finding once.
+    pub fn broken(&self) -> Diagnostics {
+        let mut all = Diagnostics::new();
+        for findings in self.rendering.failures.values() {
+            all.append(findings.clone());
+        }
+        all.sort();
+        all
+    }
+}

@@ -1,0 +1,262 @@
+//! From one environment's rendering to one signed bundle per stream, written and on record.
+//!
+//! What comes in: a [`Platform`], the fleet that signs, and a [`Request`]: for whom, until when, where
+//! to. What goes out: a [`Produced`] per stream. A stream whose content is what was signed last uses
+//! no number. Each stream is signed, written, put on the fleet's record and published before the next
+//! one begins, so that what was done before an error stays done and is right. It prints nothing and
+//! reads no clock.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use jiff::{SignedDuration, Timestamp};
+use outhaul_bundle::Digest;
+use outhaul_bundle::index::{Content, DriftPolicy, ReconcilerSettings, Snapshot, Source, Stream};
+use outhaul_bundle::name::{Name, NameError};
+use outhaul_signer::fleet::{Fleet, FleetError};
+use outhaul_signer::key::Secret;
+use outhaul_signer::publish::SignRequest;
+
+use crate::assemble::finish::{FinishError, Reader};
+use crate::assemble::{self, AssembleError, Contents, Spool, SpoolError, UnsignedBundle};
+use crate::collect::{self, CollectError};
+use crate::deliver::{self, DeliverError};
+use crate::pipeline::Platform;
+use crate::render::RenderedClusterType;
+
+/// What to make, for whom, and where to put it.
+#[derive(Debug)]
+pub struct Request<'a> {
+    /// Only these cluster types; empty for every one.
+    pub cluster_types: &'a [String],
+    /// Where `<environment>-<cluster type>-<number>.outhaul` is written; it is made if missing.
+    pub out: &'a Path,
+    /// Where each bundle is also unpacked, for sites that pull over HTTPS.
+    pub publish: Option<&'a Path>,
+    /// Only for these sites; empty for every site of the stream.
+    pub recipients: BTreeSet<Name>,
+    /// For whom everything is encrypted; empty for a bundle that anybody can read.
+    pub readers: &'a [Reader],
+    /// Use a new number even when nothing changed.
+    pub renew: bool,
+    /// The time of issue that is signed.
+    pub issued: Timestamp,
+    /// Days until the bundle may no longer be installed, 1 to 3650.
+    pub expires_days: u32,
+}
+
+/// What became of one stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Produced {
+    /// The cluster type.
+    pub cluster_type: String,
+    /// The number that is current now.
+    pub number: u64,
+    /// The bundle that was written; `None` when nothing changed.
+    pub file: Option<PathBuf>,
+    /// The bundle's size in bytes; 0 when none was written.
+    pub bytes: u64,
+    /// Bytes of all of its contents.
+    pub content_bytes: u64,
+    /// How many assignments are in it.
+    pub assignments: usize,
+}
+
+/// Why a stream's bundle was not made. Streams before it were.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProduceError {
+    /// The contents do not become a bundle.
+    #[error(transparent)]
+    Assemble(#[from] AssembleError),
+    /// A payload cannot be collected.
+    #[error(transparent)]
+    Collect(#[from] CollectError),
+    /// The bundle cannot be written or published.
+    #[error(transparent)]
+    Deliver(#[from] DeliverError),
+    /// A date beyond what dates can be.
+    #[error("cannot count {days} days from {issued}")]
+    Expiry {
+        /// The time of issue.
+        issued: Timestamp,
+        /// The days.
+        days: u32,
+    },
+    /// The bundle cannot be attested or sealed.
+    #[error(transparent)]
+    Finish(#[from] FinishError),
+    /// The fleet cannot sign.
+    #[error(transparent)]
+    Fleet(#[from] FleetError),
+    /// A name that cannot travel.
+    #[error("a name of the control plane cannot travel")]
+    Name(#[from] NameError),
+    /// The temporary folder failed.
+    #[error(transparent)]
+    Spool(#[from] SpoolError),
+    /// The environment has no such cluster type.
+    #[error("environment `{environment}` has no cluster type `{name}`")]
+    UnknownClusterType {
+        /// The environment.
+        environment: String,
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        known: Vec<String>,
+    },
+}
+
+/// Makes the bundles of every stream that `request` names.
+///
+/// # Errors
+/// [`ProduceError`] of the first stream that fails; those before it, in order of their names, are done.
+pub fn produce(
+    platform: &Platform,
+    fleet: &Fleet,
+    secret: &Secret,
+    request: &Request<'_>,
+) -> Result<Vec<Produced>, ProduceError> {
+    let rendering = &platform.rendering;
+    if let Some(name) = request
+        .cluster_types
+        .iter()
+        .find(|name| !rendering.cluster_types.contains_key(*name))
+    {
+        return Err(ProduceError::UnknownClusterType {
+            environment: rendering.environment.clone(),
+            name: name.clone(),
+            known: rendering.cluster_types.keys().cloned().collect(),
+        });
+    }
+    let wanted =
+        |name: &String| request.cluster_types.is_empty() || request.cluster_types.contains(name);
+    let mut done = Vec::new();
+    for (name, group) in &rendering.cluster_types {
+        if wanted(name) {
+            done.push(stream(platform, fleet, secret, request, name, group)?);
+        }
+    }
+    Ok(done)
+}
+
+fn stream(
+    platform: &Platform,
+    fleet: &Fleet,
+    secret: &Secret,
+    request: &Request<'_>,
+    name: &str,
+    group: &RenderedClusterType,
+) -> Result<Produced, ProduceError> {
+    let environment = &platform.rendering.environment;
+    let role = fleet.role(environment, name);
+    let latest = fleet.latest(&role)?;
+    let signer = fleet.statement_signer(secret)?;
+    let build = |number: u64| -> Result<UnsignedBundle, ProduceError> {
+        let mut spool = Spool::new(&std::env::temp_dir())?;
+        let payloads = collect::collect(
+            &group.assignments,
+            &platform.sources,
+            &platform.cache,
+            &mut spool,
+        )?;
+        let contents = Contents {
+            fleet: fleet.id(),
+            stream: Stream {
+                role: role.parse()?,
+                environment: environment.parse()?,
+                cluster_type: name.parse()?,
+            },
+            number,
+            reconciler: ReconcilerSettings {
+                kind: platform
+                    .reconciler_kind(&group.reconciler)
+                    .as_str()
+                    .parse()?,
+                settings: BTreeMap::new(),
+                drift: DriftPolicy::default(),
+            },
+            snapshot: with_payloads(&platform.rendering.snapshot, payloads.sources),
+            recipients: request.recipients.clone(),
+            assignments: &group.assignments,
+            payloads: payloads.files,
+        };
+        let bundle = assemble::assemble(contents, spool)?.attest(&signer)?;
+        if request.readers.is_empty() {
+            Ok(bundle)
+        } else {
+            Ok(bundle.seal(request.readers)?)
+        }
+    };
+    if let Some(latest) = latest.as_ref().filter(|_| !request.renew) {
+        // The same content under the number that was signed last has the digest that was signed.
+        let same = build(latest.number)?;
+        if *Digest::of(&same.index_bytes).as_bytes() == latest.index {
+            return Ok(Produced {
+                cluster_type: name.to_owned(),
+                number: latest.number,
+                file: None,
+                bytes: 0,
+                content_bytes: same.index.content_bytes(),
+                assignments: same.index.assignments.len(),
+            });
+        }
+    }
+    let number = fleet.next_number(&role)?;
+    let bundle = build(number)?;
+    let days = request.expires_days;
+    let expires = request
+        .issued
+        .checked_add(SignedDuration::from_hours(24 * i64::from(days)))
+        .map_err(|_| ProduceError::Expiry {
+            issued: request.issued,
+            days,
+        })?;
+    let sign = SignRequest {
+        role: &role,
+        number,
+        index_bytes: &bundle.index_bytes,
+        issued: request.issued,
+        expires,
+    };
+    let signed = fleet.sign_bundle(sign, secret)?;
+    let index = bundle.index.clone();
+    let index_bytes = bundle.index_bytes.clone();
+    let file = request
+        .out
+        .join(format!("{environment}-{name}-{number}.outhaul"));
+    let bytes = deliver::write_file(&file, &signed.files, bundle)?;
+    fleet.commit(&signed)?;
+    if let Some(folder) = request.publish {
+        publish(&file, &role, &index_bytes, folder)?;
+    }
+    Ok(Produced {
+        cluster_type: name.to_owned(),
+        number,
+        file: Some(file),
+        bytes,
+        content_bytes: index.content_bytes(),
+        assignments: index.assignments.len(),
+    })
+}
+
+fn publish(file: &Path, role: &str, index_bytes: &[u8], folder: &Path) -> Result<(), DeliverError> {
+    let digest = Digest::of(index_bytes);
+    let expected = Content {
+        digest,
+        size: index_bytes.len() as u64,
+    };
+    let target = format!("{role}/{}.index.json", digest.hex());
+    deliver::publish_folder(file, &expected, &target, folder)
+}
+
+/// The render's snapshot, with the commits of the payloads among the workloads' sources.
+pub fn with_payloads(snapshot: &Snapshot, payloads: Vec<Source>) -> Snapshot {
+    let mut workloads = snapshot.workloads.clone();
+    workloads.extend(payloads);
+    crate::snapshot::snapshot(
+        snapshot.environment.clone(),
+        snapshot.base.clone(),
+        workloads,
+    )
+}

@@ -11,11 +11,8 @@ use crate::control::ControlPlane;
 use crate::control::diagnostic::{Diagnostic, Diagnostics};
 use crate::control::kinds::suggest::{did_you_mean, nearest};
 use crate::control::model::{ConfigContainer, Labels, Spot, TemplateType};
-use crate::render::Rendering;
+use crate::render::{Rendering, namespace};
 use crate::schedule::{self, Schedule};
-
-/// Longest name of a namespace, which is a DNS label.
-const MAX_NAMESPACE: usize = 63;
 
 /// Every finding, sorted by place.
 pub fn check(
@@ -33,7 +30,7 @@ pub fn check(
     policies(plane, &mut findings);
     containers(plane, mode, &mut findings);
     precedence(composition, plane, &mut findings);
-    namespaces(plane, schedule, &mut findings);
+    namespaces(plane, schedule, mode, &mut findings);
     findings.sort();
     findings
 }
@@ -290,21 +287,31 @@ fn precedence(composition: &Composition, plane: &ControlPlane, findings: &mut Di
 }
 
 /// Kalypso's defect 26: names that no cluster takes.
-fn namespaces(plane: &ControlPlane, schedule: &Schedule, findings: &mut Diagnostics) {
+fn namespaces(plane: &ControlPlane, schedule: &Schedule, mode: Mode, findings: &mut Diagnostics) {
     for id in schedule.assignments.keys() {
-        let namespace = format!("{}-{}-{}", plane.environment, id.cluster_type, id.target);
-        let Some(target) = plane.targets.get(&id.target) else {
+        let of = |compat| namespace::of(&plane.environment, &id.cluster_type, &id.target, compat);
+        let (whole, Some(target)) = (of(true), plane.targets.get(&id.target)) else {
             continue;
         };
-        if namespace.len() > MAX_NAMESPACE {
+        if whole.len() > namespace::MAX {
             let message = format!(
-                "namespace `{namespace}` has {} characters, Kubernetes takes {MAX_NAMESPACE}",
-                namespace.len()
+                "namespace `{whole}` has {} characters, Kubernetes takes {}",
+                whole.len(),
+                namespace::MAX
             );
+            let used = if mode.compat {
+                "shorten the workload's, the target's or the cluster type's name".to_owned()
+            } else {
+                format!(
+                    "`{}` is used instead; shorten the workload's, the target's or the cluster \
+                     type's name to choose it yourself",
+                    of(false)
+                )
+            };
             findings.push(
                 Diagnostic::warning("long-namespace", message)
                     .at(&target.location)
-                    .help("shorten the workload's, the target's or the cluster type's name"),
+                    .help(used),
             );
         }
     }

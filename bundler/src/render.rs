@@ -18,7 +18,9 @@ use crate::control::diagnostic::{Diagnostic, Diagnostics};
 use crate::control::model::{ClusterType, DeploymentTarget, Spot, TemplateType};
 use crate::schedule::{Assignment, AssignmentId, Schedule};
 
+mod config_map;
 mod engine;
+pub mod namespace;
 mod place;
 
 use engine::Engines;
@@ -138,7 +140,12 @@ fn one(
 ) -> Result<RenderedAssignment, Diagnostics> {
     let data = TemplateData {
         deployment_target_name: target.name.clone(),
-        namespace: format!("{environment}-{}-{}", cluster_type.name, target.name),
+        namespace: namespace::of(
+            environment,
+            &cluster_type.name,
+            &target.name,
+            engines.compat(),
+        ),
         environment: environment.to_owned(),
         workspace: target.workspace.clone(),
         workload: target.workload.clone(),
@@ -165,7 +172,29 @@ fn one(
     ];
     for (kind, file, name) in wanted {
         let Some(name) = name else { continue };
-        match engines.render(name, kind, &data) {
+        let rendered = engines.render(name, kind, &data).and_then(|text| {
+            // Kalypso's defect 7, which only `--compat` reproduces.
+            if engines.compat()
+                || kind != TemplateType::Config
+                || !config_map::has_structure(composed)
+            {
+                return Ok(text);
+            }
+            let keys = config_map::structured_keys(&text);
+            if keys.is_empty() {
+                return Ok(text);
+            }
+            let config_data = config_map::with_text(composed, &keys);
+            engines.render(
+                name,
+                kind,
+                &TemplateData {
+                    config_data,
+                    ..data.clone()
+                },
+            )
+        });
+        match rendered {
             // Kalypso writes the reconciler's and the namespace's file even when it is empty.
             Ok(text) if text.is_empty() && kind == TemplateType::Config => {}
             Ok(text) => {

@@ -64,14 +64,23 @@ impl<'a> Engines<'a> {
         engines
     }
 
+    /// Whether Kalypso's defects are reproduced.
+    pub fn compat(&self) -> bool {
+        self.compat
+    }
+
     /// The ending of the file that a template's text goes into.
     pub fn ending(&self, name: &str, kind: TemplateType) -> String {
         let template = self.control_plane.templates.get(name);
         let content_type = template.and_then(|template| template.content_type.as_ref());
         match (template.map(|template| template.language), content_type) {
             (Some(Language::Jinja), Some(ending)) => ending.value.clone(),
-            // Kalypso looks at the content type of config templates only.
-            (_, Some(text)) if kind == TemplateType::Config && text.value == "sh" => "sh".into(),
+            // Kalypso looks at the content type of config templates only (its defect 16).
+            (_, Some(text))
+                if text.value == "sh" && (kind == TemplateType::Config || !self.compat) =>
+            {
+                "sh".into()
+            }
             _ => "yaml".into(),
         }
     }

@@ -41,6 +41,10 @@ pub struct Index {
     pub recipients: BTreeSet<Name>,
     /// What runs: one entry per assignment, sorted by name.
     pub assignments: Vec<Assignment>,
+    /// Assignments that the snapshot does not render to, because they are broken in it: they stay as
+    /// they last were. By name, with the digest of the snapshot that they were rendered from.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub kept: BTreeMap<Name, Digest>,
     /// Signed statements about the bundle itself, sorted by path: what it was rendered from, and a
     /// bill of materials. They are carried like any content and are no part of what is applied.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -325,6 +329,10 @@ impl Index {
                     blob.digest
                 ));
             }
+        }
+        let listed: BTreeSet<&Name> = self.assignments.iter().map(|one| &one.name).collect();
+        if let Some(name) = self.kept.keys().find(|name| !listed.contains(name)) {
+            return fail(format!("`{name}` was kept and is no assignment"));
         }
         let mut names = BTreeSet::new();
         check_tree(

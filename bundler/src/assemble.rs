@@ -9,7 +9,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, BufWriter, Read};
 
-use outhaul_bundle::Index;
 use outhaul_bundle::encode::{self, Candidate, ContentSource};
 use outhaul_bundle::index::{
     Assignment, Blob, Content, FORMAT, File as IndexFile, ReconcilerSettings, Snapshot, Stream,
@@ -17,6 +16,7 @@ use outhaul_bundle::index::{
 use outhaul_bundle::limits::Limits;
 use outhaul_bundle::name::{Name, NameError, RelativePath};
 use outhaul_bundle::write::BlobSource;
+use outhaul_bundle::{Digest, Index};
 
 use crate::render::RenderedAssignment;
 
@@ -44,6 +44,8 @@ pub struct Contents<'a> {
     pub recipients: BTreeSet<Name>,
     /// Each assignment's payload by assignment name, its contents in the spool already.
     pub payloads: BTreeMap<String, Vec<IndexFile>>,
+    /// Which of the assignments are as an earlier snapshot had them, and its digest.
+    pub kept: BTreeMap<Name, Digest>,
 }
 
 /// A bundle that nobody has signed yet.
@@ -93,6 +95,7 @@ pub fn assemble(contents: Contents<'_>, mut spool: Spool) -> Result<UnsignedBund
         recipients,
         assignments,
         mut payloads,
+        kept,
     } = contents;
     let mut candidates = Vec::new();
     let mut listed = Vec::new();
@@ -148,6 +151,7 @@ pub fn assemble(contents: Contents<'_>, mut spool: Spool) -> Result<UnsignedBund
         reconciler,
         recipients,
         assignments: listed,
+        kept,
         attestations: Vec::new(),
         blobs,
     };

@@ -180,6 +180,7 @@ fn stream(
             recipients: request.recipients.clone(),
             assignments: &group.assignments,
             payloads: payloads.files,
+            kept: BTreeMap::new(),
         };
         let bundle = assemble::assemble(contents, spool)?.attest(&signer)?;
         if request.readers.is_empty() {

@@ -81,6 +81,7 @@ pub fn index(stream: &Stream, number: u64, commit: &str) -> Index {
             assignment("camera-functional", "vision"),
             assignment("maps-uat", "nav"),
         ],
+        kept: std::collections::BTreeMap::new(),
         attestations: Vec::new(),
         blobs: Vec::new(),
     }

@@ -39,6 +39,7 @@ pub(super) fn assemble(
 
 fn add(plane: &mut ControlPlane, object: Object, by: Bringer, findings: &mut Diagnostics) {
     match object {
+        Object::Acknowledgement(o) => drop(plane.acknowledgements.insert(o.name.clone(), o)),
         Object::BaseRepo(o) => drop(plane.base_repos.insert(o.name.clone(), o)),
         Object::ClusterType(o) => drop(plane.cluster_types.insert(o.name.clone(), o)),
         Object::Config(o) => drop(plane.configs.insert(o.name.clone(), o)),

@@ -9,11 +9,12 @@ use std::sync::Arc;
 
 use super::diagnostic::{Diagnostic, Diagnostics, Location, SourceFile};
 use super::model::{
-    BaseRepo, ClusterType, ConfigContainer, ConfigSchema, Environment, GitOpsRepo,
+    Acknowledgement, BaseRepo, ClusterType, ConfigContainer, ConfigSchema, Environment, GitOpsRepo,
     SchedulingPolicy, Site, Template, WorkloadRegistration,
 };
 use super::yaml::Node;
 
+mod acknowledgement;
 mod cluster_type;
 mod config;
 mod fields;
@@ -49,11 +50,13 @@ pub const KALYPSO_KINDS: &[&str] = &[
 /// What Kalypso makes for itself; in a control plane it means nothing.
 const KALYPSO_INTERNAL: &[&str] = &["Assignment", "AssignmentPackage", "DeploymentTarget"];
 /// The kinds of our own group.
-pub const OUTHAUL_KINDS: &[&str] = &["Site", "Template"];
+pub const OUTHAUL_KINDS: &[&str] = &["Acknowledgement", "Site", "Template"];
 
 /// One object of a control plane.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Object {
+    /// That a removal is meant.
+    Acknowledgement(Acknowledgement),
     /// A base repository.
     BaseRepo(BaseRepo),
     /// A cluster type.
@@ -82,6 +85,7 @@ impl Object {
     /// Its kind, for people.
     pub fn kind(&self) -> &'static str {
         match self {
+            Self::Acknowledgement(_) => "Acknowledgement",
             Self::BaseRepo(_) => "BaseRepo",
             Self::ClusterType(_) => "ClusterType",
             Self::Config(_) => "ConfigMap",
@@ -99,6 +103,7 @@ impl Object {
     /// Its name.
     pub fn name(&self) -> &str {
         match self {
+            Self::Acknowledgement(o) => &o.name,
             Self::BaseRepo(o) => &o.name,
             Self::ClusterType(o) => &o.name,
             Self::Config(o) => &o.name,
@@ -116,6 +121,7 @@ impl Object {
     /// Where it is written.
     pub fn location(&self) -> &Location {
         match self {
+            Self::Acknowledgement(o) => &o.location,
             Self::BaseRepo(o) => &o.location,
             Self::ClusterType(o) => &o.location,
             Self::Config(o) => &o.location,
@@ -202,6 +208,9 @@ fn read_object(reader: &mut Reader<'_>, document: &Node) -> Option<Object> {
         (KALYPSO, "Workload") => workload::read(reader, &object).map(Object::Workload),
         (KALYPSO, "WorkloadRegistration") => {
             repository::registration(reader, &object).map(Object::Registration)
+        }
+        (OUTHAUL, "Acknowledgement") => {
+            acknowledgement::read(reader, &object).map(Object::Acknowledgement)
         }
         (OUTHAUL, "Site") => site::read(reader, &object).map(Object::Site),
         (OUTHAUL, "Template") => template::own(reader, &object).map(Object::Template),

@@ -43,8 +43,23 @@ pub struct ControlPlane {
     pub environments: BTreeMap<String, Environment>,
     /// Sites by name.
     pub sites: BTreeMap<String, Site>,
+    /// Acknowledged removals by name.
+    pub acknowledgements: BTreeMap<String, Acknowledgement>,
     /// Warnings and notes of the load.
     pub findings: Diagnostics,
+}
+
+/// That the removal of a certain list of assignments is meant.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Acknowledgement {
+    /// Its name.
+    pub name: String,
+    /// The code of the list, as the refusal printed it.
+    pub removal: String,
+    /// Why it is meant, for people.
+    pub reason: String,
+    /// Where it is written.
+    pub location: Location,
 }
 
 /// A group of clusters or hosts with the same workloads and the same reconciler.

@@ -66,6 +66,7 @@ fn bundle(large: &[u8]) -> UnsignedBundle {
         assignments: &assignments,
         recipients: BTreeSet::new(),
         payloads: BTreeMap::new(),
+        kept: BTreeMap::new(),
     };
     assemble(contents, Spool::new(&std::env::temp_dir()).unwrap()).unwrap()
 }

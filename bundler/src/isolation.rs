@@ -1,0 +1,110 @@
+//! Isolation: one broken assignment is one broken assignment.
+//!
+//! What comes in: a [`Rendering`] with its failures, and somebody who knows what a broken assignment
+//! last was. What goes out: for each broken one that it is kept as it was, with its error and the
+//! snapshot it is from, or that it is left out, and why. What is sound ships as it is. Nothing here
+//! reads or writes.
+
+use std::collections::BTreeMap;
+
+use outhaul_bundle::Digest;
+use serde::{Deserialize, Serialize};
+
+use crate::control::Diagnostics;
+use crate::render::Rendering;
+use crate::schedule::AssignmentId;
+
+/// A broken assignment that stays as it last was.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Kept {
+    /// Digest of the snapshot that its content was rendered from.
+    pub from: Digest,
+    /// Why the newest snapshot does not render to it, one finding a line.
+    pub error: String,
+}
+
+/// What is known of an assignment's last good content.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Last<T> {
+    /// It was good, and this it was.
+    Good {
+        /// Digest of the snapshot that it was rendered from.
+        from: Digest,
+        /// What it was.
+        content: T,
+    },
+    /// It never was, or it is not there any more: which.
+    None(String),
+}
+
+/// What becomes of the broken assignments of one result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Isolation<T> {
+    /// Those that stay as they were.
+    pub kept: BTreeMap<AssignmentId, (Kept, T)>,
+    /// Those that nothing can stand in for, and why.
+    pub left_out: BTreeMap<AssignmentId, String>,
+}
+
+impl<T> Default for Isolation<T> {
+    fn default() -> Self {
+        Self {
+            kept: BTreeMap::new(),
+            left_out: BTreeMap::new(),
+        }
+    }
+}
+
+/// Decides for every failure of `rendering`; `last` is asked once for each.
+pub fn isolate<T>(
+    rendering: &Rendering,
+    mut last: impl FnMut(&AssignmentId) -> Last<T>,
+) -> Isolation<T> {
+    let mut isolation = Isolation::default();
+    for (id, findings) in &rendering.failures {
+        match last(id) {
+            Last::Good { from, content } => {
+                let error = one_line_each(findings);
+                let kept = Kept { from, error };
+                isolation.kept.insert(id.clone(), (kept, content));
+            }
+            Last::None(why) => drop(isolation.left_out.insert(id.clone(), why)),
+        }
+    }
+    isolation
+}
+
+/// Findings without the text around them: `file:line:column: message`.
+pub fn one_line_each(findings: &Diagnostics) -> String {
+    let lines: Vec<String> = findings
+        .iter()
+        .map(|finding| match &finding.location {
+            Some(location) => format!("{location}: {}", finding.message),
+            None => finding.message.clone(),
+        })
+        .collect();
+    lines.join("\n")
+}
+
+impl<T> Isolation<T> {
+    /// Whether nothing was broken.
+    pub fn is_empty(&self) -> bool {
+        self.kept.is_empty() && self.left_out.is_empty()
+    }
+
+    /// One line for each broken assignment, for people.
+    pub fn lines(&self) -> Vec<String> {
+        let kept = self.kept.iter().map(|(id, (kept, _))| {
+            let from = kept.from.short();
+            (id, format!("kept: {id} stays as snapshot {from} had it"))
+        });
+        let left_out = self
+            .left_out
+            .iter()
+            .map(|(id, why)| (id, format!("left out: {id}: {why}")));
+        let mut lines: Vec<_> = kept.chain(left_out).collect();
+        lines.sort();
+        lines.into_iter().map(|(_, line)| line).collect()
+    }
+}

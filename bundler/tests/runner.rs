@@ -7,6 +7,7 @@
 
 mod runner {
     pub mod cli;
+    pub mod defects;
     pub mod golden;
     pub mod kalypso;
     pub mod replay;

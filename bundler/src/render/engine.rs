@@ -13,6 +13,7 @@ use super::place;
 use crate::compose::Mode;
 use crate::control::ControlPlane;
 use crate::control::diagnostic::{Diagnostic, Diagnostics};
+use crate::control::kinds::suggest::did_you_mean;
 use crate::control::model::{Language, Spot, Template, TemplateType};
 
 /// Steps that one Jinja manifest may take: as much as a large loop needs, well below a second.
@@ -175,6 +176,9 @@ impl<'a> Engines<'a> {
                 format!("template `{}`: {}", template.name, error.message),
             )
             .at(&place);
+            if let Some(help) = unknown_field(&error.message) {
+                finding = finding.help(help);
+            }
             if error.round > 1 {
                 finding = finding.help(format!(
                     "a value brought `{{{{` into the text; this is line {} of the text after round {}",
@@ -241,6 +245,30 @@ impl<'a> Engines<'a> {
         joined
     }
 }
+
+/// What to write instead of a field that the data does not have (Kalypso's own page names some).
+fn unknown_field(message: &str) -> Option<String> {
+    let field = message
+        .strip_prefix("can't evaluate field ")?
+        .strip_suffix(" in type scheduler.dataType")?;
+    Some(match field {
+        "Repo" | "Branch" | "Path" => format!("write `.Manifests.{}`", field.to_lowercase()),
+        _ => did_you_mean(field, FIELDS),
+    })
+}
+
+/// The fields of the data.
+const FIELDS: &[&str] = &[
+    "ClusterType",
+    "ConfigData",
+    "DeploymentTargetName",
+    "Environment",
+    "Labels",
+    "Manifests",
+    "Namespace",
+    "Workload",
+    "Workspace",
+];
 
 fn jinja_name(template: &str, at: usize) -> String {
     format!("{template}#{at}")

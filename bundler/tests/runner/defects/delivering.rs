@@ -1,0 +1,217 @@
+//! Defects in what leaves the machine: errors and their kinds, servers, branches.
+//!
+//! What comes in: a control plane with something broken around it. What must come out: an exit code
+//! that says whose business it is, nothing half done, and no call that nobody needs.
+
+use std::fs;
+use std::net::TcpListener;
+
+use super::{APP, ASSIGNMENT, Scene, base_repo, seen};
+use crate::runner::repositories::git;
+
+#[test]
+fn defect_18_one_repository_has_many_spellings_and_any_git_server_will_do() {
+    let scene = Scene::new();
+    for url in [
+        "https://git.example.org/app",
+        "https://GIT.example.org/app.git/",
+    ] {
+        let mapped = format!("{url}=app");
+        let mut command = scene.command(&["render", "--environment", "dev", "--env-dir", "dev"]);
+        let more = ["--base-dir", "main", "--out", "out", "--source", &mapped];
+        seen(command.args(more)).ok();
+    }
+    // A bare repository behind a plain URL, with `.git` at its end: fetched by git itself.
+    scene.repositories();
+    git(
+        &scene.path(""),
+        &["clone", "--quiet", "--bare", "app", "server.git"],
+    );
+    let url = format!("file://{}", scene.path("server.git").display());
+    scene.change("main", |folder| {
+        let path = folder.join("app.yaml");
+        fs::write(&path, fs::read_to_string(&path).unwrap().replace(APP, &url)).unwrap();
+    });
+    let main = git(&scene.path("control-plane"), &["rev-parse", "main"]);
+    scene.change("dev", |folder| {
+        fs::write(folder.join("base-repo.yaml"), base_repo(&main)).unwrap()
+    });
+    scene.run_repositories(&["render", "--out", "fetched"]).ok();
+    assert!(
+        scene
+            .path(&format!("fetched/{ASSIGNMENT}/namespace.yaml"))
+            .exists()
+    );
+}
+
+#[test]
+fn defect_23_what_may_pass_by_itself_is_told_apart_from_what_will_not() {
+    let scene = Scene::new();
+    scene.repositories();
+    // Not there yet, or no network: an error of the environment, worth another try.
+    scene.change("main", |folder| {
+        let path = folder.join("app.yaml");
+        let text = fs::read_to_string(&path).unwrap();
+        fs::write(&path, text.replace(APP, "file:///nowhere/app")).unwrap();
+    });
+    let main = git(&scene.path("control-plane"), &["rev-parse", "main"]);
+    scene.change("dev", |folder| {
+        fs::write(folder.join("base-repo.yaml"), base_repo(&main)).unwrap()
+    });
+    scene
+        .run_repositories(&["render", "--out", "out"])
+        .refused(3, "cannot reach repository `file:///nowhere/app`");
+    // A branch that nobody has: an error of what is written, and trying again is no use.
+    scene.change("main", |folder| {
+        let path = folder.join("app.yaml");
+        let text = fs::read_to_string(&path).unwrap();
+        let text = text
+            .replace("file:///nowhere/app", APP)
+            .replace("branch: main", "branch: mian");
+        fs::write(&path, text).unwrap();
+    });
+    let main = git(&scene.path("control-plane"), &["rev-parse", "main"]);
+    scene.change("dev", |folder| {
+        fs::write(folder.join("base-repo.yaml"), base_repo(&main)).unwrap()
+    });
+    scene
+        .run_repositories(&["render", "--out", "out"])
+        .refused(2, "has no branch `mian`");
+    // Whatever it was, the next run starts afresh.
+    let first = git(
+        &scene.path("control-plane"),
+        &["rev-list", "--max-parents=0", "main"],
+    );
+    scene.change("dev", |folder| {
+        fs::write(folder.join("base-repo.yaml"), base_repo(&first)).unwrap()
+    });
+    scene.run_repositories(&["render", "--out", "out"]).ok();
+}
+
+#[test]
+fn defect_24_a_render_of_what_is_here_calls_no_server() {
+    let scene = Scene::new();
+    scene.repositories();
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    server.set_nonblocking(true).unwrap();
+    let address = format!("http://{}", server.local_addr().unwrap());
+    for _ in 0..2 {
+        let mut command = scene.command(&["render", "--environment", "dev", "--out", "out"]);
+        for name in [
+            "http_proxy",
+            "https_proxy",
+            "HTTPS_PROXY",
+            "ALL_PROXY",
+            "GITHUB_API_URL",
+        ] {
+            command.env(name, &address);
+        }
+        let source = format!("{APP}=app");
+        seen(command.args(["--control-plane", "control-plane", "--source", &source])).ok();
+    }
+    assert!(server.accept().is_err(), "somebody called");
+}
+
+#[test]
+fn defect_25_a_finding_goes_with_the_assignment_that_it_is_about() {
+    let scene = Scene::new();
+    scene.edit("main/templates.yaml", ".Manifests.repo", ".Manifests.path");
+    scene.render().complains("hello-test");
+    fs::remove_file(scene.path("dev/policy.yaml")).unwrap();
+    let seen = scene.run(&["check"]);
+    assert!(!seen.stdout.contains("Manifests"), "{}", seen.stdout);
+}
+
+/// A bare repository of the control plane, and the words that promote in it.
+fn server(scene: &Scene) -> String {
+    scene.repositories();
+    git(
+        &scene.path(""),
+        &["clone", "--quiet", "--bare", "control-plane", "server.git"],
+    );
+    format!("file://{}", scene.path("server.git").display())
+}
+
+fn promote(scene: &Scene, url: &str, commit: &str) -> super::Seen {
+    let mapped = format!(
+        "https://git.example.org/control-plane={}",
+        scene.path("server.git").display()
+    );
+    let words = [
+        "promote",
+        "--control-plane",
+        url,
+        "--to",
+        "dev",
+        "--commit",
+        commit,
+    ];
+    let more = ["--cache", "cache", "--source", &mapped];
+    seen(&mut scene.command(&[&words[..], &more].concat()))
+}
+
+fn branches(scene: &Scene) -> String {
+    git(
+        &scene.path("server.git"),
+        &["for-each-ref", "--format=%(refname) %(objectname)"],
+    )
+}
+
+#[test]
+fn defect_17_only_what_is_ours_moves() {
+    let scene = Scene::new();
+    let url = server(&scene);
+    let server = scene.path("server.git");
+    git(&server, &["branch", "a-persons-work", "dev"]);
+    let before = branches(&scene);
+    let main = scene.change("main", |folder| {
+        fs::write(folder.join("note.yaml"), "a: 1\n").unwrap()
+    });
+    git(
+        &scene.path("control-plane"),
+        &["push", "--quiet", "../server.git", "main"],
+    );
+    promote(&scene, &url, &main).ok();
+    let after = branches(&scene);
+    let line = |all: &str, name: &str| all.lines().find(|l| l.contains(name)).unwrap().to_owned();
+    assert_ne!(line(&before, "heads/dev"), line(&after, "heads/dev"));
+    assert_eq!(
+        line(&before, "a-persons-work"),
+        line(&after, "a-persons-work")
+    );
+    assert_eq!(before.lines().count(), after.lines().count(), "{after}");
+}
+
+#[test]
+fn defect_30_a_refused_push_leaves_nothing_behind() {
+    let scene = Scene::new();
+    let url = server(&scene);
+    // Somebody else holds the branch.
+    fs::write(scene.path("server.git/refs/heads/dev.lock"), "").unwrap();
+    let before = branches(&scene);
+    let main = git(&scene.path("control-plane"), &["rev-parse", "dev"]);
+    let seen = promote(&scene, &url, &main);
+    assert_ne!(seen.code, 0, "{}", seen.stdout);
+    assert_eq!(branches(&scene), before);
+}
+
+#[test]
+fn defect_02_one_broken_assignment_is_told_and_costs_nobody_their_last_good_files() {
+    let scene = Scene::new();
+    let second = scene
+        .read("dev/types.yaml")
+        .replace("drone", "plane")
+        .replace("east-us", "west-us");
+    scene.write("dev/second.yaml", &second);
+    scene.render().ok();
+    let before = scene.read(&format!("out/{ASSIGNMENT}/platform-config.yaml"));
+    scene.edit("dev/config.yaml", "East US", "\"{{ .ConfigData.nope }}\"");
+    scene
+        .render()
+        .complains("assignment `hello-test` on `drone`");
+    assert_eq!(
+        scene.read(&format!("out/{ASSIGNMENT}/platform-config.yaml")),
+        before
+    );
+    assert!(scene.path("out/plane/hello-test/namespace.yaml").exists());
+}

@@ -1,0 +1,185 @@
+//! Defects in what is where: policies, environments, workspaces, edits that nobody noticed.
+//!
+//! What comes in: a control plane that changes between two renders. What must come out: what the files
+//! say now, whatever was there before.
+
+use std::fs;
+
+use super::{ASSIGNMENT, Scene, base_repo};
+use crate::runner::replay::files;
+use crate::runner::repositories::git;
+
+#[test]
+fn defect_01_two_policies_may_select_the_same_pair() {
+    let scene = Scene::new();
+    let policy = scene.read("dev/policy.yaml");
+    scene.write(
+        "dev/second.yaml",
+        &policy.replace("everywhere", "also-everywhere"),
+    );
+    scene.render().ok();
+    assert!(
+        scene
+            .path(&format!("out/{ASSIGNMENT}/reconciler.yaml"))
+            .exists()
+    );
+    let told = scene.run(&["schedule", "--output", "json"]).ok().stdout;
+    let told: serde_json::Value = serde_json::from_str(&told).unwrap();
+    let text = told.to_string();
+    assert_eq!(
+        text.matches("\"hello-test\"").count(),
+        1,
+        "one assignment: {text}"
+    );
+    assert!(
+        text.contains("[\"also-everywhere\",\"everywhere\"]"),
+        "both reasons: {text}"
+    );
+}
+
+#[test]
+fn defect_03_an_edited_cluster_type_renders_again() {
+    let scene = Scene::new();
+    assert_eq!(scene.rendered_data(), "  REGION: East US\n");
+    scene.edit("dev/types.yaml", "region: east-us", "region: west-us");
+    assert_eq!(
+        scene.rendered_data(),
+        "  {}\n",
+        "what matched its label no longer does"
+    );
+    scene.edit("dev/types.yaml", "  configType: configmap\n", "");
+    scene.render().ok();
+    assert!(
+        !scene
+            .path(&format!("out/{ASSIGNMENT}/platform-config.yaml"))
+            .exists()
+    );
+}
+
+#[test]
+fn defect_04_content_and_recorded_commit_are_of_one_snapshot() {
+    let scene = Scene::new();
+    let first = scene.repositories();
+    let next = scene.change("main", |folder| {
+        let path = folder.join("templates.yaml");
+        let text = fs::read_to_string(&path)
+            .unwrap()
+            .replace("repository:", "source:");
+        fs::write(path, text).unwrap();
+    });
+    let render = || {
+        scene.run_repositories(&["render", "--out", "out"]).ok();
+        let commit = scene.read("out/.github/tracking/Promoted_Commit_Id");
+        (
+            commit,
+            scene.read(&format!("out/{ASSIGNMENT}/reconciler.yaml")),
+        )
+    };
+    let old = "repository: https://git.example.org/manifests\n";
+    assert_eq!(
+        render(),
+        (first.clone(), old.into()),
+        "`main` moved, the pin did not"
+    );
+    let environment = scene.change("dev", |folder| {
+        fs::write(folder.join("base-repo.yaml"), base_repo(&next)).unwrap();
+    });
+    assert_eq!(
+        render(),
+        (next.clone(), old.replace("repository", "source"))
+    );
+    let record: serde_json::Value = serde_json::from_str(&scene.read("out.outhaul.json")).unwrap();
+    assert_eq!(record["snapshot"]["environment"]["commit"], environment);
+    assert_eq!(record["snapshot"]["base"]["commit"], next);
+    let app = git(&scene.path("app"), &["rev-parse", "HEAD"]);
+    assert_eq!(
+        record["snapshot"]["workloads"][0]["commit"], app,
+        "workloads too"
+    );
+}
+
+#[test]
+fn defect_20_a_dash_in_an_environments_name_changes_no_workspace() {
+    let scene = Scene::new();
+    scene.edit(
+        "app/workload.yaml",
+        "environment: dev",
+        "environment: dev-eu",
+    );
+    let input = [
+        "--environment",
+        "dev-eu",
+        "--env-dir",
+        "dev",
+        "--base-dir",
+        "main",
+    ];
+    scene
+        .type_in(&[&["render", "--out", "out"], &input[..]].concat())
+        .ok();
+    let namespace = scene.read(&format!("out/{ASSIGNMENT}/namespace.yaml"));
+    assert_eq!(
+        namespace,
+        "namespace: dev-eu-drone-hello-test\nworkspace: team\n"
+    );
+}
+
+#[test]
+fn defect_21_a_removed_environment_is_told_and_nothing_is_claimed() {
+    let scene = Scene::new();
+    scene.repositories();
+    scene.run_repositories(&["render", "--out", "out"]).ok();
+    let before = files(&scene.path("out"));
+    scene.change("main", |folder| {
+        fs::remove_file(folder.join(".environments/dev.yaml")).unwrap()
+    });
+    let told = scene
+        .run_repositories(&["render", "--out", "out"])
+        .refused(2, "there is no environment `dev`");
+    assert!(!told.stderr.contains("deleted"), "{}", told.stderr);
+    assert_eq!(
+        files(&scene.path("out")),
+        before,
+        "what was rendered stays until somebody removes it"
+    );
+}
+
+#[test]
+fn defect_22_config_that_cannot_be_read_is_never_left_out() {
+    let scene = Scene::new();
+    scene.render().ok();
+    let before = files(&scene.path("out"));
+    fs::write(
+        scene.path("dev/more.yaml"),
+        b"apiVersion: v1\nkind: ConfigMap\n# \xff\n",
+    )
+    .unwrap();
+    scene
+        .render()
+        .refused(2, "`dev/more.yaml` is not UTF-8 text");
+    scene.write("dev/more.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: m, labels: {platform-config: \"true\"}\n");
+    scene.render().refused(2, "dev/more.yaml");
+    assert_eq!(files(&scene.path("out")), before);
+}
+
+#[test]
+fn defect_28_a_target_that_moved_to_another_environment_is_gone_here() {
+    let scene = Scene::new();
+    scene.render().ok();
+    scene.edit(
+        "app/workload.yaml",
+        "environment: dev",
+        "environment: stage",
+    );
+    // The guard against emptied environments wants to be told that this is meant.
+    let seen = scene.render();
+    if seen.code != 0 {
+        seen.complains("hello-test");
+        return;
+    }
+    assert!(!scene.path(&format!("out/{ASSIGNMENT}")).exists());
+    assert!(
+        scene.path("out/drone/README.md").exists(),
+        "the cluster type is still there"
+    );
+}

@@ -1,0 +1,212 @@
+//! Defects in what templates give and in what then lies on disk.
+//!
+//! What comes in: templates and values that Kalypso renders wrongly, or folders with files of others.
+//! What must come out: exactly the files that the control plane means, or an error with its place.
+
+use std::fs;
+
+use super::{ASSIGNMENT, HEAD, Scene};
+
+#[test]
+fn defect_11_values_cannot_loop_or_read_the_machine() {
+    let scene = Scene::new();
+    scene.config_template("loop: {{ .ConfigData.LOOP }}");
+    scene.data("  LOOP: \"{{ .ConfigData.LOOP }}\"\n");
+    for mode in [Scene::render, Scene::render_compat] {
+        mode(&scene).complains("still contains {{ after 16 rounds");
+    }
+    for call in [
+        "env \"HOME\"",
+        "expandenv \"$HOME\"",
+        "getHostByName \"localhost\"",
+        "now",
+        "uuidv4",
+        "randAlpha 3",
+    ] {
+        scene.data(&format!("  LOOP: '{{{{ {call} }}}}'\n"));
+        let name = call.split(' ').next().unwrap();
+        for mode in [Scene::render, Scene::render_compat] {
+            mode(&scene).complains(&format!("function \"{name}\" is refused"));
+        }
+    }
+    // Text of Prometheus or Jinja passes when it says that it is text.
+    scene.data("  LOOP: '{{ literal \"{{ $labels.job }}\" }}'\n");
+    assert_eq!(scene.rendered_data(), "loop: {{ $labels.job }}\n");
+}
+
+#[test]
+fn defect_12_a_missing_value_is_an_error_where_it_is_used() {
+    let scene = Scene::new();
+    scene.edit("main/templates.yaml", ".Manifests.repo", ".Manifests.path");
+    scene
+        .render()
+        .complains("assignment `hello-test` on `drone`")
+        .complains("main/templates.yaml:9:");
+    assert!(!scene.path("out").exists());
+    scene.render_compat().ok();
+    let written = scene.read(&format!("compat/{ASSIGNMENT}/reconciler.yaml"));
+    assert_eq!(written, "repository: <no value>\n");
+}
+
+#[test]
+fn defect_13_documents_are_joined_at_line_ends() {
+    let scene = Scene::new();
+    scene.edit(
+        "main/templates.yaml",
+        "    - |\n      namespace: {{ .Namespace }}\n      workspace: {{ .Workspace }}\n",
+        "    - 'a: 1'\n    - ''\n    - |\n      b: 2\n    - 'c: 3'\n",
+    );
+    scene.render().ok();
+    scene.render_compat().ok();
+    let file = |out: &str| scene.read(&format!("{out}/{ASSIGNMENT}/namespace.yaml"));
+    assert_eq!(file("out"), "a: 1\n---\nb: 2\n---\nc: 3");
+    assert_eq!(file("compat"), "a: 1---\nb: 2\n---\nc: 3");
+}
+
+#[test]
+fn defect_14_what_is_no_longer_rendered_is_gone_from_a_kept_folder() {
+    let scene = Scene::new();
+    scene.edit(
+        "main/templates.yaml",
+        "  type: config\n",
+        "  type: config\n  contentType: sh\n",
+    );
+    scene.render().ok();
+    assert!(
+        scene
+            .path(&format!("out/{ASSIGNMENT}/platform-config.sh"))
+            .exists()
+    );
+    scene.edit("main/templates.yaml", "  contentType: sh\n", "");
+    scene.render().ok();
+    let names: Vec<String> = fs::read_dir(scene.path(&format!("out/{ASSIGNMENT}")))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    assert_eq!(names.len(), 3, "{names:?}");
+    assert!(!names.iter().any(|name| name.ends_with(".sh")), "{names:?}");
+}
+
+#[test]
+fn defect_15_files_of_others_are_neither_removed_nor_overwritten() {
+    let scene = Scene::new();
+    scene.write("out/docs/read-me.md", "mine");
+    scene.write("out/drone/note.txt", "mine too");
+    scene.render().ok();
+    scene.edit("dev/types.yaml", "name: drone", "name: plane");
+    scene.run(&["check"]).ok();
+    let seen = scene.render();
+    assert_eq!(scene.read("out/docs/read-me.md"), "mine", "{}", seen.stderr);
+    assert_eq!(
+        scene.read("out/drone/note.txt"),
+        "mine too",
+        "{}",
+        seen.stderr
+    );
+}
+
+#[test]
+fn defect_16_every_template_may_say_what_its_content_is() {
+    let scene = Scene::new();
+    scene.edit(
+        "main/templates.yaml",
+        "  type: reconciler\n",
+        "  type: reconciler\n  contentType: sh\n",
+    );
+    scene.render().ok();
+    scene.render_compat().ok();
+    assert!(
+        scene
+            .path(&format!("out/{ASSIGNMENT}/reconciler.sh"))
+            .exists()
+    );
+    assert!(
+        scene
+            .path(&format!("compat/{ASSIGNMENT}/reconciler.yaml"))
+            .exists()
+    );
+}
+
+#[test]
+fn defect_19_what_is_missing_is_written_again_whatever_was_written_before() {
+    let scene = Scene::new();
+    scene.render().ok();
+    let file = scene.path(&format!("out/{ASSIGNMENT}/platform-config.yaml"));
+    fs::remove_file(&file).unwrap();
+    scene.render().ok();
+    assert_eq!(
+        fs::read_to_string(file).unwrap(),
+        format!("{HEAD}  REGION: East US\n")
+    );
+}
+
+#[test]
+fn defect_26_a_long_namespace_is_told_early_and_shortened_the_same_way_each_time() {
+    let scene = Scene::new();
+    let long = "a-name-that-goes-on-and-on-until-no-cluster-takes-it";
+    scene.edit("dev/types.yaml", "name: drone", &format!("name: {long}"));
+    let whole = format!("dev-{long}-hello-test");
+    let told = scene.run(&["check"]);
+    assert!(
+        told.stdout.contains(&format!(
+            "namespace `{whole}` has {} characters",
+            whole.len()
+        )),
+        "{}",
+        told.stdout
+    );
+    scene.render().ok();
+    scene.render_compat().ok();
+    let file = |out: &str| scene.read(&format!("{out}/{long}/hello-test/namespace.yaml"));
+    assert_eq!(
+        file("compat"),
+        format!("namespace: {whole}\nworkspace: team\n")
+    );
+    let short = "dev-a-name-that-goes-on-and-on-until-no-cluster-takes";
+    let text = file("out");
+    let name = text
+        .lines()
+        .next()
+        .unwrap()
+        .strip_prefix("namespace: ")
+        .unwrap();
+    assert!(name.starts_with(short) && name.len() <= 63, "{name}");
+    assert!(
+        told.stdout.contains(name),
+        "`check` says which name is used: {}",
+        told.stdout
+    );
+}
+
+#[test]
+fn defect_29_the_documented_names_are_the_names_that_there_are() {
+    let page = include_str!("../../../../docs/platform-engineer.md");
+    let fields = [
+        "DeploymentTargetName",
+        "Namespace",
+        "Environment",
+        "Workspace",
+        "Workload",
+        "Labels",
+        "Manifests",
+        "ClusterType",
+        "ConfigData",
+    ];
+    let scene = Scene::new();
+    let mut template = String::new();
+    for field in fields {
+        assert!(
+            page.contains(&format!("`{field}`")),
+            "{field} is not documented"
+        );
+        template += &format!("{field}: {{{{ if .{field} }}}}yes{{{{ end }}}}\n");
+    }
+    scene.config_template(template.trim_end());
+    let all = fields.map(|field| format!("{field}: yes\n")).concat();
+    assert_eq!(scene.rendered_data(), all);
+    // What Kalypso's own page names is refused by name.
+    for field in ["Repo", "Branch", "Path"] {
+        scene.config_template(&format!("x: {{{{ .{field} }}}}"));
+        scene.render().complains(field);
+    }
+}

@@ -44,6 +44,11 @@ fn share(part: usize, whole: usize) -> String {
     }
 }
 
+/// The share of assignments that may go at once, in percent.
+pub fn max_percent(_: &ControlPlane) -> u8 {
+    MAX_REMOVAL_PERCENT
+}
+
 /// Compares two results, each the set of `<cluster type>/<target>` that it holds.
 ///
 /// # Errors

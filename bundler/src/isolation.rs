@@ -88,9 +88,23 @@ pub fn one_line_each(findings: &Diagnostics) -> String {
 }
 
 impl<T> Isolation<T> {
+    /// The same without what the kept ones were.
+    pub fn without_content(self) -> Isolation<()> {
+        let kept = self.kept.into_iter();
+        Isolation {
+            kept: kept.map(|(id, (kept, _))| (id, (kept, ()))).collect(),
+            left_out: self.left_out,
+        }
+    }
+
     /// Whether nothing was broken.
     pub fn is_empty(&self) -> bool {
         self.kept.is_empty() && self.left_out.is_empty()
+    }
+
+    /// How many of both there are.
+    pub fn len(&self) -> usize {
+        self.kept.len() + self.left_out.len()
     }
 
     /// One line for each broken assignment, for people.

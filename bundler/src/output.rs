@@ -16,6 +16,13 @@ use outhaul_bundle::index::Snapshot;
 use outhaul_signer::durable::{self, FileError};
 use serde::{Deserialize, Serialize};
 
+use crate::guard::Removal;
+use crate::isolation::Kept;
+
+mod settle;
+
+pub use settle::{Settled, settle};
+
 /// The record's format.
 const FORMAT: &str = "outhaul.dev/render/v1";
 /// Largest record in bytes: some 500,000 files.
@@ -30,12 +37,19 @@ pub struct Record {
     pub snapshot: Snapshot,
     /// Digest of every file by path.
     pub files: BTreeMap<String, Digest>,
+    /// Assignments whose files are those of an earlier snapshot, because the newest does not render to
+    /// any; by `<cluster type>/<target>`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub kept: BTreeMap<String, Kept>,
 }
 
 /// Why nothing was written. The folder is as it was.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OutputError {
+    /// Every assignment is broken, and none was good before.
+    #[error("nothing was written: every assignment is broken, and none has a last good output")]
+    AllBroken,
     /// Somebody else's file is where one of ours must go.
     #[error(
         "`{}` is in the way: Outhaul did not write it (there are {count} such files)\nhelp: choose a new \
@@ -65,6 +79,9 @@ pub enum OutputError {
         /// What is wrong.
         problem: String,
     },
+    /// It would remove too much.
+    #[error(transparent)]
+    Removal(#[from] Removal),
     /// A file cannot be written or read.
     #[error(transparent)]
     File(#[from] FileError),
@@ -89,10 +106,11 @@ pub struct Changes {
 ///
 /// # Errors
 /// [`OutputError`]; the folder is then as it was.
-pub fn write(
+pub fn write<B: AsRef<[u8]>>(
     folder: &Path,
-    tree: &BTreeMap<String, Vec<u8>>,
+    tree: &BTreeMap<String, B>,
     snapshot: &Snapshot,
+    kept: BTreeMap<String, Kept>,
 ) -> Result<Changes, OutputError> {
     let folder = &absolute(folder)?;
     let record_path = record_path(folder);
@@ -103,7 +121,10 @@ pub fn write(
     let in_the_way: Vec<&String> = there
         .iter()
         .filter(|path| tree.contains_key(*path) && !old.contains_key(*path))
-        .filter(|path| fs::read(folder.join(path)).ok().as_ref() != tree.get(*path))
+        .filter(|path| {
+            let new = tree.get(*path).map(AsRef::as_ref);
+            fs::read(folder.join(path)).ok().as_deref() != new
+        })
         .collect();
     if let Some(first) = in_the_way.first() {
         return Err(OutputError::Foreign {
@@ -116,8 +137,9 @@ pub fn write(
         snapshot: snapshot.clone(),
         files: tree
             .iter()
-            .map(|(path, bytes)| (path.clone(), Digest::of(bytes)))
+            .map(|(path, bytes)| (path.clone(), Digest::of(bytes.as_ref())))
             .collect(),
+        kept,
     };
     let foreign: Vec<&String> = there
         .iter()
@@ -134,7 +156,7 @@ pub fn write(
     let fresh = staged.path().join("tree");
     make_folder(&fresh)?;
     for (path, bytes) in tree {
-        put(&fresh.join(path), bytes)?;
+        put(&fresh.join(path), bytes.as_ref())?;
     }
     for path in foreign {
         let (from, to) = (folder.join(path), fresh.join(path));

@@ -6,7 +6,7 @@
 //! read the clock, the network or the machine, and cannot run for ever. One assignment's error never
 //! touches another.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use outhaul_bundle::Digest;
 use outhaul_bundle::index::Snapshot;
@@ -227,22 +227,35 @@ fn one(
 impl Rendering {
     /// The whole tree as the platform repository has it: path and content.
     pub fn tree(&self) -> BTreeMap<String, Vec<u8>> {
-        let mut tree = BTreeMap::new();
-        for (cluster_type, rendered) in &self.cluster_types {
-            tree.insert(
-                format!("{cluster_type}/README.md"),
-                README.as_bytes().to_vec(),
-            );
-            for (target, assignment) in &rendered.assignments {
-                for (file, bytes) in &assignment.files {
-                    tree.insert(format!("{cluster_type}/{target}/{file}"), bytes.clone());
-                }
-            }
-        }
-        if let Some(commit) = &self.promoted_commit {
-            tree.insert(PROMOTED_COMMIT_FILE.into(), commit.as_bytes().to_vec());
-        }
-        tree
+        self.files()
+            .map(|(path, bytes)| (path, bytes.to_vec()))
+            .collect()
+    }
+
+    /// Every file of the tree, without copying it.
+    pub fn files(&self) -> impl Iterator<Item = (String, &[u8])> {
+        let of_assignments = self.cluster_types.iter().flat_map(|(name, rendered)| {
+            let readme = (format!("{name}/README.md"), README.as_bytes());
+            let files = rendered.assignments.iter().flat_map(move |(target, one)| {
+                one.files
+                    .iter()
+                    .map(move |(file, bytes)| (format!("{name}/{target}/{file}"), &bytes[..]))
+            });
+            std::iter::once(readme).chain(files)
+        });
+        let commit = self.promoted_commit.as_ref();
+        of_assignments.chain(commit.map(|id| (PROMOTED_COMMIT_FILE.to_owned(), id.as_bytes())))
+    }
+
+    /// What was rendered, as `<cluster type>/<target>`.
+    pub fn assignments(&self) -> BTreeSet<String> {
+        self.cluster_types
+            .iter()
+            .flat_map(|(name, group)| {
+                let targets = group.assignments.keys();
+                targets.map(move |target| format!("{name}/{target}"))
+            })
+            .collect()
     }
 }
 

@@ -9,6 +9,7 @@ mod runner {
     pub mod cli;
     pub mod defects;
     pub mod golden;
+    pub mod isolation;
     pub mod kalypso;
     pub mod replay;
     pub mod repositories;

@@ -67,7 +67,8 @@ impl Args {
     pub fn run(self) -> Result<ExitCode, Failure> {
         let secret = self.fleet.secret()?;
         let fleet = Fleet::open(&self.fleet.fleet).map_err(fleet_failure)?;
-        let platform = self.input.render()?;
+        let platform = self.input.platform(None)?;
+        super::render::whole_or_refused(&platform, true)?;
         let readers = super::secret::ReaderArgs::of_files(self.seal_for.clone()).readers()?;
         #[expect(
             clippy::disallowed_methods,

@@ -73,6 +73,23 @@ impl Failure {
         }
     }
 
+    /// A failure from findings about assignments: others of the same control plane may be sound, so
+    /// that it is a refusal and no mistake of usage.
+    pub fn broken(findings: &Diagnostics) -> Self {
+        Self {
+            code: REFUSED,
+            ..Self::findings(findings)
+        }
+    }
+
+    /// A refusal that explains itself in several lines.
+    pub fn explained(text: &str) -> Self {
+        Self {
+            code: REFUSED,
+            lines: text.lines().map(str::to_owned).collect(),
+        }
+    }
+
     /// Adds one reason below the message.
     #[must_use]
     pub fn because(mut self, reason: &str) -> Self {

@@ -1,5 +1,6 @@
 //! `outhaul render`: an environment's platform, as files; and the input that other subcommands share.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -9,7 +10,7 @@ use super::failure::{self, Failure};
 use super::{Format, print_json, say};
 use crate::compose::Mode;
 use crate::control::{Cache, ControlPlane, LoadRequest, Origin, SourceMap};
-use crate::output::{self, OutputError};
+use crate::output::{self, OutputError, Settled};
 use crate::pipeline::{self, Platform};
 
 /// Render an environment into a folder
@@ -26,6 +27,9 @@ pub struct Args {
     /// The folder to write; what Outhaul did not write there stays
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
+    /// Write nothing when one assignment is broken; without it that one stays as it last was
+    #[arg(long)]
+    strict: bool,
     /// How data is printed
     #[arg(long, value_enum, default_value_t)]
     output: Format,
@@ -112,17 +116,6 @@ impl InputArgs {
             .map_err(|findings| Failure::findings(&findings).help("nothing was written"))
     }
 
-    /// The same input, with every repository at the commit that `snapshot` names.
-    ///
-    /// # Errors
-    /// [`Failure`] with every finding.
-    pub fn render_at(
-        &self,
-        snapshot: &outhaul_bundle::index::Snapshot,
-    ) -> Result<Platform, Failure> {
-        self.render_pinned(Some(snapshot))
-    }
-
     /// The environment that was asked for.
     pub fn environment(&self) -> &str {
         &self.environment
@@ -135,25 +128,17 @@ impl InputArgs {
         }
     }
 
-    /// Runs the stages from `load` to `render`. A broken assignment is an error here: what is sent or
-    /// written is whole.
+    /// Runs the stages from `load` to `render`, and says what is to be warned of. With `pins` every
+    /// repository is read at the commit that they name.
     ///
     /// # Errors
-    /// [`Failure`] with every finding.
-    pub fn render(&self) -> Result<Platform, Failure> {
-        self.render_pinned(None)
-    }
-
-    fn render_pinned(
+    /// [`Failure`] with every finding, when the control plane cannot be read whole.
+    pub fn platform(
         &self,
-        snapshot: Option<&outhaul_bundle::index::Snapshot>,
+        pins: Option<&outhaul_bundle::index::Snapshot>,
     ) -> Result<Platform, Failure> {
-        let platform = pipeline::run(&self.request()?, self.mode(), snapshot)
+        let platform = pipeline::run(&self.request()?, self.mode(), pins)
             .map_err(|findings| Failure::findings(&findings).help("nothing was written"))?;
-        let broken = platform.broken();
-        if !broken.is_empty() {
-            return Err(Failure::findings(&broken).help("nothing was written"));
-        }
         let findings = &platform.control_plane.findings;
         if !findings.is_empty() {
             say(findings.render(false).trim_end());
@@ -162,26 +147,53 @@ impl InputArgs {
     }
 }
 
+/// With `--strict` one broken assignment stops everything.
+pub(super) fn whole_or_refused(platform: &Platform, strict: bool) -> Result<(), Failure> {
+    let broken = platform.broken();
+    if strict && !broken.is_empty() {
+        return Err(Failure::broken(&broken).help("`--strict`: nothing was written"));
+    }
+    Ok(())
+}
+
 impl Args {
     /// Does it.
     pub fn run(self) -> Result<ExitCode, Failure> {
-        let rendered = self.input.render()?;
-        let rendering = &rendered.rendering;
-        let tree = rendering.tree();
-        let changes = output::write(&self.out, &tree, &rendering.snapshot).map_err(|error| {
-            let code = match &error {
-                OutputError::Foreign { .. } | OutputError::Record { .. } => failure::USAGE,
-                _ => failure::ENVIRONMENT,
-            };
-            Failure::new(code, &error)
+        let platform = self.input.platform(None)?;
+        whole_or_refused(&platform, self.strict)?;
+        let settled = output::settle(&self.out, &platform).map_err(|error| match &error {
+            OutputError::AllBroken => Failure::broken(&platform.broken()).help(error.to_string()),
+            OutputError::Removal(removal) => Failure::explained(&removal.explain()),
+            OutputError::Foreign { .. } | OutputError::Record { .. } => {
+                Failure::new(failure::USAGE, &error)
+            }
+            _ => Failure::new(failure::ENVIRONMENT, &error),
         })?;
-        let assignments: usize = rendering
-            .cluster_types
-            .values()
-            .map(|group| group.assignments.len())
-            .sum();
+        self.print(&platform, &settled)?;
+        if settled.isolation.is_empty() {
+            return Ok(ExitCode::SUCCESS);
+        }
+        let mut failure = Failure::broken(&platform.broken());
+        for line in settled.isolation.lines() {
+            failure = failure.because(&line);
+        }
+        Err(failure.help("everything else was written; `--strict` writes nothing then"))
+    }
+
+    fn print(&self, platform: &Platform, settled: &Settled) -> Result<(), Failure> {
+        let rendering = &platform.rendering;
+        let Settled {
+            changes,
+            files,
+            assignments,
+            isolation,
+        } = settled;
         if self.output == Format::Json {
-            return print_json(&json!({
+            let left_out = isolation.left_out.iter();
+            let left_out: BTreeMap<_, _> = left_out.map(|(id, w)| (id.to_string(), w)).collect();
+            let kept = isolation.kept.iter();
+            let kept: BTreeMap<_, _> = kept.map(|(id, k)| (id.to_string(), &k.0)).collect();
+            print_json(&json!({
                 "environment": rendering.environment,
                 "snapshot": rendering.snapshot,
                 "cluster_types": rendering.cluster_types.len(),
@@ -189,20 +201,22 @@ impl Args {
                 "files": {"added": changes.added, "changed": changes.changed,
                     "removed": changes.removed, "unchanged": changes.unchanged,
                     "foreign": changes.foreign},
-            }));
+                "kept": kept,
+                "left_out": left_out,
+            }))?;
+            return Ok(());
         }
         say(&format!(
-            "{}: {assignments} assignments on {} cluster types, {} files in `{}` ({} added, {} changed, \
+            "{}: {assignments} assignments on {} cluster types, {files} files in `{}` ({} added, {} changed, \
              {} removed) from snapshot {}",
             rendering.environment,
             rendering.cluster_types.len(),
-            tree.len(),
             self.out.display(),
             changes.added,
             changes.changed,
             changes.removed,
             rendering.snapshot.digest.short()
         ));
-        Ok(ExitCode::SUCCESS)
+        Ok(())
     }
 }

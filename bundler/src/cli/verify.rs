@@ -196,7 +196,8 @@ fn again(input: &InputArgs, index: &Index) -> Result<Vec<Difference>, Failure> {
         );
         return Err(Failure::say(failure::USAGE, message));
     }
-    let rendered = input.render_at(&index.snapshot)?;
+    let rendered = input.platform(Some(&index.snapshot))?;
+    super::render::whole_or_refused(&rendered, true)?;
     let mut sources = rendered.sources.clone();
     for source in &index.snapshot.workloads {
         sources.pin(&source.name, &source.repo, &source.commit);

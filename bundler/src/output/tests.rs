@@ -30,7 +30,7 @@ fn the_folder_is_the_tree_and_what_others_put_there_stays() {
         ("a/two.yaml", "2"),
         ("b/three.yaml", "3"),
     ]);
-    let changes = write(&out, &first, &snapshot()).unwrap();
+    let changes = write(&out, &first, &snapshot(), BTreeMap::new()).unwrap();
     assert_eq!(
         changes,
         Changes {
@@ -42,7 +42,7 @@ fn the_folder_is_the_tree_and_what_others_put_there_stays() {
 
     fs::write(out.join("a/notes.txt"), "mine").unwrap();
     let second = tree(&[("a/one.yaml", "1"), ("a/two.yaml", "two")]);
-    let changes = write(&out, &second, &snapshot()).unwrap();
+    let changes = write(&out, &second, &snapshot(), BTreeMap::new()).unwrap();
     let expected = Changes {
         changed: 1,
         removed: 1,
@@ -75,6 +75,7 @@ fn a_file_of_somebody_else_is_not_overwritten() {
         &out,
         &tree(&[("a/one.yaml", "ours"), ("b.yaml", "2")]),
         &snapshot(),
+        BTreeMap::new(),
     );
     assert!(
         matches!(refused, Err(OutputError::Foreign { count: 1, .. })),
@@ -88,7 +89,13 @@ fn a_file_of_somebody_else_is_not_overwritten() {
 fn the_record_names_the_commits_and_every_file() {
     let parent = tempfile::tempdir().unwrap();
     let out = parent.path().join("out");
-    write(&out, &tree(&[("a.yaml", "1")]), &snapshot()).unwrap();
+    write(
+        &out,
+        &tree(&[("a.yaml", "1")]),
+        &snapshot(),
+        BTreeMap::new(),
+    )
+    .unwrap();
     let record = record(&out).unwrap().unwrap();
     assert_eq!(record.snapshot, snapshot());
     assert_eq!(

@@ -8,8 +8,10 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-struct Scene {
-    folder: tempfile::TempDir,
+/// A control plane in plain folders: environment `dev`, base `main`, one workload.
+pub struct Scene {
+    /// Where it lies.
+    pub folder: tempfile::TempDir,
 }
 
 const CLUSTER_TYPE: &str = "apiVersion: scheduler.kalypso.io/v1alpha1
@@ -104,7 +106,7 @@ spec:
 ";
 
 impl Scene {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let scene = Self {
             folder: tempfile::tempdir().unwrap(),
         };
@@ -117,21 +119,21 @@ impl Scene {
         scene
     }
 
-    fn write(&self, path: &str, text: &str) {
+    pub fn write(&self, path: &str, text: &str) {
         let path = self.folder.path().join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
 
     /// Changes one text in one file.
-    fn edit(&self, path: &str, from: &str, to: &str) {
+    pub fn edit(&self, path: &str, from: &str, to: &str) {
         let text = fs::read_to_string(self.folder.path().join(path)).unwrap();
         assert!(text.contains(from), "{path} has no `{from}`");
         self.write(path, &text.replace(from, to));
     }
 
     /// Runs a subcommand: exit code, standard output, standard error.
-    fn run(&self, command: &[&str]) -> String {
+    pub fn run(&self, command: &[&str]) -> String {
         let output = Command::new(env!("CARGO_BIN_EXE_outhaul"))
             .args(command)
             .args([

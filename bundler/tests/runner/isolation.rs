@@ -1,0 +1,182 @@
+//! One broken assignment is one broken assignment, and nothing large goes unless git says so.
+//!
+//! What comes in: a control plane with five targets, of which some break or disappear. What must come
+//! out: the sound ones as they are now, the broken ones as they were, the reasons on standard error,
+//! and exit code 1.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use serde_json::Value;
+
+use super::cli::Scene;
+use super::replay::files;
+
+const BREAKS: &str = "boom: {{ .Manifests.path }}";
+
+/// `hello-test`, and `wave-0` to `wave-3` of a second workload; `{{ .Manifests.path }}` is theirs alone.
+fn scene() -> Scene {
+    let scene = Scene::new();
+    let mut workload = String::from(
+        "apiVersion: scheduler.kalypso.io/v1alpha1\nkind: Workload\nmetadata:\n  name: wave\nspec:\n  \
+         deploymentTargets:\n",
+    );
+    for number in 0..4 {
+        workload += &format!(
+            "    - name: \"{number}\"\n      environment: dev\n      labels:\n        purpose: test\n      \
+             manifests:\n        repo: https://git.example.org/manifests\n        path: here\n"
+        );
+    }
+    scene.write("app/wave.yaml", &workload);
+    scene
+}
+
+fn tree(scene: &Scene) -> BTreeMap<String, Vec<u8>> {
+    files(&scene.folder.path().join("out"))
+}
+
+fn record(scene: &Scene) -> Value {
+    let path = scene.folder.path().join("out.outhaul.json");
+    serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
+}
+
+fn render(scene: &Scene) -> String {
+    scene.run(&["render", "--out", "out"])
+}
+
+#[test]
+fn a_broken_assignment_stays_as_it_was_and_the_others_move_on() {
+    let scene = scene();
+    assert!(render(&scene).starts_with("exit code 0"));
+    let before = tree(&scene);
+    let good = record(&scene)["snapshot"]["digest"].clone();
+    // `hello-test` has no `path`; everything gets a line more.
+    scene.edit(
+        "main/templates.yaml",
+        "repository: {{ .Manifests.repo }}",
+        BREAKS,
+    );
+    let seen = render(&scene);
+    insta::assert_snapshot!(without_digests(&seen));
+    let after = tree(&scene);
+    let broken = "drone/hello-test/";
+    for (path, bytes) in &before {
+        let same = after[path] == *bytes;
+        let expected = path.starts_with(broken) || !path.ends_with("reconciler.yaml");
+        assert_eq!(same, expected, "{path}");
+    }
+    let kept = &record(&scene)["kept"]["drone/hello-test"];
+    assert_eq!(kept["from"], good);
+    assert!(
+        kept["error"].as_str().unwrap().contains("hello-test"),
+        "{kept}"
+    );
+
+    // Another change, still broken: it is still from the first snapshot.
+    scene.edit("dev/config.yaml", "East US", "Far East");
+    assert!(render(&scene).starts_with("exit code 1"));
+    assert_eq!(record(&scene)["kept"]["drone/hello-test"]["from"], good);
+    let config = "drone/hello-test/platform-config.yaml";
+    assert_eq!(tree(&scene)[config], before[config]);
+
+    // Mended: nothing is kept any more.
+    scene.edit(
+        "main/templates.yaml",
+        BREAKS,
+        "repository: {{ .Manifests.repo }}",
+    );
+    assert!(render(&scene).starts_with("exit code 0"));
+    assert_eq!(record(&scene).get("kept"), None);
+    assert_ne!(tree(&scene)[config], before[config]);
+}
+
+#[test]
+fn a_broken_assignment_that_never_was_good_is_left_out() {
+    let scene = scene();
+    scene.edit(
+        "main/templates.yaml",
+        "repository: {{ .Manifests.repo }}",
+        BREAKS,
+    );
+    let seen = render(&scene);
+    assert!(seen.starts_with("exit code 1"), "{seen}");
+    let said = "left out: drone/hello-test: it has no last good output";
+    assert!(seen.contains(said), "{seen}");
+    let names = tree(&scene);
+    assert!(names.contains_key("drone/wave-0/reconciler.yaml"));
+    assert!(!names.keys().any(|path| path.contains("hello-test")));
+}
+
+#[test]
+fn what_somebody_changed_is_not_a_last_good_output() {
+    let scene = scene();
+    render(&scene);
+    scene.write("out/drone/hello-test/namespace.yaml", "mine");
+    scene.edit(
+        "main/templates.yaml",
+        "repository: {{ .Manifests.repo }}",
+        BREAKS,
+    );
+    let seen = render(&scene);
+    let said = "left out: drone/hello-test: its last good file `drone/hello-test/namespace.yaml` was changed";
+    assert!(seen.contains(said), "{seen}");
+}
+
+#[test]
+fn strict_writes_nothing_when_anything_is_broken() {
+    let scene = scene();
+    render(&scene);
+    let before = (tree(&scene), record(&scene));
+    scene.edit(
+        "main/templates.yaml",
+        "repository: {{ .Manifests.repo }}",
+        BREAKS,
+    );
+    let seen = scene.run(&["render", "--out", "out", "--strict"]);
+    assert!(seen.starts_with("exit code 1"), "{seen}");
+    assert_eq!((tree(&scene), record(&scene)), before);
+}
+
+#[test]
+fn a_large_removal_stops_until_git_says_that_it_is_meant() {
+    let scene = scene();
+    render(&scene);
+    let before = (tree(&scene), record(&scene));
+    fs::remove_file(scene.folder.path().join("app/wave.yaml")).unwrap();
+    let seen = render(&scene);
+    insta::assert_snapshot!(seen);
+    assert_eq!((tree(&scene), record(&scene)), before);
+
+    // What was printed, committed as it is, lets it through.
+    let object: Vec<&str> = seen
+        .lines()
+        .filter_map(|line| line.strip_prefix("        "))
+        .collect();
+    scene.write("dev/acknowledgement.yaml", &object.join("\n"));
+    let seen = render(&scene);
+    assert!(seen.starts_with("exit code 0"), "{seen}");
+    assert!(!tree(&scene).keys().any(|path| path.contains("wave")));
+
+    // It does not let the next one through.
+    scene.edit("dev/policy.yaml", "purpose: test", "purpose: none");
+    let seen = render(&scene);
+    assert!(
+        seen.contains("1 of 1 assignments would be removed (all)"),
+        "{seen}"
+    );
+}
+
+/// Snapshots of folders hold digests of this program's text, which change with it.
+fn without_digests(text: &str) -> String {
+    let mut out = String::new();
+    for word in text.split_inclusive([' ', '\n']) {
+        let bare = word.trim_end();
+        let digest = bare.len() == 12 && bare.chars().all(|c| c.is_ascii_hexdigit());
+        out += &if digest {
+            word.replace(bare, "<digest>")
+        } else {
+            word.to_owned()
+        };
+    }
+    out
+}

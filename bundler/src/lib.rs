@@ -13,6 +13,7 @@
 
 pub mod assemble;
 pub mod attest;
+pub mod builtin;
 pub mod check;
 pub mod cli;
 pub mod collect;

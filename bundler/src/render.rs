@@ -21,6 +21,7 @@ use crate::schedule::{Assignment, AssignmentId, Schedule};
 mod config_map;
 mod engine;
 pub mod namespace;
+mod filters;
 mod place;
 
 use engine::Engines;

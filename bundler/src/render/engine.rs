@@ -286,16 +286,7 @@ fn environment() -> minijinja::Environment<'static> {
     environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
     environment.set_fuel(Some(JINJA_FUEL));
     environment.set_recursion_limit(50);
-    environment.add_filter("quote", |text: String| format!("{text:?}"));
-    environment.add_filter("to_yaml", |value: minijinja::Value| {
-        let text = go::to_yaml(&from_jinja(&value));
-        text.strip_suffix('\n').map(str::to_owned).unwrap_or(text)
-    });
-    environment.add_filter("to_json", |value: minijinja::Value| {
-        serde_json::to_string(&value).map_err(|error| {
-            minijinja::Error::new(minijinja::ErrorKind::InvalidOperation, error.to_string())
-        })
-    });
+    super::filters::add(&mut environment);
     environment
 }
 
@@ -344,7 +335,8 @@ fn to_jinja(value: &GoValue) -> minijinja::Value {
     }
 }
 
-fn from_jinja(value: &minijinja::Value) -> GoValue {
+/// A value that a template made, as the rest of the program has it.
+pub(super) fn from_jinja(value: &minijinja::Value) -> GoValue {
     use minijinja::value::ValueKind;
     match value.kind() {
         ValueKind::Bool => GoValue::Bool(value.is_true()),

@@ -1,18 +1,22 @@
 //! Schedule: who runs where, and why.
 //!
 //! What comes in: a [`ControlPlane`]. What goes out: a [`Schedule`]: one assignment for each pair of
-//! deployment target and cluster type that at least one policy selects, with every policy that does.
-//! It is pure and total: the same control plane gives the same schedule, and no policy can stop
-//! another.
+//! deployment target and cluster type that at least one policy chooses, with every policy that does, and
+//! the policies whose program gave no usable answer. It is pure and total: the same control plane gives
+//! the same schedule, and no policy can stop another.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
 use crate::control::ControlPlane;
-use crate::control::model::{ClusterType, DeploymentTarget, SchedulingPolicy};
+use crate::control::diagnostic::{Diagnostic, Diagnostics};
+use crate::control::model::{Answer, ClusterType, DeploymentTarget, SchedulingPolicy};
 
+pub mod choose;
 pub mod explain;
+
+pub use choose::choose;
 
 /// Names one assignment; ordered by cluster type, then target, as the output is.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -32,7 +36,7 @@ impl std::fmt::Display for AssignmentId {
 /// One deployment target on one cluster type.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Assignment {
-    /// Names of the policies that select the pair, sorted. Never empty.
+    /// Names of the policies that choose the pair, sorted. Never empty.
     pub policies: Vec<String>,
 }
 
@@ -41,6 +45,11 @@ pub struct Assignment {
 pub struct Schedule {
     /// By cluster type and target.
     pub assignments: BTreeMap<AssignmentId, Assignment>,
+    /// Policies that could not be followed, by name.
+    pub failures: BTreeMap<String, Diagnostics>,
+    /// Pairs that nothing is known of, because a failed policy may mean them and no other policy does:
+    /// what runs there now must not be taken for removed.
+    pub undecided: BTreeMap<AssignmentId, BTreeSet<String>>,
 }
 
 /// Decides what runs where.
@@ -55,27 +64,95 @@ pub fn schedule(control_plane: &ControlPlane) -> Schedule {
         if targets.is_empty() {
             continue;
         }
-        for cluster_type in control_plane.cluster_types.values() {
-            if !selects_cluster_type(policy, cluster_type) {
-                continue;
+        let choice = choose(control_plane, policy);
+        let taken = choice.candidates.iter().filter(|c| c.taken());
+        let pairs = taken.flat_map(|candidate| {
+            targets.iter().map(|target| AssignmentId {
+                cluster_type: candidate.cluster_type.name.clone(),
+                target: target.name.clone(),
+            })
+        });
+        if policy.placement.scheduler.is_none() {
+            pairs.for_each(|id| schedule.add(id, policy));
+            continue;
+        }
+        match choose::answer(control_plane, policy) {
+            Some(Answer::Chosen(chosen)) => {
+                for pair in chosen.keys() {
+                    let id = AssignmentId {
+                        cluster_type: pair.cluster_type.clone(),
+                        target: pair.target.clone(),
+                    };
+                    schedule.add(id, policy);
+                }
             }
-            for target in &targets {
-                let id = AssignmentId {
-                    cluster_type: cluster_type.name.clone(),
-                    target: target.name.clone(),
-                };
-                let entry = schedule.assignments.entry(id);
-                // Policies come sorted by name, so the reasons are sorted too.
-                entry
-                    .or_insert_with(|| Assignment {
-                        policies: Vec::new(),
-                    })
-                    .policies
-                    .push(policy.name.clone());
+            failed => {
+                for id in pairs {
+                    let policies = schedule.undecided.entry(id).or_default();
+                    policies.insert(policy.name.clone());
+                }
+                let finding = unanswered(policy, failed);
+                schedule
+                    .failures
+                    .insert(policy.name.clone(), finding.into());
             }
         }
     }
+    let Schedule {
+        assignments,
+        undecided,
+        ..
+    } = &mut schedule;
+    undecided.retain(|id, _| !assignments.contains_key(id));
     schedule
+}
+
+impl Schedule {
+    fn add(&mut self, id: AssignmentId, policy: &SchedulingPolicy) {
+        let entry = self.assignments.entry(id);
+        // Policies come sorted by name, so the reasons are sorted too.
+        entry
+            .or_insert_with(|| Assignment {
+                policies: Vec::new(),
+            })
+            .policies
+            .push(policy.name.clone());
+    }
+}
+
+/// Why a policy with a scheduler chose nothing.
+fn unanswered(policy: &SchedulingPolicy, answer: Option<&Answer>) -> Diagnostic {
+    let name = policy.placement.scheduler.as_ref();
+    let finding = match answer {
+        Some(Answer::Fault {
+            message,
+            help,
+            environment,
+        }) => {
+            let make = if *environment {
+                Diagnostic::environment
+            } else {
+                Diagnostic::error
+            };
+            make(
+                "scheduler-failed",
+                format!("policy `{}` assigns nothing: {message}", policy.name),
+            )
+            .help(help)
+        }
+        _ => Diagnostic::error(
+            "unknown-scheduler",
+            format!(
+                "policy `{}` assigns nothing: no program is named for its scheduler",
+                policy.name
+            ),
+        )
+        .help(format!(
+            "who runs outhaul names it: `--scheduler {}=PROGRAM`; a control plane cannot",
+            name.map(|name| name.value.as_str()).unwrap_or("NAME")
+        )),
+    };
+    finding.at(name.map_or(&policy.location, |name| &name.location))
 }
 
 /// Whether the policy means this target.
@@ -83,7 +160,7 @@ pub fn selects_target(policy: &SchedulingPolicy, target: &DeploymentTarget) -> b
     workspace_matches(policy, target) && policy.targets.matches(&target.labels)
 }
 
-/// Whether the policy means this cluster type.
+/// Whether the policy means this cluster type: its selector, before terms, taints and limits.
 pub fn selects_cluster_type(policy: &SchedulingPolicy, cluster_type: &ClusterType) -> bool {
     policy.cluster_types.matches(&cluster_type.labels)
 }

@@ -131,12 +131,12 @@ impl Args {
                     "    the cluster type has: {}",
                     verdict.cluster_types
                 ));
+                if let Some(weight) = &verdict.weight {
+                    data(&format!("    {}", weight.sentence()));
+                }
             }
             for miss in &verdict.misses {
-                data(&format!(
-                    "    needs a {} with {} ({}); it has {}",
-                    miss.of, miss.requirement, miss.at, miss.found
-                ));
+                data(&format!("    {}", miss.sentence()));
             }
         }
         let Some(composed) = composed else { return };

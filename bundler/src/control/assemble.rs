@@ -44,11 +44,19 @@ fn add(plane: &mut ControlPlane, object: Object, by: Bringer, findings: &mut Dia
         Object::ClusterType(o) => drop(plane.cluster_types.insert(o.name.clone(), o)),
         Object::Config(o) => drop(plane.configs.insert(o.name.clone(), o)),
         Object::ConfigSchema(o) => drop(plane.schemas.insert(o.name.clone(), o)),
+        Object::Delivery(o) => drop(plane.deliveries.insert(o.name.clone(), o)),
         Object::Environment(o) => drop(plane.environments.insert(o.name.clone(), o)),
         Object::GitOpsRepo(o) => drop(plane.gitops_repos.insert(o.name.clone(), o)),
         Object::Policy(o) => drop(plane.policies.insert(o.name.clone(), o)),
+        Object::Promotion(o) => {
+            if by == Bringer::Environment {
+                findings.push(misplaced(&o.name, &o.location));
+            }
+            plane.promotions.insert(o.name.clone(), o);
+        }
         Object::Registration(o) => drop(plane.registrations.insert(o.name.clone(), o)),
         Object::Site(o) => drop(plane.sites.insert(o.name.clone(), o)),
+        Object::Taint(o) => drop(plane.taints.insert(o.name.clone(), o)),
         Object::Template(o) => drop(plane.templates.insert(o.name.clone(), o)),
         Object::Workload(workload) => match by {
             Bringer::Registration { name, workspace } => {
@@ -67,6 +75,16 @@ fn add(plane: &mut ControlPlane, object: Object, by: Bringer, findings: &mut Dia
             ),
         },
     }
+}
+
+/// An environment must not be able to loosen the rule that lets it be entered.
+fn misplaced(name: &str, location: &Location) -> Diagnostic {
+    Diagnostic::warning(
+        "misplaced-policy",
+        format!("promotion policy `{name}` is an environment's own: it has no effect"),
+    )
+    .at(location)
+    .help("move it to `.environments/` on the control plane's main branch, beside the environments")
 }
 
 fn targets(

@@ -9,20 +9,25 @@ use std::sync::Arc;
 
 use super::diagnostic::{Diagnostic, Diagnostics, Location, SourceFile};
 use super::model::{
-    Acknowledgement, BaseRepo, ClusterType, ConfigContainer, ConfigSchema, Environment, GitOpsRepo,
-    SchedulingPolicy, Site, Template, WorkloadRegistration,
+    Acknowledgement, BaseRepo, ClusterType, ConfigContainer, ConfigSchema, DeliveryPolicy,
+    Environment, GitOpsRepo, PromotionPolicy, SchedulingPolicy, Site, Taint, Template,
+    WorkloadRegistration,
 };
 use super::yaml::Node;
 
 mod acknowledgement;
 mod cluster_type;
 mod config;
+mod delivery;
 mod fields;
+mod label_selector;
 mod metadata;
 mod policy;
+mod promotion;
 mod repository;
 mod site;
 pub mod suggest;
+mod taint;
 mod template;
 pub mod workload;
 
@@ -50,7 +55,15 @@ pub const KALYPSO_KINDS: &[&str] = &[
 /// What Kalypso makes for itself; in a control plane it means nothing.
 const KALYPSO_INTERNAL: &[&str] = &["Assignment", "AssignmentPackage", "DeploymentTarget"];
 /// The kinds of our own group.
-pub const OUTHAUL_KINDS: &[&str] = &["Acknowledgement", "Site", "Template"];
+pub const OUTHAUL_KINDS: &[&str] = &[
+    "Acknowledgement",
+    "DeliveryPolicy",
+    "PromotionPolicy",
+    "SchedulingPolicy",
+    "Site",
+    "Taint",
+    "Template",
+];
 
 /// One object of a control plane.
 #[derive(Debug, Clone, PartialEq)]
@@ -65,16 +78,22 @@ pub enum Object {
     Config(ConfigContainer),
     /// A config schema.
     ConfigSchema(ConfigSchema),
+    /// How a platform travels.
+    Delivery(DeliveryPolicy),
     /// An environment.
     Environment(Environment),
     /// Where the rendered platform goes.
     GitOpsRepo(GitOpsRepo),
     /// A scheduling policy.
     Policy(SchedulingPolicy),
+    /// What a promotion needs.
+    Promotion(PromotionPolicy),
     /// A workload registration.
     Registration(WorkloadRegistration),
     /// A site.
     Site(Site),
+    /// A taint.
+    Taint(Taint),
     /// A template.
     Template(Template),
     /// A workload.
@@ -90,11 +109,14 @@ impl Object {
             Self::ClusterType(_) => "ClusterType",
             Self::Config(_) => "ConfigMap",
             Self::ConfigSchema(_) => "ConfigSchema",
+            Self::Delivery(_) => "DeliveryPolicy",
             Self::Environment(_) => "Environment",
             Self::GitOpsRepo(_) => "GitOpsRepo",
             Self::Policy(_) => "SchedulingPolicy",
+            Self::Promotion(_) => "PromotionPolicy",
             Self::Registration(_) => "WorkloadRegistration",
             Self::Site(_) => "Site",
+            Self::Taint(_) => "Taint",
             Self::Template(_) => "Template",
             Self::Workload(_) => "Workload",
         }
@@ -108,11 +130,14 @@ impl Object {
             Self::ClusterType(o) => &o.name,
             Self::Config(o) => &o.name,
             Self::ConfigSchema(o) => &o.name,
+            Self::Delivery(o) => &o.name,
             Self::Environment(o) => &o.name,
             Self::GitOpsRepo(o) => &o.name,
             Self::Policy(o) => &o.name,
+            Self::Promotion(o) => &o.name,
             Self::Registration(o) => &o.name,
             Self::Site(o) => &o.name,
+            Self::Taint(o) => &o.name,
             Self::Template(o) => &o.name,
             Self::Workload(o) => &o.name,
         }
@@ -126,11 +151,14 @@ impl Object {
             Self::ClusterType(o) => &o.location,
             Self::Config(o) => &o.location,
             Self::ConfigSchema(o) => &o.location,
+            Self::Delivery(o) => &o.location,
             Self::Environment(o) => &o.location,
             Self::GitOpsRepo(o) => &o.location,
             Self::Policy(o) => &o.location,
+            Self::Promotion(o) => &o.location,
             Self::Registration(o) => &o.location,
             Self::Site(o) => &o.location,
+            Self::Taint(o) => &o.location,
             Self::Template(o) => &o.location,
             Self::Workload(o) => &o.location,
         }
@@ -203,7 +231,7 @@ fn read_object(reader: &mut Reader<'_>, document: &Node) -> Option<Object> {
             repository::environment(reader, &object).map(Object::Environment)
         }
         (KALYPSO, "GitOpsRepo") => repository::gitops_repo(reader, &object).map(Object::GitOpsRepo),
-        (KALYPSO, "SchedulingPolicy") => policy::read(reader, &object).map(Object::Policy),
+        (KALYPSO, "SchedulingPolicy") => policy::kalypso(reader, &object).map(Object::Policy),
         (KALYPSO, "Template") => template::kalypso(reader, &object).map(Object::Template),
         (KALYPSO, "Workload") => workload::read(reader, &object).map(Object::Workload),
         (KALYPSO, "WorkloadRegistration") => {
@@ -212,7 +240,11 @@ fn read_object(reader: &mut Reader<'_>, document: &Node) -> Option<Object> {
         (OUTHAUL, "Acknowledgement") => {
             acknowledgement::read(reader, &object).map(Object::Acknowledgement)
         }
+        (OUTHAUL, "DeliveryPolicy") => delivery::read(reader, &object).map(Object::Delivery),
+        (OUTHAUL, "PromotionPolicy") => promotion::read(reader, &object).map(Object::Promotion),
+        (OUTHAUL, "SchedulingPolicy") => policy::own(reader, &object).map(Object::Policy),
         (OUTHAUL, "Site") => site::read(reader, &object).map(Object::Site),
+        (OUTHAUL, "Taint") => taint::read(reader, &object).map(Object::Taint),
         (OUTHAUL, "Template") => template::own(reader, &object).map(Object::Template),
         _ => {
             unknown_kind(reader, document, group, kind, known);

@@ -7,7 +7,14 @@
 use std::collections::BTreeMap;
 
 use super::diagnostic::{Diagnostics, Location};
-use super::selector::Selector;
+
+mod delivery;
+mod policy;
+
+pub use delivery::{DeliveryPolicy, Encryption, Images, PromotionPolicy, Road};
+pub use policy::{
+    Answer, Effect, Pair, Placement, Preference, SchedulingPolicy, Spread, Taint, Toleration,
+};
 
 /// Labels: sorted, so that whatever lists them lists them alike.
 pub type Labels = BTreeMap<String, String>;
@@ -25,8 +32,16 @@ pub struct ControlPlane {
     pub targets: BTreeMap<String, DeploymentTarget>,
     /// Deployment targets of other environments, by `<environment>/<name>`: for explanations only.
     pub other_targets: BTreeMap<String, DeploymentTarget>,
-    /// Scheduling policies by name.
+    /// Scheduling policies of both groups by name.
     pub policies: BTreeMap<String, SchedulingPolicy>,
+    /// What the programs of policies that name one answered, by policy.
+    pub answers: BTreeMap<String, Answer>,
+    /// Taints by name.
+    pub taints: BTreeMap<String, Taint>,
+    /// Delivery policies by name.
+    pub deliveries: BTreeMap<String, DeliveryPolicy>,
+    /// Promotion policies by name.
+    pub promotions: BTreeMap<String, PromotionPolicy>,
     /// Templates of both groups by name.
     pub templates: BTreeMap<String, Template>,
     /// Config containers by name, which is their order of precedence.
@@ -109,21 +124,6 @@ pub struct DeploymentTarget {
     pub manifests: Option<BTreeMap<String, String>>,
     /// JSON schemas of its own, then of its workload.
     pub config_schemas: Vec<Spot<String>>,
-    /// Where it is written.
-    pub location: Location,
-}
-
-/// A rule that maps deployment targets to cluster types.
-#[derive(Debug, Clone, PartialEq)]
-pub struct SchedulingPolicy {
-    /// Its name.
-    pub name: String,
-    /// The workspace whose targets it means; empty or absent means any.
-    pub workspace: Option<Spot<String>>,
-    /// Which targets.
-    pub targets: Selector,
-    /// Which cluster types.
-    pub cluster_types: Selector,
     /// Where it is written.
     pub location: Location,
 }

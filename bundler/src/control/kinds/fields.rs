@@ -5,6 +5,7 @@
 //! error that says to quote it, as Kubernetes would refuse it too.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use super::super::diagnostic::{Diagnostic, Diagnostics, Location, SourceFile};
@@ -103,6 +104,64 @@ impl<'a> Reader<'a> {
     pub(super) fn optional_text(&mut self, fields: &Fields<'_>, key: &str) -> Option<Spot<String>> {
         let node = fields.field(key)?;
         self.as_text(node, &format!("{}.{key}", fields.what))
+    }
+
+    /// The whole number under `key`, when it is there.
+    pub(super) fn integer(
+        &mut self,
+        fields: &Fields<'_>,
+        key: &str,
+        range: RangeInclusive<u32>,
+    ) -> Option<Spot<u32>> {
+        let node = fields.field(key)?;
+        let what = format!("{}.{key}", fields.what);
+        let Value::Number(written) = &node.value else {
+            self.wrong_type(node, &what, "a whole number");
+            return None;
+        };
+        let location = self.location(node);
+        match written.parse::<u32>() {
+            Ok(value) if range.contains(&value) => Some(Spot { value, location }),
+            _ => {
+                self.report(
+                    Diagnostic::error("bad-value", format!("`{what}` cannot be {written}"))
+                        .at(&location)
+                        .help(format!(
+                            "write a whole number from {} to {}",
+                            range.start(),
+                            range.end()
+                        )),
+                );
+                None
+            }
+        }
+    }
+
+    /// The one of `all` whose name is the text under `key`, when that is there.
+    pub(super) fn choice<T: Copy, const N: usize>(
+        &mut self,
+        fields: &Fields<'_>,
+        key: &str,
+        all: [T; N],
+        name: fn(T) -> &'static str,
+    ) -> Option<Spot<T>> {
+        let written = self.optional_text(fields, key)?;
+        let found = all.into_iter().find(|one| name(*one) == written.value);
+        let Some(value) = found else {
+            self.report(
+                Diagnostic::error(
+                    "bad-value",
+                    format!("`{}.{key}` cannot be `{}`", fields.what, written.value),
+                )
+                .at(&written.location)
+                .help(did_you_mean(&written.value, &all.map(name))),
+            );
+            return None;
+        };
+        Some(Spot {
+            value,
+            location: written.location,
+        })
     }
 
     /// The list under `key`; empty when it is not there.

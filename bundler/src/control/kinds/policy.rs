@@ -1,119 +1,285 @@
 //! `SchedulingPolicy`: which deployment targets go to which cluster types.
 //!
 //! What comes in: the object's fields. What goes out: a [`SchedulingPolicy`] whose selectors
-//! Kubernetes would accept, each requirement with its place.
+//! Kubernetes would accept, each requirement with its place. Kalypso's has two selectors; ours adds what
+//! a [`Placement`] says. What is unsound is refused: a rule that is not understood places nothing.
 
-use super::super::diagnostic::{Diagnostic, Location};
-use super::super::model::{SchedulingPolicy, Spot};
-use super::super::selector::{Operator, Requirement, Selector, SelectorError};
-use super::super::yaml::Value;
+use super::super::diagnostic::Diagnostic;
+use super::super::model::{
+    Effect, Placement, Preference, SchedulingPolicy, Spot, Spread, Toleration,
+};
+use super::super::selector::{Operator, Requirement, Selector};
+use super::super::yaml::Node;
 use super::fields::{Fields, Reader};
+use super::label_selector::{self, selector};
 use super::metadata::Metadata;
-use super::suggest::did_you_mean;
 
-pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<SchedulingPolicy> {
+/// The largest weight of a preference, as in Kubernetes.
+const MAX_WEIGHT: u32 = 100;
+/// More cluster types than anybody has.
+const MAX_COUNT: u32 = 100_000;
+
+pub(super) fn kalypso(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<SchedulingPolicy> {
+    let known = &["deploymentTargetSelector", "clusterTypeSelector"];
+    read(reader, object, known).0
+}
+
+pub(super) fn own(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<SchedulingPolicy> {
+    let known = &[
+        "deploymentTargetSelector",
+        "clusterTypeSelector",
+        "required",
+        "preferred",
+        "maxClusterTypes",
+        "spread",
+        "tolerations",
+        "scheduler",
+    ];
+    let (policy, spec) = read(reader, object, known);
+    let placement = placement(reader, &spec?);
+    let mut policy = policy?;
+    policy.placement = placement?;
+    idle_terms(reader, &policy);
+    Some(policy)
+}
+
+fn read<'n>(
+    reader: &mut Reader<'_>,
+    object: &Fields<'n>,
+    known: &[&str],
+) -> (Option<SchedulingPolicy>, Option<Fields<'n>>) {
     let metadata = Metadata::read(reader, object);
-    let spec = reader.section(
-        object,
-        "spec",
-        &["deploymentTargetSelector", "clusterTypeSelector"],
-    )?;
+    let Some(spec) = reader.section(object, "spec", known) else {
+        return (None, None);
+    };
     let target = reader.section(
         &spec,
         "deploymentTargetSelector",
         &["workspace", "labelSelector"],
     );
-    let cluster_type = reader.section(&spec, "clusterTypeSelector", &["labelSelector"]);
-    let (target, cluster_type) = (target?, cluster_type?);
-    let workspace = reader.optional_text(&target, "workspace");
-    let targets = selector(reader, &target);
-    let cluster_types = selector(reader, &cluster_type);
-    let metadata = metadata?;
-    Some(SchedulingPolicy {
-        name: metadata.name,
-        workspace,
-        targets: targets?,
-        cluster_types: cluster_types?,
-        location: metadata.location,
+    let cluster_types = label_selector::section(reader, &spec, "clusterTypeSelector");
+    let workspace = target
+        .as_ref()
+        .and_then(|target| reader.optional_text(target, "workspace"));
+    let targets = target.and_then(|target| selector(reader, &target));
+    let policy = match (metadata, targets, cluster_types) {
+        (Some(metadata), Some(targets), Some(cluster_types)) => Some(SchedulingPolicy {
+            name: metadata.name,
+            workspace,
+            targets,
+            cluster_types,
+            placement: Placement::default(),
+            location: metadata.location,
+        }),
+        _ => None,
+    };
+    (policy, Some(spec))
+}
+
+/// `None` when any part of it is unsound.
+fn placement(reader: &mut Reader<'_>, spec: &Fields<'_>) -> Option<Placement> {
+    let required = terms(
+        reader,
+        spec,
+        "required",
+        &["labelSelector"],
+        |reader, term| {
+            Some(Spot {
+                value: wanted(reader, term)?,
+                location: reader.location(term.node),
+            })
+        },
+    );
+    let preferred = terms(
+        reader,
+        spec,
+        "preferred",
+        &["weight", "labelSelector"],
+        preference,
+    );
+    let max_cluster_types = optional(spec, "maxClusterTypes", || {
+        reader.integer(spec, "maxClusterTypes", 1..=MAX_COUNT)
+    });
+    let spread = optional(spec, "spread", || spread(reader, spec));
+    let tolerations = terms(
+        reader,
+        spec,
+        "tolerations",
+        &["key", "operator", "value", "effect"],
+        toleration,
+    );
+    let scheduler = optional(spec, "scheduler", || reader.text(spec, "scheduler"));
+    Some(Placement {
+        required: required?,
+        preferred: preferred?,
+        max_cluster_types: max_cluster_types?,
+        spread: spread?,
+        tolerations: tolerations?,
+        scheduler: scheduler?,
     })
 }
 
-/// `None` when something was wrong with it: an unsound selector must not match everything.
-fn selector(reader: &mut Reader<'_>, parent: &Fields<'_>) -> Option<Selector> {
-    let Some(node) = parent.field("labelSelector") else {
-        return Some(Selector::default());
-    };
-    let what = format!("{}.labelSelector", parent.what);
-    let fields = reader.map(node, &what, &["matchLabels", "matchExpressions"])?;
-    let mut sound = true;
-    let mut requirements = Vec::new();
-    if fields.field("matchLabels").is_some() {
-        match reader.text_map(&fields, "matchLabels") {
-            None => sound = false,
-            Some(labels) => {
-                for (key, value) in labels {
-                    let made = Requirement::new(&key, Operator::Equals, [value.value]);
-                    sound &= add(reader, &mut requirements, made, &value.location);
-                }
-            }
-        }
-        if let Some(Value::Mapping(entries)) = fields.field("matchLabels").map(|n| &n.value) {
-            sound &= requirements.len() == entries.len();
-        }
+/// `Some(None)` when the field is not there, `None` when it is and unsound.
+fn optional<T>(
+    fields: &Fields<'_>,
+    key: &str,
+    read: impl FnOnce() -> Option<T>,
+) -> Option<Option<T>> {
+    match fields.field(key) {
+        None => Some(None),
+        Some(_) => read().map(Some),
     }
-    for (at, node) in reader.list(&fields, "matchExpressions").iter().enumerate() {
-        let what = format!("{what}.matchExpressions[{at}]");
-        let Some(expression) = reader.map(node, &what, &["key", "operator", "values"]) else {
-            sound = false;
-            continue;
-        };
-        let key = reader.text(&expression, "key");
-        let operator = reader.text(&expression, "operator");
-        let values = reader.texts(&expression, "values");
-        let (Some(key), Some(operator)) = (key, operator) else {
-            sound = false;
-            continue;
-        };
-        let Some(known) = operator_of(reader, &operator) else {
-            sound = false;
-            continue;
-        };
-        let made = Requirement::new(&key.value, known, values.into_iter().map(|v| v.value));
-        sound &= add(reader, &mut requirements, made, &key.location);
-    }
-    sound.then_some(Selector { requirements })
 }
 
-fn operator_of(reader: &mut Reader<'_>, operator: &Spot<String>) -> Option<Operator> {
-    let known = Operator::parse(&operator.value);
-    if known.is_none() {
+/// The list under `key`, each of its maps read by `read`; `None` when one is unsound or it is empty.
+fn terms<T>(
+    reader: &mut Reader<'_>,
+    spec: &Fields<'_>,
+    key: &str,
+    known: &[&str],
+    mut read: impl FnMut(&mut Reader<'_>, &Fields<'_>) -> Option<T>,
+) -> Option<Vec<T>> {
+    let Some(node) = spec.field(key) else {
+        return Some(Vec::new());
+    };
+    let items: &[Node] = reader.list(spec, key);
+    if items.is_empty() {
+        let location = reader.location(node);
+        reader.report(
+            Diagnostic::error("missing-field", format!("`{}.{key}` is empty", spec.what))
+                .at(&location)
+                .help("give at least one term, or leave it out"),
+        );
+        return None;
+    }
+    let mut made = Vec::new();
+    for (at, item) in items.iter().enumerate() {
+        let what = format!("{}.{key}[{at}]", spec.what);
+        let fields = reader.map(item, &what, known);
+        made.extend(fields.and_then(|fields| read(reader, &fields)));
+    }
+    (made.len() == items.len()).then_some(made)
+}
+
+/// A selector that must ask something: in a term, an empty one is a mistake.
+fn wanted(reader: &mut Reader<'_>, term: &Fields<'_>) -> Option<Selector> {
+    let selector = selector(reader, term)?;
+    if selector.requirements.is_empty() {
+        let location = reader.location(term.node);
         reader.report(
             Diagnostic::error(
-                "bad-selector",
-                format!("unknown operator `{}`", operator.value),
+                "missing-field",
+                format!("`{}.labelSelector` asks nothing", term.what),
             )
-            .at(&operator.location)
-            .help(did_you_mean(&operator.value, &Operator::NAMES)),
+            .at(&location)
+            .help("name at least one label, or leave the term out"),
         );
+        return None;
     }
-    known
+    Some(selector)
 }
 
-fn add(
-    reader: &mut Reader<'_>,
-    requirements: &mut Vec<Requirement>,
-    made: Result<Requirement, SelectorError>,
-    location: &Location,
-) -> bool {
-    match made {
-        Ok(mut requirement) => {
-            requirement.location = Some(location.clone());
-            requirements.push(requirement);
-            true
-        }
-        Err(error) => {
-            reader.report(Diagnostic::error("bad-selector", error.to_string()).at(location));
-            false
-        }
+fn preference(reader: &mut Reader<'_>, term: &Fields<'_>) -> Option<Preference> {
+    let location = reader.location(term.node);
+    if term.field("weight").is_none() {
+        reader.report(
+            Diagnostic::error(
+                "missing-field",
+                format!("`{}.weight` is missing", term.what),
+            )
+            .at(&location)
+            .help(format!("write a whole number from 1 to {MAX_WEIGHT}")),
+        );
+    }
+    let weight = reader.integer(term, "weight", 1..=MAX_WEIGHT);
+    let selector = wanted(reader, term);
+    Some(Preference {
+        weight: weight?.value,
+        selector: selector?,
+        location,
+    })
+}
+
+fn spread(reader: &mut Reader<'_>, spec: &Fields<'_>) -> Option<Spread> {
+    let fields = reader.section(spec, "spread", &["label", "maxPerValue"])?;
+    let label = reader.text(&fields, "label");
+    let max_per_value = optional(&fields, "maxPerValue", || {
+        reader.integer(&fields, "maxPerValue", 1..=MAX_COUNT)
+    });
+    let label = label?;
+    // The same rule as for a selector's key.
+    if let Err(error) = Requirement::new(&label.value, Operator::Exists, []) {
+        reader.report(Diagnostic::error("bad-value", error.to_string()).at(&label.location));
+        return None;
+    }
+    Some(Spread {
+        label,
+        max_per_value: max_per_value?.map_or(1, |count| count.value),
+    })
+}
+
+/// What a toleration compares.
+const OPERATORS: [&str; 2] = ["Equal", "Exists"];
+
+fn toleration(reader: &mut Reader<'_>, term: &Fields<'_>) -> Option<Toleration> {
+    let location = reader.location(term.node);
+    let key = reader
+        .optional_text(term, "key")
+        .filter(|key| !key.value.is_empty());
+    let value = reader.optional_text(term, "value");
+    let effect = optional(term, "effect", || {
+        reader.choice(term, "effect", Effect::ALL, Effect::as_str)
+    });
+    let operator = optional(term, "operator", || {
+        reader.choice(term, "operator", OPERATORS, |name| name)
+    });
+    let exists = operator?.is_some_and(|operator| operator.value == "Exists");
+    let effect = effect?.map(|effect| effect.value);
+    let mut refuse = |message: &str, help: &str| {
+        reader.report(
+            Diagnostic::error("bad-value", format!("`{}` {message}", term.what))
+                .at(&location)
+                .help(help),
+        );
+        None
+    };
+    if exists && value.as_ref().is_some_and(|value| !value.value.is_empty()) {
+        return refuse(
+            "has a value, which `Exists` does not compare",
+            "remove `value`, or write `operator: Equal`",
+        );
+    }
+    if !exists && key.is_none() {
+        return refuse(
+            "has no key",
+            "name the taint's key, or write `operator: Exists` to tolerate every taint",
+        );
+    }
+    Some(Toleration {
+        key: key.map(|key| key.value),
+        value: (!exists).then(|| value.map(|value| value.value).unwrap_or_default()),
+        effect,
+        location,
+    })
+}
+
+/// Preferences of a policy that takes everything anyway.
+fn idle_terms(reader: &mut Reader<'_>, policy: &SchedulingPolicy) {
+    let placement = &policy.placement;
+    let chooses = placement.max_cluster_types.is_some()
+        || placement.spread.is_some()
+        || placement.scheduler.is_some();
+    if let (Some(first), false) = (placement.preferred.first(), chooses) {
+        reader.report(
+            Diagnostic::warning(
+                "idle-preference",
+                format!(
+                    "policy `{}` takes every cluster type that it may, so its preferences decide nothing",
+                    policy.name
+                ),
+            )
+            .at(&first.location)
+            .help("add `maxClusterTypes` or `spread`, or write them as `required`"),
+        );
     }
 }

@@ -1,0 +1,182 @@
+//! `DeliveryPolicy` (our group): how the platform of some cluster types travels.
+//!
+//! What comes in: the object's fields. What goes out: a [`DeliveryPolicy`], every field with its place.
+//! What cannot be done is refused here rather than ignored later.
+
+use std::collections::BTreeMap;
+
+use super::super::diagnostic::Diagnostic;
+use super::super::model::{DeliveryPolicy, Encryption, Images, Road, Spot};
+use super::super::yaml::Value;
+use super::fields::{Fields, Reader};
+use super::label_selector;
+use super::metadata::Metadata;
+
+const KNOWN: &[&str] = &[
+    "clusterTypeSelector",
+    "delivery",
+    "images",
+    "expiresDays",
+    "encryption",
+    "sizeBudget",
+    "maxRemovalPercent",
+];
+
+pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<DeliveryPolicy> {
+    let metadata = Metadata::read(reader, object);
+    let spec = reader.section(object, "spec", KNOWN)?;
+    let cluster_types = label_selector::section(reader, &spec, "clusterTypeSelector");
+    let delivery = reader.choice(&spec, "delivery", Road::ALL, Road::as_str);
+    let images = reader
+        .choice(&spec, "images", Images::ALL, Images::as_str)
+        .and_then(|images| carried(reader, images));
+    let expires_days = reader.integer(&spec, "expiresDays", 1..=3650);
+    let encryption = reader.choice(&spec, "encryption", Encryption::ALL, Encryption::as_str);
+    let size_budget = size(reader, &spec, "sizeBudget");
+    let max_removal = reader.integer(&spec, "maxRemovalPercent", 0..=100);
+    let mut places = BTreeMap::new();
+    note(&mut places, "delivery", delivery.as_ref());
+    note(&mut places, "images", images.as_ref());
+    note(&mut places, "expiresDays", expires_days.as_ref());
+    note(&mut places, "encryption", encryption.as_ref());
+    note(&mut places, "sizeBudget", size_budget.as_ref());
+    note(&mut places, "maxRemovalPercent", max_removal.as_ref());
+    let written = KNOWN.iter().filter(|key| spec.field(key).is_some()).count();
+    // One for the selector; a field that did not read must not count as one that says nothing.
+    if written != places.len() + usize::from(spec.field("clusterTypeSelector").is_some()) {
+        return None;
+    }
+    let metadata = metadata?;
+    if places.is_empty() {
+        reader.report(
+            Diagnostic::warning(
+                "idle-policy",
+                format!("delivery policy `{}` says nothing", metadata.name),
+            )
+            .at(&metadata.location)
+            .help(format!("write at least one of {}", KNOWN[1..].join(", "))),
+        );
+    }
+    Some(DeliveryPolicy {
+        name: metadata.name,
+        cluster_types: cluster_types?,
+        delivery: delivery.map(|spot| spot.value),
+        images: images.map(|spot| spot.value),
+        expires_days: expires_days.map(|spot| spot.value),
+        encryption: encryption.map(|spot| spot.value),
+        size_budget: size_budget.map(|spot| spot.value),
+        max_removal_percent: max_removal.and_then(|spot| u8::try_from(spot.value).ok()),
+        places,
+        location: metadata.location,
+    })
+}
+
+fn note<T>(
+    places: &mut BTreeMap<&'static str, super::super::diagnostic::Location>,
+    field: &'static str,
+    spot: Option<&Spot<T>>,
+) {
+    if let Some(spot) = spot {
+        places.insert(field, spot.location.clone());
+    }
+}
+
+/// Nothing carries images yet: a policy that asks for it must not look as if it were obeyed.
+fn carried(reader: &mut Reader<'_>, images: Spot<Images>) -> Option<Spot<Images>> {
+    if images.value == Images::Carry {
+        reader.report(
+            Diagnostic::error("unsupported", "images cannot be carried in bundles")
+                .at(&images.location)
+                .help(
+                    "write `images: reference`, and bring the images to the site's registry by other means",
+                ),
+        );
+        return None;
+    }
+    Some(images)
+}
+
+/// Units of a size, and how many bytes each has.
+const UNITS: [(&str, u64); 9] = [
+    ("B", 1),
+    ("kB", 1_000),
+    ("MB", 1_000_000),
+    ("GB", 1_000_000_000),
+    ("TB", 1_000_000_000_000),
+    ("KiB", 1 << 10),
+    ("MiB", 1 << 20),
+    ("GiB", 1 << 30),
+    ("TiB", 1 << 40),
+];
+
+fn size(reader: &mut Reader<'_>, spec: &Fields<'_>, key: &str) -> Option<Spot<u64>> {
+    let node = spec.field(key)?;
+    // A bare number is a number to YAML and bytes to us.
+    let written = match &node.value {
+        Value::Number(written) => written.clone(),
+        _ => reader.optional_text(spec, key)?.value,
+    };
+    let location = reader.location(node);
+    let value = bytes(&written).filter(|bytes| *bytes > 0);
+    let Some(value) = value else {
+        reader.report(
+            Diagnostic::error("bad-value", format!("`{written}` is not a size"))
+                .at(&location)
+                .help("write a number and a unit, such as `600 MB` or `4.7GiB`; units are B, kB, MB, GB, TB, KiB, MiB, GiB, TiB"),
+        );
+        return None;
+    };
+    Some(Spot { value, location })
+}
+
+/// Bytes of `600MB`, `4.7 GiB`, `1000`. Whole numbers all the way: a budget is not rounded up.
+fn bytes(written: &str) -> Option<u64> {
+    let split = written
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(written.len());
+    let (number, unit) = written.split_at(split);
+    let unit = match unit.trim() {
+        "" => 1,
+        unit => UNITS.iter().find(|(name, _)| *name == unit)?.1,
+    };
+    let (whole, part) = number.split_once('.').unwrap_or((number, ""));
+    if whole.is_empty() || part.len() > 3 || number.ends_with('.') {
+        return None;
+    }
+    let scale = 10_u64.checked_pow(u32::try_from(part.len()).ok()?)?;
+    let part = if part.is_empty() {
+        0
+    } else {
+        part.parse().ok()?
+    };
+    let thousandths = unit.checked_mul(part)? / scale;
+    whole
+        .parse::<u64>()
+        .ok()?
+        .checked_mul(unit)?
+        .checked_add(thousandths)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_units_and_are_never_rounded_up() {
+        for (written, expected) in [
+            ("1000", Some(1000)),
+            ("600MB", Some(600_000_000)),
+            ("600 MiB", Some(629_145_600)),
+            ("4.7GB", Some(4_700_000_000)),
+            ("0.001kB", Some(1)),
+            ("0.5B", Some(0)),
+            ("MB", None),
+            ("1.MB", None),
+            ("1 mb", None),
+            ("-1", None),
+            ("99999999TiB", None),
+        ] {
+            assert_eq!(bytes(written), expected, "{written}");
+        }
+    }
+}

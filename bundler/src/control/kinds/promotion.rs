@@ -1,0 +1,42 @@
+//! `PromotionPolicy` (our group): what the step from one environment to the next needs.
+//!
+//! What comes in: the object's fields. What goes out: a [`PromotionPolicy`] with what the hub's gate can
+//! be asked for, and nothing that nobody would enforce.
+
+use super::super::diagnostic::Diagnostic;
+use super::super::model::PromotionPolicy;
+use super::fields::{Fields, Reader};
+use super::metadata::Metadata;
+
+pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<PromotionPolicy> {
+    let metadata = Metadata::read(reader, object);
+    let known = &["from", "to", "minConfirmedPercent", "maxReportAgeHours"];
+    let spec = reader.section(object, "spec", known)?;
+    let from = reader.text(&spec, "from");
+    let to = reader.text(&spec, "to");
+    let percent = reader.integer(&spec, "minConfirmedPercent", 1..=100);
+    let hours = reader.integer(&spec, "maxReportAgeHours", 1..=87_600);
+    // A rule that does not read must not become the absence of a rule.
+    let unsound = (percent.is_none() && spec.field("minConfirmedPercent").is_some())
+        || (hours.is_none() && spec.field("maxReportAgeHours").is_some());
+    let (metadata, from, to) = (metadata?, from?, to?);
+    if from.value == to.value {
+        reader.report(
+            Diagnostic::error(
+                "bad-value",
+                format!("`{}` cannot be promoted into itself", to.value),
+            )
+            .at(&to.location)
+            .related(&from.location, "the same environment"),
+        );
+        return None;
+    }
+    (!unsound).then_some(PromotionPolicy {
+        name: metadata.name,
+        from,
+        to,
+        min_confirmed_percent: percent.and_then(|percent| u8::try_from(percent.value).ok()),
+        max_report_age_hours: hours.map(|hours| hours.value),
+        location: metadata.location,
+    })
+}

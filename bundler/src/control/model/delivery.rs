@@ -1,0 +1,122 @@
+//! How a cluster type's platform travels, and what a promotion needs.
+//!
+//! What comes in: typed fields of `DeliveryPolicy` and `PromotionPolicy`. What goes out: plain data,
+//! every written field with its place. Which policies apply to a cluster type, and whether two of them
+//! contradict each other, is decided in `delivery`, not here.
+
+use std::collections::BTreeMap;
+
+use super::super::diagnostic::Location;
+use super::super::selector::Selector;
+use super::Spot;
+
+/// How the platform of some cluster types travels. What is absent says nothing.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DeliveryPolicy {
+    /// Its name.
+    pub name: String,
+    /// Which cluster types it means.
+    pub cluster_types: Selector,
+    /// By which road.
+    pub delivery: Option<Road>,
+    /// What becomes of images.
+    pub images: Option<Images>,
+    /// Days until a bundle may no longer be installed, 1 to 3650.
+    pub expires_days: Option<u32>,
+    /// Whether bundles are encrypted.
+    pub encryption: Option<Encryption>,
+    /// The most bytes that one bundle may have.
+    pub size_budget: Option<u64>,
+    /// The largest share of assignments that one change may remove, 0 to 100.
+    pub max_removal_percent: Option<u8>,
+    /// Where each field is written, by its name.
+    pub places: BTreeMap<&'static str, Location>,
+    /// Where it is written.
+    pub location: Location,
+}
+
+/// By which road a platform travels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Road {
+    /// A git repository alone; no bundle is written.
+    Git,
+    /// Bundles alone.
+    Bundle,
+    /// Both.
+    Both,
+}
+
+impl Road {
+    /// Every road.
+    pub const ALL: [Self; 3] = [Self::Both, Self::Bundle, Self::Git];
+
+    /// As it is written.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Git => "git",
+            Self::Bundle => "bundle",
+            Self::Both => "both",
+        }
+    }
+}
+
+/// What becomes of the images that a workload needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Images {
+    /// They travel in the bundle.
+    Carry,
+    /// The site gets them itself.
+    Reference,
+}
+
+impl Images {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Carry, Self::Reference];
+
+    /// As it is written.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Carry => "carry",
+            Self::Reference => "reference",
+        }
+    }
+}
+
+/// Whether bundles are encrypted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Encryption {
+    /// Never: anybody may read them.
+    None,
+    /// Always: a bundle without named readers is refused.
+    Required,
+}
+
+impl Encryption {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::None, Self::Required];
+
+    /// As it is written.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Required => "required",
+        }
+    }
+}
+
+/// What the step from one environment to the next needs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PromotionPolicy {
+    /// Its name.
+    pub name: String,
+    /// The environment whose sites decide.
+    pub from: Spot<String>,
+    /// The environment that is moved.
+    pub to: Spot<String>,
+    /// The share of sites that must have confirmed, 1 to 100; without it all of them.
+    pub min_confirmed_percent: Option<u8>,
+    /// The oldest report that counts, in hours, 1 to 87600; without it what the hub takes.
+    pub max_report_age_hours: Option<u32>,
+    /// Where it is written.
+    pub location: Location,
+}

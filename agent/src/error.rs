@@ -173,7 +173,12 @@ impl AgentError {
 
 fn refusal_help(rule: &str) -> &'static str {
     match rule {
-        "rollback" => "use the newest bundle; to go back on purpose, run `outhaul-agent rollback`",
+        "rollback" => {
+            "use the newest bundle or slip; to go back on purpose, run `outhaul-agent rollback`"
+        }
+        "damaged-slip" | "typing-error" | "not-a-slip" => {
+            "scan or type it again from its beginning, or carry it as a file"
+        }
         "stream" | "recipient" | "fleet" | "foreign-fleet" => {
             "use a bundle that was made for this site"
         }

@@ -20,12 +20,14 @@ use crate::error::AgentError;
 use crate::generation;
 use crate::machine::{Event, State};
 use crate::runner::Happening;
+use crate::state::floors::Floors;
 use crate::state::generations::{self, Generation};
 use crate::state::{self, StateError, floors, key, outbox};
 
 pub mod file;
 pub mod media;
 pub mod pull;
+pub mod slip;
 
 /// A way by which a bundle comes. The same verifier judges all of them.
 pub trait Road {
@@ -53,6 +55,11 @@ pub trait Road {
     /// Whether it brings metadata of the stream `role` itself. Metadata of the whole fleet holds for
     /// every stream, so that a bundle of another one can be right in all that it says.
     fn brings(&self, _role: &str) -> bool {
+        true
+    }
+
+    /// Whether a bundle is behind the metadata, or nothing is.
+    fn installs(&self) -> bool {
         true
     }
 
@@ -101,15 +108,27 @@ impl Agent {
     /// # Errors
     /// A refusal, or [`AgentError`] of the road or the memory.
     pub fn judge(&self, road: &mut dyn Road) -> Result<Offer, AgentError> {
+        let floors = floors::floors(self.store.read(), &self.home.floors())?;
+        self.judge_above(road, &floors)
+    }
+
+    fn judge_above(&self, road: &mut dyn Road, floors: &Floors) -> Result<Offer, AgentError> {
         let db = self.store.read();
-        let floors = floors::floors(db, &self.home.floors())?;
         let trusted = floors::trusted(db)?;
         let moment = clock::now(db)?;
         let name = road.name().to_owned();
+        let installs = road.installs();
         let max_age_h = road.max_issued_age_h();
         let role = self.site.stream.role.as_str();
         let metadata = road.metadata()?;
-        let acceptance = trust::verify(&trusted, &floors, metadata, role, moment.policy())
+        let now = moment.policy();
+        let acceptance = trust::verify(&trusted, floors, metadata, role, now)
+            .or_else(|error| match error {
+                TrustError::Rollback { .. } if installs => {
+                    slip::still_vouched_for(error, &trusted, floors, metadata, role, now)
+                }
+                other => Err(other),
+            })
             .map_err(|error| refusal(&name, &error))?;
         if !road.brings(role) {
             let Stream {

@@ -166,8 +166,9 @@ impl StateError {
             Self::Newer { .. } => "install the newer agent again".into(),
             Self::NotEnrolled => "run `outhaul-agent --state DIR enrol SITE.kit` first".into(),
             Self::Floors { .. } => {
-                "restore the whole state folder from one backup, or enrol this site anew into an \
-                 empty state folder; report it: somebody may have put old files back"
+                "import a freshness slip that is newer than both (`outhaul slip` at the centre writes \
+                 one), or restore the whole state folder from one backup; report it: somebody may have \
+                 put old files back"
                     .into()
             }
             Self::Value { .. } => "this is a defect, or the file was edited; report it".into(),

@@ -28,6 +28,8 @@ mod server;
 mod service;
 #[path = "runner/site.rs"]
 mod site;
+#[path = "runner/slips.rs"]
+mod slips;
 
 /// A file that nobody declares would silently test nothing.
 #[test]

@@ -4,6 +4,8 @@
 //! of `outhaul-signer`) and the hub reads. A report never changes once it has its number, and each
 //! carries the digest of the one before, so that a missing or exchanged one shows.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
@@ -92,6 +94,17 @@ pub enum Event {
         /// The bundle's number, where it is about one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         number: Option<u64>,
+    },
+    /// A freshness slip was believed: floors rose and time came, nothing was installed.
+    FreshnessSlip {
+        /// File name, or what stands for a typed one.
+        source: String,
+        /// The signed time that it brought, milliseconds since 1970.
+        issued_ms: i64,
+        /// The newest bundle number of the stream that it tells of.
+        number: u64,
+        /// The site's floors after it: versions by name of metadata.
+        versions: BTreeMap<String, u64>,
     },
     /// The agent started.
     Started {

@@ -61,8 +61,6 @@ pub enum Command {
     /// Enrol sites
     Site(site::Args),
     /// Write a freshness slip: keys, floors and time for a site, in less than a kilobyte
-    // Hidden until the agent takes slips: what it writes is right, but nothing reads it yet.
-    #[command(hide = true)]
     Slip(slip::Args),
     /// Check that a bundle is whole and trusted, and that its commits render to it
     Verify(verify::Args),

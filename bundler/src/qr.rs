@@ -168,6 +168,24 @@ mod tests {
         );
     }
 
+    /// The picture of a real slip, its pixels read by a scanner, is the slip that was drawn.
+    #[test]
+    fn what_a_scanner_reads_of_a_slip_is_that_slip() {
+        use outhaul_signer::Slip;
+        let files = [(
+            "1.root.json".to_owned(),
+            br#"{"signatures":[],"signed":{}}"#.to_vec(),
+        )];
+        let slip = Slip::new("0123456789abcdef", "s-00112233445566ff", &files, 0).unwrap();
+        let code = Code::for_paper(&slip.to_line()).unwrap();
+        let scanned = read(&png::tests::pixels(&code.to_png(4)));
+        assert!(
+            scanned.starts_with(outhaul_signer::slip::PREFIX),
+            "{scanned}"
+        );
+        assert_eq!(Slip::from_text(&scanned).unwrap(), slip);
+    }
+
     #[test]
     fn capital_letters_and_digits_pack_tighter_than_others() {
         let width = |text: &str| Code::for_screen(text).unwrap().width();

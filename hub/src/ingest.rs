@@ -359,6 +359,9 @@ fn out_of_range(report: &Report) -> Option<String> {
         Event::Generation(event) | Event::Observation(event) if event.number > MAX_NUMBER => {
             Some(format!("bundle number {} is out of range", event.number))
         }
+        Event::FreshnessSlip { number, .. } if *number > MAX_NUMBER => {
+            Some(format!("bundle number {number} is out of range"))
+        }
         _ => None,
     }
 }

@@ -30,6 +30,9 @@ pub const MAX_FILES_BYTES: usize = 1024 * 1024;
 /// Longest text that is taken for a slip, in bytes: the largest slip, spaced out twice over.
 pub const MAX_TEXT_BYTES: usize = 4 * MAX_SLIP_BYTES;
 
+/// What a scanned slip begins with, so that a text says what it is for.
+pub const PREFIX: &str = "OUTHAUL:";
+
 const CHECKSUM_BYTES: usize = 4;
 
 /// A freshness slip. Whether it may be believed is for [`crate::trust::verify`] to say.
@@ -213,17 +216,21 @@ impl Slip {
         text::encode(&self.to_bytes())
     }
 
-    /// The slip as one line without spaces: what its QR code holds.
+    /// The slip as one line without spaces: what its QR code holds. It begins with [`PREFIX`].
     pub fn to_line(&self) -> String {
-        self.to_text().split_ascii_whitespace().collect()
+        let text = self.to_text();
+        std::iter::once(PREFIX)
+            .chain(text.split_ascii_whitespace())
+            .collect()
     }
 
-    /// The slip in a text that was scanned or typed. Case, spaces, hyphens and line breaks do not count.
+    /// The slip in a text that was scanned or typed, with [`PREFIX`] or without. Case, spaces, hyphens and
+    /// line breaks do not count.
     ///
     /// # Errors
     /// [`SlipError::Typing`] names the first wrong line; other [`SlipError`]s.
     pub fn from_text(text: &str) -> Result<Self, SlipError> {
-        let bytes = text::decode(text)?;
+        let bytes = text::decode(without_prefix(text))?;
         if !bytes.starts_with(&MAGIC[..3]) {
             return Err(SlipError::NotASlip);
         }
@@ -345,6 +352,14 @@ impl Kind {
             4 => Some(Self::Timestamp),
             _ => None,
         }
+    }
+}
+
+fn without_prefix(text: &str) -> &str {
+    let text = text.trim_start();
+    match text.split_at_checked(PREFIX.len()) {
+        Some((prefix, rest)) if prefix.eq_ignore_ascii_case(PREFIX) => rest,
+        _ => text,
     }
 }
 

@@ -1,8 +1,8 @@
 //! Sticks and folders: what lies on them for this site.
 //!
 //! What comes in: a path. What goes out: the bundles below it (a few levels deep, so that a stick with a
-//! folder per site works, and a whole home directory is not walked) and acknowledgements for this site;
-//! of many bundles the newest acceptable one. Nothing is written to the medium.
+//! folder per site works, and a whole home directory is not walked), freshness slips and acknowledgements
+//! for this site; of many bundles the newest acceptable one, after what the slips bring. Nothing is written to the medium.
 
 use std::path::{Path, PathBuf};
 
@@ -10,6 +10,7 @@ use outhaul_bundle::report::{ACK_PAYLOAD_TYPE, Ack};
 use outhaul_signer::{Envelope, PublicKey};
 
 use super::file::FileRoad;
+use super::slip::{self, News};
 use super::{Offer, Outcome};
 use crate::agent::Agent;
 use crate::durable::{self, FileError};
@@ -30,6 +31,8 @@ pub struct Findings {
     pub outcome: Option<Outcome>,
     /// The file that it came from.
     pub taken: Option<PathBuf>,
+    /// What freshness slips brought.
+    pub slips: Vec<News>,
     /// Why others were passed over, one sentence each.
     pub passed_over: Vec<String>,
     /// Bundles that a rule of trust refused though they are for this stream.
@@ -38,7 +41,7 @@ pub struct Findings {
     pub acknowledged: u64,
 }
 
-/// Bundles at `path` or below, sorted.
+/// Bundles and freshness slips at `path` or below, sorted.
 ///
 /// # Errors
 /// [`FileError`] for a path that is not there or cannot be read.
@@ -77,15 +80,20 @@ fn walk(
         if meta.is_dir() && depth > 0 {
             // One folder that cannot be read does not hide the others.
             let _ = walk(&path, depth - 1, left, found);
-        } else if meta.is_file() && path.extension().is_some_and(|end| end == "outhaul") {
+        } else if meta.is_file() && is_ours(&path) {
             found.push(path);
         }
     }
     Ok(())
 }
 
+fn is_ours(path: &Path) -> bool {
+    path.extension()
+        .is_some_and(|end| end == "outhaul" || end == "slip")
+}
+
 impl Agent {
-    /// Imports from a file or folder: acknowledgements, and the newest acceptable bundle.
+    /// Imports from a file or folder: acknowledgements, freshness slips, and the newest acceptable bundle.
     ///
     /// # Errors
     /// [`AgentError`]: for a single file its refusal; for a folder only what stops everything.
@@ -96,10 +104,27 @@ impl Agent {
             findings.acknowledged = self.take_acks(path)?;
         }
         if let ([file], true) = (files.as_slice(), path.is_file()) {
+            if slip::is_slip(file) {
+                let news = self.take_slip(file);
+                if let Err(error) = &news {
+                    self.tell_refusal(error)?;
+                }
+                findings.slips.push(news?);
+                return Ok(findings);
+            }
             let mut road = FileRoad::open(file, self.limits, &self.pulse)?;
             findings.outcome = Some(self.admit(&mut road).map_err(|e| with_claim(e, &road))?);
             findings.taken = Some(file.clone());
             return Ok(findings);
+        }
+        // Slips first: a key that one of them takes away signs no bundle any more.
+        let (slips, files): (Vec<_>, Vec<_>) =
+            files.into_iter().partition(|file| slip::is_slip(file));
+        for file in slips {
+            match self.take_slip(&file) {
+                Ok(news) => findings.slips.push(news),
+                Err(error) => self.pass_over(&file, error, &mut findings)?,
+            }
         }
         let mut offers: Vec<(PathBuf, Offer)> = Vec::new();
         for file in files {

@@ -122,6 +122,22 @@ pub fn floors(db: &Connection, path: &Path) -> Result<Floors, StateError> {
     Err(StateError::Floors { problem })
 }
 
+/// The highest floors that either place still tells of, when [`floors()`] cannot say which hold: what only
+/// newer signed metadata gets past.
+///
+/// # Errors
+/// [`StateError`] when the database or the file cannot be read at all.
+pub fn highest(db: &Connection, path: &Path) -> Result<Floors, StateError> {
+    let mut highest = stored(db)?;
+    if let Found::Whole(sidecar) = read_sidecar(path)? {
+        for (name, version) in sidecar.floors {
+            let floor = highest.entry(name).or_insert(version);
+            *floor = version.max(*floor);
+        }
+    }
+    Ok(highest)
+}
+
 fn stored(db: &Connection) -> Result<Floors, StateError> {
     let mut query = db
         .prepare("SELECT name, version FROM floor")

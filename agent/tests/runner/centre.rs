@@ -13,6 +13,7 @@ use outhaul_bundle::index::{Assignment, Content, File, Stream};
 use outhaul_bundle::write::write_bundle;
 use outhaul_bundle::{BundleReader, Index, Limits};
 use outhaul_signer::Kit;
+use outhaul_signer::ceremony::StreamChange;
 use outhaul_signer::enrol::{FORMAT, KitStream};
 use outhaul_signer::fleet::{Fleet, InitOptions};
 use outhaul_signer::key::Secret;
@@ -119,7 +120,7 @@ pub fn noise(count: usize) -> Vec<u8> {
     clippy::disallowed_methods,
     reason = "signatures must be valid when the program looks"
 )]
-fn now() -> Timestamp {
+pub fn now() -> Timestamp {
     Timestamp::now()
 }
 
@@ -183,6 +184,46 @@ impl Centre {
             .join(format!("{}-{number}.outhaul", draft.cluster_type));
         std::fs::write(&path, bytes.unwrap()).unwrap();
         path
+    }
+
+    /// Writes a freshness slip for `dev/<cluster_type>`, signed now.
+    pub fn slip(&self, cluster_type: &str) -> PathBuf {
+        self.slip_issued(
+            cluster_type,
+            now(),
+            now() + SignedDuration::from_hours(24 * 90),
+        )
+    }
+
+    /// A freshness slip with dates of its own.
+    pub fn slip_issued(
+        &self,
+        cluster_type: &str,
+        issued: Timestamp,
+        expires: Timestamp,
+    ) -> PathBuf {
+        let role = self.fleet.role("dev", cluster_type);
+        let made = self
+            .fleet
+            .slip(&role, 0, issued, expires, &secret())
+            .unwrap();
+        self.fleet.commit(&made.metadata).unwrap();
+        let version = made.versions["timestamp"];
+        let path = self
+            .folder
+            .path()
+            .join(format!("{cluster_type}-{version}.slip"));
+        std::fs::write(&path, made.slip.to_bytes()).unwrap();
+        path
+    }
+
+    /// The key that signed the bundles of `dev/drone` is stolen: another one signs from now on.
+    pub fn replace_stream_key(&self) {
+        let role = self.fleet.role("dev", "drone");
+        let changes = [StreamChange::Rekey];
+        self.fleet
+            .change_stream(&role, &changes, now(), &secret())
+            .unwrap();
     }
 
     fn index(&self, draft: &Draft, number: u64) -> (Index, Memory) {

@@ -72,7 +72,7 @@ struct Case {
     /// A site on which bundle 2 runs.
     before: Site,
     newest: PathBuf,
-    _centre: Centre,
+    centre: Centre,
 }
 
 impl Case {
@@ -93,12 +93,16 @@ impl Case {
         Self {
             before,
             newest,
-            _centre: centre,
+            centre,
         }
     }
 
     fn import(&self, site: &Site, cut: Option<&str>) -> Output {
-        let mut command = site.command(&["import", self.newest.to_str().unwrap()]);
+        Self::import_file(site, &self.newest, cut)
+    }
+
+    fn import_file(site: &Site, file: &Path, cut: Option<&str>) -> Output {
+        let mut command = site.command(&["import", file.to_str().unwrap()]);
         command.envs(cut.map(|cut| ("OUTHAUL_CUT", cut)));
         command.output().unwrap()
     }
@@ -172,6 +176,31 @@ fn a_second_cut_on_the_way_back_changes_nothing_about_its_end() {
     panic!("it never came to its end");
 }
 
+#[test]
+fn a_cut_at_any_instant_of_a_slip_changes_nothing_about_its_end() {
+    let case = Case::new(&good(), |_| ());
+    let slip = case.centre.slip("drone");
+    let whole = case.before.copy();
+    let expected = end(&whole, &Case::import_file(&whole, &slip, None));
+    for n in 1..MANY {
+        let site = case.before.copy();
+        let cut = Case::import_file(&site, &slip, Some(&n.to_string()));
+        if cut.status.signal() != Some(SIGKILL) {
+            assert!(n > 1, "a slip passes no instant");
+            return;
+        }
+        let last = Case::import_file(&site, &slip, None);
+        assert_eq!(
+            end(&site, &last),
+            expected,
+            "cut at instant {n}: {}",
+            stderr(&last)
+        );
+        assert_eq!(site.status()["trouble"], serde_json::Value::Null);
+    }
+    panic!("more than {MANY} instants");
+}
+
 /// Names in the first column of the table of instants.
 fn listed() -> BTreeSet<String> {
     let readme = include_str!("../../README.md");
@@ -187,6 +216,7 @@ fn every_instant_that_the_readme_lists_is_passed() {
     let normal = Case::new(&good(), |_| ());
     let (draft, foreign) = bad();
     let broken = Case::new(&draft, foreign);
+    let slip = normal.centre.slip("drone");
     let listed = listed();
     assert!(listed.len() > 10, "{listed:?}");
     for instant in listed {
@@ -194,8 +224,12 @@ fn every_instant_that_the_readme_lists_is_passed() {
             let output = case.import(&case.before.copy(), Some(&instant));
             output.status.signal() == Some(SIGKILL)
         };
+        let slip_dies = || {
+            let output = Case::import_file(&normal.before.copy(), &slip, Some(&instant));
+            output.status.signal() == Some(SIGKILL)
+        };
         assert!(
-            dies(&normal) || dies(&broken),
+            dies(&normal) || dies(&broken) || slip_dies(),
             "no import passes `{instant}`"
         );
     }

@@ -24,7 +24,9 @@ const SCALE: usize = 8;
 #[command(
     after_help = "Example:\n  outhaul slip --fleet fleet --passphrase-file passphrase \
                   --environment stage --cluster-type press --out press.slip --png press.png\n\n\
-                  The agent of this version does not take slips yet."
+                  Then, on a machine of the stream:\n  \
+                  outhaul-agent --state /var/lib/outhaul-agent import press.slip\n  \
+                  outhaul-agent --state /var/lib/outhaul-agent import --text 'OUTHAUL:...'"
 )]
 pub struct Args {
     #[command(flatten)]

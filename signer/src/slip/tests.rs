@@ -314,7 +314,11 @@ fn typing_may_be_sloppy_where_it_does_not_matter() {
         "a scanned text in a file"
     );
     assert_eq!(Slip::from_text(&slip.to_line()).unwrap(), slip);
-    let plain = |c: char| c.is_ascii_digit() || c.is_ascii_uppercase();
+    assert_eq!(
+        Slip::from_text(&slip.to_line().to_lowercase()).unwrap(),
+        slip
+    );
+    let plain = |c: char| c.is_ascii_digit() || c.is_ascii_uppercase() || c == ':';
     assert!(
         slip.to_line().chars().all(plain),
         "alphanumeric mode of a QR code"

@@ -1,0 +1,331 @@
+//! Freshness slips: newer signed metadata without a bundle. Floors rise, keys go, time comes; nothing is
+//! installed and what runs is not touched.
+//!
+//! What comes in: a slip's file, or its text as scanned or typed. What goes out: what changed, or a
+//! refusal as for bundles. Metadata, floors (sidecar first) and the lower bound of time move together,
+//! with one report home. What the slip says of itself only serves the messages. A slip newer than all
+//! that a damaged memory still tells of is also the only way out of contradicting floors.
+
+use std::path::Path;
+
+use jiff::Timestamp;
+use outhaul_bundle::index::{Content, Index};
+use outhaul_bundle::report::Event as Told;
+use outhaul_signer::slip::{MAGIC, MAX_TEXT_BYTES, Slip, SlipError};
+use outhaul_signer::{Acceptance, MetadataSource, TimePolicy, TrustError, TrustedMetadata, trust};
+
+use super::{Offer, Road, believe};
+use crate::agent::Agent;
+use crate::blobs::Blobs;
+use crate::clock;
+use crate::cut;
+use crate::durable;
+use crate::error::AgentError;
+use crate::state::floors::{self, Floors};
+use crate::state::{StateError, generations, outbox};
+
+/// What a typed or scanned slip is called in messages and reports.
+const TYPED: &str = "the typed slip";
+
+/// What a slip brought.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct News {
+    /// The file's name, or what stands for a typed one.
+    pub name: String,
+    /// Whether it told anything that this site did not know.
+    pub fresh: bool,
+    /// Whether contradicting or lost floors hold again because of it.
+    pub recovered: bool,
+    /// The newest bundle number of the stream that it tells of.
+    pub number: u64,
+    /// The signed time that it brings.
+    pub signed_at: Timestamp,
+    /// The earliest date in it.
+    pub expires: Timestamp,
+    /// Whether that date has passed: what it vouches for may not be installed any more.
+    pub expired: bool,
+}
+
+impl News {
+    /// One sentence for people.
+    pub fn sentence(&self) -> String {
+        let Self {
+            name,
+            number,
+            signed_at,
+            expires,
+            ..
+        } = self;
+        if !self.fresh {
+            return format!(
+                "`{name}`: known already ({signed_at}, bundle {number}); nothing was done"
+            );
+        }
+        let date = if self.expired {
+            "expired on"
+        } else {
+            "good until"
+        };
+        let again = if self.recovered {
+            "; the memory of the highest versions holds again"
+        } else {
+            ""
+        };
+        format!(
+            "`{name}`: floors raised, it is at least {signed_at}, the newest bundle is {number} \
+             ({date} {expires}){again}; nothing was installed"
+        )
+    }
+}
+
+/// A slip as a road: metadata, and nothing behind it.
+#[derive(Debug)]
+struct SlipRoad<'a> {
+    name: &'a str,
+    slip: &'a Slip,
+}
+
+impl SlipRoad<'_> {
+    fn nothing_behind<T>(&self) -> Result<T, AgentError> {
+        let message = "it is a slip and carries no bundle";
+        Err(AgentError::refused(self.name, "metadata-only", message))
+    }
+}
+
+impl Road for SlipRoad<'_> {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn metadata(&mut self) -> Result<&dyn MetadataSource, AgentError> {
+        Ok(self.slip.source())
+    }
+
+    fn index(&mut self, _expected: &Content) -> Result<(Index, Vec<u8>), AgentError> {
+        self.nothing_behind()
+    }
+
+    fn blobs(&mut self, _index: &Index, _store: &mut Blobs) -> Result<(), AgentError> {
+        self.nothing_behind()
+    }
+
+    fn brings(&self, role: &str) -> bool {
+        let own = format!(".{role}.json");
+        self.slip.source().keys().any(|name| name.ends_with(&own))
+    }
+
+    fn installs(&self) -> bool {
+        false
+    }
+}
+
+/// Whether the file at `path` is meant as a slip: by its ending or its first bytes.
+pub fn is_slip(path: &Path) -> bool {
+    if path.extension().is_some_and(|end| end == "slip") {
+        return true;
+    }
+    let mut first = [0u8; 3];
+    let read = std::fs::File::open(path)
+        .and_then(|mut file| std::io::Read::read_exact(&mut file, &mut first));
+    read.is_ok() && first == MAGIC[..3]
+}
+
+impl Agent {
+    /// Believes what the slip in the file `path` brings.
+    ///
+    /// # Errors
+    /// A refusal, not reported yet, or [`AgentError`] of the stick or the memory; nothing was changed.
+    pub fn take_slip(&mut self, path: &Path) -> Result<News, AgentError> {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let bytes = durable::read(path, MAX_TEXT_BYTES as u64)?;
+        self.believe_read(&name, Slip::from_bytes(&bytes))
+    }
+
+    /// Believes what a scanned or typed slip brings.
+    ///
+    /// # Errors
+    /// A refusal (reported home), or [`AgentError`] of the memory; nothing was changed then.
+    pub fn import_text(&mut self, text: &str) -> Result<News, AgentError> {
+        let news = self.believe_read(TYPED, Slip::from_text(text));
+        if let Err(error) = &news {
+            self.tell_refusal(error)?;
+        }
+        news
+    }
+
+    fn believe_read(
+        &mut self,
+        name: &str,
+        slip: Result<Slip, SlipError>,
+    ) -> Result<News, AgentError> {
+        let slip =
+            slip.map_err(|error| AgentError::refused(name, error.rule(), error.to_string()))?;
+        self.check_claims(name, &slip)?;
+        let db = self.store.read();
+        let sidecar = self.home.floors();
+        let (floors, doubtful) = match floors::floors(db, &sidecar) {
+            Ok(floors) => (floors, false),
+            Err(StateError::Floors { .. }) => (floors::highest(db, &sidecar)?, true),
+            Err(other) => return Err(other.into()),
+        };
+        let road = &mut SlipRoad { name, slip: &slip };
+        let offer = self
+            .judge_above(road, &floors)
+            .map_err(|error| with_lacking_roots(error, &slip))?;
+        let accepted = &offer.acceptance;
+        if doubtful {
+            self.refuse_unless_newer(name, accepted, &floors)?;
+        }
+        let row = generations::one(db, accepted.number)?;
+        if row.is_some_and(|row| row.index != offer.index) {
+            let message = format!(
+                "this site knows another bundle {} than the slip tells of",
+                accepted.number
+            );
+            return Err(AgentError::refused(name, "mix-and-match", message));
+        }
+        let same =
+            !doubtful && floors == accepted.versions && floors::trusted(db)? == accepted.trusted;
+        let news = News {
+            name: name.to_owned(),
+            fresh: !same,
+            recovered: doubtful,
+            number: accepted.number,
+            signed_at: accepted.signed_at,
+            expires: accepted.expires,
+            expired: accepted.expired,
+        };
+        if news.fresh {
+            self.store_slip(name, &offer)?;
+        }
+        Ok(news)
+    }
+
+    /// Floors, metadata and time in one step, and the report of it.
+    fn store_slip(&mut self, name: &str, offer: &Offer) -> Result<(), AgentError> {
+        let accepted = &offer.acceptance;
+        let event = Told::FreshnessSlip {
+            source: name.to_owned(),
+            issued_ms: accepted.signed_at.as_millisecond(),
+            number: accepted.number,
+            versions: accepted.versions.clone(),
+        };
+        floors::write_sidecar(self.store.read(), &self.home.floors(), &accepted.versions)?;
+        cut::here("slip-floors-raised");
+        self.commit(|db, author| {
+            believe(db, author.moment, offer)?;
+            outbox::queue(db, author, event).map(drop)
+        })
+        .map_err(|error: StateError| error.into())
+    }
+
+    /// Somebody may have put old files back: only what was signed after all that either place tells of
+    /// shows that nothing newer was forgotten.
+    fn refuse_unless_newer(
+        &self,
+        name: &str,
+        accepted: &Acceptance,
+        highest: &Floors,
+    ) -> Result<(), AgentError> {
+        let version = |floors: &Floors, file| floors.get(file).copied().unwrap_or(0);
+        // A newer root may have taken a key away from versions that were driven up.
+        let newer_root = version(&accepted.versions, "root") > version(highest, "root");
+        let (had, has) = (
+            version(highest, "timestamp"),
+            version(&accepted.versions, "timestamp"),
+        );
+        if !newer_root && has <= had {
+            let message = format!(
+                "the memory of the highest versions is damaged or was put back; a slip newer than \
+                 timestamp version {had} is needed, this one has version {has}"
+            );
+            return Err(AgentError::refused(name, "rollback", message));
+        }
+        let earliest = clock::now(self.store.read())?.bound.at();
+        if accepted.signed_at < earliest {
+            let message = format!(
+                "the memory of the highest versions is damaged or was put back; a slip signed after \
+                 {earliest} is needed, this one was signed {}",
+                accepted.signed_at
+            );
+            return Err(AgentError::refused(name, "rollback", message));
+        }
+        Ok(())
+    }
+
+    /// A slip for others says so itself: clearer words than those of the signatures.
+    fn check_claims(&self, name: &str, slip: &Slip) -> Result<(), AgentError> {
+        let site = &self.site;
+        let shown = |text: &str| {
+            text.chars()
+                .filter(|c| !c.is_control())
+                .take(60)
+                .collect::<String>()
+        };
+        if slip.fleet() != site.fleet.as_str() {
+            let message = format!(
+                "this slip is of fleet `{}`, this site is of `{}`",
+                shown(slip.fleet()),
+                site.fleet
+            );
+            return Err(AgentError::refused(name, "foreign-fleet", message));
+        }
+        if slip.role() != site.stream.role.as_str() {
+            let message = format!(
+                "this slip is for another stream (`{}`), this site is {} of {}/{}",
+                shown(slip.role()),
+                site.name,
+                site.stream.environment,
+                site.stream.cluster_type
+            );
+            return Err(AgentError::refused(name, "stream", message));
+        }
+        Ok(())
+    }
+}
+
+/// A slip without the first roots may be good and still not for a site that has missed rotations.
+fn with_lacking_roots(error: AgentError, slip: &Slip) -> AgentError {
+    match error {
+        AgentError::Refused {
+            source_name,
+            rule,
+            message,
+        } if matches!(&rule[..], "signature" | "threshold" | "root-chain")
+            && slip.oldest_root() != Some(1) =>
+        {
+            let message = format!(
+                "{message}; it leaves out older root metadata, which this site may lack: ask for a slip \
+                 made without `--since-root`"
+            );
+            AgentError::Refused {
+                source_name,
+                rule,
+                message,
+            }
+        }
+        other => other,
+    }
+}
+
+/// A medium whose metadata is older than what this site knows, but whose bundle is the very one that the
+/// newer metadata vouches for: a stick written before a slip. Judged by the newer metadata.
+pub(super) fn still_vouched_for(
+    refused: TrustError,
+    trusted: &TrustedMetadata,
+    floors: &Floors,
+    metadata: &dyn MetadataSource,
+    role: &str,
+    now: TimePolicy,
+) -> Result<Acceptance, TrustError> {
+    let Ok(known) = trust::remembered(trusted, floors, role, now) else {
+        return Err(refused);
+    };
+    let file = format!("{}.{role}.json", known.number);
+    let carried = metadata
+        .fetch(&file, trust::walk::MAX_TARGETS_BYTES)
+        .ok()
+        .flatten();
+    let same = carried.is_some() && carried.as_ref() == trusted.0.get(&format!("{role}.json"));
+    if same { Ok(known) } else { Err(refused) }
+}

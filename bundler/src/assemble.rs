@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, BufWriter, Read};
+use std::sync::Arc;
 
 use outhaul_bundle::encode::{self, Candidate, ContentSource};
 use outhaul_bundle::index::{
@@ -39,7 +40,7 @@ pub struct Contents<'a> {
     /// The commits that all of it comes from.
     pub snapshot: Snapshot,
     /// The rendered assignments by name.
-    pub assignments: &'a BTreeMap<String, RenderedAssignment>,
+    pub assignments: &'a BTreeMap<String, Arc<RenderedAssignment>>,
     /// Names of the sites that it is for; empty for every site of the stream.
     pub recipients: BTreeSet<Name>,
     /// Each assignment's payload by assignment name, its contents in the spool already.

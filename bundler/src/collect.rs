@@ -5,6 +5,7 @@
 //! and is an error, because a payload with a hole would fail on site, where nobody can mend it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use outhaul_bundle::index::{File, Source};
 use outhaul_bundle::name::{NameError, RelativePath};
@@ -13,10 +14,19 @@ use crate::assemble::{Spool, SpoolError};
 use crate::control::source::{self, Cache, Opened, Reference, SourceError, SourceMap, TreeLimits};
 use crate::render::RenderedAssignment;
 
+/// How the names of sources begin that only an assignment of an earlier snapshot is from.
+pub const KEPT: &str = "kept:";
+
 /// Why a payload cannot be collected.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CollectError {
+    /// A folder is not what it was when the assignment was last good.
+    #[error("`{assignment}`: the folder of its manifests is not what it was")]
+    Gone {
+        /// The assignment.
+        assignment: String,
+    },
     /// The storage is of a kind that cannot be carried yet.
     #[error(
         "`{assignment}`: its manifests are in `{storage}` storage, which cannot be carried yet\n\
@@ -67,20 +77,24 @@ pub struct Payloads {
     pub files: BTreeMap<String, Vec<File>>,
     /// The repositories, each at the commit that was read, sorted.
     pub sources: Vec<Source>,
+    /// The commit that each assignment's payload is from, by assignment name.
+    pub commits: BTreeMap<String, String>,
 }
 
 /// Collects the payloads of `assignments` into `spool`. Each repository and branch is opened once, so
-/// that all assignments of one bundle see the same commit.
+/// that all assignments of one bundle see the same commit; but those that `pins` names, by assignment,
+/// are read at their commit there.
 ///
 /// # Errors
 /// [`CollectError`] for the first payload that cannot travel whole.
 pub fn collect(
-    assignments: &BTreeMap<String, RenderedAssignment>,
+    assignments: &BTreeMap<String, Arc<RenderedAssignment>>,
+    pins: &BTreeMap<String, String>,
     sources: &SourceMap,
     cache: &Cache,
     spool: &mut Spool,
 ) -> Result<Payloads, CollectError> {
-    let mut opened: BTreeMap<(String, Option<String>), Opened> = BTreeMap::new();
+    let mut opened: BTreeMap<(String, Option<String>, Option<&String>), Opened> = BTreeMap::new();
     let mut payloads = Payloads::default();
     for (name, assignment) in assignments {
         let manifests = &assignment.manifests;
@@ -102,12 +116,28 @@ pub fn collect(
             .get("branch")
             .filter(|branch| !branch.is_empty())
             .cloned();
-        let key = (source::normal_url(repo), branch.clone());
+        let pin = pins.get(name);
+        let key = (source::normal_url(repo), branch.clone(), pin);
         if !opened.contains_key(&key) {
             let reference = branch.clone().map_or(Reference::Head, Reference::Branch);
-            let named = format!("manifests:{}", branch.as_deref().unwrap_or("HEAD"));
-            let reference = sources.pinned(&named, repo, reference);
+            let named = match pin {
+                None => format!("manifests:{}", branch.as_deref().unwrap_or("HEAD")),
+                Some(_) => format!("{KEPT}{name}"),
+            };
+            let reference = match pin {
+                None => sources.pinned(&named, repo, reference),
+                // A folder cannot be brought back: it is read as it is, and must be as it was.
+                Some(pin) if pin.starts_with("sha256:") => reference,
+                Some(pin) => Reference::Commit {
+                    id: pin.clone(),
+                    near: branch.clone(),
+                },
+            };
             let source = source::open(repo, &reference, sources, cache).map_err(failed)?;
+            if pin.is_some_and(|pin| *pin != source.commit) {
+                let assignment = name.clone();
+                return Err(CollectError::Gone { assignment });
+            }
             payloads.sources.push(Source {
                 name: named,
                 repo: repo.clone(),
@@ -118,6 +148,8 @@ pub fn collect(
         let Some(source) = opened.get(&key) else {
             continue;
         };
+        let commits = &mut payloads.commits;
+        commits.insert(name.clone(), source.commit.clone());
         let folder = manifests.get("path").map_or(".", String::as_str);
         let tree = source
             .tree(

@@ -1,6 +1,6 @@
 //! Isolation: one broken assignment is one broken assignment.
 //!
-//! What comes in: a [`Rendering`] with its failures, and somebody who knows what a broken assignment
+//! What comes in: the failures of a [`crate::Rendering`], and somebody who knows what a broken assignment
 //! last was. What goes out: for each broken one that it is kept as it was, with its error and the
 //! snapshot it is from, or that it is left out, and why. What is sound ships as it is. Nothing here
 //! reads or writes.
@@ -11,7 +11,6 @@ use outhaul_bundle::Digest;
 use serde::{Deserialize, Serialize};
 
 use crate::control::Diagnostics;
-use crate::render::Rendering;
 use crate::schedule::AssignmentId;
 
 /// A broken assignment that stays as it last was.
@@ -56,13 +55,13 @@ impl<T> Default for Isolation<T> {
     }
 }
 
-/// Decides for every failure of `rendering`; `last` is asked once for each.
-pub fn isolate<T>(
-    rendering: &Rendering,
+/// Decides for each of `failures` (see [`crate::Rendering`]); `last` is asked once for each.
+pub fn isolate<'f, T>(
+    failures: impl IntoIterator<Item = (&'f AssignmentId, &'f Diagnostics)>,
     mut last: impl FnMut(&AssignmentId) -> Last<T>,
 ) -> Isolation<T> {
     let mut isolation = Isolation::default();
-    for (id, findings) in &rendering.failures {
+    for (id, findings) in failures {
         match last(id) {
             Last::Good { from, content } => {
                 let error = one_line_each(findings);
@@ -97,14 +96,20 @@ impl<T> Isolation<T> {
         }
     }
 
+    /// Adds what became of others.
+    pub fn append(&mut self, other: Self) {
+        self.kept.extend(other.kept);
+        self.left_out.extend(other.left_out);
+    }
+
     /// Whether nothing was broken.
     pub fn is_empty(&self) -> bool {
         self.kept.is_empty() && self.left_out.is_empty()
     }
 
-    /// How many of both there are.
-    pub fn len(&self) -> usize {
-        self.kept.len() + self.left_out.len()
+    /// All of them.
+    pub fn ids(&self) -> impl Iterator<Item = &AssignmentId> {
+        self.kept.keys().chain(self.left_out.keys())
     }
 
     /// One line for each broken assignment, for people.

@@ -12,7 +12,7 @@ use crate::compose::{self, Composition, Mode};
 use crate::control::model::{ReconcilerKind, Template};
 use crate::control::{self, Cache, ControlPlane, Diagnostics, LoadRequest, SourceMap};
 use crate::render::{self, Rendering};
-use crate::schedule::{self, Schedule};
+use crate::schedule::{self, AssignmentId, Schedule};
 
 /// Everything that one run of the stages gave.
 #[derive(Debug)]
@@ -84,8 +84,16 @@ impl Platform {
 
     /// What is wrong with the broken assignments, as people read it: sorted, each finding once.
     pub fn broken(&self) -> Diagnostics {
+        self.broken_of(self.rendering.failures.keys())
+    }
+
+    /// What is wrong with these broken assignments.
+    pub fn broken_of<'i>(&self, ids: impl IntoIterator<Item = &'i AssignmentId>) -> Diagnostics {
         let mut all = Diagnostics::new();
-        for findings in self.rendering.failures.values() {
+        for findings in ids
+            .into_iter()
+            .filter_map(|id| self.rendering.failures.get(id))
+        {
             all.append(findings.clone());
         }
         all.sort();

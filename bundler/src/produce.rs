@@ -21,8 +21,16 @@ use crate::assemble::finish::{FinishError, Reader};
 use crate::assemble::{self, AssembleError, Contents, Spool, SpoolError, UnsignedBundle};
 use crate::collect::{self, CollectError};
 use crate::deliver::{self, DeliverError};
+use crate::guard::Removal;
+use crate::isolation::Isolation;
 use crate::pipeline::Platform;
-use crate::render::RenderedClusterType;
+
+mod last;
+mod plan;
+
+pub use last::LastError;
+use last::{LastAssignment, LastStream};
+use plan::Plan;
 
 /// What to make, for whom, and where to put it.
 #[derive(Debug)]
@@ -43,6 +51,15 @@ pub struct Request<'a> {
     pub issued: Timestamp,
     /// Days until the bundle may no longer be installed, 1 to 3650.
     pub expires_days: u32,
+}
+
+/// What became of every stream, and of what was broken.
+#[derive(Debug, Default)]
+pub struct Production {
+    /// The streams, by name. One in which nothing is sound, and nothing ever was, is not among them.
+    pub streams: Vec<Produced>,
+    /// What became of the broken assignments of the streams that were asked for.
+    pub isolation: Isolation<()>,
 }
 
 /// What became of one stream.
@@ -89,9 +106,18 @@ pub enum ProduceError {
     /// The fleet cannot sign.
     #[error(transparent)]
     Fleet(#[from] FleetError),
+    /// What was shipped last cannot be read or written.
+    #[error(transparent)]
+    Last(#[from] LastError),
     /// A name that cannot travel.
     #[error("a name of the control plane cannot travel")]
     Name(#[from] NameError),
+    /// It would remove too much; nothing was written for any stream.
+    #[error("too much would be removed")]
+    Removals {
+        /// One for each stream that would lose too much.
+        removals: Vec<Removal>,
+    },
     /// The temporary folder failed.
     #[error(transparent)]
     Spool(#[from] SpoolError),
@@ -107,16 +133,18 @@ pub enum ProduceError {
     },
 }
 
-/// Makes the bundles of every stream that `request` names.
+/// Makes the bundles of every stream that `request` names. A broken assignment is in its bundle as it
+/// was shipped last; what of a stream is on record lies in the fleet's folder.
 ///
 /// # Errors
 /// [`ProduceError`] of the first stream that fails; those before it, in order of their names, are done.
+/// A removal that nobody acknowledged is found before anything is written.
 pub fn produce(
     platform: &Platform,
     fleet: &Fleet,
     secret: &Secret,
     request: &Request<'_>,
-) -> Result<Vec<Produced>, ProduceError> {
+) -> Result<Production, ProduceError> {
     let rendering = &platform.rendering;
     if let Some(name) = request
         .cluster_types
@@ -130,14 +158,26 @@ pub fn produce(
         });
     }
     let wanted =
-        |name: &String| request.cluster_types.is_empty() || request.cluster_types.contains(name);
-    let mut done = Vec::new();
-    for (name, group) in &rendering.cluster_types {
-        if wanted(name) {
-            done.push(stream(platform, fleet, secret, request, name, group)?);
-        }
+        |name: &&String| request.cluster_types.is_empty() || request.cluster_types.contains(name);
+    let mut plans = Vec::new();
+    let mut removals = Vec::new();
+    for name in rendering.cluster_types.keys().filter(wanted) {
+        let plan = Plan::of(platform, fleet, name)?;
+        removals.extend(plan.guard(platform).err());
+        plans.push(plan);
     }
-    Ok(done)
+    if !removals.is_empty() {
+        return Err(ProduceError::Removals { removals });
+    }
+    let mut production = Production::default();
+    for plan in plans {
+        if !plan.is_void() {
+            let made = stream(platform, fleet, secret, request, &plan)?;
+            production.streams.push(made);
+        }
+        production.isolation.append(plan.isolation);
+    }
+    Ok(production)
 }
 
 fn stream(
@@ -145,21 +185,22 @@ fn stream(
     fleet: &Fleet,
     secret: &Secret,
     request: &Request<'_>,
-    name: &str,
-    group: &RenderedClusterType,
+    plan: &Plan<'_>,
 ) -> Result<Produced, ProduceError> {
     let environment = &platform.rendering.environment;
-    let role = fleet.role(environment, name);
-    let latest = fleet.latest(&role)?;
+    let (name, role) = (plan.cluster_type, &plan.role);
+    let latest = fleet.latest(role)?;
     let signer = fleet.statement_signer(secret)?;
-    let build = |number: u64| -> Result<UnsignedBundle, ProduceError> {
+    let build = |number: u64| -> Result<Built, ProduceError> {
         let mut spool = Spool::new(&std::env::temp_dir())?;
         let payloads = collect::collect(
-            &group.assignments,
+            &plan.assignments,
+            &plan.pins,
             &platform.sources,
             &platform.cache,
             &mut spool,
         )?;
+        let reconciler = platform.reconciler_kind(plan.reconciler);
         let contents = Contents {
             fleet: fleet.id(),
             stream: Stream {
@@ -169,42 +210,41 @@ fn stream(
             },
             number,
             reconciler: ReconcilerSettings {
-                kind: platform
-                    .reconciler_kind(&group.reconciler)
-                    .as_str()
-                    .parse()?,
+                kind: reconciler.as_str().parse()?,
                 settings: BTreeMap::new(),
                 drift: DriftPolicy::default(),
             },
             snapshot: with_payloads(&platform.rendering.snapshot, payloads.sources),
             recipients: request.recipients.clone(),
-            assignments: &group.assignments,
+            assignments: &plan.assignments,
             payloads: payloads.files,
-            kept: BTreeMap::new(),
+            kept: plan.kept.clone(),
         };
-        let bundle = assemble::assemble(contents, spool)?.attest(&signer)?;
-        if request.readers.is_empty() {
-            Ok(bundle)
-        } else {
-            Ok(bundle.seal(request.readers)?)
+        let mut bundle = assemble::assemble(contents, spool)?.attest(&signer)?;
+        if !request.readers.is_empty() {
+            bundle = bundle.seal(request.readers)?;
         }
+        let commits = payloads.commits;
+        Ok(Built { bundle, commits })
     };
     if let Some(latest) = latest.as_ref().filter(|_| !request.renew) {
         // The same content under the number that was signed last has the digest that was signed.
         let same = build(latest.number)?;
-        if *Digest::of(&same.index_bytes).as_bytes() == latest.index {
+        if *Digest::of(&same.bundle.index_bytes).as_bytes() == latest.index {
+            // It may be missing after a power cut.
+            remember(fleet, environment, plan, &same)?;
             return Ok(Produced {
                 cluster_type: name.to_owned(),
                 number: latest.number,
                 file: None,
                 bytes: 0,
-                content_bytes: same.index.content_bytes(),
-                assignments: same.index.assignments.len(),
+                content_bytes: same.bundle.index.content_bytes(),
+                assignments: same.bundle.index.assignments.len(),
             });
         }
     }
-    let number = fleet.next_number(&role)?;
-    let bundle = build(number)?;
+    let number = fleet.next_number(role)?;
+    let built = build(number)?;
     let days = request.expires_days;
     let expires = request
         .issued
@@ -213,32 +253,65 @@ fn stream(
             issued: request.issued,
             days,
         })?;
+    let index_bytes = built.bundle.index_bytes.clone();
     let sign = SignRequest {
-        role: &role,
+        role,
         number,
-        index_bytes: &bundle.index_bytes,
+        index_bytes: &index_bytes,
         issued: request.issued,
         expires,
     };
     let signed = fleet.sign_bundle(sign, secret)?;
-    let index = bundle.index.clone();
-    let index_bytes = bundle.index_bytes.clone();
     let file = request
         .out
         .join(format!("{environment}-{name}-{number}.outhaul"));
-    let bytes = deliver::write_file(&file, &signed.files, bundle)?;
+    let content_bytes = built.bundle.index.content_bytes();
+    let last = last_of(environment, plan, &built);
+    let bytes = deliver::write_file(&file, &signed.files, built.bundle)?;
     fleet.commit(&signed)?;
+    last.write(fleet.folder(), role)?;
     if let Some(folder) = request.publish {
-        publish(&file, &role, &index_bytes, folder)?;
+        publish(&file, role, &index_bytes, folder)?;
     }
     Ok(Produced {
         cluster_type: name.to_owned(),
         number,
         file: Some(file),
         bytes,
-        content_bytes: index.content_bytes(),
-        assignments: index.assignments.len(),
+        content_bytes,
+        assignments: plan.assignments.len(),
     })
+}
+
+/// A bundle, and the commits of its payloads by assignment.
+struct Built {
+    bundle: UnsignedBundle,
+    commits: BTreeMap<String, String>,
+}
+
+/// What the stream ships with this bundle.
+fn last_of(environment: &str, plan: &Plan<'_>, built: &Built) -> LastStream {
+    let now = built.bundle.index.snapshot.digest;
+    let assignments = plan.assignments.iter().filter_map(|(name, rendered)| {
+        let kept = plan.kept.iter().find(|(kept, _)| kept.as_str() == name);
+        let from = kept.map_or(now, |(_, from)| *from);
+        let commit = built.commits.get(name).cloned();
+        Some((name.clone(), LastAssignment::of(rendered, from, commit)?))
+    });
+    LastStream::new(environment, plan.cluster_type, assignments.collect())
+}
+
+fn remember(
+    fleet: &Fleet,
+    environment: &str,
+    plan: &Plan<'_>,
+    built: &Built,
+) -> Result<(), ProduceError> {
+    let now = last_of(environment, plan, built);
+    if plan.last.as_ref() != Some(&now) {
+        now.write(fleet.folder(), &plan.role)?;
+    }
+    Ok(())
 }
 
 fn publish(file: &Path, role: &str, index_bytes: &[u8], folder: &Path) -> Result<(), DeliverError> {

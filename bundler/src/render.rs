@@ -7,6 +7,7 @@
 //! touches another.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use outhaul_bundle::Digest;
 use outhaul_bundle::index::Snapshot;
@@ -47,7 +48,7 @@ pub struct RenderedClusterType {
     /// Name of the template that made the reconciler's manifests.
     pub reconciler: String,
     /// By deployment target.
-    pub assignments: BTreeMap<String, RenderedAssignment>,
+    pub assignments: BTreeMap<String, Arc<RenderedAssignment>>,
 }
 
 /// One assignment's files.
@@ -114,7 +115,9 @@ pub fn render(
         ) {
             Ok(rendered) => {
                 if let Some(group) = cluster_types.get_mut(&id.cluster_type) {
-                    group.assignments.insert(id.target.clone(), rendered);
+                    group
+                        .assignments
+                        .insert(id.target.clone(), Arc::new(rendered));
                 }
             }
             Err(findings) => {

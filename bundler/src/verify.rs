@@ -9,6 +9,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io::{self, Read, Seek, Write};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use outhaul_bundle::decode::{self, DecodeError};
 use outhaul_bundle::index::{Assignment, Blob, Content, File};
@@ -198,14 +199,15 @@ pub fn statement(
 pub struct Difference {
     /// `<assignment>/files/<path>`, `<assignment>/payload/<path>`, `<assignment>/config`, `<assignment>`.
     pub path: String,
-    /// `changed`, `only in the bundle`, `only rendered`.
+    /// `changed`, `only in the bundle`, `only rendered`, `kept, but it is sound`.
     pub what: &'static str,
 }
 
-/// Compares the bundle's assignments with what was rendered. Sorted; empty means equal.
+/// Compares the bundle's assignments with what was rendered. Sorted; empty means equal. What the index
+/// says was kept is of another snapshot and is not compared; this one must then not render to it.
 pub fn differences(
     index: &Index,
-    rendered: &BTreeMap<String, RenderedAssignment>,
+    rendered: &BTreeMap<String, Arc<RenderedAssignment>>,
     payloads: &Payloads,
 ) -> Vec<Difference> {
     let mut found = Vec::new();
@@ -223,6 +225,12 @@ pub fn differences(
     }
     let nothing = Vec::new();
     for (name, assignment) in carried {
+        if index.kept.contains_key(&assignment.name) {
+            if rendered.contains_key(name) {
+                tell(name.to_owned(), "kept, but it is sound");
+            }
+            continue;
+        }
         let Some(now) = rendered.get(name) else {
             tell(name.to_owned(), "only in the bundle");
             continue;
@@ -284,7 +292,7 @@ mod tests {
         FakeBundle::new(1, &[("a.yaml", b"a"), ("b.yaml", b"b")]).unwrap()
     }
 
-    fn rendered() -> BTreeMap<String, RenderedAssignment> {
+    fn rendered() -> BTreeMap<String, Arc<RenderedAssignment>> {
         let files = [("a.yaml", b"a"), ("b.yaml", b"b")];
         let one = RenderedAssignment {
             workload: String::new(),
@@ -297,10 +305,10 @@ mod tests {
                 .into(),
             manifests: BTreeMap::new(),
         };
-        BTreeMap::from([("hello-world-test".to_owned(), one)])
+        BTreeMap::from([("hello-world-test".to_owned(), Arc::new(one))])
     }
 
-    fn told(rendered: &BTreeMap<String, RenderedAssignment>) -> Vec<String> {
+    fn told(rendered: &BTreeMap<String, Arc<RenderedAssignment>>) -> Vec<String> {
         let found = differences(&fake().index, rendered, &Payloads::default());
         found
             .iter()
@@ -316,13 +324,13 @@ mod tests {
     #[test]
     fn every_difference_is_named() {
         let mut now = rendered();
-        let one = now.get_mut("hello-world-test").unwrap();
+        let one = Arc::make_mut(now.get_mut("hello-world-test").unwrap());
         one.config_version = Digest::of(b"other");
         one.files.insert("a.yaml".into(), b"other".to_vec());
         one.files.remove("b.yaml");
         one.files.insert("c.yaml".into(), b"c".to_vec());
         let copy = one.clone();
-        now.insert("new-one".into(), copy);
+        now.insert("new-one".into(), Arc::new(copy));
         assert_eq!(
             told(&now),
             [
@@ -337,6 +345,16 @@ mod tests {
             told(&BTreeMap::new()),
             ["hello-world-test only in the bundle"]
         );
+    }
+
+    #[test]
+    fn what_was_kept_is_not_compared_and_must_be_broken_now() {
+        let mut index = fake().index;
+        let name = index.assignments[0].name.clone();
+        index.kept.insert(name, Digest::of(b"an earlier snapshot"));
+        let differences = |now| differences(&index, &now, &Payloads::default());
+        assert!(differences(BTreeMap::new()).is_empty());
+        assert_eq!(differences(rendered())[0].what, "kept, but it is sound");
     }
 
     #[test]

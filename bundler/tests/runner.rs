@@ -11,6 +11,7 @@ mod runner {
     pub mod golden;
     pub mod isolation;
     pub mod kalypso;
+    pub mod kept;
     pub mod replay;
     pub mod repositories;
     pub mod story;

@@ -309,6 +309,11 @@ impl Fleet {
         Ok(fleet)
     }
 
+    /// Where it lies: what else is known of its streams is kept there, too.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// The fleet's id: the first 16 hexadecimal digits of its first root metadata's digest.
     pub fn id(&self) -> &str {
         &self.settings.id

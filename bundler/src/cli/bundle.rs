@@ -11,13 +11,14 @@ use serde_json::json;
 
 use super::failure::{self, Failure};
 use super::key::{FleetArgs, fleet_failure};
-use super::render::InputArgs;
+use super::render::{InputArgs, isolation_failure, isolation_json};
 use super::{Format, print_json, say};
 use crate::assemble::AssembleError;
 use crate::assemble::finish::FinishError;
 use crate::collect::CollectError;
 use crate::deliver;
-use crate::produce::{self, ProduceError, Produced, Request};
+use crate::guard::Removal;
+use crate::produce::{self, LastError, ProduceError, Production, Request};
 
 /// Render an environment and write one signed bundle per stream
 #[derive(Debug, clap::Args)]
@@ -47,6 +48,9 @@ pub struct Args {
     /// once). Each run then writes a new number, because no two seals are alike
     #[arg(long, value_name = "FILE")]
     seal_for: Vec<PathBuf>,
+    /// Write nothing when one assignment is broken; without it that one stays as it was shipped last
+    #[arg(long)]
+    strict: bool,
     /// Write a new number even when nothing changed
     #[arg(long)]
     renew: bool,
@@ -68,7 +72,7 @@ impl Args {
         let secret = self.fleet.secret()?;
         let fleet = Fleet::open(&self.fleet.fleet).map_err(fleet_failure)?;
         let platform = self.input.platform(None)?;
-        super::render::whole_or_refused(&platform, true)?;
+        super::render::whole_or_refused(&platform, self.strict)?;
         let readers = super::secret::ReaderArgs::of_files(self.seal_for.clone()).readers()?;
         #[expect(
             clippy::disallowed_methods,
@@ -85,12 +89,14 @@ impl Args {
             issued,
             expires_days: self.expires_days,
         };
-        let produced =
+        let production =
             produce::produce(&platform, &fleet, &secret, &request).map_err(produce_failure)?;
-        self.print(&platform.rendering.environment, &produced)
+        self.print(&platform.rendering.environment, &production)?;
+        isolation_failure(&platform, &production.isolation)
     }
 
-    fn print(&self, environment: &str, produced: &[Produced]) -> Result<ExitCode, Failure> {
+    fn print(&self, environment: &str, production: &Production) -> Result<(), Failure> {
+        let produced = &production.streams;
         if self.output == Format::Json {
             let bundles: Vec<_> = produced
                 .iter()
@@ -107,7 +113,9 @@ impl Args {
                     })
                 })
                 .collect();
-            return print_json(&json!({"bundles": bundles}));
+            let (kept, left_out) = isolation_json(&production.isolation);
+            print_json(&json!({"bundles": bundles, "kept": kept, "left_out": left_out}))?;
+            return Ok(());
         }
         for one in produced {
             let stream = format!("{environment}/{}", one.cluster_type);
@@ -126,7 +134,7 @@ impl Args {
                 )),
             }
         }
-        Ok(ExitCode::SUCCESS)
+        Ok(())
     }
 }
 
@@ -146,6 +154,17 @@ pub(super) fn produce_failure(error: ProduceError) -> Failure {
             Failure::new(failure::USAGE, &error)
                 .help(format!("it has {}; nothing was written", known.join(", ")))
         }
+        ProduceError::Last(ref source) => {
+            let code = match source {
+                LastError::Damaged { .. } => failure::USAGE,
+                _ => failure::ENVIRONMENT,
+            };
+            Failure::new(code, source)
+        }
+        ProduceError::Removals { removals } => {
+            let texts: Vec<_> = removals.iter().map(Removal::explain).collect();
+            Failure::explained(&texts.join("\n"))
+        }
         ProduceError::Expiry { .. } => Failure::new(failure::USAGE, &error),
     }
 }
@@ -158,6 +177,7 @@ fn collect_failure(error: &CollectError) -> Failure {
         CollectError::Source { source, .. } => {
             Failure::new(failure::USAGE, error).help(source.help())
         }
+        CollectError::Gone { .. } => Failure::new(failure::REFUSED, error),
         CollectError::Spool(_) => Failure::new(failure::ENVIRONMENT, error),
         _ => Failure::new(failure::USAGE, error),
     }

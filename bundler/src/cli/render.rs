@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::failure::{self, Failure};
 use super::{Format, print_json, say};
 use crate::compose::Mode;
 use crate::control::{Cache, ControlPlane, LoadRequest, Origin, SourceMap};
+use crate::isolation::Isolation;
 use crate::output::{self, OutputError, Settled};
 use crate::pipeline::{self, Platform};
 
@@ -156,6 +157,33 @@ pub(super) fn whole_or_refused(platform: &Platform, strict: bool) -> Result<(), 
     Ok(())
 }
 
+/// Success when nothing was broken; else every finding, and what became of the broken ones.
+pub(super) fn isolation_failure(
+    platform: &Platform,
+    isolation: &Isolation<()>,
+) -> Result<ExitCode, Failure> {
+    if isolation.is_empty() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let findings = platform.broken_of(isolation.ids());
+    let mut failure = Failure::broken(&findings);
+    for line in isolation.lines() {
+        failure = failure.because(&line);
+    }
+    Err(failure.help("everything else was written; `--strict` writes nothing then"))
+}
+
+/// What was kept and what was left out, for programs.
+pub(super) fn isolation_json(isolation: &Isolation<()>) -> (Value, Value) {
+    let kept = isolation.kept.iter();
+    let kept: BTreeMap<_, _> = kept
+        .map(|(id, (kept, ()))| (id.to_string(), kept))
+        .collect();
+    let left_out = isolation.left_out.iter();
+    let left_out: BTreeMap<_, _> = left_out.map(|(id, why)| (id.to_string(), why)).collect();
+    (json!(kept), json!(left_out))
+}
+
 impl Args {
     /// Does it.
     pub fn run(self) -> Result<ExitCode, Failure> {
@@ -170,14 +198,7 @@ impl Args {
             _ => Failure::new(failure::ENVIRONMENT, &error),
         })?;
         self.print(&platform, &settled)?;
-        if settled.isolation.is_empty() {
-            return Ok(ExitCode::SUCCESS);
-        }
-        let mut failure = Failure::broken(&platform.broken());
-        for line in settled.isolation.lines() {
-            failure = failure.because(&line);
-        }
-        Err(failure.help("everything else was written; `--strict` writes nothing then"))
+        isolation_failure(&platform, &settled.isolation)
     }
 
     fn print(&self, platform: &Platform, settled: &Settled) -> Result<(), Failure> {
@@ -189,10 +210,7 @@ impl Args {
             isolation,
         } = settled;
         if self.output == Format::Json {
-            let left_out = isolation.left_out.iter();
-            let left_out: BTreeMap<_, _> = left_out.map(|(id, w)| (id.to_string(), w)).collect();
-            let kept = isolation.kept.iter();
-            let kept: BTreeMap<_, _> = kept.map(|(id, k)| (id.to_string(), &k.0)).collect();
+            let (kept, left_out) = isolation_json(isolation);
             print_json(&json!({
                 "environment": rendering.environment,
                 "snapshot": rendering.snapshot,

@@ -1,5 +1,6 @@
 //! `outhaul verify`: whether a bundle is whole, trusted, and what its commits render to.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -150,6 +151,7 @@ impl Args {
                 "trusted": true,
                 "statement": statement,
                 "equal": equal,
+                "kept": index.kept,
                 "differences": differences,
             }))?;
             return Ok(code);
@@ -165,11 +167,22 @@ impl Args {
             Statement::Holds => "statement: signed by the fleet, about these contents".to_owned(),
             Statement::Wrong(why) => format!("statement: NOT to be believed: {why}"),
         });
+        for (name, from) in &index.kept {
+            data(&format!(
+                "kept: `{name}` is broken in this snapshot and stays as snapshot {} had it",
+                from.short()
+            ));
+        }
         match differences {
             None => data("content: not rendered again (pass `--snapshot`)"),
             Some([]) => data(&format!(
-                "content: what snapshot {} renders to, file by file",
-                index.snapshot.digest.short()
+                "content: what snapshot {} renders to, file by file{}",
+                index.snapshot.digest.short(),
+                if index.kept.is_empty() {
+                    ""
+                } else {
+                    "; what was kept cannot be compared with it"
+                }
             )),
             Some(list) => {
                 data(&format!(
@@ -197,7 +210,6 @@ fn again(input: &InputArgs, index: &Index) -> Result<Vec<Difference>, Failure> {
         return Err(Failure::say(failure::USAGE, message));
     }
     let rendered = input.platform(Some(&index.snapshot))?;
-    super::render::whole_or_refused(&rendered, true)?;
     let mut sources = rendered.sources.clone();
     for source in &index.snapshot.workloads {
         sources.pin(&source.name, &source.repo, &source.commit);
@@ -216,8 +228,14 @@ fn again(input: &InputArgs, index: &Index) -> Result<Vec<Difference>, Failure> {
     let temporary = std::env::temp_dir();
     let mut spool =
         Spool::new(&temporary).map_err(|error| Failure::new(failure::ENVIRONMENT, &error))?;
-    let payloads = collect::collect(&group.assignments, &sources, &rendered.cache, &mut spool)
-        .map_err(|error| Failure::new(failure::ENVIRONMENT, &error))?;
+    let payloads = collect::collect(
+        &group.assignments,
+        &BTreeMap::new(),
+        &sources,
+        &rendered.cache,
+        &mut spool,
+    )
+    .map_err(|error| Failure::new(failure::ENVIRONMENT, &error))?;
     let mut found = verify::differences(index, &group.assignments, &payloads);
     let now = crate::produce::with_payloads(&rendered.rendering.snapshot, payloads.sources);
     let then = [&index.snapshot.environment, &index.snapshot.base]
@@ -227,6 +245,7 @@ fn again(input: &InputArgs, index: &Index) -> Result<Vec<Difference>, Failure> {
         .into_iter()
         .chain(&now.workloads)
         .collect();
+    let then = then.filter(|source| !source.name.starts_with(collect::KEPT));
     for source in then.filter(|source| !now.contains(source)) {
         let path = format!("commit {} of {}", source.commit, source.name);
         found.push(Difference {

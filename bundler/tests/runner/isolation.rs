@@ -12,10 +12,10 @@ use serde_json::Value;
 use super::cli::Scene;
 use super::replay::files;
 
-const BREAKS: &str = "boom: {{ .Manifests.path }}";
+pub const BREAKS: &str = "boom: {{ .Manifests.path }}";
 
 /// `hello-test`, and `wave-0` to `wave-3` of a second workload; `{{ .Manifests.path }}` is theirs alone.
-fn scene() -> Scene {
+pub fn scene() -> Scene {
     let scene = Scene::new();
     let mut workload = String::from(
         "apiVersion: scheduler.kalypso.io/v1alpha1\nkind: Workload\nmetadata:\n  name: wave\nspec:\n  \
@@ -167,7 +167,7 @@ fn a_large_removal_stops_until_git_says_that_it_is_meant() {
 }
 
 /// Snapshots of folders hold digests of this program's text, which change with it.
-fn without_digests(text: &str) -> String {
+pub fn without_digests(text: &str) -> String {
     let mut out = String::new();
     for word in text.split_inclusive([' ', '\n']) {
         let bare = word.trim_end();

@@ -56,7 +56,7 @@ fn bundle(large: &[u8]) -> UnsignedBundle {
             .into(),
         manifests: BTreeMap::new(),
     };
-    let assignments = BTreeMap::from([("hello-test".to_owned(), rendered)]);
+    let assignments = BTreeMap::from([("hello-test".to_owned(), std::sync::Arc::new(rendered))]);
     let contents = Contents {
         fleet: like.fleet.as_str(),
         stream: like.stream.clone(),

@@ -1,0 +1,214 @@
+//! Bundles with a broken assignment: it is shipped as it was, with its payload as it was.
+//!
+//! What comes in: a fleet with one stream, a git repository with the payloads, and mistakes. What must
+//! come out: bundles that hold the broken assignment as it last was and say so, and none at all that
+//! would take too much away.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::cli::Scene;
+use super::isolation::{BREAKS, scene, without_digests};
+use super::repositories::{commit, git};
+
+struct Fleet {
+    scene: Scene,
+}
+
+impl Fleet {
+    fn new() -> Self {
+        let scene = scene();
+        scene.write("passphrase", "correct horse battery staple");
+        scene.write("manifests/here/app.yaml", "version: 1\n");
+        let fleet = Self { scene };
+        let private = fs::Permissions::from_mode(0o600);
+        fs::set_permissions(fleet.path("passphrase"), private).unwrap();
+        git(&fleet.path("manifests"), &["init", "--quiet"]);
+        commit(&fleet.path("manifests"), "first");
+        let made = std::process::Command::new(env!("CARGO_BIN_EXE_outhaul"))
+            .args([
+                "key",
+                "init",
+                "--fleet",
+                "fleet",
+                "--passphrase-file",
+                "passphrase",
+            ])
+            .current_dir(fleet.scene.folder.path())
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&made.stderr);
+        assert!(made.status.success(), "{said}");
+        fleet
+    }
+
+    fn path(&self, path: &str) -> std::path::PathBuf {
+        self.scene.folder.path().join(path)
+    }
+
+    fn bundle(&self, more: &[&str]) -> String {
+        let mut command = vec![
+            "bundle",
+            "--fleet",
+            "fleet",
+            "--passphrase-file",
+            "passphrase",
+        ];
+        command.extend(["--out", "out", "--source"]);
+        command.extend(["https://git.example.org/manifests=manifests"]);
+        command.extend(more);
+        self.scene.run(&command)
+    }
+
+    fn verify(&self, number: u64) -> (String, Value) {
+        let file = format!("out/dev-drone-{number}.outhaul");
+        let mut command = vec![
+            "verify",
+            &file,
+            "--fleet",
+            "fleet",
+            "--snapshot",
+            "--source",
+        ];
+        command.push("https://git.example.org/manifests=manifests");
+        let text = self.scene.run(&command);
+        command.extend(["--output", "json"]);
+        let seen = self.scene.run(&command);
+        let json = seen.split_once("--- stdout\n").unwrap().1;
+        let json = json.split("--- stderr").next().unwrap();
+        (text, serde_json::from_str(json).unwrap())
+    }
+
+    /// What the stream's newest bundle ships, as the fleet remembers it.
+    fn last(&self) -> Value {
+        let mut files = fs::read_dir(self.path("fleet/rendered")).unwrap();
+        let file = files.next().unwrap().unwrap().path();
+        serde_json::from_slice(&fs::read(file).unwrap()).unwrap()
+    }
+
+    fn break_hello(&self) {
+        let good = "repository: {{ .Manifests.repo }}";
+        self.scene.edit("main/templates.yaml", good, BREAKS);
+    }
+}
+
+#[test]
+fn a_broken_assignment_is_shipped_as_it_was_with_its_payload() {
+    let fleet = Fleet::new();
+    let seen = fleet.bundle(&[]);
+    assert!(seen.starts_with("exit code 0"), "{seen}");
+    let first = fleet.last();
+    fleet.break_hello();
+    fleet.scene.write("manifests/here/app.yaml", "version: 2\n");
+    commit(&fleet.path("manifests"), "second");
+    let seen = fleet.bundle(&[]);
+    assert!(seen.starts_with("exit code 1"), "{seen}");
+    assert!(
+        seen.contains("dev/drone: number 2, 5 assignments"),
+        "{seen}"
+    );
+    assert!(
+        seen.contains("kept: drone/hello-test stays as snapshot"),
+        "{seen}"
+    );
+    assert!(seen.contains("map has no entry for key \"path\""), "{seen}");
+
+    let second = fleet.last();
+    assert_eq!(
+        second["assignments"]["hello-test"],
+        first["assignments"]["hello-test"]
+    );
+    let wave = "wave-0";
+    let commit_of = |last: &Value, name: &str| last["assignments"][name]["payload_commit"].clone();
+    assert_ne!(commit_of(&second, wave), commit_of(&first, wave));
+    assert_ne!(commit_of(&second, wave), commit_of(&second, "hello-test"));
+
+    let (text, json) = fleet.verify(2);
+    insta::assert_snapshot!(without_digests(&text));
+    let from = &first["assignments"]["hello-test"]["from"];
+    assert_eq!(&json["kept"]["hello-test"], from);
+    assert_eq!(json["equal"], true);
+
+    // Nothing new: no number is used, and it is still told.
+    let seen = fleet.bundle(&[]);
+    assert!(seen.starts_with("exit code 1"), "{seen}");
+    assert!(seen.contains("unchanged, number 2 is current"), "{seen}");
+    assert!(seen.contains("kept: drone/hello-test"), "{seen}");
+    assert_eq!(fleet.last(), second);
+}
+
+#[test]
+fn strict_makes_no_bundle_when_anything_is_broken() {
+    let fleet = Fleet::new();
+    fleet.bundle(&[]);
+    fleet.break_hello();
+    let seen = fleet.bundle(&["--strict"]);
+    assert!(seen.starts_with("exit code 1"), "{seen}");
+    assert!(!fleet.path("out/dev-drone-2.outhaul").exists());
+}
+
+#[test]
+fn what_never_was_shipped_is_left_out_and_a_stream_of_nothing_else_has_no_bundle() {
+    let fleet = Fleet::new();
+    fleet.break_hello();
+    let seen = fleet.bundle(&[]);
+    assert!(
+        seen.contains("dev/drone: number 1, 4 assignments"),
+        "{seen}"
+    );
+    assert!(
+        seen.contains("left out: drone/hello-test: it has no last good output"),
+        "{seen}"
+    );
+
+    let fleet = Fleet::new();
+    fleet.break_hello();
+    fs::remove_file(fleet.path("app/wave.yaml")).unwrap();
+    let seen = fleet.bundle(&[]);
+    assert!(seen.starts_with("exit code 1"), "{seen}");
+    assert!(!Path::new(&fleet.path("out")).exists(), "{seen}");
+}
+
+#[test]
+fn a_payload_that_is_gone_cannot_be_kept() {
+    let fleet = Fleet::new();
+    fleet.bundle(&[]);
+    fleet.break_hello();
+    fs::remove_dir_all(fleet.path("manifests/.git")).unwrap();
+    git(&fleet.path("manifests"), &["init", "--quiet"]);
+    fleet.scene.write("manifests/here/app.yaml", "version: 3\n");
+    commit(&fleet.path("manifests"), "another history");
+    let seen = fleet.bundle(&[]);
+    let said =
+        "left out: drone/hello-test: the payload of its last good output cannot be had any more";
+    assert!(seen.contains(said), "{seen}");
+}
+
+#[test]
+fn a_bundle_that_takes_too_much_away_is_not_made() {
+    let fleet = Fleet::new();
+    fleet.bundle(&[]);
+    let before = fleet.last();
+    fs::remove_file(fleet.path("app/wave.yaml")).unwrap();
+    let seen = fleet.bundle(&[]);
+    assert!(seen.starts_with("exit code 1"), "{seen}");
+    let said = "error: stream `dev/drone`: 4 of 5 assignments would be removed (80 %)";
+    assert!(seen.contains(said), "{seen}");
+    assert!(!fleet.path("out/dev-drone-2.outhaul").exists());
+    assert_eq!(fleet.last(), before);
+    let object: Vec<&str> = seen
+        .lines()
+        .filter_map(|line| line.strip_prefix("        "))
+        .collect();
+    fleet
+        .scene
+        .write("dev/acknowledgement.yaml", &object.join("\n"));
+    let seen = fleet.bundle(&[]);
+    assert!(
+        seen.contains("dev/drone: number 2, 1 assignments"),
+        "{seen}"
+    );
+}

@@ -21,8 +21,8 @@ use crate::schedule::{Assignment, AssignmentId, Schedule};
 
 mod config_map;
 mod engine;
-pub mod namespace;
 mod filters;
+pub mod namespace;
 mod place;
 
 use engine::Engines;

@@ -206,11 +206,29 @@ fn parse(text: &str) -> Parsed {
                 .with_draft(jsonschema::Draft::Draft7)
                 .with_retriever(NoNetwork)
                 .should_validate_formats(true)
-                .build(&document)
+                .with_format("uuid", compat::is_uuid)
+                .build(&without_empty_enums(&document))
                 .map_err(|error| error.to_string())?;
             Ok((document, validator))
         });
     Parsed(Arc::new(made))
+}
+
+/// An `enum` that lists nothing forbids nothing: so Kalypso's validator takes it, and nobody who wrote
+/// one meant to forbid everything.
+fn without_empty_enums(schema: &Value) -> Value {
+    match schema {
+        Value::Object(map) => map
+            .iter()
+            .filter(|(key, value)| {
+                *key != "enum" || value.as_array().is_none_or(|list| !list.is_empty())
+            })
+            .map(|(key, value)| (key.clone(), without_empty_enums(value)))
+            .collect::<serde_json::Map<_, _>>()
+            .into(),
+        Value::Array(items) => items.iter().map(without_empty_enums).collect(),
+        other => other.clone(),
+    }
 }
 
 /// The config as JSON, which is what a schema is about.

@@ -99,7 +99,14 @@ fn scalar(text: String, schema: &Map<String, Value>) -> Value {
         }
     }
     if types.contains(&"integer") || types.contains(&"number") {
-        // JSON's own grammar: no `NaN`, no `+5`, no white space.
+        // Whole numbers as people write them (`+5`, `007`), and else JSON's own grammar: no `NaN`, no
+        // white space.
+        let digits = text.strip_prefix(['+', '-']).unwrap_or(&text);
+        if digits.bytes().all(|b| b.is_ascii_digit())
+            && let Ok(number) = text.parse::<i64>()
+        {
+            return Value::Number(number.into());
+        }
         if let Ok(number) = serde_json::from_str::<Number>(&text) {
             return Value::Number(number);
         }

@@ -29,6 +29,12 @@ pub fn errors(values: &GoValue, schema: &str) -> Result<Vec<String>, String> {
         .collect())
 }
 
+/// Whether `text` is a UUID, which drafts before 2019-09 have no format for and Kalypso checks all the
+/// same.
+pub(super) fn is_uuid(text: &str) -> bool {
+    format::holds("uuid", text)
+}
+
 fn coerced(values: &GoValue) -> Result<Value, String> {
     let GoValue::Map(map) = values else {
         return plain(values);

@@ -14,8 +14,10 @@ mod check;
 mod demo;
 mod explain;
 pub mod failure;
+mod init;
 mod inspect;
 mod key;
+mod new;
 mod promote;
 mod render;
 mod schedule;
@@ -46,10 +48,14 @@ pub enum Command {
     Demo(demo::Args),
     /// Explain why something runs where it does, or does not, and where its values come from
     Explain(explain::Args),
+    /// Write a control plane to start from
+    Init(init::Args),
     /// Show what a bundle is, for whom, what is in it, and whether it is whole
     Inspect(inspect::Args),
     /// Make a fleet's keys, or show them
     Key(key::Args),
+    /// Add one object to a working copy of a control plane
+    New(new::Args),
     /// Move the next environment to a commit, when the gate of the one before is open
     Promote(promote::Args),
     /// Render an environment into a folder
@@ -84,8 +90,10 @@ impl Cli {
             Command::Check(args) => args.run(),
             Command::Demo(args) => args.run(),
             Command::Explain(args) => args.run(),
+            Command::Init(args) => args.run(),
             Command::Inspect(args) => args.run(),
             Command::Key(args) => args.run(),
+            Command::New(args) => args.run(),
             Command::Promote(args) => args.run(),
             Command::Render(args) => args.run(),
             Command::Schedule(args) => args.run(),

@@ -31,6 +31,7 @@ pub mod produce;
 pub mod promote;
 pub mod qr;
 pub mod render;
+pub mod scaffold;
 pub mod schedule;
 pub mod snapshot;
 pub mod verify;

@@ -6,11 +6,13 @@
 //! is among the failures of [`Platform::rendering`], and whoever writes decides what becomes of it.
 //! It prints nothing and writes nothing outside the cache of fetched repositories.
 
+use std::path::Path;
+
 use outhaul_bundle::index::Snapshot;
 
 use crate::compose::{self, Composition, Mode};
 use crate::control::model::{ReconcilerKind, Template};
-use crate::control::{self, Cache, ControlPlane, Diagnostics, LoadRequest, SourceMap};
+use crate::control::{self, Cache, ControlPlane, Diagnostics, LoadRequest, Origin, SourceMap};
 use crate::render::{self, Rendering};
 use crate::schedule::{self, AssignmentId, Schedule};
 
@@ -72,6 +74,14 @@ pub fn load(
         }
     }
     let (control_plane, snapshot) = control::load(&request)?;
+    // A local control plane stands for its own URL in what comes after, too: manifests may lie in it.
+    if let Origin::Repository { url, .. } = &request.from {
+        let folder = Path::new(url.strip_prefix("file://").unwrap_or(url));
+        if folder.is_dir() {
+            let own = &snapshot.environment.repo;
+            request.sources.insert_default(own, folder);
+        }
+    }
     Ok((control_plane, snapshot, request))
 }
 

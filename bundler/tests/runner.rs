@@ -14,6 +14,7 @@ mod runner {
     pub mod kept;
     pub mod replay;
     pub mod repositories;
+    pub mod scaffold;
     pub mod story;
 }
 

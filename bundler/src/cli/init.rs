@@ -1,0 +1,122 @@
+//! `outhaul init`: a control plane to start from, and the templates that come with Outhaul.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use serde_json::json;
+
+use super::failure::{self, Failure};
+use super::{Format, data, print_json, say};
+use crate::builtin;
+use crate::scaffold::{self, Plan, ScaffoldError};
+
+/// Write a control plane to start from
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Example:\n  outhaul init control-plane\n  outhaul check --environment dev --control-plane \
+    control-plane\n\nFor clusters with Flux and hosts with Ansible, in three environments:\n  \
+    outhaul init control-plane --environments dev,stage,prod --reconciler flux-git --reconciler ansible"
+)]
+pub struct Args {
+    /// The folder to write: empty, or not there
+    #[arg(value_name = "DIR", required_unless_present = "list")]
+    folder: Option<PathBuf>,
+    /// List the templates that come with Outhaul, and write nothing
+    #[arg(long)]
+    list: bool,
+    /// The environments, first to last
+    #[arg(
+        long,
+        value_name = "NAMES",
+        value_delimiter = ',',
+        default_value = "dev,stage"
+    )]
+    environments: Vec<String>,
+    /// A reconciler's template, with a cluster type for it (may be given more than once)
+    #[arg(long = "reconciler", value_name = "TEMPLATE", default_value = "folder")]
+    reconcilers: Vec<String>,
+    /// The address that the control plane will have
+    #[arg(long, value_name = "URL")]
+    url: Option<String>,
+    /// How data is printed
+    #[arg(long, value_enum, default_value_t)]
+    output: Format,
+}
+
+impl Args {
+    /// Does it.
+    pub fn run(self) -> Result<ExitCode, Failure> {
+        let folder = match self.folder {
+            Some(folder) if !self.list => folder,
+            _ => return list(self.output),
+        };
+        let name = folder
+            .file_name()
+            .map(|name| name.to_string_lossy().into_owned());
+        let url = self.url.unwrap_or_else(|| {
+            let name = name.unwrap_or_else(|| "control-plane".to_owned());
+            format!("https://git.example.org/{name}")
+        });
+        let plan = Plan {
+            url,
+            environments: self.environments,
+            reconcilers: self.reconcilers,
+        };
+        let written = scaffold::control_plane(&folder, &plan).map_err(scaffold_failure)?;
+        if self.output == Format::Json {
+            let branches = written.branches.iter().map(
+                |(name, commit, files)| json!({ "branch": name, "commit": commit, "files": files }),
+            );
+            return print_json(&json!({
+                "folder": folder, "git": written.git, "url": plan.url,
+                "branches": branches.collect::<Vec<_>>(),
+            }));
+        }
+        for (name, commit, files) in &written.branches {
+            let commit = commit.get(..8).unwrap_or("");
+            data(&format!("{name:<10} {commit:<8}  {}", files.join(" ")));
+        }
+        let shown = folder.display();
+        let first = plan.environments.first().map_or("dev", String::as_str);
+        if written.git {
+            say(&format!(
+                "next: outhaul check --environment {first} --control-plane {shown}"
+            ));
+        } else {
+            say(&format!(
+                "there is no git here, so that each branch is a folder\nnext: outhaul check --environment {first} \
+                 --env-dir {shown}/{first} --base-dir {shown}/main --source {}={shown}/hello",
+                plan.url
+            ));
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn list(output: Format) -> Result<ExitCode, Failure> {
+    if output == Format::Json {
+        let all = builtin::ALL.iter().map(|builtin| {
+            json!({ "name": builtin.name, "type": builtin.kind.as_str(), "purpose": builtin.purpose })
+        });
+        return print_json(&json!({ "templates": all.collect::<Vec<_>>() }));
+    }
+    for builtin in builtin::ALL {
+        let kind = builtin.kind.as_str();
+        data(&format!(
+            "{:<18} {kind:<11} {}",
+            builtin.name, builtin.purpose
+        ));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What kept something from being written.
+pub(super) fn scaffold_failure(error: ScaffoldError) -> Failure {
+    match &error {
+        ScaffoldError::Findings(findings) if !findings.is_empty() => {
+            Failure::findings(findings).help("nothing was written")
+        }
+        error if error.is_environment() => Failure::new(failure::ENVIRONMENT, error),
+        error => Failure::new(failure::USAGE, error),
+    }
+}

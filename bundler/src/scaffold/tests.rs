@@ -1,0 +1,80 @@
+//! What is refused, and that nothing is written then.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use super::*;
+
+fn plan() -> Plan {
+    Plan {
+        url: "https://git.example.org/platform".into(),
+        environments: vec!["dev".into()],
+        reconcilers: vec!["folder".into()],
+    }
+}
+
+#[test]
+fn a_folder_with_something_in_it_stays_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("mine"), "x").unwrap();
+    let refused = control_plane(folder.path(), &plan());
+    assert!(
+        matches!(refused, Err(ScaffoldError::NotEmpty { .. })),
+        "{refused:?}"
+    );
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn names_and_choices_are_checked_before_anything_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let there = folder.path().join("new");
+    for (environments, reconcilers, url, told) in [
+        (
+            vec!["Dev"],
+            vec!["folder"],
+            "https://x",
+            "`Dev` cannot be the name of an environment",
+        ),
+        (
+            vec!["dev", "dev"],
+            vec!["folder"],
+            "https://x",
+            "`dev` is named twice",
+        ),
+        (vec!["main"], vec!["folder"], "https://x", "another branch"),
+        (
+            vec![],
+            vec!["folder"],
+            "https://x",
+            "an environment is needed",
+        ),
+        (
+            vec!["dev"],
+            vec!["flux"],
+            "https://x",
+            "no reconciler template `flux`",
+        ),
+        (vec!["dev"], vec!["folder"], "two words", "no address"),
+    ] {
+        let owned = |names: Vec<&str>| names.into_iter().map(str::to_owned).collect();
+        let plan = Plan {
+            url: url.into(),
+            environments: owned(environments),
+            reconcilers: owned(reconcilers),
+        };
+        let error = control_plane(&there, &plan).unwrap_err().to_string();
+        assert!(error.contains(told), "{error}");
+        assert!(!there.exists());
+    }
+}
+
+#[test]
+fn what_a_person_typed_stays_what_they_typed() {
+    for awkward in [
+        "yes", "12", "a: b", "it's", "\"", "#", "- x", "", "null", "1e3", "é", "a\nb",
+    ] {
+        let values = [("KEY".to_owned(), awkward.to_owned())];
+        let text = object::config("c", &[], &values);
+        let read: serde_yaml::Value = serde_yaml::from_str(&text).unwrap();
+        assert_eq!(read["data"]["KEY"].as_str(), Some(awkward), "{text}");
+    }
+}

@@ -1,0 +1,325 @@
+//! `outhaul init` and `outhaul new`, as typed: what they write passes `check`, and nothing is overwritten.
+//!
+//! What comes in: the program. What must come out: control planes without a single finding that render
+//! at once, and a reason for everything that is refused.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::repositories::{commit, git};
+
+struct Made {
+    folder: tempfile::TempDir,
+}
+
+impl Made {
+    /// A control plane in `cp`, made with `options`.
+    fn new(options: &[&str]) -> Self {
+        let made = Self {
+            folder: tempfile::tempdir().unwrap(),
+        };
+        let arguments = [&["init", "cp"], options].concat();
+        made.outhaul(0, &arguments);
+        made
+    }
+
+    fn cp(&self) -> PathBuf {
+        self.folder.path().join("cp")
+    }
+
+    /// Runs it in the folder above the control plane: what it printed, talk and data.
+    fn outhaul(&self, code: i32, arguments: &[&str]) -> (String, String) {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_outhaul"));
+        let output = command
+            .current_dir(self.folder.path())
+            .args(arguments)
+            .output()
+            .unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        let (out, err) = (text(output.stdout), text(output.stderr));
+        assert_eq!(
+            output.status.code(),
+            Some(code),
+            "{arguments:?}\n{out}{err}"
+        );
+        (out, err)
+    }
+
+    /// An environment has no finding; the number of its assignments.
+    fn sound(&self, environment: &str) -> usize {
+        let at = ["--environment", environment, "--control-plane", "cp"];
+        let (out, err) = self.outhaul(0, &[&["check", "--strict"][..], &at].concat());
+        assert_eq!(out, "", "{err}");
+        let (out, _) = self.outhaul(0, &[&["schedule", "--output", "json"][..], &at].concat());
+        let schedule: Value = serde_json::from_str(&out).unwrap();
+        let rendered = format!("rendered-{environment}");
+        self.outhaul(0, &[&["render", "--out", &rendered][..], &at].concat());
+        schedule["assignments"].as_array().unwrap().len()
+    }
+
+    /// `new`, in the control plane, on `branch`; committed.
+    fn add(&self, branch: &str, arguments: &[&str]) -> String {
+        git(&self.cp(), &["checkout", "--quiet", branch]);
+        let (out, _) = self.outhaul(0, &[&["new"], arguments, &["--in", "cp"]].concat());
+        commit(&self.cp(), "an object");
+        out.trim().to_owned()
+    }
+
+    /// Moves the first environment to `main`, as the program says.
+    fn promote(&self, environment: &str) {
+        git(&self.cp(), &["checkout", "--quiet", "main"]);
+        self.outhaul(
+            0,
+            &["promote", "--control-plane", "cp", "--to", environment],
+        );
+    }
+}
+
+fn reconcilers() -> Vec<String> {
+    let made = Made {
+        folder: tempfile::tempdir().unwrap(),
+    };
+    let (out, _) = made.outhaul(0, &["init", "--list", "--output", "json"]);
+    let list: Value = serde_json::from_str(&out).unwrap();
+    let all = list["templates"].as_array().unwrap();
+    let of_reconcilers = all.iter().filter(|t| t["type"] == "reconciler");
+    of_reconcilers
+        .map(|t| t["name"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+#[test]
+fn a_new_control_plane_has_no_finding_and_renders() {
+    let made = Made::new(&[]);
+    assert_eq!((made.sound("dev"), made.sound("stage")), (1, 1));
+    let config = made
+        .folder
+        .path()
+        .join("rendered-dev/edge/hello-dev/platform-config.env");
+    assert!(
+        fs::read_to_string(config)
+            .unwrap()
+            .contains("GREETING=\"Hello\"")
+    );
+    assert_eq!(git(&made.cp(), &["status", "--porcelain"]), "");
+    // A second one goes somewhere else.
+    let (_, err) = made.outhaul(2, &["init", "cp"]);
+    assert!(
+        err.contains("is not empty") && err.contains("nothing was written"),
+        "{err}"
+    );
+}
+
+#[test]
+fn one_with_every_reconciler_has_no_finding_and_renders() {
+    let all = reconcilers();
+    assert_eq!(all.len(), 8, "{all:?}");
+    let mut options = vec![
+        "--environments",
+        "dev,prod",
+        "--url",
+        "ssh://git@git.corp.example/cp.git",
+    ];
+    for name in &all {
+        options.extend(["--reconciler", name]);
+    }
+    let made = Made::new(&options);
+    assert_eq!((made.sound("dev"), made.sound("prod")), (8, 8));
+}
+
+#[test]
+fn every_kind_of_object_can_be_added_and_nothing_is_found() {
+    let made = Made::new(&[]);
+    assert_eq!(
+        made.add("main", &["template", "json"]),
+        "cp/templates/json.yaml"
+    );
+    made.promote("dev");
+    let cluster_type = [
+        "cluster-type",
+        "oven",
+        "--label",
+        "hall=west",
+        "--config",
+        "json",
+    ];
+    assert_eq!(made.add("dev", &cluster_type), "cp/cluster-types/oven.yaml");
+    let policy = [
+        "policy",
+        "ovens",
+        "--workspace",
+        "hello-team",
+        "--cluster-label",
+        "hall=west",
+    ];
+    made.add("dev", &policy);
+    made.add(
+        "dev",
+        &[
+            "config",
+            "west",
+            "--label",
+            "hall=west",
+            "--set",
+            "DEGREES=180",
+            "--set",
+            "NOTE=it's hot",
+        ],
+    );
+    made.add(
+        "dev",
+        &[
+            "site",
+            "oven-1",
+            "--cluster-type",
+            "oven",
+            "--label",
+            "line=3",
+            "--ring",
+            "first",
+        ],
+    );
+    assert_eq!(made.sound("dev"), 2);
+    let config = made
+        .folder
+        .path()
+        .join("rendered-dev/oven/hello-dev/platform-config.json");
+    let config: Value = serde_json::from_slice(&fs::read(config).unwrap()).unwrap();
+    assert_eq!(
+        (&config["DEGREES"], &config["NOTE"]),
+        (&"180".into(), &"it's hot".into())
+    );
+
+    // A team's own repository, registered.
+    let team = made.folder.path().join("lamp");
+    fs::create_dir(&team).unwrap();
+    git(&team, &["init", "--quiet"]);
+    let workload = [
+        "new",
+        "workload",
+        "lamp",
+        "--in",
+        "lamp",
+        "--environments",
+        "dev",
+        "--label",
+        "lights=halls",
+    ];
+    made.outhaul(0, &workload);
+    commit(&team, "lamp");
+    let url = team.to_string_lossy().into_owned();
+    made.add(
+        "main",
+        &[
+            "registration",
+            "lamp",
+            "--workspace",
+            "light",
+            "--repo",
+            &url,
+        ],
+    );
+    made.promote("dev");
+    made.add(
+        "dev",
+        &[
+            "policy",
+            "lamps",
+            "--target-label",
+            "lights=halls",
+            "--cluster-label",
+            "hall=west",
+        ],
+    );
+    assert_eq!(made.sound("dev"), 3);
+
+    // One more link of the chain, with a branch of its own.
+    made.add("main", &["environment", "prod"]);
+    assert_eq!(made.sound("prod"), 0);
+    made.add("prod", &["cluster-type", "oven", "--label", "hall=west"]);
+    assert_eq!(made.sound("prod"), 0);
+}
+
+#[test]
+fn what_cannot_be_added_is_refused_with_a_reason() {
+    let made = Made::new(&[]);
+    let on = |branch: &str, arguments: &[&str], told: &str| {
+        git(&made.cp(), &["checkout", "--quiet", branch]);
+        let (_, err) = made.outhaul(2, &[&["new"], arguments, &["--in", "cp"]].concat());
+        assert!(err.contains(told) && err.contains("help: "), "{err}");
+        assert_eq!(
+            git(&made.cp(), &["status", "--porcelain"]),
+            "",
+            "{arguments:?}"
+        );
+    };
+    let main = "what all environments share (`main`)";
+    on("main", &["site", "s-1", "--cluster-type", "edge"], main);
+    on("main", &["cluster-type", "oven"], main);
+    on("dev", &["template", "json"], "a template belongs on `main`");
+    on(
+        "dev",
+        &["cluster-type", "edge"],
+        "there is an object of kind ClusterType called `edge` already, in `cp/cluster-types/edge.yaml:",
+    );
+    on(
+        "dev",
+        &["cluster-type", "oven", "--reconciler", "flux-git"],
+        "on `main` type `outhaul new template flux-git`",
+    );
+    on(
+        "dev",
+        &["site", "s-1", "--cluster-type", "egde"],
+        "did you mean `edge`?",
+    );
+    on(
+        "dev",
+        &["config", "Bad_Name", "--set", "A=b"],
+        "cannot be the name",
+    );
+    on(
+        "main",
+        &["template", "helm"],
+        "no template `helm` comes with Outhaul",
+    );
+    on(
+        "main",
+        &["environment", "dev"],
+        "there is an object of kind Environment called `dev` already",
+    );
+    // A file that is there, whatever is in it.
+    git(&made.cp(), &["checkout", "--quiet", "dev"]);
+    fs::write(made.cp().join("configs/mine.yaml"), "# mine\n").unwrap();
+    commit(&made.cp(), "mine");
+    on(
+        "dev",
+        &["config", "mine", "--set", "A=b"],
+        "is there already",
+    );
+}
+
+#[test]
+fn without_git_each_branch_is_a_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_outhaul"));
+        let output = command
+            .current_dir(folder.path())
+            .env("PATH", folder.path())
+            .args(arguments)
+            .output()
+            .unwrap();
+        let err = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(0), "{err}");
+        err
+    };
+    let err = run(&["init", "cp"]);
+    let (_, next) = err.split_once("next: outhaul ").unwrap();
+    let mut arguments: Vec<&str> = next.split_whitespace().collect();
+    arguments.push("--strict");
+    run(&arguments);
+    assert!(Path::new(&folder.path().join("cp/main/README.md")).is_file());
+}

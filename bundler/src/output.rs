@@ -20,8 +20,10 @@ use crate::guard::Removal;
 use crate::isolation::Kept;
 
 mod settle;
+mod verify;
 
 pub use settle::{Settled, settle};
+pub use verify::{Comparison, verify};
 
 /// The record's format.
 const FORMAT: &str = "outhaul.dev/render/v1";

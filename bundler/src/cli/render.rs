@@ -1,13 +1,13 @@
 //! `outhaul render`: an environment's platform, as files; and the input that other subcommands share.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
 
 use super::failure::{self, Failure};
-use super::{Format, print_json, say};
+use super::{Format, data, print_json, say};
 use crate::compose::Mode;
 use crate::control::{Cache, ControlPlane, LoadRequest, Origin, SourceMap};
 use crate::isolation::Isolation;
@@ -26,10 +26,18 @@ pub struct Args {
     #[command(flatten)]
     input: InputArgs,
     /// The folder to write; what Outhaul did not write there stays
+    #[arg(
+        long,
+        value_name = "DIR",
+        required_unless_present = "verify",
+        conflicts_with = "verify"
+    )]
+    out: Option<PathBuf>,
+    /// Write nothing: render the commits again that this folder was rendered from, and compare
     #[arg(long, value_name = "DIR")]
-    out: PathBuf,
+    verify: Option<PathBuf>,
     /// Write nothing when one assignment is broken; without it that one stays as it last was
-    #[arg(long)]
+    #[arg(long, conflicts_with = "verify")]
     strict: bool,
     /// How data is printed
     #[arg(long, value_enum, default_value_t)]
@@ -157,6 +165,17 @@ pub(super) fn whole_or_refused(platform: &Platform, strict: bool) -> Result<(), 
     Ok(())
 }
 
+/// An output's error with its code.
+fn output_failure(error: &OutputError) -> Failure {
+    match error {
+        OutputError::Removal(removal) => Failure::explained(&removal.explain()),
+        OutputError::Foreign { .. } | OutputError::Record { .. } => {
+            Failure::new(failure::USAGE, error)
+        }
+        _ => Failure::new(failure::ENVIRONMENT, error),
+    }
+}
+
 /// Success when nothing was broken; else every finding, and what became of the broken ones.
 pub(super) fn isolation_failure(
     platform: &Platform,
@@ -187,21 +206,67 @@ pub(super) fn isolation_json(isolation: &Isolation<()>) -> (Value, Value) {
 impl Args {
     /// Does it.
     pub fn run(self) -> Result<ExitCode, Failure> {
+        match (&self.verify, &self.out) {
+            (Some(folder), _) => self.verify(folder),
+            (None, Some(folder)) => self.render(folder),
+            // clap asks for one of them.
+            (None, None) => Err(Failure::say(failure::USAGE, "no folder: give `--out DIR`")),
+        }
+    }
+
+    fn verify(&self, folder: &Path) -> Result<ExitCode, Failure> {
+        let Some(record) = output::record(folder).map_err(|error| output_failure(&error))? else {
+            let message = format!("there is no record beside `{}`", folder.display());
+            return Err(Failure::say(failure::USAGE, message).help(
+                "`outhaul render --out DIR` writes `DIR.outhaul.json` beside the folder; copy both",
+            ));
+        };
+        let platform = self.input.platform(Some(&record.snapshot))?;
+        let found =
+            output::verify(folder, &record, &platform).map_err(|error| output_failure(&error))?;
+        let from = record.snapshot.digest.short();
+        let code = match found.is_equal() {
+            true => ExitCode::SUCCESS,
+            false => ExitCode::from(failure::REFUSED),
+        };
+        if self.output == Format::Json {
+            let equal = found.is_equal();
+            print_json(&json!({"equal": equal, "snapshot": record.snapshot, "comparison": found}))?;
+            return Ok(code);
+        }
+        for line in found.lines() {
+            data(&line);
+        }
+        for (id, kept) in &found.kept {
+            let from = kept.from.short();
+            data(&format!(
+                "kept: {id} is as snapshot {from} had it, and cannot be compared"
+            ));
+        }
+        let verdict = match found.lines().len() {
+            0 => "equal".to_owned(),
+            count => format!("{count} differences"),
+        };
+        say(&format!(
+            "`{}` and what snapshot {from} renders to: {verdict} ({} files are the same)",
+            folder.display(),
+            found.equal
+        ));
+        Ok(code)
+    }
+
+    fn render(&self, folder: &Path) -> Result<ExitCode, Failure> {
         let platform = self.input.platform(None)?;
         whole_or_refused(&platform, self.strict)?;
-        let settled = output::settle(&self.out, &platform).map_err(|error| match &error {
+        let settled = output::settle(folder, &platform).map_err(|error| match &error {
             OutputError::AllBroken => Failure::broken(&platform.broken()).help(error.to_string()),
-            OutputError::Removal(removal) => Failure::explained(&removal.explain()),
-            OutputError::Foreign { .. } | OutputError::Record { .. } => {
-                Failure::new(failure::USAGE, &error)
-            }
-            _ => Failure::new(failure::ENVIRONMENT, &error),
+            error => output_failure(error),
         })?;
-        self.print(&platform, &settled)?;
+        self.print(folder, &platform, &settled)?;
         isolation_failure(&platform, &settled.isolation)
     }
 
-    fn print(&self, platform: &Platform, settled: &Settled) -> Result<(), Failure> {
+    fn print(&self, folder: &Path, platform: &Platform, settled: &Settled) -> Result<(), Failure> {
         let rendering = &platform.rendering;
         let Settled {
             changes,
@@ -229,7 +294,7 @@ impl Args {
              {} removed) from snapshot {}",
             rendering.environment,
             rendering.cluster_types.len(),
-            self.out.display(),
+            folder.display(),
             changes.added,
             changes.changed,
             changes.removed,

@@ -166,6 +166,54 @@ fn a_large_removal_stops_until_git_says_that_it_is_meant() {
     );
 }
 
+#[test]
+fn a_given_output_is_rendered_again_and_compared() {
+    let scene = scene();
+    let verify = |scene: &Scene| scene.run(&["render", "--verify", "out"]);
+    let seen = verify(&scene);
+    assert!(seen.starts_with("exit code 2"), "no record: {seen}");
+    render(&scene);
+    let seen = verify(&scene);
+    assert!(seen.starts_with("exit code 0"), "{seen}");
+    assert!(seen.contains("equal (16 files are the same)"), "{seen}");
+    scene.write("out/drone/notes.txt", "of somebody else");
+    assert!(verify(&scene).starts_with("exit code 0"));
+    scene.write("out/drone/wave-0/namespace.yaml", "mine");
+    fs::remove_file(scene.folder.path().join("out/drone/README.md")).unwrap();
+    let seen = verify(&scene);
+    insta::assert_snapshot!(without_digests(&seen));
+
+    // What was kept is named, and is what the record says or it differs.
+    render(&scene);
+    scene.edit(
+        "main/templates.yaml",
+        "repository: {{ .Manifests.repo }}",
+        BREAKS,
+    );
+    render(&scene);
+    let seen = verify(&scene);
+    assert!(seen.starts_with("exit code 0"), "{seen}");
+    assert!(
+        seen.contains("kept: drone/hello-test is as snapshot"),
+        "{seen}"
+    );
+    scene.write("out/drone/hello-test/namespace.yaml", "mine");
+    let seen = verify(&scene);
+    assert!(
+        seen.contains("`drone/hello-test/namespace.yaml` differs"),
+        "{seen}"
+    );
+
+    // A folder cannot be read as it was: that is not passed over.
+    scene.edit("dev/config.yaml", "East US", "Far East");
+    let seen = verify(&scene);
+    assert!(seen.starts_with("exit code 1"), "{seen}");
+    assert!(
+        seen.contains("is a folder and is not what it was"),
+        "{seen}"
+    );
+}
+
 /// Snapshots of folders hold digests of this program's text, which change with it.
 pub fn without_digests(text: &str) -> String {
     let mut out = String::new();

@@ -12,6 +12,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 mod bundle;
 mod check;
 mod demo;
+mod diff;
 mod explain;
 pub mod failure;
 mod init;
@@ -46,6 +47,8 @@ pub enum Command {
     Check(check::Args),
     /// Show the whole loop on an example: control plane, bundle, gap, site, report, gate
     Demo(demo::Args),
+    /// Show what a change does: assignments, values, files, sites, and what a delta bundle would carry
+    Diff(diff::Args),
     /// Explain why something runs where it does, or does not, and where its values come from
     Explain(explain::Args),
     /// Write a control plane to start from
@@ -89,6 +92,7 @@ impl Cli {
             Command::Bundle(args) => args.run(),
             Command::Check(args) => args.run(),
             Command::Demo(args) => args.run(),
+            Command::Diff(args) => args.run(),
             Command::Explain(args) => args.run(),
             Command::Init(args) => args.run(),
             Command::Inspect(args) => args.run(),

@@ -22,6 +22,9 @@ pub use diagnostic::{Diagnostic, Diagnostics};
 pub use model::ControlPlane;
 pub use source::{Cache, SourceMap};
 
+/// Names of pins without a URL: where environments are listed, and what is promoted.
+pub use gather::{ENVIRONMENTS, PROMOTED};
+
 /// What to load.
 #[derive(Debug, Clone)]
 pub struct LoadRequest {
@@ -72,6 +75,20 @@ pub fn load(request: &LoadRequest) -> Result<(ControlPlane, Snapshot), Diagnosti
             Ok((control_plane, snapshot))
         }
         _ => Err(findings),
+    }
+}
+
+/// Every environment that a control plane in a repository lists, by name; none for two folders, which
+/// are one environment.
+///
+/// # Errors
+/// Every finding, when the repository or one of its environments cannot be read.
+pub fn environments(request: &LoadRequest) -> Result<Vec<model::Environment>, Diagnostics> {
+    match &request.from {
+        Origin::Folders { .. } => Ok(Vec::new()),
+        Origin::Repository { url, branch } => {
+            gather::Gathering::new(request).environments(url, branch.as_deref())
+        }
     }
 }
 

@@ -21,6 +21,7 @@ pub mod compose;
 pub mod control;
 pub mod deliver;
 pub mod demo;
+pub mod diff;
 pub mod guard;
 pub mod http;
 pub mod inspect;

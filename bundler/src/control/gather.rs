@@ -24,8 +24,10 @@ use crate::snapshot::snapshot;
 
 /// The base repository whose commit is promoted.
 pub(super) const MAIN: &str = "main";
-/// Where a control plane lists its environments.
-const ENVIRONMENTS: &str = ".environments";
+/// As whose commit a pin without a URL says what to promote instead.
+pub const PROMOTED: &str = ".promoted";
+/// Where a control plane lists its environments; as a pin without a URL, at which commit.
+pub const ENVIRONMENTS: &str = ".environments";
 
 /// Who brought an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -162,15 +164,8 @@ impl<'a> Gathering<'a> {
     }
 
     fn repository(&mut self, url: &str, branch: Option<&str>) {
-        let open = |reference| source::open(url, &reference, &self.sources, &self.request.cache);
-        let opened = match open(Reference::Branch(branch.unwrap_or(MAIN).into())) {
-            // Not every repository calls it `main`.
-            Err(SourceError::NoSuchReference { .. }) if branch.is_none() => open(Reference::Head),
-            opened => opened,
-        };
-        let opened = match opened {
-            Ok(opened) => opened,
-            Err(error) => return self.unreadable(&error, None),
+        let Some(opened) = self.open_environments(url, branch) else {
+            return;
         };
         let Some(environment) = self.find_environment(&opened) else {
             return;
@@ -195,42 +190,83 @@ impl<'a> Gathering<'a> {
         );
     }
 
+    fn open_environments(&mut self, url: &str, branch: Option<&str>) -> Option<Opened> {
+        let open = |reference| source::open(url, &reference, &self.sources, &self.request.cache);
+        let reference = Reference::Branch(branch.unwrap_or(MAIN).into());
+        let reference = self.sources.pinned(ENVIRONMENTS, "", reference);
+        let opened = match open(reference) {
+            // Not every repository calls it `main`.
+            Err(SourceError::NoSuchReference { .. }) if branch.is_none() => open(Reference::Head),
+            opened => opened,
+        };
+        match opened {
+            Ok(opened) => Some(opened),
+            Err(error) => {
+                self.unreadable(&error, None);
+                None
+            }
+        }
+    }
+
+    /// Every environment that the control plane in the repository `url` lists.
+    pub fn environments(
+        mut self,
+        url: &str,
+        branch: Option<&str>,
+    ) -> Result<Vec<Environment>, Diagnostics> {
+        let opened = self.open_environments(url, branch);
+        let known = opened
+            .map(|opened| self.read_environments(&opened))
+            .unwrap_or_default();
+        if self.findings.has_errors() {
+            self.findings.sort();
+            return Err(self.findings);
+        }
+        Ok(known)
+    }
+
     fn find_environment(&mut self, opened: &Opened) -> Option<Environment> {
+        let known = self.read_environments(opened);
+        let name = &self.request.environment;
+        let wanted = known.iter().find(|environment| environment.name == *name);
+        if wanted.is_none() && !self.findings.has_errors() {
+            let message = format!(
+                "there is no environment `{name}` in `{}`",
+                opened.file_name(ENVIRONMENTS)
+            );
+            let names: Vec<&String> = known.iter().map(|environment| &environment.name).collect();
+            self.findings.push(
+                Diagnostic::error("unknown-environment", message).help(did_you_mean(name, &names)),
+            );
+        }
+        wanted.cloned()
+    }
+
+    fn read_environments(&mut self, opened: &Opened) -> Vec<Environment> {
         let files = match opened.tree(ENVIRONMENTS, &is_yaml, &TreeLimits::YAML) {
             Ok(tree) => tree.files,
             Err(SourceError::NoSuchPath { .. }) => Vec::new(),
             Err(error) => {
                 self.unreadable(&error, None);
-                return None;
+                return Vec::new();
             }
         };
-        let mut known = Vec::new();
-        let mut wanted = None;
+        let mut known: Vec<Environment> = Vec::new();
         for file in files {
             let name = opened.file_name(&format!("{ENVIRONMENTS}/{}", file.path));
             let Some(file) = self.text_file(name, file) else {
                 continue;
             };
             for object in kinds::read_file(&file, &mut self.findings) {
-                if let Object::Environment(environment) = object {
-                    known.push(environment.name.clone());
-                    if environment.name == self.request.environment {
-                        wanted = Some(environment);
-                    }
+                if let Object::Environment(environment) = object
+                    && !known.iter().any(|known| known.name == environment.name)
+                {
+                    known.push(environment);
                 }
             }
         }
-        if wanted.is_none() && !self.findings.has_errors() {
-            let name = &self.request.environment;
-            let message = format!(
-                "there is no environment `{name}` in `{}`",
-                opened.file_name(ENVIRONMENTS)
-            );
-            self.findings.push(
-                Diagnostic::error("unknown-environment", message).help(did_you_mean(name, &known)),
-            );
-        }
-        wanted
+        known.sort_by(|a, b| a.name.cmp(&b.name));
+        known
     }
 
     fn base_repo(&mut self, base: &BaseRepo) {
@@ -245,6 +281,11 @@ impl<'a> Gathering<'a> {
         let name = match base.name.as_str() {
             MAIN => MAIN.to_owned(),
             other => format!("base/{other}"),
+        };
+        let reference = if base.name == MAIN {
+            self.sources.pinned(PROMOTED, "", reference)
+        } else {
+            reference
         };
         let reference = self.sources.pinned(&name, &base.at.repo.value, reference);
         let at = base

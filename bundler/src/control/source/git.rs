@@ -167,6 +167,36 @@ impl Repository {
         })
     }
 
+    /// The commit that `revision` names here, in any way that git knows: a branch, `HEAD~1`, part of
+    /// an id.
+    ///
+    /// # Errors
+    /// [`SourceError::NoSuchReference`], named after `url`, when there is none.
+    pub fn revision(&self, url: &str, revision: &str) -> Result<String, SourceError> {
+        let branch = Reference::Branch(revision.to_owned());
+        match self.resolve(url, &branch) {
+            Err(SourceError::NoSuchReference { .. }) => {}
+            found => return found,
+        }
+        let id = revision.to_owned();
+        self.resolve(url, &Reference::Commit { id, near: None })
+    }
+
+    /// Whether `ancestor` is `commit` or one of those that it follows.
+    ///
+    /// # Errors
+    /// [`SourceError::Git`] when git cannot be started.
+    pub fn follows(&self, ancestor: &str, commit: &str) -> Result<bool, SourceError> {
+        let arguments = [
+            "merge-base",
+            "--is-ancestor",
+            "--end-of-options",
+            ancestor,
+            commit,
+        ];
+        Ok(self.try_run(&arguments)?.is_ok())
+    }
+
     /// The files below `path` of `commit` that `wanted` accepts; `None` when that is no folder.
     pub(super) fn tree(
         &self,

@@ -1,0 +1,165 @@
+//! `outhaul diff`: what a change of the control plane does, before anybody merges it.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::ValueEnum;
+use serde_json::json;
+
+use super::failure::{self, Failure};
+use super::{data, print_json, say};
+use crate::compose::Mode;
+use crate::control::{Cache, SourceMap};
+use crate::diff::load::{self, DiffError, Question};
+use crate::diff::{self, Difference, Side};
+
+/// Show what a change does: assignments, values, files, sites, and what a delta bundle would carry
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "BEFORE and AFTER are two revisions of the control plane (branches, tags, commits): of the branch \
+    with the environments, or of one environment's branch. Without --control-plane they are two folders: control \
+    planes, an environment's own folders, or rendered platforms.\n\n\
+    Exit code 0 when nothing differs, 1 when something does, 2 when a side cannot be loaded.\n\n\
+    Examples:\n  outhaul diff dev my-change --control-plane control-plane\n  \
+    outhaul diff origin/main HEAD --control-plane . --output markdown > comment.md\n  \
+    outhaul diff rendered-before rendered-after"
+)]
+pub struct Args {
+    /// The side before: a revision or a folder
+    before: String,
+    /// The side after: a revision or a folder
+    after: String,
+    /// The control plane's repository (URL or folder)
+    #[arg(long, value_name = "URL|DIR")]
+    control_plane: Option<String>,
+    /// The branch with the environments, instead of `main`
+    #[arg(long, value_name = "BRANCH", requires = "control_plane")]
+    control_plane_branch: Option<String>,
+    /// Only this environment (may be given more than once)
+    #[arg(long, value_name = "NAME")]
+    environment: Vec<String>,
+    /// For an environment's own folders: what stands for the base repository `main`, for both or one each
+    #[arg(long, value_name = "DIR", num_args = 1..=2)]
+    base_dir: Vec<PathBuf>,
+    /// The commits that the base folders are
+    #[arg(long, value_name = "SHA", num_args = 1..=2, requires = "base_dir")]
+    base_commit: Vec<String>,
+    /// A folder, working copy or mirror that stands for a repository; `URL#BRANCH=DIR` for one branch
+    #[arg(long = "source", value_name = "URL=DIR")]
+    sources: Vec<String>,
+    /// Where other repositories are fetched to, instead of your own cache folder
+    #[arg(long, value_name = "DIR")]
+    cache: Option<PathBuf>,
+    /// Reproduce Kalypso's bytes where they were a defect but no danger
+    #[arg(long)]
+    compat: bool,
+    /// How data is printed
+    #[arg(long, value_enum, default_value_t)]
+    output: DiffFormat,
+}
+
+/// How a difference is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum DiffFormat {
+    /// One JSON document, with everything.
+    Json,
+    /// For a pull request.
+    Markdown,
+    /// For people.
+    #[default]
+    Text,
+}
+
+impl Args {
+    /// Does it.
+    pub fn run(self) -> Result<ExitCode, Failure> {
+        let output = self.output;
+        let pairs = load::load(&self.question()?).map_err(failed)?;
+        let words = [self.before.as_str(), self.after.as_str()];
+        let differences: Vec<Difference> = pairs
+            .iter()
+            .map(|pair| {
+                let [before, after] = words;
+                let mut difference =
+                    diff::compare(Side::of(before, &pair.before), Side::of(after, &pair.after));
+                if difference.environment.is_empty() {
+                    difference.environment.clone_from(&pair.environment);
+                }
+                difference
+            })
+            .collect();
+        match output {
+            DiffFormat::Json => {
+                let differs = differences.iter().any(|d| !d.is_empty());
+                print_json(&json!({"differs": differs, "environments": differences}))?;
+            }
+            DiffFormat::Markdown => data(diff::markdown::markdown(&differences).trim_end()),
+            DiffFormat::Text => {
+                for difference in &differences {
+                    data(diff::text::text(difference).trim_end());
+                }
+            }
+        }
+        let same = differences.iter().all(Difference::is_empty);
+        Ok(if same {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::from(failure::REFUSED)
+        })
+    }
+
+    fn question(&self) -> Result<Question, Failure> {
+        let sources = SourceMap::parse(&self.sources).map_err(|error| {
+            let help = error.help();
+            Failure::new(failure::USAGE, &error).help(help)
+        })?;
+        Ok(Question {
+            words: [self.before.clone(), self.after.clone()],
+            control_plane: self.control_plane.clone(),
+            branch: self.control_plane_branch.clone(),
+            environments: self.environment.clone(),
+            base_dirs: self.base_dir.clone(),
+            base_commits: self.base_commit.clone(),
+            sources,
+            cache: self.cache.as_ref().map_or_else(Cache::of_user, Cache::at),
+            mode: Mode {
+                compat: self.compat,
+            },
+        })
+    }
+}
+
+/// Findings are told side by side, each under the words that it is about.
+fn failed(error: DiffError) -> Failure {
+    let DiffError::Findings(sides) = &error else {
+        let code = match &error {
+            DiffError::Source { source, .. } if !source.is_input() => failure::ENVIRONMENT,
+            _ => failure::USAGE,
+        };
+        return Failure::new(code, &error);
+    };
+    let mut code = failure::USAGE;
+    let mut names = Vec::new();
+    for side in sides {
+        let of = match side.environment.as_str() {
+            "" => String::new(),
+            name => format!(", environment `{name}`"),
+        };
+        say(&format!(
+            "`{}`{of}:\n{}",
+            side.word,
+            side.findings.render(false).trim_end()
+        ));
+        code = code.max(side.findings.exit_code());
+        names.push(format!("`{}`", side.word));
+    }
+    names.dedup();
+    Failure::say(
+        code,
+        format!(
+            "{} cannot be loaded, so nothing was compared",
+            names.join(" and ")
+        ),
+    )
+    .help("repair what is said above; `outhaul check` says it for one side")
+}

@@ -1,0 +1,330 @@
+//! Markdown: differences to be pasted into a pull request, in the dialect that forges show.
+//!
+//! What comes in: the [`Difference`] of each environment. What goes out: one heading and one line per
+//! environment, and a section per cluster type that opens when it is asked for. What it is given it
+//! shows as text, never as markup; places in a repository on GitHub become links. The whole is kept
+//! below what a comment may hold; what is left out is counted.
+
+use std::fmt::Write as _;
+
+use outhaul_bundle::index::Snapshot;
+
+use super::tell;
+use super::{ClusterTypeChange, Difference, Reason, ValueAt, Version};
+
+/// Largest text in bytes: GitHub's comments hold 65,536 characters.
+const MAX_BYTES: usize = 60_000;
+/// Most rows of one table.
+const MAX_ROWS: usize = 40;
+/// Most lines of one file's diff.
+const MAX_DIFF_LINES: usize = 40;
+/// Most diffs in one cluster type.
+const MAX_DIFFS: usize = 12;
+/// Most targets or paths in one cell.
+const MAX_NAMES: usize = 4;
+
+/// Every environment.
+pub fn markdown(differences: &[Difference]) -> String {
+    let mut out = String::new();
+    let mut left_out = 0;
+    for difference in differences {
+        let title = heading(difference);
+        if out.len() + title.len() > MAX_BYTES {
+            left_out += 1 + difference.cluster_types.len();
+            continue;
+        }
+        out.push_str(&title);
+        for (name, change) in &difference.cluster_types {
+            let section = section(name, change, difference);
+            if out.len() + section.len() > MAX_BYTES {
+                left_out += 1;
+            } else {
+                out.push_str(&section);
+            }
+        }
+    }
+    if left_out > 0 {
+        let _ = writeln!(
+            out,
+            "\n**{} left out**, because a comment has a limit; `outhaul diff --output json` has all.",
+            tell::count(left_out, "section was", "sections were")
+        );
+    }
+    out
+}
+
+fn heading(difference: &Difference) -> String {
+    let environment = match difference.environment.as_str() {
+        "" => String::new(),
+        name => format!("{}: ", code(name)),
+    };
+    let title = format!(
+        "### {environment}{} → {}\n\n",
+        code(&difference.before.name),
+        code(&difference.after.name)
+    );
+    if difference.cluster_types.is_empty() {
+        return format!("{title}No difference: the rendered platform stays as it is.\n\n");
+    }
+    format!("{title}**{}.**\n\n", tell::headline(difference))
+}
+
+fn section(name: &str, change: &ClusterTypeChange, difference: &Difference) -> String {
+    let mut out = format!(
+        "<details><summary><b>{}</b>: {}</summary>\n\n",
+        html(name),
+        tell::summary(change)
+    );
+    let before = |at: &str| place(at, &difference.before);
+    let after = |at: &str| place(at, &difference.after);
+    broken(change, &mut out);
+    let mut rows = Vec::new();
+    for (mark, changes, at) in [
+        ("added", &change.added, &after as &dyn Fn(&str) -> String),
+        ("removed", &change.removed, &before),
+    ] {
+        rows.extend(
+            changes
+                .iter()
+                .map(|c| format!("| {mark} | {} | {} |", code(&c.target), by(&c.policies, at))),
+        );
+    }
+    for c in &change.reasons {
+        let mut texts = Vec::new();
+        if !c.added.is_empty() {
+            texts.push(format!("now also {}", by(&c.added, &after)));
+        }
+        if !c.removed.is_empty() {
+            texts.push(format!("no longer {}", by(&c.removed, &before)));
+        }
+        rows.push(format!(
+            "| other policies | {} | {} |",
+            code(&c.target),
+            texts.join("; ")
+        ));
+    }
+    table(
+        "| | assignment | policy |\n| --- | --- | --- |",
+        &rows,
+        &mut out,
+    );
+    let rows: Vec<String> = change
+        .values
+        .iter()
+        .map(|value| {
+            let targets: Vec<String> = value.targets.iter().map(|t| code(t)).collect();
+            let targets: Vec<&str> = targets.iter().map(String::as_str).collect();
+            format!(
+                "| {} | {} | {} | {} |",
+                code(&value.key),
+                told(value.before.as_ref(), &before),
+                told(value.after.as_ref(), &after),
+                tell::some(&targets, MAX_NAMES)
+            )
+        })
+        .collect();
+    table(
+        "| value | before | after | of |\n| --- | --- | --- | --- |",
+        &rows,
+        &mut out,
+    );
+    files(change, &mut out);
+    sites(change, &mut out);
+    let _ = writeln!(
+        out,
+        "A delta bundle carries {}, payloads aside.\n\n</details>\n",
+        tell::delta(&change.delta)
+    );
+    out
+}
+
+fn broken(change: &ClusterTypeChange, out: &mut String) {
+    for broken in change.broken.iter().take(MAX_ROWS) {
+        let word = match (broken.before.is_empty(), broken.after.is_empty()) {
+            (true, false) => "breaks",
+            (false, true) => "is repaired",
+            _ => "is broken on both sides",
+        };
+        let reasons = if broken.after.is_empty() {
+            &broken.before
+        } else {
+            &broken.after
+        };
+        let _ = writeln!(out, "- **{} {word}**", code(&broken.target));
+        for reason in reasons.iter().take(MAX_ROWS) {
+            let _ = writeln!(out, "  - {}", code(reason));
+        }
+    }
+    if !change.broken.is_empty() {
+        out.push('\n');
+    }
+}
+
+fn files(change: &ClusterTypeChange, out: &mut String) {
+    let groups = tell::alike(&change.files);
+    let rows: Vec<String> = groups
+        .iter()
+        .map(|(file, paths)| {
+            let paths: Vec<String> = paths.iter().map(|path| code(path)).collect();
+            let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
+            let kind = match file.kind {
+                super::FileKind::Added => "added",
+                super::FileKind::Changed => "changed",
+                super::FileKind::Removed => "removed",
+            };
+            let lines = format!("+{} −{}", file.lines_added, file.lines_removed);
+            format!("| {kind} | {} | {lines} |", tell::some(&paths, MAX_NAMES))
+        })
+        .collect();
+    table("| | file | lines |\n| --- | --- | --- |", &rows, out);
+    let mut drawn = 0;
+    for (file, paths) in groups.iter().filter(|(file, _)| !file.diff.is_empty()) {
+        drawn += 1;
+        if drawn > MAX_DIFFS {
+            continue;
+        }
+        // A fence that nothing inside can end.
+        let longest = file
+            .diff
+            .iter()
+            .map(|line| backticks(line))
+            .max()
+            .unwrap_or(0);
+        let fence = "`".repeat(longest.max(2) + 1);
+        let more = match paths.len() {
+            1 => String::new(),
+            many => format!(" and {} more", tell::grouped(many - 1)),
+        };
+        let _ = writeln!(
+            out,
+            "{fence}diff\n--- {}{more}",
+            paths.first().unwrap_or(&"")
+        );
+        for line in file.diff.iter().take(MAX_DIFF_LINES) {
+            let _ = writeln!(out, "{line}");
+        }
+        if file.diff.len() > MAX_DIFF_LINES {
+            let _ = writeln!(out, "… {} more lines", file.diff.len() - MAX_DIFF_LINES);
+        }
+        let _ = writeln!(out, "{fence}\n");
+    }
+    if drawn > MAX_DIFFS {
+        let _ = writeln!(out, "… and {} more diffs.\n", drawn - MAX_DIFFS);
+    }
+}
+
+fn sites(change: &ClusterTypeChange, out: &mut String) {
+    let sites = &change.sites;
+    if sites.count == 0 {
+        return;
+    }
+    let names: Vec<String> = sites.names.iter().map(|name| code(name)).collect();
+    let more = sites.count - names.len();
+    let more = if more > 0 {
+        format!(" and {} more", tell::grouped(more))
+    } else {
+        String::new()
+    };
+    let (count, of) = (tell::grouped(sites.count), tell::grouped(sites.of));
+    let _ = writeln!(
+        out,
+        "Sites touched: {count} of {of}: {}{more}.\n",
+        names.join(", ")
+    );
+    for own in &sites.own {
+        let _ = writeln!(out, "- {}: {}", code(&own.site), html(&own.what));
+    }
+    if !sites.own.is_empty() {
+        out.push('\n');
+    }
+}
+
+fn table(head: &str, rows: &[String], out: &mut String) {
+    if rows.is_empty() {
+        return;
+    }
+    let _ = writeln!(out, "{head}");
+    for row in rows.iter().take(MAX_ROWS) {
+        let _ = writeln!(out, "{row}");
+    }
+    out.push('\n');
+    if rows.len() > MAX_ROWS {
+        let _ = writeln!(
+            out,
+            "… and {} more.\n",
+            tell::grouped(rows.len() - MAX_ROWS)
+        );
+    }
+}
+
+fn told(value: Option<&ValueAt>, at: &dyn Fn(&str) -> String) -> String {
+    value.map_or("not set".into(), |value| {
+        format!(
+            "{} from {} ({})",
+            code(&value.value),
+            code(&value.container),
+            at(&value.at)
+        )
+    })
+}
+
+fn by(reasons: &[Reason], place: &dyn Fn(&str) -> String) -> String {
+    let texts: Vec<String> = reasons
+        .iter()
+        .map(|reason| match &reason.at {
+            Some(at) => format!("{} ({})", code(&reason.policy), place(at)),
+            None => code(&reason.policy),
+        })
+        .collect();
+    texts.join(", ")
+}
+
+/// A place without the repository and commit that the reader knows; on GitHub as a link.
+fn place(at: &str, version: &Version) -> String {
+    let Snapshot {
+        environment, base, ..
+    } = &version.snapshot;
+    for source in [environment, base] {
+        let commit = source.commit.get(..8).unwrap_or(&source.commit);
+        let known = format!("{}@{commit}:", source.repo);
+        let Some(path) = at.strip_prefix(&known).filter(|_| !source.repo.is_empty()) else {
+            continue;
+        };
+        let (file, line) = path.rsplit_once(':').unwrap_or((path, "1"));
+        let repo = source.repo.trim_end_matches('/').trim_end_matches(".git");
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:".contains(c);
+        if repo.starts_with("https://github.com/") && repo.chars().chain(file.chars()).all(plain) {
+            return format!(
+                "[{}]({repo}/blob/{}/{file}#L{line})",
+                code(path),
+                source.commit
+            );
+        }
+        return code(path);
+    }
+    code(at)
+}
+
+fn backticks(text: &str) -> usize {
+    let runs = text.split(|c| c != '`');
+    runs.map(str::len).max().unwrap_or(0)
+}
+
+/// Text as it is, also in a table: a bar would end the cell.
+fn code(text: &str) -> String {
+    let text = tell::plain(text).replace('|', "\\|").replace('\n', " ");
+    let fence = "`".repeat(backticks(&text) + 1);
+    let pad = if text.starts_with('`') || text.ends_with('`') {
+        " "
+    } else {
+        ""
+    };
+    format!("{fence}{pad}{text}{pad}{fence}")
+}
+
+fn html(text: &str) -> String {
+    tell::plain(text)
+        .replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+}

@@ -1,0 +1,259 @@
+//! Tell: texts as both printers write them: nothing sealed in clear, nothing that controls a terminal.
+//!
+//! What comes in: values, lines and findings. What goes out: short text on one line.
+
+use std::collections::BTreeMap;
+
+use outhaul_bundle::index::Source;
+use outhaul_signer::seal::marker;
+
+use super::{ClusterTypeChange, Delta, Difference, FileChange, FileKind, Presence, Version};
+use crate::control::diagnostic::Diagnostic;
+
+/// What stands for a sealed value.
+pub const SEALED: &str = "ENC[sealed]";
+/// Longest value in characters.
+const MAX_VALUE: usize = 120;
+
+/// A line without sealed values and control characters.
+pub fn plain(line: &str) -> String {
+    let mut out = String::with_capacity(line.len());
+    let mut rest = line;
+    while let Some(at) = rest.find(marker::OPENING) {
+        let Some(end) = rest[at..].find(']') else {
+            break;
+        };
+        out.push_str(&rest[..at]);
+        out.push_str(SEALED);
+        rest = &rest[at + end + 1..];
+    }
+    out.push_str(rest);
+    out.chars()
+        .map(|c| {
+            if c.is_control() && c != '\t' {
+                '\u{fffd}'
+            } else {
+                c
+            }
+        })
+        .collect()
+}
+
+/// A value on one line, shortened.
+pub fn value(text: &str) -> String {
+    let one = plain(text);
+    if one.chars().count() <= MAX_VALUE {
+        return one;
+    }
+    one.chars().take(MAX_VALUE - 1).chain(['…']).collect()
+}
+
+/// A finding as one line: place and message.
+pub fn finding(finding: &Diagnostic) -> String {
+    let message = plain(&finding.message);
+    match &finding.location {
+        Some(location) => format!("{}: {message}", location.file_line()),
+        None => message,
+    }
+}
+
+/// `1 file`, `2 files`.
+pub fn count(number: usize, one: &str, many: &str) -> String {
+    format!(
+        "{} {}",
+        grouped(number),
+        if number == 1 { one } else { many }
+    )
+}
+
+/// `12,345`.
+pub fn grouped(number: usize) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at) % 3 == 0 {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// `1.2 KiB`.
+pub fn bytes(number: u64) -> String {
+    let (unit, name) = match number {
+        0..1024 => return format!("{number} B"),
+        1024..0x0010_0000 => (10, "KiB"),
+        0x0010_0000..0x4000_0000 => (20, "MiB"),
+        _ => (30, "GiB"),
+    };
+    let tenths = (number.saturating_mul(10) + (1 << (unit - 1))) >> unit;
+    format!("{}.{} {name}", tenths / 10, tenths % 10)
+}
+
+/// What differs in a cluster type, in few words.
+pub fn summary(change: &ClusterTypeChange) -> String {
+    let mut parts = Vec::new();
+    match change.presence {
+        Presence::Added => parts.push("new cluster type".to_owned()),
+        Presence::Removed => parts.push("cluster type gone".to_owned()),
+        Presence::Kept => {}
+    }
+    let mut say = |number: usize, one: &str, many: &str| {
+        if number > 0 {
+            parts.push(count(number, one, many));
+        }
+    };
+    let broken = |b: &&super::Broken| !b.after.is_empty();
+    say(
+        change.broken.iter().filter(broken).count(),
+        "assignment broken",
+        "assignments broken",
+    );
+    say(change.added.len(), "assignment added", "assignments added");
+    say(
+        change.removed.len(),
+        "assignment removed",
+        "assignments removed",
+    );
+    say(
+        change.reasons.len(),
+        "assignment by other policies",
+        "assignments by other policies",
+    );
+    say(change.values.len(), "value changed", "values changed");
+    say(change.files.len(), "file differs", "files differ");
+    say(change.sites.count, "site", "sites");
+    parts.join(", ")
+}
+
+/// What differs in the whole environment, in one sentence.
+pub fn headline(difference: &Difference) -> String {
+    let changes = || difference.cluster_types.values();
+    let sum = |number: &dyn Fn(&ClusterTypeChange) -> usize| changes().map(number).sum::<usize>();
+    let broken = sum(&|c| c.broken.iter().filter(|b| !b.after.is_empty()).count());
+    let mut parts = Vec::new();
+    if broken > 0 {
+        parts.push(count(
+            broken,
+            "assignment is broken",
+            "assignments are broken",
+        ));
+    }
+    let mut values: Vec<_> = changes()
+        .flat_map(|c| &c.values)
+        .map(|v| (&v.key, &v.before, &v.after))
+        .collect();
+    values.sort();
+    values.dedup();
+    for (number, one, many) in [
+        (
+            sum(&|c| c.added.len()),
+            "assignment added",
+            "assignments added",
+        ),
+        (
+            sum(&|c| c.removed.len()),
+            "assignment removed",
+            "assignments removed",
+        ),
+        (values.len(), "value changed", "values changed"),
+        (sum(&|c| c.files.len()), "file differs", "files differ"),
+        (sum(&|c| c.sites.count), "site touched", "sites touched"),
+    ] {
+        if number > 0 {
+            parts.push(count(number, one, many));
+        }
+    }
+    let changed = difference.cluster_types.len();
+    let all = changed + difference.unchanged_cluster_types;
+    let of = format!(
+        "{} of {}",
+        grouped(changed),
+        count(all, "cluster type", "cluster types")
+    );
+    if parts.is_empty() {
+        of
+    } else {
+        format!("{of}: {}", parts.join(", "))
+    }
+}
+
+/// What a delta bundle carries, in one sentence.
+pub fn delta(delta: &Delta) -> String {
+    format!(
+        "{} ({}) of {} ({})",
+        count(delta.new_contents, "new content", "new contents"),
+        bytes(delta.new_bytes),
+        grouped(delta.all_contents),
+        bytes(delta.all_bytes)
+    )
+}
+
+/// A place below the repositories that `version` was made of, which the reader knows; with the source
+/// that it is in.
+pub fn known<'a>(at: &'a str, version: &'a Version) -> Option<(&'a str, &'a Source)> {
+    let snapshot = &version.snapshot;
+    [&snapshot.environment, &snapshot.base]
+        .into_iter()
+        .filter(|source| !source.repo.is_empty())
+        .find_map(|source| {
+            let commit = source.commit.get(..8).unwrap_or(&source.commit);
+            let path = at.strip_prefix(&source.repo)?.strip_prefix('@')?;
+            Some((path.strip_prefix(commit)?.strip_prefix(':')?, source))
+        })
+}
+
+/// Files that change alike, together: what happened, the lines, and the paths.
+pub fn alike(files: &[FileChange]) -> Vec<(&FileChange, Vec<&str>)> {
+    let mut groups: BTreeMap<(FileKind, &[String], &str), (usize, Vec<&str>)> = BTreeMap::new();
+    for (at, file) in files.iter().enumerate() {
+        // Files that come or go say nothing but their name.
+        let name = file.path.rsplit('/').next().unwrap_or_default();
+        groups
+            .entry((file.kind, &file.diff, name))
+            .or_insert((at, Vec::new()))
+            .1
+            .push(&file.path);
+    }
+    let mut groups: Vec<_> = groups.into_values().collect();
+    groups.sort();
+    groups
+        .into_iter()
+        .filter_map(|(at, paths)| Some((files.get(at)?, paths)))
+        .collect()
+}
+
+/// Some names, and how many more there are.
+pub fn some(names: &[&str], most: usize) -> String {
+    let shown = names
+        .iter()
+        .take(most)
+        .copied()
+        .collect::<Vec<_>>()
+        .join(", ");
+    match names.len().saturating_sub(most) {
+        0 => shown,
+        more => format!("{shown} and {} more", grouped(more)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sealed_values_and_control_characters_are_not_printed() {
+        assert_eq!(plain("a: ENC[age,Zm9v] b"), "a: ENC[sealed] b");
+        assert_eq!(plain("a: ENC[age,Zm9v"), "a: ENC[age,Zm9v");
+        assert_eq!(plain("\u{1b}[31m"), "\u{fffd}[31m");
+    }
+
+    #[test]
+    fn numbers_are_for_people() {
+        assert_eq!(grouped(1_234_567), "1,234,567");
+        assert_eq!(bytes(1023), "1023 B");
+        assert_eq!(bytes(1536), "1.5 KiB");
+        assert_eq!(count(1, "file", "files"), "1 file");
+    }
+}

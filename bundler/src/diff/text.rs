@@ -1,0 +1,183 @@
+//! Text: a difference as people read it in a terminal.
+//!
+//! What comes in: a [`Difference`]. What goes out: text with everything that counts and a bound on what
+//! repeats itself; `--output json` has all of it.
+
+use std::fmt::Write as _;
+
+use super::tell;
+use super::{ClusterTypeChange, Difference, Reason, ValueAt};
+
+/// Most lines of one kind in one cluster type.
+const MAX_ENTRIES: usize = 40;
+/// Most lines of one file's diff.
+const MAX_DIFF_LINES: usize = 30;
+/// Most targets or paths in one line.
+const MAX_NAMES: usize = 4;
+
+/// The whole difference.
+pub fn text(difference: &Difference) -> String {
+    let mut out = String::new();
+    let title = format!(
+        "{}: {} -> {}",
+        difference.environment, difference.before.name, difference.after.name
+    );
+    let title = title.trim_start_matches(": ");
+    if difference.cluster_types.is_empty() {
+        let _ = writeln!(out, "{title}: no difference");
+        return out;
+    }
+    let _ = writeln!(out, "{title}\n{}", tell::headline(difference));
+    for (name, change) in &difference.cluster_types {
+        let _ = writeln!(out, "\n{name}: {}", tell::summary(change));
+        cluster_type(change, &mut out);
+    }
+    out
+}
+
+fn cluster_type(change: &ClusterTypeChange, out: &mut String) {
+    let mut lines: Vec<String> = Vec::new();
+    for broken in &change.broken {
+        let word = match (broken.before.is_empty(), broken.after.is_empty()) {
+            (true, false) => "breaks",
+            (false, true) => "is repaired",
+            _ => "is broken on both sides",
+        };
+        lines.push(format!("  ! {} {word}", broken.target));
+        let reasons = if broken.after.is_empty() {
+            &broken.before
+        } else {
+            &broken.after
+        };
+        lines.extend(reasons.iter().map(|reason| format!("      {reason}")));
+    }
+    bounded(&mut lines, out);
+    for (mark, changes) in [('+', &change.added), ('-', &change.removed)] {
+        lines.extend(
+            changes
+                .iter()
+                .map(|change| format!("  {mark} {}{}", change.target, by(&change.policies))),
+        );
+    }
+    bounded(&mut lines, out);
+    for change in &change.reasons {
+        let now = |word: &str, reasons: &[Reason]| match reasons {
+            [] => String::new(),
+            reasons => format!(", {word}{}", by(reasons)),
+        };
+        lines.push(format!(
+            "  = {}{}{}",
+            change.target,
+            now("now also", &change.added),
+            now("no longer", &change.removed)
+        ));
+    }
+    bounded(&mut lines, out);
+    for value in &change.values {
+        let targets: Vec<&str> = value.targets.iter().map(String::as_str).collect();
+        lines.push(format!(
+            "  ~ {}: {} -> {}  ({})",
+            value.key,
+            told(value.before.as_ref()),
+            told(value.after.as_ref()),
+            tell::some(&targets, MAX_NAMES)
+        ));
+        for (word, at) in [("was", &value.before), ("now", &value.after)] {
+            if let Some(at) = at {
+                lines.push(format!("      {word} from `{}` ({})", at.container, at.at));
+            }
+        }
+    }
+    bounded(&mut lines, out);
+    for (file, paths) in tell::alike(&change.files) {
+        lines.push(format!(
+            "  {} {} (+{} -{})",
+            file.kind.letter(),
+            tell::some(&paths, MAX_NAMES),
+            file.lines_added,
+            file.lines_removed
+        ));
+        lines.extend(
+            file.diff
+                .iter()
+                .take(MAX_DIFF_LINES)
+                .map(|line| format!("      {line}")),
+        );
+        if file.diff.len() > MAX_DIFF_LINES {
+            lines.push(format!(
+                "      … {} more lines",
+                file.diff.len() - MAX_DIFF_LINES
+            ));
+        }
+    }
+    if lines.len() > MAX_ENTRIES * 4 {
+        let more = lines.len() - MAX_ENTRIES * 4;
+        lines.truncate(MAX_ENTRIES * 4);
+        lines.push(format!("  … {more} more lines"));
+    }
+    out.push_str(
+        &lines
+            .iter()
+            .map(|line| format!("{line}\n"))
+            .collect::<String>(),
+    );
+    sites(change, out);
+    let _ = writeln!(
+        out,
+        "  a delta bundle carries {}, payloads aside",
+        tell::delta(&change.delta)
+    );
+}
+
+fn sites(change: &ClusterTypeChange, out: &mut String) {
+    let sites = &change.sites;
+    if sites.count > 0 {
+        let names: Vec<&str> = sites.names.iter().map(String::as_str).collect();
+        let more = sites.count - names.len();
+        let more = if more > 0 {
+            format!(" and {} more", tell::grouped(more))
+        } else {
+            String::new()
+        };
+        let _ = writeln!(
+            out,
+            "  sites touched: {} of {}: {}{more}",
+            tell::grouped(sites.count),
+            tell::grouped(sites.of),
+            names.join(", ")
+        );
+    }
+    for own in &sites.own {
+        let _ = writeln!(out, "      {}: {}", own.site, own.what);
+    }
+}
+
+fn bounded(lines: &mut Vec<String>, out: &mut String) {
+    let most = MAX_ENTRIES * 2;
+    for line in lines.iter().take(most) {
+        let _ = writeln!(out, "{line}");
+    }
+    if lines.len() > most {
+        let _ = writeln!(out, "  … {} more lines", lines.len() - most);
+    }
+    lines.clear();
+}
+
+fn told(value: Option<&ValueAt>) -> &str {
+    value.map_or("(not set)", |value| value.value.as_str())
+}
+
+fn by(reasons: &[Reason]) -> String {
+    let texts: Vec<String> = reasons
+        .iter()
+        .map(|reason| match &reason.at {
+            Some(at) => format!("`{}` ({at})", reason.policy),
+            None => format!("`{}`", reason.policy),
+        })
+        .collect();
+    if texts.is_empty() {
+        String::new()
+    } else {
+        format!(" by {}", texts.join(", "))
+    }
+}

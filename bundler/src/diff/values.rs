@@ -1,0 +1,164 @@
+//! Values: which of an assignment's values differ, from which line to which line.
+//!
+//! What comes in: the composed config of an assignment on both sides. What goes out: a [`ValueChange`]
+//! for each value that differs, down to the key inside a map, with the container and line that decides
+//! on each side. Assignments that change alike are told once: thousands of them share one config.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use outhaul_signer::seal::marker;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::tell;
+use crate::compose::schema::to_json;
+use crate::compose::{Composed, Mode, Provenance, typing};
+
+/// One value that differs, and for whom.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ValueChange {
+    /// The key; keys of maps inside it after dots.
+    pub key: String,
+    /// What it was; absent when it is new.
+    pub before: Option<ValueAt>,
+    /// What it is; absent when it is gone.
+    pub after: Option<ValueAt>,
+    /// The deployment targets that it changes for.
+    pub targets: Vec<String>,
+}
+
+/// A value and who decides it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct ValueAt {
+    /// The value as JSON; `sealed` for one that only sites can read.
+    pub value: String,
+    /// The container that decides.
+    pub container: String,
+    /// Where: `file:line`.
+    pub at: String,
+}
+
+type Change = (String, Option<ValueAt>, Option<ValueAt>);
+
+/// Differences by the two configs that they are between: thousands of assignments share few.
+#[derive(Debug, Default)]
+pub(super) struct Cache(BTreeMap<(usize, usize), Vec<Change>>);
+
+impl Cache {
+    pub(super) fn between(&mut self, before: &Arc<Composed>, after: &Arc<Composed>) -> &[Change] {
+        // The same values may come from other places, so the version would not do.
+        let key = (Arc::as_ptr(before).addr(), Arc::as_ptr(after).addr());
+        self.0.entry(key).or_insert_with(|| {
+            if before.version == after.version {
+                Vec::new()
+            } else {
+                changes(before, after)
+            }
+        })
+    }
+}
+
+/// Changes of one cluster type.
+#[derive(Debug, Default)]
+pub(super) struct Collected(BTreeMap<Change, Vec<String>>);
+
+impl Collected {
+    pub(super) fn add(&mut self, target: &str, changes: &[Change]) {
+        for change in changes {
+            self.0
+                .entry(change.clone())
+                .or_default()
+                .push(target.to_owned());
+        }
+    }
+
+    pub(super) fn finish(self) -> Vec<ValueChange> {
+        self.0
+            .into_iter()
+            .map(|((key, before, after), targets)| ValueChange {
+                key,
+                before,
+                after,
+                targets,
+            })
+            .collect()
+    }
+}
+
+fn changes(before: &Composed, after: &Composed) -> Vec<Change> {
+    let (old, new) = (leaves(before), leaves(after));
+    let paths: BTreeSet<&Vec<String>> = old.keys().chain(new.keys()).collect();
+    let mut changes = Vec::new();
+    for path in paths {
+        let (a, b) = (old.get(path), new.get(path));
+        if a == b {
+            continue;
+        }
+        changes.push((
+            path.join("."),
+            a.and_then(|value| place(before, path, value)),
+            b.and_then(|value| place(after, path, value)),
+        ));
+    }
+    changes
+}
+
+/// Every value by its path; maps are gone into, lists are values.
+fn leaves(composed: &Composed) -> BTreeMap<Vec<String>, Value> {
+    fn walk(path: &mut Vec<String>, value: Value, into: &mut BTreeMap<Vec<String>, Value>) {
+        match value {
+            Value::Object(map) if !map.is_empty() => {
+                for (key, value) in map {
+                    path.push(key);
+                    walk(path, value, into);
+                    path.pop();
+                }
+            }
+            value => drop(into.insert(path.clone(), value)),
+        }
+    }
+    let mut all = BTreeMap::new();
+    let mut path = Vec::new();
+    if let Value::Object(map) = to_json(&composed.values) {
+        for (key, value) in map {
+            path.push(key);
+            walk(&mut path, value, &mut all);
+            path.pop();
+        }
+    }
+    all
+}
+
+fn place(composed: &Composed, path: &[String], value: &Value) -> Option<ValueAt> {
+    let provenance = composed.provenance.get(path.first()?)?;
+    let layer = deciding(provenance, path)?;
+    let value = match value {
+        Value::String(text) if text.trim_start().starts_with(marker::OPENING) => "sealed".into(),
+        value => tell::value(&value.to_string()),
+    };
+    Some(ValueAt {
+        value,
+        container: layer.container.clone(),
+        at: layer.location.file_line(),
+    })
+}
+
+/// The last container that says something at `path`: merged maps have several.
+fn deciding<'a>(provenance: &'a Provenance, path: &[String]) -> Option<&'a crate::compose::Layer> {
+    let says = |layer: &&crate::compose::Layer| {
+        let mut value = to_json(&typing::typed(&layer.text, Mode::default()));
+        for key in path.get(1..).unwrap_or_default() {
+            value = match value {
+                Value::Object(mut map) => match map.remove(key) {
+                    Some(value) => value,
+                    None => return false,
+                },
+                _ => return false,
+            };
+        }
+        true
+    };
+    let layers = &provenance.layers;
+    layers.iter().rev().find(says).or(layers.last())
+}

@@ -59,7 +59,7 @@ impl<'a> Side<'a> {
 
     fn rendered(&self, id: &AssignmentId) -> Option<&'a RenderedAssignment> {
         let group = self.rendering.cluster_types.get(&id.cluster_type)?;
-        group.assignments.get(&id.target)
+        group.assignments.get(&id.target).map(AsRef::as_ref)
     }
 
     /// Scheduled, or lying in a folder that was rendered before.

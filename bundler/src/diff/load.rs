@@ -428,27 +428,33 @@ fn looks_rendered(dir: &Path) -> bool {
 fn rendered_before(dir: &Path) -> Result<Platform, DiffError> {
     let snapshot = output::record(dir)?.map(|record| record.snapshot);
     let mut cluster_types: BTreeMap<String, RenderedClusterType> = BTreeMap::new();
+    let mut files: BTreeMap<(String, String), BTreeMap<String, Vec<u8>>> = BTreeMap::new();
     for (path, bytes) in output::read_tree(dir)? {
         let mut parts = path.splitn(3, '/');
-        let (Some(cluster_type), Some(second)) = (parts.next(), parts.next()) else {
+        let (Some(cluster_type), Some(target)) = (parts.next(), parts.next()) else {
             continue;
         };
         if cluster_type.starts_with('.') {
             continue;
         }
-        let group = cluster_types.entry(cluster_type.to_owned()).or_default();
-        let Some(file) = parts.next() else { continue };
-        let assignment = group.assignments.entry(second.to_owned());
-        let assignment = assignment.or_insert_with(|| RenderedAssignment {
+        cluster_types.entry(cluster_type.to_owned()).or_default();
+        if let Some(file) = parts.next() {
+            let of = (cluster_type.to_owned(), target.to_owned());
+            files.entry(of).or_default().insert(file.to_owned(), bytes);
+        }
+    }
+    for ((cluster_type, target), files) in files {
+        let assignment = RenderedAssignment {
             workload: String::new(),
             workspace: String::new(),
             policies: Vec::new(),
             namespace: String::new(),
             config_version: Digest::of(b""),
-            files: BTreeMap::new(),
+            files,
             manifests: BTreeMap::new(),
-        });
-        assignment.files.insert(file.to_owned(), bytes);
+        };
+        let group = cluster_types.entry(cluster_type).or_default();
+        group.assignments.insert(target, assignment.into());
     }
     let environment = snapshot
         .as_ref()

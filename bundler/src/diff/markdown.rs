@@ -7,8 +7,6 @@
 
 use std::fmt::Write as _;
 
-use outhaul_bundle::index::Snapshot;
-
 use super::tell;
 use super::{ClusterTypeChange, Difference, Reason, ValueAt, Version};
 
@@ -281,28 +279,17 @@ fn by(reasons: &[Reason], place: &dyn Fn(&str) -> String) -> String {
 
 /// A place without the repository and commit that the reader knows; on GitHub as a link.
 fn place(at: &str, version: &Version) -> String {
-    let Snapshot {
-        environment, base, ..
-    } = &version.snapshot;
-    for source in [environment, base] {
-        let commit = source.commit.get(..8).unwrap_or(&source.commit);
-        let known = format!("{}@{commit}:", source.repo);
-        let Some(path) = at.strip_prefix(&known).filter(|_| !source.repo.is_empty()) else {
-            continue;
-        };
-        let (file, line) = path.rsplit_once(':').unwrap_or((path, "1"));
-        let repo = source.repo.trim_end_matches('/').trim_end_matches(".git");
-        let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:".contains(c);
-        if repo.starts_with("https://github.com/") && repo.chars().chain(file.chars()).all(plain) {
-            return format!(
-                "[{}]({repo}/blob/{}/{file}#L{line})",
-                code(path),
-                source.commit
-            );
-        }
-        return code(path);
+    let Some((path, source)) = tell::known(at, version) else {
+        return code(at);
+    };
+    let (file, line) = path.rsplit_once(':').unwrap_or((path, "1"));
+    let repo = source.repo.trim_end_matches('/').trim_end_matches(".git");
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:".contains(c);
+    if repo.starts_with("https://github.com/") && repo.chars().chain(file.chars()).all(plain) {
+        let commit = &source.commit;
+        return format!("[{}]({repo}/blob/{commit}/{file}#L{line})", code(path));
     }
-    code(at)
+    code(path)
 }
 
 fn backticks(text: &str) -> usize {

@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 
 use super::tell;
-use super::{ClusterTypeChange, Difference, Reason, ValueAt};
+use super::{ClusterTypeChange, Difference, Reason, ValueAt, Version};
 
 /// Most lines of one kind in one cluster type.
 const MAX_ENTRIES: usize = 40;
@@ -30,12 +30,13 @@ pub fn text(difference: &Difference) -> String {
     let _ = writeln!(out, "{title}\n{}", tell::headline(difference));
     for (name, change) in &difference.cluster_types {
         let _ = writeln!(out, "\n{name}: {}", tell::summary(change));
-        cluster_type(change, &mut out);
+        cluster_type(change, difference, &mut out);
     }
     out
 }
 
-fn cluster_type(change: &ClusterTypeChange, out: &mut String) {
+fn cluster_type(change: &ClusterTypeChange, difference: &Difference, out: &mut String) {
+    let (before, after) = (&difference.before, &difference.after);
     let mut lines: Vec<String> = Vec::new();
     for broken in &change.broken {
         let word = match (broken.before.is_empty(), broken.after.is_empty()) {
@@ -52,24 +53,24 @@ fn cluster_type(change: &ClusterTypeChange, out: &mut String) {
         lines.extend(reasons.iter().map(|reason| format!("      {reason}")));
     }
     bounded(&mut lines, out);
-    for (mark, changes) in [('+', &change.added), ('-', &change.removed)] {
+    for (mark, changes, side) in [('+', &change.added, after), ('-', &change.removed, before)] {
         lines.extend(
             changes
                 .iter()
-                .map(|change| format!("  {mark} {}{}", change.target, by(&change.policies))),
+                .map(|change| format!("  {mark} {}{}", change.target, by(&change.policies, side))),
         );
     }
     bounded(&mut lines, out);
     for change in &change.reasons {
-        let now = |word: &str, reasons: &[Reason]| match reasons {
+        let now = |word: &str, reasons: &[Reason], side: &Version| match reasons {
             [] => String::new(),
-            reasons => format!(", {word}{}", by(reasons)),
+            reasons => format!(", {word}{}", by(reasons, side)),
         };
         lines.push(format!(
             "  = {}{}{}",
             change.target,
-            now("now also", &change.added),
-            now("no longer", &change.removed)
+            now("now also", &change.added, after),
+            now("no longer", &change.removed, before)
         ));
     }
     bounded(&mut lines, out);
@@ -82,9 +83,10 @@ fn cluster_type(change: &ClusterTypeChange, out: &mut String) {
             told(value.after.as_ref()),
             tell::some(&targets, MAX_NAMES)
         ));
-        for (word, at) in [("was", &value.before), ("now", &value.after)] {
+        for (word, at, side) in [("was", &value.before, before), ("now", &value.after, after)] {
             if let Some(at) = at {
-                lines.push(format!("      {word} from `{}` ({})", at.container, at.at));
+                let place = short(&at.at, side);
+                lines.push(format!("      {word} from `{}` ({place})", at.container));
             }
         }
     }
@@ -167,11 +169,15 @@ fn told(value: Option<&ValueAt>) -> &str {
     value.map_or("(not set)", |value| value.value.as_str())
 }
 
-fn by(reasons: &[Reason]) -> String {
+fn short<'a>(at: &'a str, side: &'a Version) -> &'a str {
+    tell::known(at, side).map_or(at, |(path, _)| path)
+}
+
+fn by(reasons: &[Reason], side: &Version) -> String {
     let texts: Vec<String> = reasons
         .iter()
         .map(|reason| match &reason.at {
-            Some(at) => format!("`{}` ({at})", reason.policy),
+            Some(at) => format!("`{}` ({})", reason.policy, short(at, side)),
             None => format!("`{}`", reason.policy),
         })
         .collect();

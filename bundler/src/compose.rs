@@ -3,26 +3,32 @@
 //! What comes in: a [`ControlPlane`] and its [`Schedule`]. What goes out: a [`Composition`]: for each
 //! assignment the merged platform config with the place of every key, or what is wrong with it. It is
 //! pure, and one assignment's error never touches another. Assignments that the same containers match
-//! share one config.
+//! share one config. Where containers match only because of a site's labels, those sites get overlays:
+//! configs of their own, shared by all sites with equal values.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use outhaul_bundle::Digest;
 use outhaul_gocompat::{GoMap, GoValue, MapKind};
 
 use crate::control::ControlPlane;
-use crate::control::diagnostic::{Diagnostics, Location};
-use crate::control::model::{ClusterType, DeploymentTarget};
+use crate::control::diagnostic::{Diagnostic, Diagnostics, Location};
+use crate::control::model::composition::ArrayRule;
+use crate::control::model::{ClusterType, CompositionPolicy, DeploymentTarget, Site};
 use crate::schedule::{AssignmentId, Schedule};
 
+mod conflict;
 pub mod layers;
 pub mod merge;
+mod overlay;
 pub mod schema;
 pub mod typing;
 
+pub use conflict::{Ambiguity, ambiguities};
 use layers::Layers;
 use merge::Arrays;
+use overlay::Sites;
 
 /// How to treat the places where Kalypso's bytes were a defect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -36,8 +42,19 @@ pub struct Mode {
 pub struct Composition {
     /// What was composed.
     pub assignments: BTreeMap<AssignmentId, Arc<Composed>>,
-    /// What could not be, and why.
+    /// Where it is another one on some sites. Ordered by the first site; no site is in two.
+    pub overlays: BTreeMap<AssignmentId, Vec<Overlay>>,
+    /// What could not be, and why. A failure of one site's values is one of the assignment.
     pub failures: BTreeMap<AssignmentId, Diagnostics>,
+}
+
+/// The platform config of some sites, where it is not the assignment's own.
+#[derive(Debug, Clone)]
+pub struct Overlay {
+    /// Names of the sites. Never empty.
+    pub sites: BTreeSet<String>,
+    /// Their config, whole.
+    pub composed: Arc<Composed>,
 }
 
 /// The platform config of one assignment.
@@ -78,16 +95,40 @@ impl Provenance {
     }
 }
 
-/// What assignments share: the same layers make the same config, the same schemas check it alike.
-type Shared = BTreeMap<Vec<usize>, Arc<Composed>>;
-type Checked = BTreeMap<(Vec<usize>, Vec<String>), Result<(), Diagnostics>>;
+/// The rules of merging.
+#[derive(Debug, Clone, Copy)]
+struct Rules<'a> {
+    policy: Option<&'a CompositionPolicy>,
+    compat: bool,
+}
 
-/// Composes the config of every assignment.
+impl<'a> Rules<'a> {
+    fn of(plane: &'a ControlPlane, mode: Mode) -> Self {
+        Self {
+            policy: plane.composition.as_ref(),
+            compat: mode.compat,
+        }
+    }
+
+    /// What becomes of lists in the value of `key`.
+    fn arrays(&self, key: &str) -> Arrays {
+        let rule = self
+            .policy
+            .and_then(|policy| policy.arrays_by_key.get(key).copied().or(policy.arrays));
+        match rule {
+            Some(ArrayRule::Append) => Arrays::Append,
+            Some(ArrayRule::ByName) => Arrays::ByName,
+            Some(ArrayRule::Replace) => Arrays::Replace,
+            None if self.compat => Arrays::AsKalypso,
+            None => Arrays::ByName,
+        }
+    }
+}
+
+/// Composes the config of every assignment, and of every site that has values of its own.
 pub fn compose(control_plane: &ControlPlane, schedule: &Schedule, mode: Mode) -> Composition {
-    let layers = Layers::of(control_plane.configs.values(), mode);
-    let schemas = schema::Schemas::of(control_plane, mode);
-    let mut shared = Shared::new();
-    let mut checked = Checked::new();
+    let mut composer = Composer::new(control_plane, mode);
+    let sites = Sites::of(control_plane, &composer.layers);
     let mut composition = Composition::default();
     for id in schedule.assignments.keys() {
         let (Some(cluster_type), Some(target)) = (
@@ -96,34 +137,14 @@ pub fn compose(control_plane: &ControlPlane, schedule: &Schedule, mode: Mode) ->
         ) else {
             continue;
         };
-        let matching = match layers.matching(cluster_type, target) {
-            Ok(matching) => matching,
-            Err(findings) => {
-                composition.failures.insert(id.clone(), findings);
-                continue;
+        match composer.assignment(cluster_type, target, &sites) {
+            Ok((composed, overlays)) => {
+                composition.assignments.insert(id.clone(), composed);
+                if !overlays.is_empty() {
+                    composition.overlays.insert(id.clone(), overlays);
+                }
             }
-        };
-        let composed = shared
-            .entry(matching.clone())
-            .or_insert_with(|| Arc::new(merge_layers(&layers, &matching, mode)));
-        let applied = schemas.applying(cluster_type, target);
-        let key = (
-            matching,
-            applied
-                .iter()
-                .map(|schema| schema.text.to_owned())
-                .collect(),
-        );
-        let result = checked
-            .entry(key)
-            .or_insert_with(|| schemas.check(&applied, composed));
-        match result {
-            Ok(()) => drop(
-                composition
-                    .assignments
-                    .insert(id.clone(), Arc::clone(composed)),
-            ),
-            Err(findings) => drop(composition.failures.insert(id.clone(), findings.clone())),
+            Err(findings) => drop(composition.failures.insert(id.clone(), findings)),
         }
     }
     composition
@@ -132,32 +153,151 @@ pub fn compose(control_plane: &ControlPlane, schedule: &Schedule, mode: Mode) ->
 /// The config of one pair, schemas left aside: what explanations start from.
 ///
 /// # Errors
-/// Findings about containers that match but cannot be read.
+/// Findings about containers that match but cannot be read, or that contradict each other.
 pub fn compose_one(
     control_plane: &ControlPlane,
     cluster_type: &ClusterType,
     target: &DeploymentTarget,
     mode: Mode,
 ) -> Result<Composed, Diagnostics> {
-    let layers = Layers::of(control_plane.configs.values(), mode);
-    let matching = layers.matching(cluster_type, target)?;
-    Ok(merge_layers(&layers, &matching, mode))
+    let mut composer = Composer::new(control_plane, mode);
+    let base = composer.layers.matching(cluster_type, target)?;
+    composer.merged(&base).map(Arc::unwrap_or_clone)
 }
 
-fn merge_layers(layers: &Layers<'_>, matching: &[usize], mode: Mode) -> Composed {
-    let arrays = if mode.compat {
-        Arrays::AsKalypso
-    } else {
-        Arrays::ByName
+/// The config that an assignment has on one site, schemas left aside: the pair's own, with the layers
+/// that match only because of the site. It is the pair's own when the site is of another cluster type.
+///
+/// # Errors
+/// As [`compose_one`].
+pub fn compose_for_site(
+    control_plane: &ControlPlane,
+    cluster_type: &ClusterType,
+    target: &DeploymentTarget,
+    site: &Site,
+    mode: Mode,
+) -> Result<Composed, Diagnostics> {
+    let mut composer = Composer::new(control_plane, mode);
+    let base = composer.layers.matching(cluster_type, target)?;
+    let sites = Sites::only(site, &composer.layers);
+    let groups = sites.groups(&composer.layers, &base, cluster_type, target);
+    let positions = match groups.into_keys().next() {
+        Some(positions) => composer.layers.sound(positions)?,
+        None => base,
     };
+    composer.merged(&positions).map(Arc::unwrap_or_clone)
+}
+
+/// Composes, and keeps what assignments share: the same layers make the same config, the same schemas
+/// check it alike.
+struct Composer<'a> {
+    layers: Layers<'a>,
+    schemas: schema::Schemas<'a>,
+    rules: Rules<'a>,
+    merged: BTreeMap<Vec<usize>, Result<Arc<Composed>, Diagnostics>>,
+    checked: BTreeMap<(Vec<usize>, Vec<String>), Result<(), Diagnostics>>,
+}
+
+impl<'a> Composer<'a> {
+    fn new(control_plane: &'a ControlPlane, mode: Mode) -> Self {
+        Self {
+            layers: Layers::of(control_plane, mode),
+            schemas: schema::Schemas::of(control_plane, mode),
+            rules: Rules::of(control_plane, mode),
+            merged: BTreeMap::new(),
+            checked: BTreeMap::new(),
+        }
+    }
+
+    /// The config of one assignment, and those of sites where it is another one.
+    fn assignment(
+        &mut self,
+        cluster_type: &ClusterType,
+        target: &'a DeploymentTarget,
+        sites: &Sites<'_>,
+    ) -> Result<(Arc<Composed>, Vec<Overlay>), Diagnostics> {
+        let base = self.layers.matching(cluster_type, target)?;
+        let applied = self.schemas.applying(cluster_type, target);
+        let composed = self.checked(&base, &applied)?;
+        let groups = sites.groups(&self.layers, &base, cluster_type, target);
+        let mut by_version: BTreeMap<Digest, Overlay> = BTreeMap::new();
+        let mut findings = Diagnostics::new();
+        for (positions, sites) in groups {
+            let made = self.layers.sound(positions);
+            match made.and_then(|positions| self.checked(&positions, &applied)) {
+                Ok(made) if made.version == composed.version => {}
+                Ok(made) => {
+                    let overlay = by_version.entry(made.version).or_insert_with(|| Overlay {
+                        sites: BTreeSet::new(),
+                        composed: made,
+                    });
+                    overlay.sites.extend(sites.into_iter().map(str::to_owned));
+                }
+                Err(found) => findings.extend(found.into_iter().map(|finding| Diagnostic {
+                    message: format!("{}: {}", of_sites(&sites), finding.message),
+                    ..finding
+                })),
+            }
+        }
+        if !findings.is_empty() {
+            return Err(findings);
+        }
+        let mut overlays: Vec<Overlay> = by_version.into_values().collect();
+        // No site is in two of them.
+        overlays.sort_by(|a, b| a.sites.first().cmp(&b.sites.first()));
+        Ok((composed, overlays))
+    }
+
+    fn checked(
+        &mut self,
+        positions: &[usize],
+        applied: &[schema::Applied<'_>],
+    ) -> Result<Arc<Composed>, Diagnostics> {
+        let composed = self.merged(positions)?;
+        let texts = applied.iter().map(|schema| schema.text.to_owned());
+        let key = (positions.to_vec(), texts.collect());
+        let schemas = &self.schemas;
+        self.checked
+            .entry(key)
+            .or_insert_with(|| schemas.check(applied, &composed))
+            .clone()?;
+        Ok(composed)
+    }
+
+    fn merged(&mut self, positions: &[usize]) -> Result<Arc<Composed>, Diagnostics> {
+        if let Some(made) = self.merged.get(positions) {
+            return made.clone();
+        }
+        let findings = conflict::conflicts(&self.layers, positions, &self.rules);
+        let made = if findings.is_empty() {
+            Ok(Arc::new(merge_layers(&self.layers, positions, &self.rules)))
+        } else {
+            Err(findings)
+        };
+        self.merged.insert(positions.to_vec(), made.clone());
+        made
+    }
+}
+
+fn of_sites(sites: &[&str]) -> String {
+    match sites {
+        [] => String::new(),
+        [site] => format!("site `{site}`"),
+        [site, other] => format!("sites `{site}` and `{other}`"),
+        [site, others @ ..] => format!("site `{site}` and {} others", others.len()),
+    }
+}
+
+fn merge_layers(layers: &Layers<'_>, positions: &[usize], rules: &Rules<'_>) -> Composed {
     let mut values: BTreeMap<&str, GoValue> = BTreeMap::new();
     let mut provenance: BTreeMap<String, Provenance> = BTreeMap::new();
-    for at in matching {
+    for at in positions {
         for setting in layers.settings(*at) {
+            let arrays = rules.arrays(setting.key);
             let before = values.remove(setting.key);
             let merged = before
                 .as_ref()
-                .is_some_and(|before| merge::merges(before, &setting.value));
+                .is_some_and(|before| merge::merges(before, &setting.value, arrays));
             let value = match before {
                 None => setting.value.clone(),
                 Some(before) => merge::merge(before, setting.value.clone(), arrays),

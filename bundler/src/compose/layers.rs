@@ -1,15 +1,23 @@
 //! Layers: which containers apply to an assignment, and in which order.
 //!
-//! What comes in: config containers. What goes out: for a cluster type and a target the positions of
-//! the layers that match, in the order in which later ones win. Labels, keys and values are prepared
-//! once, because thousands of assignments ask. Order is by container name; keys of Azure's containers,
-//! which carry labels of their own, come after all others, the shorter ones first.
+//! What comes in: the config containers and the composition policy. What goes out: for a cluster type
+//! and a target the positions of the layers that match, in the order in which later ones win. Labels,
+//! keys and values are prepared once, and layers are found by their rarest label, because thousands of
+//! assignments ask. Order is by rank, which is 0 for all unless a policy says otherwise, then by
+//! container name; keys of Azure's containers, which carry labels of their own, come after all others
+//! of their rank, the shorter ones first.
+
+use std::collections::HashMap;
 
 use outhaul_gocompat::GoValue;
 
 use super::{Mode, typing};
+use crate::control::ControlPlane;
 use crate::control::diagnostic::{Diagnostic, Diagnostics};
-use crate::control::model::{ClusterType, ConfigContainer, DeploymentTarget, Spot};
+use crate::control::model::composition::{PRIORITY_LABEL, Precedence};
+use crate::control::model::{
+    ClusterType, CompositionPolicy, ConfigContainer, DeploymentTarget, Spot,
+};
 
 /// How the names of Azure's containers begin.
 const AZURE_PREFIX: &str = "azure-app-config";
@@ -17,20 +25,34 @@ const AZURE_PREFIX: &str = "azure-app-config";
 const IGNORED: &[&str] = &[
     "kustomize.toolkit.fluxcd.io/name",
     "kustomize.toolkit.fluxcd.io/namespace",
+    PRIORITY_LABEL,
     "platform-config",
 ];
+/// Labels that are about the pair itself: no site can have them in its place.
+const OF_THE_PAIR: &[&str] = &["cluster-type", "deployment-target", "workload"];
+
+/// A label and its value.
+pub type Label<'a> = (&'a str, &'a str);
 
 /// All layers of a control plane.
 #[derive(Debug)]
 pub struct Layers<'a> {
     layers: Vec<Layer<'a>>,
+    /// The layers of which a label is the rarest.
+    anchored: HashMap<Label<'a>, Vec<usize>>,
+    /// Layers that must be looked at for every pair.
+    everywhere: Vec<usize>,
+    /// The layers that have a label.
+    labelled: HashMap<Label<'a>, Vec<usize>>,
     compat: bool,
 }
 
 #[derive(Debug)]
 struct Layer<'a> {
-    labels: Vec<(&'a str, &'a str)>,
+    /// Those that have to match.
+    labels: Vec<Label<'a>>,
     settings: Vec<Setting<'a>>,
+    rank: i64,
     /// What is wrong with it; told when it applies to something.
     fault: Option<Diagnostic>,
 }
@@ -49,11 +71,11 @@ pub struct Setting<'a> {
 }
 
 impl<'a> Layers<'a> {
-    /// The layers of `containers`, which come sorted by name.
-    pub fn of(containers: impl Iterator<Item = &'a ConfigContainer>, mode: Mode) -> Self {
+    /// The layers of a control plane.
+    pub fn of(plane: &'a ControlPlane, mode: Mode) -> Self {
         let mut layers = Vec::new();
         let mut azure = Vec::new();
-        for container in containers {
+        for container in plane.configs.values() {
             if container
                 .labels
                 .get("platform-config")
@@ -72,9 +94,42 @@ impl<'a> Layers<'a> {
             }
         }
         layers.append(&mut azure);
+        if let Some(policy) = &plane.composition {
+            for layer in &mut layers {
+                layer.rank = rank(policy, plane, layer);
+            }
+            layers.sort_by_key(|layer| layer.rank);
+        }
+        Self::indexed(layers, mode.compat)
+    }
+
+    fn indexed(layers: Vec<Layer<'a>>, compat: bool) -> Self {
+        let mut labelled: HashMap<Label<'a>, Vec<usize>> = HashMap::new();
+        for (at, layer) in layers.iter().enumerate() {
+            for label in &layer.labels {
+                labelled.entry(*label).or_default().push(at);
+            }
+        }
+        let mut anchored: HashMap<Label<'a>, Vec<usize>> = HashMap::new();
+        let mut everywhere = Vec::new();
+        for (at, layer) in layers.iter().enumerate() {
+            let rarest = layer
+                .labels
+                .iter()
+                // To Kalypso an empty label is there when it is not: it cannot be looked up.
+                .filter(|(_, value)| !(compat && value.is_empty()))
+                .min_by_key(|label| labelled.get(*label).map_or(0, Vec::len));
+            match rarest {
+                Some(label) => anchored.entry(*label).or_default().push(at),
+                None => everywhere.push(at),
+            }
+        }
         Self {
             layers,
-            compat: mode.compat,
+            anchored,
+            everywhere,
+            labelled,
+            compat,
         }
     }
 
@@ -87,21 +142,36 @@ impl<'a> Layers<'a> {
         cluster_type: &ClusterType,
         target: &DeploymentTarget,
     ) -> Result<Vec<usize>, Diagnostics> {
+        let mut positions = self.everywhere.clone();
+        let special = [
+            ("cluster-type", cluster_type.name.as_str()),
+            ("deployment-target", target.name.as_str()),
+            ("workload", target.workload.as_str()),
+        ];
+        let own = cluster_type.labels.iter().chain(&target.labels);
+        for label in own.map(|(k, v)| (k.as_str(), v.as_str())).chain(special) {
+            positions.extend(self.anchored.get(&label).into_iter().flatten());
+        }
+        positions.sort_unstable();
+        positions.dedup();
+        positions.retain(|at| {
+            self.layers.get(*at).is_some_and(|layer| {
+                let labels = layer.labels.iter().copied();
+                applies(labels, cluster_type, target, self.compat)
+            })
+        });
+        self.sound(positions)
+    }
+
+    /// `positions`, unless something is wrong with one of those layers.
+    ///
+    /// # Errors
+    /// What is wrong with them.
+    pub fn sound(&self, positions: Vec<usize>) -> Result<Vec<usize>, Diagnostics> {
         let mut findings = Diagnostics::new();
-        let mut positions = Vec::new();
-        for (at, layer) in self.layers.iter().enumerate() {
-            if !applies(
-                layer.labels.iter().copied(),
-                cluster_type,
-                target,
-                self.compat,
-            ) {
-                continue;
-            }
-            if let Some(fault) = layer.fault.as_ref().filter(|_| !self.compat) {
-                findings.push(fault.clone());
-            }
-            positions.push(at);
+        if !self.compat {
+            let layers = positions.iter().filter_map(|at| self.layers.get(*at));
+            findings.extend(layers.filter_map(|layer| layer.fault.clone()));
         }
         if findings.is_empty() {
             Ok(positions)
@@ -110,11 +180,81 @@ impl<'a> Layers<'a> {
         }
     }
 
+    /// The layers that have the label.
+    pub fn with_label<'s>(&'s self, label: Label<'s>) -> &'s [usize] {
+        self.labelled.get(&label).map_or(&[], Vec::as_slice)
+    }
+
+    /// The labels of the layer at `position` that neither the cluster type nor the target has, and
+    /// that a site may have in their place; `None` when one of them no site can have.
+    pub fn missing(
+        &self,
+        position: usize,
+        cluster_type: &ClusterType,
+        target: &DeploymentTarget,
+    ) -> Option<Vec<Label<'a>>> {
+        let layer = self.layers.get(position)?;
+        let mut missing = Vec::new();
+        for label in &layer.labels {
+            if applies([*label].into_iter(), cluster_type, target, self.compat) {
+                continue;
+            }
+            if OF_THE_PAIR.contains(&label.0) {
+                return None;
+            }
+            missing.push(*label);
+        }
+        Some(missing)
+    }
+
     /// What the layer at `position` sets.
     pub fn settings(&self, position: usize) -> &[Setting<'a>] {
         self.layers
             .get(position)
             .map_or(&[], |layer| &layer.settings)
+    }
+
+    /// The rank of the layer at `position`: of two layers the one with the higher rank wins.
+    pub fn rank(&self, position: usize) -> i64 {
+        self.layers.get(position).map_or(0, |layer| layer.rank)
+    }
+
+    /// Positions of layers that have the same labels and the same rank: two or more of each.
+    pub fn alike(&self) -> Vec<Vec<usize>> {
+        let mut groups: HashMap<(i64, Vec<Label<'a>>), Vec<usize>> = HashMap::new();
+        for (at, layer) in self.layers.iter().enumerate() {
+            let mut labels = layer.labels.clone();
+            labels.sort_unstable();
+            groups.entry((layer.rank, labels)).or_default().push(at);
+        }
+        let mut groups: Vec<Vec<usize>> = groups
+            .into_values()
+            .filter(|group| group.len() > 1)
+            .collect();
+        groups.sort();
+        groups
+    }
+}
+
+fn rank(policy: &CompositionPolicy, plane: &ControlPlane, layer: &Layer<'_>) -> i64 {
+    match policy.precedence {
+        Precedence::Name => 0,
+        Precedence::Specificity => i64::try_from(layer.labels.len()).unwrap_or(i64::MAX),
+        Precedence::Priority => {
+            let Some(container) = layer.settings.first().map(|setting| setting.container) else {
+                return 0;
+            };
+            let listed = policy.priorities.iter().position(|p| p.value == container);
+            let label = || {
+                let label = plane.configs.get(container)?.labels.get(PRIORITY_LABEL)?;
+                label.value.parse::<i32>().ok().map(i64::from)
+            };
+            match listed {
+                Some(at) => i64::try_from(at).map_or(i64::MAX, |at| at + 1),
+                // What is no number was reported when the control plane was loaded.
+                None => label().unwrap_or(0),
+            }
+        }
     }
 }
 
@@ -155,6 +295,7 @@ fn whole(container: &ConfigContainer, mode: Mode) -> Layer<'_> {
         .labels
         .iter()
         .map(|(k, v)| (k.as_str(), v.value.as_str()))
+        .filter(|(label, _)| !IGNORED.contains(label))
         .collect();
     let settings = container
         .data
@@ -169,6 +310,7 @@ fn whole(container: &ConfigContainer, mode: Mode) -> Layer<'_> {
     Layer {
         labels,
         settings,
+        rank: 0,
         fault: None,
     }
 }
@@ -189,6 +331,7 @@ fn labelled<'a>(
         labels.retain(|(label, _)| *label != pair[0]);
         labels.push((pair[0], pair[1]));
     }
+    labels.retain(|(label, _)| !IGNORED.contains(label));
     let fault = (pairs.len() % 2 == 1).then(|| {
         Diagnostic::error(
             "azure-key",
@@ -210,6 +353,7 @@ fn labelled<'a>(
     Layer {
         labels,
         settings: vec![setting],
+        rank: 0,
         fault,
     }
 }

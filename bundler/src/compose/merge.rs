@@ -9,24 +9,29 @@ use outhaul_gocompat::GoValue;
 /// Which items of two lists are the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arrays {
+    /// None: the next list's items come after the others.
+    Append,
     /// Maps that both have a `name`, with equal text or number.
     ByName,
     /// As Kalypso compares: two maps without a name are the same item (its defect 5).
     AsKalypso,
+    /// None, and the next list replaces the one before.
+    Replace,
 }
 
 /// Whether `next` is merged into `before`, rather than replacing it.
-pub fn merges(before: &GoValue, next: &GoValue) -> bool {
-    matches!(
-        (before, next),
-        (GoValue::List(_), GoValue::List(_)) | (GoValue::Map(_), GoValue::Map(_))
-    )
+pub fn merges(before: &GoValue, next: &GoValue, arrays: Arrays) -> bool {
+    match (before, next) {
+        (GoValue::List(_), GoValue::List(_)) => arrays != Arrays::Replace,
+        (GoValue::Map(_), GoValue::Map(_)) => true,
+        _ => false,
+    }
 }
 
 /// `next` over `before`.
 pub fn merge(before: GoValue, next: GoValue, arrays: Arrays) -> GoValue {
     match (before, next) {
-        (GoValue::List(mut before), GoValue::List(next)) => {
+        (GoValue::List(mut before), GoValue::List(next)) if arrays != Arrays::Replace => {
             for item in next {
                 add_item(&mut before, item, arrays);
             }
@@ -48,7 +53,7 @@ pub fn merge(before: GoValue, next: GoValue, arrays: Arrays) -> GoValue {
 
 fn add_item(list: &mut Vec<GoValue>, item: GoValue, arrays: Arrays) {
     let mut matched = false;
-    if matches!(item, GoValue::Map(_)) {
+    if arrays != Arrays::Append && matches!(item, GoValue::Map(_)) {
         for existing in list.iter_mut() {
             if same_item(existing, &item, arrays) {
                 let before = std::mem::take(existing);
@@ -65,7 +70,8 @@ fn add_item(list: &mut Vec<GoValue>, item: GoValue, arrays: Arrays) {
     }
 }
 
-fn same_item(a: &GoValue, b: &GoValue, arrays: Arrays) -> bool {
+/// Whether two items of lists are one item.
+pub fn same_item(a: &GoValue, b: &GoValue, arrays: Arrays) -> bool {
     let (GoValue::Map(a), GoValue::Map(b)) = (a, b) else {
         return false;
     };

@@ -5,6 +5,129 @@ use outhaul_gocompat::{Decoder, decode_yaml};
 use proptest::prelude::*;
 
 use super::*;
+use crate::control::diagnostic::SourceFile;
+use crate::control::kinds::{self, Object};
+use crate::control::source::Cache;
+use crate::control::{LoadRequest, Origin, SourceMap};
+
+const BASE: &str = "apiVersion: scheduler.kalypso.io/v1alpha1
+kind: ClusterType
+metadata: {name: press, labels: {region: west}}
+spec: {reconciler: none, namespaceService: none}
+---
+apiVersion: scheduler.kalypso.io/v1alpha1
+kind: SchedulingPolicy
+metadata: {name: all}
+spec: {deploymentTargetSelector: {}, clusterTypeSelector: {}}
+---
+apiVersion: scheduler.kalypso.io/v1alpha1
+kind: WorkloadRegistration
+metadata: {name: label}
+spec: {workspace: team, workload: {repo: 'https://example.org/label', branch: main, path: .}}
+";
+const WORKLOAD: &str = "apiVersion: scheduler.kalypso.io/v1alpha1
+kind: Workload
+metadata: {name: label, labels: {line: '7'}}
+spec:
+  deploymentTargets:
+  - {name: bench, environment: test, manifests: {repo: r}}
+";
+
+/// A config container as a document of its own.
+pub(super) fn config(name: &str, labels: &str, data: &str) -> String {
+    let labels = if labels.is_empty() {
+        String::new()
+    } else {
+        format!(", {labels}")
+    };
+    format!(
+        "---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\n  \
+         labels: {{platform-config: 'true'{labels}}}\ndata: {{{data}}}\n"
+    )
+}
+
+/// A site of the cluster type `press` as a document of its own.
+pub(super) fn site(name: &str, spec: &str, labels: &str) -> String {
+    format!(
+        "---\napiVersion: outhaul.dev/v1alpha1\nkind: Site\nmetadata:\n  name: {name}\n  \
+         labels: {{{labels}}}\nspec: {{clusterType: press, {spec}}}\n"
+    )
+}
+
+/// The environment `test` with the cluster type `press`, the target `label-bench`, and what `text`
+/// adds.
+pub(super) fn load(text: &str) -> Result<ControlPlane, Diagnostics> {
+    let root = tempfile::tempdir().unwrap();
+    let write = |file: &str, text: &str| {
+        let path = root.path().join(file);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    write("env/base.yaml", BASE);
+    write("env/more.yaml", text);
+    write("label/workload.yaml", WORKLOAD);
+    let label = format!(
+        "https://example.org/label={}",
+        root.path().join("label").display()
+    );
+    crate::control::load(&LoadRequest {
+        environment: "test".into(),
+        from: Origin::Folders {
+            environment_dir: root.path().join("env"),
+            base_dir: None,
+            base_commit: None,
+        },
+        sources: SourceMap::parse(&[label]).unwrap(),
+        cache: Cache::at(root.path().join("cache")),
+    })
+    .map(|(plane, _)| plane)
+}
+
+/// The same without files, for laws that are tried a hundred times.
+pub(super) fn plane(text: &str) -> ControlPlane {
+    let mut plane = ControlPlane {
+        environment: "test".into(),
+        ..ControlPlane::default()
+    };
+    let mut findings = Diagnostics::new();
+    let file = Arc::new(SourceFile {
+        name: "more.yaml".into(),
+        text: format!("{BASE}{text}"),
+    });
+    for object in kinds::read_file(&file, &mut findings) {
+        match object {
+            Object::ClusterType(o) => drop(plane.cluster_types.insert(o.name.clone(), o)),
+            Object::Composition(o) => plane.composition = Some(o),
+            Object::Config(o) => drop(plane.configs.insert(o.name.clone(), o)),
+            Object::Policy(o) => drop(plane.policies.insert(o.name.clone(), o)),
+            Object::Registration(_) => {}
+            Object::Site(o) => drop(plane.sites.insert(o.name.clone(), o)),
+            other => panic!("{}", other.kind()),
+        }
+    }
+    assert!(findings.is_empty(), "{findings}");
+    let target = DeploymentTarget {
+        name: "label-bench".into(),
+        short_name: "bench".into(),
+        workload: "label".into(),
+        registration: "label".into(),
+        workspace: "team".into(),
+        environment: "test".into(),
+        labels: BTreeMap::from([("line".into(), "7".into())]),
+        manifests: None,
+        config_schemas: Vec::new(),
+        location: Location::new(&file, 0..0),
+    };
+    plane.targets.insert(target.name.clone(), target);
+    plane
+}
+
+/// The config of `label-bench` on `press`.
+pub(super) fn composed(text: &str) -> Result<Composed, Diagnostics> {
+    let plane = plane(text);
+    let (cluster_type, target) = (&plane.cluster_types["press"], &plane.targets["label-bench"]);
+    compose_one(&plane, cluster_type, target, Mode::default())
+}
 
 fn yaml(text: &str) -> GoValue {
     decode_yaml(text, Decoder::V2).unwrap()
@@ -48,7 +171,7 @@ proptest! {
 
     #[test]
     fn what_does_not_merge_is_replaced(a in value(), b in value()) {
-        if !merge::merges(&a, &b) {
+        if !merge::merges(&a, &b, Arrays::ByName) {
             prop_assert_eq!(typing::canonical(&merge::merge(a, b.clone(), Arrays::ByName)), typing::canonical(&b));
         }
     }

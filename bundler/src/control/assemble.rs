@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use super::diagnostic::{Diagnostic, Diagnostics, Location};
 use super::gather::{Bringer, Everything, Found};
-use super::kinds::{Object, Workload};
-use super::model::{ControlPlane, DeploymentTarget};
+use super::kinds::{Object, Workload, composition};
+use super::model::{CompositionPolicy, ControlPlane, DeploymentTarget};
 
 /// Labels that Flux puts on what it applies; templates of a Kalypso control plane may print them.
 const FLUX_NAME: &str = "kustomize.toolkit.fluxcd.io/name";
@@ -34,6 +34,7 @@ pub(super) fn assemble(
         places.insert(key, object.location().clone());
         add(&mut plane, object, by, findings);
     }
+    composition::check(&plane, findings);
     plane
 }
 
@@ -42,6 +43,7 @@ fn add(plane: &mut ControlPlane, object: Object, by: Bringer, findings: &mut Dia
         Object::Acknowledgement(o) => drop(plane.acknowledgements.insert(o.name.clone(), o)),
         Object::BaseRepo(o) => drop(plane.base_repos.insert(o.name.clone(), o)),
         Object::ClusterType(o) => drop(plane.cluster_types.insert(o.name.clone(), o)),
+        Object::Composition(o) => only_policy(plane, o, findings),
         Object::Config(o) => drop(plane.configs.insert(o.name.clone(), o)),
         Object::ConfigSchema(o) => drop(plane.schemas.insert(o.name.clone(), o)),
         Object::Delivery(o) => drop(plane.deliveries.insert(o.name.clone(), o)),
@@ -85,6 +87,26 @@ fn misplaced(name: &str, location: &Location) -> Diagnostic {
     )
     .at(location)
     .help("move it to `.environments/` on the control plane's main branch, beside the environments")
+}
+
+/// Two policies would leave it to chance which one counts.
+fn only_policy(plane: &mut ControlPlane, policy: CompositionPolicy, findings: &mut Diagnostics) {
+    if let Some(first) = &plane.composition {
+        findings.push(
+            Diagnostic::error(
+                "two-policies",
+                format!(
+                    "environment `{}` has two composition policies, `{}` and `{}`",
+                    plane.environment, first.name, policy.name
+                ),
+            )
+            .at(&policy.location)
+            .related(&first.location, "first here")
+            .help("keep one of them: it is about all config of the environment"),
+        );
+        return;
+    }
+    plane.composition = Some(policy);
 }
 
 fn targets(

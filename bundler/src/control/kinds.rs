@@ -9,14 +9,15 @@ use std::sync::Arc;
 
 use super::diagnostic::{Diagnostic, Diagnostics, Location, SourceFile};
 use super::model::{
-    Acknowledgement, BaseRepo, ClusterType, ConfigContainer, ConfigSchema, DeliveryPolicy,
-    Environment, GitOpsRepo, PromotionPolicy, SchedulingPolicy, Site, Taint, Template,
-    WorkloadRegistration,
+    Acknowledgement, BaseRepo, ClusterType, CompositionPolicy, ConfigContainer, ConfigSchema,
+    DeliveryPolicy, Environment, GitOpsRepo, PromotionPolicy, SchedulingPolicy, Site, Taint,
+    Template, WorkloadRegistration,
 };
 use super::yaml::Node;
 
 mod acknowledgement;
 mod cluster_type;
+pub mod composition;
 mod config;
 mod delivery;
 mod fields;
@@ -57,6 +58,7 @@ const KALYPSO_INTERNAL: &[&str] = &["Assignment", "AssignmentPackage", "Deployme
 /// The kinds of our own group.
 pub const OUTHAUL_KINDS: &[&str] = &[
     "Acknowledgement",
+    "CompositionPolicy",
     "DeliveryPolicy",
     "PromotionPolicy",
     "SchedulingPolicy",
@@ -74,6 +76,8 @@ pub enum Object {
     BaseRepo(BaseRepo),
     /// A cluster type.
     ClusterType(ClusterType),
+    /// How config is composed.
+    Composition(CompositionPolicy),
     /// A config container.
     Config(ConfigContainer),
     /// A config schema.
@@ -107,6 +111,7 @@ impl Object {
             Self::Acknowledgement(_) => "Acknowledgement",
             Self::BaseRepo(_) => "BaseRepo",
             Self::ClusterType(_) => "ClusterType",
+            Self::Composition(_) => "CompositionPolicy",
             Self::Config(_) => "ConfigMap",
             Self::ConfigSchema(_) => "ConfigSchema",
             Self::Delivery(_) => "DeliveryPolicy",
@@ -128,6 +133,7 @@ impl Object {
             Self::Acknowledgement(o) => &o.name,
             Self::BaseRepo(o) => &o.name,
             Self::ClusterType(o) => &o.name,
+            Self::Composition(o) => &o.name,
             Self::Config(o) => &o.name,
             Self::ConfigSchema(o) => &o.name,
             Self::Delivery(o) => &o.name,
@@ -149,6 +155,7 @@ impl Object {
             Self::Acknowledgement(o) => &o.location,
             Self::BaseRepo(o) => &o.location,
             Self::ClusterType(o) => &o.location,
+            Self::Composition(o) => &o.location,
             Self::Config(o) => &o.location,
             Self::ConfigSchema(o) => &o.location,
             Self::Delivery(o) => &o.location,
@@ -239,6 +246,9 @@ fn read_object(reader: &mut Reader<'_>, document: &Node) -> Option<Object> {
         }
         (OUTHAUL, "Acknowledgement") => {
             acknowledgement::read(reader, &object).map(Object::Acknowledgement)
+        }
+        (OUTHAUL, "CompositionPolicy") => {
+            composition::read(reader, &object).map(Object::Composition)
         }
         (OUTHAUL, "DeliveryPolicy") => delivery::read(reader, &object).map(Object::Delivery),
         (OUTHAUL, "PromotionPolicy") => promotion::read(reader, &object).map(Object::Promotion),

@@ -16,6 +16,10 @@ pub use policy::{
     Answer, Effect, Pair, Placement, Preference, SchedulingPolicy, Spread, Taint, Toleration,
 };
 
+pub mod composition;
+
+pub use composition::CompositionPolicy;
+
 /// Labels: sorted, so that whatever lists them lists them alike.
 pub type Labels = BTreeMap<String, String>;
 
@@ -46,6 +50,8 @@ pub struct ControlPlane {
     pub templates: BTreeMap<String, Template>,
     /// Config containers by name, which is their order of precedence.
     pub configs: BTreeMap<String, ConfigContainer>,
+    /// How they are composed, when it is not as Kalypso does.
+    pub composition: Option<CompositionPolicy>,
     /// Config schemas by name.
     pub schemas: BTreeMap<String, ConfigSchema>,
     /// Workload registrations by name.

@@ -18,7 +18,8 @@ pub struct Limits {
     pub max_content_bytes: u64,
     /// Largest content of a pack, in bytes: packs hold small files only. 16 MiB.
     pub max_packed_content_bytes: u64,
-    /// zstd window, as a power of two: 27 is 128 MiB, the most a decoder may be asked to hold.
+    /// zstd window, as a power of two: 25 is 32 MiB, the most that a decoder may be asked to hold; what
+    /// our encoder asks for is 8 MiB at most.
     pub max_window_log: u32,
     /// Most blobs in one bundle.
     pub max_blobs: usize,
@@ -34,7 +35,7 @@ impl Default for Limits {
             max_blob_bytes: 64 << 30,
             max_content_bytes: 64 << 30,
             max_packed_content_bytes: 16 * 1024 * 1024,
-            max_window_log: 27,
+            max_window_log: 25,
             max_blobs: 1_000_000,
         }
     }

@@ -8,7 +8,7 @@ use outhaul_bundle::fake::{FakeBundle, Memory};
 use outhaul_bundle::index::{Blob, Content, Encoding};
 use outhaul_bundle::{BundleReader, Digest, Limits, ReadError};
 
-const BLOCK: usize = 512;
+use crate::archive::{BLOCK, archive, member, members, with_checksum};
 
 fn sample() -> FakeBundle {
     let large: Vec<u8> = (0..70_000u32)
@@ -55,45 +55,6 @@ fn refusal(bytes: &[u8], sample: &FakeBundle) -> &'static str {
     let message = error.to_string();
     assert!(message.contains("what runs is untouched"), "{message}");
     error.rule()
-}
-
-/// The members of a bundle, each with header and filling.
-fn members(bytes: &[u8]) -> Vec<Vec<u8>> {
-    let mut members = Vec::new();
-    let mut at = 0;
-    while bytes[at] != 0 {
-        let digits = std::str::from_utf8(&bytes[at + 124..at + 135]).unwrap();
-        let size = usize::from_str_radix(digits, 8).unwrap();
-        let end = at + BLOCK + size.div_ceil(BLOCK) * BLOCK;
-        members.push(bytes[at..end].to_vec());
-        at = end;
-    }
-    members
-}
-
-fn archive(members: &[Vec<u8>]) -> Vec<u8> {
-    let mut bytes = members.concat();
-    bytes.extend_from_slice(&[0; 2 * BLOCK]);
-    bytes
-}
-
-/// A member as an attacker writes it: any name, type and content, with a right checksum.
-fn member(name: &str, kind: tar::EntryType, content: &[u8]) -> Vec<u8> {
-    let mut header = tar::Header::new_ustar();
-    header.as_old_mut().name[..name.len()].copy_from_slice(name.as_bytes());
-    header.set_mode(0o644);
-    header.set_uid(0);
-    header.set_gid(0);
-    header.set_mtime(0);
-    header.set_size(content.len() as u64);
-    header.set_entry_type(kind);
-    header.set_device_major(0).unwrap();
-    header.set_device_minor(0).unwrap();
-    header.set_cksum();
-    let mut bytes = header.as_bytes().to_vec();
-    bytes.extend_from_slice(content);
-    bytes.resize(bytes.len().div_ceil(BLOCK) * BLOCK, 0);
-    bytes
 }
 
 /// The right bundle with `extra` put before the first member, and with it put after the last.
@@ -463,13 +424,4 @@ fn a_damaged_blob_is_discarded_and_the_ones_before_are_kept() {
     assert_eq!(verdict.unwrap_err().rule(), "digest");
     assert_eq!(store.discarded, [last.digest]);
     assert_eq!(store.by_digest.len(), sample.index.blobs.len() - 1);
-}
-
-/// The same block with a right checksum.
-fn with_checksum(mut bytes: Vec<u8>) -> Vec<u8> {
-    let mut header = tar::Header::new_ustar();
-    header.as_mut_bytes().copy_from_slice(&bytes[..BLOCK]);
-    header.set_cksum();
-    bytes[..BLOCK].copy_from_slice(header.as_bytes());
-    bytes
 }

@@ -9,6 +9,7 @@
     clippy::cast_possible_truncation
 )]
 
+mod archive;
 mod attacks;
 mod memory;
 mod properties;

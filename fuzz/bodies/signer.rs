@@ -1,5 +1,5 @@
-//! What fuzzing does with foreign bytes that claim to be an envelope, a kit, a signing request or a
-//! metadata file.
+//! What fuzzing does with foreign bytes that claim to be an envelope, a kit, a signing request, a
+//! freshness slip or a metadata file.
 //!
 //! What comes in: any bytes. What goes out: nothing; no body may panic. Metadata is tried twice: as it
 //! is, and signed by keys that the site trusts, so that what lies behind the signature check is reached.
@@ -9,9 +9,11 @@ use std::sync::OnceLock;
 
 use outhaul_signer::metadata::{self, Key, MetaFile, Signs};
 use outhaul_signer::request::{SigningAnswer, SigningRequest};
+use outhaul_signer::slip::{self, Slip};
 use outhaul_signer::trust::{self, TrustedMetadata};
 use outhaul_signer::{Envelope, Kit, SigningKey, TimePolicy};
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 
 const ROLE: &str = "s-0011223344556677";
 const NOW: &str = "2026-06-01T00:00:00Z";
@@ -42,6 +44,33 @@ pub fn request(bytes: &[u8]) {
         request.summary().ok();
     }
     SigningAnswer::from_bytes(bytes).ok();
+}
+
+/// Parses a freshness slip: as a file, as text, and as the inside of a file whose checksum is right, so
+/// that what lies behind the checksum is reached. What is accepted has this one spelling.
+pub fn slip(bytes: &[u8]) {
+    for file in [bytes.to_vec(), with_checksum(bytes)] {
+        if let Ok(slip) = Slip::from_bytes(&file) {
+            assert!(Slip::from_bytes(&slip.to_bytes()).is_ok_and(|again| again == slip));
+            assert!(Slip::from_text(&slip.to_text()).is_ok_and(|again| again == slip));
+        }
+    }
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        Slip::from_text(text).ok();
+    }
+}
+
+/// A slip of the fleet that [`metadata`] bends.
+pub fn right_slip() -> Option<Slip> {
+    let files: Vec<_> = publish(fleet()?, None)?.into_iter().collect();
+    Slip::new("00112233aabbccdd", ROLE, &files, 0).ok()
+}
+
+fn with_checksum(body: &[u8]) -> Vec<u8> {
+    let mut file = [&slip::MAGIC[..], body].concat();
+    let digest = Sha256::digest(&file);
+    file.extend_from_slice(&digest[..4]);
+    file
 }
 
 /// Takes the first byte's choice of a metadata file to consist of the other bytes, or to have them

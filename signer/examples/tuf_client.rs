@@ -9,10 +9,14 @@
 //!            --target-base-url URL --target-dir DIR download
 //! ```
 //!
-//! Exit code 0 or 1. What a site does differently (dates as a verdict, floors, one stream) is switched off:
+//! Exit code 0 or 1. With `TUF_CLIENT_TALLY=FILE` every step is done a second time from a bundle's tar that
+//! holds the files which the server gave, through the reader that a site uses; another verdict, or other
+//! trusted metadata, is a failure, and the file gets a line (`same`, or why a tar could not hold the
+//! files: bundles are stricter about names than servers). What a site does differently (dates as a verdict, floors, one stream) is switched off:
 //! this shows that the walk below it is the specification's. It fetches over plain HTTP with a few
 //! lines of its own, because the suite's server is local and nothing here trusts the transport.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::fs;
@@ -23,6 +27,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use outhaul_bundle::fake::FakeBundle;
+use outhaul_bundle::{BundleReader, Limits};
 use outhaul_signer::durable::{self, PUBLIC_MODE};
 use outhaul_signer::trust::walk::Walk;
 use outhaul_signer::trust::{MetadataSource, SourceError, TrustedMetadata};
@@ -99,20 +105,103 @@ fn run() -> Result<()> {
     }
 }
 
-fn refresh(arguments: &Arguments, store: &Path) -> Result<(Walk, Http)> {
-    let source = Http::new(arguments.option("metadata-url")?)?;
+fn refresh(arguments: &Arguments, store: &Path) -> Result<(Walk, Recording)> {
+    let source = Recording::of(Http::new(arguments.option("metadata-url")?)?);
+    let before = stored(store)?;
     #[expect(
         clippy::disallowed_methods,
         reason = "the edge of the program: all below is given the time"
     )]
-    let mut walk = Walk::resume(&stored(store)?)?.judge_dates(Timestamp::now());
-    let outcome = walk
-        .update_root(&source, &mut |_| {})
-        .and_then(|()| walk.refresh(&source));
+    let now = Timestamp::now();
+    let (walk, outcome) = refreshed(&before, now, &source)?;
     // What was accepted before a refusal counts: that is what floors are for.
     keep(store, &walk.trusted())?;
+    if let Some(tally) = std::env::var_os("TUF_CLIENT_TALLY") {
+        let line = match source.as_tar() {
+            Err(reason) => reason,
+            Ok(tar) => {
+                let (again, said) = refreshed(&before, now, &tar)?;
+                if said.is_ok() != outcome.is_ok() || again.trusted() != walk.trusted() {
+                    return Err(opposite(&outcome, &said));
+                }
+                "same".to_owned()
+            }
+        };
+        let mut file = fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(tally)?;
+        writeln!(file, "{line}")?;
+    }
     outcome?;
     Ok((walk, source))
+}
+
+type Outcome = std::result::Result<(), outhaul_signer::TrustError>;
+
+fn refreshed(
+    before: &TrustedMetadata,
+    now: Timestamp,
+    source: &dyn MetadataSource,
+) -> Result<(Walk, Outcome)> {
+    let mut walk = Walk::resume(before)?.judge_dates(now);
+    let outcome = walk
+        .update_root(source, &mut |_| {})
+        .and_then(|()| walk.refresh(source));
+    Ok((walk, outcome))
+}
+
+/// Ends the program as the suite does not expect it: two roads must not have two verdicts.
+fn opposite(http: &Outcome, tar: &Outcome) -> Box<dyn Error> {
+    let text = format!("over HTTP: {http:?}; from the tar: {tar:?}");
+    if http.is_ok() {
+        return text.into();
+    }
+    eprintln!("tuf_client: {text}");
+    std::process::exit(0)
+}
+
+/// A server whose answers are remembered.
+struct Recording {
+    http: Http,
+    files: RefCell<BTreeMap<String, Vec<u8>>>,
+}
+
+impl Recording {
+    fn of(http: Http) -> Self {
+        let files = RefCell::default();
+        Self { http, files }
+    }
+
+    /// The same files as a bundle holds them: written as a tar and read as a site reads it.
+    fn as_tar(&self) -> std::result::Result<BTreeMap<String, Vec<u8>>, String> {
+        let said = |error: &dyn std::fmt::Display| format!("not carried: {error}");
+        let mut bundle = FakeBundle::new(1, &[]).map_err(|error| said(&error))?;
+        bundle.metadata = self.files.borrow().clone().into_iter().collect();
+        let bytes = bundle.to_bytes().map_err(|error| said(&error))?;
+        BundleReader::new(bytes.as_slice(), Limits::default())
+            .read_metadata()
+            .map_err(|error| said(&error))
+    }
+}
+
+impl MetadataSource for Recording {
+    fn fetch(
+        &self,
+        name: &str,
+        max_bytes: u64,
+    ) -> std::result::Result<Option<Vec<u8>>, SourceError> {
+        let answer = self.http.fetch(name, max_bytes);
+        let bytes = match &answer {
+            Ok(bytes) => bytes.clone(),
+            // A tar would hold it whole.
+            Err(_) => self.http.fetch(name, MAX_STORED_BYTES).ok().flatten(),
+        };
+        if let Some(bytes) = bytes {
+            self.files.borrow_mut().insert(name.to_owned(), bytes);
+        }
+        answer
+    }
 }
 
 fn download(arguments: &Arguments, store: &Path) -> Result<()> {

@@ -75,6 +75,47 @@ fn two_people_in_two_places_change_the_root() {
     assert_eq!(run(at, 1, "rotate fleet online")["state"], "waiting");
 }
 
+/// A stand-in for a hardware module that is a real signer: OpenSSL holds the key, and no file that
+/// `outhaul-signer` reads has its private half.
+#[test]
+fn a_root_key_that_a_program_holds_signs_the_root_and_nobody_else_s_answer_counts() {
+    let dir = folder_with_passphrase();
+    let at = dir.path();
+    let openssl = |line: &str| {
+        let mut command = Command::new("openssl");
+        let status = command.current_dir(at).args(line.split(' ')).status();
+        assert!(
+            status.is_ok_and(|status| status.success()),
+            "openssl {line}"
+        );
+    };
+    for key in ["module", "thief"] {
+        openssl(&format!("genpkey -algorithm ed25519 -out {key}.key"));
+        openssl(&format!("pkey -in {key}.key -pubout -out {key}.pub"));
+        let program = at.join(key);
+        let script = format!(
+            "#!/bin/sh\nset -e\nt=$(mktemp)\ncat > \"$t\"\nopenssl pkeyutl -sign -rawin -inkey \
+             '{}/{key}.key' -in \"$t\"\nrm \"$t\"\n",
+            at.display()
+        );
+        fs::write(&program, script).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    run(at, 0, "init fleet");
+    run(at, 0, "root fleet add-key module.pub");
+    assert_eq!(run(at, 1, "root fleet threshold 2")["state"], "waiting");
+    let request = "fleet/requests/3.root.json.request";
+    let by = |program: &str| {
+        format!("countersign {request} --signer-command ./{program} --public-key module.pub")
+    };
+    // A program whose signatures are not those of the key that it is said to hold.
+    run(at, 1, &by("thief"));
+    assert_eq!(run(at, 1, "root fleet finish")["state"], "waiting");
+    run(at, 0, &by("module"));
+    assert_eq!(run(at, 0, "root fleet finish")["version"], 3);
+    assert_eq!(run(at, 0, "status fleet")["roles"][0]["threshold"], 2);
+}
+
 #[test]
 fn a_published_stream_is_checked_and_its_key_revoked() {
     let dir = folder_with_passphrase();

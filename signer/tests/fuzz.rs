@@ -53,6 +53,20 @@ fn the_fleet_that_fuzzing_bends_is_right() {
     assert!(bodies::unbent_metadata_is_accepted());
 }
 
+/// A right slip with one byte changed is refused, or is spelled like another slip in every byte.
+#[test]
+fn fuzz_slip_starts_from_a_right_one() {
+    let slip = bodies::right_slip().unwrap();
+    let bytes = slip.to_bytes();
+    bodies::slip(&bytes);
+    for at in 0..bytes.len() {
+        let mut changed = bytes.clone();
+        changed[at] ^= 1;
+        bodies::slip(&changed);
+        bodies::slip(&changed[4..changed.len() - 4]);
+    }
+}
+
 proptest! {
     #[test]
     fn fuzz_envelope(bytes in bytes()) {
@@ -67,6 +81,11 @@ proptest! {
     #[test]
     fn fuzz_request(bytes in bytes()) {
         bodies::request(&bytes);
+    }
+
+    #[test]
+    fn fuzz_slip(bytes in bytes()) {
+        bodies::slip(&bytes);
     }
 
     #[test]

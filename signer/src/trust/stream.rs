@@ -93,7 +93,8 @@ pub(super) fn verify(
         signed_at,
         expires,
         versions: floors.raised(&found),
-        expired: now.has_passed(expires),
+        // A signed time that was verified just now proves it as well as one from before.
+        expired: now.has_passed(expires) || signed_at >= expires,
     })
 }
 
@@ -185,12 +186,21 @@ fn refuse_undelegated(targets: &Targets, role: &str) -> Result<(), TrustError> {
         .iter()
         .flat_map(|delegations| &delegations.roles);
     let path = format!("{role}/index.json");
+    let mut problem = "its fleet has no such stream (any more)".to_owned();
     for delegated in roles {
-        if delegated.name == role && matches("targets.json", delegated, &path)? {
-            return Ok(());
+        match (
+            delegated.name == role,
+            matches("targets.json", delegated, &path)?,
+        ) {
+            (true, true) => return Ok(()),
+            // Whoever comes first in the list decides about the names that it claims.
+            (false, true) => {
+                problem = format!("role `{}` claims its names before it", delegated.name);
+                break;
+            }
+            (_, false) => {}
         }
     }
-    let problem = "its fleet has no such stream (any more)".to_owned();
     Err(TrustError::Stream {
         role: role.to_owned(),
         problem,

@@ -1,0 +1,8 @@
+//! `cargo +nightly fuzz run slip`: any bytes through `bodies/signer.rs`.
+#![no_main]
+#![allow(dead_code)]
+
+#[path = "../bodies/signer.rs"]
+mod bodies;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| bodies::slip(bytes));

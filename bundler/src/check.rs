@@ -11,6 +11,7 @@ use crate::control::ControlPlane;
 use crate::control::diagnostic::{Diagnostic, Diagnostics};
 use crate::control::kinds::suggest::{did_you_mean, nearest};
 use crate::control::model::{ConfigContainer, Labels, Spot, TemplateType};
+use crate::delivery;
 use crate::render::{Rendering, namespace};
 use crate::schedule::{self, Schedule};
 
@@ -23,6 +24,8 @@ pub fn check(
     mode: Mode,
 ) -> Diagnostics {
     let mut findings = plane.findings.clone();
+    findings.append(schedule.findings());
+    findings.append(delivery::contradictions(plane));
     for failure in rendering.failures.values() {
         findings.append(failure.clone());
     }

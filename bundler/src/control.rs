@@ -9,6 +9,8 @@ use std::path::PathBuf;
 
 use outhaul_bundle::index::Snapshot;
 
+use crate::scheduler::Schedulers;
+
 mod assemble;
 pub mod diagnostic;
 mod gather;
@@ -36,6 +38,8 @@ pub struct LoadRequest {
     pub sources: SourceMap,
     /// Where other repositories are fetched to.
     pub cache: Cache,
+    /// The programs that policies may name to choose for them.
+    pub schedulers: Schedulers,
 }
 
 /// Where a control plane is.

@@ -11,6 +11,7 @@ use std::fmt::Write as _;
 use outhaul_bundle::Digest;
 
 use crate::control::ControlPlane;
+use crate::delivery;
 
 /// The share of assignments that may go at once, in percent, where the control plane says nothing.
 pub const MAX_REMOVAL_PERCENT: u8 = 30;
@@ -44,9 +45,15 @@ fn share(part: usize, whole: usize) -> String {
     }
 }
 
-/// The share of assignments that may go at once, in percent.
-pub fn max_percent(_: &ControlPlane) -> u8 {
-    MAX_REMOVAL_PERCENT
+/// The share that a whole environment may lose at once: the strictest that holds for any of its cluster
+/// types, where a contradiction counts as saying nothing.
+pub fn max_percent(control_plane: &ControlPlane) -> u8 {
+    let said = control_plane.cluster_types.values().map(|cluster_type| {
+        let delivery = delivery::of(control_plane, cluster_type).unwrap_or_default();
+        let most = delivery.max_removal_percent;
+        most.map_or(MAX_REMOVAL_PERCENT, |most| most.value)
+    });
+    said.min().unwrap_or(MAX_REMOVAL_PERCENT)
 }
 
 /// Compares two results, each the set of `<cluster type>/<target>` that it holds.

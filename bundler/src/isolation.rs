@@ -55,9 +55,11 @@ impl<T> Default for Isolation<T> {
     }
 }
 
-/// Decides for each of `failures` (see [`crate::Rendering`]); `last` is asked once for each.
+/// Decides for each of `failures` and `undecided` (see [`crate::Rendering`]); `last` is asked once for
+/// each. What is undecided and never ran is not left out: nothing says that it should run.
 pub fn isolate<'f, T>(
     failures: impl IntoIterator<Item = (&'f AssignmentId, &'f Diagnostics)>,
+    undecided: impl IntoIterator<Item = (&'f AssignmentId, &'f Diagnostics)>,
     mut last: impl FnMut(&AssignmentId) -> Last<T>,
 ) -> Isolation<T> {
     let mut isolation = Isolation::default();
@@ -69,6 +71,14 @@ pub fn isolate<'f, T>(
                 isolation.kept.insert(id.clone(), (kept, content));
             }
             Last::None(why) => drop(isolation.left_out.insert(id.clone(), why)),
+        }
+    }
+    for (id, findings) in undecided {
+        if let Last::Good { from, content } = last(id) {
+            let error = one_line_each(findings);
+            isolation
+                .kept
+                .insert(id.clone(), (Kept { from, error }, content));
         }
     }
     isolation

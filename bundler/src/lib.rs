@@ -20,6 +20,7 @@ pub mod collect;
 pub mod compose;
 pub mod control;
 pub mod deliver;
+pub mod delivery;
 pub mod demo;
 pub mod diff;
 pub mod guard;
@@ -34,6 +35,7 @@ pub mod qr;
 pub mod render;
 pub mod scaffold;
 pub mod schedule;
+pub mod scheduler;
 pub mod snapshot;
 pub mod verify;
 

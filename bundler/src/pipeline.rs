@@ -15,6 +15,7 @@ use crate::control::model::{ReconcilerKind, Template};
 use crate::control::{self, Cache, ControlPlane, Diagnostics, LoadRequest, Origin, SourceMap};
 use crate::render::{self, Rendering};
 use crate::schedule::{self, AssignmentId, Schedule};
+use crate::scheduler;
 
 /// Everything that one run of the stages gave.
 #[derive(Debug)]
@@ -73,7 +74,7 @@ pub fn load(
                 .pin(&source.name, &source.repo, &source.commit);
         }
     }
-    let (control_plane, snapshot) = control::load(&request)?;
+    let (mut control_plane, snapshot) = control::load(&request)?;
     // A local control plane stands for its own URL in what comes after, too: manifests may lie in it.
     if let Origin::Repository { url, .. } = &request.from {
         let folder = Path::new(url.strip_prefix("file://").unwrap_or(url));
@@ -82,6 +83,8 @@ pub fn load(
             request.sources.insert_default(own, folder);
         }
     }
+    // Between loading and scheduling, so that scheduling stays a function of values.
+    control_plane.answers = scheduler::ask(&control_plane, &request.schedulers);
     Ok((control_plane, snapshot, request))
 }
 
@@ -97,9 +100,9 @@ impl Platform {
         self.broken_of(self.rendering.failures.keys())
     }
 
-    /// What is wrong with these broken assignments.
+    /// What is wrong with these broken assignments, and with policies that could not be followed.
     pub fn broken_of<'i>(&self, ids: impl IntoIterator<Item = &'i AssignmentId>) -> Diagnostics {
-        let mut all = Diagnostics::new();
+        let mut all = self.schedule.findings();
         for findings in ids
             .into_iter()
             .filter_map(|id| self.rendering.failures.get(id))

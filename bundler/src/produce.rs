@@ -17,6 +17,7 @@ use outhaul_signer::fleet::{Fleet, FleetError};
 use outhaul_signer::key::Secret;
 use outhaul_signer::publish::SignRequest;
 
+use crate::Diagnostics;
 use crate::assemble::finish::{FinishError, Reader};
 use crate::assemble::{self, AssembleError, Contents, Spool, SpoolError, UnsignedBundle};
 use crate::collect::{self, CollectError};
@@ -26,10 +27,12 @@ use crate::isolation::Isolation;
 use crate::pipeline::Platform;
 
 mod last;
+mod obey;
 mod plan;
 
 pub use last::LastError;
 use last::{LastAssignment, LastStream};
+pub use obey::Refusal;
 use plan::Plan;
 
 /// What to make, for whom, and where to put it.
@@ -49,9 +52,13 @@ pub struct Request<'a> {
     pub renew: bool,
     /// The time of issue that is signed.
     pub issued: Timestamp,
-    /// Days until the bundle may no longer be installed, 1 to 3650.
-    pub expires_days: u32,
+    /// Days until the bundle may no longer be installed, 1 to 3650; without it what the delivery
+    /// policies say, or else [`EXPIRES_DAYS`].
+    pub expires_days: Option<u32>,
 }
+
+/// Days until a bundle may no longer be installed, where nobody says otherwise.
+pub const EXPIRES_DAYS: u32 = 180;
 
 /// What became of every stream, and of what was broken.
 #[derive(Debug, Default)]
@@ -77,6 +84,8 @@ pub struct Produced {
     pub content_bytes: u64,
     /// How many assignments are in it.
     pub assignments: usize,
+    /// Why no bundle is made of it at all, when a delivery policy says so.
+    pub withheld: Option<String>,
 }
 
 /// Why a stream's bundle was not made. Streams before it were.
@@ -103,6 +112,12 @@ pub enum ProduceError {
     /// The bundle cannot be attested or sealed.
     #[error(transparent)]
     Finish(#[from] FinishError),
+    /// The delivery policies contradict each other; nothing was written for any stream.
+    #[error("the delivery policies contradict each other")]
+    Contradiction(#[from] Diagnostics),
+    /// A delivery policy forbids it.
+    #[error(transparent)]
+    Forbidden(#[from] Refusal),
     /// The fleet cannot sign.
     #[error(transparent)]
     Fleet(#[from] FleetError),
@@ -164,6 +179,10 @@ pub fn produce(
     for name in rendering.cluster_types.keys().filter(wanted) {
         let plan = Plan::of(platform, fleet, name)?;
         removals.extend(plan.guard(platform).err());
+        if obey::withheld(&plan.delivery).is_none() {
+            let stream = format!("{}/{name}", rendering.environment);
+            obey::readers(&plan.delivery, &stream, request.readers.len())?;
+        }
         plans.push(plan);
     }
     if !removals.is_empty() {
@@ -190,6 +209,17 @@ fn stream(
     let environment = &platform.rendering.environment;
     let (name, role) = (plan.cluster_type, &plan.role);
     let latest = fleet.latest(role)?;
+    if let Some(why) = obey::withheld(&plan.delivery) {
+        return Ok(Produced {
+            cluster_type: name.to_owned(),
+            number: latest.map_or(0, |latest| latest.number),
+            file: None,
+            bytes: 0,
+            content_bytes: 0,
+            assignments: plan.assignments.len(),
+            withheld: Some(why),
+        });
+    }
     let signer = fleet.statement_signer(secret)?;
     let build = |number: u64| -> Result<Built, ProduceError> {
         let mut spool = Spool::new(&std::env::temp_dir())?;
@@ -240,12 +270,21 @@ fn stream(
                 bytes: 0,
                 content_bytes: same.bundle.index.content_bytes(),
                 assignments: same.bundle.index.assignments.len(),
+                withheld: None,
             });
         }
     }
     let number = fleet.next_number(role)?;
     let built = build(number)?;
-    let days = request.expires_days;
+    let index = &built.bundle.index;
+    obey::budget(
+        &plan.delivery,
+        &format!("{environment}/{name}"),
+        index,
+        built.bundle.index_bytes.len(),
+    )?;
+    let said = plan.delivery.expires_days.as_ref().map(|days| days.value);
+    let days = request.expires_days.or(said).unwrap_or(EXPIRES_DAYS);
     let expires = request
         .issued
         .checked_add(SignedDuration::from_hours(24 * i64::from(days)))
@@ -280,6 +319,7 @@ fn stream(
         bytes,
         content_bytes,
         assignments: plan.assignments.len(),
+        withheld: None,
     })
 }
 

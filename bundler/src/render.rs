@@ -40,6 +40,8 @@ pub struct Rendering {
     pub cluster_types: BTreeMap<String, RenderedClusterType>,
     /// What could not be composed or rendered, and why.
     pub failures: BTreeMap<AssignmentId, Diagnostics>,
+    /// What may or may not be assigned, because a policy could not be followed, and why.
+    pub undecided: BTreeMap<AssignmentId, Diagnostics>,
 }
 
 /// One cluster type's assignments.
@@ -131,6 +133,11 @@ pub fn render(
         promoted_commit: control_plane.promoted_commit.clone(),
         cluster_types,
         failures,
+        undecided: schedule
+            .undecided
+            .keys()
+            .map(|id| (id.clone(), schedule.why_undecided(id)))
+            .collect(),
     }
 }
 

@@ -108,6 +108,24 @@ pub fn schedule(control_plane: &ControlPlane) -> Schedule {
 }
 
 impl Schedule {
+    /// What is wrong with the policies that could not be followed.
+    pub fn findings(&self) -> Diagnostics {
+        let mut all = Diagnostics::new();
+        for findings in self.failures.values() {
+            all.append(findings.clone());
+        }
+        all
+    }
+
+    /// What is wrong with the policies that leave `id` undecided.
+    pub fn why_undecided(&self, id: &AssignmentId) -> Diagnostics {
+        let mut all = Diagnostics::new();
+        for policy in self.undecided.get(id).into_iter().flatten() {
+            all.append(self.failures.get(policy).cloned().unwrap_or_default());
+        }
+        all
+    }
+
     fn add(&mut self, id: AssignmentId, policy: &SchedulingPolicy) {
         let entry = self.assignments.entry(id);
         // Policies come sorted by name, so the reasons are sorted too.
@@ -174,4 +192,4 @@ fn workspace_matches(policy: &SchedulingPolicy, target: &DeploymentTarget) -> bo
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -54,10 +54,10 @@ pub struct Args {
     /// Write a new number even when nothing changed
     #[arg(long)]
     renew: bool,
-    /// Days until the bundle may no longer be installed
-    #[arg(long, value_name = "DAYS", default_value_t = 180,
-          value_parser = clap::value_parser!(u32).range(1..=3650))]
-    expires_days: u32,
+    /// Days until the bundle may no longer be installed; without it what the delivery policies say,
+    /// or else 180
+    #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..=3650))]
+    expires_days: Option<u32>,
     /// The time of issue that is signed, such as 2026-11-21T12:00:00Z; without it now
     #[arg(long, value_name = "TIME")]
     issued: Option<Timestamp>,
@@ -110,6 +110,7 @@ impl Args {
                         "bytes": one.bytes,
                         "content_bytes": one.content_bytes,
                         "assignments": one.assignments,
+                        "withheld": one.withheld,
                     })
                 })
                 .collect();
@@ -119,6 +120,10 @@ impl Args {
         }
         for one in produced {
             let stream = format!("{environment}/{}", one.cluster_type);
+            if let Some(why) = &one.withheld {
+                say(&format!("{stream}: no bundle, it {why}"));
+                continue;
+            }
             match &one.file {
                 None => say(&format!(
                     "{stream}: unchanged, number {} is current (`--renew` for a new date)",
@@ -164,6 +169,16 @@ pub(super) fn produce_failure(error: ProduceError) -> Failure {
         ProduceError::Removals { removals } => {
             let texts: Vec<_> = removals.iter().map(Removal::explain).collect();
             Failure::explained(&texts.join("\n"))
+        }
+        ProduceError::Contradiction(findings) => {
+            Failure::findings(&findings).help("nothing was written")
+        }
+        ProduceError::Forbidden(refusal) => {
+            let mut failure = Failure::new(failure::REFUSED, &refusal);
+            for line in &refusal.largest {
+                failure = failure.because(line);
+            }
+            failure.help(&refusal.help)
         }
         ProduceError::Expiry { .. } => Failure::new(failure::USAGE, &error),
     }

@@ -13,6 +13,7 @@ use crate::control::{Cache, ControlPlane, LoadRequest, Origin, SourceMap};
 use crate::isolation::Isolation;
 use crate::output::{self, OutputError, Settled};
 use crate::pipeline::{self, Platform};
+use crate::scheduler::Schedulers;
 
 /// Render an environment into a folder
 #[derive(Debug, clap::Args)]
@@ -76,6 +77,9 @@ pub struct InputArgs {
     /// Where other repositories are fetched to, instead of your own cache folder
     #[arg(long, value_name = "DIR")]
     cache: Option<PathBuf>,
+    /// The program that chooses for policies with `scheduler: NAME` (JSON in, assignments out)
+    #[arg(long = "scheduler", value_name = "NAME=PROGRAM")]
+    schedulers: Vec<String>,
     /// Reproduce Kalypso's bytes where they were a defect but no danger
     #[arg(long)]
     compat: bool,
@@ -111,6 +115,8 @@ impl InputArgs {
             from,
             sources,
             cache: self.cache.as_ref().map_or_else(Cache::of_user, Cache::at),
+            schedulers: Schedulers::parse(&self.schedulers)
+                .map_err(|error| Failure::new(failure::USAGE, &error))?,
         })
     }
 
@@ -181,7 +187,7 @@ pub(super) fn isolation_failure(
     platform: &Platform,
     isolation: &Isolation<()>,
 ) -> Result<ExitCode, Failure> {
-    if isolation.is_empty() {
+    if isolation.is_empty() && platform.schedule.failures.is_empty() {
         return Ok(ExitCode::SUCCESS);
     }
     let findings = platform.broken_of(isolation.ids());

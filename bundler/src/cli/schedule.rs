@@ -1,14 +1,16 @@
 //! `outhaul schedule`: what runs where, and which policies say so.
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use serde_json::json;
 
-use super::failure::Failure;
+use super::failure::{Failure, REFUSED};
 use super::render::InputArgs;
 use super::{Format, data, print_json, say};
-use crate::control::ControlPlane;
-use crate::schedule::{self, Schedule};
+use crate::control::{ControlPlane, Diagnostic};
+use crate::schedule::choose::Choice;
+use crate::schedule::{self, Assignment, AssignmentId, Schedule};
 
 /// Show what runs where, and which policies say so
 #[derive(Debug, clap::Args)]
@@ -29,6 +31,18 @@ impl Args {
     pub fn run(self) -> Result<ExitCode, Failure> {
         let (control_plane, snapshot, _) = self.input.load()?;
         let schedule = schedule::schedule(&control_plane);
+        let choices: Choices<'_> = control_plane
+            .policies
+            .values()
+            .filter(|policy| !policy.placement.preferred.is_empty())
+            .map(|policy| {
+                (
+                    policy.name.as_str(),
+                    schedule::choose(&control_plane, policy),
+                )
+            })
+            .collect();
+        let findings = schedule.findings();
         if self.output == Format::Json {
             let assignments: Vec<_> = schedule
                 .assignments
@@ -40,22 +54,50 @@ impl Args {
                         "workload": control_plane.targets.get(&id.target).map(|t| &t.workload),
                         "workspace": control_plane.targets.get(&id.target).map(|t| &t.workspace),
                         "policies": assignment.policies,
+                        "scores": scores(&choices, &id.cluster_type, &assignment.policies),
                     })
                 })
                 .collect();
-            return print_json(&json!({
+            let failures: Vec<_> = findings.iter().map(Diagnostic::to_json).collect();
+            print_json(&json!({
                 "environment": control_plane.environment,
                 "snapshot": snapshot,
                 "assignments": assignments,
                 "unassigned": unassigned(&control_plane, &schedule),
-            }));
+                "failures": failures,
+            }))?;
+        } else {
+            print_text(&control_plane, &schedule, &choices);
+            if !findings.is_empty() {
+                say(findings.render(false).trim_end());
+            }
         }
-        print_text(&control_plane, &schedule);
-        Ok(ExitCode::SUCCESS)
+        Ok(if findings.has_errors() {
+            ExitCode::from(REFUSED)
+        } else {
+            ExitCode::SUCCESS
+        })
     }
 }
 
-fn print_text(control_plane: &ControlPlane, schedule: &Schedule) {
+/// What policies with preferences make of each cluster type, by policy.
+type Choices<'a> = BTreeMap<&'a str, Choice<'a>>;
+
+/// The scores by which `cluster_type` was chosen, by policy.
+fn scores<'a>(
+    choices: &Choices<'_>,
+    cluster_type: &str,
+    policies: &'a [String],
+) -> BTreeMap<&'a str, u32> {
+    let score = |policy: &'a String| {
+        let mut candidates = choices.get(policy.as_str())?.candidates.iter();
+        let candidate = candidates.find(|c| c.cluster_type.name == cluster_type)?;
+        Some((policy.as_str(), candidate.score))
+    };
+    policies.iter().filter_map(score).collect()
+}
+
+fn print_text(control_plane: &ControlPlane, schedule: &Schedule, choices: &Choices<'_>) {
     let mut rows =
         vec![["CLUSTER TYPE", "DEPLOYMENT TARGET", "WORKSPACE", "POLICIES"].map(str::to_owned)];
     for (id, assignment) in &schedule.assignments {
@@ -66,7 +108,7 @@ fn print_text(control_plane: &ControlPlane, schedule: &Schedule) {
             target
                 .map(|target| target.workspace.clone())
                 .unwrap_or_default(),
-            assignment.policies.join(", "),
+            policies(choices, id, assignment),
         ]);
     }
     for line in table(&rows) {
@@ -94,6 +136,17 @@ fn print_text(control_plane: &ControlPlane, schedule: &Schedule) {
             waiting[0]
         ));
     }
+}
+
+/// `near-users (score 80), security-tools`
+fn policies(choices: &Choices<'_>, id: &AssignmentId, assignment: &Assignment) -> String {
+    let scores = scores(choices, &id.cluster_type, &assignment.policies);
+    let text = |policy: &String| match scores.get(policy.as_str()) {
+        Some(score) => format!("{policy} (score {score})"),
+        None => policy.clone(),
+    };
+    let texts: Vec<String> = assignment.policies.iter().map(text).collect();
+    texts.join(", ")
 }
 
 fn unassigned<'a>(control_plane: &'a ControlPlane, schedule: &Schedule) -> Vec<&'a str> {

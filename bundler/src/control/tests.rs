@@ -52,6 +52,7 @@ fn request(root: &Path) -> LoadRequest {
         )])
         .unwrap(),
         cache: Cache::at(root.join("cache")),
+        schedulers: crate::scheduler::Schedulers::default(),
     }
 }
 

@@ -163,6 +163,7 @@ fn reasons(scene: &Scene, site: SiteOf) -> Result<Vec<String>, DemoError> {
         },
         sources: SourceMap::parse(&sources).map_err(|error| failed(error.to_string()))?,
         cache: Cache::at(scene.folder().join("cache")),
+        schedulers: crate::scheduler::Schedulers::default(),
     };
     let (control_plane, _) = control::load(&request).map_err(|found| failed(found.to_string()))?;
     let schedule = schedule::schedule(&control_plane);

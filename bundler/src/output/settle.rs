@@ -58,7 +58,7 @@ pub fn settle(folder: &Path, platform: &Platform) -> Result<Settled, OutputError
     let rendering = &platform.rendering;
     let folder = &absolute(folder)?;
     let record = read_record(&record_path(folder))?;
-    let isolation = isolation::isolate(&rendering.failures, |id| {
+    let isolation = isolation::isolate(&rendering.failures, &rendering.undecided, |id| {
         last_good(folder, record.as_ref(), id)
     });
     let mut tree: BTreeMap<String, Cow<'_, [u8]>> = rendering

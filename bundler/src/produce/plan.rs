@@ -13,12 +13,15 @@ use outhaul_signer::fleet::Fleet;
 
 use super::ProduceError;
 use super::last::{LastAssignment, LastStream};
+use crate::Diagnostics;
 use crate::assemble::Spool;
 use crate::collect::{self, CollectError};
+use crate::delivery::{self, Delivery};
 use crate::guard::{self, Removal};
 use crate::isolation::{self, Isolation, Last};
 use crate::pipeline::Platform;
 use crate::render::RenderedAssignment;
+use crate::schedule::AssignmentId;
 
 /// One stream's content, before it has a number.
 pub(super) struct Plan<'a> {
@@ -33,6 +36,8 @@ pub(super) struct Plan<'a> {
     pub(super) pins: BTreeMap<String, String>,
     pub(super) isolation: Isolation<()>,
     pub(super) last: Option<LastStream>,
+    /// What the delivery policies say of it.
+    pub(super) delivery: Delivery,
 }
 
 impl<'a> Plan<'a> {
@@ -42,17 +47,22 @@ impl<'a> Plan<'a> {
         cluster_type: &'a str,
     ) -> Result<Self, ProduceError> {
         let rendering = &platform.rendering;
+        let delivery = match platform.control_plane.cluster_types.get(cluster_type) {
+            Some(found) => delivery::of(&platform.control_plane, found)?,
+            None => Delivery::default(),
+        };
         let role = fleet.role(&rendering.environment, cluster_type);
         let last = LastStream::read(fleet.folder(), &role)?;
         let group = rendering.cluster_types.get(cluster_type);
         let mut assignments = group
             .map(|group| group.assignments.clone())
             .unwrap_or_default();
-        let failures = rendering.failures.iter();
-        let failures = failures.filter(|(id, _)| id.cluster_type == cluster_type);
+        let here = |(id, _): &(&AssignmentId, &Diagnostics)| id.cluster_type == cluster_type;
+        let failures = rendering.failures.iter().filter(here);
+        let undecided = rendering.undecided.iter().filter(here);
         let known = last.as_ref().map(|last| &last.assignments);
         let mut trouble = None;
-        let isolation = isolation::isolate(failures, |id| {
+        let isolation = isolation::isolate(failures, undecided, |id| {
             let Some(before) = known.and_then(|known| known.get(&id.target)) else {
                 return Last::None("it has no last good output".to_owned());
             };
@@ -90,6 +100,7 @@ impl<'a> Plan<'a> {
             pins,
             isolation,
             last,
+            delivery,
         })
     }
 
@@ -114,7 +125,10 @@ impl<'a> Plan<'a> {
             ),
             &before.unwrap_or_default(),
             &after,
-            guard::max_percent(&platform.control_plane),
+            self.delivery
+                .max_removal_percent
+                .as_ref()
+                .map_or(guard::MAX_REMOVAL_PERCENT, |most| most.value),
         )
     }
 }

@@ -9,6 +9,8 @@ use super::*;
 use crate::control::diagnostic::{Diagnostics, SourceFile};
 use crate::control::kinds::{Object, read_file};
 
+pub(crate) mod placement;
+
 const GROUP: &str = "apiVersion: scheduler.kalypso.io/v1alpha1";
 
 fn policy(name: &str, workspace: &str, target: &str, cluster_type: &str) -> String {
@@ -44,6 +46,7 @@ fn plane(documents: &[String], targets: &[(&str, &str, &[(&str, &str)])]) -> Con
         match object {
             Object::ClusterType(o) => drop(plane.cluster_types.insert(o.name.clone(), o)),
             Object::Policy(o) => drop(plane.policies.insert(o.name.clone(), o)),
+            Object::Taint(o) => drop(plane.taints.insert(o.name.clone(), o)),
             other => panic!("{other:?}"),
         }
     }

@@ -247,10 +247,11 @@ fn shown(text: &str) -> String {
         .collect()
 }
 
+/// The program's path is for who runs it: it stays out of the message, which may end up in git.
 fn told(scheduler: &str, program: &Path, fault: Fault) -> Answer {
     let program = program.display();
     let said = |message: String, help: String, environment| Answer::Fault {
-        message: format!("scheduler `{scheduler}` (`{program}`): {message}"),
+        message: format!("scheduler `{scheduler}`: {message}"),
         help,
         environment,
     };
@@ -261,13 +262,13 @@ fn told(scheduler: &str, program: &Path, fault: Fault) -> Answer {
             let last = last.map_or(String::new(), |line| format!(": {}", shown(line)));
             said(
                 format!("it failed ({status}){last}"),
-                "run it by hand with the same question on its standard input".to_owned(),
+                format!("run `{program}` by hand: it gets JSON on its standard input"),
                 true,
             )
         }
         Fault::Start(error) => said(
             format!("it cannot be started: {error}"),
-            "give its path, and make it executable".to_owned(),
+            format!("`{program}` must be the path of an executable file"),
             true,
         ),
         Fault::TooMuch { limit } => said(

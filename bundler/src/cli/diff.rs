@@ -12,6 +12,7 @@ use crate::compose::Mode;
 use crate::control::{Cache, SourceMap};
 use crate::diff::load::{self, DiffError, Question};
 use crate::diff::{self, Difference, Side};
+use crate::scheduler::Schedulers;
 
 /// Show what a change does: assignments, values, files, sites, and what a delta bundle would carry
 #[derive(Debug, clap::Args)]
@@ -50,6 +51,9 @@ pub struct Args {
     /// Where other repositories are fetched to, instead of your own cache folder
     #[arg(long, value_name = "DIR")]
     cache: Option<PathBuf>,
+    /// The program that chooses for policies with `scheduler: NAME` (JSON in, assignments out)
+    #[arg(long = "scheduler", value_name = "NAME=PROGRAM")]
+    schedulers: Vec<String>,
     /// Reproduce Kalypso's bytes where they were a defect but no danger
     #[arg(long)]
     compat: bool,
@@ -122,6 +126,8 @@ impl Args {
             base_commits: self.base_commit.clone(),
             sources,
             cache: self.cache.as_ref().map_or_else(Cache::of_user, Cache::at),
+            schedulers: Schedulers::parse(&self.schedulers)
+                .map_err(|error| Failure::new(failure::USAGE, &error))?,
             mode: Mode {
                 compat: self.compat,
             },

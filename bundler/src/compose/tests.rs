@@ -79,6 +79,7 @@ pub(super) fn load(text: &str) -> Result<ControlPlane, Diagnostics> {
         },
         sources: SourceMap::parse(&[label]).unwrap(),
         cache: Cache::at(root.path().join("cache")),
+        schedulers: crate::scheduler::Schedulers::default(),
     })
     .map(|(plane, _)| plane)
 }

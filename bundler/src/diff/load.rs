@@ -20,6 +20,7 @@ use crate::output::{self, OutputError};
 use crate::pipeline::{self, Platform};
 use crate::render::{RenderedAssignment, RenderedClusterType, Rendering};
 use crate::schedule::Schedule;
+use crate::scheduler::Schedulers;
 
 /// What to compare.
 #[derive(Debug, Clone)]
@@ -41,6 +42,8 @@ pub struct Question {
     pub sources: SourceMap,
     /// Where others are fetched to.
     pub cache: Cache,
+    /// The programs that policies may name to choose for them.
+    pub schedulers: Schedulers,
     /// How to treat Kalypso's defects.
     pub mode: Mode,
 }
@@ -392,6 +395,7 @@ impl Question {
             from,
             sources,
             cache: self.cache.clone(),
+            schedulers: self.schedulers.clone(),
         }
     }
 }
@@ -477,6 +481,7 @@ fn rendered_before(dir: &Path) -> Result<Platform, DiffError> {
             promoted_commit: None,
             cluster_types,
             failures: BTreeMap::new(),
+            undecided: BTreeMap::new(),
         },
         sources: SourceMap::default(),
         cache: Cache::at(""),

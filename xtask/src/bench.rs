@@ -10,7 +10,10 @@ use anyhow::{Context, Result, bail};
 use crate::repository::{cargo, root};
 
 /// Crates and benchmarks, in the order in which they run.
-const BENCHMARKS: [(&str, &str); 1] = [("outhaul-bundle", "throughput")];
+const BENCHMARKS: [(&str, &str); 2] = [
+    ("outhaul-bundle", "throughput"),
+    ("outhaul-tests", "import"),
+];
 
 /// Runs the benchmarks in release mode and prints their ratios.
 #[derive(Debug, clap::Args)]

@@ -22,6 +22,7 @@ mod new;
 mod promote;
 mod render;
 mod schedule;
+mod schema;
 mod secret;
 mod site;
 mod slip;
@@ -65,6 +66,8 @@ pub enum Command {
     Render(render::Args),
     /// Show what runs where, and which policies say so
     Schedule(schedule::Args),
+    /// Show the kinds of a control plane, or write their JSON Schemas for editors
+    Schema(schema::Args),
     /// Seal values for sites, and make keys to seal for
     Secret(secret::Args),
     /// Enrol sites
@@ -101,6 +104,7 @@ impl Cli {
             Command::Promote(args) => args.run(),
             Command::Render(args) => args.run(),
             Command::Schedule(args) => args.run(),
+            Command::Schema(args) => args.run(),
             Command::Secret(args) => args.run(),
             Command::Site(args) => args.run(),
             Command::Slip(args) => args.run(),

@@ -36,6 +36,7 @@ pub mod render;
 pub mod scaffold;
 pub mod schedule;
 pub mod scheduler;
+pub mod schema;
 pub mod snapshot;
 pub mod verify;
 

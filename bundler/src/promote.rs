@@ -13,9 +13,11 @@ use serde::Deserialize;
 
 use crate::control::diagnostic::{Diagnostics, SourceFile};
 use crate::control::kinds::{self, Object};
-use crate::control::model::{BaseRepo, Environment};
+use crate::control::model::{BaseRepo, Environment, PromotionPolicy};
 use crate::control::source::{self, Cache, Opened, Reference, SourceError, SourceMap, TreeLimits};
 use crate::deliver::branch::{self, BranchError, Edit};
+
+mod policy;
 
 /// Where a control plane lists its environments.
 const ENVIRONMENTS: &str = ".environments";
@@ -85,6 +87,19 @@ pub enum PromoteError {
         /// What there is.
         known: String,
     },
+    /// A policy allows the step from other environments only.
+    #[error(
+        "environment `{environment}` may only be promoted from {allowed}, says a promotion policy ({at})\nhelp: \
+         give `--from`, so that its gate decides; nothing was changed"
+    )]
+    NotFromThere {
+        /// The environment.
+        environment: String,
+        /// From where it may be entered.
+        allowed: String,
+        /// Where the policy is written.
+        at: String,
+    },
     /// The environment before has no pinned commit.
     #[error(
         "environment `{environment}` follows a branch, not a commit, so there is nothing to promote\nhelp: \
@@ -125,6 +140,7 @@ pub struct Chain<'a> {
     sources: SourceMap,
     cache: &'a Cache,
     environments: BTreeMap<String, Environment>,
+    policies: Vec<PromotionPolicy>,
 }
 
 impl<'a> Chain<'a> {
@@ -135,16 +151,23 @@ impl<'a> Chain<'a> {
     pub fn open(url: &'a str, sources: SourceMap, cache: &'a Cache) -> Result<Self, PromoteError> {
         let opened = source::open(url, &Reference::Branch("main".to_owned()), &sources, cache)?;
         let mut environments = BTreeMap::new();
+        let mut policies = Vec::new();
         for (_, object) in objects(&opened, ENVIRONMENTS)? {
-            if let Object::Environment(environment) = object {
-                environments.insert(environment.name.clone(), environment);
+            match object {
+                Object::Environment(environment) => {
+                    environments.insert(environment.name.clone(), environment);
+                }
+                Object::Promotion(policy) => policies.push(policy),
+                _ => {}
             }
         }
+        policy::contradictions(&policies)?;
         Ok(Self {
             url,
             sources,
             cache,
             environments,
+            policies,
         })
     }
 

@@ -15,6 +15,7 @@ mod runner {
     pub mod replay;
     pub mod repositories;
     pub mod scaffold;
+    pub mod schemas;
     pub mod story;
 }
 

@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::failure::{self, Failure};
 use super::{Format, print_json, say};
+use crate::control::model::PromotionPolicy;
 use crate::control::{Cache, SourceMap};
 use crate::deliver::branch::BranchError;
 use crate::http;
@@ -62,6 +63,9 @@ impl Args {
         let cache = self.cache.as_ref().map_or_else(Cache::of_user, Cache::at);
         let chain = Chain::open(&self.control_plane, sources, &cache).map_err(promote_failure)?;
         let to = chain.link(&self.to).map_err(promote_failure)?;
+        let policy = chain
+            .policy(self.from.as_deref(), &self.to)
+            .map_err(promote_failure)?;
         let (commit, decision) = match &self.from {
             None => {
                 let commit = match &self.commit {
@@ -78,7 +82,7 @@ impl Args {
                         link.pinned().map_err(promote_failure)?.to_owned()
                     }
                 };
-                let decision = self.ask(from, &commit)?;
+                let decision = self.ask(from, &commit, policy)?;
                 if decision.verdict != "open" {
                     return self.closed(from, &commit, &decision);
                 }
@@ -103,17 +107,27 @@ impl Args {
         self.print(&commit, Some(&made), decision.as_ref())
     }
 
-    fn ask(&self, from: &str, commit: &str) -> Result<Decision, Failure> {
+    fn ask(
+        &self,
+        from: &str,
+        commit: &str,
+        policy: Option<&PromotionPolicy>,
+    ) -> Result<Decision, Failure> {
         check_commit(commit)?;
         let hub = self
             .hub
             .as_deref()
             .unwrap_or_default()
             .trim_end_matches('/');
-        let age = self
-            .max_age_hours
-            .map_or(String::new(), |hours| format!("&max_age_hours={hours}"));
-        let url = format!("{hub}/api/v1/gate?environment={from}&commit={commit}{age}");
+        let mut url = format!("{hub}/api/v1/gate?environment={from}&commit={commit}");
+        // The command line may be stricter than the policy, never looser.
+        let written = policy.and_then(|policy| policy.max_report_age_hours);
+        if let Some(hours) = self.max_age_hours.into_iter().chain(written).min() {
+            url = format!("{url}&max_age_hours={hours}");
+        }
+        if let Some(percent) = policy.and_then(|policy| policy.min_confirmed_percent) {
+            url = format!("{url}&quorum_percent={percent}");
+        }
         let bytes = http::fetch(&url, self.hub_ca.as_deref())
             .map_err(|error| Failure::new(failure::ENVIRONMENT, &error))?;
         serde_json::from_slice(&bytes).map_err(|error| {
@@ -182,6 +196,7 @@ fn check_commit(commit: &str) -> Result<(), Failure> {
 
 fn promote_failure(error: PromoteError) -> Failure {
     let (code, help) = match &error {
+        PromoteError::NotFromThere { .. } => (failure::REFUSED, None),
         PromoteError::Findings(findings) => return Failure::findings(findings),
         PromoteError::Source(source) if source.is_input() => (failure::USAGE, Some(source.help())),
         PromoteError::Source(source) => (failure::ENVIRONMENT, Some(source.help())),

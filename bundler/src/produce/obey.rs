@@ -10,8 +10,8 @@ use outhaul_bundle::Index;
 use crate::control::model::{Encryption, Road};
 use crate::delivery::Delivery;
 
-/// Bytes that TUF's metadata and the archive around it need at most, beside index and blobs. Metadata
-/// exists only once it is signed, and a bundle over its budget must not be signed.
+/// Room for TUF's metadata, which exists only once it is signed; and a bundle over its budget must not be
+/// signed. A fleet of a hundred streams needs about this much.
 const METADATA_BYTES: u64 = 32 << 10;
 /// Tar pads everything to blocks of this size, and puts a header of one block before each member.
 const BLOCK: u64 = 512;

@@ -1,0 +1,121 @@
+//! `outhaul schema`: the kinds of a control plane, as a list, as a reference, and as JSON Schemas.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use serde_json::json;
+
+use super::failure::{self, Failure};
+use super::schedule::table;
+use super::{Format, data, print_json, say};
+use crate::control::kinds::suggest::did_you_mean;
+use crate::schema::{self, Kind, print};
+
+/// Show the kinds of a control plane, or write their JSON Schemas for editors
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  outhaul schema                                  every kind\n  \
+    outhaul schema DeliveryPolicy                   its fields\n  \
+    outhaul schema --output json > control-plane/outhaul.schema.json\n  \
+    outhaul schema --out control-plane/.schemas     one file for any object, and one for each kind"
+)]
+pub struct Args {
+    /// The kind; `outhaul.Template` and `kalypso.Template` tell two of one name apart
+    kind: Option<String>,
+    /// Write `outhaul.schema.json`, and one schema for each kind, into this folder
+    #[arg(long, value_name = "DIR", conflicts_with = "kind")]
+    out: Option<PathBuf>,
+    /// How data is printed: JSON is the JSON Schema
+    #[arg(long, value_enum, default_value_t)]
+    output: Format,
+}
+
+impl Args {
+    /// Does it.
+    pub fn run(self) -> Result<ExitCode, Failure> {
+        if let Some(folder) = &self.out {
+            return self.write(folder);
+        }
+        let kinds = self.kinds()?;
+        if self.output == Format::Json {
+            return match kinds.as_slice() {
+                [one] => print_json(&one.document()),
+                several => print_json(&schema::combined(several)),
+            };
+        }
+        if self.kind.is_none() {
+            let mut rows = vec![["APIVERSION", "KIND", "WHAT IT IS"].map(str::to_owned)];
+            let row = |kind: &Kind| [kind.api_version, kind.name, kind.about].map(str::to_owned);
+            rows.extend(kinds.iter().map(row));
+            table(&rows).iter().for_each(|line| data(line));
+            say(
+                "help: `outhaul schema KIND` shows the fields; `--out DIR` writes schemas for editors",
+            );
+            return Ok(ExitCode::SUCCESS);
+        }
+        for kind in &kinds {
+            data(&format!(
+                "{} ({}): {}",
+                kind.name, kind.api_version, kind.about
+            ));
+            let rows: Vec<[String; 3]> = print::lines(kind)
+                .into_iter()
+                .map(|line| [format!("  {}", line.path), line.takes, line.about])
+                .collect();
+            table(&rows).iter().for_each(|line| data(line));
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// Those that were asked for.
+    fn kinds(&self) -> Result<Vec<Kind>, Failure> {
+        let mut kinds = schema::kinds();
+        let Some(wanted) = &self.kind else {
+            return Ok(kinds);
+        };
+        let mut known: Vec<String> = kinds.iter().map(|kind| kind.name.to_owned()).collect();
+        known.dedup();
+        kinds.retain(|kind| {
+            kind.name.eq_ignore_ascii_case(wanted) || kind.id().eq_ignore_ascii_case(wanted)
+        });
+        if kinds.is_empty() {
+            return Err(
+                Failure::say(failure::USAGE, format!("there is no kind `{wanted}`"))
+                    .help(did_you_mean(wanted, &known)),
+            );
+        }
+        Ok(kinds)
+    }
+
+    fn write(&self, folder: &Path) -> Result<ExitCode, Failure> {
+        let failed = |path: &Path, error: &std::io::Error| {
+            Failure::say(
+                failure::ENVIRONMENT,
+                format!("cannot write `{}`: {error}", path.display()),
+            )
+        };
+        std::fs::create_dir_all(folder).map_err(|error| failed(folder, &error))?;
+        let files = schema::files();
+        for (name, value) in &files {
+            let path = folder.join(name);
+            let mut text = serde_json::to_string_pretty(value)
+                .map_err(|error| Failure::new(failure::INTERNAL, &error))?;
+            text.push('\n');
+            std::fs::write(&path, text).map_err(|error| failed(&path, &error))?;
+        }
+        if self.output == Format::Json {
+            let names: Vec<&String> = files.keys().collect();
+            return print_json(&json!({"folder": folder, "files": names}));
+        }
+        say(&format!(
+            "{} schemas in `{}`",
+            files.len(),
+            folder.display()
+        ));
+        say(&format!(
+            "help: in VS Code, with the YAML extension of Red Hat:\n  \"yaml.schemas\": {{\"{}\": \"**/*.yaml\"}}",
+            folder.join(schema::ALL_FILE).display()
+        ));
+        Ok(ExitCode::SUCCESS)
+    }
+}

@@ -234,6 +234,14 @@ fn write_files(
         }
     }
     for blob in &index.blobs {
+        // What only other sites need is carried, and left alone.
+        if !blob
+            .contents
+            .iter()
+            .any(|content| wanted.contains_key(content))
+        {
+            continue;
+        }
         let carried = blobs.open(&blob.digest)?;
         decode::decode_sealed(blob, carried, limits, secrets, &mut |content| {
             let Some((path, executable)) = wanted.get(content).and_then(|paths| paths.first())

@@ -225,6 +225,7 @@ impl Agent {
         };
         let (index, bytes) = road.index(&expected)?;
         self.check_index(road.name(), &index, &offer)?;
+        let index = index.for_site(&self.site.name);
         self.reconciler(index.reconciler.kind.as_str())?.ready()?;
         let mut blobs = Blobs::new(&self.home);
         let needed = blobs

@@ -3,10 +3,12 @@
 //! What comes in: a bundle and the inventory. What goes out: per assignment, what would be added, run,
 //! changed or removed. The bundle is verified as for an import; no blob is read and nothing is stored.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use outhaul_bundle::Index;
 use outhaul_bundle::index::Content;
+use outhaul_bundle::name::Name;
 use serde::Serialize;
 
 use crate::agent::Agent;
@@ -28,6 +30,9 @@ pub struct Plan {
     pub assignments: Vec<AssignmentPlan>,
     /// Assignments that stay as they are.
     pub unchanged: Vec<String>,
+    /// Files that hold values of this site alone, by assignment.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub own_files: BTreeMap<String, Vec<String>>,
 }
 
 /// What would happen to one assignment.
@@ -39,6 +44,20 @@ pub struct AssignmentPlan {
     pub action: &'static str,
     /// In detail.
     pub changes: Vec<Change>,
+}
+
+/// The files that a bundle has for one site alone, by assignment.
+pub fn own_files(index: &Index, site: &Name) -> BTreeMap<String, Vec<String>> {
+    let overlays = index
+        .assignments
+        .iter()
+        .filter_map(|assignment| Some((&assignment.name, assignment.overlay(site)?)));
+    overlays
+        .map(|(name, overlay)| {
+            let files = overlay.files.iter().map(|file| file.path.to_string());
+            (name.to_string(), files.collect())
+        })
+        .collect()
 }
 
 impl Agent {
@@ -54,12 +73,15 @@ impl Agent {
             size: offer.acceptance.index_length,
         };
         let (index, _) = road.index(&expected)?;
+        let own = own_files(&index, &self.site.name);
+        let index = index.for_site(&self.site.name);
         let reconciler = self.reconciler(index.reconciler.kind.as_str())?;
         let mut plan = Plan {
             number: index.number,
             active: intake::active(self.store.read())?,
             assignments: Vec::new(),
             unchanged: Vec::new(),
+            own_files: own,
         };
         for desired in generation::desired(&self.home, &index) {
             let name = desired.assignment.name.as_str().to_owned();

@@ -173,11 +173,19 @@ impl Agent {
         })
     }
 
-    /// The kept index of a generation.
+    /// The kept index of a generation, as this site gets it.
     ///
     /// # Errors
     /// [`AgentError`] when it is not on disk or not the accepted one.
     pub fn index(&self, number: u64) -> Result<Index, AgentError> {
+        Ok(self.whole_index(number)?.for_site(&self.site.name))
+    }
+
+    /// The kept index of a generation, with what it says to other sites.
+    ///
+    /// # Errors
+    /// As [`Agent::index`].
+    pub fn whole_index(&self, number: u64) -> Result<Index, AgentError> {
         let row = generations::one(self.store.read(), number)?.ok_or_else(|| unknown(number))?;
         Ok(generation::read_index(
             &self.home,

@@ -3,12 +3,15 @@
 //! What comes in: the memory, read without the lock, so that it works while `run` works. What goes out:
 //! a [`Status`]. It asks no network and no reconciler: it says what was last found.
 
+use std::collections::BTreeMap;
+
 use outhaul_bundle::report::{AssignmentResult, ComplianceStatus};
 use serde::Serialize;
 
 use crate::agent::Agent;
 use crate::clock;
 use crate::error::AgentError;
+use crate::plan;
 use crate::state::{self, Hold, floors, generations, inventory, key, outbox};
 
 /// How this site stands.
@@ -26,6 +29,9 @@ pub struct Status {
     pub active: Option<u64>,
     /// All generations that are known, newest first.
     pub generations: Vec<GenerationStatus>,
+    /// Files of the active bundle that hold values of this site alone, by assignment.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub own_files: BTreeMap<String, Vec<String>>,
     /// What was last found of each assignment.
     pub assignments: Vec<AssignmentResult>,
     /// When that was, milliseconds since 1970 by the site's clock.
@@ -91,13 +97,20 @@ impl Agent {
                 on_disk: g.whole,
             })
             .collect();
+        let active: Option<u64> = state::meta(db, key::ACTIVE)?;
+        // An index that cannot be read is told by what needs it.
+        let own_files = active
+            .and_then(|number| self.whole_index(number).ok())
+            .map(|index| plan::own_files(&index, &self.site.name))
+            .unwrap_or_default();
         Ok(Status {
             site: self.site.name.to_string(),
             fleet: self.site.fleet.to_string(),
             environment: self.site.stream.environment.to_string(),
             cluster_type: self.site.stream.cluster_type.to_string(),
-            active: state::meta(db, key::ACTIVE)?,
+            active,
             generations,
+            own_files,
             assignments: state::meta(db, key::RESULTS)?.unwrap_or_default(),
             observed_ms: state::meta(db, key::OBSERVED)?,
             left_behind,
@@ -145,8 +158,12 @@ impl Status {
             } else {
                 ": "
             };
+            let own = match self.own_files.get(assignment.name.as_str()) {
+                Some(files) => format!(", with values of this site in {}", files.join(", ")),
+                None => String::new(),
+            };
             lines.push(format!(
-                "  {}: {word}{more}{}",
+                "  {}: {word}{own}{more}{}",
                 assignment.name, assignment.message
             ));
         }

@@ -14,6 +14,8 @@ mod import;
 mod media;
 #[path = "runner/network.rs"]
 mod network;
+#[path = "runner/overlays.rs"]
+mod overlays;
 #[path = "runner/people.rs"]
 mod people;
 #[path = "runner/power_cut.rs"]

@@ -14,6 +14,10 @@ use crate::limits::Limits;
 use crate::name::{Name, RelativePath};
 use crate::seal::Sealed;
 
+mod overlay;
+
+pub use overlay::Overlay;
+
 /// The format's name; a reader refuses any other.
 pub const FORMAT: &str = "outhaul.dev/bundle/v1";
 
@@ -138,6 +142,9 @@ pub struct Assignment {
     /// sorted by path: the workload's manifests, packages, files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub payload: Vec<File>,
+    /// Where some sites get other files than these. A site is in at most one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub overlays: Vec<Overlay>,
 }
 
 /// One file of an assignment.
@@ -251,11 +258,16 @@ impl Index {
         Ok(index)
     }
 
-    /// Every file of every assignment, rendered and payload.
+    /// Every file of every assignment: rendered, of sites, and payload.
     pub fn files(&self) -> impl Iterator<Item = &File> {
-        self.assignments
-            .iter()
-            .flat_map(|a| a.files.iter().chain(&a.payload))
+        self.assignments.iter().flat_map(|assignment| {
+            let of_sites = assignment.overlays.iter().flat_map(|o| &o.files);
+            assignment
+                .files
+                .iter()
+                .chain(of_sites)
+                .chain(&assignment.payload)
+        })
     }
 
     /// Bytes of all blobs as carried.
@@ -353,6 +365,7 @@ impl Index {
                     self.requires.is_some(),
                 )?;
             }
+            assignment.check_overlays(&carried, self.requires.is_some())?;
         }
         Ok(())
     }

@@ -12,7 +12,8 @@ use std::sync::Arc;
 
 use outhaul_bundle::encode::{self, Candidate, ContentSource};
 use outhaul_bundle::index::{
-    Assignment, Blob, Content, FORMAT, File as IndexFile, ReconcilerSettings, Snapshot, Stream,
+    Assignment, Blob, Content, FORMAT, File as IndexFile, Overlay, ReconcilerSettings, Snapshot,
+    Stream,
 };
 use outhaul_bundle::limits::Limits;
 use outhaul_bundle::name::{Name, NameError, RelativePath};
@@ -105,21 +106,44 @@ pub fn assemble(contents: Contents<'_>, mut spool: Spool) -> Result<UnsignedBund
             assignment: name.clone(),
             source,
         };
-        let mut files = Vec::new();
-        for (path, bytes) in &rendered.files {
-            let path: RelativePath = path.parse().map_err(at)?;
-            let (content, size) = spool.add(bytes)?;
-            files.push(IndexFile {
-                path,
-                content,
-                size,
-                executable: false,
-            });
+        let mut keep = |files: &BTreeMap<String, Vec<u8>>| -> Result<Vec<_>, AssembleError> {
+            let one = |(path, bytes): (&String, &Vec<u8>)| {
+                let path: RelativePath = path.parse().map_err(at)?;
+                let (content, size) = spool.add(bytes)?;
+                Ok(IndexFile {
+                    path,
+                    content,
+                    size,
+                    executable: false,
+                })
+            };
+            files.iter().map(one).collect()
+        };
+        let files = keep(&rendered.files)?;
+        let mut overlays = Vec::new();
+        for overlay in &rendered.overlays {
+            let sites = overlay.sites.iter().map(|site| site.parse::<Name>());
+            let mut sites: BTreeSet<Name> = sites.collect::<Result<_, _>>().map_err(at)?;
+            // A bundle for some sites carries nothing for others.
+            sites.retain(|site| recipients.is_empty() || recipients.contains(site));
+            if !sites.is_empty() {
+                overlays.push(Overlay {
+                    sites,
+                    config_version: overlay.config_version,
+                    files: keep(&overlay.files)?,
+                });
+            }
         }
         let payload = payloads.remove(name).unwrap_or_default();
         for (folder, file) in files
             .iter()
             .map(|file| ("files", file))
+            .chain(
+                overlays
+                    .iter()
+                    .flat_map(|o| &o.files)
+                    .map(|file| ("sites", file)),
+            )
             .chain(payload.iter().map(|file| ("payload", file)))
         {
             candidates.push(Candidate {
@@ -136,6 +160,7 @@ pub fn assemble(contents: Contents<'_>, mut spool: Spool) -> Result<UnsignedBund
             config_version: rendered.config_version,
             files,
             payload,
+            overlays,
         });
     }
     let blobs = encode_all(&candidates, &spool)?;

@@ -57,6 +57,14 @@ pub struct Overlay {
     pub composed: Arc<Composed>,
 }
 
+impl Overlay {
+    /// Its sites, for messages.
+    pub fn told(&self) -> String {
+        let sites: Vec<&str> = self.sites.iter().map(String::as_str).collect();
+        of_sites(&sites)
+    }
+}
+
 /// The platform config of one assignment.
 #[derive(Debug, Clone)]
 pub struct Composed {

@@ -13,7 +13,7 @@ use outhaul_bundle::Digest;
 use outhaul_bundle::index::Snapshot;
 use outhaul_gocompat::TemplateData;
 
-use crate::compose::{Composed, Composition, Mode};
+use crate::compose::{self, Composed, Composition, Mode};
 use crate::control::ControlPlane;
 use crate::control::diagnostic::{Diagnostic, Diagnostics};
 use crate::control::model::{ClusterType, DeploymentTarget, Spot, TemplateType};
@@ -23,9 +23,11 @@ mod config_map;
 mod engine;
 mod filters;
 pub mod namespace;
+pub mod overlay;
 mod place;
 
 use engine::Engines;
+pub use overlay::RenderedOverlay;
 
 /// Everything that one render of one environment gives.
 #[derive(Debug, Clone, PartialEq)]
@@ -70,6 +72,8 @@ pub struct RenderedAssignment {
     pub files: BTreeMap<String, Vec<u8>>,
     /// Where the workload's manifests lie: `repo`, `branch`, `path` by convention.
     pub manifests: BTreeMap<String, String>,
+    /// Where some sites get other files than these. A site is in at most one.
+    pub overlays: Vec<RenderedOverlay>,
 }
 
 /// Renders every assignment.
@@ -113,6 +117,7 @@ pub fn render(
             cluster_type,
             assignment,
             composed,
+            composition.overlays.get(id).map_or(&[], Vec::as_slice),
             &engines,
         ) {
             Ok(rendered) => {
@@ -147,8 +152,32 @@ fn one(
     cluster_type: &ClusterType,
     assignment: &Assignment,
     composed: &Composed,
+    overlays: &[compose::Overlay],
     engines: &Engines<'_>,
 ) -> Result<RenderedAssignment, Diagnostics> {
+    let render = |composed: &Composed| files(environment, target, cluster_type, composed, engines);
+    let (namespace, files) = render(composed)?;
+    let overlays = overlay::render(overlays, &files, |composed| Ok(render(composed)?.1))?;
+    Ok(RenderedAssignment {
+        workload: target.workload.clone(),
+        workspace: target.workspace.clone(),
+        policies: assignment.policies.clone(),
+        namespace,
+        config_version: composed.version,
+        files,
+        manifests: target.manifests.clone().unwrap_or_default(),
+        overlays,
+    })
+}
+
+/// The namespace's name, and the files that one config gives.
+fn files(
+    environment: &str,
+    target: &DeploymentTarget,
+    cluster_type: &ClusterType,
+    composed: &Composed,
+    engines: &Engines<'_>,
+) -> Result<(String, BTreeMap<String, Vec<u8>>), Diagnostics> {
     let data = TemplateData {
         deployment_target_name: target.name.clone(),
         namespace: namespace::of(
@@ -224,15 +253,7 @@ fn one(
     if findings.has_errors() {
         return Err(findings);
     }
-    Ok(RenderedAssignment {
-        workload: target.workload.clone(),
-        workspace: target.workspace.clone(),
-        policies: assignment.policies.clone(),
-        namespace: data.namespace,
-        config_version: composed.version,
-        files,
-        manifests: target.manifests.clone().unwrap_or_default(),
-    })
+    Ok((data.namespace, files))
 }
 
 impl Rendering {
@@ -255,7 +276,24 @@ impl Rendering {
             std::iter::once(readme).chain(files)
         });
         let commit = self.promoted_commit.as_ref();
-        of_assignments.chain(commit.map(|id| (PROMOTED_COMMIT_FILE.to_owned(), id.as_bytes())))
+        of_assignments
+            .chain(self.files_of_sites())
+            .chain(commit.map(|id| (PROMOTED_COMMIT_FILE.to_owned(), id.as_bytes())))
+    }
+
+    /// What single sites have of their own: `.sites/<site>/<cluster type>/<target>/<file>`.
+    fn files_of_sites(&self) -> impl Iterator<Item = (String, &[u8])> {
+        self.cluster_types.iter().flat_map(|(name, rendered)| {
+            rendered.assignments.iter().flat_map(move |(target, one)| {
+                one.overlays.iter().flat_map(move |overlay| {
+                    overlay.sites.iter().flat_map(move |site| {
+                        let folder = format!("{SITES}{site}/{name}/{target}");
+                        let files = overlay.files.iter();
+                        files.map(move |(file, bytes)| (format!("{folder}/{file}"), &bytes[..]))
+                    })
+                })
+            })
+        })
     }
 
     /// What was rendered, as `<cluster type>/<target>`.
@@ -272,5 +310,19 @@ impl Rendering {
 
 /// Where pipelines look for the promoted commit. No newline at its end.
 pub const PROMOTED_COMMIT_FILE: &str = ".github/tracking/Promoted_Commit_Id";
+/// Where the files of single sites lie: beside the cluster types, because a reconciler applies all
+/// that lies below those.
+pub const SITES: &str = ".sites/";
+
+/// Of whose files `path` is one, as `<cluster type>/<target>`.
+pub fn assignment_of(path: &str) -> Option<&str> {
+    let path = match path.strip_prefix(SITES) {
+        Some(of_site) => of_site.split_once('/')?.1,
+        None => path,
+    };
+    let (folder, _) = path.rsplit_once('/')?;
+    folder.contains('/').then_some(folder)
+}
+
 /// What lies in the folder of every cluster type. No newline at its end.
 const README: &str = "This folder contains deployment targets scheduled on the cluster type";

@@ -6,7 +6,7 @@
 //! It installs and writes nothing.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read, Seek, Write};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -14,6 +14,7 @@ use std::sync::Arc;
 use outhaul_bundle::decode::{self, DecodeError};
 use outhaul_bundle::index::{Assignment, Blob, Content, File};
 use outhaul_bundle::limits::Limits;
+use outhaul_bundle::name::Name;
 use outhaul_bundle::read::{BlobSink, BundleReader, ReadError};
 use outhaul_bundle::{Digest, Index};
 use outhaul_signer::envelope::Envelope;
@@ -197,7 +198,8 @@ pub fn statement(
 /// One way in which a bundle is not what its commits give.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 pub struct Difference {
-    /// `<assignment>/files/<path>`, `<assignment>/payload/<path>`, `<assignment>/config`, `<assignment>`.
+    /// `<assignment>/files/<path>`, `<assignment>/payload/<path>`, `<assignment>/config`,
+    /// `<assignment>/sites/<site>`, `<assignment>`.
     pub path: String,
     /// `changed`, `only in the bundle`, `only rendered`, `kept, but it is sound`.
     pub what: &'static str,
@@ -248,6 +250,7 @@ pub fn differences(
             &format!("{name}/files"),
             &mut tell,
         );
+        of_sites(assignment, now, &index.recipients, &mut tell);
         let payload = payloads.files.get(name).unwrap_or(&nothing).iter();
         let payload = payload.map(|file| (file.path.as_str(), (file.content, file.executable)));
         compare(
@@ -259,6 +262,46 @@ pub fn differences(
     }
     found.sort();
     found
+}
+
+/// Compares what each site has of its own.
+fn of_sites(
+    carried: &Assignment,
+    rendered: &RenderedAssignment,
+    recipients: &BTreeSet<Name>,
+    tell: &mut impl FnMut(String, &'static str),
+) {
+    let wanted =
+        |site: &str| recipients.is_empty() || recipients.iter().any(|r| r.as_str() == site);
+    let mut now: BTreeMap<&str, (Digest, Vec<(&str, Digest)>)> = BTreeMap::new();
+    for overlay in &rendered.overlays {
+        let files = overlay.files.iter();
+        let files: Vec<_> = files
+            .map(|(path, b)| (path.as_str(), Digest::of(b)))
+            .collect();
+        for site in overlay.sites.iter().filter(|site| wanted(site)) {
+            now.insert(site, (overlay.config_version, files.clone()));
+        }
+    }
+    for overlay in &carried.overlays {
+        let files = overlay.files.iter();
+        let files: Vec<_> = files
+            .map(|file| (file.path.as_str(), file.content))
+            .collect();
+        for site in &overlay.sites {
+            let path = format!("{}/sites/{site}", carried.name);
+            match now.remove(site.as_str()) {
+                None => tell(path, "only in the bundle"),
+                Some(other) if other != (overlay.config_version, files.clone()) => {
+                    tell(path, "changed");
+                }
+                Some(_) => {}
+            }
+        }
+    }
+    for site in now.into_keys() {
+        tell(format!("{}/sites/{site}", carried.name), "only rendered");
+    }
 }
 
 fn compare(
@@ -304,6 +347,7 @@ mod tests {
                 .map(|(name, bytes)| (name.to_owned(), bytes.to_vec()))
                 .into(),
             manifests: BTreeMap::new(),
+            overlays: Vec::new(),
         };
         BTreeMap::from([("hello-world-test".to_owned(), Arc::new(one))])
     }
@@ -345,6 +389,51 @@ mod tests {
             told(&BTreeMap::new()),
             ["hello-world-test only in the bundle"]
         );
+    }
+
+    #[test]
+    fn what_single_sites_have_is_compared_site_by_site() {
+        let overlay = |sites: &[&str], bytes: &[u8]| crate::render::RenderedOverlay {
+            sites: sites.iter().map(ToString::to_string).collect(),
+            config_version: Digest::of(b"own"),
+            files: BTreeMap::from([("a.yaml".to_owned(), bytes.to_vec())]),
+        };
+        let mut index = fake().index;
+        let mut file = index.assignments[0].files[0].clone();
+        file.content = Digest::of(b"x");
+        index.assignments[0].overlays = vec![outhaul_bundle::index::Overlay {
+            sites: ["p-1", "p-2", "p-3"].map(|s| s.parse().unwrap()).into(),
+            config_version: Digest::of(b"own"),
+            files: vec![file],
+        }];
+        let told = |overlays: Vec<_>, index: &Index| -> Vec<String> {
+            let mut now = rendered();
+            Arc::make_mut(now.get_mut("hello-world-test").unwrap()).overlays = overlays;
+            let found = differences(index, &now, &Payloads::default());
+            found
+                .iter()
+                .map(|one| format!("{} {}", one.path, one.what))
+                .collect()
+        };
+        let same = overlay(&["p-1", "p-2", "p-3"], b"x");
+        assert!(told(vec![same.clone()], &index).is_empty());
+        assert_eq!(
+            told(
+                vec![overlay(&["p-1"], b"x"), overlay(&["p-2", "p-4"], b"y")],
+                &index
+            ),
+            [
+                "hello-world-test/sites/p-2 changed",
+                "hello-world-test/sites/p-3 only in the bundle",
+                "hello-world-test/sites/p-4 only rendered",
+            ]
+        );
+        // A bundle for one site has nothing of the others.
+        index.assignments[0].overlays[0]
+            .sites
+            .retain(|site| site.as_str() == "p-1");
+        index.recipients.insert("p-1".parse().unwrap());
+        assert!(told(vec![same], &index).is_empty());
     }
 
     #[test]

@@ -63,6 +63,7 @@ pub fn index(stream: &Stream, number: u64, commit: &str) -> Index {
         config_version: config(number, text),
         files: Vec::new(),
         payload: Vec::new(),
+        overlays: Vec::new(),
     };
     Index {
         format: FORMAT.to_owned(),

@@ -36,6 +36,12 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
     } else if !plan.unchanged.is_empty() {
         lines.push(format!("  unchanged: {}", plan.unchanged.join(", ")));
     }
+    for (assignment, files) in &plan.own_files {
+        lines.push(format!(
+            "  {assignment} has values of this site: {}",
+            files.join(", ")
+        ));
+    }
     context.print(&lines.join("\n"), &plan);
     Ok(0)
 }

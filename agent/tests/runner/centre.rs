@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use outhaul_bundle::digest::Digest;
 use outhaul_bundle::encode::{Candidate, encode_blob, plan_blobs};
 use outhaul_bundle::fake::{FakeBundle, Memory};
-use outhaul_bundle::index::{Assignment, Content, File, Stream};
+use outhaul_bundle::index::{Assignment, Content, File, Overlay, Stream};
 use outhaul_bundle::write::write_bundle;
 use outhaul_bundle::{BundleReader, Index, Limits};
 use outhaul_signer::Kit;
@@ -40,6 +40,7 @@ pub struct Load {
     name: String,
     files: Vec<(String, Vec<u8>)>,
     payload: Vec<(String, Vec<u8>)>,
+    overlays: Vec<(&'static str, Vec<(String, Vec<u8>)>)>,
 }
 
 impl Load {
@@ -57,6 +58,13 @@ impl Load {
     pub fn file(mut self, path: &str, content: impl AsRef<[u8]>) -> Self {
         self.files
             .push((path.to_owned(), content.as_ref().to_vec()));
+        self
+    }
+
+    /// What one site gets in the place of a file, or beside the others.
+    pub fn own(mut self, site: &'static str, path: &str, content: &str) -> Self {
+        let files = vec![(path.to_owned(), content.as_bytes().to_vec())];
+        self.overlays.push((site, files));
         self
     }
 
@@ -275,6 +283,15 @@ impl Centre {
                 config_version: Digest::of(load.name.as_bytes()),
                 files: listed(&load.files),
                 payload: listed(&load.payload),
+                overlays: load
+                    .overlays
+                    .iter()
+                    .map(|(site, files)| Overlay {
+                        sites: [site.parse().unwrap()].into(),
+                        config_version: Digest::of(site.as_bytes()),
+                        files: listed(files),
+                    })
+                    .collect(),
             })
             .collect();
         index

@@ -190,3 +190,66 @@ fn sums_count_each_content_once() {
     );
     assert_eq!(index.files().count(), 3);
 }
+
+/// An index whose assignment has an overlay of `b/c.yaml` for two sites.
+fn with_overlay(index: &mut Index) -> &mut Overlay {
+    let mut file = index.assignments[0].files[1].clone();
+    assert_eq!(file.path.as_str(), "b/c.yaml");
+    file.content = index.assignments[0].files[0].content;
+    let overlay = Overlay {
+        sites: ["drone-1", "drone-2"].map(|s| s.parse().unwrap()).into(),
+        config_version: Digest::of(b"own"),
+        files: vec![file],
+    };
+    index.assignments[0].overlays.push(overlay);
+    &mut index.assignments[0].overlays[0]
+}
+
+#[test]
+fn a_site_with_an_overlay_gets_its_files_in_the_place_of_the_others() {
+    let mut index = index();
+    with_overlay(&mut index);
+    let bytes = index.to_bytes();
+    assert_eq!(
+        Index::from_bytes(&bytes, &Limits::default()).unwrap(),
+        index
+    );
+    assert_eq!(index.files().count(), 4);
+    let own = index.clone().for_site(&"drone-2".parse().unwrap());
+    assert_eq!(own.assignments[0].config_version, Digest::of(b"own"));
+    assert_eq!(own.assignments[0].files.len(), 3);
+    assert_eq!(
+        own.assignments[0].files[1].content,
+        index.assignments[0].files[0].content
+    );
+    assert!(own.assignments[0].overlays.is_empty());
+    let other = index.clone().for_site(&"drone-3".parse().unwrap());
+    assert_eq!(other.assignments[0].files, index.assignments[0].files);
+    assert_eq!(
+        other.assignments[0].config_version,
+        index.assignments[0].config_version
+    );
+}
+
+#[test]
+fn an_index_without_overlays_does_not_mention_them() {
+    let text = String::from_utf8(index().to_bytes()).unwrap();
+    assert!(!text.contains("overlays"), "{text}");
+}
+
+#[test]
+fn overlays_are_checked() {
+    let told = |change: fn(&mut Overlay)| problem(|index| change(with_overlay(index)));
+    assert!(told(|o| o.sites.clear()).contains("is for no site"));
+    assert!(told(|o| o.files.clear()).contains("changes nothing"));
+    assert!(told(|o| o.files[0].content = Digest::of(b"nowhere")).contains("nothing carries"));
+    assert!(told(|o| o.files[0].size += 1).contains("differ in size"));
+    assert!(told(|o| o.files.push(o.files[0].clone())).contains("twice"));
+    assert!(told(|o| o.files[0].path = "A.yaml".parse().unwrap()).contains("twice"));
+    assert!(told(|o| o.files[0].path = "a.yaml/b".parse().unwrap()).contains("both file"));
+    let two = problem(|index| {
+        let again = with_overlay(index).clone();
+        index.assignments[0].overlays.push(again);
+    });
+    assert!(two.contains("two overlays for `drone-1`"), "{two}");
+}

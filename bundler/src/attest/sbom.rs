@@ -40,13 +40,18 @@ pub fn sbom(index: &Index, contents: &mut dyn ContentSource) -> Result<Vec<u8>, 
     let mut images: BTreeMap<Image, Vec<String>> = BTreeMap::new();
     for assignment in &index.assignments {
         let name = assignment.name.as_str();
-        let all = [
-            ("files", &assignment.files),
-            ("payload", &assignment.payload),
+        let mut all = vec![
+            ("files".to_owned(), &assignment.files),
+            ("payload".to_owned(), &assignment.payload),
         ];
+        // What sites share is listed once, below the first of them.
+        all.extend(assignment.overlays.iter().filter_map(|overlay| {
+            let folder = format!("sites/{}/files", overlay.sites.first()?);
+            Some((folder, &overlay.files))
+        }));
         for (folder, file) in all
             .iter()
-            .flat_map(|(folder, files)| files.iter().map(|f| (*folder, f)))
+            .flat_map(|(folder, files)| files.iter().map(move |f| (folder, f)))
         {
             let path = format!("{name}/{folder}/{}", file.path);
             let kind = kind(&path);

@@ -7,7 +7,7 @@
 
 use std::fmt::Write as _;
 
-use outhaul_bundle::index::Source;
+use outhaul_bundle::index::{File, Source};
 use outhaul_bundle::{Digest, Index};
 use serde_json::{Value, json};
 
@@ -20,7 +20,8 @@ pub const BUILD_TYPE: &str = "https://outhaul.dev/render/v1";
 
 /// What the statement is about, in the form of `sha256sum`: a digest, two spaces, a name. The first
 /// line is the snapshot; then, sorted, for each assignment its config's version and every file:
-/// `<assignment>/config`, `<assignment>/files/<path>`, `<assignment>/payload/<path>`.
+/// `<assignment>/config`, `<assignment>/files/<path>`, `<assignment>/payload/<path>`; and the same
+/// below `<assignment>/sites/<site>` for each site that has values of its own.
 pub fn contents_list(index: &Index) -> String {
     let mut lines = Vec::new();
     for assignment in &index.assignments {
@@ -29,6 +30,15 @@ pub fn contents_list(index: &Index) -> String {
             "{}  {name}/config",
             assignment.config_version.hex()
         ));
+        for overlay in &assignment.overlays {
+            for site in &overlay.sites {
+                let version = overlay.config_version.hex();
+                lines.push(format!("{version}  {name}/sites/{site}/config"));
+                let file =
+                    |f: &File| format!("{}  {name}/sites/{site}/files/{}", f.content.hex(), f.path);
+                lines.extend(overlay.files.iter().map(file));
+            }
+        }
         for (folder, files) in [
             ("files", &assignment.files),
             ("payload", &assignment.payload),
@@ -135,11 +145,21 @@ mod tests {
     #[test]
     fn every_change_of_content_path_or_snapshot_changes_the_subject() {
         let before = contents_list(&index());
-        let all: [fn(&mut Index); 4] = [
+        let all: [fn(&mut Index); 5] = [
             |index| index.assignments[0].files[0].content = Digest::of(b"other"),
             |index| index.assignments[0].files[0].path = "c.yaml".parse().unwrap(),
             |index| index.assignments[0].config_version = Digest::of(b"other"),
             |index| index.snapshot.digest = Digest::of(b"other"),
+            |index| {
+                let files = index.assignments[0].files.clone();
+                index.assignments[0]
+                    .overlays
+                    .push(outhaul_bundle::index::Overlay {
+                        sites: ["drone-1".parse().unwrap()].into(),
+                        config_version: Digest::of(b"own"),
+                        files,
+                    });
+            },
         ];
         for change in all {
             let mut changed = index();

@@ -1,11 +1,12 @@
 //! `outhaul inspect`: what a bundle file is, for whom, what is in it, and whether it is whole.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use jiff::Timestamp;
+use outhaul_bundle::name::Name;
 use outhaul_signer::durable;
 use outhaul_signer::fleet::Fleet;
 use serde_json::json;
@@ -145,6 +146,19 @@ impl Args {
                 assignment.files.len(),
                 assignment.payload.len()
             ));
+            for overlay in &assignment.overlays {
+                data(&format!(
+                    "      other for {}: config {}, {}",
+                    first_of(&overlay.sites),
+                    overlay.config_version.short(),
+                    overlay
+                        .files
+                        .iter()
+                        .map(|f| f.path.as_str())
+                        .collect::<Vec<_>>()
+                        .join(", ")
+                ));
+            }
             if self.files {
                 let payload = assignment.payload.iter().map(|file| ("payload/", file));
                 for (folder, file) in assignment.files.iter().map(|f| ("", f)).chain(payload) {
@@ -160,6 +174,18 @@ impl Args {
             index.carried_bytes()
         ));
     }
+}
+
+/// The first of them by name, and how many more.
+fn first_of(names: &BTreeSet<Name>) -> String {
+    let first: Vec<&str> = names.iter().take(5).map(Name::as_str).collect();
+    let more = names.len() - first.len();
+    let more = if more > 0 {
+        format!(" and {more} more")
+    } else {
+        String::new()
+    };
+    format!("{}{more}", first.join(", "))
 }
 
 /// The error with the file's name in front.

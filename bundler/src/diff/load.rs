@@ -456,6 +456,7 @@ fn rendered_before(dir: &Path) -> Result<Platform, DiffError> {
             config_version: Digest::of(b""),
             files,
             manifests: BTreeMap::new(),
+            overlays: Vec::new(),
         };
         let group = cluster_types.entry(cluster_type).or_default();
         group.assignments.insert(target, assignment.into());

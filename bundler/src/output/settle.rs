@@ -15,10 +15,10 @@ use super::{Changes, OutputError, Record, absolute, read_record, record_path, wr
 use crate::guard;
 use crate::isolation::{self, Isolation, Last};
 use crate::pipeline::Platform;
-use crate::render::PROMOTED_COMMIT_FILE;
+use crate::render::{PROMOTED_COMMIT_FILE, SITES, assignment_of};
 use crate::schedule::AssignmentId;
 
-/// Files by name.
+/// Files by path.
 type Files = BTreeMap<String, Vec<u8>>;
 
 /// What became of a result.
@@ -42,10 +42,7 @@ impl Record {
             .keys()
             .filter(|path| *path != PROMOTED_COMMIT_FILE);
         paths
-            .filter_map(|path| {
-                let (folder, _) = path.rsplit_once('/')?;
-                folder.contains('/').then(|| folder.to_owned())
-            })
+            .filter_map(|path| assignment_of(path).map(str::to_owned))
             .collect()
     }
 }
@@ -68,8 +65,8 @@ pub fn settle(folder: &Path, platform: &Platform) -> Result<Settled, OutputError
     let mut after = rendering.assignments();
     for (id, (_, files)) in &isolation.kept {
         after.insert(id.to_string());
-        for (file, bytes) in files {
-            tree.insert(format!("{id}/{file}"), Cow::Borrowed(bytes));
+        for (path, bytes) in files {
+            tree.insert(path.clone(), Cow::Borrowed(bytes));
         }
     }
     if after.is_empty() && !isolation.is_empty() {
@@ -101,24 +98,27 @@ pub fn settle(folder: &Path, platform: &Platform) -> Result<Settled, OutputError
 
 /// The files of `id` as they lie in `folder`, when they are what the record says.
 fn last_good(folder: &Path, record: Option<&Record>, id: &AssignmentId) -> Last<Files> {
-    let prefix = format!("{id}/");
+    let name = id.to_string();
+    let prefix = format!("{name}/");
     let Some(record) = record else {
         return Last::None("it has no last good output".to_owned());
     };
     let mut content = Files::new();
-    for (path, digest) in record.files.range(prefix.clone()..) {
-        let Some(name) = path.strip_prefix(&prefix) else {
-            break;
-        };
+    let below = |prefix: String| {
+        let from = record.files.range(prefix.clone()..);
+        from.take_while(move |(path, _)| path.starts_with(&prefix))
+    };
+    let of_sites = below(SITES.to_owned()).filter(|(path, _)| assignment_of(path) == Some(&name));
+    for (path, digest) in below(prefix).chain(of_sites) {
         match fs::read(folder.join(path)) {
-            Ok(bytes) if Digest::of(&bytes) == *digest => drop(content.insert(name.into(), bytes)),
+            Ok(bytes) if Digest::of(&bytes) == *digest => drop(content.insert(path.clone(), bytes)),
             _ => return Last::None(format!("its last good file `{path}` was changed")),
         }
     }
     if content.is_empty() {
         return Last::None("it has no last good output".to_owned());
     }
-    let kept = record.kept.get(&id.to_string());
+    let kept = record.kept.get(&name);
     Last::Good {
         from: kept.map_or(record.snapshot.digest, |kept| kept.from),
         content,

@@ -16,6 +16,7 @@ use serde::Serialize;
 use super::{OutputError, Record, io_error};
 use crate::isolation::Kept;
 use crate::pipeline::Platform;
+use crate::render::assignment_of;
 
 /// How a folder is not what its commits render to.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -86,10 +87,7 @@ pub fn verify(
     let sound = rendering.assignments();
     let kept = record.kept.keys();
     found.kept_but_sound = kept.filter(|id| sound.contains(*id)).cloned().collect();
-    let is_kept = |path: &str| {
-        let assignment = path.rsplit_once('/').map(|(folder, _)| folder);
-        assignment.is_some_and(|id| record.kept.contains_key(id))
-    };
+    let is_kept = |path: &str| assignment_of(path).is_some_and(|id| record.kept.contains_key(id));
     let rendered = rendering
         .files()
         .filter(|(path, _)| !is_kept(path))

@@ -13,7 +13,7 @@ use outhaul_bundle::Digest;
 use outhaul_signer::durable::{self, FileError};
 use serde::{Deserialize, Serialize};
 
-use crate::render::RenderedAssignment;
+use crate::render::{RenderedAssignment, RenderedOverlay};
 
 /// The file's format.
 const FORMAT: &str = "outhaul.dev/rendered/v1";
@@ -68,6 +68,17 @@ pub(super) struct LastAssignment {
     config_version: Digest,
     files: BTreeMap<String, String>,
     manifests: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    overlays: Vec<LastOverlay>,
+}
+
+/// What some sites had of it in the place of its files.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LastOverlay {
+    sites: BTreeSet<String>,
+    config_version: Digest,
+    files: BTreeMap<String, String>,
 }
 
 impl LastAssignment {
@@ -77,9 +88,12 @@ impl LastAssignment {
         from: Digest,
         payload_commit: Option<String>,
     ) -> Option<Self> {
-        let files = rendered.files.iter().map(|(name, bytes)| {
-            let text = std::str::from_utf8(bytes).ok()?;
-            Some((name.clone(), text.to_owned()))
+        let overlays = rendered.overlays.iter().map(|overlay| {
+            Some(LastOverlay {
+                sites: overlay.sites.clone(),
+                config_version: overlay.config_version,
+                files: texts(&overlay.files)?,
+            })
         });
         Some(Self {
             from,
@@ -89,25 +103,41 @@ impl LastAssignment {
             policies: rendered.policies.clone(),
             namespace: rendered.namespace.clone(),
             config_version: rendered.config_version,
-            files: files.collect::<Option<_>>()?,
+            files: texts(&rendered.files)?,
             manifests: rendered.manifests.clone(),
+            overlays: overlays.collect::<Option<_>>()?,
         })
     }
 
     pub(super) fn rendered(&self) -> Arc<RenderedAssignment> {
-        let files = self.files.iter();
+        let overlays = self.overlays.iter().map(|overlay| RenderedOverlay {
+            sites: overlay.sites.clone(),
+            config_version: overlay.config_version,
+            files: bytes(&overlay.files),
+        });
         Arc::new(RenderedAssignment {
             workload: self.workload.clone(),
             workspace: self.workspace.clone(),
             policies: self.policies.clone(),
             namespace: self.namespace.clone(),
             config_version: self.config_version,
-            files: files
-                .map(|(name, text)| (name.clone(), text.clone().into_bytes()))
-                .collect(),
+            files: bytes(&self.files),
             manifests: self.manifests.clone(),
+            overlays: overlays.collect(),
         })
     }
+}
+
+fn texts(files: &BTreeMap<String, Vec<u8>>) -> Option<BTreeMap<String, String>> {
+    let text = |(name, bytes): (&String, &Vec<u8>)| {
+        Some((name.clone(), std::str::from_utf8(bytes).ok()?.to_owned()))
+    };
+    files.iter().map(text).collect()
+}
+
+fn bytes(files: &BTreeMap<String, String>) -> BTreeMap<String, Vec<u8>> {
+    let bytes = |(name, text): (&String, &String)| (name.clone(), text.clone().into_bytes());
+    files.iter().map(bytes).collect()
 }
 
 impl LastStream {
@@ -185,6 +215,11 @@ mod tests {
             config_version: Digest::of(b"config"),
             files: BTreeMap::from([("namespace.yaml".into(), b"a: \xc3\xa9\n".to_vec())]),
             manifests: BTreeMap::from([("repo".into(), "r".into())]),
+            overlays: vec![RenderedOverlay {
+                sites: BTreeSet::from(["press-1".to_owned()]),
+                config_version: Digest::of(b"own"),
+                files: BTreeMap::from([("platform-config.yaml".into(), b"a: 1\n".to_vec())]),
+            }],
         };
         let one = LastAssignment::of(&rendered, Digest::of(b"s"), Some("c".into())).unwrap();
         assert_eq!(*one.rendered(), rendered);

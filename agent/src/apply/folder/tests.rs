@@ -83,6 +83,7 @@ impl Bench {
                 config_version: Digest::of(b""),
                 files,
                 payload: Vec::new(),
+                overlays: Vec::new(),
             },
             payload: rendered.clone(),
             rendered,

@@ -1,7 +1,7 @@
 //! Precedence, conflicts and ambiguities, as a platform engineer meets them.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use super::super::tests::{composed, config, plane};
+use super::super::tests::{composed, config, load, plane, told};
 use super::*;
 
 fn policy(spec: &str) -> String {
@@ -106,9 +106,9 @@ fn maps_conflict_at_the_value_that_differs() {
     // A quoted block is text to the reader and YAML to the composer.
     assert!(composed(&maps("{disk: 3, cpu: 1}")).is_ok());
     let error = composed(&maps("{cpu: 3}")).unwrap_err();
-    let told = error.iter().next().unwrap().message.clone();
+    let message = error.iter().next().unwrap().message.clone();
     assert_eq!(
-        told,
+        message,
         "`LIMITS.cpu` is set by `a` and by `b`, with equal precedence"
     );
 }
@@ -142,9 +142,9 @@ fn ambiguities_are_found_with_and_without_a_policy() {
         + &config("c", "region: west", "OTHER: x")
         + &config("d", "line: '7'", "LEVEL: warn");
     let found = |text: &str| {
-        let told = |a: Ambiguity| format!("{} {} {}", a.path, a.loser, a.winner);
+        let line = |a: Ambiguity| format!("{} {} {}", a.path, a.loser, a.winner);
         let all = ambiguities(&plane(text), Mode::default());
-        all.into_iter().map(told).collect::<Vec<_>>()
+        all.into_iter().map(line).collect::<Vec<_>>()
     };
     assert_eq!(found(&text), ["LEVEL a b"]);
     assert_eq!(
@@ -160,7 +160,7 @@ fn ambiguities_are_found_with_and_without_a_policy() {
 #[test]
 fn what_could_never_mean_anything_is_refused() {
     let container = config("level", "region: west", "LEVEL: debug");
-    let told: Vec<String> = [
+    let all: Vec<String> = [
         "precedence: specifity",
         "precedence: name, conflicts: error",
         "precedence: specificity, priorities: [level]",
@@ -171,20 +171,16 @@ fn what_could_never_mean_anything_is_refused() {
         "precedense: name",
     ]
     .iter()
-    .map(|spec| {
-        super::super::tests::load(&(container.clone() + &policy(spec)))
-            .unwrap_err()
-            .render(false)
-    })
+    .map(|spec| told(&load(&(container.clone() + &policy(spec))).unwrap_err()))
     .collect();
-    insta::assert_snapshot!(told.join("\n"));
+    insta::assert_snapshot!(all.join("\n"));
 }
 
 #[test]
 fn two_policies_are_one_too_many() {
     let second = policy("precedence: name").replace("name: house", "name: other");
     let text = policy("precedence: specificity") + &second;
-    insta::assert_snapshot!(super::super::tests::load(&text).unwrap_err().render(false));
+    insta::assert_snapshot!(told(&load(&text).unwrap_err()));
 }
 
 #[test]
@@ -192,5 +188,5 @@ fn priorities_are_checked_when_they_count() {
     let text = config("a", "region: west, outhaul.dev/priority: high", "A: '1'")
         + &config("b", "region: west, outhaul.dev/priority: '2'", "A: '1'")
         + &policy("precedence: priority, priorities: [b]");
-    insta::assert_snapshot!(super::super::tests::load(&text).unwrap_err().render(false));
+    insta::assert_snapshot!(told(&load(&text).unwrap_err()));
 }

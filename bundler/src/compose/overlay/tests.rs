@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 
-use super::super::tests::{config, load, plane, site};
+use super::super::tests::{self, config, load, plane, site};
 use super::super::{Composition, Mode, compose, compose_for_site};
 use crate::control::ControlPlane;
 use crate::schedule::schedule;
@@ -104,7 +104,7 @@ fn what_is_wrong_with_a_site_is_told_with_its_name() {
     let plane = load(&text).unwrap();
     let made = composition(&plane);
     assert!(made.assignments.is_empty());
-    let failures: Vec<String> = made.failures.values().map(|f| f.render(false)).collect();
+    let failures: Vec<String> = made.failures.values().map(tests::told).collect();
     insta::assert_snapshot!(failures.join("\n"));
 }
 

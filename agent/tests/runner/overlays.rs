@@ -1,0 +1,89 @@
+//! One bundle, different values on each site.
+
+use outhaul_bundle::digest::Digest;
+
+use crate::centre::{Centre, Draft, Load};
+use crate::site::{Site, stdout};
+
+fn greet() -> Load {
+    Load::new("hello")
+        .file("manifest.yaml", "run: hello\n")
+        .file("platform-config.yaml", "greeting: to all\n")
+}
+
+fn config(site: &Site) -> String {
+    let applied = site.applied();
+    assert_eq!(applied["hello/manifest.yaml"], b"run: hello\n");
+    String::from_utf8(applied["hello/platform-config.yaml"].clone()).unwrap()
+}
+
+#[test]
+fn each_site_applies_its_own_values_and_the_others_those_of_all() {
+    let centre = Centre::new();
+    let sites = ["drone-1", "drone-2", "drone-3"].map(|name| Site::new(&centre, name));
+    let own = greet()
+        .own("drone-1", "platform-config.yaml", "greeting: to one\n")
+        .own("drone-2", "platform-config.yaml", "greeting: to two\n");
+    let bundle = centre.publish(&Draft::new([own]));
+    let planned = stdout(&sites[0].run(&["plan", bundle.to_str().unwrap()]));
+    assert!(
+        planned.contains("hello has values of this site: platform-config.yaml"),
+        "{planned}"
+    );
+    let expected = [
+        "greeting: to one\n",
+        "greeting: to two\n",
+        "greeting: to all\n",
+    ];
+    for (site, expected) in sites.iter().zip(expected) {
+        site.take(&bundle);
+        assert_eq!(config(site), expected, "{}", site.name);
+    }
+    let told = stdout(&sites[0].run(&["status"]));
+    assert!(
+        told.contains("hello: as desired, with values of this site in platform-config.yaml"),
+        "{told}"
+    );
+    let others = stdout(&sites[2].run(&["status"]));
+    assert!(!others.contains("values of this site"), "{others}");
+    // What is reported is the version of the values that this site has.
+    let version = |at: usize| {
+        let status = sites[at].status();
+        status["assignments"][0]["config_version"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
+    assert_eq!(version(0), Digest::of(b"drone-1").to_string());
+    assert_eq!(version(2), Digest::of(b"hello").to_string());
+}
+
+#[test]
+fn a_bundle_without_the_overlay_goes_back_to_the_values_of_all() {
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-1");
+    let own = greet()
+        .own("drone-1", "platform-config.yaml", "greeting: to one\n")
+        .own("drone-2", "only-there.yaml", "a: b\n");
+    site.take(&centre.publish(&Draft::new([own])));
+    assert_eq!(config(&site), "greeting: to one\n");
+    site.take(&centre.publish(&Draft::new([greet()])));
+    assert_eq!(config(&site), "greeting: to all\n");
+    let more = greet().own("drone-1", "more.yaml", "a: b\n");
+    site.take(&centre.publish(&Draft::new([more])));
+    assert_eq!(site.applied()["hello/more.yaml"], b"a: b\n");
+    site.take(&centre.publish(&Draft::new([greet()])));
+    assert!(!site.applied().contains_key("hello/more.yaml"));
+}
+
+#[test]
+fn somebody_who_changes_the_values_of_a_site_is_noticed() {
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-1");
+    let own = greet().own("drone-1", "platform-config.yaml", "greeting: to one\n");
+    site.take(&centre.publish(&Draft::new([own])));
+    let file = site.state().join("applied/hello/platform-config.yaml");
+    std::fs::write(file, "greeting: to all\n").unwrap();
+    site.run(&["run", "--once"]);
+    assert_eq!(site.status()["assignments"][0]["status"], "drifted");
+}

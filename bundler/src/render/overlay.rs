@@ -1,0 +1,60 @@
+//! The files of single sites: where their values give something else.
+//!
+//! What comes in: the configs of sites, and the files that the assignment has for all. What goes out:
+//! for each config the files that differ. Values that reach no file give nothing: those sites get what
+//! all get. A file is never taken away: one that a site's values leave empty is there, and empty.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use outhaul_bundle::Digest;
+
+use crate::compose::{Composed, Overlay};
+use crate::control::diagnostic::{Diagnostic, Diagnostics};
+
+/// The files that some sites get in place of, or beside, the assignment's own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RenderedOverlay {
+    /// Names of the sites. Never empty.
+    pub sites: BTreeSet<String>,
+    /// Digest of the platform config composed for them.
+    pub config_version: Digest,
+    /// Content by file name; only what differs. Never empty.
+    pub files: BTreeMap<String, Vec<u8>>,
+}
+
+type Files = BTreeMap<String, Vec<u8>>;
+
+pub(super) fn render(
+    overlays: &[Overlay],
+    base: &Files,
+    files: impl Fn(&Composed) -> Result<Files, Diagnostics>,
+) -> Result<Vec<RenderedOverlay>, Diagnostics> {
+    let mut rendered = Vec::new();
+    let mut findings = Diagnostics::new();
+    for overlay in overlays {
+        match files(&overlay.composed) {
+            Ok(mut own) => {
+                for name in base.keys() {
+                    own.entry(name.clone()).or_default();
+                }
+                own.retain(|name, bytes| base.get(name) != Some(bytes));
+                if !own.is_empty() {
+                    rendered.push(RenderedOverlay {
+                        sites: overlay.sites.clone(),
+                        config_version: overlay.composed.version,
+                        files: own,
+                    });
+                }
+            }
+            Err(found) => findings.extend(found.into_iter().map(|finding| Diagnostic {
+                message: format!("{}: {}", overlay.told(), finding.message),
+                ..finding
+            })),
+        }
+    }
+    if findings.is_empty() {
+        Ok(rendered)
+    } else {
+        Err(findings)
+    }
+}

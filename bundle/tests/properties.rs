@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use outhaul_bundle::decode::decode;
 use outhaul_bundle::encode::{Candidate, encode_blob, plan_blobs};
 use outhaul_bundle::fake::{FakeBundle, Memory};
-use outhaul_bundle::{BundleReader, Digest, Limits};
+use outhaul_bundle::index::Overlay;
+use outhaul_bundle::{BundleReader, Digest, Index, Limits};
 use proptest::prelude::*;
 
 use crate::bodies;
@@ -105,6 +106,57 @@ proptest! {
         candidates.reverse();
         prop_assert_eq!(plan_blobs(&candidates), plan);
         prop_assert_eq!(fake(&files).to_bytes().unwrap(), fake(&files).to_bytes().unwrap());
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Whatever is laid over whatever: an index that is accepted says to each site exactly its files.
+    #[test]
+    fn a_site_gets_its_own_files_and_all_others_of_the_base(
+        files in prop::collection::btree_map("[a-d]", any::<u8>(), 1..4),
+        own in prop::collection::vec(
+            (prop::collection::btree_set("site-[1-4]", 1..3), prop::collection::btree_map("[a-f]", any::<u8>(), 0..4)),
+            0..4,
+        ),
+    ) {
+        let all: BTreeMap<String, Vec<u8>> = (0..=255u8).map(|b| (format!("x{b}"), vec![b])).collect();
+        let mut fake = fake(&all);
+        let known = fake.index.assignments[0].files.clone();
+        let listed = |files: &BTreeMap<String, u8>| -> Vec<_> {
+            let one = |(path, byte): (&String, &u8)| {
+                let digest = Digest::of(&[*byte]);
+                let mut file = known.iter().find(|f| f.content == digest).unwrap().clone();
+                file.path = path.parse().unwrap();
+                file
+            };
+            files.iter().map(one).collect()
+        };
+        let assignment = &mut fake.index.assignments[0];
+        assignment.files = listed(&files);
+        for (sites, files) in &own {
+            assignment.overlays.push(Overlay {
+                sites: sites.iter().map(|site| site.parse().unwrap()).collect(),
+                config_version: Digest::of(format!("{files:?}").as_bytes()),
+                files: listed(files),
+            });
+        }
+        bodies::index(&fake.index.to_bytes());
+        let mut seen = std::collections::BTreeSet::new();
+        let sound = own.iter().all(|(sites, files)| {
+            !files.is_empty() && sites.iter().all(|site| seen.insert(site.clone()))
+        });
+        let accepted = Index::from_bytes(&fake.index.to_bytes(), &Limits::default());
+        prop_assert_eq!(accepted.is_ok(), sound);
+        for site in ["site-1", "site-2", "site-3", "site-4"].iter().filter(|_| sound) {
+            let mut expected = files.clone();
+            if let Some((_, own)) = own.iter().find(|(sites, _)| sites.contains(*site)) {
+                expected.extend(own.clone());
+            }
+            let got = fake.index.clone().for_site(&site.parse().unwrap());
+            prop_assert_eq!(&got.assignments[0].files, &listed(&expected));
+        }
     }
 }
 

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::compose::{Composition, Mode, layers};
+use crate::compose::{self, Composition, Mode, layers};
 use crate::control::ControlPlane;
 use crate::control::diagnostic::{Diagnostic, Diagnostics};
 use crate::control::kinds::suggest::{did_you_mean, nearest};
@@ -160,8 +160,10 @@ fn keys(labels: &[&Labels], key: &str) -> String {
 
 /// Containers that apply to nothing, and values that are not what they look like.
 fn containers(plane: &ControlPlane, mode: Mode, findings: &mut Diagnostics) {
+    let of_sites = compose::used_by_sites(plane, mode);
     for container in plane.configs.values() {
-        if container.labels.contains_key("platform-config") {
+        let used = of_sites.contains(container.name.as_str());
+        if container.labels.contains_key("platform-config") && !used {
             unused(plane, container, mode, findings);
         }
         for (key, text) in &container.data {

@@ -29,6 +29,7 @@ pub use conflict::{Ambiguity, ambiguities};
 use layers::Layers;
 use merge::Arrays;
 use overlay::Sites;
+pub use overlay::used_by_sites;
 
 /// How to treat the places where Kalypso's bytes were a defect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -76,11 +76,18 @@ pub fn blob(bytes: &[u8]) {
     }
 }
 
-/// Parses an index; what is accepted must survive a round trip.
+/// Parses an index; what is accepted must survive a round trip, and so must what it says to each site.
 pub fn index(bytes: &[u8]) {
     if let Ok(index) = Index::from_bytes(bytes, &Limits::default()) {
         let again = Index::from_bytes(&index.to_bytes(), &Limits::default());
-        assert_eq!(again.ok(), Some(index));
+        assert_eq!(again.ok().as_ref(), Some(&index));
+        let overlays = index.assignments.iter().flat_map(|a| &a.overlays);
+        let sites: Vec<_> = overlays.flat_map(|o| &o.sites).take(8).collect();
+        for site in sites {
+            let own = index.clone().for_site(site);
+            let again = Index::from_bytes(&own.to_bytes(), &Limits::default());
+            assert_eq!(again.ok(), Some(own));
+        }
     }
 }
 

@@ -16,7 +16,9 @@ use serde::Serialize;
 pub use standing::{SiteStanding, Standing};
 
 use crate::moment;
-use crate::store::{DesiredBundle, PastDecision, Session, SiteState, StoreError, Waiver};
+use crate::store::{
+    DesiredAssignment, DesiredBundle, PastDecision, Session, SiteState, StoreError, Waiver,
+};
 
 /// How old a site's newest report may be, in hours, unless the question says otherwise.
 pub const DEFAULT_MAX_AGE_HOURS: u32 = 72;
@@ -43,8 +45,8 @@ pub struct Facts<'a> {
     pub sites: &'a [SiteState],
     /// Every bundle, by stream and number.
     pub bundles: &'a [DesiredBundle],
-    /// For bundles that sites run: each assignment and its config version.
-    pub wanted: &'a BTreeMap<(String, u64), BTreeMap<String, String>>,
+    /// For bundles that sites run: each assignment.
+    pub wanted: &'a BTreeMap<(String, u64), Vec<DesiredAssignment>>,
     /// The waivers that hold.
     pub waivers: &'a [Waiver],
 }

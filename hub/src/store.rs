@@ -27,7 +27,10 @@ pub const FILE_NAME: &str = "hub.db";
 /// How long a write waits for another program's write before it gives up.
 const BUSY: Duration = Duration::from_secs(20);
 /// Each entry is run once, in order, and never changed after a release.
-const MIGRATIONS: &[&str] = &[include_str!("store/migrations/0001_first.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("store/migrations/0001_first.sql"),
+    include_str!("store/migrations/0002_overlays.sql"),
+];
 
 /// The store, open.
 #[derive(Debug)]

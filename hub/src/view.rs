@@ -124,16 +124,10 @@ impl Reading {
 
     /// Asks the gate.
     pub fn gate(&self, question: &Question) -> Decision {
-        let version = |a: &DesiredAssignment| (a.assignment.clone(), a.config_version.clone());
-        let wanted = self
-            .assignments
-            .iter()
-            .map(|(key, list)| (key.clone(), list.iter().map(version).collect()))
-            .collect();
         let facts = Facts {
             sites: &self.sites,
             bundles: &self.bundles,
-            wanted: &wanted,
+            wanted: &self.assignments,
             waivers: &self.waivers,
         };
         gate::decide(question, &facts)

@@ -6,8 +6,9 @@
 //! label. Layers are found through the labels that sites really have, and sites through the labels
 //! that layers really ask for: a site that no layer asks for costs one look-up per label.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use super::Mode;
 use super::layers::{Label, Layers};
 use crate::control::ControlPlane;
 use crate::control::model::{ClusterType, DeploymentTarget, Site};
@@ -123,6 +124,21 @@ impl<'a> OfType<'a> {
         let in_all = |at: &usize| others.iter().all(|list| list.binary_search(at).is_ok());
         shortest.iter().copied().filter(in_all).collect()
     }
+}
+
+/// Names of the containers that apply to something only because of a site.
+pub fn used_by_sites(plane: &ControlPlane, mode: Mode) -> BTreeSet<&str> {
+    let layers = Layers::of(plane, mode);
+    let sites = Sites::of(plane, &layers);
+    let mut used = BTreeSet::new();
+    for cluster_type in plane.cluster_types.values() {
+        for target in plane.targets.values() {
+            let groups = sites.groups(&layers, &[], cluster_type, target);
+            let positions = groups.into_keys().flatten();
+            used.extend(positions.filter_map(|at| Some(layers.settings(at).first()?.container)));
+        }
+    }
+    used
 }
 
 /// What a site answers to: its name, its ring, and its labels other than those two.

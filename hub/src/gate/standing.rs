@@ -234,7 +234,7 @@ fn assess(
         let text = format!("is {} with bundle {}", running.state, running.bundle);
         return (Standing::InProgress, text);
     }
-    if let Some(problem) = unconfirmed(facts, running) {
+    if let Some(problem) = unconfirmed(facts, &site.site, running) {
         return problem;
     }
     (
@@ -279,7 +279,7 @@ fn wrong(running: &Running) -> Option<(Standing, String)> {
     })
 }
 
-fn unconfirmed(facts: &Facts<'_>, running: &Running) -> Option<(Standing, String)> {
+fn unconfirmed(facts: &Facts<'_>, site: &str, running: &Running) -> Option<(Standing, String)> {
     if let Some((name, other)) = running
         .assignments
         .iter()
@@ -291,10 +291,11 @@ fn unconfirmed(facts: &Facts<'_>, running: &Running) -> Option<(Standing, String
         ));
     }
     let wanted = facts.wanted.get(&(running.role.clone(), running.bundle))?;
-    for (name, version) in wanted {
+    for assignment in wanted {
+        let (name, version) = (&assignment.assignment, assignment.config_for(site));
         match running.assignments.get(name) {
             None => return Some((Standing::Unconfirmed, format!("says nothing of `{name}`"))),
-            Some(actual) if actual.config_version != *version => {
+            Some(actual) if actual.config_version != version => {
                 let (want, have) = (short(version), short(&actual.config_version));
                 let text = format!("runs `{name}` with config {have} instead of {want}");
                 return Some((Standing::Unconfirmed, text));

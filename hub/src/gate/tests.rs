@@ -52,7 +52,7 @@ impl World {
         let wanted = self
             .bundles
             .iter()
-            .map(|b| ((b.role.clone(), b.number), config(b.number)))
+            .map(|b| ((b.role.clone(), b.number), desired(b.number)))
             .collect::<BTreeMap<_, _>>();
         let question = Question {
             environment: "dev".into(),
@@ -102,6 +102,19 @@ fn config(number: u64) -> BTreeMap<String, String> {
         "camera".to_owned(),
         fake::config(number, "camera").to_string(),
     )])
+}
+
+/// The site `special` is to have a config of its own.
+fn desired(number: u64) -> Vec<DesiredAssignment> {
+    let one = |(assignment, config_version)| DesiredAssignment {
+        assignment,
+        workload: String::new(),
+        workspace: String::new(),
+        policies: Vec::new(),
+        config_version,
+        own: BTreeMap::from([("special".to_owned(), digest(7))]),
+    };
+    config(number).into_iter().map(one).collect()
 }
 
 fn digest(number: u64) -> String {
@@ -326,6 +339,21 @@ fn closed_when_an_assignment_is_passed_over_or_has_another_config() {
             .config_version = digest(5);
     });
     World::new().with([site]).closed("unconfirmed");
+}
+
+#[test]
+fn a_site_with_values_of_its_own_is_asked_for_those() {
+    World::new()
+        .with([well("special", 2)])
+        .closed("unconfirmed");
+    let own = edit(well("special", 2), |_, running| {
+        running
+            .assignments
+            .get_mut("camera")
+            .unwrap()
+            .config_version = digest(7);
+    });
+    World::new().with([own, well("a", 2)]).open();
 }
 
 #[test]

@@ -48,6 +48,16 @@ pub struct DesiredAssignment {
     pub policies: Vec<String>,
     /// Version of its config.
     pub config_version: String,
+    /// Sites that are to have another version: which.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub own: BTreeMap<String, String>,
+}
+
+impl DesiredAssignment {
+    /// The version of its config that one site is to have.
+    pub fn config_for(&self, site: &str) -> &str {
+        self.own.get(site).unwrap_or(&self.config_version)
+    }
 }
 
 impl Session<'_> {
@@ -124,6 +134,18 @@ impl Session<'_> {
                 assignment.config_version.to_string()
             ])?;
         }
+        let text = "INSERT INTO bundle_overlays (role, number, assignment, site, config_version)
+             VALUES ($1, $2, $3, $4, $5)";
+        let mut insert = self.db.prepare_cached(text)?;
+        for assignment in &index.assignments {
+            for overlay in &assignment.overlays {
+                let version = overlay.config_version.to_string();
+                for site in &overlay.sites {
+                    let (name, site) = (assignment.name.as_str(), site.as_str());
+                    insert.execute(params![role, number, name, site, version])?;
+                }
+            }
+        }
         Ok(())
     }
 
@@ -165,14 +187,26 @@ impl Session<'_> {
         number: u64,
     ) -> Result<Vec<DesiredAssignment>, StoreError> {
         let mut query = self.db.prepare_cached(
+            "SELECT assignment, site, config_version
+               FROM bundle_overlays WHERE role = $1 AND number = $2",
+        )?;
+        let mut rows = query.query(params![role, to_sql(number)])?;
+        let mut own: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
+        while let Some(row) = rows.next()? {
+            let of: &mut BTreeMap<_, _> = own.entry(row.get(0)?).or_default();
+            of.insert(row.get(1)?, row.get(2)?);
+        }
+        let mut query = self.db.prepare_cached(
             "SELECT assignment, workload, workspace, policies, config_version
                FROM bundle_assignments WHERE role = $1 AND number = $2 ORDER BY assignment",
         )?;
         let mut rows = query.query(params![role, to_sql(number)])?;
         let mut found = Vec::new();
         while let Some(row) = rows.next()? {
+            let assignment: String = row.get(0)?;
             found.push(DesiredAssignment {
-                assignment: row.get(0)?,
+                own: own.remove(&assignment).unwrap_or_default(),
+                assignment,
                 workload: row.get(1)?,
                 workspace: row.get(2)?,
                 policies: parse(&row.get::<_, String>(3)?, "policies")?,

@@ -241,7 +241,14 @@ fn a_second_store_in_the_same_folder_is_refused_and_a_newer_one_is_not_touched()
 #[test]
 fn a_recorded_bundle_reads_back() {
     let mut store = Store::in_memory().unwrap();
-    let index = fake::index(&fake::stream("dev", "drone"), 4, NEW);
+    let mut index = fake::index(&fake::stream("dev", "drone"), 4, NEW);
+    index.assignments[1]
+        .overlays
+        .push(outhaul_bundle::index::Overlay {
+            sites: ["special".parse().unwrap()].into(),
+            config_version: fake::config(9, "own"),
+            files: Vec::new(),
+        });
     let content = fake::content(&index);
     store
         .write(|session| session.add_bundle(&index, content, (1, 2), 3))
@@ -258,6 +265,13 @@ fn a_recorded_bundle_reads_back() {
     );
     assert_eq!(assignments[0].policies, ["functional-test"]);
     assert_eq!(assignments.len(), 2);
+    let own = fake::config(9, "own").to_string();
+    assert_eq!(assignments[1].config_for("special"), own);
+    assert_eq!(
+        assignments[1].config_for("a"),
+        assignments[1].config_version
+    );
+    assert!(assignments[0].own.is_empty());
 }
 
 proptest! {

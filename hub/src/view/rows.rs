@@ -243,7 +243,7 @@ pub(super) fn assignments(reading: &Reading) -> Vec<AssignmentRow> {
         for name in names {
             let want = wanted.iter().find(|want| want.assignment == name);
             let actual = observed.and_then(|observed| observed.get(name));
-            let desired_config = want.map(|want| want.config_version.clone());
+            let desired_config = want.map(|want| want.config_for(&site.site).to_owned());
             let actual_config = actual.map(|actual| actual.config_version.clone());
             let same = want.is_none() || desired_config == actual_config;
             let status = match actual {

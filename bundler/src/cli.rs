@@ -20,6 +20,7 @@ mod inspect;
 mod key;
 mod new;
 mod promote;
+mod publish;
 mod render;
 mod schedule;
 mod schema;
@@ -62,6 +63,8 @@ pub enum Command {
     New(new::Args),
     /// Move the next environment to a commit, when the gate of the one before is open
     Promote(promote::Args),
+    /// Publish a rendered environment to a platform GitOps repository
+    Publish(publish::Args),
     /// Render an environment into a folder
     Render(render::Args),
     /// Show what runs where, and which policies say so
@@ -102,6 +105,7 @@ impl Cli {
             Command::Key(args) => args.run(),
             Command::New(args) => args.run(),
             Command::Promote(args) => args.run(),
+            Command::Publish(args) => args.run(),
             Command::Render(args) => args.run(),
             Command::Schedule(args) => args.run(),
             Command::Schema(args) => args.run(),

@@ -17,6 +17,7 @@ use outhaul_bundle::write::{self, WriteError};
 use crate::assemble::UnsignedBundle;
 
 pub mod branch;
+pub(crate) mod program;
 
 /// Why a bundle was not delivered. Nothing half-written is left.
 #[derive(Debug, thiserror::Error)]

@@ -1,13 +1,15 @@
-//! Asking a hub: one GET, bounded, over HTTPS or, on this machine only, over plain HTTP.
+//! Asking a hub or a forge: one request, bounded, over HTTPS or, on this machine only, over plain HTTP.
 //!
-//! What comes in: a URL and, for a hub with a private authority, its certificate. What goes out: the
-//! answer's bytes. It follows no redirect, sends no secret, and never reads more than it was allowed.
+//! What comes in: a URL and, for a server with a private authority, its certificate; a token where one
+//! is needed. What goes out: the answer's bytes. It follows no redirect, which could carry the token
+//! elsewhere, and never reads more than it was allowed.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use ureq::http::Method;
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, TlsProvider};
 
 /// Largest answer in bytes. 16 MiB: a gate's evidence for some ten thousand sites.
@@ -45,7 +47,7 @@ pub enum HttpError {
     },
     /// No connection, or it broke.
     #[error(
-        "cannot reach `{url}`: {problem}\nhelp: see that the hub runs and that the address is right; nothing was changed"
+        "cannot reach `{url}`: {problem}\nhelp: see that it runs and that the address is right; nothing was changed"
     )]
     Unreachable {
         /// The URL.
@@ -60,62 +62,110 @@ pub enum HttpError {
 /// # Errors
 /// [`HttpError`] for anything but an answer 200 within the bound.
 pub fn fetch(url: &str, authority: Option<&Path>) -> Result<Vec<u8>, HttpError> {
-    if url.starts_with("http://") && !is_loopback(url) {
-        return Err(HttpError::Plain {
+    let answer = Client::new(authority)?.send(Method::GET, url, &[], None)?;
+    if answer.status == 200 {
+        return Ok(answer.bytes);
+    }
+    Err(answer.refused(url))
+}
+
+/// What a server said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// The HTTP status.
+    pub status: u16,
+    /// The body, at most 16 MiB.
+    pub bytes: Vec<u8>,
+}
+
+impl Answer {
+    /// The error that says so.
+    pub fn refused(&self, url: &str) -> HttpError {
+        let text = String::from_utf8_lossy(&self.bytes);
+        let line = text.lines().next().unwrap_or_default();
+        HttpError::Status {
             url: url.to_owned(),
-        });
+            status: self.status,
+            text: line.chars().take(200).collect(),
+        }
     }
-    let mut tls = TlsConfig::builder()
-        .provider(TlsProvider::Rustls)
-        .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()));
-    if let Some(path) = authority {
-        tls = tls.root_certs(RootCerts::Specific(Arc::new(certificates(path)?)));
+}
+
+/// Asks servers whose certificates one authority signed, or a public one.
+#[derive(Debug)]
+pub struct Client {
+    agent: ureq::Agent,
+}
+
+impl Client {
+    /// A client; `authority` is a PEM file for servers whose certificate no public authority signed.
+    ///
+    /// # Errors
+    /// [`HttpError::Authority`] when it cannot be used.
+    pub fn new(authority: Option<&Path>) -> Result<Self, HttpError> {
+        let mut tls = TlsConfig::builder()
+            .provider(TlsProvider::Rustls)
+            .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()));
+        if let Some(path) = authority {
+            tls = tls.root_certs(RootCerts::Specific(Arc::new(certificates(path)?)));
+        }
+        let agent = ureq::Agent::config_builder()
+            .tls_config(tls.build())
+            .timeout_connect(Some(Duration::from_secs(10)))
+            .timeout_global(Some(Duration::from_secs(60)))
+            .max_redirects(0)
+            .http_status_as_error(false)
+            .build()
+            .into();
+        Ok(Self { agent })
     }
-    let agent: ureq::Agent = ureq::Agent::config_builder()
-        .tls_config(tls.build())
-        .timeout_connect(Some(Duration::from_secs(10)))
-        .timeout_global(Some(Duration::from_secs(60)))
-        .max_redirects(0)
-        .http_status_as_error(false)
-        .build()
-        .into();
-    let unreachable = |problem: String| HttpError::Unreachable {
-        url: url.to_owned(),
-        problem,
-    };
-    let response = agent
-        .get(url)
-        .call()
-        .map_err(|error| unreachable(error.to_string()))?;
-    let status = response.status().as_u16();
-    let mut bytes = Vec::new();
-    response
-        .into_body()
-        .into_reader()
-        .take(MAX_ANSWER_BYTES + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|error| unreachable(error.to_string()))?;
-    if bytes.len() as u64 > MAX_ANSWER_BYTES {
-        return Err(unreachable(format!(
-            "the answer is larger than {MAX_ANSWER_BYTES} bytes"
-        )));
-    }
-    if status != 200 {
-        let text = String::from_utf8_lossy(&bytes);
-        let text = text
-            .lines()
-            .next()
-            .unwrap_or_default()
-            .chars()
-            .take(200)
-            .collect();
-        return Err(HttpError::Status {
+
+    /// Sends one request and reads the answer, whatever its status.
+    ///
+    /// # Errors
+    /// [`HttpError`] when there is no answer within the bounds.
+    pub fn send(
+        &self,
+        method: Method,
+        url: &str,
+        headers: &[(&str, &str)],
+        body: Option<Vec<u8>>,
+    ) -> Result<Answer, HttpError> {
+        if url.starts_with("http://") && !is_loopback(url) {
+            return Err(HttpError::Plain {
+                url: url.to_owned(),
+            });
+        }
+        let unreachable = |problem: String| HttpError::Unreachable {
             url: url.to_owned(),
-            status,
-            text,
-        });
+            problem,
+        };
+        let mut request = ureq::http::Request::builder().method(method).uri(url);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let sent = match body {
+            None => request.body(()).map(|request| self.agent.run(request)),
+            Some(bytes) => request.body(bytes).map(|request| self.agent.run(request)),
+        };
+        let response = sent
+            .map_err(|error| unreachable(error.to_string()))?
+            .map_err(|error| unreachable(error.to_string()))?;
+        let status = response.status().as_u16();
+        let mut bytes = Vec::new();
+        response
+            .into_body()
+            .into_reader()
+            .take(MAX_ANSWER_BYTES + 1)
+            .read_to_end(&mut bytes)
+            .map_err(|error| unreachable(error.to_string()))?;
+        if bytes.len() as u64 > MAX_ANSWER_BYTES {
+            return Err(unreachable(format!(
+                "the answer is larger than {MAX_ANSWER_BYTES} bytes"
+            )));
+        }
+        Ok(Answer { status, bytes })
     }
-    Ok(bytes)
 }
 
 fn certificates(path: &Path) -> Result<Vec<Certificate<'static>>, HttpError> {
@@ -137,7 +187,7 @@ fn certificates(path: &Path) -> Result<Vec<Certificate<'static>>, HttpError> {
 }
 
 /// Whether the URL's host is this machine.
-fn is_loopback(url: &str) -> bool {
+pub(crate) fn is_loopback(url: &str) -> bool {
     let Some(rest) = url.strip_prefix("http://") else {
         return false;
     };

@@ -325,4 +325,5 @@ pub fn assignment_of(path: &str) -> Option<&str> {
 }
 
 /// What lies in the folder of every cluster type. No newline at its end.
-const README: &str = "This folder contains deployment targets scheduled on the cluster type";
+pub(crate) const README: &str =
+    "This folder contains deployment targets scheduled on the cluster type";

@@ -8,6 +8,7 @@
 mod runner {
     pub mod cli;
     pub mod defects;
+    pub mod forges;
     pub mod golden;
     pub mod isolation;
     pub mod kalypso;

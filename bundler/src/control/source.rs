@@ -278,7 +278,7 @@ impl Cache {
         Self::at(base.join("outhaul").join("git"))
     }
 
-    fn repository(&self, url: &str) -> PathBuf {
+    pub(crate) fn repository(&self, url: &str) -> PathBuf {
         self.folder.join(format!(
             "{}.git",
             Digest::of(normal_url(url).as_bytes()).short()

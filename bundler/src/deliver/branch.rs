@@ -6,9 +6,9 @@
 //! copy, and refuses a branch that one has checked out, whose files would then seem to be reverted.
 
 use std::collections::BTreeMap;
-use std::io::Write as _;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::Path;
+
+use super::program::{Git, ProgramError};
 
 /// What to commit.
 #[derive(Debug)]
@@ -59,10 +59,7 @@ pub enum BranchError {
 /// # Errors
 /// [`BranchError`]; the branch is then as it was.
 pub fn commit_local(folder: &Path, edit: &Edit<'_>) -> Result<String, BranchError> {
-    let git = Git {
-        folder: folder.to_path_buf(),
-        index: None,
-    };
+    let git = Git::at(folder);
     let reference = format!("refs/heads/{}", edit.branch);
     let at = git.text(&["for-each-ref", "--format=%(worktreepath)", &reference])?;
     if !at.is_empty() {
@@ -71,7 +68,7 @@ pub fn commit_local(folder: &Path, edit: &Edit<'_>) -> Result<String, BranchErro
             folder: at,
         });
     }
-    let commit = git.commit(edit)?;
+    let commit = commit(&git, edit)?;
     git.text(&["update-ref", &reference, &commit, edit.parent])
         .map_err(|_| BranchError::Moved {
             branch: edit.branch.to_owned(),
@@ -84,11 +81,8 @@ pub fn commit_local(folder: &Path, edit: &Edit<'_>) -> Result<String, BranchErro
 /// # Errors
 /// [`BranchError`]; the branch at `url` is then as it was.
 pub fn commit_and_push(folder: &Path, url: &str, edit: &Edit<'_>) -> Result<String, BranchError> {
-    let git = Git {
-        folder: folder.to_path_buf(),
-        index: None,
-    };
-    let commit = git.commit(edit)?;
+    let git = Git::at(folder);
+    let commit = commit(&git, edit)?;
     let lease = format!(
         "--force-with-lease=refs/heads/{}:{}",
         edit.branch, edit.parent
@@ -96,113 +90,53 @@ pub fn commit_and_push(folder: &Path, url: &str, edit: &Edit<'_>) -> Result<Stri
     let target = format!("{commit}:refs/heads/{}", edit.branch);
     match git.text(&["push", "--quiet", &lease, "--", url, &target]) {
         Ok(_) => Ok(commit),
-        Err(BranchError::Git { message, .. })
-            if message.contains("stale info") || message.contains("rejected") =>
-        {
-            Err(BranchError::Moved {
-                branch: edit.branch.to_owned(),
-            })
-        }
-        Err(error) => Err(error),
+        Err(error) if was_overtaken(&error.message) => Err(BranchError::Moved {
+            branch: edit.branch.to_owned(),
+        }),
+        Err(error) => Err(error.into()),
     }
 }
 
-struct Git {
-    folder: PathBuf,
-    /// A private index, so that nobody's staged changes are touched.
-    index: Option<PathBuf>,
+/// Whether a push failed because somebody else was faster.
+pub(crate) fn was_overtaken(message: &str) -> bool {
+    [
+        "stale info",
+        "[rejected]",
+        "failed to update ref",
+        "cannot lock ref",
+    ]
+    .iter()
+    .any(|sign| message.contains(sign))
 }
 
-impl Git {
-    fn commit(&self, edit: &Edit<'_>) -> Result<String, BranchError> {
-        let temporary = tempfile::tempdir().map_err(|error| BranchError::Git {
-            doing: "read-tree".to_owned(),
-            message: format!("no temporary folder: {error}"),
-        })?;
-        let git = Git {
-            folder: self.folder.clone(),
-            index: Some(temporary.path().join("index")),
-        };
-        git.text(&["read-tree", edit.parent])?;
-        for (path, bytes) in edit.files {
-            let blob = git.run(&["hash-object", "-w", "--stdin"], bytes)?;
-            let entry = format!("100644,{blob},{path}");
-            git.text(&["update-index", "--add", "--cacheinfo", &entry])?;
-        }
-        let tree = git.text(&["write-tree"])?;
-        git.run(
-            &["commit-tree", &tree, "-p", edit.parent],
-            edit.message.as_bytes(),
-        )
+impl From<ProgramError> for BranchError {
+    fn from(error: ProgramError) -> Self {
+        let ProgramError { doing, message } = error;
+        Self::Git { doing, message }
     }
+}
 
-    fn text(&self, arguments: &[&str]) -> Result<String, BranchError> {
-        self.run(arguments, b"")
+fn commit(git: &Git, edit: &Edit<'_>) -> Result<String, BranchError> {
+    let temporary = tempfile::tempdir().map_err(|error| BranchError::Git {
+        doing: "read-tree".to_owned(),
+        message: format!("no temporary folder: {error}"),
+    })?;
+    // A private index, so that nobody's staged changes are touched.
+    let git = Git {
+        index: Some(temporary.path().join("index")),
+        ..git.clone()
+    };
+    git.text(&["read-tree", edit.parent])?;
+    for (path, bytes) in edit.files {
+        let blob = git.run(&["hash-object", "-w", "--stdin"], bytes)?;
+        let entry = format!("100644,{blob},{path}");
+        git.text(&["update-index", "--add", "--cacheinfo", &entry])?;
     }
-
-    fn run(&self, arguments: &[&str], input: &[u8]) -> Result<String, BranchError> {
-        let failed = |message: String| BranchError::Git {
-            doing: arguments.first().copied().unwrap_or_default().to_owned(),
-            message,
-        };
-        let mut command = Command::new("git");
-        for name in [
-            "GIT_DIR",
-            "GIT_WORK_TREE",
-            "GIT_INDEX_FILE",
-            "GIT_OBJECT_DIRECTORY",
-        ] {
-            command.env_remove(name);
-        }
-        if let Some(index) = &self.index {
-            command.env("GIT_INDEX_FILE", index);
-        }
-        // Who runs Outhaul unattended has no identity of their own in git.
-        for who in ["AUTHOR", "COMMITTER"] {
-            let default = |name: &str, value: &str| {
-                let name = format!("GIT_{who}_{name}");
-                let value = std::env::var_os(&name).unwrap_or_else(|| value.into());
-                (name, value)
-            };
-            let (name, value) = default("NAME", "Outhaul");
-            command.env(name, value);
-            let (name, value) = default("EMAIL", "outhaul@localhost");
-            command.env(name, value);
-        }
-        let mut child = command
-            .env("GIT_TERMINAL_PROMPT", "0")
-            .env("LC_ALL", "C")
-            .args([
-                "-c",
-                "core.hooksPath=/dev/null",
-                "-c",
-                "commit.gpgSign=false",
-                "-c",
-                "gc.auto=0",
-            ])
-            .arg("-C")
-            .arg(&self.folder)
-            .args(arguments)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .map_err(|error| failed(format!("cannot start the `git` program: {error}")))?;
-        if let Some(mut stdin) = child.stdin.take() {
-            // A git that ends early closes its input; its own message says why.
-            let _ = stdin.write_all(input);
-        }
-        let output = child
-            .wait_with_output()
-            .map_err(|error| failed(error.to_string()))?;
-        if !output.status.success() {
-            let message = String::from_utf8_lossy(&output.stderr);
-            return Err(failed(
-                message.trim().trim_start_matches("fatal: ").to_owned(),
-            ));
-        }
-        Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
-    }
+    let tree = git.text(&["write-tree"])?;
+    Ok(git.run(
+        &["commit-tree", &tree, "-p", edit.parent],
+        edit.message.as_bytes(),
+    )?)
 }
 
 #[cfg(test)]
@@ -212,10 +146,7 @@ mod tests {
 
     fn repository() -> (tempfile::TempDir, Git, String) {
         let folder = tempfile::tempdir().unwrap();
-        let git = Git {
-            folder: folder.path().to_path_buf(),
-            index: None,
-        };
+        let git = Git::at(folder.path());
         git.text(&["init", "--quiet", "--initial-branch=main"])
             .unwrap();
         std::fs::write(folder.path().join("kept.yaml"), "kept: true\n").unwrap();
@@ -273,10 +204,7 @@ mod tests {
         let (remote, git, head) = repository();
         let local = tempfile::tempdir().unwrap();
         let url = remote.path().to_string_lossy().into_owned();
-        let clone = Git {
-            folder: local.path().to_path_buf(),
-            index: None,
-        };
+        let clone = Git::at(local.path());
         clone
             .text(&["clone", "--quiet", "--bare", &url, "mirror"])
             .unwrap();

@@ -107,7 +107,7 @@ pub(super) fn fetch(
     })
 }
 
-fn check_url(url: &str) -> Result<(), SourceError> {
+pub(crate) fn check_url(url: &str) -> Result<(), SourceError> {
     let scheme_ok = match url.split_once("://") {
         Some((scheme, _)) => matches!(scheme, "https" | "http" | "ssh" | "git" | "file"),
         // `user@host:path`; `ext::…` and its like run programs.

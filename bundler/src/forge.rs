@@ -1,0 +1,378 @@
+//! Forges: where a commit waits for people before it is merged.
+//!
+//! What comes in: a branch with a commit, and what to say about it. What goes out: one open pull
+//! request, by the documented API of Gitea (and Forgejo), GitHub or GitLab. The token goes into one
+//! header of requests to that API, into no message, no argument and no file. Nothing but pull requests
+//! from the branch that was asked for is ever touched.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use zeroize::Zeroizing;
+
+use crate::http::{Client, HttpError, Method};
+
+mod caller;
+mod gitea;
+mod github;
+mod gitlab;
+
+use caller::{Caller, encoded};
+pub use gitea::Gitea;
+pub use github::GitHub;
+pub use gitlab::GitLab;
+
+/// Largest token in bytes.
+const MAX_TOKEN_BYTES: u64 = 4096;
+/// Colour of a label that has to be made: the green of what went through.
+const LABEL_COLOUR: &str = "#0e8a16";
+
+/// Why a forge was of no use.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ForgeError {
+    /// It answered something else than its documentation says.
+    #[error("`{url}` does not answer like {kind}: {problem}\nhelp: check `--forge` and `--api`")]
+    Answer {
+        /// The URL that was asked.
+        url: String,
+        /// Which forge it should be.
+        kind: Kind,
+        /// What is wrong.
+        problem: String,
+    },
+    /// The repository's URL does not say which project it is.
+    #[error(
+        "`{url}` does not say which project it is\nhelp: give `--project OWNER/NAME` and `--api URL`"
+    )]
+    NoProject {
+        /// The repository.
+        url: String,
+    },
+    /// The token does not allow it.
+    #[error(
+        "`{url}` does not accept the token ({status}): {text}\nhelp: check that it has not expired and may write \
+         pull requests and the repository"
+    )]
+    Token {
+        /// The URL that was asked.
+        url: String,
+        /// The HTTP status.
+        status: u16,
+        /// What it said.
+        text: String,
+    },
+    /// The token's file cannot be used.
+    #[error("cannot use the token in `{}`: {problem}", path.display())]
+    TokenFile {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        problem: String,
+    },
+    /// There is no answer, or it is no.
+    #[error(transparent)]
+    Http(#[from] HttpError),
+    /// No such forge.
+    #[error(
+        "`{text}` is no forge that is known\nhelp: it is gitea (also for Forgejo), github or gitlab"
+    )]
+    Unknown {
+        /// What was given.
+        text: String,
+    },
+}
+
+/// Which API a forge has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Gitea and Forgejo.
+    Gitea,
+    /// GitHub, also on premises.
+    GitHub,
+    /// GitLab.
+    GitLab,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Gitea => "Gitea",
+            Self::GitHub => "GitHub",
+            Self::GitLab => "GitLab",
+        })
+    }
+}
+
+impl FromStr for Kind {
+    type Err = ForgeError;
+
+    fn from_str(text: &str) -> Result<Self, ForgeError> {
+        match text {
+            "gitea" | "forgejo" => Ok(Self::Gitea),
+            "github" => Ok(Self::GitHub),
+            "gitlab" => Ok(Self::GitLab),
+            _ => Err(ForgeError::Unknown {
+                text: text.to_owned(),
+            }),
+        }
+    }
+}
+
+impl Kind {
+    /// The forge that a well-known host is.
+    pub fn of_host(url: &str) -> Option<Self> {
+        match Project::of(url)?.host.as_str() {
+            "github.com" => Some(Self::GitHub),
+            "gitlab.com" => Some(Self::GitLab),
+            "codeberg.org" | "gitea.com" => Some(Self::Gitea),
+            _ => None,
+        }
+    }
+
+    /// The user's name under which git gives a token to this forge.
+    pub fn git_user(self) -> &'static str {
+        match self {
+            Self::Gitea => "outhaul",
+            Self::GitHub => "x-access-token",
+            Self::GitLab => "oauth2",
+        }
+    }
+
+    /// Where its API is, by default, for a repository at `url`.
+    fn api(self, project: &Project) -> String {
+        let base = format!("{}://{}", project.scheme, project.authority);
+        match self {
+            Self::Gitea => format!("{base}/api/v1"),
+            Self::GitHub if project.host == "github.com" => "https://api.github.com".to_owned(),
+            Self::GitHub => format!("{base}/api/v3"),
+            Self::GitLab => format!("{base}/api/v4"),
+        }
+    }
+}
+
+/// What to say in a pull request.
+#[derive(Debug, Clone, Copy)]
+pub struct Draft<'a> {
+    /// The branch with the commit.
+    pub head: &'a str,
+    /// The branch that it is for.
+    pub base: &'a str,
+    /// One line.
+    pub title: &'a str,
+    /// Markdown.
+    pub body: &'a str,
+}
+
+/// An open pull request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PullRequest {
+    /// Its number.
+    pub number: u64,
+    /// Its page.
+    pub url: String,
+    /// Its title.
+    pub title: String,
+    /// Its text.
+    pub body: String,
+    /// The names of its labels.
+    pub labels: BTreeSet<String>,
+}
+
+/// What a forge must be able to do.
+pub trait Forge: fmt::Debug {
+    /// The open pull request from `head` of the same repository into `base`.
+    ///
+    /// # Errors
+    /// [`ForgeError`] when it cannot be asked.
+    fn find(&self, head: &str, base: &str) -> Result<Option<PullRequest>, ForgeError>;
+
+    /// Opens one.
+    ///
+    /// # Errors
+    /// [`ForgeError`]; none is open then.
+    fn open(&self, draft: &Draft<'_>) -> Result<PullRequest, ForgeError>;
+
+    /// Gives it another title and text.
+    ///
+    /// # Errors
+    /// [`ForgeError`]; it is as it was.
+    fn update(&self, number: u64, draft: &Draft<'_>) -> Result<PullRequest, ForgeError>;
+
+    /// Puts a label on it, or takes it off; makes the label when the repository has none.
+    ///
+    /// # Errors
+    /// [`ForgeError`]; its labels are as they were.
+    fn label(&self, number: u64, label: &str, wanted: bool) -> Result<(), ForgeError>;
+
+    /// Closes it without merging.
+    ///
+    /// # Errors
+    /// [`ForgeError`]; it is open still.
+    fn close(&self, number: u64) -> Result<(), ForgeError>;
+}
+
+/// Which forge, which project, and with which token.
+pub struct Access<'a> {
+    /// Which API it has.
+    pub kind: Kind,
+    /// The platform repository's URL.
+    pub repository: &'a str,
+    /// The API's URL, instead of the usual one on the repository's host.
+    pub api: Option<&'a str>,
+    /// `owner/name`, instead of what the repository's URL says.
+    pub project: Option<&'a str>,
+    /// The token.
+    pub token: Zeroizing<String>,
+    /// A PEM file, when a private authority signed the server's certificate.
+    pub authority: Option<&'a Path>,
+}
+
+impl fmt::Debug for Access<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Never the token.
+        write!(f, "Access({} for {})", self.kind, self.repository)
+    }
+}
+
+/// The forge that `access` describes; nothing is asked yet.
+///
+/// # Errors
+/// [`ForgeError`] when project or address are not known.
+pub fn connect(access: Access<'_>) -> Result<Box<dyn Forge>, ForgeError> {
+    let unknown = || ForgeError::NoProject {
+        url: access.repository.to_owned(),
+    };
+    let of_url = Project::of(access.repository);
+    let path = match (access.project, &of_url) {
+        (Some(given), _) => given.to_owned(),
+        (None, Some(project)) => project.path.clone(),
+        (None, None) => return Err(unknown()),
+    };
+    let api = match (access.api, &of_url) {
+        (Some(given), _) => given.trim_end_matches('/').to_owned(),
+        (None, Some(project)) => access.kind.api(project),
+        (None, None) => return Err(unknown()),
+    };
+    let caller = Caller {
+        kind: access.kind,
+        client: Client::new(access.authority)?,
+        api,
+        token: access.token,
+    };
+    let two_parts = || path.split_once('/').filter(|(_, name)| !name.contains('/'));
+    Ok(match access.kind {
+        Kind::GitLab => Box::new(GitLab::new(caller, &path)),
+        Kind::Gitea => {
+            let (owner, name) = two_parts().ok_or_else(unknown)?;
+            Box::new(Gitea::new(caller, owner, name))
+        }
+        Kind::GitHub => {
+            let (owner, name) = two_parts().ok_or_else(unknown)?;
+            Box::new(GitHub::new(caller, owner, name))
+        }
+    })
+}
+
+/// Reads a token from a file.
+///
+/// # Errors
+/// [`ForgeError::TokenFile`] when it cannot be read or holds no token.
+pub fn read_token(path: &Path) -> Result<Zeroizing<String>, ForgeError> {
+    let bad = |problem: String| ForgeError::TokenFile {
+        path: path.to_owned(),
+        problem,
+    };
+    let bytes = outhaul_signer::durable::read(path, MAX_TOKEN_BYTES)
+        .map(Zeroizing::new)
+        .map_err(|error| bad(error.to_string()))?;
+    let text = std::str::from_utf8(&bytes).map_err(|error| bad(error.to_string()))?;
+    checked_token(text).ok_or_else(|| bad("it holds no token in one line".to_owned()))
+}
+
+/// The token that this process was given: in `OUTHAUL_FORGE_TOKEN`, or by systemd as the credential
+/// `forge-token`. `None` when it was given none.
+///
+/// # Errors
+/// [`ForgeError::TokenFile`] when systemd's file holds no token.
+pub fn token_of_surroundings() -> Result<Option<Zeroizing<String>>, ForgeError> {
+    if let Ok(text) = std::env::var("OUTHAUL_FORGE_TOKEN")
+        && let Some(token) = checked_token(&text)
+    {
+        return Ok(Some(token));
+    }
+    let Some(folder) = std::env::var_os("CREDENTIALS_DIRECTORY") else {
+        return Ok(None);
+    };
+    let file = Path::new(&folder).join("forge-token");
+    if file.exists() {
+        read_token(&file).map(Some)
+    } else {
+        Ok(None)
+    }
+}
+
+/// `text` without space around it, when it can be a token.
+fn checked_token(text: &str) -> Option<Zeroizing<String>> {
+    let text = text.trim();
+    let fits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
+    fits.then(|| Zeroizing::new(text.to_owned()))
+}
+
+/// What a repository's URL says of its host and project.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Project {
+    scheme: &'static str,
+    /// Host and port.
+    authority: String,
+    host: String,
+    /// `owner/name`, without `.git`.
+    path: String,
+}
+
+impl Project {
+    fn of(url: &str) -> Option<Self> {
+        let (scheme, authority, path) = match url.split_once("://") {
+            Some((scheme @ ("http" | "https"), rest)) => {
+                let (authority, path) = rest.split_once('/')?;
+                let scheme = if scheme == "http" { "http" } else { "https" };
+                (scheme, without_user(authority), path)
+            }
+            // The port is that of ssh; the pages are at the usual one.
+            Some(("ssh", rest)) => {
+                let (authority, path) = rest.split_once('/')?;
+                let host = without_user(authority);
+                ("https", host.split(':').next().unwrap_or(host), path)
+            }
+            Some(_) => return None,
+            None => {
+                let (authority, path) = url.split_once(':')?;
+                ("https", without_user(authority), path)
+            }
+        };
+        let path = path.trim_matches('/');
+        let path = path.strip_suffix(".git").unwrap_or(path).to_owned();
+        let host = authority
+            .split(':')
+            .next()
+            .unwrap_or(authority)
+            .to_lowercase();
+        (!host.is_empty() && path.contains('/')).then(|| Self {
+            scheme,
+            authority: authority.to_owned(),
+            host,
+            path,
+        })
+    }
+}
+
+fn without_user(authority: &str) -> &str {
+    authority
+        .rsplit_once('@')
+        .map_or(authority, |(_, host)| host)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,105 @@
+//! One request to a forge's API, with its token, and its answer as JSON.
+//!
+//! What comes in: a method, a path below the API, a body. What goes out: what the forge answered, or an
+//! error that tells a refused token from a refused request. The token is in one header of the request
+//! and in nothing that is printed.
+
+use std::fmt;
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use zeroize::Zeroizing;
+
+use super::{ForgeError, Kind};
+use crate::http::{Client, Method};
+
+/// One API with its token.
+pub(super) struct Caller {
+    pub kind: Kind,
+    pub client: Client,
+    pub api: String,
+    pub token: Zeroizing<String>,
+}
+
+impl fmt::Debug for Caller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Never the token.
+        write!(f, "Caller({} at {})", self.kind, self.api)
+    }
+}
+
+impl Caller {
+    /// The answer of `path` below the API, as JSON.
+    pub fn ask<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<T, ForgeError> {
+        let url = format!("{}{path}", self.api);
+        let bytes = self.send(method, &url, body)?;
+        serde_json::from_slice(&bytes).map_err(|error| ForgeError::Answer {
+            url,
+            kind: self.kind,
+            problem: error.to_string(),
+        })
+    }
+
+    /// Sends something whose answer does not matter.
+    pub fn tell(&self, method: Method, path: &str, body: Option<&Value>) -> Result<(), ForgeError> {
+        let url = format!("{}{path}", self.api);
+        self.send(method, &url, body).map(drop)
+    }
+
+    fn send(&self, method: Method, url: &str, body: Option<&Value>) -> Result<Vec<u8>, ForgeError> {
+        let authorization = match self.kind {
+            Kind::Gitea => format!("token {}", self.token.as_str()),
+            Kind::GitHub | Kind::GitLab => format!("Bearer {}", self.token.as_str()),
+        };
+        let authorization = Zeroizing::new(authorization);
+        let accept = match self.kind {
+            Kind::GitHub => "application/vnd.github+json",
+            Kind::Gitea | Kind::GitLab => "application/json",
+        };
+        let mut headers = vec![
+            ("Accept", accept),
+            ("Authorization", authorization.as_str()),
+            // GitHub refuses requests without one.
+            ("User-Agent", "outhaul"),
+        ];
+        if self.kind == Kind::GitHub {
+            headers.push(("X-GitHub-Api-Version", "2022-11-28"));
+        }
+        if body.is_some() {
+            headers.push(("Content-Type", "application/json"));
+        }
+        let body = body.map(|value| value.to_string().into_bytes());
+        let answer = self.client.send(method, url, &headers, body)?;
+        match answer.status {
+            200..=299 => Ok(answer.bytes),
+            401 | 403 => Err(ForgeError::Token {
+                url: url.to_owned(),
+                status: answer.status,
+                text: String::from_utf8_lossy(&answer.bytes)
+                    .chars()
+                    .take(200)
+                    .collect(),
+            }),
+            _ => Err(answer.refused(url).into()),
+        }
+    }
+}
+
+/// `text` as one part of a URL.
+pub(super) fn encoded(text: &str) -> String {
+    let mut out = String::new();
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                out.push(char::from(byte));
+            }
+            _ => out.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    out
+}

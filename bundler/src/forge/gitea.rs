@@ -1,0 +1,150 @@
+//! Gitea's API, which Forgejo shares: pull requests, and labels by number.
+//!
+//! What comes in: a [`Caller`] and a project. What goes out: the requests of Gitea's API, version 1.
+//! Its list of pull requests cannot be asked for one branch, so it is read page by page.
+
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{Caller, Draft, Forge, ForgeError, LABEL_COLOUR, Method, PullRequest, encoded};
+
+/// Entries per page; Gitea's own default maximum.
+const PAGE: usize = 50;
+/// Most pages: more open pull requests than people could look through.
+const MAX_PAGES: usize = 200;
+
+/// A project on Gitea or Forgejo.
+#[derive(Debug)]
+pub struct Gitea {
+    caller: Caller,
+    /// `/repos/OWNER/NAME`.
+    base: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct Found {
+    number: u64,
+    html_url: String,
+    title: String,
+    #[serde(default)]
+    body: String,
+    #[serde(default)]
+    labels: Option<Vec<Label>>,
+    head: Side,
+    base: Side,
+}
+
+#[derive(Debug, Deserialize)]
+struct Side {
+    #[serde(rename = "ref")]
+    branch: String,
+    repo_id: i64,
+}
+
+#[derive(Debug, Deserialize)]
+struct Label {
+    id: i64,
+    name: String,
+}
+
+impl From<Found> for PullRequest {
+    fn from(found: Found) -> Self {
+        let labels = found.labels.unwrap_or_default();
+        Self {
+            number: found.number,
+            url: found.html_url,
+            title: found.title,
+            body: found.body,
+            labels: labels.into_iter().map(|label| label.name).collect(),
+        }
+    }
+}
+
+impl Gitea {
+    pub(super) fn new(caller: Caller, owner: &str, name: &str) -> Self {
+        Self {
+            caller,
+            base: format!("/repos/{}/{}", encoded(owner), encoded(name)),
+        }
+    }
+
+    /// The first entry of a list, page by page, that `wanted` accepts.
+    fn search<T: serde::de::DeserializeOwned>(
+        &self,
+        list: &str,
+        wanted: impl Fn(&T) -> bool,
+    ) -> Result<Option<T>, ForgeError> {
+        for page in 1..=MAX_PAGES {
+            let path = format!("{}/{list}limit={PAGE}&page={page}", self.base);
+            let found: Vec<T> = self.caller.ask(Method::GET, &path, None)?;
+            // A server may be set to give out fewer at once; an empty page is the end.
+            let end = found.is_empty();
+            if let Some(found) = found.into_iter().find(&wanted) {
+                return Ok(Some(found));
+            }
+            if end {
+                break;
+            }
+        }
+        Ok(None)
+    }
+
+    fn label_id(&self, name: &str) -> Result<Option<i64>, ForgeError> {
+        let found = self.search("labels?", |label: &Label| label.name == name)?;
+        Ok(found.map(|label| label.id))
+    }
+}
+
+impl Forge for Gitea {
+    fn find(&self, head: &str, base: &str) -> Result<Option<PullRequest>, ForgeError> {
+        let found = self.search("pulls?state=open&", |found: &Found| {
+            found.head.branch == head
+                && found.base.branch == base
+                && found.head.repo_id == found.base.repo_id
+        })?;
+        Ok(found.map(Into::into))
+    }
+
+    fn open(&self, draft: &Draft<'_>) -> Result<PullRequest, ForgeError> {
+        let path = format!("{}/pulls", self.base);
+        let body = json!({"title": draft.title, "body": draft.body, "head": draft.head,
+            "base": draft.base});
+        let made: Found = self.caller.ask(Method::POST, &path, Some(&body))?;
+        Ok(made.into())
+    }
+
+    fn update(&self, number: u64, draft: &Draft<'_>) -> Result<PullRequest, ForgeError> {
+        let path = format!("{}/pulls/{number}", self.base);
+        let body = json!({"title": draft.title, "body": draft.body});
+        let changed: Found = self.caller.ask(Method::PATCH, &path, Some(&body))?;
+        Ok(changed.into())
+    }
+
+    fn label(&self, number: u64, label: &str, wanted: bool) -> Result<(), ForgeError> {
+        let path = format!("{}/issues/{number}/labels", self.base);
+        match (self.label_id(label)?, wanted) {
+            (Some(id), true) => {
+                let body = json!({"labels": [id]});
+                self.caller.tell(Method::POST, &path, Some(&body))
+            }
+            (None, true) => {
+                let new = json!({"name": label, "color": LABEL_COLOUR});
+                let all = format!("{}/labels", self.base);
+                let made: Label = self.caller.ask(Method::POST, &all, Some(&new))?;
+                let body = json!({"labels": [made.id]});
+                self.caller.tell(Method::POST, &path, Some(&body))
+            }
+            (Some(id), false) => {
+                let path = format!("{path}/{id}");
+                self.caller.tell(Method::DELETE, &path, None)
+            }
+            (None, false) => Ok(()),
+        }
+    }
+
+    fn close(&self, number: u64) -> Result<(), ForgeError> {
+        let path = format!("{}/pulls/{number}", self.base);
+        let body = json!({"state": "closed"});
+        self.caller.tell(Method::PATCH, &path, Some(&body))
+    }
+}

@@ -7,3 +7,9 @@ mod attacks;
 mod loops;
 #[path = "runner/refusals.rs"]
 mod refusals;
+#[path = "runner/scene.rs"]
+mod scene;
+#[path = "runner/secrets.rs"]
+mod secrets;
+#[path = "runner/story.rs"]
+mod story;

@@ -1,0 +1,117 @@
+//! A sealed value, from the config where it was written to the Secret on site.
+//!
+//! What comes in: a control plane with the templates that come with Outhaul, a value sealed for one site.
+//! What must come out: the Secret in the target holds the value, and nothing else on any disk does.
+
+use std::fs;
+
+use super::scene::{Scene, files_below};
+
+/// With what YAML takes for syntax, so that a value that is only pasted in would show.
+const VALUE: &str = "it's: a \"secret\" # \\ {x} 4711";
+
+#[test]
+fn a_secret_is_in_the_clear_in_the_target_and_nowhere_else() {
+    let scene = Scene::new();
+    scene.run(
+        "outhaul",
+        0,
+        &["init", "control-plane", "--environments", "dev"],
+    );
+    scene.fleet();
+    let key = scene.site("edge-1", "dev", "edge");
+    let sealed = {
+        let mut command = scene.command(&outhaul_tests::program("outhaul").unwrap());
+        command.args(["secret", "seal", "--recipient", &format!("edge-1={key}")]);
+        command.stdin(std::process::Stdio::piped());
+        command.stdout(std::process::Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        std::io::Write::write_all(&mut child.stdin.take().unwrap(), VALUE.as_bytes()).unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success());
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    };
+    assert!(sealed.starts_with("ENC[age,"), "{sealed}");
+
+    for template in ["secret", "namespace"] {
+        scene.run(
+            "outhaul",
+            0,
+            &["new", "template", template, "--in", "control-plane"],
+        );
+    }
+    scene.on_branch("control-plane", "main", |_| {});
+    scene.run(
+        "outhaul",
+        0,
+        &["promote", "--control-plane", "control-plane", "--to", "dev"],
+    );
+    scene.on_branch("control-plane", "dev", |folder| {
+        let path = folder.join("cluster-types/edge.yaml");
+        let text = fs::read_to_string(&path).unwrap();
+        let text = text
+            .replace("configType: env-file", "configType: secret")
+            .replace(
+                "namespaceService: folder-namespace",
+                "namespaceService: namespace",
+            );
+        fs::write(path, text).unwrap();
+        let password = format!("PASSWORD={sealed}");
+        let config = [
+            "new",
+            "config",
+            "database",
+            "--in",
+            "control-plane",
+            "--set",
+            &password,
+        ];
+        scene.run("outhaul", 0, &config);
+    });
+    let checked = scene.plane(0, "check", "dev", &["--strict"]);
+    assert!(
+        checked.stderr.contains("nothing to say"),
+        "{}",
+        checked.stderr
+    );
+
+    scene.bundle("dev");
+    scene.carry("edge-1");
+    let target = "hello-dev/platform-config.yaml";
+    let applied = scene.applied("edge-1", target);
+    let (map, secret) = applied.split_once("\n---\n").unwrap();
+    assert!(
+        map.contains("kind: ConfigMap") && !map.contains("PASSWORD"),
+        "{map}"
+    );
+    // A JSON string is a YAML text in double quotes.
+    let as_yaml = serde_json::to_string(VALUE).unwrap();
+    assert!(secret.contains("kind: Secret"), "{secret}");
+    assert!(
+        secret.contains(&format!("\"PASSWORD\": {as_yaml}\n")),
+        "{secret}"
+    );
+    let mode = std::os::unix::fs::PermissionsExt::mode(
+        &fs::metadata(scene.path(&format!("sites/edge-1/applied/{target}")))
+            .unwrap()
+            .permissions(),
+    );
+    assert_eq!(mode & 0o777, 0o600);
+
+    // Nowhere else: control plane, bundle, the agent's state, reports, the hub.
+    scene.home("edge-1");
+    let inner = &as_yaml[1..as_yaml.len() - 1];
+    let clear: Vec<_> = files_below(&scene.path("."))
+        .into_iter()
+        .filter(|path| {
+            let bytes = fs::read(path).unwrap();
+            [VALUE, inner].iter().any(|text| {
+                bytes
+                    .windows(text.len())
+                    .any(|part| part == text.as_bytes())
+            })
+        })
+        .collect();
+    assert_eq!(clear.len(), 1, "{clear:?}");
+    assert!(clear[0].ends_with(target), "{clear:?}");
+}

@@ -1,0 +1,176 @@
+//! Microsoft's tutorial, with real sites in the place of AKS: the steps that need a hub and agents.
+//!
+//! What comes in: the tutorial's repositories (`OUTHAUL_KALYPSO_DIR`). What must come out: a commit
+//! reaches `stage` only once the sites of `dev` confirm it, and a new version only once its team says so.
+//! The sites apply with the folder reconciler, because no Flux runs in a test; all else is as it is.
+
+use std::fs;
+use std::path::PathBuf;
+
+use super::scene::{Scene, copy};
+
+fn tutorial() -> Option<PathBuf> {
+    let folder = std::env::var_os("OUTHAUL_KALYPSO_DIR").map_or_else(
+        || outhaul_tests::workspace_root().join("../shared/kalypso"),
+        PathBuf::from,
+    );
+    let tutorial = folder.join("tutorial");
+    if tutorial.join("story").is_dir() {
+        return Some(tutorial);
+    }
+    assert!(
+        std::env::var("CI").as_deref() != Ok("true"),
+        "Kalypso's tutorial is missing; set OUTHAUL_KALYPSO_DIR"
+    );
+    eprintln!(
+        "SKIPPED: no tutorial in `{}` (OUTHAUL_KALYPSO_DIR)",
+        folder.display()
+    );
+    None
+}
+
+const VERSIONS: [&str; 2] = ["0.0.1-33", "0.0.2-34"];
+
+/// The tutorial's repositories, the application registered, and policies on both environments.
+fn scene(tutorial: &std::path::Path) -> Scene {
+    let mut scene = Scene::new();
+    for (name, repository) in [
+        ("kalypso-control-plane", "control-plane"),
+        ("kalypso-app-src", "app-src"),
+        ("kalypso-app-gitops", "app-gitops"),
+        ("kalypso-svc-src", "svc-src"),
+        ("kalypso-svc-gitops", "svc-gitops"),
+    ] {
+        scene.repository(&tutorial.join(name), repository);
+        if name != "kalypso-control-plane" {
+            scene
+                .sources
+                .push(format!("https://github.com/microsoft/{name}={repository}"));
+        }
+    }
+    let step = |name: &str| tutorial.join("story").join(name);
+    scene.on_branch("control-plane", "main", |folder| {
+        copy(&step("1-onboard"), &folder.join("workloads"));
+        let template = outhaul_tests::workspace_root().join("bundler/templates/folder.yaml");
+        fs::copy(template, folder.join("templates/folder.yaml")).unwrap();
+    });
+    for (branch, policies) in [("dev", "2-schedule-dev"), ("stage", "3-promote-to-stage")] {
+        scene.on_branch("control-plane", branch, |folder| {
+            copy(&step(policies), &folder.join("scheduling"));
+            for name in ["east-us/restricted/drones/drone", "west-us/large/large"] {
+                let path = folder.join(format!("cluster-types/{name}-cluster-type.yaml"));
+                let text = fs::read_to_string(&path).unwrap();
+                fs::write(
+                    path,
+                    text.replace("reconciler: arc-flux", "reconciler: folder"),
+                )
+                .unwrap();
+            }
+        });
+    }
+    // The tutorial's own stage branch has no folder for `uat-test` yet.
+    scene.on_branch("app-gitops", "stage", |folder| {
+        copy(&folder.join("functional-test"), &folder.join("uat-test"));
+    });
+    scene.fleet();
+    for (site, environment, cluster_type) in [
+        ("drone-1", "dev", "drone"),
+        ("large-1", "dev", "large"),
+        ("drone-2", "stage", "drone"),
+    ] {
+        scene.site(site, environment, cluster_type);
+    }
+    scene
+}
+
+#[test]
+fn a_commit_reaches_stage_when_the_sites_of_dev_confirm_it_and_a_version_when_its_team_says_so() {
+    let Some(tutorial) = tutorial() else { return };
+    let scene = scene(&tutorial);
+    let hub = scene.serve();
+    let promote = |code: i32, more: &[&str]| {
+        let command = ["promote", "--control-plane", "control-plane"];
+        scene.run("outhaul", code, &[&command[..], more].concat())
+    };
+    let to_stage =
+        |code: i32| promote(code, &["--from", "dev", "--to", "stage", "--hub", &hub.url]);
+    let base_of_stage = || scene.git("control-plane", &["show", "stage:base-repo.yaml"]);
+    let main = scene.git("control-plane", &["rev-parse", "main"]);
+    promote(0, &["--to", "dev"]);
+
+    // 3: silent sites keep the gate closed, each by its name.
+    scene.bundle("dev");
+    let refused = to_stage(1);
+    for site in ["drone-1", "large-1"] {
+        assert!(refused.stderr.contains(site), "{}", refused.stderr);
+    }
+    scene.carry("large-1");
+    scene.home("large-1");
+    let refused = to_stage(1);
+    assert!(refused.stderr.contains("drone-1"), "{}", refused.stderr);
+    assert!(!refused.stderr.contains("large-1"), "{}", refused.stderr);
+    assert!(!base_of_stage().contains(&main), "stage stays where it is");
+
+    // A drone that cannot apply is no confirmation either.
+    let in_the_way = "sites/drone-1/applied/hello-world-app-functional-test/namespace.yaml";
+    fs::create_dir_all(scene.path(in_the_way).parent().unwrap()).unwrap();
+    fs::write(scene.path(in_the_way), "somebody else's\n").unwrap();
+    scene.agent("drone-1", 1, &["import", "stick"]);
+    scene.home("drone-1");
+    let refused = to_stage(1);
+    assert!(refused.stderr.contains("drone-1"), "{}", refused.stderr);
+    fs::remove_file(scene.path(in_the_way)).unwrap();
+    scene.agent("drone-1", 0, &["approve"]);
+    scene.carry("drone-1");
+    scene.home("drone-1");
+    to_stage(0);
+    assert!(base_of_stage().contains(&main), "{}", base_of_stage());
+    let message = scene.git("control-plane", &["log", "-1", "--format=%B", "stage"]);
+    for site in ["drone-1", "large-1"] {
+        assert!(
+            message.contains(site),
+            "the commit names its evidence: {message}"
+        );
+    }
+
+    // 4: a new version. The team merges it for dev, and proposes it for stage on a branch of its own.
+    scene.bundle("stage");
+    scene.carry("drone-2");
+    let runs = |site: &str, target: &str| {
+        scene.applied(
+            site,
+            &format!("hello-world-app-{target}/payload/gen_manifests.yaml"),
+        )
+    };
+    let [old, new] = VERSIONS;
+    assert!(runs("drone-1", "functional-test").contains(old));
+    assert!(runs("drone-2", "uat-test").contains(old));
+    let update = |folder: &std::path::Path| {
+        for file in super::scene::files_below(folder) {
+            if file.ends_with("gen_manifests.yaml") {
+                let text = fs::read_to_string(&file).unwrap();
+                fs::write(file, text.replace(old, new)).unwrap();
+            }
+        }
+    };
+    scene.on_branch("app-gitops", "dev", update);
+    scene.git("app-gitops", &["branch", "proposed", "stage"]);
+    scene.on_branch("app-gitops", "proposed", update);
+    for environment in ["dev", "stage"] {
+        scene.bundle(environment);
+    }
+    for site in ["drone-1", "drone-2"] {
+        scene.carry(site);
+    }
+    assert!(runs("drone-1", "functional-test").contains(new));
+    assert!(
+        runs("drone-2", "uat-test").contains(old),
+        "nobody has approved it"
+    );
+    // Approved: merged, and on its way. No control plane was touched, no cluster was named.
+    scene.git("app-gitops", &["branch", "--force", "stage", "proposed"]);
+    scene.bundle("stage");
+    scene.carry("drone-2");
+    assert!(runs("drone-2", "uat-test").contains(new));
+    assert_eq!(scene.git("control-plane", &["rev-parse", "main"]), main);
+}

@@ -3,6 +3,8 @@
 
 #[path = "runner/attacks.rs"]
 mod attacks;
+#[path = "runner/documents.rs"]
+mod documents;
 #[path = "runner/loops.rs"]
 mod loops;
 #[path = "runner/refusals.rs"]

@@ -29,7 +29,10 @@ fn tutorial() -> Option<PathBuf> {
     None
 }
 
-const VERSIONS: [&str; 2] = ["0.0.1-33", "0.0.2-34"];
+/// What the tutorial's branches run, and the version after them.
+const DEV: &str = "0.0.1-33";
+const STAGE: &str = "0.0.1-22";
+const NEW: &str = "0.0.2-34";
 
 /// The tutorial's repositories, the application registered, and policies on both environments.
 fn scene(tutorial: &std::path::Path) -> Scene {
@@ -120,7 +123,7 @@ fn a_commit_reaches_stage_when_the_sites_of_dev_confirm_it_and_a_version_when_it
     let refused = to_stage(1);
     assert!(refused.stderr.contains("drone-1"), "{}", refused.stderr);
     fs::remove_file(scene.path(in_the_way)).unwrap();
-    scene.agent("drone-1", 0, &["approve"]);
+    scene.agent("drone-1", 0, &["approve", "1"]);
     scene.carry("drone-1");
     scene.home("drone-1");
     to_stage(0);
@@ -142,14 +145,13 @@ fn a_commit_reaches_stage_when_the_sites_of_dev_confirm_it_and_a_version_when_it
             &format!("hello-world-app-{target}/payload/gen_manifests.yaml"),
         )
     };
-    let [old, new] = VERSIONS;
-    assert!(runs("drone-1", "functional-test").contains(old));
-    assert!(runs("drone-2", "uat-test").contains(old));
+    assert!(runs("drone-1", "functional-test").contains(DEV));
+    assert!(runs("drone-2", "uat-test").contains(STAGE));
     let update = |folder: &std::path::Path| {
         for file in super::scene::files_below(folder) {
             if file.ends_with("gen_manifests.yaml") {
                 let text = fs::read_to_string(&file).unwrap();
-                fs::write(file, text.replace(old, new)).unwrap();
+                fs::write(file, text.replace(DEV, NEW).replace(STAGE, NEW)).unwrap();
             }
         }
     };
@@ -162,15 +164,15 @@ fn a_commit_reaches_stage_when_the_sites_of_dev_confirm_it_and_a_version_when_it
     for site in ["drone-1", "drone-2"] {
         scene.carry(site);
     }
-    assert!(runs("drone-1", "functional-test").contains(new));
+    assert!(runs("drone-1", "functional-test").contains(NEW));
     assert!(
-        runs("drone-2", "uat-test").contains(old),
+        runs("drone-2", "uat-test").contains(STAGE),
         "nobody has approved it"
     );
     // Approved: merged, and on its way. No control plane was touched, no cluster was named.
     scene.git("app-gitops", &["branch", "--force", "stage", "proposed"]);
     scene.bundle("stage");
     scene.carry("drone-2");
-    assert!(runs("drone-2", "uat-test").contains(new));
+    assert!(runs("drone-2", "uat-test").contains(NEW));
     assert_eq!(scene.git("control-plane", &["rev-parse", "main"]), main);
 }

@@ -27,7 +27,9 @@ fn blocks(page: &str) -> Vec<Block> {
     let mut found = Vec::new();
     let mut lines = text.lines();
     while let Some(line) = lines.next() {
-        let Some(mark) = line.strip_prefix("```") else { continue };
+        let Some(mark) = line.strip_prefix("```") else {
+            continue;
+        };
         let body: Vec<String> = lines
             .by_ref()
             .take_while(|line| *line != "```")
@@ -55,9 +57,13 @@ fn blocks(page: &str) -> Vec<Block> {
 
 /// Words that two runs may print differently, made equal; columns may be of other widths.
 fn normal(line: &str) -> String {
-    let is_date = |word: &str| word.len() >= 20 && word.get(4..5) == Some("-") && word.contains('Z');
+    let is_date =
+        |word: &str| word.len() >= 20 && word.get(4..5) == Some("-") && word.contains('Z');
     let differs = |part: &str| {
-        let hex = part.len() >= 7 && part.bytes().all(|b| b.is_ascii_hexdigit() && !b.is_ascii_uppercase());
+        let hex = part.len() >= 7
+            && part
+                .bytes()
+                .all(|b| b.is_ascii_hexdigit() && !b.is_ascii_uppercase());
         let number = part.len() >= 4 && part.bytes().all(|b| b.is_ascii_digit());
         hex || number || part.starts_with("age1") && part.len() > 40
     };
@@ -73,12 +79,15 @@ fn normal(line: &str) -> String {
         }
         made
     };
-    line.split_whitespace().map(word).collect::<Vec<_>>().join(" ")
+    line.split_whitespace()
+        .map(word)
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 /// The lines of the document stand in what was printed, in order; nothing is left out but at `…`.
 fn compare(page: &str, printed: &str, told: &[String]) {
-    let printed: Vec<String> = printed.lines().map(normal).collect();
+    let printed: Vec<String> = printed.trim_end().lines().map(normal).collect();
     let mut at = 0;
     let mut may_skip = false;
     for line in told {
@@ -91,11 +100,18 @@ fn compare(page: &str, printed: &str, told: &[String]) {
         match found {
             Some(0) => at += 1,
             Some(skipped) if may_skip => at += skipped + 1,
-            _ => panic!("{page}: not printed here: `{line}`\nprinted:\n{}", printed[at..].join("\n")),
+            _ => panic!(
+                "{page}: not printed here: `{line}`\nprinted:\n{}",
+                printed[at..].join("\n")
+            ),
         }
         may_skip = false;
     }
-    assert!(may_skip || at == printed.len(), "{page}: more was printed:\n{}", printed[at..].join("\n"));
+    assert!(
+        may_skip || at == printed.len(),
+        "{page}: more was printed:\n{}",
+        printed[at..].join("\n")
+    );
 }
 
 struct Ending(Vec<Child>);
@@ -124,7 +140,11 @@ fn typed(page: &str) -> usize {
     let scene = Scene::new();
     std::fs::create_dir(scene.path("tutorial")).unwrap();
     let folder = scene.path("tutorial").canonicalize().unwrap();
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = std::net::TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port();
     let here = |script: &str| script.replace(PORT, &port.to_string());
     let mut ending = Ending(Vec::new());
     let mut printed = String::new();
@@ -134,13 +154,22 @@ fn typed(page: &str) -> usize {
             Block::Typed { code, script } => {
                 let script = format!("exec 2>&1\nset -eu\n{}\n", here(script));
                 let ran: Ran = run(&mut shell(&scene, &script)).unwrap();
-                assert_eq!(ran.code, Some(*code), "{page}: {script}\n{}", ran.everything());
+                assert_eq!(
+                    ran.code,
+                    Some(*code),
+                    "{page}: {script}\n{}",
+                    ran.everything()
+                );
                 let text = ran.stdout.replace(&*folder.to_string_lossy(), FOLDER);
                 printed = text.replace(&port.to_string(), PORT);
             }
             Block::Background(script) => {
                 let mut shell = shell(&scene, &format!("exec {}", here(script)));
-                let mut child = shell.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+                let mut child = shell
+                    .stdout(Stdio::piped())
+                    .stderr(Stdio::null())
+                    .spawn()
+                    .unwrap();
                 // It prints its address when it is ready, and nothing before.
                 let out = child.stdout.take().unwrap();
                 let mut line = String::new();

@@ -15,6 +15,7 @@ mod demo;
 mod diff;
 mod explain;
 pub mod failure;
+mod import;
 mod init;
 mod inspect;
 mod key;
@@ -53,6 +54,8 @@ pub enum Command {
     Diff(diff::Args),
     /// Explain why something runs where it does, or does not, and where its values come from
     Explain(explain::Args),
+    /// Compare what another tool wrote with what Outhaul would write, before taking it over
+    Import(import::Args),
     /// Write a control plane to start from
     Init(init::Args),
     /// Show what a bundle is, for whom, what is in it, and whether it is whole
@@ -100,6 +103,7 @@ impl Cli {
             Command::Demo(args) => args.run(),
             Command::Diff(args) => args.run(),
             Command::Explain(args) => args.run(),
+            Command::Import(args) => args.run(),
             Command::Init(args) => args.run(),
             Command::Inspect(args) => args.run(),
             Command::Key(args) => args.run(),

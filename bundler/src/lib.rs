@@ -26,6 +26,7 @@ pub mod diff;
 pub mod forge;
 pub mod guard;
 pub mod http;
+pub mod import;
 pub mod inspect;
 pub mod isolation;
 pub mod output;

@@ -14,6 +14,7 @@ use outhaul_bundle::Digest;
 
 pub mod folder;
 pub mod git;
+mod history;
 pub mod ignore;
 
 /// What of a repository is wanted.

@@ -197,6 +197,27 @@ impl Repository {
         Ok(self.try_run(&arguments)?.is_ok())
     }
 
+    /// `commit` and those before it, the newest first, at most `max`. With `remote` what is not here yet
+    /// is fetched from there, as far as the server gives it.
+    pub(super) fn history(
+        &self,
+        commit: &str,
+        max: usize,
+        remote: Option<&str>,
+    ) -> Result<Vec<String>, SourceError> {
+        if let Some(url) = remote.filter(|_| self.folder.join("shallow").exists()) {
+            let depth = format!("--depth={}", max.max(1));
+            let fetched =
+                self.try_run(&["fetch", "--quiet", "--no-tags", &depth, "--", url, commit])?;
+            if let Err(message) = fetched {
+                tracing::debug!(url, message, "no history");
+            }
+        }
+        let count = format!("--max-count={max}");
+        let listed = self.run(&["rev-list", &count, "--end-of-options", commit])?;
+        Ok(text(&listed).lines().map(str::to_owned).collect())
+    }
+
     /// The files below `path` of `commit` that `wanted` accepts; `None` when that is no folder.
     pub(super) fn tree(
         &self,

@@ -1,0 +1,195 @@
+//! `outhaul import kalypso`: what an existing Kalypso installation would become.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use super::failure::{self, Failure};
+use super::{Format, data, print_json, say};
+use crate::control::source::SourceError;
+use crate::control::{Cache, LoadRequest, Origin, SourceMap};
+use crate::import::{self, Report, Views, classify, history, platform_repository, report};
+
+/// Look at what another tool manages, before Outhaul takes it over
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    from: From,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum From {
+    /// Compare what Kalypso wrote with what Outhaul would write, and say why they differ
+    Kalypso(Kalypso),
+}
+
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Example:\n  outhaul import kalypso --control-plane https://git.factory.example/control-plane \\\n    \
+    --gitops https://git.factory.example/platform\n\nFrom two folders, without history:\n  \
+    outhaul import kalypso --environment dev --env-dir dev --base-dir main --base-commit SHA --gitops platform\n\n\
+    Exit code 0 when everything is equal or has a reason, 1 otherwise. Nothing is written."
+)]
+struct Kalypso {
+    /// The control plane's repository (URL or folder)
+    #[arg(
+        long,
+        value_name = "URL|DIR",
+        conflicts_with = "env_dir",
+        required_unless_present = "env_dir"
+    )]
+    control_plane: Option<String>,
+    /// The branch with the environments, instead of `main`
+    #[arg(long, value_name = "BRANCH", requires = "control_plane")]
+    control_plane_branch: Option<String>,
+    /// The platform repository that Kalypso writes to (URL or folder)
+    #[arg(long, value_name = "URL|DIR")]
+    gitops: String,
+    /// Only this environment, instead of every one
+    #[arg(long, value_name = "NAME", required_unless_present = "control_plane")]
+    environment: Option<String>,
+    /// The environment's own folder
+    #[arg(long, value_name = "DIR")]
+    env_dir: Option<PathBuf>,
+    /// The folder that stands for the base repository named `main`
+    #[arg(long, value_name = "DIR", requires = "env_dir")]
+    base_dir: Option<PathBuf>,
+    /// The commit that the base folder is
+    #[arg(long, value_name = "SHA", requires = "base_dir")]
+    base_commit: Option<String>,
+    /// A folder, working copy or mirror that stands for a repository; `URL#BRANCH=DIR` for one branch
+    #[arg(long = "source", value_name = "URL=DIR")]
+    sources: Vec<String>,
+    /// Where other repositories are fetched to, instead of your own cache folder
+    #[arg(long, value_name = "DIR")]
+    cache: Option<PathBuf>,
+    /// How many earlier commits are tried for what nothing else explains
+    #[arg(long, value_name = "COMMITS", default_value_t = 100)]
+    history: usize,
+    /// How data is printed
+    #[arg(long, value_enum, default_value_t)]
+    output: Format,
+}
+
+impl Args {
+    /// Does it.
+    pub fn run(self) -> Result<ExitCode, Failure> {
+        let From::Kalypso(kalypso) = self.from;
+        kalypso.run()
+    }
+}
+
+impl Kalypso {
+    fn run(self) -> Result<ExitCode, Failure> {
+        let mut sources =
+            SourceMap::parse(&self.sources).map_err(|error| source_failure(&error))?;
+        let cache = self.cache.as_ref().map_or_else(Cache::of_user, Cache::at);
+        let environments = self.environments(&mut sources, &cache)?;
+        let mut reports = Vec::new();
+        for environment in environments {
+            reports.push(self.examine(environment, &sources, &cache)?);
+        }
+        let code = if report::is_explained(&reports) {
+            0
+        } else {
+            failure::REFUSED
+        };
+        if self.output == Format::Json {
+            print_json(&report::json(&reports))?;
+        } else {
+            for line in report::text(&reports) {
+                data(&line);
+            }
+        }
+        Ok(ExitCode::from(code))
+    }
+
+    /// Which environments to look at. A local control plane stands for the URLs that name it.
+    fn environments(&self, sources: &mut SourceMap, cache: &Cache) -> Result<Vec<String>, Failure> {
+        let (Some(url), branch) = (&self.control_plane, self.control_plane_branch.as_deref())
+        else {
+            return Ok(self.environment.iter().cloned().collect());
+        };
+        let declared = platform_repository::environments(url, branch, sources, cache)
+            .map_err(|error| source_failure(&error))?;
+        let local = url.strip_prefix("file://").unwrap_or(url);
+        for (_, repo) in &declared {
+            if Path::new(local).is_dir() {
+                sources.insert_default(repo, Path::new(local));
+            }
+        }
+        let names: Vec<String> = match &self.environment {
+            Some(name) => vec![name.clone()],
+            None => declared.into_iter().map(|(name, _)| name).collect(),
+        };
+        if names.is_empty() {
+            let message = format!("`{url}` declares no environment in `.environments`");
+            return Err(Failure::say(failure::USAGE, message)
+                .help("give `--control-plane-branch`, or `--env-dir` and `--environment`"));
+        }
+        Ok(names)
+    }
+
+    fn examine(
+        &self,
+        environment: String,
+        sources: &SourceMap,
+        cache: &Cache,
+    ) -> Result<Report, Failure> {
+        let from = match (&self.control_plane, &self.env_dir) {
+            (Some(url), _) => Origin::Repository {
+                url: url.clone(),
+                branch: self.control_plane_branch.clone(),
+            },
+            (None, folder) => Origin::Folders {
+                environment_dir: folder.clone().unwrap_or_default(),
+                base_dir: self.base_dir.clone(),
+                base_commit: self.base_commit.clone(),
+            },
+        };
+        let request = LoadRequest {
+            environment,
+            from,
+            sources: sources.clone(),
+            cache: cache.clone(),
+        };
+        let views = Views::of(&request)
+            .map_err(|findings| Failure::findings(&findings).help("nothing was written"))?;
+        let plane = &views.right.control_plane;
+        if plane.gitops_repos.len() > 1 {
+            let names: Vec<_> = plane.gitops_repos.keys().map(String::as_str).collect();
+            say(&format!(
+                "note: `{}` has {} GitOpsRepos ({}); one is looked at",
+                plane.environment,
+                names.len(),
+                names.join(", ")
+            ));
+        }
+        let branch = platform_repository::branch(plane, &self.gitops);
+        let (place, there) =
+            platform_repository::read(&self.gitops, branch.as_deref(), sources, cache)
+                .map_err(|error| source_failure(&error))?;
+        let mut report = Report {
+            environment: plane.environment.clone(),
+            platform: place,
+            recorded: import::recorded(&there),
+            pinned: plane.promoted_commit.clone(),
+            folders: classify::classify(&there, &views),
+        };
+        let limits = history::Limits {
+            commits: self.history,
+        };
+        if self.control_plane.is_some() {
+            history::explain(&mut report, &there, &views.right, &request, limits);
+        }
+        Ok(report)
+    }
+}
+
+fn source_failure(error: &SourceError) -> Failure {
+    let code = if error.is_input() {
+        failure::USAGE
+    } else {
+        failure::ENVIRONMENT
+    };
+    Failure::new(code, error).help(error.help())
+}

@@ -1,0 +1,19 @@
+//! What came before the commit that a source is opened at.
+//!
+//! What comes in: an [`Opened`] source and how far to look back. What goes out: commits, the newest
+//! first. Only comparisons with the past need it: a render reads one commit.
+
+use super::{Opened, Place, SourceError};
+
+impl Opened {
+    /// Its commit and those before it, the newest first, at most `max`; empty for a plain folder.
+    ///
+    /// # Errors
+    /// [`SourceError`] when git fails.
+    pub fn history(&self, max: usize) -> Result<Vec<String>, SourceError> {
+        match &self.at {
+            Place::Folder(_) => Ok(Vec::new()),
+            Place::Git(repository) => repository.history(&self.commit, max, self.remote()),
+        }
+    }
+}

@@ -10,6 +10,7 @@ mod runner {
     pub mod defects;
     pub mod forges;
     pub mod golden;
+    pub mod import;
     pub mod isolation;
     pub mod kalypso;
     pub mod kept;

@@ -1,0 +1,344 @@
+//! `outhaul import kalypso`: what an existing installation would become, and why.
+//!
+//! What comes in: recorded pairs of control plane and platform repository, and small made-up ones in
+//! which something is torn, foreign, left over or defective. What must come out: the verdict of each
+//! folder, the number of its defect, the commit that it came from, and the exit code.
+
+use std::fs;
+
+use serde_json::Value;
+
+use super::defects::{ASSIGNMENT, Scene, Seen, base_repo, config};
+use super::kalypso;
+use super::repositories::{commit, git};
+
+#[test]
+fn every_recorded_pair_is_equal_folder_by_folder() {
+    let Some(kalypso) = kalypso::folder("import") else {
+        return;
+    };
+    let replay = kalypso.join("replay");
+    let text = fs::read_to_string(replay.join("pairs.json")).unwrap();
+    let pairs: Vec<Value> = serde_json::from_str(&text).unwrap();
+    for pair in &pairs {
+        let tree = |value: &Value| replay.join(value.as_str().unwrap()).display().to_string();
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_outhaul"));
+        command.args(["import", "kalypso", "--output", "json"]);
+        command.args(["--environment", pair["environment"].as_str().unwrap()]);
+        command.args(["--env-dir", &tree(&pair["environment_tree"])]);
+        command.args(["--base-dir", &tree(&pair["base_tree"])]);
+        command.args(["--base-commit", pair["base_commit"].as_str().unwrap()]);
+        command.args(["--gitops", &tree(&pair["expected_tree"])]);
+        for workload in pair["workloads"].as_array().unwrap() {
+            let source = format!(
+                "{}={}",
+                workload["repo"].as_str().unwrap(),
+                tree(&workload["tree"])
+            );
+            command.args(["--source", &source]);
+        }
+        let told = super::defects::seen(&mut command).ok();
+        let told: Value = serde_json::from_str(&told.stdout).unwrap();
+        let folders = told["environments"][0]["folders"].as_array().unwrap();
+        assert!(!folders.is_empty(), "{pair}");
+        let other = folders.iter().find(|folder| folder["verdict"] != "equal");
+        assert!(other.is_none(), "{pair}: {other:?}");
+    }
+}
+
+/// A scene with its repositories, and a platform repository as Kalypso writes it.
+struct Installed {
+    scene: Scene,
+}
+
+impl Installed {
+    fn new(scene: Scene) -> Self {
+        scene.repositories();
+        let made = Self { scene };
+        made.kalypso_renders();
+        made
+    }
+
+    /// What Kalypso does: its bytes of the present commits, in the branch `dev`.
+    fn kalypso_renders(&self) {
+        let rendered = self
+            .scene
+            .run_repositories(&["render", "--compat", "--out", "platform"]);
+        assert!(matches!(rendered.code, 0 | 1), "{}", rendered.stderr);
+        let platform = self.scene.path("platform");
+        if !platform.join(".git").exists() {
+            git(&platform, &["init", "--quiet", "--initial-branch=dev"]);
+        }
+        commit(&platform, "Kalypso Scheduler commit");
+    }
+
+    /// Moves `main` on and pins `dev` to it.
+    fn promote(&self, change: impl FnOnce(&std::path::Path)) -> String {
+        let made = self.scene.change("main", change);
+        self.scene.change("dev", |folder| {
+            fs::write(folder.join("base-repo.yaml"), base_repo(&made)).unwrap()
+        });
+        made
+    }
+
+    /// Somebody changes the platform repository by hand.
+    fn by_hand(&self, path: &str, text: &str) {
+        let platform = self.scene.path("platform");
+        self.scene.write(&format!("platform/{path}"), text);
+        if !platform.join(".git").exists() {
+            git(&platform, &["init", "--quiet", "--initial-branch=dev"]);
+        }
+        commit(&self.scene.path("platform"), "by hand");
+    }
+
+    fn import(&self, more: &[&str]) -> Seen {
+        let words = [
+            "import",
+            "kalypso",
+            "--control-plane",
+            "control-plane",
+            "--gitops",
+            "platform",
+        ];
+        self.scene
+            .type_in(&[&words[..], &["--cache", "cache"], more].concat())
+    }
+
+    /// What was found of one folder.
+    #[track_caller]
+    fn folder(&self, path: &str, code: i32) -> Value {
+        let told = self.import(&["--output", "json"]);
+        assert_eq!(told.code, code, "{}{}", told.stdout, told.stderr);
+        let told: Value = serde_json::from_str(&told.stdout).unwrap();
+        let folders = told["environments"][0]["folders"].as_array().unwrap();
+        let found = folders.iter().find(|folder| folder["path"] == path);
+        found.unwrap_or_else(|| panic!("{path}: {told}")).clone()
+    }
+}
+
+fn reason(folder: &Value) -> String {
+    folder["reasons"].to_string()
+}
+
+#[test]
+fn an_equal_installation_needs_no_switch() {
+    let installed = Installed::new(Scene::new());
+    let told = installed.import(&[]).ok().stdout;
+    assert!(told.contains("  equal        drone/hello-test\n"), "{told}");
+    assert!(told.contains("2 folders: 2 equal\n"), "{told}");
+    assert!(told.contains("takes over without a switch"), "{told}");
+}
+
+#[test]
+fn a_torn_render_names_the_commit_that_its_content_is_of() {
+    let installed = Installed::new(Scene::new());
+    let first = git(
+        &installed.scene.path("control-plane"),
+        &["rev-parse", "main"],
+    );
+    let edit = |folder: &std::path::Path, from: &str, to: &str| {
+        let path = folder.join("templates.yaml");
+        fs::write(&path, fs::read_to_string(&path).unwrap().replace(from, to)).unwrap();
+    };
+    let next = installed.promote(|folder| edit(folder, "repository:", "source:"));
+    // Kalypso records the new commit and leaves the content of the one before.
+    installed.by_hand(".github/tracking/Promoted_Commit_Id", &next);
+    let folder = installed.folder(ASSIGNMENT, 0);
+    assert_eq!(
+        (&folder["verdict"], &folder["commit"]),
+        (&"torn".into(), &first.clone().into())
+    );
+    assert_eq!(
+        folder["reasons"][0],
+        format!(
+            "its recorded commit is {}, its content is that of {}",
+            &next[..8],
+            &first[..8]
+        )
+    );
+    assert_eq!(
+        folder["diff"][1],
+        "- repository: https://git.example.org/manifests"
+    );
+    // Had it recorded the commit that it is of, it would only be older.
+    installed.by_hand(".github/tracking/Promoted_Commit_Id", &first);
+    assert_eq!(installed.folder(ASSIGNMENT, 0)["verdict"], "older");
+    // Looking nowhere, nothing is found.
+    installed.by_hand(".github/tracking/Promoted_Commit_Id", &next);
+    installed
+        .import(&["--history", "0"])
+        .refused(1, "unexplained  drone/hello-test");
+}
+
+#[test]
+fn what_is_of_an_earlier_environment_is_older() {
+    let installed = Installed::new(Scene::new());
+    let before = git(
+        &installed.scene.path("control-plane"),
+        &["rev-parse", "dev"],
+    );
+    installed.scene.change("dev", |folder| {
+        fs::write(
+            folder.join("more.yaml"),
+            config("more", "", "  MORE: \"1\"\n"),
+        )
+        .unwrap();
+    });
+    let folder = installed.folder(ASSIGNMENT, 0);
+    assert_eq!(
+        (&folder["verdict"], &folder["commit"]),
+        (&"older".into(), &before.into())
+    );
+}
+
+#[test]
+fn files_of_others_and_files_left_over_are_told_apart() {
+    let installed = Installed::new(Scene::new());
+    installed.by_hand("docs/page.md", "mine");
+    installed.by_hand("drone/notes/today.txt", "mine");
+    installed.by_hand(".github/workflows/ci.yaml", "on: push");
+    installed.by_hand(&format!("{ASSIGNMENT}/platform-config.configMap"), "old");
+    for path in ["docs", "drone/notes", ".github"] {
+        assert_eq!(installed.folder(path, 0)["verdict"], "foreign", "{path}");
+    }
+    let folder = installed.folder(ASSIGNMENT, 0);
+    assert_eq!(
+        (&folder["verdict"], &folder["defects"]),
+        (&"differs".into(), &Value::from(vec![14]))
+    );
+}
+
+#[test]
+fn what_nobody_explains_is_shown_and_fails() {
+    let installed = Installed::new(Scene::new());
+    installed.by_hand(
+        &format!("{ASSIGNMENT}/namespace.yaml"),
+        "namespace: by-hand\n",
+    );
+    installed.by_hand("drone/gone-test/reconciler.yaml", "a: 1\n");
+    let told = installed
+        .import(&[])
+        .refused(1, "unexplained  drone/gone-test")
+        .stdout;
+    assert!(told.contains("- namespace: by-hand\n"), "{told}");
+    assert!(
+        told.contains("+ namespace: dev-drone-hello-test\n"),
+        "{told}"
+    );
+    assert!(told.contains("2 without a reason"), "{told}");
+}
+
+#[test]
+fn a_defect_is_named_by_its_trace() {
+    let cases: [(u8, &str, fn(&Scene)); 8] = [
+        (5, "`R`", |scene| {
+            scene.config_template("{{ toYaml .ConfigData }}");
+            scene.write(
+                "dev/config.yaml",
+                &config("a", "", "  R: \"[{p: 1}, {p: 2}]\"\n"),
+            );
+            scene.write("dev/more.yaml", &config("b", "", "  R: \"[{h: 1}]\"\n"));
+        }),
+        (7, "`HOSTS`", |scene| scene.data("  HOSTS: \"[a, b]\"\n")),
+        (8, "`Q`", |scene| scene.data("  Q: \"''x''\"\n")),
+        (9, "`EXTRA` is set by `extra`", |scene| {
+            scene.write(
+                "dev/more.yaml",
+                &config("extra", "tier: \"\"", "  EXTRA: \"1\"\n"),
+            );
+        }),
+        (12, "`reconciler.yaml` holds `<no value>`", |scene| {
+            scene.edit("main/templates.yaml", ".Manifests.repo", ".Manifests.path");
+        }),
+        (13, "`namespace.yaml`", |scene| {
+            let manifests =
+                "    - |\n      namespace: {{ .Namespace }}\n      workspace: {{ .Workspace }}\n";
+            scene.edit(
+                "main/templates.yaml",
+                manifests,
+                "    - 'a: 1'\n    - 'b: 2'\n",
+            );
+        }),
+        (16, "`reconciler.yaml`", |scene| {
+            scene.edit(
+                "main/templates.yaml",
+                "type: reconciler\n",
+                "type: reconciler\n  contentType: sh\n",
+            );
+        }),
+        (26, "characters", |scene| {
+            let target = "a-target-with-a-name-that-goes-on-and-on-until-no-cluster-takes-it";
+            scene.edit(
+                "app/workload.yaml",
+                "name: test",
+                &format!("name: {target}"),
+            );
+        }),
+    ];
+    for (number, trace, change) in cases {
+        let scene = Scene::new();
+        change(&scene);
+        let installed = Installed::new(scene);
+        let told = installed.import(&["--output", "json"]).ok();
+        let told: Value = serde_json::from_str(&told.stdout).unwrap();
+        let folders = told["environments"][0]["folders"].as_array().unwrap();
+        let folder = folders.iter().find(|folder| folder["verdict"] == "differs");
+        let folder = folder.unwrap_or_else(|| panic!("{number}: {told}"));
+        assert_eq!(folder["defects"], Value::from(vec![number]), "{folder}");
+        assert_eq!(folder["compat"], true, "{folder}");
+        assert!(reason(folder).contains(trace), "{folder}");
+        assert!(told["next"].to_string().contains("--compat"), "{told}");
+    }
+}
+
+#[test]
+fn what_kalypso_could_not_write_is_missing() {
+    let scene = Scene::new();
+    scene.data("  VERSION: \"11\"\n");
+    scene.write(
+        "dev/schema.yaml",
+        "apiVersion: scheduler.kalypso.io/v1alpha1\nkind: ConfigSchema\nmetadata: {name: s}\nspec:\n  schema: |\n    \
+         {\"properties\": {\"VERSION\": {\"type\": \"string\"}}}\n",
+    );
+    scene.repositories();
+    let installed = Installed { scene };
+    installed.by_hand(
+        "drone/README.md",
+        "This folder contains deployment targets scheduled on the cluster type",
+    );
+    let folder = installed.folder(ASSIGNMENT, 0);
+    assert_eq!(
+        (&folder["verdict"], &folder["defects"]),
+        (&"missing".into(), &Value::from(vec![6]))
+    );
+}
+
+#[test]
+fn namespaces_of_the_older_rule_are_told_as_such() {
+    let installed = Installed::new(Scene::new());
+    installed.by_hand(
+        &format!("{ASSIGNMENT}/namespace.yaml"),
+        "namespace: dev-team-hello-test\nworkspace: team\n",
+    );
+    let folder = installed.folder(ASSIGNMENT, 0);
+    assert_eq!(folder["verdict"], "differs");
+    assert!(
+        reason(&folder).contains("the rule of before 2023-10-03"),
+        "{folder}"
+    );
+    let told = installed.import(&[]).ok().stdout;
+    assert!(told.contains("plan them as moves"), "{told}");
+}
+
+#[test]
+fn a_control_plane_without_environments_says_what_to_give() {
+    let scene = Scene::new();
+    scene.repositories();
+    scene.change("main", |folder| {
+        fs::remove_file(folder.join(".environments/dev.yaml")).unwrap()
+    });
+    scene.write("platform/a.txt", "");
+    Installed { scene }
+        .import(&[])
+        .refused(2, "declares no environment");
+}

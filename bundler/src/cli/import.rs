@@ -8,6 +8,7 @@ use super::{Format, data, print_json, say};
 use crate::control::source::SourceError;
 use crate::control::{Cache, LoadRequest, Origin, SourceMap};
 use crate::import::{self, Report, Views, classify, history, platform_repository, report};
+use crate::scheduler::Schedulers;
 
 /// Look at what another tool manages, before Outhaul takes it over
 #[derive(Debug, clap::Args)]
@@ -151,6 +152,7 @@ impl Kalypso {
             from,
             sources: sources.clone(),
             cache: cache.clone(),
+            schedulers: Schedulers::default(),
         };
         let views = Views::of(&request)
             .map_err(|findings| Failure::findings(&findings).help("nothing was written"))?;

@@ -17,6 +17,7 @@ mod runner {
     pub mod replay;
     pub mod repositories;
     pub mod scaffold;
+    pub mod scheduling;
     pub mod schemas;
     pub mod story;
 }

@@ -179,7 +179,9 @@ pub fn explain(
         }
     };
     let mut verdicts: Vec<Verdict> = control_plane.policies.values().map(verdict).collect();
-    verdicts.sort_by_key(|verdict| verdict.misses.len());
+    // Of equal misses, a policy that means the target is nearer than one that does not.
+    let of_target = |verdict: &Verdict| verdict.misses.iter().filter(|m| m.of == TARGET).count();
+    verdicts.sort_by_key(|verdict| (verdict.misses.len(), of_target(verdict)));
     verdicts
 }
 

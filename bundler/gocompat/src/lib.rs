@@ -23,7 +23,7 @@ mod value;
 pub use error::{JsonError, TemplateError, TemplateErrorKind, YamlError};
 pub use value::{Decoder, GoMap, GoValue, MapKind};
 mod template;
-pub use template::{RenderOptions, Template, TemplateData, render};
+pub use template::{Fields, RenderOptions, Rendered, Template, TemplateData, TemplateView, render};
 
 mod format;
 mod functions;

@@ -16,6 +16,7 @@ mod lexer;
 mod literal;
 mod methods;
 mod parser;
+mod reach;
 mod tree;
 
 /// What a template sees as `.`: Kalypso's nine fields.
@@ -39,6 +40,75 @@ pub struct TemplateData {
     pub cluster_type: String,
     /// `.ConfigData`; a string map (`Null` is Go's nil map).
     pub config_data: GoValue,
+}
+
+/// The same nine fields, borrowed.
+#[derive(Debug, Clone, Copy)]
+pub struct TemplateView<'a> {
+    /// `.DeploymentTargetName`.
+    pub deployment_target_name: &'a str,
+    /// `.Namespace`.
+    pub namespace: &'a str,
+    /// `.Environment`.
+    pub environment: &'a str,
+    /// `.Workspace`.
+    pub workspace: &'a str,
+    /// `.Workload`.
+    pub workload: &'a str,
+    /// `.Labels`; `None` is Go's nil map.
+    pub labels: Option<&'a BTreeMap<String, String>>,
+    /// `.Manifests`; `None` is Go's nil map.
+    pub manifests: Option<&'a BTreeMap<String, String>>,
+    /// `.ClusterType`.
+    pub cluster_type: &'a str,
+    /// `.ConfigData`; a string map (`Null` is Go's nil map).
+    pub config_data: &'a GoValue,
+}
+
+impl TemplateData {
+    /// The same, borrowed.
+    pub fn view(&self) -> TemplateView<'_> {
+        TemplateView {
+            deployment_target_name: &self.deployment_target_name,
+            namespace: &self.namespace,
+            environment: &self.environment,
+            workspace: &self.workspace,
+            workload: &self.workload,
+            labels: self.labels.as_ref(),
+            manifests: self.manifests.as_ref(),
+            cluster_type: &self.cluster_type,
+            config_data: &self.config_data,
+        }
+    }
+}
+
+/// A set of the nine fields.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Fields(u16);
+
+impl Fields {
+    /// All of them.
+    pub const ALL: Self = Self(0x1ff);
+    /// What the deployment target alone decides.
+    pub const TARGET: Self = Self(0b0_0111_1101);
+    /// What the cluster type alone decides.
+    pub const CLUSTER_TYPE: Self = Self(0b0_1000_0100);
+
+    /// The field at that position of Go's struct.
+    pub(crate) fn at(at: usize) -> Self {
+        Self(1 << at)
+    }
+
+    /// Both sets.
+    #[must_use]
+    pub fn with(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Whether every field of this set is in the other.
+    pub fn within(self, other: Self) -> bool {
+        self.0 & !other.0 == 0
+    }
 }
 
 /// How to render, and how much of everything one rendering may use.
@@ -73,6 +143,7 @@ impl Default for RenderOptions {
 pub struct Template {
     text: Vec<u8>,
     tree: Tree,
+    reach: reach::Reach,
 }
 
 impl Template {
@@ -90,9 +161,18 @@ impl Template {
         round: usize,
     ) -> Result<Self, TemplateError> {
         match parser::parse(&text, !options.compat) {
-            Ok(tree) => Ok(Self { text, tree }),
+            Ok(tree) => {
+                let reach = reach::Reach::of(&tree);
+                Ok(Self { text, tree, reach })
+            }
             Err(error) => Err(place(&text, error.at, error.message, error.kind, round)),
         }
+    }
+
+    /// The fields that the first round can see. Output of one round is the same for all data that are
+    /// equal in them.
+    pub fn fields(&self) -> Fields {
+        self.reach.fields
     }
 
     /// Renders, and evaluates the output again for as long as it contains `{{`.
@@ -104,14 +184,27 @@ impl Template {
         data: &TemplateData,
         options: &RenderOptions,
     ) -> Result<String, TemplateError> {
-        let bytes = self.render_bytes(data, options)?;
-        String::from_utf8(bytes).map_err(|_| TemplateError {
+        Ok(self.render_view(data.view(), options)?.text)
+    }
+
+    /// As [`Self::render`], from borrowed data.
+    ///
+    /// # Errors
+    /// As [`Self::render`].
+    pub fn render_view(
+        &self,
+        data: TemplateView<'_>,
+        options: &RenderOptions,
+    ) -> Result<Rendered, TemplateError> {
+        let (bytes, rounds) = self.rounds(data, options)?;
+        let text = String::from_utf8(bytes).map_err(|_| TemplateError {
             message: "the output is not valid UTF-8".to_owned(),
             line: 1,
             column: 1,
             kind: TemplateErrorKind::NotText,
             round: 1,
-        })
+        })?;
+        Ok(Rendered { text, rounds })
     }
 
     /// As [`Self::render`], for output that need not be UTF-8.
@@ -123,15 +216,27 @@ impl Template {
         data: &TemplateData,
         options: &RenderOptions,
     ) -> Result<Vec<u8>, TemplateError> {
+        Ok(self.rounds(data.view(), options)?.0)
+    }
+
+    fn rounds(
+        &self,
+        data: TemplateView<'_>,
+        options: &RenderOptions,
+    ) -> Result<(Vec<u8>, usize), TemplateError> {
         let budget = Budget::new(options.max_steps, options.max_bytes);
         let env = Env {
             budget: &budget,
             compat: options.compat,
         };
-        let dot = root(data);
+        let mut dot = root(&data, |at| Fields::at(at).within(self.reach.fields));
         let mut out = self.round(&dot, &env, options, 1)?;
         let mut round = 1;
         while contains_open(&out) {
+            if round == 1 && !self.reach.changes {
+                // The next rounds' text may name any field, and nothing was changed in this one.
+                dot = root(&data, |_| true);
+            }
             round += 1;
             if round > options.max_rounds {
                 let message = format!(
@@ -143,11 +248,12 @@ impl Template {
             let next = Self::parse_bytes(out, options, round)?;
             out = next.round(&dot, &env, options, round)?;
         }
-        Ok(if options.compat {
+        let out = if options.compat {
             out
         } else {
             restore_literals(out)
-        })
+        };
+        Ok((out, round))
     }
 
     fn round(
@@ -172,8 +278,21 @@ impl Template {
     }
 }
 
+/// Text, and how many rounds of evaluation it took.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rendered {
+    /// The text.
+    pub text: String,
+    /// 1, or more when a value brought `{{` into the text.
+    pub rounds: usize,
+}
+
 fn contains_open(text: &[u8]) -> bool {
-    text.windows(2).any(|pair| pair == b"{{")
+    // Searching text is vectorised, comparing pairs of bytes is not.
+    match std::str::from_utf8(text) {
+        Ok(text) => text.contains("{{"),
+        Err(_) => text.windows(2).any(|pair| pair == b"{{"),
+    }
 }
 
 /// An error at a byte offset of a template.

@@ -1,11 +1,11 @@
 //! From decoded data to the engine's values.
 //!
-//! In: [`TemplateData`] and [`GoValue`]s, which are trees of bounded depth.
+//! In: [`TemplateView`] and [`GoValue`]s, which are trees of bounded depth.
 //! Out: fresh values, shared with nothing, so that a template may change them.
 
 use super::{Data, Elem, IntKind, Key, List, Map, Text, UintKind, Value, int, text};
 use crate::gotime::Time;
-use crate::template::TemplateData;
+use crate::template::TemplateView;
 use crate::value::{FloatKey, GoMap, GoValue};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -71,21 +71,37 @@ fn string_map(map: Option<&BTreeMap<String, String>>) -> Value {
     }
 }
 
-/// The struct behind `.`.
-pub(crate) fn root(data: &TemplateData) -> Value {
-    let config = match &data.config_data {
+/// The struct behind `.`; a field at a position that is not `wanted` is left out, because nothing
+/// reads it.
+pub(crate) fn root(data: &TemplateView<'_>, wanted: impl Fn(usize) -> bool) -> Value {
+    let named = |at: usize, name: &str| {
+        if wanted(at) {
+            text(name)
+        } else {
+            Value::Invalid
+        }
+    };
+    let map = |at: usize, map| {
+        if wanted(at) {
+            string_map(map)
+        } else {
+            Value::Invalid
+        }
+    };
+    let config = match data.config_data {
+        _ if !wanted(8) => Value::Invalid,
         GoValue::Map(map) => from_map(map),
         _ => Map::nil_value(MapType::StrAny),
     };
     let fields = [
-        text(&data.deployment_target_name),
-        text(&data.namespace),
-        text(&data.environment),
-        text(&data.workspace),
-        text(&data.workload),
-        string_map(data.labels.as_ref()),
-        string_map(data.manifests.as_ref()),
-        text(&data.cluster_type),
+        named(0, data.deployment_target_name),
+        named(1, data.namespace),
+        named(2, data.environment),
+        named(3, data.workspace),
+        named(4, data.workload),
+        map(5, data.labels),
+        map(6, data.manifests),
+        named(7, data.cluster_type),
         config,
     ];
     Value::Data(Rc::new(Data { fields }))

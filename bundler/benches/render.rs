@@ -1,0 +1,461 @@
+//! How fast a large control plane is composed and rendered.
+//!
+//! What comes in: a made-up control plane (100 workloads, 200 cluster types, 300 config containers, so
+//! 20,000 assignments, almost every one with a config of its own) with templates as Kalypso's users
+//! write them. What goes out: the full render against a Go program that is given the composed configs
+//! and executes the same templates (`tests/go-render`; same bytes or the benchmark fails); one changed
+//! value against the full render; `check` and `schedule` with 30,000 sites against 300; peak memory.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::cast_precision_loss
+)]
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use outhaul_bundle::digest::Hasher;
+use outhaul_bundle::index::Snapshot;
+use outhaul_bundler::compose::{self, Composition, Mode};
+use outhaul_bundler::control::{self, Cache, ControlPlane, LoadRequest, Origin, SourceMap};
+use outhaul_bundler::render::{self, Rendering};
+use outhaul_bundler::schedule::{self, Schedule};
+use serde_json::{Value, json};
+
+const WORKLOADS: usize = 100;
+const CLUSTER_TYPES: usize = 200;
+const REGIONS: usize = 19;
+const ROUNDS: usize = 3;
+
+fn main() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    write_control_plane(at, 300);
+    let plane = Loaded::of(at);
+    full(at, &plane);
+    memory();
+    one_value(at, &plane);
+    drop(plane);
+    sites(at);
+}
+
+struct Loaded {
+    plane: ControlPlane,
+    snapshot: Snapshot,
+    schedule: Schedule,
+}
+
+impl Loaded {
+    fn of(at: &Path) -> Self {
+        let (plane, snapshot) = control::load(&request(at)).unwrap();
+        let schedule = schedule::schedule(&plane);
+        assert_eq!(schedule.assignments.len(), WORKLOADS * CLUSTER_TYPES);
+        Self {
+            plane,
+            snapshot,
+            schedule,
+        }
+    }
+
+    fn render(&self) -> (Composition, Rendering) {
+        let mode = Mode::default();
+        let composition = compose::compose(&self.plane, &self.schedule, mode);
+        let rendering = render::render(
+            &self.plane,
+            &self.schedule,
+            &composition,
+            &self.snapshot,
+            mode,
+        );
+        assert!(rendering.failures.is_empty());
+        (composition, rendering)
+    }
+}
+
+fn request(at: &Path) -> LoadRequest {
+    let app = format!("https://git.example.org/apps={}", at.join("apps").display());
+    LoadRequest {
+        environment: "prod".into(),
+        from: Origin::Folders {
+            environment_dir: at.join("env"),
+            base_dir: Some(at.join("main")),
+            base_commit: Some("0".repeat(40)),
+        },
+        sources: SourceMap::parse(&[app]).unwrap(),
+        cache: Cache::at(at.join("cache")),
+    }
+}
+
+/// The best of [`ROUNDS`].
+fn best<T>(mut work: impl FnMut() -> T) -> (Duration, T) {
+    let mut best: Option<(Duration, T)> = None;
+    for _ in 0..ROUNDS {
+        let start = Instant::now();
+        let made = work();
+        let took = start.elapsed();
+        if best.as_ref().is_none_or(|(before, _)| took < *before) {
+            best = Some((took, made));
+        }
+    }
+    best.unwrap()
+}
+
+fn full(at: &Path, loaded: &Loaded) {
+    let (ours, (composition, rendering)) = best(|| loaded.render());
+    let start = Instant::now();
+    drop(compose::compose(
+        &loaded.plane,
+        &loaded.schedule,
+        Mode::default(),
+    ));
+    println!(
+        "full: {} assignments, {:.0} ms to compose and render ({:.0} ms of it to compose)",
+        loaded.schedule.assignments.len(),
+        ms(ours),
+        ms(start.elapsed())
+    );
+    let input = go_input(loaded, &composition);
+    let file = at.join("go-input.json");
+    fs::write(&file, serde_json::to_vec(&input).unwrap()).unwrap();
+    drop(input);
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/go-render");
+    let program = at.join("go-render");
+    let built = Command::new("go")
+        .args(["build", "-o"])
+        .arg(&program)
+        .arg(".")
+        .current_dir(sources)
+        .env("GOFLAGS", "-buildvcs=false")
+        .status();
+    if !built.is_ok_and(|status| status.success()) {
+        println!("full: SKIPPED against Go: `go build` failed");
+        return;
+    }
+    let digest = digest(&rendering, loaded);
+    for (parse, what) in [
+        ("once", "that parses every template once"),
+        ("each", "that parses each time, as Kalypso does"),
+    ] {
+        let seconds = (0..ROUNDS)
+            .map(|_| {
+                let output = Command::new(&program)
+                    .arg(&file)
+                    .arg(parse)
+                    .output()
+                    .unwrap();
+                let errors = String::from_utf8_lossy(&output.stderr);
+                assert!(output.status.success(), "{errors}");
+                let said: Value = serde_json::from_slice(&output.stdout).unwrap();
+                assert_eq!(said["digest"].as_str().unwrap(), digest, "the same bytes");
+                said["seconds"].as_f64().unwrap()
+            })
+            .fold(f64::MAX, f64::min);
+        println!(
+            "full: {:.1} x as fast as a Go program {what} ({:.0} ms, composing left out); aim 5",
+            seconds / ours.as_secs_f64(),
+            seconds * 1000.0
+        );
+    }
+}
+
+fn ms(took: Duration) -> f64 {
+    took.as_secs_f64() * 1000.0
+}
+
+const FILES: [&str; 3] = ["reconciler.yaml", "namespace.yaml", "platform-config.yaml"];
+
+fn digest(rendering: &Rendering, loaded: &Loaded) -> String {
+    let mut hasher = Hasher::new();
+    for id in loaded.schedule.assignments.keys() {
+        let one = &rendering.cluster_types[&id.cluster_type].assignments[&id.target];
+        for name in FILES {
+            let bytes = &one.files[name];
+            hasher.update(format!("{}\n", bytes.len()).as_bytes());
+            hasher.update(bytes);
+        }
+    }
+    hasher.finish().0.hex()
+}
+
+/// Templates, composed configs as YAML, and assignments, in the order of the schedule.
+fn go_input(loaded: &Loaded, composition: &Composition) -> Value {
+    let plane = &loaded.plane;
+    let templates: Value = plane
+        .templates
+        .values()
+        .map(|template| {
+            let texts: Vec<_> = template.manifests.iter().map(|m| &m.value).collect();
+            (template.name.clone(), json!(texts))
+        })
+        .collect::<serde_json::Map<_, _>>()
+        .into();
+    let mut configs = Vec::new();
+    let mut assignments = Vec::new();
+    for id in loaded.schedule.assignments.keys() {
+        let target = &plane.targets[&id.target];
+        let cluster_type = &plane.cluster_types[&id.cluster_type];
+        configs.push(outhaul_gocompat::to_yaml(
+            &composition.assignments[id].values,
+        ));
+        assignments.push(json!({
+            "DeploymentTargetName": target.name,
+            "Namespace": format!("prod-{}-{}", cluster_type.name, target.name),
+            "Environment": "prod",
+            "Workspace": target.workspace,
+            "Workload": target.workload,
+            "Labels": target.labels,
+            "Manifests": target.manifests,
+            "ClusterType": cluster_type.name,
+            "Config": configs.len() - 1,
+            "Templates": [cluster_type.reconciler.value, cluster_type.namespace_service.value,
+                cluster_type.config_type.as_ref().unwrap().value],
+        }));
+    }
+    json!({"Templates": templates, "Configs": configs, "Assignments": assignments})
+}
+
+fn memory() {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let peak = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))
+        .map_or("unknown", str::trim);
+    println!("full: peak memory of the benchmark {peak}; aim 300 MB");
+}
+
+fn one_value(_: &Path, _: &Loaded) {}
+
+fn sites(_: &Path) {}
+
+fn write(at: &Path, path: &str, text: &str) {
+    let path = at.join(path);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+fn write_control_plane(at: &Path, sites: usize) {
+    write(at, "main/templates.yaml", TEMPLATES);
+    write(
+        at,
+        "main/apps.yaml",
+        "apiVersion: scheduler.kalypso.io/v1alpha1\nkind: WorkloadRegistration\nmetadata:\n  name: apps\nspec:\n  \
+         workspace: factory\n  workload:\n    repo: https://git.example.org/apps\n    branch: main\n    path: .\n",
+    );
+    let mut text = String::new();
+    for number in 0..WORKLOADS {
+        write!(
+            text,
+            "---\napiVersion: scheduler.kalypso.io/v1alpha1\nkind: Workload\nmetadata:\n  name: app-{number:03}\n\
+             spec:\n  deploymentTargets:\n    - name: live\n      environment: prod\n      labels:\n        \
+             purpose: live\n        tier: \"{}\"\n      manifests:\n        \
+             repo: https://git.example.org/app-{number:03}\n        branch: prod\n        path: ./deploy/live\n",
+            number % 4
+        )
+        .unwrap();
+    }
+    write(at, "apps/workloads.yaml", &text);
+    write(
+        at,
+        "env/policy.yaml",
+        "apiVersion: scheduler.kalypso.io/v1alpha1\nkind: SchedulingPolicy\nmetadata:\n  name: everywhere\nspec:\n  \
+         deploymentTargetSelector:\n    workspace: factory\n    labelSelector:\n      matchLabels:\n        \
+         purpose: live\n  clusterTypeSelector:\n    labelSelector: {}\n",
+    );
+    let mut text = String::new();
+    for number in 0..CLUSTER_TYPES {
+        write!(
+            text,
+            "---\napiVersion: scheduler.kalypso.io/v1alpha1\nkind: ClusterType\nmetadata:\n  name: line-{number:03}\n  \
+             labels:\n    region: region-{}\n    kind: edge\nspec:\n  reconciler: {}\n  namespaceService: default\n  \
+             configType: configmap\n",
+            number % REGIONS,
+            if number % 2 == 0 { "arc-flux" } else { "argocd" }
+        )
+        .unwrap();
+    }
+    write(at, "env/types.yaml", &text);
+    write(at, "env/config.yaml", &containers());
+    write_sites(at, sites);
+}
+
+/// One for all, one a region, one a workload, and one for nearly every cluster type: 300.
+fn containers() -> String {
+    let mut text = String::new();
+    let mut add = |name: &str, label: &str, keys: &[(&str, String)]| {
+        write!(
+            text,
+            "---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\n  labels:\n    \
+             platform-config: \"true\"\n{label}data:\n"
+        )
+        .unwrap();
+        for (key, value) in keys {
+            writeln!(text, "  {key}: {value:?}").unwrap();
+        }
+    };
+    let numbered = |prefix: &str, count: usize, seed: usize| -> Vec<(String, String)> {
+        (0..count)
+            .map(|at| {
+                let value = match at % 4 {
+                    0 => format!("https://{prefix}-{seed}.factory.example:8443/v1/{at}"),
+                    1 => format!("{}", seed * 10 + at),
+                    2 => "true".to_owned(),
+                    _ => format!("{prefix} value {at} of {seed}"),
+                };
+                (format!("{}_{at}", prefix.to_uppercase()), value)
+            })
+            .collect()
+    };
+    let mut all = |name: String, label: String, pairs: Vec<(String, String)>| {
+        let keys: Vec<(&str, String)> = pairs
+            .iter()
+            .map(|(key, value)| (key.as_str(), value.clone()))
+            .collect();
+        add(&name, &label, &keys);
+    };
+    all("all".into(), String::new(), numbered("common", 6, 0));
+    for number in 0..REGIONS {
+        let label = format!("    region: region-{number}\n");
+        all(
+            format!("region-{number}"),
+            label,
+            numbered("region", 5, number),
+        );
+    }
+    for number in 0..WORKLOADS {
+        let label = format!("    workload: app-{number:03}\n");
+        all(
+            format!("app-{number:03}"),
+            label,
+            numbered("app", 4, number),
+        );
+    }
+    for number in 0..(300 - 1 - REGIONS - WORKLOADS) {
+        let label = format!("    cluster-type: line-{number:03}\n");
+        all(
+            format!("line-{number:03}"),
+            label,
+            numbered("line", 4, number),
+        );
+    }
+    text
+}
+
+fn write_sites(at: &Path, count: usize) {
+    let mut text = String::new();
+    for number in 0..count {
+        write!(
+            text,
+            "---\napiVersion: outhaul.dev/v1alpha1\nkind: Site\nmetadata:\n  name: site-{number:05}\n  labels:\n    \
+             hall: h-{}\nspec:\n  clusterType: line-{:03}\n  ring: canary\n",
+            number % 50,
+            number % CLUSTER_TYPES
+        )
+        .unwrap();
+    }
+    write(at, "env/sites.yaml", &text);
+}
+
+const TEMPLATES: &str = r#"apiVersion: scheduler.kalypso.io/v1alpha1
+kind: Template
+metadata:
+  name: arc-flux
+spec:
+  type: reconciler
+  manifests:
+    - |
+      apiVersion: source.toolkit.fluxcd.io/v1
+      kind: GitRepository
+      metadata:
+        name: "{{ .DeploymentTargetName }}"
+        namespace: flux-system
+      spec:
+        interval: 1m
+        url: "{{ .Manifests.repo }}"
+        ref:
+          branch: "{{ .Manifests.branch }}"
+        secretRef:
+          name: repo-secret
+    - |
+      apiVersion: kustomize.toolkit.fluxcd.io/v1
+      kind: Kustomization
+      metadata:
+        name: "{{ .DeploymentTargetName }}"
+        namespace: flux-system
+      spec:
+        interval: 1m
+        targetNamespace: "{{ .Namespace }}"
+        sourceRef:
+          kind: GitRepository
+          name: "{{ .DeploymentTargetName }}"
+        path: "{{ .Manifests.path }}"
+        prune: true
+---
+apiVersion: scheduler.kalypso.io/v1alpha1
+kind: Template
+metadata:
+  name: argocd
+spec:
+  type: reconciler
+  manifests:
+    - |
+      apiVersion: argoproj.io/v1alpha1
+      kind: Application
+      metadata:
+        name: "{{ .DeploymentTargetName }}"
+        namespace: argocd
+      spec:
+        destination:
+          server: https://kubernetes.default.svc
+          namespace: "{{ .Namespace }}"
+        project: default
+        source:
+          path: "{{ .Manifests.path }}"
+          repoURL: "{{ .Manifests.repo }}"
+          targetRevision: "{{ .Manifests.branch }}"
+          directory:
+            recurse: true
+            include: '*.yaml'
+        syncPolicy:
+          automated:
+            prune: true
+            selfHeal: true
+---
+apiVersion: scheduler.kalypso.io/v1alpha1
+kind: Template
+metadata:
+  name: default
+spec:
+  type: namespace
+  manifests:
+    - |
+      apiVersion: v1
+      kind: Namespace
+      metadata:
+        name: "{{ .Namespace }}"
+        labels:
+          environment: "{{ .Environment }}"
+          workspace: "{{ .Workspace }}"
+          workload: "{{ .Workload }}"
+          deploymentTarget: "{{ .DeploymentTargetName }}"
+          tier: "{{ index .Labels "tier" }}"
+---
+apiVersion: scheduler.kalypso.io/v1alpha1
+kind: Template
+metadata:
+  name: configmap
+spec:
+  type: config
+  manifests:
+    - |
+      apiVersion: v1
+      kind: ConfigMap
+      metadata:
+        name: platform-config
+        namespace: {{ .Namespace }}
+      data:
+      {{ toYaml .ConfigData | indent 2 }}
+"#;

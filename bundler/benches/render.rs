@@ -20,10 +20,12 @@ use std::time::{Duration, Instant};
 
 use outhaul_bundle::digest::Hasher;
 use outhaul_bundle::index::Snapshot;
+use outhaul_bundler::check;
 use outhaul_bundler::compose::{self, Composition, Mode};
 use outhaul_bundler::control::{self, Cache, ControlPlane, LoadRequest, Origin, SourceMap};
-use outhaul_bundler::render::{self, Rendering};
+use outhaul_bundler::render::{self, Memory, Rendering};
 use outhaul_bundler::schedule::{self, Schedule};
+use outhaul_bundler::scheduler::Schedulers;
 use serde_json::{Value, json};
 
 const WORKLOADS: usize = 100;
@@ -36,10 +38,8 @@ fn main() {
     let at = folder.path();
     write_control_plane(at, 300);
     let plane = Loaded::of(at);
-    full(at, &plane);
-    memory();
-    one_value(at, &plane);
-    drop(plane);
+    let full = full(at, &plane);
+    one_value(plane, full);
     sites(at);
 }
 
@@ -61,18 +61,11 @@ impl Loaded {
         }
     }
 
-    fn render(&self) -> (Composition, Rendering) {
-        let mode = Mode::default();
-        let composition = compose::compose(&self.plane, &self.schedule, mode);
-        let rendering = render::render(
-            &self.plane,
-            &self.schedule,
-            &composition,
-            &self.snapshot,
-            mode,
-        );
+    /// Everything, from nothing.
+    fn render(&self, memory: &mut Memory) -> Rendering {
+        let rendering = memory.render(&self.plane, &self.schedule, &self.snapshot, Mode::default());
         assert!(rendering.failures.is_empty());
-        (composition, rendering)
+        rendering
     }
 }
 
@@ -87,6 +80,7 @@ fn request(at: &Path) -> LoadRequest {
         },
         sources: SourceMap::parse(&[app]).unwrap(),
         cache: Cache::at(at.join("cache")),
+        schedulers: Schedulers::default(),
     }
 }
 
@@ -104,20 +98,16 @@ fn best<T>(mut work: impl FnMut() -> T) -> (Duration, T) {
     best.unwrap()
 }
 
-fn full(at: &Path, loaded: &Loaded) {
-    let (ours, (composition, rendering)) = best(|| loaded.render());
-    let start = Instant::now();
-    drop(compose::compose(
-        &loaded.plane,
-        &loaded.schedule,
-        Mode::default(),
-    ));
+fn full(at: &Path, loaded: &Loaded) -> Duration {
+    let (ours, rendering) = best(|| loaded.render(&mut Memory::new()));
     println!(
-        "full: {} assignments, {:.0} ms to compose and render ({:.0} ms of it to compose)",
+        "full: {} assignments composed and rendered in {:.0} ms on {} processors",
         loaded.schedule.assignments.len(),
         ms(ours),
-        ms(start.elapsed())
+        std::thread::available_parallelism().map_or(1, usize::from)
     );
+    memory();
+    let composition = compose::compose(&loaded.plane, &loaded.schedule, Mode::default());
     let input = go_input(loaded, &composition);
     let file = at.join("go-input.json");
     fs::write(&file, serde_json::to_vec(&input).unwrap()).unwrap();
@@ -133,7 +123,7 @@ fn full(at: &Path, loaded: &Loaded) {
         .status();
     if !built.is_ok_and(|status| status.success()) {
         println!("full: SKIPPED against Go: `go build` failed");
-        return;
+        return ours;
     }
     let digest = digest(&rendering, loaded);
     for (parse, what) in [
@@ -160,6 +150,7 @@ fn full(at: &Path, loaded: &Loaded) {
             seconds * 1000.0
         );
     }
+    ours
 }
 
 fn ms(took: Duration) -> f64 {
@@ -227,9 +218,75 @@ fn memory() {
     println!("full: peak memory of the benchmark {peak}; aim 300 MB");
 }
 
-fn one_value(_: &Path, _: &Loaded) {}
+/// One value of one container changes, there and back.
+fn one_value(mut loaded: Loaded, full: Duration) {
+    let mut memory = Memory::new();
+    loaded.render(&mut memory);
+    for (container, what) in [
+        ("line-007", "of one cluster type"),
+        ("app-007", "of one workload"),
+        ("region-7", "of one region"),
+        ("all", "of all"),
+    ] {
+        let mut times = Vec::new();
+        for round in 0..2 * ROUNDS {
+            let one = loaded.plane.configs.get_mut(container).unwrap();
+            one.data.values_mut().next().unwrap().value = format!("changed {round}");
+            let start = Instant::now();
+            let rendering = loaded.render(&mut memory);
+            times.push(start.elapsed());
+            drop(rendering);
+        }
+        let best = times.into_iter().min().unwrap();
+        println!(
+            "one value {what}: {} assignments again in {:.1} ms, {:.2} % of the full render; aim 2",
+            memory.rendered(),
+            ms(best),
+            100.0 * best.as_secs_f64() / full.as_secs_f64()
+        );
+    }
+}
 
-fn sites(_: &Path) {}
+/// `check` and `schedule`, as library calls: load, decide and for `check` judge.
+fn sites(at: &Path) {
+    let mut few: Option<[f64; 2]> = None;
+    for count in [300, 30_000] {
+        write_sites(at, count);
+        let (schedule_time, schedule_len) = best(|| {
+            let (plane, _) = control::load(&request(at)).unwrap();
+            schedule::schedule(&plane).assignments.len()
+        });
+        assert_eq!(schedule_len, WORKLOADS * CLUSTER_TYPES);
+        let (check_time, ()) = best(|| {
+            let (plane, snapshot) = control::load(&request(at)).unwrap();
+            let schedule = schedule::schedule(&plane);
+            let mode = Mode::default();
+            let composition = compose::compose(&plane, &schedule, mode);
+            let rendering = render::render(&plane, &schedule, &composition, &snapshot, mode);
+            drop(check::check(
+                &plane,
+                &schedule,
+                &composition,
+                &rendering,
+                mode,
+            ));
+        });
+        println!(
+            "{count} sites: schedule {:.0} ms, check {:.0} ms (library calls, load included)",
+            ms(schedule_time),
+            ms(check_time)
+        );
+        let now = [schedule_time.as_secs_f64(), check_time.as_secs_f64()];
+        match few {
+            None => few = Some(now),
+            Some(few) => println!(
+                "30000 sites against 300: schedule {:.2} x, check {:.2} x; aim 2",
+                now[0] / few[0],
+                now[1] / few[1]
+            ),
+        }
+    }
+}
 
 fn write(at: &Path, path: &str, text: &str) {
     let path = at.join(path);

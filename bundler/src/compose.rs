@@ -134,6 +134,37 @@ impl<'a> Rules<'a> {
     }
 }
 
+/// Composes assignments one by one; see [`compose`].
+pub(crate) struct Composing<'a> {
+    composer: Composer<'a>,
+    sites: Sites<'a>,
+}
+
+/// Configs that are remembered for others that the same layers match.
+const REMEMBERED: usize = 2000;
+
+impl<'a> Composing<'a> {
+    pub(crate) fn new(control_plane: &'a ControlPlane, mode: Mode) -> Self {
+        let composer = Composer::new(control_plane, mode);
+        let sites = Sites::of(control_plane, &composer.layers);
+        Self { composer, sites }
+    }
+
+    /// The config of one assignment, and those of sites where it is another one.
+    pub(crate) fn assignment(
+        &mut self,
+        cluster_type: &ClusterType,
+        target: &'a DeploymentTarget,
+    ) -> Result<(Arc<Composed>, Vec<Overlay>), Diagnostics> {
+        let composer = &mut self.composer;
+        if composer.merged.len() > REMEMBERED {
+            composer.merged.clear();
+            composer.checked.clear();
+        }
+        composer.assignment(cluster_type, target, &self.sites)
+    }
+}
+
 /// Composes the config of every assignment, and of every site that has values of its own.
 pub fn compose(control_plane: &ControlPlane, schedule: &Schedule, mode: Mode) -> Composition {
     let mut composer = Composer::new(control_plane, mode);
@@ -306,10 +337,10 @@ fn merge_layers(layers: &Layers<'_>, positions: &[usize], rules: &Rules<'_>) -> 
             let before = values.remove(setting.key);
             let merged = before
                 .as_ref()
-                .is_some_and(|before| merge::merges(before, &setting.value, arrays));
+                .is_some_and(|before| merge::merges(before, setting.value(), arrays));
             let value = match before {
-                None => setting.value.clone(),
-                Some(before) => merge::merge(before, setting.value.clone(), arrays),
+                None => setting.value().clone(),
+                Some(before) => merge::merge(before, setting.value().clone(), arrays),
             };
             values.insert(setting.key, value);
             provenance

@@ -13,7 +13,7 @@ use outhaul_bundle::index::Snapshot;
 use crate::compose::{self, Composition, Mode};
 use crate::control::model::{ReconcilerKind, Template};
 use crate::control::{self, Cache, ControlPlane, Diagnostics, LoadRequest, Origin, SourceMap};
-use crate::render::{self, Rendering};
+use crate::render::{self, Memory, Rendering};
 use crate::schedule::{self, AssignmentId, Schedule};
 use crate::scheduler;
 
@@ -24,7 +24,7 @@ pub struct Platform {
     pub control_plane: ControlPlane,
     /// Who runs where.
     pub schedule: Schedule,
-    /// With which values.
+    /// With which values; empty after [`run_again`].
     pub composition: Composition,
     /// As which files, from which snapshot; and what could not be composed or rendered.
     pub rendering: Rendering,
@@ -51,6 +51,31 @@ pub fn run(
         control_plane,
         schedule,
         composition,
+        rendering,
+        sources: request.sources,
+        cache: request.cache,
+    })
+}
+
+/// As [`run`], on every processor, and without rendering again what did not change since the last call
+/// with this `memory`. [`Platform::composition`] stays empty: configs are dropped as soon as they are
+/// rendered. One memory is for one environment; another only costs a full render.
+///
+/// # Errors
+/// As [`run`]; `memory` is then as it was.
+pub fn run_again(
+    memory: &mut Memory,
+    request: &LoadRequest,
+    mode: Mode,
+    pins: Option<&Snapshot>,
+) -> Result<Platform, Diagnostics> {
+    let (control_plane, snapshot, request) = load(request, pins)?;
+    let schedule = schedule::schedule(&control_plane);
+    let rendering = memory.render(&control_plane, &schedule, &snapshot, mode);
+    Ok(Platform {
+        control_plane,
+        schedule,
+        composition: Composition::default(),
         rendering,
         sources: request.sources,
         cache: request.cache,

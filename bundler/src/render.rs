@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use outhaul_bundle::Digest;
 use outhaul_bundle::index::Snapshot;
-use outhaul_gocompat::TemplateData;
+use outhaul_gocompat::TemplateView;
 
 use crate::compose::{self, Composed, Composition, Mode};
 use crate::control::ControlPlane;
@@ -22,11 +22,14 @@ use crate::schedule::{Assignment, AssignmentId, Schedule};
 mod config_map;
 mod engine;
 mod filters;
+mod keys;
+mod memory;
 pub mod namespace;
 pub mod overlay;
 mod place;
 
-use engine::Engines;
+use engine::{Engines, Shared};
+pub use memory::Memory;
 pub use overlay::RenderedOverlay;
 
 /// Everything that one render of one environment gives.
@@ -39,7 +42,7 @@ pub struct Rendering {
     /// The commit of the promoted content, when it has one.
     pub promoted_commit: Option<String>,
     /// Every cluster type, also those that nothing is assigned to.
-    pub cluster_types: BTreeMap<String, RenderedClusterType>,
+    pub cluster_types: BTreeMap<String, Arc<RenderedClusterType>>,
     /// What could not be composed or rendered, and why.
     pub failures: BTreeMap<AssignmentId, Diagnostics>,
     /// What may or may not be assigned, because a policy could not be followed, and why.
@@ -76,7 +79,7 @@ pub struct RenderedAssignment {
     pub overlays: Vec<RenderedOverlay>,
 }
 
-/// Renders every assignment.
+/// Renders every assignment that was composed.
 pub fn render(
     control_plane: &ControlPlane,
     schedule: &Schedule,
@@ -85,57 +88,80 @@ pub fn render(
     mode: Mode,
 ) -> Rendering {
     let engines = Engines::new(control_plane, mode);
-    let mut failures = composition.failures.clone();
-    let mut cluster_types: BTreeMap<String, RenderedClusterType> = control_plane
-        .cluster_types
-        .values()
-        .map(|cluster_type| {
-            let reconciler = cluster_type.reconciler.value.clone();
-            let assignments = BTreeMap::new();
-            (
-                cluster_type.name.clone(),
-                RenderedClusterType {
-                    reconciler,
-                    assignments,
-                },
-            )
-        })
-        .collect();
+    let mut shared = Shared::default();
+    let mut done = Done {
+        failures: composition.failures.clone(),
+        ..Done::default()
+    };
     for (id, assignment) in &schedule.assignments {
-        let (Some(target), Some(cluster_type), Some(composed)) = (
-            control_plane.targets.get(&id.target),
-            control_plane.cluster_types.get(&id.cluster_type),
-            composition.assignments.get(id),
-        ) else {
-            // Not composed: `failures` has it already.
-            continue;
-        };
-        let environment = &control_plane.environment;
-        match one(
-            environment,
-            target,
-            cluster_type,
-            assignment,
-            composed,
-            composition.overlays.get(id).map_or(&[], Vec::as_slice),
-            &engines,
-        ) {
-            Ok(rendered) => {
-                if let Some(group) = cluster_types.get_mut(&id.cluster_type) {
-                    group
-                        .assignments
-                        .insert(id.target.clone(), Arc::new(rendered));
-                }
-            }
-            Err(findings) => {
-                failures.entry(id.clone()).or_default().append(findings);
-            }
+        if let Some(composed) = composition.assignments.get(id)
+            && let Some(pair) = Pair::of(control_plane, id)
+        {
+            let overlays = composition.overlays.get(id).map_or(&[][..], Vec::as_slice);
+            let result = pair.render(assignment, composed, overlays, &engines, &mut shared);
+            done.add(id, result);
         }
     }
+    let groups = done.groups(control_plane);
+    rendering(control_plane, schedule, snapshot, groups, done.failures)
+}
+
+/// What was rendered and what could not be.
+#[derive(Debug, Default)]
+struct Done {
+    rendered: Vec<(AssignmentId, Arc<RenderedAssignment>)>,
+    failures: BTreeMap<AssignmentId, Diagnostics>,
+}
+
+impl Done {
+    fn add(&mut self, id: &AssignmentId, result: Result<RenderedAssignment, Diagnostics>) {
+        match result {
+            Ok(rendered) => self.rendered.push((id.clone(), Arc::new(rendered))),
+            Err(findings) => self
+                .failures
+                .entry(id.clone())
+                .or_default()
+                .append(findings),
+        }
+    }
+
+    /// What was rendered, by cluster type; also those that nothing is assigned to.
+    fn groups(&mut self, plane: &ControlPlane) -> BTreeMap<String, Arc<RenderedClusterType>> {
+        let mut groups: BTreeMap<String, RenderedClusterType> = plane
+            .cluster_types
+            .values()
+            .map(|cluster_type| (cluster_type.name.clone(), empty_group(cluster_type)))
+            .collect();
+        for (id, rendered) in self.rendered.drain(..) {
+            if let Some(group) = groups.get_mut(&id.cluster_type) {
+                group.assignments.insert(id.target, rendered);
+            }
+        }
+        let groups = groups.into_iter();
+        groups
+            .map(|(name, group)| (name, Arc::new(group)))
+            .collect()
+    }
+}
+
+fn empty_group(cluster_type: &ClusterType) -> RenderedClusterType {
+    RenderedClusterType {
+        reconciler: cluster_type.reconciler.value.clone(),
+        assignments: BTreeMap::new(),
+    }
+}
+
+fn rendering(
+    plane: &ControlPlane,
+    schedule: &Schedule,
+    snapshot: &Snapshot,
+    cluster_types: BTreeMap<String, Arc<RenderedClusterType>>,
+    failures: BTreeMap<AssignmentId, Diagnostics>,
+) -> Rendering {
     Rendering {
-        environment: control_plane.environment.clone(),
+        environment: plane.environment.clone(),
         snapshot: snapshot.clone(),
-        promoted_commit: control_plane.promoted_commit.clone(),
+        promoted_commit: plane.promoted_commit.clone(),
         cluster_types,
         failures,
         undecided: schedule
@@ -146,114 +172,144 @@ pub fn render(
     }
 }
 
-fn one(
-    environment: &str,
-    target: &DeploymentTarget,
-    cluster_type: &ClusterType,
-    assignment: &Assignment,
-    composed: &Composed,
-    overlays: &[compose::Overlay],
-    engines: &Engines<'_>,
-) -> Result<RenderedAssignment, Diagnostics> {
-    let render = |composed: &Composed| files(environment, target, cluster_type, composed, engines);
-    let (namespace, files) = render(composed)?;
-    let overlays = overlay::render(overlays, &files, |composed| Ok(render(composed)?.1))?;
-    Ok(RenderedAssignment {
-        workload: target.workload.clone(),
-        workspace: target.workspace.clone(),
-        policies: assignment.policies.clone(),
-        namespace,
-        config_version: composed.version,
-        files,
-        manifests: target.manifests.clone().unwrap_or_default(),
-        overlays,
-    })
+/// A target on a cluster type.
+#[derive(Clone, Copy)]
+struct Pair<'a> {
+    environment: &'a str,
+    target: &'a DeploymentTarget,
+    cluster_type: &'a ClusterType,
 }
 
-/// The namespace's name, and the files that one config gives.
-fn files(
-    environment: &str,
-    target: &DeploymentTarget,
-    cluster_type: &ClusterType,
-    composed: &Composed,
-    engines: &Engines<'_>,
-) -> Result<(String, BTreeMap<String, Vec<u8>>), Diagnostics> {
-    let data = TemplateData {
-        deployment_target_name: target.name.clone(),
-        namespace: namespace::of(
+impl<'a> Pair<'a> {
+    fn of(plane: &'a ControlPlane, id: &AssignmentId) -> Option<Self> {
+        Some(Self {
+            environment: &plane.environment,
+            target: plane.targets.get(&id.target)?,
+            cluster_type: plane.cluster_types.get(&id.cluster_type)?,
+        })
+    }
+
+    fn render(
+        self,
+        assignment: &Assignment,
+        composed: &Composed,
+        overlays: &[compose::Overlay],
+        engines: &Engines<'a>,
+        shared: &mut Shared<'a>,
+    ) -> Result<RenderedAssignment, Diagnostics> {
+        let target = self.target;
+        let (namespace, files) = self.files(composed, engines, shared)?;
+        let overlays = overlay::render(overlays, &files, |composed| {
+            Ok(self.files(composed, engines, shared)?.1)
+        })?;
+        Ok(RenderedAssignment {
+            workload: target.workload.clone(),
+            workspace: target.workspace.clone(),
+            policies: assignment.policies.clone(),
+            namespace,
+            config_version: composed.version,
+            files,
+            manifests: target.manifests.clone().unwrap_or_default(),
+            overlays,
+        })
+    }
+
+    /// The namespace's name, and the files that one config gives.
+    fn files(
+        self,
+        composed: &Composed,
+        engines: &Engines<'a>,
+        shared: &mut Shared<'a>,
+    ) -> Result<(String, BTreeMap<String, Vec<u8>>), Diagnostics> {
+        let Self {
+            target,
+            cluster_type,
+            environment,
+        } = self;
+        let namespace = namespace::of(
             environment,
             &cluster_type.name,
             &target.name,
             engines.compat(),
-        ),
-        environment: environment.to_owned(),
-        workspace: target.workspace.clone(),
-        workload: target.workload.clone(),
-        labels: Some(target.labels.clone()),
-        manifests: target.manifests.clone(),
-        cluster_type: cluster_type.name.clone(),
-        config_data: composed.values.clone(),
-    };
-    let mut findings = Diagnostics::new();
-    let mut files = BTreeMap::new();
-    let config = cluster_type.config_type.as_ref();
-    let wanted: [(TemplateType, &str, Option<&Spot<String>>); 3] = [
-        (
-            TemplateType::Reconciler,
-            "reconciler",
-            Some(&cluster_type.reconciler),
-        ),
-        (
-            TemplateType::Namespace,
-            "namespace",
-            Some(&cluster_type.namespace_service),
-        ),
-        (TemplateType::Config, "platform-config", config),
-    ];
-    for (kind, file, name) in wanted {
-        let Some(name) = name else { continue };
-        let rendered = engines.render(name, kind, &data).and_then(|text| {
-            // Kalypso's defect 7, which only `--compat` reproduces.
-            if engines.compat()
-                || kind != TemplateType::Config
-                || !config_map::has_structure(composed)
-            {
-                return Ok(text);
-            }
-            let keys = config_map::structured_keys(&text);
-            if keys.is_empty() {
-                return Ok(text);
-            }
-            let config_data = config_map::with_text(composed, &keys);
-            engines.render(
-                name,
-                kind,
-                &TemplateData {
-                    config_data,
-                    ..data.clone()
-                },
-            )
-        });
-        match rendered {
-            // Kalypso writes the reconciler's and the namespace's file even when it is empty.
-            Ok(text) if text.is_empty() && kind == TemplateType::Config => {}
-            Ok(text) => {
-                let ending = engines.ending(&name.value, kind);
-                files.insert(format!("{file}.{ending}"), text.into_bytes());
-            }
-            Err(found) => findings.extend(found.into_iter().map(|finding| {
-                let title = format!("assignment `{}` on `{}`: ", target.name, cluster_type.name);
-                Diagnostic {
-                    message: format!("{title}{}", finding.message),
-                    ..finding
+        );
+        let data = TemplateView {
+            deployment_target_name: &target.name,
+            namespace: &namespace,
+            environment,
+            workspace: &target.workspace,
+            workload: &target.workload,
+            labels: Some(&target.labels),
+            manifests: target.manifests.as_ref(),
+            cluster_type: &cluster_type.name,
+            config_data: &composed.values,
+        };
+        shared.target = &target.name;
+        shared.cluster_type = &cluster_type.name;
+        let mut findings = Diagnostics::new();
+        let mut files = BTreeMap::new();
+        let config = cluster_type.config_type.as_ref();
+        let wanted: [(TemplateType, &str, Option<&Spot<String>>); 3] = [
+            (
+                TemplateType::Reconciler,
+                "reconciler",
+                Some(&cluster_type.reconciler),
+            ),
+            (
+                TemplateType::Namespace,
+                "namespace",
+                Some(&cluster_type.namespace_service),
+            ),
+            (TemplateType::Config, "platform-config", config),
+        ];
+        for (kind, file, name) in wanted {
+            let Some(name) = name else { continue };
+            match text_of(name, kind, data, composed, engines, shared) {
+                // Kalypso writes the reconciler's and the namespace's file even when it is empty.
+                Ok(text) if text.is_empty() && kind == TemplateType::Config => {}
+                Ok(text) => {
+                    let ending = engines.ending(&name.value, kind);
+                    files.insert(format!("{file}.{ending}"), text.into_bytes());
                 }
-            })),
+                Err(found) => findings.extend(found.into_iter().map(|finding| {
+                    let title =
+                        format!("assignment `{}` on `{}`: ", target.name, cluster_type.name);
+                    Diagnostic {
+                        message: format!("{title}{}", finding.message),
+                        ..finding
+                    }
+                })),
+            }
         }
+        if findings.has_errors() {
+            return Err(findings);
+        }
+        Ok((namespace, files))
     }
-    if findings.has_errors() {
-        return Err(findings);
+}
+
+fn text_of<'a>(
+    name: &Spot<String>,
+    kind: TemplateType,
+    data: TemplateView<'_>,
+    composed: &Composed,
+    engines: &Engines<'a>,
+    shared: &mut Shared<'a>,
+) -> Result<String, Diagnostics> {
+    let text = engines.render(name, kind, data, shared)?;
+    // Kalypso's defect 7, which only `--compat` reproduces.
+    if engines.compat() || kind != TemplateType::Config || !config_map::has_structure(composed) {
+        return Ok(text);
     }
-    Ok((data.namespace, files))
+    let keys = config_map::structured_keys(&text);
+    if keys.is_empty() {
+        return Ok(text);
+    }
+    let config_data = &config_map::with_text(composed, &keys);
+    let data = TemplateView {
+        config_data,
+        ..data
+    };
+    engines.render(name, kind, data, shared)
 }
 
 impl Rendering {

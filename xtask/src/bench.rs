@@ -10,9 +10,10 @@ use anyhow::{Context, Result, bail};
 use crate::repository::{cargo, root};
 
 /// Crates and benchmarks, in the order in which they run.
-const BENCHMARKS: [(&str, &str); 2] = [
+const BENCHMARKS: [(&str, &str); 3] = [
     ("outhaul-bundle", "throughput"),
     ("outhaul-tests", "import"),
+    ("outhaul-bundler", "render"),
 ];
 
 /// Runs the benchmarks in release mode and prints their ratios.

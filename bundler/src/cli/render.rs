@@ -13,6 +13,7 @@ use crate::control::{Cache, ControlPlane, LoadRequest, Origin, SourceMap};
 use crate::isolation::Isolation;
 use crate::output::{self, OutputError, Settled};
 use crate::pipeline::{self, Platform};
+use crate::render::Memory;
 use crate::scheduler::Schedulers;
 
 /// Render an environment into a folder
@@ -152,7 +153,7 @@ impl InputArgs {
         &self,
         pins: Option<&outhaul_bundle::index::Snapshot>,
     ) -> Result<Platform, Failure> {
-        let platform = pipeline::run(&self.request()?, self.mode(), pins)
+        let platform = pipeline::run_again(&mut Memory::new(), &self.request()?, self.mode(), pins)
             .map_err(|findings| Failure::findings(&findings).help("nothing was written"))?;
         let findings = &platform.control_plane.findings;
         if !findings.is_empty() {

@@ -44,7 +44,7 @@ pub fn ambiguities(plane: &ControlPlane, mode: Mode) -> Vec<Ambiguity> {
         for (key, settings) in by_key(&layers, &group) {
             for (at, (_, second)) in settings.iter().enumerate() {
                 let clash = settings.iter().take(at).find_map(|(_, first)| {
-                    let path = clash(&first.value, &second.value, rules.arrays(key))?;
+                    let path = clash(first.value(), second.value(), rules.arrays(key))?;
                     let allowed = policy.is_some_and(|policy| {
                         policy.allows(key, first.container, second.container)
                     });
@@ -81,11 +81,11 @@ pub(super) fn conflicts(
             let clash = equals
                 .filter(|(_, first)| !policy.allows(key, first.container, second.container))
                 .find_map(|(_, first)| {
-                    let path = clash(&first.value, &second.value, rules.arrays(key))?;
+                    let path = clash(first.value(), second.value(), rules.arrays(key))?;
                     let stronger = settings.iter().skip(at + 1);
                     let settled = stronger
                         .filter(|(other, _)| other > rank)
-                        .any(|(_, setting)| settles(&setting.value, &path));
+                        .any(|(_, setting)| settles(setting.value(), &path));
                     (!settled).then_some((first, path))
                 });
             if let Some((first, path)) = clash {

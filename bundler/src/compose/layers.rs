@@ -7,6 +7,7 @@
 //! container name; keys of Azure's containers, which carry labels of their own, come after all others
 //! of their rank, the shorter ones first.
 
+use std::cell::OnceCell;
 use std::collections::HashMap;
 
 use outhaul_gocompat::GoValue;
@@ -20,7 +21,7 @@ use crate::control::model::{
 };
 
 /// How the names of Azure's containers begin.
-const AZURE_PREFIX: &str = "azure-app-config";
+pub const AZURE_PREFIX: &str = "azure-app-config";
 /// Labels that say nothing about where a container applies.
 const IGNORED: &[&str] = &[
     "kustomize.toolkit.fluxcd.io/name",
@@ -62,12 +63,20 @@ struct Layer<'a> {
 pub struct Setting<'a> {
     /// The key, without labels.
     pub key: &'a str,
-    /// The typed value.
-    pub value: GoValue,
+    typed: OnceCell<GoValue>,
+    mode: Mode,
     /// The text as written.
     pub text: &'a Spot<String>,
     /// The container's name.
     pub container: &'a str,
+}
+
+impl Setting<'_> {
+    /// The typed value. It is typed when it is first asked for: of a change few layers are read.
+    pub fn value(&self) -> &GoValue {
+        self.typed
+            .get_or_init(|| typing::typed(&self.text.value, self.mode))
+    }
 }
 
 impl<'a> Layers<'a> {
@@ -290,6 +299,33 @@ pub fn mismatch<'l>(
     })
 }
 
+/// Whether the label is about the pair itself.
+pub(crate) fn is_of_pair(label: &str) -> bool {
+    OF_THE_PAIR.contains(&label)
+}
+
+/// Whether the cluster type itself has the label, or nothing has to.
+pub(crate) fn has_type(cluster_type: &ClusterType, (label, value): Label<'_>) -> bool {
+    match label {
+        label if IGNORED.contains(&label) => true,
+        "cluster-type" => value == cluster_type.name,
+        "deployment-target" | "workload" => false,
+        label => cluster_type
+            .labels
+            .get(label)
+            .is_some_and(|has| has == value),
+    }
+}
+
+/// Whether the target is the one that a label about the pair names.
+pub(crate) fn has_target(target: &DeploymentTarget, (label, value): Label<'_>) -> bool {
+    match label {
+        "deployment-target" => value == target.name,
+        "workload" => value == target.workload,
+        label => target.labels.get(label).is_some_and(|has| has == value),
+    }
+}
+
 fn whole(container: &ConfigContainer, mode: Mode) -> Layer<'_> {
     let labels = container
         .labels
@@ -302,7 +338,8 @@ fn whole(container: &ConfigContainer, mode: Mode) -> Layer<'_> {
         .iter()
         .map(|(key, text)| Setting {
             key,
-            value: typing::typed(&text.value, mode),
+            typed: OnceCell::new(),
+            mode,
             text,
             container: &container.name,
         })
@@ -343,10 +380,10 @@ fn labelled<'a>(
         .at(&text.location)
         .help("write pairs of label and value, then the key: `region.west-us.DATABASE_URL`")
     });
-    let value = typing::typed(&text.value, mode);
     let setting = Setting {
         key: last,
-        value,
+        typed: OnceCell::new(),
+        mode,
         text,
         container: &container.name,
     };

@@ -27,6 +27,9 @@ pub fn typed(text: &str, mode: Mode) -> GoValue {
             return GoValue::Str(inner.to_owned());
         }
     }
+    if !may_be_container(text) {
+        return GoValue::Str(text.to_owned());
+    }
     match decode_yaml(text, Decoder::V2) {
         Ok(value) if value.is_container() => {
             if mode.compat {
@@ -37,6 +40,19 @@ pub fn typed(text: &str, mode: Mode) -> GoValue {
         }
         _ => GoValue::Str(text.to_owned()),
     }
+}
+
+/// Whether YAML could find a list or a map in the text: a bracket, or one of `:`, `-`, `?` with nothing
+/// or white space behind it. It says yes too often, and never no where there is one.
+fn may_be_container(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    bytes.iter().enumerate().any(|(at, byte)| match byte {
+        b'[' | b'{' => true,
+        b':' | b'-' | b'?' => bytes
+            .get(at + 1)
+            .is_none_or(|next| next.is_ascii_whitespace() || *next == 0 || !next.is_ascii()),
+        _ => false,
+    })
 }
 
 /// What Go's `TrimSpace` trims: Unicode's white space.

@@ -480,7 +480,10 @@ fn rendered_before(dir: &Path) -> Result<Platform, DiffError> {
             environment,
             snapshot,
             promoted_commit: None,
-            cluster_types,
+            cluster_types: cluster_types
+                .into_iter()
+                .map(|(name, group)| (name, group.into()))
+                .collect(),
             failures: BTreeMap::new(),
             undecided: BTreeMap::new(),
         },

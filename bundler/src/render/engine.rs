@@ -4,10 +4,11 @@
 //! data. What goes out: the text of all its manifests, joined, or findings with their places in the
 //! template's file. No engine can reach the clock, the network, the environment or a file.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use outhaul_gocompat as go;
-use outhaul_gocompat::{GoValue, RenderOptions, TemplateData};
+use outhaul_gocompat::{Fields, GoValue, RenderOptions, TemplateView};
 
 use super::place;
 use crate::compose::Mode;
@@ -18,6 +19,17 @@ use crate::control::model::{Language, Spot, Template, TemplateType};
 
 /// Steps that one Jinja manifest may take: as much as a large loop needs, well below a second.
 const JINJA_FUEL: u64 = 2_000_000;
+
+/// Texts that many assignments have in common, because their template sees nothing of the others'
+/// fields: by template, and by target or cluster type. For one thread.
+#[derive(Debug, Default)]
+pub struct Shared<'a> {
+    /// The target that is rendered now.
+    pub target: &'a str,
+    /// The cluster type that it is rendered for.
+    pub cluster_type: &'a str,
+    texts: HashMap<(usize, &'a str), Arc<str>>,
+}
 
 /// Every template, parsed.
 pub struct Engines<'a> {
@@ -86,12 +98,14 @@ impl<'a> Engines<'a> {
         }
     }
 
-    /// The text of every manifest of the template `name`, joined as documents.
+    /// The text of every manifest of the template `name`, joined as documents. `data` is that of the
+    /// pair that `shared` names.
     pub fn render(
         &self,
         name: &Spot<String>,
         kind: TemplateType,
-        data: &TemplateData,
+        data: TemplateView<'_>,
+        shared: &mut Shared<'a>,
     ) -> Result<String, Diagnostics> {
         let template = self.find(name, kind)?;
         let mut findings = Diagnostics::new();
@@ -102,7 +116,7 @@ impl<'a> Engines<'a> {
         };
         for (at, manifest) in template.manifests.iter().enumerate() {
             let rendered = match &context {
-                None => self.render_go(template, at, manifest, data),
+                None => self.render_go(template, at, manifest, data, shared),
                 Some(context) => self.render_jinja(template, at, manifest, context),
             };
             match rendered {
@@ -163,8 +177,9 @@ impl<'a> Engines<'a> {
         template: &Template,
         at: usize,
         manifest: &Spot<String>,
-        data: &TemplateData,
-    ) -> Result<String, Box<Diagnostic>> {
+        data: TemplateView<'_>,
+        shared: &mut Shared<'a>,
+    ) -> Result<Arc<str>, Box<Diagnostic>> {
         let finding = |error: &go::TemplateError| {
             let place = if error.round == 1 {
                 place::inside(&manifest.location, error.line, error.column)
@@ -188,13 +203,29 @@ impl<'a> Engines<'a> {
             }
             Box::new(finding)
         };
-        match self.go.get(&(template.name.as_str(), at)) {
-            Some(Ok(parsed)) => parsed
-                .render(data, &self.options)
-                .map_err(|error| finding(&error)),
-            Some(Err(error)) => Err(finding(error)),
-            None => Ok(String::new()),
+        let parsed = match self.go.get(&(template.name.as_str(), at)) {
+            Some(Ok(parsed)) => parsed,
+            Some(Err(error)) => return Err(finding(error)),
+            None => return Ok(Arc::default()),
+        };
+        let alike = match parsed.fields() {
+            fields if fields.within(Fields::TARGET) => Some(shared.target),
+            fields if fields.within(Fields::CLUSTER_TYPE) => Some(shared.cluster_type),
+            _ => None,
+        };
+        let key = alike.map(|name| (std::ptr::from_ref(parsed).addr(), name));
+        if let Some(text) = key.and_then(|key| shared.texts.get(&key)) {
+            return Ok(Arc::clone(text));
         }
+        let rendered = parsed
+            .render_view(data, &self.options)
+            .map_err(|error| finding(&error))?;
+        let text: Arc<str> = rendered.text.into();
+        // A later round may have seen any field.
+        if let Some(key) = key.filter(|_| rendered.rounds == 1) {
+            shared.texts.insert(key, Arc::clone(&text));
+        }
+        Ok(text)
     }
 
     fn render_jinja(
@@ -203,7 +234,7 @@ impl<'a> Engines<'a> {
         at: usize,
         manifest: &Spot<String>,
         context: &minijinja::Value,
-    ) -> Result<String, Box<Diagnostic>> {
+    ) -> Result<Arc<str>, Box<Diagnostic>> {
         let finding = |error: &minijinja::Error| {
             let line = error.line().unwrap_or(1);
             let column = error.range().map_or(1, |range| {
@@ -226,13 +257,15 @@ impl<'a> Engines<'a> {
         self.jinja
             .get_template(&jinja_name(&template.name, at))
             .and_then(|parsed| parsed.render(context))
+            .map(Arc::from)
             .map_err(|error| finding(&error))
     }
 
     /// Documents with `---` between them. Kalypso glues it to a text without a line end (its defect
     /// 13), which only `--compat` reproduces.
-    fn join(&self, texts: &[String]) -> String {
-        let mut joined = String::new();
+    fn join(&self, texts: &[Arc<str>]) -> String {
+        let length = texts.iter().map(|text| text.len() + 5).sum();
+        let mut joined = String::with_capacity(length);
         for (at, text) in texts.iter().enumerate() {
             if at > 0 {
                 if !self.compat && !joined.ends_with('\n') {
@@ -291,29 +324,23 @@ fn environment() -> minijinja::Environment<'static> {
 }
 
 /// The data under the names that Go templates know it by.
-fn jinja_context(data: &TemplateData) -> minijinja::Value {
-    let map = |labels: &Option<BTreeMap<String, String>>| {
-        minijinja::Value::from_pairs(labels.clone().unwrap_or_default())
+fn jinja_context(data: TemplateView<'_>) -> minijinja::Value {
+    let map = |labels: Option<&BTreeMap<String, String>>| {
+        minijinja::Value::from_pairs(labels.cloned().unwrap_or_default())
     };
     minijinja::Value::from_pairs([
         (
             "DeploymentTargetName",
-            minijinja::Value::from(data.deployment_target_name.clone()),
+            minijinja::Value::from(data.deployment_target_name),
         ),
-        ("Namespace", minijinja::Value::from(data.namespace.clone())),
-        (
-            "Environment",
-            minijinja::Value::from(data.environment.clone()),
-        ),
-        ("Workspace", minijinja::Value::from(data.workspace.clone())),
-        ("Workload", minijinja::Value::from(data.workload.clone())),
-        ("Labels", map(&data.labels)),
-        ("Manifests", map(&data.manifests)),
-        (
-            "ClusterType",
-            minijinja::Value::from(data.cluster_type.clone()),
-        ),
-        ("ConfigData", to_jinja(&data.config_data)),
+        ("Namespace", minijinja::Value::from(data.namespace)),
+        ("Environment", minijinja::Value::from(data.environment)),
+        ("Workspace", minijinja::Value::from(data.workspace)),
+        ("Workload", minijinja::Value::from(data.workload)),
+        ("Labels", map(data.labels)),
+        ("Manifests", map(data.manifests)),
+        ("ClusterType", minijinja::Value::from(data.cluster_type)),
+        ("ConfigData", to_jinja(data.config_data)),
     ])
 }
 

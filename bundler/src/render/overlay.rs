@@ -27,7 +27,7 @@ type Files = BTreeMap<String, Vec<u8>>;
 pub(super) fn render(
     overlays: &[Overlay],
     base: &Files,
-    files: impl Fn(&Composed) -> Result<Files, Diagnostics>,
+    mut files: impl FnMut(&Composed) -> Result<Files, Diagnostics>,
 ) -> Result<Vec<RenderedOverlay>, Diagnostics> {
     let mut rendered = Vec::new();
     let mut findings = Diagnostics::new();

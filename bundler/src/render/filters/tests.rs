@@ -9,7 +9,7 @@ use outhaul_gocompat::{GoMap, GoValue, MapKind, TemplateData};
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 
-use super::super::engine::Engines;
+use super::super::engine::{Engines, Shared};
 use crate::builtin;
 use crate::compose::Mode;
 use crate::control::ControlPlane;
@@ -71,7 +71,12 @@ fn render_with(name: &str, data: &TemplateData) -> Result<String, String> {
         value: name.to_owned(),
         location: Location::new(&file, 0..name.len()),
     };
-    let rendered = engines.render(&spot, builtin::find(name).unwrap().kind, data);
+    let rendered = engines.render(
+        &spot,
+        builtin::find(name).unwrap().kind,
+        data.view(),
+        &mut Shared::default(),
+    );
     rendered.map_err(|findings| findings.render(false))
 }
 

@@ -13,7 +13,7 @@ use outhaul_bundle::Digest;
 use outhaul_gocompat::{GoMap, GoValue, MapKind};
 
 use crate::control::ControlPlane;
-use crate::control::diagnostic::{Diagnostic, Diagnostics, Location};
+use crate::control::diagnostic::{Diagnostics, Location};
 use crate::control::model::composition::ArrayRule;
 use crate::control::model::{ClusterType, CompositionPolicy, DeploymentTarget, Site};
 use crate::schedule::{AssignmentId, Schedule};
@@ -29,6 +29,7 @@ pub use conflict::{Ambiguity, ambiguities};
 use layers::Layers;
 use merge::Arrays;
 use overlay::Sites;
+pub use overlay::findings::SiteFindings;
 pub use overlay::used_by_sites;
 
 /// How to treat the places where Kalypso's bytes were a defect.
@@ -56,14 +57,6 @@ pub struct Overlay {
     pub sites: BTreeSet<String>,
     /// Their config, whole.
     pub composed: Arc<Composed>,
-}
-
-impl Overlay {
-    /// Its sites, for messages.
-    pub fn told(&self) -> String {
-        let sites: Vec<&str> = self.sites.iter().map(String::as_str).collect();
-        of_sites(&sites)
-    }
 }
 
 /// The platform config of one assignment.
@@ -261,7 +254,7 @@ impl<'a> Composer<'a> {
         let composed = self.checked(&base, &applied)?;
         let groups = sites.groups(&self.layers, &base, cluster_type, target);
         let mut by_version: BTreeMap<Digest, Overlay> = BTreeMap::new();
-        let mut findings = Diagnostics::new();
+        let mut findings = SiteFindings::default();
         for (positions, sites) in groups {
             let made = self.layers.sound(positions);
             match made.and_then(|positions| self.checked(&positions, &applied)) {
@@ -273,14 +266,11 @@ impl<'a> Composer<'a> {
                     });
                     overlay.sites.extend(sites.into_iter().map(str::to_owned));
                 }
-                Err(found) => findings.extend(found.into_iter().map(|finding| Diagnostic {
-                    message: format!("{}: {}", of_sites(&sites), finding.message),
-                    ..finding
-                })),
+                Err(found) => findings.add(&sites, found),
             }
         }
         if !findings.is_empty() {
-            return Err(findings);
+            return Err(findings.finish());
         }
         let mut overlays: Vec<Overlay> = by_version.into_values().collect();
         // No site is in two of them.
@@ -316,15 +306,6 @@ impl<'a> Composer<'a> {
         };
         self.merged.insert(positions.to_vec(), made.clone());
         made
-    }
-}
-
-fn of_sites(sites: &[&str]) -> String {
-    match sites {
-        [] => String::new(),
-        [site] => format!("site `{site}`"),
-        [site, other] => format!("sites `{site}` and `{other}`"),
-        [site, others @ ..] => format!("site `{site}` and {} others", others.len()),
     }
 }
 

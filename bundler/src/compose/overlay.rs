@@ -13,6 +13,8 @@ use super::layers::{Label, Layers};
 use crate::control::ControlPlane;
 use crate::control::model::{ClusterType, DeploymentTarget, Site};
 
+pub mod findings;
+
 /// The sites of a control plane by cluster type.
 #[derive(Debug)]
 pub(super) struct Sites<'a> {

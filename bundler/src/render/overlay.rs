@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use outhaul_bundle::Digest;
 
-use crate::compose::{Composed, Overlay};
-use crate::control::diagnostic::{Diagnostic, Diagnostics};
+use crate::compose::{Composed, Overlay, SiteFindings};
+use crate::control::diagnostic::Diagnostics;
 
 /// The files that some sites get in place of, or beside, the assignment's own.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub(super) fn render(
     mut files: impl FnMut(&Composed) -> Result<Files, Diagnostics>,
 ) -> Result<Vec<RenderedOverlay>, Diagnostics> {
     let mut rendered = Vec::new();
-    let mut findings = Diagnostics::new();
+    let mut findings = SiteFindings::default();
     for overlay in overlays {
         match files(&overlay.composed) {
             Ok(mut own) => {
@@ -46,15 +46,15 @@ pub(super) fn render(
                     });
                 }
             }
-            Err(found) => findings.extend(found.into_iter().map(|finding| Diagnostic {
-                message: format!("{}: {}", overlay.told(), finding.message),
-                ..finding
-            })),
+            Err(found) => {
+                let sites: Vec<&String> = overlay.sites.iter().collect();
+                findings.add(&sites, found);
+            }
         }
     }
     if findings.is_empty() {
         Ok(rendered)
     } else {
-        Err(findings)
+        Err(findings.finish())
     }
 }

@@ -111,7 +111,8 @@ fn what_is_wrong_with_a_site_is_told_with_its_name() {
         + &config("b", "hall: north", "LEVEL: loud")
         + &site("press-1", "", "hall: north")
         + &site("press-2", "", "hall: north")
-        + &site("press-3", "", "hall: north")
+        + &site("press-3", "", "hall: north, colour: blue")
+        + &config("c", "colour: blue", "COLOUR: blue")
         + schema;
     let plane = load(&text).unwrap();
     let made = composition(&plane);

@@ -6,9 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use outhaul_bundle::Index;
-use outhaul_bundle::index::Content;
+use outhaul_bundle::index::{Assignment, Content};
 use outhaul_bundle::name::Name;
+use outhaul_bundle::{Digest, Index};
 use serde::Serialize;
 
 use crate::agent::Agent;
@@ -60,6 +60,33 @@ pub fn own_files(index: &Index, site: &Name) -> BTreeMap<String, Vec<String>> {
         .collect()
 }
 
+/// Files of one assignment that are not in the other as they are here.
+fn differing(before: &Assignment, after: &Assignment) -> Vec<Change> {
+    let all = |assignment: &Assignment| -> BTreeMap<String, Digest> {
+        let payload = assignment.payload.iter();
+        let payload = payload.map(|file| (format!("payload/{}", file.path), file.content));
+        let files = assignment.files.iter();
+        let files = files.map(|file| (file.path.to_string(), file.content));
+        files.chain(payload).collect()
+    };
+    let (mut before, after) = (all(before), all(after));
+    let mut changes = Vec::new();
+    for (item, digest) in after {
+        let action = match before.remove(&item) {
+            Some(known) if known == digest => continue,
+            Some(_) => "change",
+            None => "add",
+        };
+        changes.push(Change { action, item });
+    }
+    let gone = before.into_keys();
+    changes.extend(gone.map(|item| Change {
+        action: "remove",
+        item,
+    }));
+    changes
+}
+
 impl Agent {
     /// Says what importing `file` would change.
     ///
@@ -83,10 +110,20 @@ impl Agent {
             unchanged: Vec::new(),
             own_files: own,
         };
+        let running = match plan.active {
+            Some(number) => self.index(number)?.assignments,
+            None => Vec::new(),
+        };
         for desired in generation::desired(&self.home, &index) {
             let name = desired.assignment.name.as_str().to_owned();
             let recorded = self.recorded(reconciler.kind(), &name)?;
-            let changes = reconciler.plan(&desired, &recorded);
+            let mut changes = reconciler.plan(&desired, &recorded);
+            if changes.is_empty() {
+                // What the inventory does not list, such as the config that a playbook reads.
+                let known = running.iter().find(|a| a.name == desired.assignment.name);
+                changes =
+                    known.map_or_else(Vec::new, |known| differing(known, &desired.assignment));
+            }
             if changes.is_empty() {
                 plan.unchanged.push(name);
                 continue;

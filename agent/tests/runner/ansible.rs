@@ -286,3 +286,19 @@ fn a_package_travels_is_installed_and_leaves_with_its_assignment() {
     assert!(!installed());
     assert_eq!(site.status()["left_behind"], serde_json::json!([]));
 }
+
+#[test]
+fn a_plan_names_a_file_that_only_a_playbook_reads() {
+    let Some((centre, site)) = with_ansible() else {
+        return;
+    };
+    let load = |config: &str| {
+        Load::new("hello")
+            .file("reconciler.yaml", playbook(&log("a step", "x")))
+            .file("platform-config.sh", config)
+    };
+    site.take(&centre.publish(&Draft::new([load("A=1\n")]).ansible()));
+    let next = centre.publish(&Draft::new([load("A=2\n")]).ansible());
+    let told = stdout(&site.run(&["plan", next.to_str().unwrap()]));
+    assert!(told.contains("change platform-config.sh"), "{told}");
+}

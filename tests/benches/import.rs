@@ -102,6 +102,8 @@ fn agent() -> PathBuf {
         "--release",
         "--quiet",
         "--locked",
+        "--package",
+        "outhaul-agent",
         "--bin",
         "outhaul-agent",
     ]);

@@ -6,14 +6,82 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::compose::{self, Composition, Mode, layers};
-use crate::control::ControlPlane;
+use outhaul_bundle::index::Snapshot;
+
+use crate::compose::{self, Composition, Mode, schema};
 use crate::control::diagnostic::{Diagnostic, Diagnostics};
-use crate::control::kinds::suggest::{did_you_mean, nearest};
-use crate::control::model::{ConfigContainer, Labels, Spot, TemplateType};
+use crate::control::kinds::suggest::did_you_mean;
+use crate::control::model::{Labels, TemplateType};
+use crate::control::{self, ControlPlane, LoadRequest};
 use crate::delivery;
+use crate::pipeline;
 use crate::render::{Rendering, namespace};
 use crate::schedule::{self, Schedule};
+
+mod configs;
+mod names;
+mod templates;
+mod texts;
+
+/// What was found in one environment.
+#[derive(Debug)]
+pub struct Checked {
+    /// Its name.
+    pub environment: String,
+    /// What was read; `None` when it cannot be loaded whole.
+    pub snapshot: Option<Snapshot>,
+    /// Every finding, sorted by place.
+    pub findings: Diagnostics,
+    /// How many cluster types there are.
+    pub cluster_types: usize,
+    /// How many deployment targets there are.
+    pub targets: usize,
+    /// How many assignments there are.
+    pub assignments: usize,
+}
+
+/// Loads an environment and checks it. What cannot be loaded whole is checked as far as single objects
+/// go: what is missing would only make other things look wrong.
+pub fn environment(request: &LoadRequest, mode: Mode) -> Checked {
+    match pipeline::run(request, mode, None) {
+        Ok(mut platform) => {
+            // What is promoted need not lie where the environments are listed.
+            if let Ok(listed) = control::environments(request) {
+                let own = &mut platform.control_plane.environments;
+                own.extend(listed.into_iter().map(|one| (one.name.clone(), one)));
+            }
+            let plane = &platform.control_plane;
+            let findings = check(
+                plane,
+                &platform.schedule,
+                &platform.composition,
+                &platform.rendering,
+                mode,
+            );
+            Checked {
+                environment: request.environment.clone(),
+                snapshot: Some(platform.rendering.snapshot.clone()),
+                findings,
+                cluster_types: plane.cluster_types.len(),
+                targets: plane.targets.len(),
+                assignments: platform.schedule.assignments.len(),
+            }
+        }
+        Err(mut findings) => {
+            let (plane, _, _) = control::load_partly(request);
+            local(&plane, mode, &mut findings);
+            findings.sort();
+            Checked {
+                environment: request.environment.clone(),
+                snapshot: None,
+                findings,
+                cluster_types: plane.cluster_types.len(),
+                targets: plane.targets.len(),
+                assignments: 0,
+            }
+        }
+    }
+}
 
 /// Every finding, sorted by place.
 pub fn check(
@@ -26,16 +94,60 @@ pub fn check(
     let mut findings = plane.findings.clone();
     findings.append(schedule.findings());
     findings.append(delivery::contradictions(plane));
-    for failure in rendering.failures.values() {
-        findings.append(failure.clone());
-    }
     references(plane, &mut findings);
+    environments(plane, &mut findings);
     policies(plane, &mut findings);
-    containers(plane, mode, &mut findings);
-    precedence(composition, plane, &mut findings);
+    local(plane, mode, &mut findings);
+    failures(rendering, &mut findings);
+    configs::unused(plane, mode, &mut findings);
+    templates::unused_keys(plane, composition, &mut findings);
+    precedence(composition, plane, mode, &mut findings);
     namespaces(plane, schedule, mode, &mut findings);
     findings.sort();
     findings
+}
+
+/// What can be said of single objects, also when others could not be read.
+pub fn local(plane: &ControlPlane, mode: Mode, findings: &mut Diagnostics) {
+    templates::unparsable(plane, mode, findings);
+    schema::Schemas::of(plane, mode).unusable(plane, findings);
+    texts::retyped(plane, findings);
+    names::long(plane, findings);
+}
+
+/// What keeps assignments from being composed or rendered: each once, with how many it keeps.
+fn failures(rendering: &Rendering, findings: &mut Diagnostics) {
+    // What is said of a template already is not said again for each assignment.
+    let said: BTreeSet<(String, Option<String>)> = findings
+        .iter()
+        .map(|finding| (finding.message.clone(), place(finding)))
+        .collect();
+    let mut seen: BTreeMap<(String, Option<String>), (Diagnostic, usize)> = BTreeMap::new();
+    for (id, failure) in &rendering.failures {
+        let title = format!("assignment `{}` on `{}`: ", id.target, id.cluster_type);
+        for finding in failure.iter() {
+            let bare = finding
+                .message
+                .strip_prefix(&title)
+                .unwrap_or(&finding.message);
+            let key = (bare.to_owned(), place(finding));
+            if said.contains(&key) {
+                continue;
+            }
+            let entry = seen.entry(key);
+            entry.or_insert_with(|| (finding.clone(), 0)).1 += 1;
+        }
+    }
+    for (mut finding, times) in seen.into_values() {
+        if times > 1 {
+            finding.message = format!("{} (and {} more assignments)", finding.message, times - 1);
+        }
+        findings.push(finding);
+    }
+}
+
+fn place(finding: &Diagnostic) -> Option<String> {
+    finding.location.as_ref().map(ToString::to_string)
 }
 
 /// Names of objects that are not there.
@@ -88,6 +200,27 @@ fn references(plane: &ControlPlane, findings: &mut Diagnostics) {
     }
 }
 
+/// Targets for environments that nobody declares.
+fn environments(plane: &ControlPlane, findings: &mut Diagnostics) {
+    let known: Vec<&String> = plane.environments.keys().collect();
+    if known.is_empty() {
+        return;
+    }
+    for target in plane.other_targets.values() {
+        if !plane.environments.contains_key(&target.environment) {
+            let message = format!(
+                "deployment target `{}` is for environment `{}`, which is not there",
+                target.name, target.environment
+            );
+            findings.push(
+                Diagnostic::warning("unknown-environment", message)
+                    .at(&target.location)
+                    .help(did_you_mean(&target.environment, &known)),
+            );
+        }
+    }
+}
+
 /// Policies that select nothing.
 fn policies(plane: &ControlPlane, findings: &mut Diagnostics) {
     for policy in plane.policies.values() {
@@ -115,6 +248,11 @@ fn policies(plane: &ControlPlane, findings: &mut Diagnostics) {
         } else {
             &policy.targets
         };
+        if labels.is_empty() {
+            let message = format!("policy `{}` selects {what}: there is none", policy.name);
+            findings.push(Diagnostic::note("selects-nothing", message).at(&policy.location));
+            continue;
+        }
         // The first requirement that nothing at all meets is the likely mistake.
         let hopeless = selector
             .requirements
@@ -158,103 +296,28 @@ fn keys(labels: &[&Labels], key: &str) -> String {
     did_you_mean(key, &all)
 }
 
-/// Containers that apply to nothing, and values that are not what they look like.
-fn containers(plane: &ControlPlane, mode: Mode, findings: &mut Diagnostics) {
-    let of_sites = compose::used_by_sites(plane, mode);
-    for container in plane.configs.values() {
-        let used = of_sites.contains(container.name.as_str());
-        if container.labels.contains_key("platform-config") && !used {
-            unused(plane, container, mode, findings);
-        }
-        for (key, text) in &container.data {
-            retyped(key, text, findings);
-        }
-    }
-}
-
-fn unused(
+/// Two containers with equally many labels that set one key differently: only their names decide.
+fn precedence(
+    composition: &Composition,
     plane: &ControlPlane,
-    container: &ConfigContainer,
     mode: Mode,
     findings: &mut Diagnostics,
 ) {
-    let labels = || {
-        container
-            .labels
-            .iter()
-            .map(|(k, v)| (k.as_str(), v.value.as_str()))
-    };
-    let mut blame: BTreeMap<&str, usize> = BTreeMap::new();
-    let mut pairs = 0;
-    for cluster_type in plane.cluster_types.values() {
-        for target in plane.targets.values() {
-            pairs += 1;
-            match layers::mismatch(labels(), cluster_type, target, mode.compat) {
-                None => return,
-                Some((key, _)) => *blame.entry(key).or_default() += 1,
-            }
-        }
-    }
-    let guilty = blame.into_iter().max_by_key(|(_, count)| *count);
-    let Some((key, spot)) = guilty.and_then(|(key, _)| Some((key, container.labels.get(key)?)))
-    else {
-        return;
-    };
-    if pairs == 0 {
+    // A composition policy says what decides; then only what it leaves open is ambiguous.
+    if plane.composition.is_some() {
+        findings.extend(compose::ambiguities(plane, mode).into_iter().map(|found| {
+            let message = format!(
+                "`{}` is set by `{}` and `{}`, which apply to the same; the later name wins",
+                found.path, found.loser, found.winner
+            );
+            Diagnostic::warning("ambiguous-precedence", message)
+                .at(&found.won_at)
+                .label("this wins")
+                .related(&found.lost_at, "over this")
+                .help("give one of them a further label, or a priority in the composition policy")
+        }));
         return;
     }
-    let known: BTreeSet<&String> = match key {
-        "cluster-type" => plane.cluster_types.keys().collect(),
-        "deployment-target" => plane.targets.keys().collect(),
-        "workload" => plane.targets.values().map(|t| &t.workload).collect(),
-        key => {
-            let types = plane
-                .cluster_types
-                .values()
-                .filter_map(|c| c.labels.get(key));
-            types
-                .chain(plane.targets.values().filter_map(|t| t.labels.get(key)))
-                .collect()
-        }
-    };
-    let known: Vec<&String> = known.into_iter().collect();
-    let message = format!("config `{}` applies to nothing", container.name);
-    let help = match nearest(&spot.value, &known) {
-        Some(near) => format!("did you mean `{key}: {near}`?"),
-        None => format!(
-            "nothing has `{key}: {}`; {}",
-            spot.value,
-            did_you_mean(&spot.value, &known)
-        ),
-    };
-    findings.push(
-        Diagnostic::warning("unused-config", message)
-            .at(&spot.location)
-            .label("no pair of target and cluster type has this label")
-            .help(help),
-    );
-}
-
-/// Words that YAML 1.1 takes for booleans: fine as text here, a trap in what is rendered from it.
-fn retyped(key: &str, text: &Spot<String>, findings: &mut Diagnostics) {
-    let word = matches!(
-        text.value.to_ascii_lowercase().as_str(),
-        "yes" | "no" | "on" | "off" | "y" | "n"
-    );
-    if word && !text.location.file.text[text.location.span.clone()].starts_with(['"', '\'']) {
-        findings.push(
-            Diagnostic::warning(
-                "yaml-boolean",
-                format!("`{key}` is text here and a boolean to older YAML"),
-            )
-            .at(&text.location)
-            .help(format!("quote it: \"{}\"", text.value)),
-        );
-    }
-}
-
-/// Two containers with equally many labels that set one key differently: only their names decide.
-fn precedence(composition: &Composition, plane: &ControlPlane, findings: &mut Diagnostics) {
     let mut seen = BTreeSet::new();
     let weight = |name: &str| plane.configs.get(name).map_or(0, |c| c.labels.len());
     for composed in composition.assignments.values() {

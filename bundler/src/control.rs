@@ -68,11 +68,7 @@ pub enum Origin {
 /// # Errors
 /// Every finding, when at least one is an error.
 pub fn load(request: &LoadRequest) -> Result<(ControlPlane, Snapshot), Diagnostics> {
-    let mut gathering = gather::Gathering::new(request);
-    gathering.run();
-    let (found, snapshot, mut findings) = gathering.finish();
-    let mut control_plane = assemble::assemble(&request.environment, found, &mut findings);
-    findings.sort();
+    let (mut control_plane, snapshot, findings) = load_partly(request);
     match snapshot {
         Some(snapshot) if !findings.has_errors() => {
             control_plane.findings = findings;
@@ -80,6 +76,16 @@ pub fn load(request: &LoadRequest) -> Result<(ControlPlane, Snapshot), Diagnosti
         }
         _ => Err(findings),
     }
+}
+
+/// Loads what can be loaded of one environment, with every finding: to be looked at, never rendered.
+pub fn load_partly(request: &LoadRequest) -> (ControlPlane, Option<Snapshot>, Diagnostics) {
+    let mut gathering = gather::Gathering::new(request);
+    gathering.run();
+    let (found, snapshot, mut findings) = gathering.finish();
+    let control_plane = assemble::assemble(&request.environment, found, &mut findings);
+    findings.sort();
+    (control_plane, snapshot, findings)
 }
 
 /// Every environment that a control plane in a repository lists, by name; none for two folders, which

@@ -21,6 +21,7 @@ pub mod files;
 pub mod lines;
 pub mod load;
 pub mod markdown;
+mod rendered;
 mod sites;
 mod tell;
 pub mod text;
@@ -76,7 +77,18 @@ impl<'a> Side<'a> {
             });
         rendered
             .chain(self.schedule.assignments.keys().cloned())
+            // Nothing is known of these: they may well be there.
+            .chain(self.schedule.undecided.keys().cloned())
             .collect()
+    }
+
+    /// Why it cannot be rendered, or not even be decided.
+    fn complaints(&self, id: &AssignmentId) -> Vec<String> {
+        let undecided = self.schedule.undecided.get(id).into_iter().flatten();
+        let policies = undecided.filter_map(|policy| self.schedule.failures.get(policy));
+        let findings = policies.chain(self.rendering.failures.get(id));
+        let findings = findings.flat_map(|findings| findings.iter());
+        findings.map(tell::finding).collect()
     }
 
     fn reasons(&self, id: &AssignmentId) -> Vec<Reason> {
@@ -319,15 +331,9 @@ fn one(
     let mut broken = Vec::new();
     let mut changed_values = values::Collected::default();
     let mut changed_files = Vec::new();
+    let mut own_values = BTreeSet::new();
     for id in old.union(new) {
-        let complaints = |side: &Side<'_>| -> Vec<String> {
-            let findings = side.rendering.failures.get(id);
-            findings
-                .into_iter()
-                .flat_map(|findings| findings.iter().map(tell::finding))
-                .collect()
-        };
-        let (bad_before, bad_after) = (complaints(before), complaints(after));
+        let (bad_before, bad_after) = (before.complaints(id), after.complaints(id));
         let whole = bad_before.is_empty() && bad_after.is_empty();
         if !whole {
             broken.push(Broken {
@@ -343,6 +349,22 @@ fn one(
                 after.composition.assignments.get(id),
             ) {
                 changed_values.add(&id.target, cache.between(a, b));
+                let own = values::own_of_sites(
+                    (before.composition, a),
+                    (after.composition, b),
+                    id,
+                    cache,
+                );
+                for (site, changes) in own {
+                    // What a site shares with all others is told already.
+                    let shared = cache.between(a, b);
+                    let fresh: Vec<_> = changes
+                        .into_iter()
+                        .filter(|c| !shared.contains(c))
+                        .collect();
+                    changed_values.add(&format!("{}@{site}", id.target), &fresh);
+                    own_values.insert(site);
+                }
             }
         }
         // What is broken keeps its last good files: nothing is said to be removed that is not.
@@ -366,7 +388,7 @@ fn one(
         broken,
         values: changed_values.finish(),
         files: changed_files,
-        sites: sites.touched(touched),
+        sites: sites.touched(touched, own_values),
         delta,
     }
 }
@@ -398,7 +420,10 @@ fn delta(
     new: &BTreeSet<AssignmentId>,
 ) -> Delta {
     let contents = |side: &Side<'_>, ids: &BTreeSet<AssignmentId>| -> BTreeMap<Digest, u64> {
-        let rendered = ids.iter().filter_map(|id| side.rendered(id));
+        // What cannot be rendered now stays as it was.
+        let rendered = ids
+            .iter()
+            .filter_map(|id| side.rendered(id).or_else(|| before.rendered(id)));
         rendered
             .flat_map(|rendered| rendered.files.values())
             .map(|bytes| (Digest::of(bytes), bytes.len() as u64))
@@ -413,3 +438,6 @@ fn delta(
         all_bytes: has.values().sum(),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -23,6 +23,7 @@ pub mod deliver;
 pub mod delivery;
 pub mod demo;
 pub mod diff;
+pub mod explain;
 pub mod forge;
 pub mod guard;
 pub mod http;

@@ -27,6 +27,7 @@ mod memory;
 pub mod namespace;
 pub mod overlay;
 mod place;
+pub mod trace;
 
 use engine::{Engines, Shared};
 pub use memory::Memory;
@@ -77,6 +78,11 @@ pub struct RenderedAssignment {
     pub manifests: BTreeMap<String, String>,
     /// Where some sites get other files than these. A site is in at most one.
     pub overlays: Vec<RenderedOverlay>,
+}
+
+/// What keeps templates from being parsed, whether something uses them or not.
+pub fn unparsable(control_plane: &ControlPlane, mode: Mode) -> Diagnostics {
+    Engines::new(control_plane, mode).unparsable()
 }
 
 /// Renders every assignment that was composed.

@@ -6,8 +6,11 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod runner {
+    pub mod check;
     pub mod cli;
     pub mod defects;
+    pub mod diff;
+    pub mod explain;
     pub mod forges;
     pub mod golden;
     pub mod import;

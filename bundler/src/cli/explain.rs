@@ -2,32 +2,44 @@
 
 use std::process::ExitCode;
 
+use outhaul_bundle::index::Snapshot;
 use serde_json::{Value, json};
 
 use super::failure::{self, Failure};
 use super::render::InputArgs;
-use super::{Format, data, print_json};
-use crate::compose::{self, Composed, schema};
+use super::{Format, data, print_json, say};
 use crate::control::ControlPlane;
+use crate::control::diagnostic::Diagnostic;
 use crate::control::kinds::suggest::did_you_mean;
-use crate::control::model::{ClusterType, DeploymentTarget};
-use crate::schedule::explain::{Verdict, explain};
+use crate::control::model::{ClusterType, DeploymentTarget, Site};
+use crate::explain::{self, Story};
+use crate::{compose, schedule};
+
+mod text;
 
 /// Explain why something runs where it does, or does not, and where its values come from
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  outhaul explain --environment dev --control-plane control-plane label-printer-bench\n  \
-    outhaul explain --environment dev --control-plane control-plane label-printer-bench bench --key PRINTER"
+    after_help = "Ask about a target, a target on a cluster type, one key of its config, a site, or a key everywhere.\n\n\
+    Examples:\n  outhaul explain --environment dev --control-plane control-plane label-printer-bench\n  \
+    outhaul explain --environment dev --control-plane control-plane label-printer-bench bench --key PRINTER\n  \
+    outhaul explain --environment dev --control-plane control-plane --site bench-1\n  \
+    outhaul explain --environment dev --control-plane control-plane --key PRINTER"
 )]
 pub struct Args {
     #[command(flatten)]
     input: InputArgs,
     /// The deployment target's full name: `<workload>-<target>`
-    target: String,
+    #[arg(required_unless_present_any = ["site", "key"])]
+    target: Option<String>,
     /// The cluster type; without it every one
+    #[arg(conflicts_with = "site")]
     cluster_type: Option<String>,
-    /// Only this key of the platform config
-    #[arg(long, value_name = "KEY", requires = "cluster_type")]
+    /// A site: what it gets, or with a target its values there
+    #[arg(long, value_name = "NAME")]
+    site: Option<String>,
+    /// One key of the platform config: who sets it, what checks it, which template lines it reaches
+    #[arg(long, value_name = "KEY")]
     key: Option<String>,
     /// How data is printed
     #[arg(long, value_enum, default_value_t)]
@@ -37,49 +49,53 @@ pub struct Args {
 impl Args {
     /// Does it.
     pub fn run(self) -> Result<ExitCode, Failure> {
-        let (plane, _, _) = self.input.load()?;
-        let target = find_target(&plane, &self.target)?;
-        let cluster_types: Vec<&ClusterType> = match &self.cluster_type {
-            Some(name) => vec![find_cluster_type(&plane, name)?],
+        let (plane, snapshot, _) = self.input.load()?;
+        if let Some(key) = &self.key {
+            known_key(&plane, key)?;
+        }
+        let site = match &self.site {
+            Some(name) => Some(find_site(&plane, name)?),
+            None => None,
+        };
+        match (&self.target, site, &self.key) {
+            (Some(target), site, _) => self.target(&plane, &snapshot, target, site),
+            (None, Some(site), None) => self.site(&plane, &snapshot, site),
+            (None, Some(_), Some(_)) => Err(Failure::say(
+                failure::USAGE,
+                "a key on a site is a matter of one target",
+            )
+            .help("name it: `outhaul explain TARGET --site SITE --key KEY`")),
+            (None, None, Some(key)) => self.key(&plane, &snapshot, key),
+            (None, None, None) => Err(Failure::say(failure::USAGE, "what is to be explained?")
+                .help("name a target, or give `--site` or `--key`")),
+        }
+    }
+
+    fn target(
+        &self,
+        plane: &ControlPlane,
+        snapshot: &Snapshot,
+        target: &str,
+        site: Option<&Site>,
+    ) -> Result<ExitCode, Failure> {
+        let target = find_target(plane, target)?;
+        let named = site
+            .map(|site| &site.cluster_type.value)
+            .or(self.cluster_type.as_ref());
+        let cluster_types: Vec<&ClusterType> = match named {
+            Some(name) => vec![find_cluster_type(plane, name)?],
             None => plane.cluster_types.values().collect(),
         };
-        let mode = self.input.mode();
-        let mut documents = Vec::new();
-        for cluster_type in &cluster_types {
-            let verdicts = explain(&plane, target, Some(cluster_type));
-            let assigned = verdicts.iter().any(|verdict| verdict.misses.is_empty());
-            // The config matters where something runs, or where somebody asks about one pair.
-            let composed = if assigned && self.cluster_type.is_some() {
-                let made = compose::compose_one(&plane, cluster_type, target, mode);
-                Some(made.map_err(|findings| Failure::findings(&findings))?)
-            } else {
-                None
-            };
-            if let (Some(key), Some(composed)) = (&self.key, &composed)
-                && !composed.provenance.contains_key(key)
-            {
-                let known: Vec<&String> = composed.provenance.keys().collect();
-                return Err(Failure::say(
-                    failure::USAGE,
-                    format!(
-                        "no container sets `{key}` for `{}` on `{}`",
-                        target.name, cluster_type.name
-                    ),
-                )
-                .help(did_you_mean(key, &known)));
-            }
-            if self.output == Format::Json {
-                documents.push(self.json(
-                    &plane,
-                    cluster_type,
-                    target,
-                    &verdicts,
-                    composed.as_ref(),
-                ));
-                continue;
-            }
-            self.text(&plane, cluster_type, target, &verdicts, composed.as_ref());
-        }
+        // The config matters where somebody asks about one pair, or about a key.
+        let with_config = named.is_some() || self.key.is_some();
+        let key = self.key.as_deref();
+        let stories: Vec<Story> = cluster_types
+            .iter()
+            .map(|cluster_type| {
+                let mode = self.input.mode();
+                explain::story(plane, cluster_type, target, site, key, with_config, mode)
+            })
+            .collect();
         if self.output == Format::Json {
             return print_json(&json!({
                 "target": target.name,
@@ -87,9 +103,20 @@ impl Args {
                 "workspace": target.workspace,
                 "at": target.location.file_line(),
                 "labels": target.labels,
-                "cluster_types": documents,
+                "site": site.map(|site| &site.name),
+                "cluster_types": stories.iter().map(|story| {
+                    let labels = plane.cluster_types.get(&story.cluster_type).map(|c| &c.labels);
+                    let mut document = document(story);
+                    document["labels"] = json!(labels);
+                    document
+                }).collect::<Vec<_>>(),
             }));
         }
+        let texts: Vec<String> = stories
+            .iter()
+            .map(|story| text::story(story, &target.name, site, plane, self.key.is_some()))
+            .collect();
+        tell(snapshot, &texts.concat());
         if cluster_types.is_empty() {
             data(&format!(
                 "environment `{}` has no cluster type",
@@ -99,159 +126,121 @@ impl Args {
         Ok(ExitCode::SUCCESS)
     }
 
-    fn text(
+    fn site(
         &self,
         plane: &ControlPlane,
-        cluster_type: &ClusterType,
-        target: &DeploymentTarget,
-        verdicts: &[Verdict],
-        composed: Option<&Composed>,
-    ) {
-        let by: Vec<&Verdict> = verdicts.iter().filter(|v| v.misses.is_empty()).collect();
-        let pair = format!("`{}` on `{}`", target.name, cluster_type.name);
-        if by.is_empty() {
-            data(&format!("{pair}: not assigned, no policy selects it"));
-            if verdicts.is_empty() {
-                data(&format!(
-                    "  environment `{}` has no scheduling policy",
-                    plane.environment
-                ));
-            }
-        } else {
-            data(&format!("{pair}: assigned"));
+        snapshot: &Snapshot,
+        site: &Site,
+    ) -> Result<ExitCode, Failure> {
+        let schedule = schedule::schedule(plane);
+        let composition = compose::compose(plane, &schedule, self.input.mode());
+        let story = explain::site::story(plane, &schedule, &composition, site);
+        if self.output == Format::Json {
+            return print_json(&json!(story));
         }
-        for verdict in verdicts
-            .iter()
-            .filter(|v| by.is_empty() || v.misses.is_empty())
-        {
-            data(&format!("  policy `{}` ({})", verdict.policy, verdict.at));
-            if verdict.misses.is_empty() {
-                data(&format!("    the target has: {}", verdict.targets));
-                data(&format!(
-                    "    the cluster type has: {}",
-                    verdict.cluster_types
-                ));
-                if let Some(weight) = &verdict.weight {
-                    data(&format!("    {}", weight.sentence()));
-                }
-            }
-            for miss in &verdict.misses {
-                data(&format!("    {}", miss.sentence()));
-            }
-        }
-        let Some(composed) = composed else { return };
-        if self.key.is_none() {
-            templates(plane, cluster_type);
-            for schema in
-                schema::Schemas::of(plane, self.input.mode()).applying(cluster_type, target)
-            {
-                data(&format!(
-                    "  config schema ({})",
-                    schema.location.file_line()
-                ));
-            }
-            data(&format!(
-                "  platform config, version {}",
-                composed.version.short()
-            ));
-        }
-        let values = composed.values.as_map();
-        for (key, provenance) in &composed.provenance {
-            if self.key.as_ref().is_some_and(|wanted| wanted != key) {
-                continue;
-            }
-            let value = values
-                .and_then(|map| map.get(key))
-                .map(schema::to_json)
-                .unwrap_or_default();
-            data(&format!("    {key} = {value}"));
-            for (at, layer) in provenance.layers.iter().enumerate().rev() {
-                let last = at + 1 == provenance.layers.len();
-                let word = match (last, layer.merged) {
-                    (true, false) => "from",
-                    (true, true) => "merged in from",
-                    (false, _) if provenance.layers[at + 1..].iter().all(|l| l.merged) => "over",
-                    (false, _) => "overrides",
-                };
-                let place = layer.location.file_line();
-                let text = layer.text.lines().next().unwrap_or_default();
-                let text = if last {
-                    String::new()
-                } else {
-                    format!(": {text}")
-                };
-                data(&format!(
-                    "      {word} `{}` ({place}){text}",
-                    layer.container
-                ));
-            }
-        }
+        let known: Vec<&String> = plane.cluster_types.keys().collect();
+        tell(
+            snapshot,
+            &text::site(&story, site, &did_you_mean(&story.cluster_type, &known)),
+        );
+        Ok(ExitCode::SUCCESS)
     }
 
-    fn json(
+    fn key(
         &self,
         plane: &ControlPlane,
-        cluster_type: &ClusterType,
-        target: &DeploymentTarget,
-        verdicts: &[Verdict],
-        composed: Option<&Composed>,
-    ) -> Value {
-        let config = composed.map(|composed| {
-            let values = composed.values.as_map();
-            let keys: serde_json::Map<String, Value> = composed
-                .provenance
-                .iter()
-                .filter(|(key, _)| self.key.as_ref().is_none_or(|wanted| wanted == *key))
-                .map(|(key, provenance)| {
-                    let value = values.and_then(|map| map.get(key)).map(schema::to_json);
-                    let layers = provenance.layers.iter().map(|layer| {
-                        json!({"container": layer.container, "text": layer.text, "merged": layer.merged,
-                            "at": layer.location.file_line()})
-                    });
-                    (key.clone(), json!({"value": value, "layers": layers.collect::<Vec<_>>()}))
-                })
-                .collect();
-            let schemas = schema::Schemas::of(plane, self.input.mode());
-            let schemas: Vec<_> = schemas
-                .applying(cluster_type, target)
-                .iter()
-                .map(|schema| schema.location.file_line())
-                .collect();
-            json!({"version": composed.version, "keys": keys, "schemas": schemas})
-        });
-        json!({
-            "cluster_type": cluster_type.name,
-            "labels": cluster_type.labels,
-            "assigned": verdicts.iter().any(|verdict| verdict.misses.is_empty()),
-            "policies": verdicts,
-            "config": config,
-        })
+        snapshot: &Snapshot,
+        key: &str,
+    ) -> Result<ExitCode, Failure> {
+        let schedule = schedule::schedule(plane);
+        let composition = compose::compose(plane, &schedule, self.input.mode());
+        let found = explain::key::set_by(plane, &composition, key);
+        if self.output == Format::Json {
+            return print_json(&json!({
+                "key": key,
+                "environment": plane.environment,
+                "assignments": composition.assignments.len(),
+                "set_by": found,
+            }));
+        }
+        tell(
+            snapshot,
+            &text::key(key, plane, composition.assignments.len(), &found),
+        );
+        Ok(ExitCode::SUCCESS)
     }
 }
 
-fn templates(plane: &ControlPlane, cluster_type: &ClusterType) {
-    let named = [
-        Some(&cluster_type.reconciler),
-        Some(&cluster_type.namespace_service),
-        cluster_type.config_type.as_ref(),
-    ];
-    for name in named.into_iter().flatten() {
-        let place = plane.templates.get(&name.value).map_or_else(
-            || "there is none of this name".into(),
-            |template| {
-                format!(
-                    "{}, {}",
-                    template.kind.as_str(),
-                    template.location.file_line()
-                )
-            },
-        );
-        data(&format!(
-            "  template `{}` ({place}), named at {}",
-            name.value,
-            name.location.file_line()
-        ));
+/// Prints it with short names for the sources, which are told once.
+fn tell(snapshot: &Snapshot, told: &str) {
+    let mut told = told.to_owned();
+    let mut legend = Vec::new();
+    for source in [&snapshot.environment, &snapshot.base]
+        .into_iter()
+        .chain(&snapshot.workloads)
+    {
+        let commit = source.commit.get(..8).unwrap_or(&source.commit);
+        let long = format!("{}@{commit}:", source.repo);
+        if !source.repo.is_empty() && told.contains(&long) {
+            told = told.replace(&long, &format!("{}:", source.name));
+            legend.push(format!("`{}:` is {}@{commit}", source.name, source.repo));
+        }
     }
+    data(told.trim_end());
+    if !legend.is_empty() {
+        say(&legend.join(", "));
+    }
+}
+
+fn document(story: &Story) -> Value {
+    let config = story.config.as_ref().map(|config| {
+        json!({
+            "version": config.version,
+            "keys": config.keys,
+            "findings": config.findings.iter().map(Diagnostic::to_json).collect::<Vec<_>>(),
+        })
+    });
+    json!({
+        "cluster_type": story.cluster_type,
+        "assigned": story.assigned(),
+        "policies": story.verdicts,
+        "templates": story.templates,
+        "schemas": story.schemas,
+        "config": config,
+    })
+}
+
+/// A key that nothing sets is a slip of the pen.
+fn known_key(plane: &ControlPlane, key: &str) -> Result<(), Failure> {
+    let written = plane
+        .configs
+        .values()
+        .flat_map(|container| container.data.keys());
+    let known: std::collections::BTreeSet<&str> = written
+        .flat_map(|written| {
+            [
+                written.as_str(),
+                written.rsplit('.').next().unwrap_or_default(),
+            ]
+        })
+        .collect();
+    if known.contains(key) {
+        return Ok(());
+    }
+    let known: Vec<&str> = known.into_iter().collect();
+    let message = format!(
+        "no config of environment `{}` sets `{key}`",
+        plane.environment
+    );
+    Err(Failure::say(failure::USAGE, message).help(did_you_mean(key, &known)))
+}
+
+fn find_site<'a>(plane: &'a ControlPlane, name: &str) -> Result<&'a Site, Failure> {
+    plane.sites.get(name).ok_or_else(|| {
+        let known: Vec<&String> = plane.sites.keys().collect();
+        let message = format!("environment `{}` has no site `{name}`", plane.environment);
+        Failure::say(failure::USAGE, message).help(did_you_mean(name, &known))
+    })
 }
 
 fn find_target<'a>(plane: &'a ControlPlane, name: &str) -> Result<&'a DeploymentTarget, Failure> {

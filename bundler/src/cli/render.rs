@@ -50,7 +50,13 @@ pub struct Args {
 #[derive(Debug, clap::Args)]
 pub struct InputArgs {
     /// The environment
-    #[arg(long, value_name = "NAME")]
+    // Not required here: `check` looks at every one when none is named. The others ask for it.
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "",
+        hide_default_value = true
+    )]
     environment: String,
     /// The control plane's repository (URL or folder): its environments say which branches are whose
     #[arg(
@@ -92,6 +98,18 @@ impl InputArgs {
     /// # Errors
     /// [`Failure`] for a source that is no folder.
     pub fn request(&self) -> Result<LoadRequest, Failure> {
+        if self.environment.is_empty() {
+            return Err(Failure::say(failure::USAGE, "no environment is named")
+                .help("add `--environment NAME`"));
+        }
+        self.request_for(&self.environment)
+    }
+
+    /// The same for another environment.
+    ///
+    /// # Errors
+    /// [`Failure`] for a source that is no folder.
+    pub fn request_for(&self, environment: &str) -> Result<LoadRequest, Failure> {
         let sources = SourceMap::parse(&self.sources).map_err(|error| {
             let help = error.help();
             Failure::new(failure::USAGE, &error).help(help)
@@ -112,7 +130,7 @@ impl InputArgs {
             }
         };
         Ok(LoadRequest {
-            environment: self.environment.clone(),
+            environment: environment.to_owned(),
             from,
             sources,
             cache: self.cache.as_ref().map_or_else(Cache::of_user, Cache::at),

@@ -267,6 +267,11 @@ fn rank(policy: &CompositionPolicy, plane: &ControlPlane, layer: &Layer<'_>) -> 
     }
 }
 
+/// Whether a label says nothing about where its container applies.
+pub fn is_ignored(label: &str) -> bool {
+    IGNORED.contains(&label)
+}
+
 /// Whether something with these labels applies to the pair: every label must be the cluster type's
 /// or else the target's.
 pub fn applies<'l>(

@@ -82,6 +82,21 @@ impl<'a> Schemas<'a> {
             .collect()
     }
 
+    /// Every schema that is none, used or not.
+    pub fn unusable(&self, control_plane: &ControlPlane, findings: &mut Diagnostics) {
+        let own = control_plane.targets.values();
+        let own = own.flat_map(|target| &target.config_schemas);
+        for spot in self.labelled.iter().map(|schema| &schema.schema).chain(own) {
+            let parsed = self.parsed.get(spot.value.as_str());
+            if let Some(Err(problem)) = parsed.map(|parsed| &*parsed.0) {
+                findings.push(
+                    Diagnostic::error("bad-schema", format!("not a JSON schema: {problem}"))
+                        .at(&spot.location),
+                );
+            }
+        }
+    }
+
     /// Checks a config.
     ///
     /// # Errors

@@ -151,6 +151,14 @@ impl Diagnostic {
         }
     }
 
+    /// Something worth knowing about what somebody wrote.
+    pub fn note(code: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            severity: Severity::Note,
+            ..Self::error(code, message)
+        }
+    }
+
     /// An error of disk, network or a missing program.
     pub fn environment(code: &'static str, message: impl Into<String>) -> Self {
         Self {

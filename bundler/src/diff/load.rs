@@ -8,18 +8,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use outhaul_bundle::Digest;
-use outhaul_bundle::index::{Snapshot, Source};
-
-use crate::compose::{Composition, Mode};
+use super::rendered;
+use crate::compose::Mode;
 use crate::control::model::Environment;
 use crate::control::source::git::{self, Repository};
 use crate::control::source::{self, Reference, SourceError, TreeLimits};
-use crate::control::{self, Cache, ControlPlane, Diagnostics, LoadRequest, Origin, SourceMap};
-use crate::output::{self, OutputError};
+use crate::control::{self, Cache, Diagnostics, LoadRequest, Origin, SourceMap};
+use crate::output::OutputError;
 use crate::pipeline::{self, Platform};
-use crate::render::{RenderedAssignment, RenderedClusterType, Rendering};
-use crate::schedule::Schedule;
 use crate::scheduler::Schedulers;
 
 /// What to compare.
@@ -151,8 +147,8 @@ pub fn load(question: &Question) -> Result<Vec<Pair>, DiffError> {
     if let (Place::Rendered(a), Place::Rendered(b)) = (&before, &after) {
         return Ok(vec![Pair {
             environment: question.environments.first().cloned().unwrap_or_default(),
-            before: rendered_before(a)?,
-            after: rendered_before(b)?,
+            before: rendered::read(a)?,
+            after: rendered::read(b)?,
         }]);
     }
     if rendered(&before) || rendered(&after) {
@@ -205,12 +201,12 @@ impl Question {
     fn place(&self, at: usize) -> Result<Place, DiffError> {
         let word = &self.words[at];
         let Some(url) = &self.control_plane else {
-            return folder(word)?.ok_or_else(|| DiffError::NotAFolder { word: word.clone() });
+            return folder(word).ok_or_else(|| DiffError::NotAFolder { word: word.clone() });
         };
         let opened = match self.open(url, word) {
             Ok(opened) => opened,
             Err(SourceError::NoSuchReference { .. }) => {
-                return folder(word)?.ok_or_else(|| DiffError::Unknown {
+                return folder(word).ok_or_else(|| DiffError::Unknown {
                     word: word.clone(),
                     control_plane: url.clone(),
                 });
@@ -401,93 +397,17 @@ impl Question {
 }
 
 /// What a folder holds; `None` when it is none.
-fn folder(word: &str) -> Result<Option<Place>, DiffError> {
+fn folder(word: &str) -> Option<Place> {
     let dir = PathBuf::from(word);
     if !dir.is_dir() {
-        return Ok(None);
+        return None;
     }
-    let rendered = output::record(&dir)?.is_some() || looks_rendered(&dir);
-    Ok(Some(match () {
+    let rendered = rendered::is_rendered(&dir);
+    Some(match () {
         () if rendered => Place::Rendered(dir),
         () if git::is_repository(&dir) || dir.join(control::ENVIRONMENTS).is_dir() => {
             Place::ControlPlane(dir)
         }
         () => Place::Environment(dir),
-    }))
-}
-
-/// A clone of a platform repository has no record, but a README of ours in every folder.
-fn looks_rendered(dir: &Path) -> bool {
-    let Ok(entries) = std::fs::read_dir(dir) else {
-        return false;
-    };
-    let readme = |path: PathBuf| {
-        std::fs::read_to_string(path.join("README.md"))
-            .is_ok_and(|text| text.starts_with("This folder contains deployment targets"))
-    };
-    entries.flatten().any(|entry| readme(entry.path()))
-}
-
-/// `<cluster type>/<target>/<file>` of a folder; other files are no part of the platform.
-fn rendered_before(dir: &Path) -> Result<Platform, DiffError> {
-    let snapshot = output::record(dir)?.map(|record| record.snapshot);
-    let mut cluster_types: BTreeMap<String, RenderedClusterType> = BTreeMap::new();
-    let mut files: BTreeMap<(String, String), BTreeMap<String, Vec<u8>>> = BTreeMap::new();
-    for (path, bytes) in output::read_tree(dir)? {
-        let mut parts = path.splitn(3, '/');
-        let (Some(cluster_type), Some(target)) = (parts.next(), parts.next()) else {
-            continue;
-        };
-        if cluster_type.starts_with('.') {
-            continue;
-        }
-        cluster_types.entry(cluster_type.to_owned()).or_default();
-        if let Some(file) = parts.next() {
-            let of = (cluster_type.to_owned(), target.to_owned());
-            files.entry(of).or_default().insert(file.to_owned(), bytes);
-        }
-    }
-    for ((cluster_type, target), files) in files {
-        let assignment = RenderedAssignment {
-            workload: String::new(),
-            workspace: String::new(),
-            policies: Vec::new(),
-            namespace: String::new(),
-            config_version: Digest::of(b""),
-            files,
-            manifests: BTreeMap::new(),
-            overlays: Vec::new(),
-        };
-        let group = cluster_types.entry(cluster_type).or_default();
-        group.assignments.insert(target, assignment.into());
-    }
-    let environment = snapshot
-        .as_ref()
-        .map(|s| s.environment.name.clone())
-        .unwrap_or_default();
-    let nobody = || Source {
-        name: String::new(),
-        repo: String::new(),
-        commit: String::new(),
-    };
-    let snapshot: Snapshot =
-        snapshot.unwrap_or_else(|| crate::snapshot::snapshot(nobody(), nobody(), Vec::new()));
-    Ok(Platform {
-        control_plane: ControlPlane::default(),
-        schedule: Schedule::default(),
-        composition: Composition::default(),
-        rendering: Rendering {
-            environment,
-            snapshot,
-            promoted_commit: None,
-            cluster_types: cluster_types
-                .into_iter()
-                .map(|(name, group)| (name, group.into()))
-                .collect(),
-            failures: BTreeMap::new(),
-            undecided: BTreeMap::new(),
-        },
-        sources: SourceMap::default(),
-        cache: Cache::at(""),
     })
 }

@@ -42,12 +42,13 @@ pub(super) struct OfType {
 }
 
 impl OfType {
-    pub(super) fn touched(self, content: bool) -> SitesTouched {
-        let touched: BTreeSet<String> = if content {
-            self.now.iter().chain(self.own.keys()).cloned().collect()
-        } else {
-            self.own.keys().cloned().collect()
-        };
+    /// `content`: whether what all sites share differs; `values`: sites whose own values do.
+    pub(super) fn touched(self, content: bool, values: BTreeSet<String>) -> SitesTouched {
+        let mut touched = values;
+        touched.extend(self.own.keys().cloned());
+        if content {
+            touched.extend(self.now.iter().cloned());
+        }
         SitesTouched {
             count: touched.len(),
             of: self.now.len(),

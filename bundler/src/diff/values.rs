@@ -13,7 +13,8 @@ use serde_json::Value;
 
 use super::tell;
 use crate::compose::schema::to_json;
-use crate::compose::{Composed, Mode, Provenance, typing};
+use crate::compose::{Composed, Composition, Mode, Provenance, typing};
+use crate::schedule::AssignmentId;
 
 /// One value that differs, and for whom.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -24,7 +25,7 @@ pub struct ValueChange {
     pub before: Option<ValueAt>,
     /// What it is; absent when it is gone.
     pub after: Option<ValueAt>,
-    /// The deployment targets that it changes for.
+    /// The deployment targets that it changes for; `<target>@<site>` for the values of one site.
     pub targets: Vec<String>,
 }
 
@@ -39,7 +40,7 @@ pub struct ValueAt {
     pub at: String,
 }
 
-type Change = (String, Option<ValueAt>, Option<ValueAt>);
+pub(super) type Change = (String, Option<ValueAt>, Option<ValueAt>);
 
 /// Differences by the two configs that they are between: thousands of assignments share few.
 #[derive(Debug, Default)]
@@ -57,6 +58,36 @@ impl Cache {
             }
         })
     }
+}
+
+/// The sites on which the assignment `id` has values of its own that change, and how.
+pub(super) fn own_of_sites(
+    (before, base_before): (&Composition, &Arc<Composed>),
+    (after, base_after): (&Composition, &Arc<Composed>),
+    id: &AssignmentId,
+    cache: &mut Cache,
+) -> Vec<(String, Vec<Change>)> {
+    let (old, new) = (by_site(before, id), by_site(after, id));
+    let sites: BTreeSet<&String> = old.keys().chain(new.keys()).copied().collect();
+    let mut own = Vec::new();
+    for site in sites {
+        let a = old.get(site).copied().unwrap_or(base_before);
+        let b = new.get(site).copied().unwrap_or(base_after);
+        if a.version != b.version {
+            own.push((site.clone(), cache.between(a, b).to_vec()));
+        }
+    }
+    own
+}
+
+fn by_site<'a>(
+    composition: &'a Composition,
+    id: &AssignmentId,
+) -> BTreeMap<&'a String, &'a Arc<Composed>> {
+    let overlays = composition.overlays.get(id).into_iter().flatten();
+    overlays
+        .flat_map(|overlay| overlay.sites.iter().map(|site| (site, &overlay.composed)))
+        .collect()
 }
 
 /// Changes of one cluster type.

@@ -77,6 +77,23 @@ impl<'a> Engines<'a> {
         engines
     }
 
+    /// What keeps templates from being parsed, used or not.
+    pub fn unparsable(&self) -> Diagnostics {
+        let mut findings = Diagnostics::new();
+        for template in self.control_plane.templates.values() {
+            for (at, manifest) in template.manifests.iter().enumerate() {
+                let key = (template.name.as_str(), at);
+                let found = match (self.go.get(&key), self.jinja_errors.get(&key)) {
+                    (Some(Err(error)), _) => go_finding(template, manifest, error),
+                    (_, Some(error)) => jinja_finding(template, manifest, error),
+                    _ => continue,
+                };
+                findings.push(*found);
+            }
+        }
+        findings
+    }
+
     /// Whether Kalypso's defects are reproduced.
     pub fn compat(&self) -> bool {
         self.compat
@@ -180,32 +197,9 @@ impl<'a> Engines<'a> {
         data: TemplateView<'_>,
         shared: &mut Shared<'a>,
     ) -> Result<Arc<str>, Box<Diagnostic>> {
-        let finding = |error: &go::TemplateError| {
-            let place = if error.round == 1 {
-                place::inside(&manifest.location, error.line, error.column)
-            } else {
-                manifest.location.clone()
-            };
-            let mut finding = Diagnostic::error(
-                "template",
-                format!("template `{}`: {}", template.name, error.message),
-            )
-            .at(&place);
-            if let Some(help) = unknown_field(&error.message) {
-                finding = finding.help(help);
-            }
-            if error.round > 1 {
-                finding = finding.help(format!(
-                    "a value brought `{{{{` into the text; this is line {} of the text after round {}",
-                    error.line,
-                    error.round - 1
-                ));
-            }
-            Box::new(finding)
-        };
         let parsed = match self.go.get(&(template.name.as_str(), at)) {
             Some(Ok(parsed)) => parsed,
-            Some(Err(error)) => return Err(finding(error)),
+            Some(Err(error)) => return Err(go_finding(template, manifest, error)),
             None => return Ok(Arc::default()),
         };
         let alike = match parsed.fields() {
@@ -219,7 +213,7 @@ impl<'a> Engines<'a> {
         }
         let rendered = parsed
             .render_view(data, &self.options)
-            .map_err(|error| finding(&error))?;
+            .map_err(|error| go_finding(template, manifest, &error))?;
         let text: Arc<str> = rendered.text.into();
         // A later round may have seen any field.
         if let Some(key) = key.filter(|_| rendered.rounds == 1) {
@@ -235,30 +229,14 @@ impl<'a> Engines<'a> {
         manifest: &Spot<String>,
         context: &minijinja::Value,
     ) -> Result<Arc<str>, Box<Diagnostic>> {
-        let finding = |error: &minijinja::Error| {
-            let line = error.line().unwrap_or(1);
-            let column = error.range().map_or(1, |range| {
-                let before = manifest.value.get(..range.start).unwrap_or_default();
-                before.len() - before.rfind('\n').map_or(0, |at| at + 1) + 1
-            });
-            let what = error
-                .detail()
-                .map_or_else(|| error.kind().to_string(), str::to_owned);
-            let message = format!("template `{}`: {what}", template.name);
-            Box::new(Diagnostic::error("template", message).at(&place::inside(
-                &manifest.location,
-                line,
-                column,
-            )))
-        };
         if let Some(error) = self.jinja_errors.get(&(template.name.as_str(), at)) {
-            return Err(finding(error));
+            return Err(jinja_finding(template, manifest, error));
         }
         self.jinja
             .get_template(&jinja_name(&template.name, at))
             .and_then(|parsed| parsed.render(context))
             .map(Arc::from)
-            .map_err(|error| finding(&error))
+            .map_err(|error| jinja_finding(template, manifest, &error))
     }
 
     /// Documents with `---` between them. Kalypso glues it to a text without a line end (its defect
@@ -302,6 +280,55 @@ const FIELDS: &[&str] = &[
     "Workload",
     "Workspace",
 ];
+
+fn go_finding(
+    template: &Template,
+    manifest: &Spot<String>,
+    error: &go::TemplateError,
+) -> Box<Diagnostic> {
+    let place = if error.round == 1 {
+        place::inside(&manifest.location, error.line, error.column)
+    } else {
+        manifest.location.clone()
+    };
+    let mut finding = Diagnostic::error(
+        "template",
+        format!("template `{}`: {}", template.name, error.message),
+    )
+    .at(&place);
+    if let Some(help) = unknown_field(&error.message) {
+        finding = finding.help(help);
+    }
+    if error.round > 1 {
+        finding = finding.help(format!(
+            "a value brought `{{{{` into the text; this is line {} of the text after round {}",
+            error.line,
+            error.round - 1
+        ));
+    }
+    Box::new(finding)
+}
+
+fn jinja_finding(
+    template: &Template,
+    manifest: &Spot<String>,
+    error: &minijinja::Error,
+) -> Box<Diagnostic> {
+    let line = error.line().unwrap_or(1);
+    let column = error.range().map_or(1, |range| {
+        let before = manifest.value.get(..range.start).unwrap_or_default();
+        before.len() - before.rfind('\n').map_or(0, |at| at + 1) + 1
+    });
+    let what = error
+        .detail()
+        .map_or_else(|| error.kind().to_string(), str::to_owned);
+    let message = format!("template `{}`: {what}", template.name);
+    Box::new(Diagnostic::error("template", message).at(&place::inside(
+        &manifest.location,
+        line,
+        column,
+    )))
+}
 
 fn jinja_name(template: &str, at: usize) -> String {
     format!("{template}#{at}")

@@ -1,0 +1,288 @@
+//! What `outhaul explain` says to people: one fact a line, each with its place.
+
+use std::fmt::Write as _;
+
+use crate::control::ControlPlane;
+use crate::control::model::Site;
+use crate::explain::key::SetBy;
+use crate::explain::site::SiteStory;
+use crate::explain::{Config, KeyStory, LayerAt, Role, Story};
+use crate::render::trace::How;
+use crate::schedule::explain::Verdict;
+
+/// Most template lines that are listed for one key when nobody asked about it.
+const MAX_LINES: usize = 3;
+
+pub(super) fn story(
+    story: &Story,
+    target: &str,
+    site: Option<&Site>,
+    plane: &ControlPlane,
+    about_a_key: bool,
+) -> String {
+    let mut out = String::new();
+    let by: Vec<&Verdict> = story
+        .verdicts
+        .iter()
+        .filter(|v| v.misses.is_empty())
+        .collect();
+    let pair = match site {
+        Some(site) => format!(
+            "`{target}` on site `{}` of `{}`",
+            site.name, story.cluster_type
+        ),
+        None => format!("`{target}` on `{}`", story.cluster_type),
+    };
+    if by.is_empty() {
+        let _ = writeln!(out, "{pair}: not assigned, no policy selects it");
+        if story.verdicts.is_empty() {
+            let name = &plane.environment;
+            let _ = writeln!(out, "  environment `{name}` has no scheduling policy");
+        }
+    } else {
+        let _ = writeln!(out, "{pair}: assigned");
+    }
+    for verdict in story
+        .verdicts
+        .iter()
+        .filter(|v| by.is_empty() || v.misses.is_empty())
+    {
+        let _ = writeln!(out, "  policy `{}` ({})", verdict.policy, verdict.at);
+        if verdict.misses.is_empty() {
+            let _ = writeln!(out, "    the target has: {}", verdict.targets);
+            let _ = writeln!(out, "    the cluster type has: {}", verdict.cluster_types);
+            if let Some(weight) = &verdict.weight {
+                let _ = writeln!(out, "    {}", weight.sentence());
+            }
+        }
+        for miss in &verdict.misses {
+            let _ = writeln!(out, "    {}", miss.sentence());
+        }
+    }
+    let Some(config) = &story.config else {
+        return out;
+    };
+    if !about_a_key {
+        for template in &story.templates {
+            let place = match &template.at {
+                Some(at) => format!("{}, {at}", template.kind),
+                None => "there is none of this name".into(),
+            };
+            let (name, named_at) = (&template.template, &template.named_at);
+            let _ = writeln!(out, "  template `{name}` ({place}), named at {named_at}");
+        }
+        for schema in &story.schemas {
+            let name = of_schema(schema.name.as_deref());
+            let _ = writeln!(out, "  config schema {name} ({})", schema.at);
+        }
+    }
+    values(config, about_a_key, &mut out);
+    out
+}
+
+fn values(config: &Config, about_a_key: bool, out: &mut String) {
+    if let (Some(version), false) = (&config.version, about_a_key) {
+        let _ = writeln!(out, "  platform config, version {version}");
+    }
+    for key in &config.keys {
+        one_key(key, about_a_key, out);
+    }
+    if !config.findings.is_empty() {
+        let _ = write!(out, "{}", config.findings.render(false));
+    }
+}
+
+fn one_key(key: &KeyStory, asked: bool, out: &mut String) {
+    match &key.value {
+        Some(value) => drop(writeln!(out, "    {} = {value}", key.key)),
+        None => drop(writeln!(
+            out,
+            "    {} is not set: no container that applies sets it",
+            key.key
+        )),
+    }
+    layers(&key.layers, "      ", out);
+    if !asked {
+        let lines: Vec<String> = key
+            .reaches
+            .iter()
+            .filter(|line| line.changes || line.how == How::Named)
+            .map(|line| line.at.clone())
+            .collect();
+        let more = match lines.len().saturating_sub(MAX_LINES) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        if lines.is_empty() {
+            let _ = writeln!(out, "      reaches no template line");
+        } else {
+            let first = lines
+                .iter()
+                .take(MAX_LINES)
+                .cloned()
+                .collect::<Vec<_>>()
+                .join(", ");
+            let _ = writeln!(out, "      reaches {first}{more}");
+        }
+        return;
+    }
+    for other in &key.passed_over {
+        let _ = writeln!(
+            out,
+            "      `{}` sets it too ({}), but needs {} ({}); here is {}",
+            other.container, other.at, other.needs, other.needs_at, other.has
+        );
+    }
+    for schema in &key.schemas {
+        let name = of_schema(schema.name.as_deref());
+        let _ = match &schema.says {
+            Some(says) => writeln!(out, "      schema {name} says {says} ({})", schema.at),
+            None => writeln!(
+                out,
+                "      schema {name} says nothing of it ({})",
+                schema.at
+            ),
+        };
+    }
+    if key.reaches.is_empty() && key.value.is_some() {
+        let _ = writeln!(out, "      reaches no template line");
+    }
+    for line in &key.reaches {
+        let changes = match (line.how, line.changes) {
+            (How::Output, _) => "",
+            (_, true) => ", and gives something else when it changes",
+            (_, false) if key.tried => ", without giving it out itself",
+            (_, false) => "",
+        };
+        let (template, kind, at) = (&line.template, line.kind, &line.at);
+        let how = line.how.as_str();
+        let _ = writeln!(
+            out,
+            "      reaches {at} in template `{template}` ({kind}): {how}{changes}"
+        );
+    }
+    if !key.tried && key.value.is_some() {
+        let _ = writeln!(
+            out,
+            "      (some template could not be rendered with another value: for it, only its text was read)"
+        );
+    }
+}
+
+fn layers(layers: &[LayerAt], indent: &str, out: &mut String) {
+    for layer in layers {
+        let text = match layer.role {
+            Role::Decides | Role::MergedIn => String::new(),
+            _ => format!(": {}", layer.text.lines().next().unwrap_or_default()),
+        };
+        let word = layer.role.as_str();
+        let _ = writeln!(
+            out,
+            "{indent}{word} `{}` ({}){text}",
+            layer.container, layer.at
+        );
+    }
+}
+
+fn of_schema(name: Option<&str>) -> String {
+    name.map_or_else(
+        || "of the workload itself".into(),
+        |name| format!("`{name}`"),
+    )
+}
+
+pub(super) fn site(story: &SiteStory, site: &Site, nearest: &str) -> String {
+    let mut out = String::new();
+    let _ = writeln!(out, "site `{}` ({})", story.site, story.at);
+    let _ = writeln!(
+        out,
+        "  cluster type `{}` ({}){}",
+        story.cluster_type,
+        story.cluster_type_at,
+        if story.known {
+            String::new()
+        } else {
+            format!(", which is not there: {nearest}")
+        }
+    );
+    if !site.labels.is_empty() {
+        let labels: Vec<String> = site
+            .labels
+            .iter()
+            .map(|(k, v)| format!("{k} = {v}"))
+            .collect();
+        let _ = writeln!(out, "  labels {}", labels.join(", "));
+    }
+    if let Some(ring) = &site.ring {
+        let _ = writeln!(out, "  ring {ring}");
+    }
+    let others = match story.sites.saturating_sub(1) {
+        0 => "it alone takes it".to_owned(),
+        1 => "one other site takes it".to_owned(),
+        others => format!("{others} other sites take it"),
+    };
+    let _ = writeln!(out, "  stream `{}`: {others}", story.stream);
+    if story.assignments.is_empty() {
+        let _ = writeln!(out, "  nothing is assigned to it");
+    }
+    for assignment in &story.assignments {
+        let policies: Vec<String> = assignment
+            .policies
+            .iter()
+            .map(|p| format!("`{p}`"))
+            .collect();
+        let _ = writeln!(out, "  `{}` by {}", assignment.target, policies.join(", "));
+        for problem in &assignment.broken {
+            let _ = writeln!(out, "    broken: {problem}");
+        }
+        for own in &assignment.own {
+            let told = |value: &Option<serde_json::Value>| {
+                value
+                    .as_ref()
+                    .map_or("not set".to_owned(), ToString::to_string)
+            };
+            let shared = match own.shared_by.saturating_sub(1) {
+                0 => String::new(),
+                1 => ", as on one other site".into(),
+                others => format!(", as on {others} other sites"),
+            };
+            let (here, there) = (told(&own.value), told(&own.elsewhere));
+            let _ = writeln!(out, "    {} = {here}{shared}; elsewhere {there}", own.key);
+            layers(&own.layers, "      ", &mut out);
+        }
+        if assignment.broken.is_empty() && assignment.own.is_empty() {
+            let _ = writeln!(out, "    with the values of its cluster type");
+        }
+    }
+    out
+}
+
+pub(super) fn key(key: &str, plane: &ControlPlane, assignments: usize, found: &[SetBy]) -> String {
+    let mut out = format!("`{key}` in environment `{}`:\n", plane.environment);
+    let mut example = None;
+    for set in found {
+        let text = set.text.lines().next().unwrap_or_default();
+        let _ = writeln!(out, "  `{}` ({}): {text}", set.container, set.at);
+        let _ = match (set.applies, set.decides) {
+            (0, _) if set.sites > 0 => Ok(()),
+            (0, _) => writeln!(out, "    applies to none of {assignments} assignments"),
+            (applies, decides) => writeln!(
+                out,
+                "    applies to {applies} of {assignments} assignments, decides in {decides}"
+            ),
+        };
+        let _ = match set.sites {
+            0 => Ok(()),
+            1 => writeln!(out, "    decides on one site of its own"),
+            sites => writeln!(out, "    decides on {sites} sites of their own"),
+        };
+        example = example.or(set.example.as_ref());
+    }
+    if let Some((cluster_type, target)) = example {
+        let _ = writeln!(
+            out,
+            "for one of them: `outhaul explain {target} {cluster_type} --key {key}`"
+        );
+    }
+    out
+}

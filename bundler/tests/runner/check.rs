@@ -1,0 +1,187 @@
+//! What `outhaul check` says: one mistake, one finding, with its place and a way out.
+//!
+//! What comes in: a small sound control plane with one kind of mistake. What must come out: the finding
+//! as people read it, and the exit code. Each is a reviewed snapshot.
+
+use super::cli::Scene;
+
+fn template(name: &str, text: &str) -> String {
+    format!(
+        "apiVersion: scheduler.kalypso.io/v1alpha1\nkind: Template\nmetadata:\n  name: {name}\nspec:\n  type: config\n  \
+         manifests:\n    - |\n      {text}\n"
+    )
+}
+
+fn schema(labels: &str, text: &str) -> String {
+    format!(
+        "apiVersion: scheduler.kalypso.io/v1alpha1\nkind: ConfigSchema\nmetadata:\n  name: strict\n  labels: {labels}\n\
+         spec:\n  schema: |\n    {text}\n"
+    )
+}
+
+fn config(labels: &str, data: &str) -> String {
+    format!(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: more\n  labels: {{platform-config: \"true\", {labels}}}\n\
+         data:\n{data}"
+    )
+}
+
+#[test]
+fn names_of_things_that_are_not_there() {
+    let scene = Scene::new();
+    scene.edit("dev/types.yaml", "reconciler: flux", "reconciler: fluxx");
+    scene.edit(
+        "dev/types.yaml",
+        "configType: configmap",
+        "configType: default",
+    );
+    scene.edit("app/workload.yaml", "environment: dev", "environment: dve");
+    scene.write(
+        "main/.environments/dev.yaml",
+        "apiVersion: scheduler.kalypso.io/v1alpha1\nkind: Environment\nmetadata: {name: dev}\nspec:\n  controlPlane: \
+         {repo: https://git.example.org/plane, branch: dev, path: .}\n",
+    );
+    insta::assert_snapshot!(scene.run(&["check"]));
+}
+
+#[test]
+fn a_branch_that_is_not_there_does_not_hide_a_template_that_does_not_parse() {
+    let scene = Scene::new();
+    scene.write(
+        "main/other.yaml",
+        "apiVersion: scheduler.kalypso.io/v1alpha1\nkind: WorkloadRegistration\nmetadata: {name: other}\nspec:\n  \
+         workspace: team\n  workload: {repo: https://git.example.org/app, branch: main, path: nowhere}\n",
+    );
+    scene.write("main/broken.yaml", &template("broken", "a: {{ .Namespace"));
+    insta::assert_snapshot!(scene.run(&["check"]));
+}
+
+#[test]
+fn templates_that_do_not_parse_used_or_not() {
+    let scene = Scene::new();
+    scene.write(
+        "main/unused.yaml",
+        &template("unused", "a: {{ nosuchfunction .Namespace }}"),
+    );
+    scene.edit(
+        "main/templates.yaml",
+        "toYaml .ConfigData",
+        "toYaml .ConfigData | nindent",
+    );
+    scene.edit(
+        "main/templates.yaml",
+        "{{ .Manifests.repo }}",
+        "{{ if .Manifests.repo }}",
+    );
+    insta::assert_snapshot!(scene.run(&["check"]));
+}
+
+#[test]
+fn schemas_that_are_none_apply_to_nothing_or_are_broken() {
+    let scene = Scene::new();
+    scene.write(
+        "dev/none.yaml",
+        &schema("{region: nowhere}", "{\"type\": \"objekt\"}"),
+    );
+    let strict = schema(
+        "{region: east-us}",
+        "{\"type\": \"object\", \"properties\": {\"REGION\": {\"enum\": [\"West\"]}}, \"required\": [\"OWNER\"]}",
+    );
+    scene.write(
+        "dev/strict.yaml",
+        &strict.replace("name: strict", "name: stricter"),
+    );
+    insta::assert_snapshot!(scene.run(&["check"]));
+}
+
+#[test]
+fn config_that_applies_to_nothing_or_that_no_template_uses() {
+    let scene = Scene::new();
+    scene.edit(
+        "main/templates.yaml",
+        "{{ toYaml .ConfigData }}",
+        "region: {{ .ConfigData.REGION }}",
+    );
+    scene.write(
+        "dev/more.yaml",
+        &config("region: east-us", "  REGIO: East\n"),
+    );
+    let far = config("region: east-us, regoin: east-us", "  A: b\n");
+    scene.write("dev/far.yaml", &far.replace("name: more", "name: far"));
+    insta::assert_snapshot!(scene.run(&["check"]));
+}
+
+#[test]
+fn config_of_single_sites_is_used() {
+    let scene = Scene::new();
+    scene.write(
+        "dev/sites.yaml",
+        "apiVersion: outhaul.dev/v1alpha1\nkind: Site\nmetadata: {name: east-1, labels: {line: \"7\"}}\nspec: \
+         {clusterType: drone}\n",
+    );
+    scene.write(
+        "dev/more.yaml",
+        &config("region: east-us, line: \"7\"", "  REGION: Line 7\n"),
+    );
+    assert!(
+        scene
+            .run(&["check"])
+            .starts_with("exit code 0\n--- stderr\ndev: nothing to say")
+    );
+    scene.edit("dev/more.yaml", "line: \"7\"", "line: \"8\"");
+    assert!(
+        scene
+            .run(&["check"])
+            .contains("config `more` applies to nothing")
+    );
+}
+
+#[test]
+fn values_that_older_yaml_reads_otherwise_and_values_that_are_no_text() {
+    let scene = Scene::new();
+    let data = "  A: off\n  B: 12:30:00\n  C: 2024-01-01\n  D: 1_000\n  E: \"yes\"\n  F: plain\n";
+    scene.write("dev/more.yaml", &config("region: east-us", data));
+    insta::assert_snapshot!(
+        "values_that_older_yaml_reads_otherwise",
+        scene.run(&["check"])
+    );
+    let data = "  A: 1e3\n  B: 010\n  C: true\n  D: [1, 2]\n  E: no\n";
+    scene.write("dev/more.yaml", &config("region: east-us", data));
+    insta::assert_snapshot!("values_that_are_no_text", scene.run(&["check"]));
+}
+
+#[test]
+fn names_that_are_too_long() {
+    let scene = Scene::new();
+    let long = "a-name-that-says-everything-there-is-to-say-about-a-workload";
+    scene.edit("app/workload.yaml", "name: hello", &format!("name: {long}"));
+    insta::assert_snapshot!(scene.run(&["check"]));
+}
+
+#[test]
+fn two_containers_with_the_same_labels_that_contradict_each_other() {
+    let scene = Scene::new();
+    scene.write(
+        "dev/more.yaml",
+        &config("region: east-us", "  REGION: Ost\n"),
+    );
+    insta::assert_snapshot!(scene.run(&["check"]));
+}
+
+#[test]
+fn json_has_every_environment_and_every_finding() {
+    let scene = Scene::new();
+    scene.edit("dev/policy.yaml", "purpose: test", "purpose: tset");
+    let seen = scene.run(&["check", "--output", "json"]);
+    let start = seen.find('{').unwrap();
+    let end = seen.rfind('}').unwrap();
+    let document: serde_json::Value = serde_json::from_str(&seen[start..=end]).unwrap();
+    assert_eq!(document["warnings"], 1);
+    let environment = &document["environments"][0];
+    assert_eq!(environment["loaded"], true);
+    let finding = &environment["findings"][0];
+    assert_eq!(finding["code"], "selects-nothing");
+    assert_eq!(finding["location"]["line"], 10);
+    assert_eq!(finding["location"]["column"], 18);
+    assert_eq!(finding["help"], "did you mean `test`?");
+}

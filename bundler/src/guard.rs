@@ -104,10 +104,11 @@ impl Removal {
     pub fn acknowledgement(&self) -> String {
         format!(
             "apiVersion: outhaul.dev/v1alpha1\nkind: Acknowledgement\nmetadata:\n  name: removal-{}\n\
-             spec:\n  removal: \"{}\"\n  reason: \"why these {} are to go\"\n",
+             spec:\n  removal: \"{}\"\n  reason: \"why {} of {} may go\"\n",
             self.code,
             self.code,
-            self.removed.len()
+            self.removed.len(),
+            self.before
         )
     }
 

@@ -22,6 +22,7 @@ mod runner {
     pub mod scaffold;
     pub mod scheduling;
     pub mod schemas;
+    pub mod sites;
     pub mod story;
 }
 

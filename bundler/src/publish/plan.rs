@@ -233,9 +233,9 @@ pub fn plan(root: &str, there: There, desired: &Desired<'_>) -> Result<Plan, Pla
     Ok(plan)
 }
 
-/// The assignment whose folder holds `path`.
+/// The assignment of whose files `path` is one.
 fn folder_of(path: &str) -> Option<AssignmentId> {
-    let (folder, _) = path.rsplit_once('/')?;
+    let folder = crate::render::assignment_of(path)?;
     let (cluster_type, target) = folder.split_once('/')?;
     (!cluster_type.starts_with('.')).then(|| AssignmentId {
         cluster_type: cluster_type.to_owned(),

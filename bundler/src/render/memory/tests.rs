@@ -8,8 +8,9 @@ use proptest::sample::Index;
 use super::*;
 use crate::compose;
 use crate::control::diagnostic::{Location, SourceFile};
+use crate::control::model::composition::{Conflicts, Precedence};
 use crate::control::model::{
-    ConfigContainer, Language, SchedulingPolicy, Spot, Template, TemplateType,
+    CompositionPolicy, ConfigContainer, Language, SchedulingPolicy, Spot, Template, TemplateType,
 };
 use crate::control::selector::Selector;
 use crate::schedule;
@@ -146,13 +147,19 @@ fn add_target(plane: &mut ControlPlane, number: usize, tier: usize) {
 fn add_container(plane: &mut ControlPlane, number: usize, label: usize, value: &str) {
     let of = number % 4;
     let mut labels = BTreeMap::from([("platform-config".to_owned(), spot("true"))]);
-    match label % 7 {
+    match label % 11 {
         0 => drop(labels.insert("cluster-type".into(), spot(format!("line-{of}")))),
         1 => drop(labels.insert("region".into(), spot(format!("r{}", of % 2)))),
         2 => drop(labels.insert("workload".into(), spot(format!("app-{of}")))),
         3 => drop(labels.insert("tier".into(), spot(format!("t{}", of % 2)))),
         4 => drop(labels.insert("deployment-target".into(), spot(format!("app-{of}-live")))),
         5 => drop(labels.insert("nobody".into(), spot("x"))),
+        6 => drop(labels.insert("site".into(), spot(format!("site-{of}")))),
+        7 => drop(labels.insert("hall".into(), spot(format!("h{}", of % 2)))),
+        8 => {
+            labels.insert("ring".into(), spot(format!("g{}", of % 2)));
+            labels.insert("region".into(), spot(format!("r{}", of % 2)));
+        }
         _ => {}
     }
     let one = ConfigContainer {
@@ -162,6 +169,18 @@ fn add_container(plane: &mut ControlPlane, number: usize, label: usize, value: &
         location: location(),
     };
     plane.configs.insert(one.name.clone(), one);
+}
+
+fn add_site(plane: &mut ControlPlane, number: usize, kind: usize) {
+    let one = Site {
+        name: format!("site-{number}"),
+        labels: BTreeMap::from([("hall".into(), format!("h{}", kind % 3))]),
+        cluster_type: spot(format!("line-{}", kind % 4)),
+        ring: (kind % 2 == 0).then(|| format!("g{}", number % 2)),
+        public_key: None,
+        location: location(),
+    };
+    plane.sites.insert(one.name.clone(), one);
 }
 
 /// One change of a control plane.
@@ -178,13 +197,16 @@ enum Edit {
     Broken(bool),
     NoPolicy,
     Policy,
+    Site(usize, usize),
+    NoSite(Index),
+    Specific(bool),
     Nothing,
 }
 
 fn edit() -> impl Strategy<Value = Edit> {
     prop_oneof![
         4 => (any::<Index>(), 0u8..4).prop_map(|(at, value)| Edit::Value(at, value)),
-        3 => (0usize..8, 0usize..7, 0u8..4).prop_map(|(n, l, v)| Edit::Container(n, l, v)),
+        3 => (0usize..8, 0usize..11, 0u8..4).prop_map(|(n, l, v)| Edit::Container(n, l, v)),
         1 => any::<Index>().prop_map(Edit::NoContainer),
         2 => (0usize..6, 0usize..3).prop_map(|(n, r)| Edit::ClusterType(n, r)),
         1 => any::<Index>().prop_map(Edit::NoClusterType),
@@ -192,6 +214,9 @@ fn edit() -> impl Strategy<Value = Edit> {
         1 => any::<Index>().prop_map(Edit::NoTarget),
         1 => (0u8..3).prop_map(Edit::Template),
         1 => any::<bool>().prop_map(Edit::Broken),
+        3 => (0usize..5, 0usize..12).prop_map(|(n, k)| Edit::Site(n, k)),
+        1 => any::<Index>().prop_map(Edit::NoSite),
+        1 => any::<bool>().prop_map(Edit::Specific),
         1 => Just(Edit::NoPolicy),
         2 => Just(Edit::Policy),
         1 => Just(Edit::Nothing),
@@ -242,6 +267,20 @@ fn apply(plane: &mut ControlPlane, edit: Edit) {
         }
         Edit::NoPolicy => drop(plane.policies.remove("everywhere")),
         Edit::Policy => drop(plane.policies.insert("everywhere".into(), policy())),
+        Edit::Site(number, kind) => add_site(plane, number, kind),
+        Edit::NoSite(at) => drop(nth(&plane.sites, at).and_then(|name| plane.sites.remove(&name))),
+        Edit::Specific(specific) => {
+            plane.composition = specific.then(|| CompositionPolicy {
+                name: "house".into(),
+                precedence: Precedence::Specificity,
+                priorities: Vec::new(),
+                arrays: None,
+                arrays_by_key: BTreeMap::new(),
+                conflicts: Conflicts::Error,
+                allowed: Vec::new(),
+                location: location(),
+            });
+        }
         Edit::Nothing => {}
     }
 }
@@ -275,6 +314,7 @@ proptest! {
     ) {
         let mode = Mode { compat };
         let mut plane = plane();
+        (0..4).for_each(|number| add_site(&mut plane, number, number));
         let mut memory = Memory::new();
         prop_assert_eq!(again(&mut memory, &plane, mode), full(&plane, mode));
         for edit in edits {

@@ -1,0 +1,94 @@
+//! Values of one site: what a control plane with sites renders to, and what stays when it breaks.
+
+use std::fs;
+
+use super::cli::Scene;
+
+const SITES: &str = "apiVersion: outhaul.dev/v1alpha1
+kind: Site
+metadata: {name: drone-1, labels: {hall: north}}
+spec: {clusterType: drone}
+---
+apiVersion: outhaul.dev/v1alpha1
+kind: Site
+metadata: {name: drone-2, labels: {hall: north}}
+spec: {clusterType: drone}
+---
+apiVersion: outhaul.dev/v1alpha1
+kind: Site
+metadata: {name: drone-3}
+spec: {clusterType: drone, ring: first}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: north
+  labels: {platform-config: \"true\", region: east-us, hall: north}
+data:
+  REGION: North of East US
+";
+
+fn scene() -> Scene {
+    let scene = Scene::new();
+    scene.write("dev/sites.yaml", SITES);
+    scene
+}
+
+fn read(scene: &Scene, path: &str) -> Option<String> {
+    fs::read_to_string(scene.folder.path().join("out").join(path)).ok()
+}
+
+const OWN: &str = ".sites/drone-1/drone/hello-test/platform-config.yaml";
+const BASE: &str = "drone/hello-test/platform-config.yaml";
+
+#[test]
+fn sites_have_their_own_files_beside_those_of_all() {
+    let scene = scene();
+    let seen = scene.run(&["render", "--out", "out"]);
+    assert!(seen.starts_with("exit code 0"), "{seen}");
+    let own = "data:\n  REGION: North of East US\n";
+    assert_eq!(read(&scene, OWN).unwrap(), own);
+    assert_eq!(
+        read(&scene, &OWN.replace("drone-1", "drone-2")).unwrap(),
+        own
+    );
+    assert_eq!(read(&scene, &OWN.replace("drone-1", "drone-3")), None);
+    assert_eq!(read(&scene, BASE).unwrap(), "data:\n  REGION: East US\n");
+    // The reconciler's file is the same for all.
+    assert_eq!(
+        read(&scene, &OWN.replace("platform-config", "reconciler")),
+        None
+    );
+    let checked = scene.run(&["check"]);
+    assert!(checked.starts_with("exit code 0"), "{checked}");
+    assert!(!checked.contains("unused-config"), "{checked}");
+    let verified = scene.run(&["render", "--verify", "out"]);
+    assert!(verified.starts_with("exit code 0"), "{verified}");
+}
+
+#[test]
+fn a_broken_assignment_keeps_the_files_of_its_sites() {
+    let scene = scene();
+    scene.run(&["render", "--out", "out"]);
+    scene.edit(
+        "main/templates.yaml",
+        ".ConfigData }}",
+        ".ConfigData.NOWHERE }}",
+    );
+    let seen = scene.run(&["render", "--out", "out"]);
+    assert!(seen.contains("kept: drone/hello-test"), "{seen}");
+    assert_eq!(
+        read(&scene, OWN).unwrap(),
+        "data:\n  REGION: North of East US\n"
+    );
+    scene.edit(
+        "main/templates.yaml",
+        ".ConfigData.NOWHERE }}",
+        ".ConfigData }}",
+    );
+    scene.edit("dev/sites.yaml", "hall: north}\ndata", "hall: south}\ndata");
+    let seen = scene.run(&["render", "--out", "out"]);
+    assert!(seen.starts_with("exit code 0"), "{seen}");
+    assert_eq!(read(&scene, OWN), None);
+    assert!(read(&scene, BASE).is_some());
+}

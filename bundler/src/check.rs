@@ -93,6 +93,7 @@ pub fn check(
 ) -> Diagnostics {
     let mut findings = plane.findings.clone();
     findings.append(schedule.findings());
+    findings.append(schedule::doubts::doubts(plane));
     findings.append(delivery::contradictions(plane));
     references(plane, &mut findings);
     environments(plane, &mut findings);

@@ -25,7 +25,7 @@ pub const CODE_DIGITS: usize = 16;
     removed.len(), share(removed.len(), *before)
 )]
 pub struct Removal {
-    /// What would lose them: `environment `dev`` or `stream dev/drone`.
+    /// What would lose them: an environment or a stream, with its name.
     pub what: String,
     /// The code that acknowledges this list and no other.
     pub code: String,

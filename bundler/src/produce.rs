@@ -283,15 +283,7 @@ fn stream(
         index,
         built.bundle.index_bytes.len(),
     )?;
-    let said = plan.delivery.expires_days.as_ref().map(|days| days.value);
-    let days = request.expires_days.or(said).unwrap_or(EXPIRES_DAYS);
-    let expires = request
-        .issued
-        .checked_add(SignedDuration::from_hours(24 * i64::from(days)))
-        .map_err(|_| ProduceError::Expiry {
-            issued: request.issued,
-            days,
-        })?;
+    let expires = expiry(request, plan)?;
     let index_bytes = built.bundle.index_bytes.clone();
     let sign = SignRequest {
         role,
@@ -321,6 +313,16 @@ fn stream(
         assignments: plan.assignments.len(),
         withheld: None,
     })
+}
+
+/// Until when the bundle may be installed: as it was asked for, or as the delivery policies say.
+fn expiry(request: &Request<'_>, plan: &Plan<'_>) -> Result<Timestamp, ProduceError> {
+    let said = plan.delivery.expires_days.as_ref().map(|days| days.value);
+    let days = request.expires_days.or(said).unwrap_or(EXPIRES_DAYS);
+    let issued = request.issued;
+    issued
+        .checked_add(SignedDuration::from_hours(24 * i64::from(days)))
+        .map_err(|_| ProduceError::Expiry { issued, days })
 }
 
 /// A bundle, and the commits of its payloads by assignment.

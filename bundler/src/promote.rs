@@ -305,7 +305,10 @@ fn objects(opened: &Opened, path: &str) -> Result<Vec<(Place, Object)>, PromoteE
         let Ok(text) = String::from_utf8(file.bytes) else {
             continue;
         };
-        let name = opened.file_name(&file.path);
+        let name = opened.file_name(&match source::normal_path(path)? {
+            root if root.is_empty() => file.path.clone(),
+            root => format!("{root}/{}", file.path),
+        });
         let source = Arc::new(SourceFile { name, text });
         for object in kinds::read_file(&source, &mut findings) {
             found.push(((file.path.clone(), Arc::clone(&source)), object));

@@ -14,6 +14,7 @@ use crate::control::diagnostic::{Diagnostic, Diagnostics};
 use crate::control::model::{Answer, ClusterType, DeploymentTarget, SchedulingPolicy};
 
 pub mod choose;
+pub mod doubts;
 pub mod explain;
 
 pub use choose::choose;
@@ -167,7 +168,7 @@ fn unanswered(policy: &SchedulingPolicy, answer: Option<&Answer>) -> Diagnostic 
         )
         .help(format!(
             "who runs outhaul names it: `--scheduler {}=PROGRAM`; a control plane cannot",
-            name.map(|name| name.value.as_str()).unwrap_or("NAME")
+            name.map_or("NAME", |name| name.value.as_str())
         )),
     };
     finding.at(name.map_or(&policy.location, |name| &name.location))

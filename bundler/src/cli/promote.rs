@@ -196,11 +196,11 @@ fn check_commit(commit: &str) -> Result<(), Failure> {
 
 fn promote_failure(error: PromoteError) -> Failure {
     let (code, help) = match &error {
-        PromoteError::NotFromThere { .. } => (failure::REFUSED, None),
         PromoteError::Findings(findings) => return Failure::findings(findings),
         PromoteError::Source(source) if source.is_input() => (failure::USAGE, Some(source.help())),
         PromoteError::Source(source) => (failure::ENVIRONMENT, Some(source.help())),
-        PromoteError::Branch {
+        PromoteError::NotFromThere { .. }
+        | PromoteError::Branch {
             source: BranchError::Moved { .. },
             ..
         } => (failure::REFUSED, None),

@@ -47,7 +47,9 @@ impl Args {
             let mut rows = vec![["APIVERSION", "KIND", "WHAT IT IS"].map(str::to_owned)];
             let row = |kind: &Kind| [kind.api_version, kind.name, kind.about].map(str::to_owned);
             rows.extend(kinds.iter().map(row));
-            table(&rows).iter().for_each(|line| data(line));
+            for line in table(&rows) {
+                data(&line);
+            }
             say(
                 "help: `outhaul schema KIND` shows the fields; `--out DIR` writes schemas for editors",
             );
@@ -62,7 +64,9 @@ impl Args {
                 .into_iter()
                 .map(|line| [format!("  {}", line.path), line.takes, line.about])
                 .collect();
-            table(&rows).iter().for_each(|line| data(line));
+            for line in table(&rows) {
+                data(&line);
+            }
         }
         Ok(ExitCode::SUCCESS)
     }

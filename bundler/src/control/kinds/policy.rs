@@ -120,6 +120,10 @@ fn placement(reader: &mut Reader<'_>, spec: &Fields<'_>) -> Option<Placement> {
 }
 
 /// `Some(None)` when the field is not there, `None` when it is and unsound.
+#[expect(
+    clippy::option_option,
+    reason = "absent and unsound are different, and what is unsound was reported"
+)]
 fn optional<T>(
     fields: &Fields<'_>,
     key: &str,

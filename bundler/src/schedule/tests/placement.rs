@@ -53,9 +53,10 @@ pub(crate) fn plane(text: &str) -> ControlPlane {
             _ => panic!("{line}"),
         }
     }
-    let targets: Vec<(&str, &str, &[(&str, &str)])> = targets
+    let none: &[(&str, &str)] = &[];
+    let targets: Vec<_> = targets
         .iter()
-        .map(|name| (name.as_str(), "team", &[][..]))
+        .map(|name| (name.as_str(), "team", none))
         .collect();
     plane_of(&documents, &targets)
 }
@@ -185,6 +186,33 @@ fn every_rejection_says_why() {
         }
     }
     insta::assert_snapshot!(told);
+}
+
+#[test]
+fn what_meets_nothing_is_doubted() {
+    let text = format!(
+        "{FLEET}taint: ml-only {{gpu: 'yes'}} dedicated=ml:NoSchedule\n\
+         taint: typo {{zone: noth}} a=b:NoSchedule\n\
+         policy: gpus {{}} {{matchLabels: {{gpu: 'yes'}}}} {{tolerations: [{{key: dedicatd, operator: Exists}}, {{key: dedicated, value: web}}]}}\n\
+         policy: odd {{}} {{}} {{maxClusterTypes: 1, preferred: [{{weight: 1, labelSelector: {{matchLabels: {{dsk: ssd}}}}}}]}}\n\
+         policy: none {{}} {{}} {{required: [{{labelSelector: {{matchLabels: {{zone: north, disk: hdd}}}}}}]}}\n\
+         policy: apart {{}} {{}} {{spread: {{label: rack}}}}\n"
+    );
+    let mut findings = super::super::doubts::doubts(&plane(&text));
+    findings.sort();
+    let line = |d: &crate::control::Diagnostic| {
+        let related: Vec<&str> = d.related.iter().map(|(_, text)| text.as_str()).collect();
+        let help = d.help.as_deref().unwrap_or_default();
+        format!(
+            "{}: {} [{}] ({help})",
+            d.code,
+            d.message,
+            related.join(", ")
+        )
+    };
+    let lines: Vec<String> = findings.iter().map(line).collect();
+    insta::assert_snapshot!(lines.join("\n"));
+    assert!(super::super::doubts::doubts(&plane(FLEET)).is_empty());
 }
 
 fn fleet() -> impl Strategy<Value = String> {

@@ -1,0 +1,175 @@
+//! What is sound in policies and taints and was probably meant otherwise.
+//!
+//! What comes in: a [`ControlPlane`]. What goes out: warnings, each with its place: policies that may be
+//! placed nowhere, and taints, tolerations, preferences and delivery policies that meet nothing. It is
+//! pure and changes nothing about the schedule.
+
+use super::choose::{Obstacle, choose};
+use super::{selects_cluster_type, selects_target};
+use crate::control::ControlPlane;
+use crate::control::diagnostic::{Diagnostic, Diagnostics, Location};
+use crate::control::kinds::suggest::did_you_mean;
+use crate::control::model::SchedulingPolicy;
+use crate::control::selector::Selector;
+
+/// Every doubt.
+pub fn doubts(plane: &ControlPlane) -> Diagnostics {
+    let mut findings = Diagnostics::new();
+    for policy in plane.policies.values() {
+        nowhere(plane, policy, &mut findings);
+        tolerations(plane, policy, &mut findings);
+        preferences(plane, policy, &mut findings);
+    }
+    for taint in plane.taints.values() {
+        let what = format!("taint `{}` is on no cluster type", taint.name);
+        idle(
+            plane,
+            &taint.cluster_types,
+            &what,
+            &taint.location,
+            &mut findings,
+        );
+    }
+    for policy in plane.deliveries.values() {
+        let what = format!("delivery policy `{}` selects no cluster type", policy.name);
+        idle(
+            plane,
+            &policy.cluster_types,
+            &what,
+            &policy.location,
+            &mut findings,
+        );
+    }
+    findings
+}
+
+/// A policy that means targets and cluster types, none of which it may take.
+fn nowhere(plane: &ControlPlane, policy: &SchedulingPolicy, findings: &mut Diagnostics) {
+    let meant = plane
+        .targets
+        .values()
+        .any(|target| selects_target(policy, target))
+        && plane
+            .cluster_types
+            .values()
+            .any(|c| selects_cluster_type(policy, c));
+    let choice = choose(plane, policy);
+    if !meant || choice.candidates.iter().any(|candidate| candidate.taken()) {
+        return;
+    }
+    let mut finding = Diagnostic::warning(
+        "placed-nowhere",
+        format!(
+            "policy `{}` may be placed on none of the cluster types that it selects",
+            policy.name
+        ),
+    )
+    .at(&policy.location)
+    .help("`outhaul explain TARGET CLUSTER-TYPE` says what keeps it from each");
+    let obstacles = || choice.kept_away.values().flatten();
+    for taint in plane.taints.values() {
+        if obstacles().any(|obstacle| *obstacle == Obstacle::Taint(taint)) {
+            finding = finding.related(&taint.location, "this taint keeps it away");
+        }
+    }
+    let required = policy.placement.required.first();
+    if let Some(first) = required.filter(|_| obstacles().any(|o| *o == Obstacle::Required)) {
+        finding = finding.related(&first.location, "no cluster type has this, or another term");
+    }
+    let spread = policy.placement.spread.as_ref();
+    if let Some(spread) = spread.filter(|_| !choice.candidates.is_empty()) {
+        finding = finding.related(&spread.label.location, "no candidate has this label");
+    }
+    findings.push(finding);
+}
+
+fn tolerations(plane: &ControlPlane, policy: &SchedulingPolicy, findings: &mut Diagnostics) {
+    for toleration in &policy.placement.tolerations {
+        // One without a key is for whatever may come.
+        let Some(key) = &toleration.key else { continue };
+        if plane
+            .taints
+            .values()
+            .any(|taint| toleration.tolerates(taint))
+        {
+            continue;
+        }
+        let same_key = plane.taints.values().find(|taint| taint.key == *key);
+        let mut finding = Diagnostic::warning(
+            "idle-toleration",
+            format!(
+                "policy `{}` tolerates a taint that is not there",
+                policy.name
+            ),
+        )
+        .at(&toleration.location);
+        finding = match same_key {
+            Some(taint) => finding
+                .related(&taint.location, format!("this is {taint}"))
+                .help("compare value and effect"),
+            None => {
+                let keys: Vec<&String> = plane.taints.values().map(|taint| &taint.key).collect();
+                finding.help(did_you_mean(key, &keys))
+            }
+        };
+        findings.push(finding);
+    }
+}
+
+fn preferences(plane: &ControlPlane, policy: &SchedulingPolicy, findings: &mut Diagnostics) {
+    for preference in &policy.placement.preferred {
+        let what = format!("policy `{}` prefers what no cluster type has", policy.name);
+        idle(
+            plane,
+            &preference.selector,
+            &what,
+            &preference.location,
+            findings,
+        );
+    }
+}
+
+/// A warning when no cluster type meets `selector`; at the requirement that nothing meets, if it is one.
+fn idle(
+    plane: &ControlPlane,
+    selector: &Selector,
+    what: &str,
+    location: &Location,
+    findings: &mut Diagnostics,
+) {
+    let labels = || {
+        plane
+            .cluster_types
+            .values()
+            .map(|cluster_type| &cluster_type.labels)
+    };
+    if labels().any(|labels| selector.matches(labels)) {
+        return;
+    }
+    let hopeless = selector
+        .requirements
+        .iter()
+        .find(|requirement| !labels().any(|labels| requirement.matches(labels)));
+    let finding = Diagnostic::warning("selects-nothing", what);
+    findings.push(match hopeless {
+        Some(requirement) => {
+            let key = requirement.key();
+            let mut known: Vec<&String> = labels().filter_map(|labels| labels.get(key)).collect();
+            let wanted = if known.is_empty() {
+                known = labels().flat_map(|labels| labels.keys()).collect();
+                key
+            } else {
+                requirement.values().next().unwrap_or_default()
+            };
+            known.sort();
+            known.dedup();
+            finding
+                .at(requirement.location.as_ref().unwrap_or(location))
+                .label("no cluster type has this")
+                .help(did_you_mean(wanted, &known))
+        }
+        None => finding
+            .at(location)
+            .help("no cluster type meets all of its requirements at once"),
+    });
+}

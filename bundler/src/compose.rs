@@ -134,11 +134,15 @@ pub(crate) struct Composing<'a> {
 }
 
 /// Configs that are remembered for others that the same layers match.
-const REMEMBERED: usize = 2000;
+const REMEMBERED: usize = 128;
 
 impl<'a> Composing<'a> {
     pub(crate) fn new(control_plane: &'a ControlPlane, mode: Mode) -> Self {
-        let composer = Composer::new(control_plane, mode);
+        let mut composer = Composer::new(control_plane, mode);
+        let mut targets = control_plane.targets.values();
+        // Findings of schemas need the place of every key, and files those of what was merged.
+        composer.lean =
+            control_plane.schemas.is_empty() && targets.all(|one| one.config_schemas.is_empty());
         let sites = Sites::of(control_plane, &composer.layers);
         Self { composer, sites }
     }
@@ -227,6 +231,8 @@ struct Composer<'a> {
     layers: Layers<'a>,
     schemas: schema::Schemas<'a>,
     rules: Rules<'a>,
+    /// Whether only lists and maps need their places.
+    lean: bool,
     merged: BTreeMap<Vec<usize>, Result<Arc<Composed>, Diagnostics>>,
     checked: BTreeMap<(Vec<usize>, Vec<String>), Result<(), Diagnostics>>,
 }
@@ -237,6 +243,7 @@ impl<'a> Composer<'a> {
             layers: Layers::of(control_plane, mode),
             schemas: schema::Schemas::of(control_plane, mode),
             rules: Rules::of(control_plane, mode),
+            lean: false,
             merged: BTreeMap::new(),
             checked: BTreeMap::new(),
         }
@@ -284,6 +291,9 @@ impl<'a> Composer<'a> {
         applied: &[schema::Applied<'_>],
     ) -> Result<Arc<Composed>, Diagnostics> {
         let composed = self.merged(positions)?;
+        if applied.is_empty() {
+            return Ok(composed);
+        }
         let texts = applied.iter().map(|schema| schema.text.to_owned());
         let key = (positions.to_vec(), texts.collect());
         let schemas = &self.schemas;
@@ -300,7 +310,12 @@ impl<'a> Composer<'a> {
         }
         let findings = conflict::conflicts(&self.layers, positions, &self.rules);
         let made = if findings.is_empty() {
-            Ok(Arc::new(merge_layers(&self.layers, positions, &self.rules)))
+            Ok(Arc::new(merge_layers(
+                &self.layers,
+                positions,
+                &self.rules,
+                self.lean,
+            )))
         } else {
             Err(findings)
         };
@@ -309,7 +324,12 @@ impl<'a> Composer<'a> {
     }
 }
 
-fn merge_layers(layers: &Layers<'_>, positions: &[usize], rules: &Rules<'_>) -> Composed {
+fn merge_layers(
+    layers: &Layers<'_>,
+    positions: &[usize],
+    rules: &Rules<'_>,
+    lean: bool,
+) -> Composed {
     let mut values: BTreeMap<&str, GoValue> = BTreeMap::new();
     let mut provenance: BTreeMap<String, Provenance> = BTreeMap::new();
     for at in positions {
@@ -324,6 +344,9 @@ fn merge_layers(layers: &Layers<'_>, positions: &[usize], rules: &Rules<'_>) -> 
                 Some(before) => merge::merge(before, setting.value().clone(), arrays),
             };
             values.insert(setting.key, value);
+            if lean && !setting.value().is_container() {
+                continue;
+            }
             provenance
                 .entry(setting.key.to_owned())
                 .or_default()

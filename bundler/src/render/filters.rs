@@ -189,7 +189,7 @@ fn short(name: &str) -> String {
     format!("{kept}-{}", hex.get(..DIGITS).unwrap_or(hex))
 }
 
-/// A key of a ConfigMap's or Secret's data.
+/// A key of the data of a `ConfigMap` or `Secret`.
 fn config_key(key: &str) -> Result<String, Error> {
     let inner = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
     if key.is_empty()

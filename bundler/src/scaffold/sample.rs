@@ -215,7 +215,7 @@ resources:
   - deployment.yaml
 ";
 
-const DEPLOYMENT: &str = r#"apiVersion: apps/v1
+const DEPLOYMENT: &str = "apiVersion: apps/v1
 kind: Deployment
 metadata:
   name: hello
@@ -242,15 +242,16 @@ spec:
               drop: [ALL]
             seccompProfile:
               type: RuntimeDefault
-"#;
+";
 
 fn readme(plan: &Plan) -> String {
     let first = plan.environments.first().map_or("dev", String::as_str);
-    let branches = plan
+    let branches: Vec<String> = plan
         .environments
         .iter()
         .map(|name| format!("| `{name}` | what is this environment's own: cluster types, scheduling policies, config, sites; and the commit of `main` that it is based on | platform team |\n"))
-        .collect::<String>();
+        .collect();
+    let branches = branches.concat();
     format!(
         "# A control plane\n\n\
         What runs where, as files. Everything here was written to be changed.\n\n\

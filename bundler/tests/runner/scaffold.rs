@@ -193,7 +193,16 @@ fn every_kind_of_object_can_be_added_and_nothing_is_found() {
         (&"180".into(), &"it's hot".into())
     );
 
-    // A team's own repository, registered.
+    // One more link of the chain, with a branch of its own.
+    made.add("main", &["environment", "prod"]);
+    assert_eq!(made.sound("prod"), 0);
+    made.add("prod", &["cluster-type", "oven", "--label", "hall=west"]);
+    assert_eq!(made.sound("prod"), 0);
+}
+
+#[test]
+fn a_teams_own_repository_can_be_described_and_registered() {
+    let made = Made::new(&[]);
     let team = made.folder.path().join("lamp");
     fs::create_dir(&team).unwrap();
     git(&team, &["init", "--quiet"]);
@@ -231,16 +240,10 @@ fn every_kind_of_object_can_be_added_and_nothing_is_found() {
             "--target-label",
             "lights=halls",
             "--cluster-label",
-            "hall=west",
+            "manifests=git",
         ],
     );
-    assert_eq!(made.sound("dev"), 3);
-
-    // One more link of the chain, with a branch of its own.
-    made.add("main", &["environment", "prod"]);
-    assert_eq!(made.sound("prod"), 0);
-    made.add("prod", &["cluster-type", "oven", "--label", "hall=west"]);
-    assert_eq!(made.sound("prod"), 0);
+    assert_eq!(made.sound("dev"), 2);
 }
 
 #[test]

@@ -10,6 +10,18 @@ use super::scene::{Scene, files_below};
 /// With what YAML takes for syntax, so that a value that is only pasted in would show.
 const VALUE: &str = "it's: a \"secret\" # \\ {x} 4711";
 
+fn seal(scene: &Scene, key: &str, value: &str) -> String {
+    let mut command = scene.command(&outhaul_tests::program("outhaul").unwrap());
+    command.args(["secret", "seal", "--recipient", &format!("edge-1={key}")]);
+    command.stdin(std::process::Stdio::piped());
+    command.stdout(std::process::Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), value.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success());
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
 #[test]
 fn a_secret_is_in_the_clear_in_the_target_and_nowhere_else() {
     let scene = Scene::new();
@@ -20,17 +32,7 @@ fn a_secret_is_in_the_clear_in_the_target_and_nowhere_else() {
     );
     scene.fleet();
     let key = scene.site("edge-1", "dev", "edge");
-    let sealed = {
-        let mut command = scene.command(&outhaul_tests::program("outhaul").unwrap());
-        command.args(["secret", "seal", "--recipient", &format!("edge-1={key}")]);
-        command.stdin(std::process::Stdio::piped());
-        command.stdout(std::process::Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        std::io::Write::write_all(&mut child.stdin.take().unwrap(), VALUE.as_bytes()).unwrap();
-        let output = child.wait_with_output().unwrap();
-        assert!(output.status.success());
-        String::from_utf8(output.stdout).unwrap().trim().to_owned()
-    };
+    let sealed = seal(&scene, &key, VALUE);
     assert!(sealed.starts_with("ENC[age,"), "{sealed}");
 
     for template in ["secret", "namespace"] {
@@ -114,4 +116,58 @@ fn a_secret_is_in_the_clear_in_the_target_and_nowhere_else() {
         .collect();
     assert_eq!(clear.len(), 1, "{clear:?}");
     assert!(clear[0].ends_with(target), "{clear:?}");
+}
+
+#[test]
+fn a_host_with_ansible_gets_its_secret_in_a_file_that_a_shell_reads() {
+    if !outhaul_tests::available_or_skip("ansible-playbook", "a secret for Ansible") {
+        return;
+    }
+    let scene = Scene::new();
+    let init = [
+        "init",
+        "control-plane",
+        "--environments",
+        "dev",
+        "--reconciler",
+        "ansible",
+    ];
+    scene.run("outhaul", 0, &init);
+    scene.fleet();
+    let key = scene.site("edge-1", "dev", "edge");
+    let value = "pa\"$`id` #1";
+    let password = format!("PASSWORD={}", seal(&scene, &key, value));
+    scene.on_branch("control-plane", "dev", |_| {
+        let config = [
+            "new",
+            "config",
+            "database",
+            "--in",
+            "control-plane",
+            "--set",
+            &password,
+        ];
+        scene.run("outhaul", 0, &config);
+    });
+    let root = scene.path("root");
+    let settings = format!(
+        "[ansible]\nvars = {{ site_root = {:?} }}\n",
+        root.display().to_string()
+    );
+    fs::write(scene.path("sites/edge-1/agent.toml"), settings).unwrap();
+    scene.bundle("dev");
+    scene.carry("edge-1");
+    let home = root.join("dev-edge-hello-dev");
+    let said = fs::read_to_string(home.join("hello.txt")).unwrap();
+    assert_eq!(said, "Hello from dev\n");
+    let mut shell = scene.command(std::path::Path::new("sh"));
+    let script = ". \"$0\"; printf %s \"$PASSWORD\"";
+    shell
+        .arg("-c")
+        .arg(script)
+        .arg(home.join("platform-config.env"));
+    assert_eq!(
+        outhaul_tests::run_expecting(&mut shell, 0).unwrap().stdout,
+        value
+    );
 }

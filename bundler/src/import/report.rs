@@ -126,7 +126,7 @@ fn next(reports: &[Report]) -> Vec<String> {
     step(
         torn,
         format!(
-            "{torn} torn (defect 4): the first render replaces them by what the pinned commit says"
+            "{torn} torn (defect 4): the first render replaces them with what the pinned commit says"
         ),
     );
     let older = of(Verdict::Older);
@@ -147,7 +147,7 @@ fn next(reports: &[Report]) -> Vec<String> {
     step(
         compat,
         format!(
-            "{compat} need `outhaul render --compat` to stay as they are (defects {}); without it they \
+            "{compat} need `--compat` (of `render`, `publish git` and `bundle`) to stay as they are (defects {}); without it they \
              change as shown, which is meant to be better",
             if defects.is_empty() {
                 "unknown".to_owned()
@@ -183,9 +183,11 @@ fn next(reports: &[Report]) -> Vec<String> {
     );
     let equal = of(Verdict::Equal);
     if equal == all.len() {
-        steps.push("everything is equal: `outhaul render` takes over without a switch, and changes nothing".into());
+        steps.push("everything is equal: `outhaul publish git --adopt` takes over without a switch, and changes nothing".into());
     } else if unexplained + torn + older + compat + renamed + left + missing == 0 {
-        steps.push("`outhaul render` takes over without a switch, and changes nothing".into());
+        steps.push(
+            "`outhaul publish git --adopt` takes over without a switch, and changes nothing".into(),
+        );
     }
     steps
 }

@@ -6,8 +6,8 @@
 use std::fs;
 use std::net::TcpListener;
 
-use super::{APP, ASSIGNMENT, Scene, base_repo, seen};
-use crate::runner::repositories::git;
+use super::{APP, ASSIGNMENT, Scene, base_repo, config, seen};
+use crate::runner::repositories::{commit, git};
 
 #[test]
 fn defect_18_one_repository_has_many_spellings_and_any_git_server_will_do() {
@@ -122,37 +122,43 @@ fn defect_25_a_finding_goes_with_the_assignment_that_it_is_about() {
     assert!(!seen.stdout.contains("Manifests"), "{}", seen.stdout);
 }
 
-/// A bare repository of the control plane, and the words that promote in it.
-fn server(scene: &Scene) -> String {
-    scene.repositories();
+/// A bare platform repository with a page of somebody else, and the object that names it.
+fn platform(scene: &Scene, path: &str) {
+    let work = scene.path("platform-work");
+    scene.write("platform-work/docs/page.md", "mine");
+    git(&work, &["init", "--quiet", "--initial-branch=dev"]);
+    commit(&work, "a page");
     git(
         &scene.path(""),
-        &["clone", "--quiet", "--bare", "control-plane", "server.git"],
+        &[
+            "clone",
+            "--quiet",
+            "--bare",
+            "platform-work",
+            "platform.git",
+        ],
     );
-    format!("file://{}", scene.path("server.git").display())
+    scene.write(
+        "dev/gitops.yaml",
+        &format!(
+            "apiVersion: scheduler.kalypso.io/v1alpha1\nkind: GitOpsRepo\nmetadata: {{name: dev}}\nspec:\n  \
+             repo: https://git.example.org/platform\n  branch: dev\n  path: {path}\n"
+        ),
+    );
 }
 
-fn promote(scene: &Scene, url: &str, commit: &str) -> super::Seen {
-    let mapped = format!(
-        "https://git.example.org/control-plane={}",
-        scene.path("server.git").display()
-    );
-    let words = [
-        "promote",
-        "--control-plane",
-        url,
-        "--to",
-        "dev",
-        "--commit",
-        commit,
-    ];
-    let more = ["--cache", "cache", "--source", &mapped];
-    seen(&mut scene.command(&[&words[..], &more].concat()))
+fn publish(scene: &Scene) -> super::Seen {
+    scene.run(&[
+        "publish",
+        "git",
+        "--source",
+        "https://git.example.org/platform=platform.git",
+    ])
 }
 
-fn branches(scene: &Scene) -> String {
+fn branches(scene: &Scene, repository: &str) -> String {
     git(
-        &scene.path("server.git"),
+        &scene.path(repository),
         &["for-each-ref", "--format=%(refname) %(objectname)"],
     )
 }
@@ -160,19 +166,14 @@ fn branches(scene: &Scene) -> String {
 #[test]
 fn defect_17_only_what_is_ours_moves() {
     let scene = Scene::new();
-    let url = server(&scene);
-    let server = scene.path("server.git");
-    git(&server, &["branch", "a-persons-work", "dev"]);
-    let before = branches(&scene);
-    let main = scene.change("main", |folder| {
-        fs::write(folder.join("note.yaml"), "a: 1\n").unwrap()
-    });
+    platform(&scene, ".");
     git(
-        &scene.path("control-plane"),
-        &["push", "--quiet", "../server.git", "main"],
+        &scene.path("platform.git"),
+        &["branch", "a-persons-work", "dev"],
     );
-    promote(&scene, &url, &main).ok();
-    let after = branches(&scene);
+    let before = branches(&scene, "platform.git");
+    publish(&scene).ok();
+    let after = branches(&scene, "platform.git");
     let line = |all: &str, name: &str| all.lines().find(|l| l.contains(name)).unwrap().to_owned();
     assert_ne!(line(&before, "heads/dev"), line(&after, "heads/dev"));
     assert_eq!(
@@ -183,16 +184,76 @@ fn defect_17_only_what_is_ours_moves() {
 }
 
 #[test]
+fn defect_16_the_path_of_a_git_ops_repo_counts() {
+    let scene = Scene::new();
+    platform(&scene, "clusters/dev");
+    publish(&scene).ok();
+    let there = git(
+        &scene.path("platform.git"),
+        &["ls-tree", "-r", "--name-only", "dev"],
+    );
+    assert!(
+        there.contains("clusters/dev/drone/hello-test/namespace.yaml"),
+        "{there}"
+    );
+    assert!(
+        !there.lines().any(|line| line.starts_with("drone/")),
+        "{there}"
+    );
+}
+
+#[test]
+fn defect_15_a_branch_keeps_what_others_put_there() {
+    let scene = Scene::new();
+    platform(&scene, ".");
+    publish(&scene).ok();
+    let there = git(
+        &scene.path("platform.git"),
+        &["ls-tree", "-r", "--name-only", "dev"],
+    );
+    assert!(
+        there.contains("docs/page.md") && there.contains(ASSIGNMENT),
+        "{there}"
+    );
+}
+
+#[test]
+fn defect_19_the_branch_itself_is_compared() {
+    let scene = Scene::new();
+    platform(&scene, ".");
+    let head = || git(&scene.path("platform.git"), &["rev-parse", "dev"]);
+    let first = head();
+    publish(&scene).ok();
+    let published = head();
+    publish(&scene).ok();
+    assert_eq!(head(), published, "nothing changed, no commit");
+    // Somebody took it back: the same content is published again.
+    git(
+        &scene.path("platform.git"),
+        &["update-ref", "refs/heads/dev", &first],
+    );
+    publish(&scene).ok();
+    let tree = |commit: &str| {
+        git(
+            &scene.path("platform.git"),
+            &["rev-parse", &format!("{commit}^{{tree}}")],
+        )
+    };
+    assert_eq!(tree("dev"), tree(&published));
+}
+
+#[test]
 fn defect_30_a_refused_push_leaves_nothing_behind() {
     let scene = Scene::new();
-    let url = server(&scene);
-    // Somebody else holds the branch.
-    fs::write(scene.path("server.git/refs/heads/dev.lock"), "").unwrap();
-    let before = branches(&scene);
-    let main = git(&scene.path("control-plane"), &["rev-parse", "dev"]);
-    let seen = promote(&scene, &url, &main);
+    platform(&scene, ".");
+    let hook = scene.path("platform.git/hooks/pre-receive");
+    fs::write(&hook, "#!/bin/sh\necho closed on Fridays >&2\nexit 1\n").unwrap();
+    fs::set_permissions(&hook, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let before = branches(&scene, "platform.git");
+    let seen = publish(&scene);
     assert_ne!(seen.code, 0, "{}", seen.stdout);
-    assert_eq!(branches(&scene), before);
+    assert!(seen.stderr.contains("closed on Fridays"), "{}", seen.stderr);
+    assert_eq!(branches(&scene, "platform.git"), before);
 }
 
 #[test]
@@ -206,6 +267,10 @@ fn defect_02_one_broken_assignment_is_told_and_costs_nobody_their_last_good_file
     scene.render().ok();
     let before = scene.read(&format!("out/{ASSIGNMENT}/platform-config.yaml"));
     scene.edit("dev/config.yaml", "East US", "\"{{ .ConfigData.nope }}\"");
+    scene.write(
+        "dev/west.yaml",
+        &config("west", "region: west-us", "  NEW: value\n"),
+    );
     scene
         .render()
         .complains("assignment `hello-test` on `drone`");
@@ -213,5 +278,6 @@ fn defect_02_one_broken_assignment_is_told_and_costs_nobody_their_last_good_file
         scene.read(&format!("out/{ASSIGNMENT}/platform-config.yaml")),
         before
     );
-    assert!(scene.path("out/plane/hello-test/namespace.yaml").exists());
+    let other = scene.read("out/plane/hello-test/platform-config.yaml");
+    assert!(other.contains("NEW: value"), "the other one ships: {other}");
 }

@@ -350,15 +350,20 @@ fn every_defect_has_a_test_and_a_row() {
     let page = fs::read_to_string(page).unwrap();
     for number in 1..=30 {
         let start = format!("defect_{number:02}_");
-        let name = names.iter().find(|name| name.starts_with(&start));
-        let name = name.unwrap_or_else(|| panic!("defect {number} has no test"));
+        let of_it: Vec<_> = names
+            .iter()
+            .filter(|name| name.starts_with(&start))
+            .collect();
+        assert!(!of_it.is_empty(), "defect {number} has no test");
         let row = page
             .lines()
             .find(|line| line.starts_with(&format!("| {number} |")));
         let row = row.unwrap_or_else(|| panic!("defect {number} has no row in docs/kalypso.md"));
-        assert!(
-            row.contains(&format!("`{name}`")),
-            "row {number} does not name `{name}`"
-        );
+        for name in of_it {
+            assert!(
+                row.contains(&format!("`{name}`")),
+                "row {number} does not name `{name}`"
+            );
+        }
     }
 }

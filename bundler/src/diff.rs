@@ -24,11 +24,13 @@ pub mod markdown;
 mod rendered;
 mod sites;
 mod tell;
+mod templates;
 pub mod text;
 pub mod values;
 
 pub use files::{FileChange, FileKind};
 pub use sites::SitesTouched;
+pub use templates::{TemplateAt, TemplateChange};
 pub use values::{ValueAt, ValueChange};
 
 /// What the stages made of one control plane.
@@ -169,6 +171,8 @@ pub struct ClusterTypeChange {
     pub broken: Vec<Broken>,
     /// Values of assignments that are on both sides.
     pub values: Vec<ValueChange>,
+    /// Templates that are others, or have another text: why files differ where no value does.
+    pub templates: Vec<TemplateChange>,
     /// Files whose bytes differ.
     pub files: Vec<FileChange>,
     /// Sites that get something else than before.
@@ -283,6 +287,7 @@ pub fn compare(before: Side<'_>, after: Side<'_>) -> Difference {
         };
         let presence = Presence::of(old_types.contains(name), new_types.contains(name));
         let change = one(
+            name,
             (&before, &of(&old)),
             (&after, &of(&new)),
             presence,
@@ -312,6 +317,7 @@ fn version(side: &Side<'_>) -> Version {
 }
 
 fn one(
+    cluster_type: &str,
     (before, old): (&Side<'_>, &BTreeSet<AssignmentId>),
     (after, new): (&Side<'_>, &BTreeSet<AssignmentId>),
     presence: Presence,
@@ -376,10 +382,15 @@ fn one(
                 b.map_or(&empty, |b| &b.files),
             );
             changed_files.extend(files::between(&id.target, a, b));
+            if let (Some(a), Some(b)) = (before.rendered(id), after.rendered(id)) {
+                let own = files::of_sites(&id.target, a, b);
+                own_values.extend(own.iter().flat_map(|change| change.sites.iter().cloned()));
+                changed_files.extend(own);
+            }
         }
     }
     let delta = delta(before, old, after, new);
-    let touched = !changed_files.is_empty() || old != new;
+    let touched = changed_files.iter().any(|file| file.sites.is_empty()) || old != new;
     ClusterTypeChange {
         presence,
         added: new.difference(old).map(|id| come(after, id)).collect(),
@@ -387,6 +398,7 @@ fn one(
         reasons,
         broken,
         values: changed_values.finish(),
+        templates: templates::between(before.plane, after.plane, cluster_type),
         files: changed_files,
         sites: sites.touched(touched, own_values),
         delta,
@@ -425,7 +437,13 @@ fn delta(
             .iter()
             .filter_map(|id| side.rendered(id).or_else(|| before.rendered(id)));
         rendered
-            .flat_map(|rendered| rendered.files.values())
+            .flat_map(|rendered| {
+                let own = rendered
+                    .overlays
+                    .iter()
+                    .flat_map(|overlay| overlay.files.values());
+                rendered.files.values().chain(own)
+            })
             .map(|bytes| (Digest::of(bytes), bytes.len() as u64))
             .collect()
     };

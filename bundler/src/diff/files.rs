@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use super::lines;
+use crate::render::RenderedAssignment;
 
 /// What happened to a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -37,6 +38,9 @@ impl FileKind {
 pub struct FileChange {
     /// Path below the cluster type's folder.
     pub path: String,
+    /// Sites that it differs on; empty when it is the file of all of them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sites: Vec<String>,
     /// What happened to it.
     pub kind: FileKind,
     /// Lines that are new; 0 for what is no text.
@@ -65,6 +69,55 @@ pub(super) fn between(
         .collect()
 }
 
+/// Files that only some sites have, or have otherwise. Sites that change alike are told together.
+pub(super) fn of_sites(
+    target: &str,
+    before: &RenderedAssignment,
+    after: &RenderedAssignment,
+) -> Vec<FileChange> {
+    let by_site = |rendered: &RenderedAssignment| -> BTreeMap<String, usize> {
+        let overlays = rendered.overlays.iter().enumerate();
+        overlays
+            .flat_map(|(at, overlay)| overlay.sites.iter().map(move |site| (site.clone(), at)))
+            .collect()
+    };
+    let (old, new) = (by_site(before), by_site(after));
+    let sites: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+    let mut alike: BTreeMap<(Option<usize>, Option<usize>), Vec<String>> = BTreeMap::new();
+    for site in sites {
+        let key = (old.get(site).copied(), new.get(site).copied());
+        alike.entry(key).or_default().push(site.clone());
+    }
+    let mut changes = Vec::new();
+    for ((a, b), sites) in alike {
+        let own = |rendered: &RenderedAssignment, at: Option<usize>| {
+            let overlay = at.and_then(|at| rendered.overlays.get(at));
+            overlay
+                .map(|overlay| overlay.files.clone())
+                .unwrap_or_default()
+        };
+        let (mut old, mut new) = (own(before, a), own(after, b));
+        // What only one side has of its own is for the other the file of all sites.
+        let names: BTreeSet<String> = old.keys().chain(new.keys()).cloned().collect();
+        for name in names {
+            for (own, all) in [(&mut old, &before.files), (&mut new, &after.files)] {
+                if let (false, Some(bytes)) = (own.contains_key(&name), all.get(&name)) {
+                    own.insert(name.clone(), bytes.clone());
+                }
+            }
+        }
+        changes.extend(
+            between(target, &old, &new)
+                .into_iter()
+                .map(|change| FileChange {
+                    sites: sites.clone(),
+                    ..change
+                }),
+        );
+    }
+    changes
+}
+
 fn text(bytes: Option<&Vec<u8>>) -> Option<&str> {
     bytes.map_or(Some(""), |bytes| std::str::from_utf8(bytes).ok())
 }
@@ -81,6 +134,7 @@ fn change(path: String, old: Option<&Vec<u8>>, new: Option<&Vec<u8>>) -> FileCha
     };
     FileChange {
         path,
+        sites: Vec::new(),
         kind,
         lines_added: diff.added,
         lines_removed: diff.removed,

@@ -8,7 +8,7 @@
 use std::fmt::Write as _;
 
 use super::tell;
-use super::{ClusterTypeChange, Difference, Reason, ValueAt, Version};
+use super::{ClusterTypeChange, Difference, Reason, TemplateAt, ValueAt, Version};
 
 /// Largest text in bytes: GitHub's comments hold 65,536 characters.
 const MAX_BYTES: usize = 60_000;
@@ -126,6 +126,27 @@ fn section(name: &str, change: &ClusterTypeChange, difference: &Difference) -> S
         &rows,
         &mut out,
     );
+    let rows: Vec<String> = change
+        .templates
+        .iter()
+        .map(|template| {
+            let told = |at: &Option<TemplateAt>, place: &dyn Fn(&str) -> String| {
+                at.as_ref().map_or("none".to_owned(), |at| {
+                    format!("{} ({})", code(&at.template), place(&at.at))
+                })
+            };
+            let (old, new) = (
+                told(&template.before, &before),
+                told(&template.after, &after),
+            );
+            format!("| {} | {old} | {new} |", template.kind)
+        })
+        .collect();
+    table(
+        "| template | before | after |\n| --- | --- | --- |",
+        &rows,
+        &mut out,
+    );
     files(change, &mut out);
     sites(change, &mut out);
     let _ = writeln!(
@@ -171,7 +192,11 @@ fn files(change: &ClusterTypeChange, out: &mut String) {
                 super::FileKind::Removed => "removed",
             };
             let lines = format!("+{} −{}", file.lines_added, file.lines_removed);
-            format!("| {kind} | {} | {lines} |", tell::some(&paths, MAX_NAMES))
+            let sites = html(&tell::on_sites(file));
+            format!(
+                "| {kind} | {}{sites} | {lines} |",
+                tell::some(&paths, MAX_NAMES)
+            )
         })
         .collect();
     table("| | file | lines |\n| --- | --- | --- |", &rows, out);

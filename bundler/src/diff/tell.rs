@@ -206,12 +206,13 @@ pub fn known<'a>(at: &'a str, version: &'a Version) -> Option<(&'a str, &'a Sour
 
 /// Files that change alike, together: what happened, the lines, and the paths.
 pub fn alike(files: &[FileChange]) -> Vec<(&FileChange, Vec<&str>)> {
-    let mut groups: BTreeMap<(FileKind, &[String], &str), (usize, Vec<&str>)> = BTreeMap::new();
+    type Alike<'a> = (FileKind, &'a [String], &'a str, &'a [String]);
+    let mut groups: BTreeMap<Alike<'_>, (usize, Vec<&str>)> = BTreeMap::new();
     for (at, file) in files.iter().enumerate() {
         // Files that come or go say nothing but their name.
         let name = file.path.rsplit('/').next().unwrap_or_default();
         groups
-            .entry((file.kind, &file.diff, name))
+            .entry((file.kind, &file.diff, name, &file.sites))
             .or_insert((at, Vec::new()))
             .1
             .push(&file.path);
@@ -222,6 +223,16 @@ pub fn alike(files: &[FileChange]) -> Vec<(&FileChange, Vec<&str>)> {
         .into_iter()
         .filter_map(|(at, paths)| Some((files.get(at)?, paths)))
         .collect()
+}
+
+/// On which sites, when not on all.
+pub fn on_sites(file: &FileChange) -> String {
+    let names: Vec<&str> = file.sites.iter().map(String::as_str).collect();
+    match names.len() {
+        0 => String::new(),
+        1 => format!(" on site {}", names.join("")),
+        _ => format!(" on sites {}", some(&names, 3)),
+    }
 }
 
 /// Some names, and how many more there are.

@@ -26,6 +26,8 @@ struct Scene {
     two_types: bool,
     /// Sites on `drone`, each with a label.
     sites: Vec<(&'static str, &'static str)>,
+    /// What only sites with the label `line: x` get as `FIXED`.
+    only_x: Option<&'static str>,
 }
 
 impl Scene {
@@ -71,6 +73,15 @@ impl Scene {
                  region: east}}\ndata:\n  FIXED: 'yes indeed'\n{values}"
             ),
         );
+        if let Some(value) = self.only_x {
+            write(
+                "dev/line.yaml",
+                format!(
+                    "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: line\n  labels: {{platform-config: 'true', \
+                     line: x}}\ndata:\n  FIXED: {value}\n"
+                ),
+            );
+        }
         let sites: String = self
             .sites
             .iter()
@@ -216,6 +227,23 @@ fn a_sealed_value_is_not_printed() {
 }
 
 #[test]
+fn a_template_with_another_text_is_named_where_files_differ() {
+    let (before, mut after) = (scene(ALL, &[]).run(), scene(ALL, &[]).run());
+    let template = after.control_plane.templates.get_mut("flux").unwrap();
+    template.manifests[0].value = "title: {{ .DeploymentTargetName }}".into();
+    let same = compare(Side::of("a", &before), Side::of("b", &after));
+    assert!(same.cluster_types.is_empty(), "no file differs");
+    let (plane, schedule) = (&after.control_plane, &after.schedule);
+    let mode = Mode::default();
+    let snapshot = before.rendering.snapshot.clone();
+    after.rendering = crate::render::render(plane, schedule, &after.composition, &snapshot, mode);
+    let difference = compare(Side::of("a", &before), Side::of("b", &after));
+    let templates = &difference.cluster_types["drone"].templates;
+    assert_eq!((templates.len(), templates[0].kind), (1, "reconciler"));
+    assert!(text::text(&difference).contains("reconciler template: `flux`"));
+}
+
+#[test]
 fn another_policy_for_the_same_pair_is_told_and_touches_no_file() {
     let before = scene(ALL, &[]);
     let after = Scene {
@@ -277,6 +305,36 @@ fn sites_are_touched_by_content_and_by_their_own_change() {
     );
 }
 
+#[test]
+fn what_only_some_sites_get_touches_only_them() {
+    let sites = vec![("s1", "x"), ("s2", "y"), ("s3", "x")];
+    let before = Scene {
+        sites,
+        only_x: Some("one"),
+        ..scene(ONLY_A, &[])
+    };
+    let after = Scene {
+        only_x: Some("two"),
+        ..before.clone()
+    };
+    let difference = between(&before, &after);
+    let change = &difference.cluster_types["drone"];
+    assert_eq!(change.sites.names, ["s1", "s3"]);
+    assert_eq!(change.values[0].targets, ["hello-one@s1", "hello-one@s3"]);
+    let files: Vec<_> = change
+        .files
+        .iter()
+        .map(|f| (f.path.as_str(), f.sites.len()))
+        .collect();
+    assert_eq!(files, [("hello-one/platform-config.yaml", 2)]);
+    assert_eq!(change.delta.new_contents, 1);
+    let text = text::text(&difference);
+    assert!(
+        text.contains("M hello-one/platform-config.yaml on sites s1, s3 (+1 -1)"),
+        "{text}"
+    );
+}
+
 fn any_scene() -> impl Strategy<Value = Scene> {
     let value = ("[A-C]", "[x-z0-9]{1,2}");
     (
@@ -294,6 +352,7 @@ fn any_scene() -> impl Strategy<Value = Scene> {
                 .collect(),
             two_types,
             sites: Vec::new(),
+            only_x: None,
         })
 }
 

@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 
 use super::tell;
-use super::{ClusterTypeChange, Difference, Reason, ValueAt, Version};
+use super::{ClusterTypeChange, Difference, Reason, TemplateAt, ValueAt, Version};
 
 /// Most lines of one kind in one cluster type.
 const MAX_ENTRIES: usize = 40;
@@ -91,11 +91,26 @@ fn cluster_type(change: &ClusterTypeChange, difference: &Difference, out: &mut S
         }
     }
     bounded(&mut lines, out);
+    for template in &change.templates {
+        let told = |at: &Option<TemplateAt>, side: &Version| {
+            at.as_ref().map_or("none".to_owned(), |at| {
+                format!("`{}` ({})", at.template, short(&at.at, side))
+            })
+        };
+        lines.push(format!(
+            "  % {} template: {} -> {}",
+            template.kind,
+            told(&template.before, before),
+            told(&template.after, after)
+        ));
+    }
+    bounded(&mut lines, out);
     for (file, paths) in tell::alike(&change.files) {
         lines.push(format!(
-            "  {} {} (+{} -{})",
+            "  {} {}{} (+{} -{})",
             file.kind.letter(),
             tell::some(&paths, MAX_NAMES),
+            tell::on_sites(file),
             file.lines_added,
             file.lines_removed
         ));

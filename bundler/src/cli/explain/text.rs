@@ -273,8 +273,8 @@ pub(super) fn key(key: &str, plane: &ControlPlane, assignments: usize, found: &[
         };
         let _ = match set.sites {
             0 => Ok(()),
-            1 => writeln!(out, "    decides on one site of its own"),
-            sites => writeln!(out, "    decides on {sites} sites of their own"),
+            1 => writeln!(out, "    decides on one site only"),
+            sites => writeln!(out, "    decides on {sites} sites only"),
         };
         example = example.or(set.example.as_ref());
     }

@@ -16,6 +16,7 @@ use crate::config::{self, Config};
 use crate::durable;
 use crate::error::AgentError;
 use crate::home::{Home, Lock};
+use crate::orders;
 use crate::pulse::Pulse;
 use crate::state::inventory::{self, Item};
 use crate::state::outbox::Author;
@@ -55,9 +56,7 @@ impl Agent {
         home.create()?;
         let store = Store::open(&home.database())?;
         let site = state::site(store.read())?;
-        let key = SigningKey::load_plain(&home.key()).map_err(|error| StateError::Key {
-            problem: error.to_string(),
-        })?;
+        let key = orders::key_in_use(&home, store.read())?;
         let pulse = Pulse::default();
         Ok(Self {
             home,

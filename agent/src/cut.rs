@@ -32,6 +32,10 @@ pub const REVERT_INSTANTS: [&str; 2] = ["reverting-committed", "reverted-committ
 #[cfg(any(debug_assertions, test))]
 pub const SLIP_INSTANTS: [&str; 1] = ["slip-floors-raised"];
 
+/// Instants that only signed orders pass.
+#[cfg(any(debug_assertions, test))]
+pub const ORDER_INSTANTS: [&str; 3] = ["order-key-made", "order-floors-raised", "order-committed"];
+
 /// All of them, in the order of README.md.
 #[cfg(any(debug_assertions, test))]
 fn all() -> impl Iterator<Item = &'static str> {
@@ -39,6 +43,7 @@ fn all() -> impl Iterator<Item = &'static str> {
         .into_iter()
         .chain(REVERT_INSTANTS)
         .chain(SLIP_INSTANTS)
+        .chain(ORDER_INSTANTS)
 }
 
 /// Marks an instant. Does nothing in a release build.

@@ -6,6 +6,7 @@
 
 use std::path::PathBuf;
 
+use outhaul_bundle::Digest;
 use outhaul_bundle::index::Stream;
 use outhaul_bundle::name::Name;
 use outhaul_bundle::report::{ENROLMENT_PAYLOAD_TYPE, EnrolmentRequest, Event as Told};
@@ -17,6 +18,8 @@ use crate::home::Home;
 use crate::secrets::Secrets;
 use crate::state::outbox::{self, Author};
 use crate::state::{self, Site, StateError, Store, floors, key};
+
+mod again;
 
 /// What enrolment made.
 #[derive(Debug)]
@@ -62,8 +65,8 @@ pub fn enrol(home: &Home, kit: &[u8]) -> Result<Enrolled, AgentError> {
                 help: "use another --state folder for another site".into(),
             });
         }
-        let key = load_or_make_key(home)?;
-        let request = write_request(home, &site, &kit.token, &key)?;
+        let (site, key) = again::enrol_again(home, &mut store, site, &kit)?;
+        let request = write_request(home, &site, &Asking::first(&kit.token), &key)?;
         let seal_key = seal_key(home)?;
         return Ok(Enrolled {
             site,
@@ -81,8 +84,10 @@ pub fn enrol(home: &Home, kit: &[u8]) -> Result<Enrolled, AgentError> {
         hub_url: kit.hub_url.clone(),
         hub_key: kit.hub_key.clone(),
         epoch: new_epoch()?,
+        enrolment: Some(Digest::of(kit.token.as_bytes())),
+        hub_ca: kit.hub_ca.clone(),
     };
-    let request = write_request(home, &site, &kit.token, &key)?;
+    let request = write_request(home, &site, &Asking::first(&kit.token), &key)?;
     store.commit(|db| {
         // What an earlier store of this site had accepted still holds.
         let kept = floors::floors(db, &home.floors())?;
@@ -131,10 +136,33 @@ fn load_or_make_key(home: &Home) -> Result<SigningKey, AgentError> {
     Ok(key)
 }
 
-fn write_request(
+/// What a request is about.
+#[derive(Debug)]
+pub(crate) struct Asking<'a> {
+    token: &'a str,
+    /// For a new key by order: the order's number, and the key that it is to replace.
+    rekey: Option<(u64, &'a SigningKey)>,
+}
+
+impl<'a> Asking<'a> {
+    fn first(token: &'a str) -> Self {
+        Self { token, rekey: None }
+    }
+
+    /// For a new key, by the order of this number.
+    pub(crate) fn rekey(number: u64, old: &'a SigningKey) -> Self {
+        Self {
+            token: "",
+            rekey: Some((number, old)),
+        }
+    }
+}
+
+/// Writes the request for `key`, signed by it, and by the key that it is to replace.
+pub(crate) fn write_request(
     home: &Home,
     site: &Site,
-    token: &str,
+    asking: &Asking<'_>,
     key: &SigningKey,
 ) -> Result<PathBuf, AgentError> {
     let request = EnrolmentRequest {
@@ -142,10 +170,15 @@ fn write_request(
         site: site.name.clone(),
         stream: site.stream.clone(),
         public_key: key.public().to_pem(),
-        token: token.to_owned(),
+        token: asking.token.to_owned(),
+        seal_key: seal_key(home)?,
+        order: asking.rekey.map(|(number, _)| number),
     };
     let payload = state::to_json(&request).into_bytes();
-    let envelope = Envelope::sign(ENROLMENT_PAYLOAD_TYPE, payload, key);
+    let mut envelope = Envelope::sign(ENROLMENT_PAYLOAD_TYPE, payload, key);
+    if let Some((_, old)) = asking.rekey {
+        envelope = envelope.countersigned(old);
+    }
     let path = home.request(site.name.as_str());
     let mut line = envelope.to_json();
     line.push(b'\n');

@@ -176,6 +176,9 @@ fn refusal_help(rule: &str) -> &'static str {
         "rollback" => {
             "use the newest bundle or slip; to go back on purpose, run `outhaul-agent rollback`"
         }
+        "revoked" => {
+            "ask the centre: `outhaul site enrol` writes a new kit, and `outhaul-agent enrol` takes it"
+        }
         "damaged-slip" | "typing-error" | "not-a-slip" => {
             "scan or type it again from its beginning, or carry it as a file"
         }

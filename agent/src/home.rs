@@ -61,6 +61,11 @@ impl Home {
         self.root.join("site.key")
     }
 
+    /// The site's next key, until the order for it is carried out.
+    pub fn next_key(&self) -> PathBuf {
+        self.root.join("site.key.next")
+    }
+
     /// Secret keys that open what is sealed: the site's own, and those of streams.
     pub fn identities(&self) -> PathBuf {
         self.root.join("identities")

@@ -55,11 +55,12 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client for what lies below `base`.
+    /// A client for what lies below `base`. `ca` is a file with the authority to believe, else `pem` (from
+    /// the kit) is it, else the system's.
     ///
     /// # Errors
     /// [`AgentError::Usage`] for a URL that may not be used, [`AgentError::File`] for the authority.
-    pub fn new(base: &str, ca: Option<&Path>) -> Result<Self, AgentError> {
+    pub fn new(base: &str, ca: Option<&Path>, pem: &str) -> Result<Self, AgentError> {
         check_url(base).map_err(|expected| AgentError::Usage {
             message: format!("`{base}` cannot be used"),
             help: format!("give {expected}"),
@@ -73,7 +74,7 @@ impl Client {
             .timeout_recv_body(Some(SILENCE))
             .timeout_per_call(None);
         if base.starts_with("https://") {
-            config = config.https_only(true).tls_config(tls(ca)?);
+            config = config.https_only(true).tls_config(tls(ca, pem)?);
         } else {
             config = config.max_redirects(0).proxy(None);
         }
@@ -179,16 +180,18 @@ impl Client {
 }
 
 /// TLS with ring, and the authority of the site or the system.
-fn tls(ca: Option<&Path>) -> Result<TlsConfig, AgentError> {
-    let path = match ca {
-        Some(path) => path,
-        None => SYSTEM_CA
-            .into_iter()
-            .map(Path::new)
+fn tls(ca: Option<&Path>, pem: &str) -> Result<TlsConfig, AgentError> {
+    let system = || {
+        let mut places = SYSTEM_CA.into_iter().map(Path::new);
+        places
             .find(|path| path.is_file())
-            .unwrap_or(Path::new(SYSTEM_CA[0])),
+            .unwrap_or(Path::new(SYSTEM_CA[0]))
     };
-    let pem = durable::read(path, MAX_CA_BYTES)?;
+    let (path, pem) = match ca {
+        None if !pem.is_empty() => (Path::new("the kit"), pem.as_bytes().to_vec()),
+        Some(path) => (path, durable::read(path, MAX_CA_BYTES)?),
+        None => (system(), durable::read(system(), MAX_CA_BYTES)?),
+    };
     let certificates: Vec<_> = ureq::tls::parse_pem(&pem)
         .filter_map(|item| match item {
             Ok(PemItem::Certificate(certificate)) => Some(certificate),

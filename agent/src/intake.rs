@@ -58,9 +58,9 @@ pub trait Road {
         true
     }
 
-    /// Whether a bundle is behind the metadata, or nothing is.
-    fn installs(&self) -> bool {
-        true
+    /// Whether it was written once and then carried, so that the site may know newer metadata by now.
+    fn is_carried(&self) -> bool {
+        false
     }
 
     /// Whether it is asked again and again for the same.
@@ -81,6 +81,13 @@ pub enum Outcome {
     AlreadyActive {
         /// Its number.
         number: u64,
+    },
+    /// It brought an order, and nothing else of it is for this site.
+    Ordered {
+        /// Its number.
+        number: u64,
+        /// What was done.
+        note: String,
     },
     /// It came to rest in this state.
     Rests {
@@ -117,14 +124,14 @@ impl Agent {
         let trusted = floors::trusted(db)?;
         let moment = clock::now(db)?;
         let name = road.name().to_owned();
-        let installs = road.installs();
+        let carried = road.is_carried();
         let max_age_h = road.max_issued_age_h();
         let role = self.site.stream.role.as_str();
         let metadata = road.metadata()?;
         let now = moment.policy();
         let acceptance = trust::verify(&trusted, floors, metadata, role, now)
             .or_else(|error| match error {
-                TrustError::Rollback { .. } if installs => {
+                TrustError::Rollback { .. } if carried => {
                     slip::still_vouched_for(error, &trusted, floors, metadata, role, now)
                 }
                 other => Err(other),
@@ -225,6 +232,10 @@ impl Agent {
         };
         let (index, bytes) = road.index(&expected)?;
         self.check_index(road.name(), &index, &offer)?;
+        if let Some(outcome) = self.obey(road.name(), &index, &offer)? {
+            return Ok(outcome);
+        }
+        self.refuse_if_revoked(road.name())?;
         let index = index.for_site(&self.site.name);
         self.reconciler(index.reconciler.kind.as_str())?.ready()?;
         let mut blobs = Blobs::new(&self.home);
@@ -404,22 +415,16 @@ impl Agent {
         })?;
         debug_assert_eq!(work, [crate::machine::Action::AskGate]);
         // What still waits is older than this and never applied any more.
-        for older in generations::all(self.store.read())? {
-            if older.number < number && matches!(older.state, State::Staged | State::Gated) {
-                let note = format!("bundle {number} came before it was applied");
-                self.drive(
-                    older.number,
-                    Happening {
-                        note,
-                        ..Event::Superseded.into()
-                    },
-                )?;
-            }
-        }
+        self.supersede_waiting(
+            number,
+            &format!("bundle {number} came before it was applied"),
+        )?;
         let state = self.drive(number, Event::Resumed.into())?;
         match self.rests(number, state)? {
             Outcome::Rests { state, note, .. } => Ok((state, note)),
-            Outcome::AlreadyActive { .. } => Ok((State::Active, String::new())),
+            Outcome::AlreadyActive { .. } | Outcome::Ordered { .. } => {
+                Ok((State::Active, String::new()))
+            }
         }
     }
 
@@ -446,7 +451,7 @@ impl Agent {
 }
 
 /// Stores what was accepted: metadata, floors and the signed time.
-fn believe(db: &Connection, moment: &Moment, offer: &Offer) -> Result<(), StateError> {
+pub(crate) fn believe(db: &Connection, moment: &Moment, offer: &Offer) -> Result<(), StateError> {
     floors::store(db, &offer.acceptance.versions)?;
     floors::store_trusted(db, &offer.acceptance.trusted)?;
     moment.clone().store(db, Some(offer.acceptance.signed_at))

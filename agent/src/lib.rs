@@ -26,6 +26,7 @@ mod home;
 mod http;
 mod intake;
 pub mod machine;
+mod orders;
 mod plan;
 mod pulse;
 mod report;

@@ -46,8 +46,27 @@ pub struct Sent {
     pub sent: u64,
     /// How many the hub acknowledged with its signature.
     pub acknowledged: u64,
+    /// What the hub said to the enrolment request, while it is not approved.
+    pub request: Option<String>,
     /// What the hub refused, in its words.
     pub refused: Vec<String>,
+}
+
+/// What a hub says to a request: one word.
+#[derive(Deserialize)]
+struct RequestAnswer {
+    result: String,
+}
+
+impl RequestAnswer {
+    fn read(bytes: &[u8]) -> String {
+        let answer: Option<Self> = serde_json::from_slice(bytes).ok();
+        let word = answer.map_or_else(|| "unclear".to_owned(), |answer| answer.result);
+        word.chars()
+            .filter(char::is_ascii_alphanumeric)
+            .take(40)
+            .collect()
+    }
 }
 
 #[derive(Deserialize)]
@@ -68,12 +87,8 @@ impl Agent {
             return Err(durable::at("open", folder)(source).into());
         }
         let mut exported = Exported::default();
-        let acknowledged = outbox::cursor(self.store.read())?.acknowledged;
         let request = self.home.request(self.site.name.as_str());
-        if let (0, Some(bytes)) = (
-            acknowledged,
-            durable::read_if_there(&request, MAX_REQUEST_BYTES)?,
-        ) {
+        if let Some(bytes) = self.request()? {
             let to = folder
                 .join("requests")
                 .join(request.file_name().unwrap_or_default());
@@ -101,7 +116,16 @@ impl Agent {
         Ok(exported)
     }
 
-    /// Sends all waiting reports to the hub.
+    /// The enrolment request, while the hub has not shown that it knows this site's key.
+    fn request(&self) -> Result<Option<Vec<u8>>, AgentError> {
+        if !self.request_waits()? {
+            return Ok(None);
+        }
+        let path = self.home.request(self.site.name.as_str());
+        Ok(durable::read_if_there(&path, MAX_REQUEST_BYTES)?)
+    }
+
+    /// Sends the enrolment request while it is not answered, and all waiting reports, to the hub.
     ///
     /// # Errors
     /// [`AgentError::Network`]; what was not acknowledged stays in the outbox.
@@ -110,8 +134,15 @@ impl Agent {
             message: "this site knows no hub".into(),
             help: "set `hub.url` in agent.toml, or use `outhaul-agent export FOLDER`".into(),
         })?;
-        let client = Client::new(&url, self.config.hub.ca.as_deref())?;
+        let client = Client::new(&url, self.config.hub.ca.as_deref(), &self.site.hub_ca)?;
         let mut sent = Sent::default();
+        if let Some(request) = self.request()? {
+            // A hub that does not take it says so; the reports are tried all the same.
+            match client.post("api/v1/requests", &request, MAX_ANSWER_BYTES) {
+                Ok(answer) => sent.request = Some(RequestAnswer::read(&answer)),
+                Err(error) => sent.refused.push(error.to_string()),
+            }
+        }
         let mut after = 0;
         for _ in 0..MAX_BATCHES {
             let batch = outbox::waiting(self.store.read(), after, MAX_BATCH_BYTES)?;

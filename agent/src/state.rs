@@ -41,6 +41,13 @@ pub struct Site {
     pub hub_key: String,
     /// The life of this store: reports are numbered within it.
     pub epoch: Name,
+    /// SHA-256 of the one-time token of the kit: what orders for this enrolment name. Absent on sites
+    /// that were enrolled before there were orders.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub enrolment: Option<Digest>,
+    /// The certificate authority of the hub, PEM, from the kit; empty for the system's.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub hub_ca: String,
 }
 
 /// A standing order not to apply anything.
@@ -70,6 +77,16 @@ pub mod key {
     pub const OBSERVED: &str = "observed";
     /// The refusal that was last told of the repository: asked again, it says the same again.
     pub const REFUSED: &str = "refused";
+    /// The number of the last order that was carried out.
+    pub const ORDERS: &str = "orders";
+    /// [`crate::orders::Approved`]: what the centre said of a key of this site.
+    pub const APPROVED: &str = "approved";
+    /// The number of the order by which this site was revoked.
+    pub const REVOKED: &str = "revoked";
+    /// Id of the key in use, once an order changed it.
+    pub const KEY_ID: &str = "key-id";
+    /// The request is brought home until the hub has acknowledged this report.
+    pub const REQUEST_UNTIL: &str = "request-until";
     /// Latest result of each assignment, for `status`.
     pub const RESULTS: &str = "results";
 }

@@ -11,6 +11,7 @@ use serde::Serialize;
 use crate::agent::Agent;
 use crate::clock;
 use crate::error::AgentError;
+use crate::orders::Standing;
 use crate::plan;
 use crate::state::{self, Hold, floors, generations, inventory, key, outbox};
 
@@ -25,6 +26,12 @@ pub struct Status {
     pub environment: String,
     /// The cluster type of its stream.
     pub cluster_type: String,
+    /// Where its enrolment stands.
+    pub enrolment: Standing,
+    /// The id of its key, as the centre and the hub show it.
+    pub key: String,
+    /// The number of the last order that was carried out; 0 before the first.
+    pub orders_done: u64,
     /// The number that runs.
     pub active: Option<u64>,
     /// All generations that are known, newest first.
@@ -108,6 +115,9 @@ impl Agent {
             fleet: self.site.fleet.to_string(),
             environment: self.site.stream.environment.to_string(),
             cluster_type: self.site.stream.cluster_type.to_string(),
+            enrolment: self.standing()?,
+            key: self.key.public().id(),
+            orders_done: state::meta(db, key::ORDERS)?.unwrap_or(0),
             active,
             generations,
             own_files,
@@ -133,6 +143,22 @@ impl Status {
             "site {} of fleet {}, {}/{}",
             self.site, self.fleet, self.environment, self.cluster_type
         )];
+        let key: String = self.key.chars().take(16).collect();
+        lines.push(match self.enrolment {
+            Standing::Approved => format!("enrolment: approved, key {key}"),
+            Standing::Requested => format!(
+                "enrolment: requested, key {key}; `outhaul-agent export` puts the request on a stick"
+            ),
+            Standing::OtherKeyApproved => format!(
+                "enrolment: ANOTHER KEY was approved under this site's name, this one has key {key}; \
+                 tell the centre"
+            ),
+            Standing::Revoked => {
+                "enrolment: revoked; nothing new is installed, what runs goes on; a new kit is the way \
+                 back"
+                    .to_owned()
+            }
+        });
         lines.push(match self.active {
             Some(number) => format!("active: bundle {number}"),
             None => "active: nothing yet".into(),

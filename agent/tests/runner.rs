@@ -14,6 +14,8 @@ mod import;
 mod media;
 #[path = "runner/network.rs"]
 mod network;
+#[path = "runner/orders.rs"]
+mod orders;
 #[path = "runner/overlays.rs"]
 mod overlays;
 #[path = "runner/people.rs"]

@@ -219,6 +219,7 @@ fn index(number: u64) -> Result<Index, NameError> {
         recipients: std::collections::BTreeSet::new(),
         assignments: Vec::new(),
         kept: BTreeMap::new(),
+        orders: Vec::new(),
         attestations: Vec::new(),
         blobs: Vec::new(),
     })

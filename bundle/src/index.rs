@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::digest::Digest;
 use crate::limits::Limits;
 use crate::name::{Name, RelativePath};
+use crate::order::{self, Order};
 use crate::seal::Sealed;
 
 mod overlay;
@@ -49,6 +50,9 @@ pub struct Index {
     /// they last were. By name, with the digest of the snapshot that they were rendered from.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub kept: BTreeMap<Name, Digest>,
+    /// What the centre tells single sites of the stream.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub orders: Vec<Order>,
     /// Signed statements about the bundle itself, sorted by path: what it was rendered from, and a
     /// bill of materials. They are carried like any content and are no part of what is applied.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -345,6 +349,9 @@ impl Index {
         let listed: BTreeSet<&Name> = self.assignments.iter().map(|one| &one.name).collect();
         if let Some(name) = self.kept.keys().find(|name| !listed.contains(name)) {
             return fail(format!("`{name}` was kept and is no assignment"));
+        }
+        if let Some(problem) = order::problem(&self.orders) {
+            return fail(problem);
         }
         let mut names = BTreeSet::new();
         check_tree(

@@ -106,6 +106,15 @@ pub enum Event {
         /// The site's floors after it: versions by name of metadata.
         versions: BTreeMap<String, u64>,
     },
+    /// A signed order was carried out.
+    OrderDone {
+        /// The order's number.
+        number: u64,
+        /// `approve`, `move`, `rekey`, `revoke`.
+        what: String,
+        /// One sentence for people: what is different now.
+        message: String,
+    },
     /// The agent started.
     Started {
         /// The agent's version.
@@ -235,8 +244,15 @@ pub struct EnrolmentRequest {
     pub stream: Stream,
     /// The site's public key, SPKI PEM.
     pub public_key: String,
-    /// The one-time token of the site's kit.
+    /// The one-time token of the site's kit; empty when a registered site asks for a new key.
     pub token: String,
+    /// The public key that values and bundles are sealed for (`age1…`).
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub seal_key: String,
+    /// The number of the order by which a registered site asks for a new key. Its old key has then
+    /// signed as well.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub order: Option<u64>,
 }
 
 impl Report {

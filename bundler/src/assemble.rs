@@ -18,7 +18,7 @@ use outhaul_bundle::index::{
 use outhaul_bundle::limits::Limits;
 use outhaul_bundle::name::{Name, NameError, RelativePath};
 use outhaul_bundle::write::BlobSource;
-use outhaul_bundle::{Digest, Index};
+use outhaul_bundle::{Digest, Index, Order};
 
 use crate::render::RenderedAssignment;
 
@@ -48,6 +48,8 @@ pub struct Contents<'a> {
     pub payloads: BTreeMap<String, Vec<IndexFile>>,
     /// Which of the assignments are as an earlier snapshot had them, and its digest.
     pub kept: BTreeMap<Name, Digest>,
+    /// What single sites are told to do.
+    pub orders: Vec<Order>,
 }
 
 /// A bundle that nobody has signed yet.
@@ -98,6 +100,7 @@ pub fn assemble(contents: Contents<'_>, mut spool: Spool) -> Result<UnsignedBund
         assignments,
         mut payloads,
         kept,
+        orders,
     } = contents;
     let mut candidates = Vec::new();
     let mut listed = Vec::new();
@@ -178,6 +181,7 @@ pub fn assemble(contents: Contents<'_>, mut spool: Spool) -> Result<UnsignedBund
         recipients,
         assignments: listed,
         kept,
+        orders,
         attestations: Vec::new(),
         blobs,
     };

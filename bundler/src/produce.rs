@@ -249,6 +249,7 @@ fn stream(
             assignments: &plan.assignments,
             payloads: payloads.files,
             kept: plan.kept.clone(),
+            orders: Vec::new(),
         };
         let mut bundle = assemble::assemble(contents, spool)?.attest(&signer)?;
         if !request.readers.is_empty() {

@@ -83,6 +83,7 @@ pub fn index(stream: &Stream, number: u64, commit: &str) -> Index {
             assignment("maps-uat", "nav"),
         ],
         kept: std::collections::BTreeMap::new(),
+        orders: Vec::new(),
         attestations: Vec::new(),
         blobs: Vec::new(),
     }
@@ -141,6 +142,8 @@ impl Site {
             site: name(&self.name),
             stream: self.stream.clone(),
             public_key: self.key.public().to_pem(),
+            seal_key: String::new(),
+            order: None,
             token: "one-time-token".to_owned(),
         };
         let payload = serde_json::to_vec(&request).unwrap();

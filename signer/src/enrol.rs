@@ -36,6 +36,10 @@ pub struct Kit {
     /// The hub's public key, SPKI PEM; empty when there is no hub yet.
     #[serde(default)]
     pub hub_key: String,
+    /// The certificate authority that vouches for the hub and the repository over HTTPS, PEM; empty for
+    /// the authorities of the system.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub hub_ca: String,
     /// What the site's request must show once, so that the hub can tell it from a stranger's.
     pub token: String,
 }

@@ -84,6 +84,15 @@ impl Envelope {
         }
     }
 
+    /// Adds the signature of another key over the same payload.
+    #[must_use]
+    pub fn countersigned(mut self, key: &SigningKey) -> Self {
+        let signature = key.sign(&to_be_signed(&self.payload_type, &self.payload));
+        self.signatures
+            .push((key.public().id(), signature.to_vec()));
+        self
+    }
+
     /// The envelope as JSON, one line without a line end.
     pub fn to_json(&self) -> Vec<u8> {
         let signatures = self

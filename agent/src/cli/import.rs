@@ -67,6 +67,13 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
             State::Active,
             "already active; nothing was done".to_owned(),
         ),
+        Outcome::Ordered { number, note } => {
+            context.print(
+                &format!("bundle {number} brought an order: {note}"),
+                &serde_json::json!({ "number": number, "ordered": note, "file": taken }),
+            );
+            return Ok(0);
+        }
         Outcome::Rests {
             number,
             state,

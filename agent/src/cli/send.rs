@@ -14,13 +14,16 @@ pub(super) fn run(context: &Context, _args: &Args) -> Result<u8, AgentError> {
     for refused in &sent.refused {
         eprintln!("the hub refused {refused}");
     }
+    if let Some(answer) = &sent.request {
+        eprintln!("the hub says of the enrolment request: {answer}");
+    }
     context.print(
         &format!(
             "{} reports sent, {} acknowledged",
             sent.sent, sent.acknowledged
         ),
         &serde_json::json!({
-            "sent": sent.sent, "acknowledged": sent.acknowledged, "refused": sent.refused,
+            "sent": sent.sent, "acknowledged": sent.acknowledged, "refused": sent.refused, "request": sent.request,
         }),
     );
     Ok(u8::from(!sent.refused.is_empty()))

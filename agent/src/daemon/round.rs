@@ -217,14 +217,17 @@ fn decisions(agent: &mut Agent) -> Result<(), AgentError> {
 
 /// Takes the newest bundle of the repository, when there is a newer one.
 fn pull(agent: &mut Agent) -> Result<(), AgentError> {
-    let role = agent.site.stream.role.to_string();
+    let site = agent.site.clone();
     let config = agent.config.repository.clone();
     let limits = agent.limits;
-    let Some(mut road) = Repository::open(&config, &role, limits, &agent.pulse)? else {
+    let Some(mut road) = Repository::open(&config, &site, limits, &agent.pulse)? else {
         return Ok(());
     };
     match agent.admit(&mut road)? {
         Outcome::AlreadyActive { .. } => {}
+        Outcome::Ordered { number, note } => {
+            tracing::warn!(number, note, "a bundle of the repository brought an order");
+        }
         Outcome::Rests {
             number,
             state,

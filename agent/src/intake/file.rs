@@ -128,6 +128,10 @@ impl Road for FileRoad {
             .is_some_and(|files| files.keys().any(|name| name.ends_with(&own)))
     }
 
+    fn is_carried(&self) -> bool {
+        true
+    }
+
     fn index(&mut self, expected: &Content) -> Result<(Index, Vec<u8>), AgentError> {
         self.reader
             .read_index(expected)

@@ -19,6 +19,7 @@ use crate::durable::at;
 use crate::error::AgentError;
 use crate::http::Client;
 use crate::pulse::Pulse;
+use crate::state::Site;
 
 const BUFFER_BYTES: usize = 64 * 1024;
 
@@ -40,7 +41,7 @@ impl Repository {
     /// [`AgentError`] for a URL or an authority that cannot be used.
     pub fn open(
         config: &RepositoryConfig,
-        role: &str,
+        site: &Site,
         limits: Limits,
         pulse: &Pulse,
     ) -> Result<Option<Self>, AgentError> {
@@ -49,8 +50,8 @@ impl Repository {
         };
         Ok(Some(Self {
             name: url.clone(),
-            role: role.to_owned(),
-            client: Client::new(url, config.ca.as_deref())?,
+            role: site.stream.role.to_string(),
+            client: Client::new(url, config.ca.as_deref(), &site.hub_ca)?,
             limits,
             pulse: pulse.clone(),
             max_issued_age_h: config.max_issued_age_h,

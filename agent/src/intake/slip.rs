@@ -113,10 +113,6 @@ impl Road for SlipRoad<'_> {
         let own = format!(".{role}.json");
         self.slip.source().keys().any(|name| name.ends_with(&own))
     }
-
-    fn installs(&self) -> bool {
-        false
-    }
 }
 
 /// Whether the file at `path` is meant as a slip: by its ending or its first bytes.

@@ -11,7 +11,7 @@ use super::{Happening, unknown};
 use crate::agent::Agent;
 use crate::config::Approval;
 use crate::error::AgentError;
-use crate::machine::Event;
+use crate::machine::{Event, State};
 use crate::state::{self, Hold, generations, inventory, key};
 
 impl Agent {
@@ -24,6 +24,20 @@ impl Agent {
                 ..Event::GateShut.into()
             },
         })
+    }
+
+    /// What waits below `number` is not applied any more.
+    pub(crate) fn supersede_waiting(&mut self, number: u64, note: &str) -> Result<(), AgentError> {
+        for older in generations::all(self.store.read())? {
+            if older.number < number && matches!(older.state, State::Staged | State::Gated) {
+                let superseded = Happening {
+                    note: note.to_owned(),
+                    ..Event::Superseded.into()
+                };
+                self.drive(older.number, superseded)?;
+            }
+        }
+        Ok(())
     }
 
     fn gate(&self, index: &Index) -> Result<Option<String>, AgentError> {

@@ -40,6 +40,8 @@ impl Memory {
             stream,
             hub_url: String::new(),
             hub_key: String::new(),
+            enrolment: None,
+            hub_ca: String::new(),
             epoch: name("e0"),
         };
         Self {

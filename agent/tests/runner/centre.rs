@@ -11,13 +11,16 @@ use outhaul_bundle::encode::{Candidate, encode_blob, plan_blobs};
 use outhaul_bundle::fake::{FakeBundle, Memory};
 use outhaul_bundle::index::{Assignment, Content, File, Overlay, Stream};
 use outhaul_bundle::write::write_bundle;
-use outhaul_bundle::{BundleReader, Index, Limits};
+use outhaul_bundle::{BundleReader, Index, Instruction, Limits, Order};
 use outhaul_signer::Kit;
 use outhaul_signer::ceremony::StreamChange;
 use outhaul_signer::enrol::{FORMAT, KitStream};
 use outhaul_signer::fleet::{Fleet, InitOptions};
 use outhaul_signer::key::Secret;
 use outhaul_signer::publish::SignRequest;
+
+/// The one-time token of the kits that do not ask for another.
+pub const TOKEN: &str = "00000000000000000000000000000000";
 
 #[derive(Debug)]
 pub struct Centre {
@@ -32,6 +35,7 @@ pub struct Draft {
     kind: String,
     recipients: Vec<String>,
     loads: Vec<Load>,
+    orders: Vec<Order>,
 }
 
 /// One assignment to be.
@@ -82,6 +86,7 @@ impl Draft {
             kind: "folder".to_owned(),
             recipients: Vec::new(),
             loads: loads.into_iter().collect(),
+            orders: Vec::new(),
         }
     }
 
@@ -100,6 +105,21 @@ impl Draft {
 
     pub fn ansible(mut self) -> Self {
         "ansible".clone_into(&mut self.kind);
+        self
+    }
+
+    /// Order `number` for the site `site`, as enrolled with a kit of [`Centre::kit`].
+    pub fn order(self, site: &str, number: u64, what: Instruction) -> Self {
+        self.order_of_kit(site, TOKEN, number, what)
+    }
+
+    pub fn order_of_kit(mut self, site: &str, token: &str, number: u64, what: Instruction) -> Self {
+        self.orders.push(Order {
+            site: site.parse().unwrap(),
+            number,
+            enrolment: Digest::of(token.as_bytes()),
+            what,
+        });
         self
     }
 
@@ -150,7 +170,12 @@ impl Centre {
 
     /// A kit that names the key of a hub, as PEM.
     pub fn kit_with_hub(&self, site: &str, hub_key: &str) -> PathBuf {
-        let kit = Kit {
+        self.kit_with(site, TOKEN, |kit| hub_key.clone_into(&mut kit.hub_key))
+    }
+
+    /// A kit with a token of its own and whatever `change` makes of it.
+    pub fn kit_with(&self, site: &str, token: &str, change: impl FnOnce(&mut Kit)) -> PathBuf {
+        let mut kit = Kit {
             format: FORMAT.to_owned(),
             fleet: self.fleet.id().to_owned(),
             site: site.to_owned(),
@@ -161,12 +186,23 @@ impl Centre {
             },
             root: String::from_utf8(self.fleet.root_bytes().unwrap()).unwrap(),
             hub_url: String::new(),
-            hub_key: hub_key.to_owned(),
-            token: "0".repeat(32),
+            hub_key: String::new(),
+            hub_ca: String::new(),
+            token: token.to_owned(),
         };
+        change(&mut kit);
         let path = self.folder.path().join(format!("{site}.kit"));
         std::fs::write(&path, kit.to_bytes()).unwrap();
         path
+    }
+
+    /// The stream `dev/<cluster_type>`.
+    pub fn stream(&self, cluster_type: &str) -> Stream {
+        Stream {
+            role: self.fleet.role("dev", cluster_type).parse().unwrap(),
+            environment: "dev".parse().unwrap(),
+            cluster_type: cluster_type.parse().unwrap(),
+        }
     }
 
     /// Signs and writes the next bundle of the draft's stream.
@@ -244,6 +280,7 @@ impl Centre {
             environment: "dev".parse().unwrap(),
             cluster_type: draft.cluster_type.parse().unwrap(),
         };
+        index.orders.clone_from(&draft.orders);
         index.reconciler.kind = draft.kind.parse().unwrap();
         index.recipients = draft
             .recipients

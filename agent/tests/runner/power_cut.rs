@@ -10,6 +10,8 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
+use outhaul_bundle::Instruction;
+
 use crate::centre::{Centre, Draft, Load, noise};
 use crate::site::{Site, Tree, stderr, tree};
 
@@ -216,6 +218,8 @@ fn every_instant_that_the_readme_lists_is_passed() {
     let normal = Case::new(&good(), |_| ());
     let (draft, foreign) = bad();
     let broken = Case::new(&draft, foreign);
+    let order = good().order("drone-7", 1, Instruction::Rekey);
+    let order = normal.centre.publish(&order);
     let slip = normal.centre.slip("drone");
     let listed = listed();
     assert!(listed.len() > 10, "{listed:?}");
@@ -224,12 +228,12 @@ fn every_instant_that_the_readme_lists_is_passed() {
             let output = case.import(&case.before.copy(), Some(&instant));
             output.status.signal() == Some(SIGKILL)
         };
-        let slip_dies = || {
-            let output = Case::import_file(&normal.before.copy(), &slip, Some(&instant));
+        let other_dies = |file: &Path| {
+            let output = Case::import_file(&normal.before.copy(), file, Some(&instant));
             output.status.signal() == Some(SIGKILL)
         };
         assert!(
-            dies(&normal) || dies(&broken) || slip_dies(),
+            dies(&normal) || dies(&broken) || other_dies(&slip) || other_dies(&order),
             "no import passes `{instant}`"
         );
     }

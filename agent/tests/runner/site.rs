@@ -250,6 +250,7 @@ pub fn in_words(event: &Event) -> String {
         Event::Observation(g) => format!("{} observed", g.number),
         Event::Refusal { rule, .. } => format!("refusal {rule}"),
         Event::Decision { what, .. } => format!("decision {what}"),
+        Event::OrderDone { what, .. } => format!("order {what}"),
         Event::FreshnessSlip { number, .. } => format!("slip {number}"),
         other => format!("{other:?}"),
     }

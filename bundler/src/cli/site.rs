@@ -73,6 +73,7 @@ impl Args {
             root: String::from_utf8_lossy(&root).into_owned(),
             hub_url: fleet.hub_url().to_owned(),
             hub_key: fleet.hub_key().to_owned(),
+            hub_ca: String::new(),
             token: enrol::new_token().map_err(key_failure)?,
         };
         durable::write(&args.out, &kit.to_bytes(), durable::SECRET_MODE)

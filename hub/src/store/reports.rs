@@ -280,6 +280,7 @@ fn kind(event: &Event) -> &'static str {
         Event::Refusal { .. } => "refusal",
         Event::Gap { .. } => "gap",
         Event::Decision { .. } => "decision",
+        Event::OrderDone { .. } => "order_done",
         Event::FreshnessSlip { .. } => "freshness_slip",
         Event::Started { .. } => "started",
         _ => "other",

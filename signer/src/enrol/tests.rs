@@ -23,6 +23,7 @@ fn kit() -> (tempfile::TempDir, Kit) {
         root: String::from_utf8(fleet.root_bytes().unwrap()).unwrap(),
         hub_url: "https://hub.example".to_owned(),
         hub_key: SigningKey::generate().unwrap().public().to_pem(),
+        hub_ca: String::new(),
         token: new_token().unwrap(),
     };
     (dir, kit)

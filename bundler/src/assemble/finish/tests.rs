@@ -68,6 +68,7 @@ fn bundle(large: &[u8]) -> UnsignedBundle {
         recipients: BTreeSet::new(),
         payloads: BTreeMap::new(),
         kept: BTreeMap::new(),
+        orders: Vec::new(),
     };
     assemble(contents, Spool::new(&std::env::temp_dir()).unwrap()).unwrap()
 }

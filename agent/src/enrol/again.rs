@@ -1,0 +1,65 @@
+//! Enrolling a site that is enrolled already: with the same kit nothing changes, a new kit begins anew.
+//!
+//! What comes in: the site's memory and a kit for the same site. What goes out: the site bound to the new
+//! kit's token, so that orders for its earlier enrolment are none for it. A revoked site gets a new key
+//! and may install again; what it accepted, reported and runs stays as it was.
+
+use outhaul_bundle::Digest;
+use outhaul_bundle::report::Event as Told;
+use outhaul_signer::{Kit, SigningKey};
+
+use crate::error::AgentError;
+use crate::home::Home;
+use crate::orders;
+use crate::state::outbox::{self, Author};
+use crate::state::{self, Site, StateError, Store, key};
+
+pub(super) fn enrol_again(
+    home: &Home,
+    store: &mut Store,
+    mut site: Site,
+    kit: &Kit,
+) -> Result<(Site, SigningKey), AgentError> {
+    let enrolment = Digest::of(kit.token.as_bytes());
+    let key = orders::key_in_use(home, store.read())?;
+    if site.enrolment == Some(enrolment) {
+        return Ok((site, key));
+    }
+    site.enrolment = Some(enrolment);
+    site.hub_url.clone_from(&kit.hub_url);
+    site.hub_key.clone_from(&kit.hub_key);
+    site.hub_ca.clone_from(&kit.hub_ca);
+    let revoked = state::meta::<u64>(store.read(), key::REVOKED)?.is_some();
+    let next = if revoked {
+        Some(orders::next_key(home)?)
+    } else {
+        None
+    };
+    store.commit(|db| {
+        let mut moment = crate::clock::now(db)?;
+        moment.store(db, None)?;
+        let author = Author {
+            site: &site,
+            key: &key,
+            moment: &moment,
+            max_rows: u64::MAX,
+        };
+        let told = Told::Decision {
+            what: "enrol".to_owned(),
+            who: "a new kit".to_owned(),
+            number: None,
+        };
+        let report = outbox::queue(db, &author, told)?;
+        state::set_meta(db, key::SITE, Some(&site))?;
+        state::set_meta(db, key::REQUEST_UNTIL, Some(&(report + 1)))?;
+        for forgotten in [key::ORDERS, key::REVOKED, key::APPROVED] {
+            state::set_meta::<u64>(db, forgotten, None)?;
+        }
+        if let Some(next) = &next {
+            state::set_meta(db, key::KEY_ID, Some(&next.public().id()))?;
+        }
+        Ok::<_, StateError>(())
+    })?;
+    let key = orders::key_in_use(home, store.read())?;
+    Ok((site, key))
+}

@@ -1,0 +1,328 @@
+//! Signed orders: what the centre tells this very site, read from the index of a verified bundle.
+//!
+//! What comes in: an index that the metadata vouches for. What goes out: a new key, another stream, a site
+//! that installs nothing new, or the news that its key is approved; each once, with a report in the
+//! transaction of the change. Orders for other sites and for earlier enrolments are not looked at. No
+//! order stops what runs.
+
+use outhaul_bundle::index::{Index, Stream};
+use outhaul_bundle::order::{Instruction, Order};
+use outhaul_bundle::report;
+use outhaul_bundle::report::Event as Told;
+use outhaul_signer::SigningKey;
+use rusqlite::Connection;
+use serde::{Deserialize, Serialize};
+
+use crate::agent::Agent;
+use crate::cut;
+use crate::enrol::{Asking, chain, write_request};
+use crate::error::AgentError;
+use crate::home::Home;
+use crate::intake::{Offer, Outcome, believe};
+use crate::state::{self, StateError, floors, generations, key, outbox};
+
+/// What the centre said of a key of this site.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Approved {
+    /// The id of the approved key.
+    pub key: String,
+}
+
+/// Where this site's enrolment stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Standing {
+    /// The centre or the hub knows this site's key.
+    Approved,
+    /// Another key was approved under this site's name.
+    OtherKeyApproved,
+    /// The request has not been answered yet.
+    Requested,
+    /// The centre revoked this site.
+    Revoked,
+}
+
+/// What an order changed, for the transaction that records it.
+struct Change {
+    message: String,
+    stream: Option<Stream>,
+    next_key: Option<SigningKey>,
+    refused: bool,
+}
+
+impl Change {
+    fn told(message: String) -> Self {
+        Self {
+            message,
+            stream: None,
+            next_key: None,
+            refused: false,
+        }
+    }
+}
+
+fn unusable(problem: String) -> StateError {
+    StateError::Key { problem }
+}
+
+/// The key that this site signs with; a change that a power cut interrupted is finished.
+///
+/// # Errors
+/// [`StateError::Key`] when it is not there.
+pub fn key_in_use(home: &Home, db: &Connection) -> Result<SigningKey, StateError> {
+    let load = || SigningKey::load_plain(&home.key());
+    let wanted: Option<String> = state::meta(db, key::KEY_ID)?;
+    let key = load();
+    let Some(wanted) = wanted else {
+        return key.map_err(|error| unusable(chain(&error)));
+    };
+    if let Ok(key) = key
+        && key.public().id() == wanted
+    {
+        return Ok(key);
+    }
+    let next = SigningKey::load_plain(&home.next_key());
+    if next.is_ok_and(|next| next.public().id() == wanted) {
+        crate::durable::rename(&home.next_key(), &home.key())?;
+    }
+    // Another process may have been faster: what counts is the key that is there now.
+    let key = load().map_err(|error| unusable(chain(&error)))?;
+    if key.public().id() == wanted {
+        return Ok(key);
+    }
+    Err(unusable(format!(
+        "`{}` is not the key {wanted:.12} that this site signs with",
+        home.key().display()
+    )))
+}
+
+/// The site's next key: made now, or by an attempt that was cut off.
+pub(crate) fn next_key(home: &Home) -> Result<SigningKey, StateError> {
+    let path = home.next_key();
+    if path.exists() {
+        return SigningKey::load_plain(&path).map_err(|error| unusable(chain(&error)));
+    }
+    let key = SigningKey::generate().map_err(|error| unusable(chain(&error)))?;
+    key.save_plain(&path)
+        .map_err(|error| unusable(chain(&error)))?;
+    Ok(key)
+}
+
+impl Agent {
+    /// Carries out what a verified index orders this site. `Some` when nothing else of the bundle is
+    /// for this site any more.
+    ///
+    /// # Errors
+    /// [`AgentError`] of the memory or the state folder; orders that were not recorded are done again.
+    pub fn obey(
+        &mut self,
+        name: &str,
+        index: &Index,
+        offer: &Offer,
+    ) -> Result<Option<Outcome>, AgentError> {
+        let done: u64 = state::meta(self.store.read(), key::ORDERS)?.unwrap_or(0);
+        let mut mine: Vec<&Order> = index
+            .orders
+            .iter()
+            .filter(|order| {
+                order.site == self.site.name
+                    && Some(order.enrolment) == self.site.enrolment
+                    && order.number > done
+            })
+            .collect();
+        mine.sort_unstable_by_key(|order| order.number);
+        for order in mine {
+            let change = self.carry_out(order)?;
+            let ends = match order.what {
+                Instruction::Revoke => true,
+                Instruction::Move { .. } => change.stream.is_some(),
+                _ => false,
+            };
+            let note = change.message.clone();
+            self.record_order(name, order, change, offer)?;
+            if ends {
+                let number = index.number;
+                return Ok(Some(Outcome::Ordered { number, note }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// What a revoked site says to whatever comes.
+    pub(crate) fn refuse_if_revoked(&self, name: &str) -> Result<(), AgentError> {
+        match state::meta::<u64>(self.store.read(), key::REVOKED)? {
+            None => Ok(()),
+            Some(number) => {
+                let message = format!(
+                    "this site was revoked by order {number} and installs nothing new; what runs goes on"
+                );
+                Err(AgentError::refused(name, "revoked", message))
+            }
+        }
+    }
+
+    /// Where this site's enrolment stands.
+    ///
+    /// # Errors
+    /// [`AgentError`] of the memory.
+    pub fn standing(&self) -> Result<Standing, AgentError> {
+        let db = self.store.read();
+        if state::meta::<u64>(db, key::REVOKED)?.is_some() {
+            return Ok(Standing::Revoked);
+        }
+        let approved: Option<Approved> = state::meta(db, key::APPROVED)?;
+        let own = self.key.public().id();
+        Ok(match approved {
+            Some(approved) if approved.key == own => Standing::Approved,
+            Some(_) => Standing::OtherKeyApproved,
+            // A hub acknowledges only what a key that it knows has signed.
+            None if !self.request_waits()? => Standing::Approved,
+            None => Standing::Requested,
+        })
+    }
+
+    /// Whether the request is still to be brought home.
+    pub(crate) fn request_waits(&self) -> Result<bool, AgentError> {
+        let db = self.store.read();
+        let until: u64 = state::meta(db, key::REQUEST_UNTIL)?.unwrap_or(1);
+        Ok(outbox::cursor(db)?.acknowledged < until)
+    }
+
+    /// Everything of an order that comes before its transaction.
+    fn carry_out(&mut self, order: &Order) -> Result<Change, AgentError> {
+        let own = self.key.public().id();
+        Ok(match &order.what {
+            Instruction::Approve { key } if key.hex() == own => {
+                Change::told("this site's key is approved".to_owned())
+            }
+            Instruction::Approve { key } => Change {
+                refused: true,
+                ..Change::told(format!(
+                    "the key {:.12} was approved under this site's name, this site's key is {own:.12}: \
+                     tell the centre, somebody may have enrolled in its place",
+                    key.hex()
+                ))
+            },
+            Instruction::Move { to, first } => {
+                let known = generations::all(self.store.read())?;
+                let highest = known.iter().map(|row| row.number).max().unwrap_or(0);
+                if *first <= highest {
+                    return Ok(Change {
+                        refused: true,
+                        ..Change::told(format!(
+                            "the order to move begins at bundle {first}, this site has seen {highest}"
+                        ))
+                    });
+                }
+                let message = format!(
+                    "it follows {}/{} from bundle {first} on; what runs goes on until then",
+                    to.environment, to.cluster_type
+                );
+                self.supersede_waiting(u64::MAX, "this site was moved to another stream")?;
+                Change {
+                    stream: Some(to.clone()),
+                    ..Change::told(message)
+                }
+            }
+            Instruction::Rekey => {
+                let next = next_key(&self.home)?;
+                let asking = Asking::rekey(order.number, &self.key);
+                write_request(&self.home, &self.site, &asking, &next)?;
+                cut::here("order-key-made");
+                let message = format!(
+                    "it signs with the new key {:.12}; the request for it travels home",
+                    next.public().id()
+                );
+                Change {
+                    next_key: Some(next),
+                    ..Change::told(message)
+                }
+            }
+            Instruction::Revoke => {
+                self.supersede_waiting(u64::MAX, "this site was revoked")?;
+                Change::told("it installs nothing new any more; what runs goes on".to_owned())
+            }
+            _ => Change {
+                refused: true,
+                ..Change::told("this agent does not know what is ordered; update it".to_owned())
+            },
+        })
+    }
+
+    /// The order's result, the trust that vouches for it and the report, in one transaction.
+    fn record_order(
+        &mut self,
+        name: &str,
+        order: &Order,
+        change: Change,
+        offer: &Offer,
+    ) -> Result<(), AgentError> {
+        let number = order.number;
+        let event = told(name, order, &change);
+        let mut offer = Offer {
+            acceptance: offer.acceptance.clone(),
+            index: offer.index,
+        };
+        let mut site = self.site.clone();
+        if let (Some(to), Instruction::Move { first, .. }) = (&change.stream, &order.what) {
+            // The old stream's own metadata says nothing to this site any more.
+            let old = format!("{}.json", site.stream.role);
+            offer.acceptance.trusted.0.remove(&old);
+            let versions = &mut offer.acceptance.versions;
+            versions.remove(site.stream.role.as_str());
+            versions.insert(to.role.to_string(), *first);
+            site.stream = to.clone();
+        }
+        let versions = &offer.acceptance.versions;
+        floors::write_sidecar(self.store.read(), &self.home.floors(), versions)?;
+        cut::here("order-floors-raised");
+        self.commit(|db, author| {
+            believe(db, author.moment, &offer)?;
+            state::set_meta(db, key::ORDERS, Some(&number))?;
+            let report = outbox::queue(db, author, event)?;
+            match &order.what {
+                Instruction::Approve { key: approved } => {
+                    let approved = Approved {
+                        key: approved.hex(),
+                    };
+                    state::set_meta(db, key::APPROVED, Some(&approved))?;
+                }
+                Instruction::Revoke => state::set_meta(db, key::REVOKED, Some(&number))?,
+                _ => {}
+            }
+            if change.stream.is_some() {
+                state::set_meta(db, key::SITE, Some(&site))?;
+            }
+            if let Some(next) = &change.next_key {
+                state::set_meta(db, key::KEY_ID, Some(&next.public().id()))?;
+                state::set_meta(db, key::REQUEST_UNTIL, Some(&(report + 1)))?;
+                state::set_meta::<Approved>(db, key::APPROVED, None)?;
+            }
+            Ok::<_, StateError>(())
+        })
+        .map_err(AgentError::from)?;
+        cut::here("order-committed");
+        tracing::warn!(number, "order `{}`: {}", order.what.word(), change.message);
+        self.site = site;
+        if change.next_key.is_some() {
+            self.key = key_in_use(&self.home, self.store.read())?;
+        }
+        Ok(())
+    }
+}
+
+/// What is reported home of an order.
+fn told(name: &str, order: &Order, change: &Change) -> report::Event {
+    if change.refused {
+        return Told::Refusal {
+            source: name.to_owned(),
+            rule: format!("order-{}", order.what.word()),
+            message: change.message.clone(),
+        };
+    }
+    Told::OrderDone {
+        number: order.number,
+        what: order.what.word().to_owned(),
+        message: change.message.clone(),
+    }
+}

@@ -34,6 +34,8 @@ mod service;
 mod site;
 #[path = "runner/slips.rs"]
 mod slips;
+#[path = "runner/tls.rs"]
+mod tls;
 
 /// A file that nobody declares would silently test nothing.
 #[test]

@@ -41,6 +41,7 @@ pub mod scaffold;
 pub mod schedule;
 pub mod scheduler;
 pub mod schema;
+pub mod sites;
 pub mod snapshot;
 pub mod verify;
 

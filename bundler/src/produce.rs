@@ -25,6 +25,7 @@ use crate::deliver::{self, DeliverError};
 use crate::guard::Removal;
 use crate::isolation::Isolation;
 use crate::pipeline::Platform;
+use crate::sites::{SiteError, Sites};
 
 mod last;
 mod obey;
@@ -133,6 +134,9 @@ pub enum ProduceError {
         /// One for each stream that would lose too much.
         removals: Vec<Removal>,
     },
+    /// What the centre knows of the stream's sites cannot be read.
+    #[error(transparent)]
+    Sites(#[from] SiteError),
     /// The temporary folder failed.
     #[error(transparent)]
     Spool(#[from] SpoolError),
@@ -221,6 +225,7 @@ fn stream(
         });
     }
     let signer = fleet.statement_signer(secret)?;
+    let orders = Sites::of(fleet).orders_for(&role)?;
     let build = |number: u64| -> Result<Built, ProduceError> {
         let mut spool = Spool::new(&std::env::temp_dir())?;
         let payloads = collect::collect(
@@ -249,7 +254,7 @@ fn stream(
             assignments: &plan.assignments,
             payloads: payloads.files,
             kept: plan.kept.clone(),
-            orders: Vec::new(),
+            orders: orders.clone(),
         };
         let mut bundle = assemble::assemble(contents, spool)?.attest(&signer)?;
         if !request.readers.is_empty() {

@@ -17,6 +17,7 @@ use outhaul_signer::clock::TimePolicy;
 use outhaul_signer::trust::{self, TrustError, TrustedMetadata};
 use serde::Serialize;
 
+use crate::orders;
 use crate::store::{Session, Store, StoreError};
 
 /// Under this name the store keeps the metadata that the hub was set up with.
@@ -153,6 +154,9 @@ pub fn record(
             accepted.expires.as_millisecond(),
         );
         let new = add(session, &index, expected, times, now_ms)?;
+        if new {
+            orders::record(session, &index.orders, fleet, now_ms)?;
+        }
         session.set_trusted(&role, &accepted.trusted.0, &accepted.versions)?;
         Ok(recorded(&index, new))
     })

@@ -11,7 +11,11 @@ use outhaul_signer::envelope::{Envelope, EnvelopeError};
 use outhaul_signer::key::{KeyError, PublicKey};
 use serde::Serialize;
 
+use crate::orders;
 use crate::store::{PendingRequest, Registration, Session, StoreError};
+
+/// Most requests that wait: strangers may send some, too.
+const MAX_WAITING: i64 = 10_000;
 
 /// A request whose signature holds.
 #[derive(Debug, Clone)]
@@ -20,6 +24,8 @@ pub struct CheckedRequest {
     pub request: EnrolmentRequest,
     /// The key.
     pub key: PublicKey,
+    /// The request with its signatures.
+    pub(crate) signed: Envelope,
     envelope: Vec<u8>,
 }
 
@@ -88,6 +94,12 @@ pub enum EnrolError {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// More requests wait than a person will ever look at.
+    #[error("{waiting} requests wait already; approve or forget some first")]
+    TooMany {
+        /// How many.
+        waiting: i64,
+    },
 }
 
 impl EnrolError {
@@ -101,6 +113,7 @@ impl EnrolError {
             Self::Revoked { .. } => "revoked",
             Self::Signature(_) => "signature",
             Self::Store(_) => "store",
+            Self::TooMany { .. } => "too-many",
         }
     }
 }
@@ -126,6 +139,7 @@ pub fn check(bytes: &[u8], fleet: &str) -> Result<CheckedRequest, EnrolError> {
     Ok(CheckedRequest {
         request: claimed,
         key,
+        signed: envelope,
         envelope: bytes.to_vec(),
     })
 }
@@ -169,6 +183,10 @@ pub fn approve(
         };
     }
     session.register_site(&registration, &checked.key.id(), &checked.key.to_pem())?;
+    if !request.token.is_empty() {
+        let enrolment = Digest::of(request.token.as_bytes()).to_string();
+        session.set_enrolment(site, &enrolment)?;
+    }
     Ok(outcome)
 }
 
@@ -183,17 +201,62 @@ pub fn receive(
     now_ms: i64,
 ) -> Result<Enrolled, EnrolError> {
     let site = checked.request.site.as_str();
-    if let Some(known) = session.site(site)?
-        && let Some(already) = known_key(session, checked, &known, false)?
-    {
-        return Ok(already);
+    let known = session.site(site)?;
+    let registered = match &known {
+        Some(known) => known_key(session, checked, known, false),
+        None => Ok(None),
+    };
+    match registered {
+        Ok(Some(already)) => return Ok(already),
+        Ok(None) => {}
+        Err(refusal) => {
+            return match orders::receive(session, checked, known.as_ref(), now_ms)? {
+                Some(enrolled) => Ok(enrolled),
+                None => wait_or_refuse(session, checked, known.as_ref(), refusal, now_ms),
+            };
+        }
+    }
+    if let Some(enrolled) = orders::receive(session, checked, known.as_ref(), now_ms)? {
+        return Ok(enrolled);
     }
     let token = Digest::of(checked.request.token.as_bytes()).hex();
     if session.take_expected(site, &token)? {
         return approve(session, checked, false, now_ms);
     }
+    keep(session, checked, now_ms)
+}
+
+/// A new key that the present one vouches for waits for its order or for a person; any other is refused.
+fn wait_or_refuse(
+    session: &Session<'_>,
+    checked: &CheckedRequest,
+    known: Option<&Registration>,
+    refusal: EnrolError,
+    now_ms: i64,
+) -> Result<Enrolled, EnrolError> {
+    let vouched = match known {
+        Some(known) if known.revoked_ms.is_none() && checked.request.order.is_some() => {
+            orders::signed_by_present_key(session, checked, known)?
+        }
+        _ => false,
+    };
+    if vouched {
+        return keep(session, checked, now_ms);
+    }
+    Err(refusal)
+}
+
+fn keep(
+    session: &Session<'_>,
+    checked: &CheckedRequest,
+    now_ms: i64,
+) -> Result<Enrolled, EnrolError> {
+    let waiting = session.waiting_requests()?;
+    if waiting >= MAX_WAITING {
+        return Err(EnrolError::TooMany { waiting });
+    }
     session.keep_request(&PendingRequest {
-        site: site.to_owned(),
+        site: checked.request.site.to_string(),
         envelope: checked.envelope.clone(),
         received_ms: now_ms,
     })?;

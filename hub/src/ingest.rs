@@ -14,6 +14,7 @@ use outhaul_signer::envelope::{Envelope, MAX_ENVELOPE_BYTES};
 use outhaul_signer::key::PublicKey;
 use serde::{Deserialize, Serialize};
 
+use crate::orders;
 use crate::store::{NewReport, Place, Refusal, Session, Store, StoreError};
 
 /// The largest report number: beyond it JSON readers disagree about integers.
@@ -315,8 +316,12 @@ fn take_claimed(
         return refuse("malformed", problem);
     }
     let epoch = report.epoch.as_str();
-    match session.epoch_key_generation(&site.site, epoch)? {
-        Some(of_epoch) if of_epoch != generation => {
+    let present = generation == site.key_generation;
+    match session.epoch_key(&site.site, epoch)? {
+        // The newest key goes on where the one before stopped; that one still signs what came before.
+        Some((of_epoch, _)) if generation > of_epoch && present => {}
+        Some((of_epoch, Some(first))) if generation < of_epoch && report.number < first => {}
+        Some((of_epoch, _)) if of_epoch != generation => {
             let text = format!("epoch `{epoch}` is signed by another key of this site");
             return refuse("epoch-key", text);
         }
@@ -340,6 +345,10 @@ fn take_claimed(
             via: batch.via,
             received_ms: batch.received_ms,
         })?;
+        if present && generation > 1 {
+            session.rekey_epoch(&report, generation)?;
+        }
+        orders::reported(session, &report)?;
     }
     Ok(Ok(Taken {
         site: site.site,

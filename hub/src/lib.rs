@@ -26,6 +26,7 @@ pub mod gate;
 pub mod import;
 pub mod ingest;
 pub mod moment;
+pub mod orders;
 pub mod pages;
 pub mod server;
 pub mod state;

@@ -8,6 +8,7 @@
 mod current;
 mod decisions;
 mod desired;
+mod orders;
 mod reports;
 mod sites;
 
@@ -30,6 +31,7 @@ const BUSY: Duration = Duration::from_secs(20);
 const MIGRATIONS: &[&str] = &[
     include_str!("store/migrations/0001_first.sql"),
     include_str!("store/migrations/0002_overlays.sql"),
+    include_str!("store/migrations/0003_orders.sql"),
 ];
 
 /// The store, open.

@@ -151,6 +151,8 @@ pub(super) fn produce_failure(error: ProduceError) -> Failure {
         ProduceError::Deliver(error) => deliver_failure(&error),
         ProduceError::Finish(error) => finish_failure(&error),
         ProduceError::Fleet(error) => fleet_failure(error),
+        ProduceError::Sites(ref source) => Failure::new(failure::ENVIRONMENT, source)
+            .help("restore the fleet's `sites` folder from a backup; this bundle was not made"),
         ProduceError::Spool(error) => Failure::new(failure::ENVIRONMENT, &error),
         ProduceError::Name(_) => Failure::new(failure::USAGE, &error)
             .help("rename it in the control plane; nothing was written"),

@@ -1,26 +1,31 @@
-//! `outhaul site`: the kit that makes a machine a site.
+//! `outhaul site`: who the fleet's sites are, and what single ones are told to do.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Subcommand;
 use outhaul_bundle::Digest;
-use outhaul_bundle::name::Name;
-use outhaul_signer::durable;
-use outhaul_signer::enrol::{self, Kit, KitStream};
 use outhaul_signer::fleet::Fleet;
 use serde_json::json;
 
 use super::failure::{self, Failure};
-use super::key::{fleet_failure, key_failure};
-use super::{Format, print_json, say};
+use super::key::fleet_failure;
+use super::{Format, data, print_json, say};
+use crate::sites::{Site, SiteError, Sites};
 
-/// Enrol sites
+mod approve;
+mod enrol;
+mod order;
+mod settle;
+
+/// Enrol sites, approve their keys, and order single ones to move, to change keys, or to stop
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Example:\n  outhaul site enrol press-7 --fleet fleet --environment stage \
                         --cluster-type press --out press-7.kit\n\nThen, on the machine:\n  \
-                        outhaul-agent --state /var/lib/outhaul-agent enrol press-7.kit"
+                        outhaul-agent --state /var/lib/outhaul-agent enrol press-7.kit\n\nAnd when \
+                        its request is home:\n  outhaul site approve stick/requests/press-7.request \
+                        --fleet fleet"
 )]
 pub struct Args {
     #[command(subcommand)]
@@ -29,26 +34,34 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 enum SiteCommand {
+    /// Approve the key of a site's request: the next bundle of its stream says so
+    Approve(approve::Args),
     /// Write a kit for a new site: root metadata, stream, hub address, one-time token
-    Enrol(EnrolArgs),
+    Enrol(enrol::Args),
+    /// List the sites, their keys and the orders that travel
+    List(ListArgs),
+    /// Order a site to follow another stream
+    Move(order::MoveArgs),
+    /// Order a site to make itself a new key
+    Rekey(order::Args),
+    /// Order a site to install nothing new any more; what runs goes on
+    Revoke(order::Args),
+    /// Drop orders that sites report to have carried out
+    Settle(settle::Args),
 }
 
 #[derive(Debug, clap::Args)]
-struct EnrolArgs {
-    /// The site's name
-    site: Name,
+#[command(
+    after_help = "Examples:\n  outhaul site list --fleet fleet\n  outhaul site list --fleet fleet \
+                        --recipients > sites.keys && outhaul bundle --seal-for sites.keys ..."
+)]
+struct ListArgs {
     /// The fleet's folder
     #[arg(long, value_name = "DIR")]
     fleet: PathBuf,
-    /// The environment that the site belongs to
-    #[arg(long, value_name = "NAME")]
-    environment: Name,
-    /// Its cluster type
-    #[arg(long, value_name = "NAME")]
-    cluster_type: Name,
-    /// Where to write the kit; it holds a token, so it is readable for you only
-    #[arg(long, value_name = "FILE")]
-    out: PathBuf,
+    /// Only `NAME age1...` lines of approved sites: what `outhaul bundle --seal-for` reads
+    #[arg(long)]
+    recipients: bool,
     /// How data is printed
     #[arg(long, value_enum, default_value_t)]
     output: Format,
@@ -57,43 +70,97 @@ struct EnrolArgs {
 impl Args {
     /// Does it.
     pub fn run(self) -> Result<ExitCode, Failure> {
-        let SiteCommand::Enrol(args) = self.command;
-        let fleet = Fleet::open(&args.fleet).map_err(fleet_failure)?;
-        let (environment, cluster_type) = (args.environment.as_str(), args.cluster_type.as_str());
-        let root = fleet.newest_root_bytes().map_err(fleet_failure)?;
-        let kit = Kit {
-            format: enrol::FORMAT.to_owned(),
-            fleet: fleet.id().to_owned(),
-            site: args.site.to_string(),
-            stream: KitStream {
-                role: fleet.role(environment, cluster_type),
-                environment: environment.to_owned(),
-                cluster_type: cluster_type.to_owned(),
-            },
-            root: String::from_utf8_lossy(&root).into_owned(),
-            hub_url: fleet.hub_url().to_owned(),
-            hub_key: fleet.hub_key().to_owned(),
-            hub_ca: String::new(),
-            token: enrol::new_token().map_err(key_failure)?,
-        };
-        durable::write(&args.out, &kit.to_bytes(), durable::SECRET_MODE)
-            .map_err(|error| Failure::new(failure::ENVIRONMENT, &error))?;
-        let token = Digest::of(kit.token.as_bytes());
-        if args.output == Format::Json {
-            return print_json(&json!({
-                "kit": args.out, "site": kit.site, "role": kit.stream.role,
-                "token_sha256": token.hex(),
-            }));
+        match self.command {
+            SiteCommand::Approve(args) => args.run(),
+            SiteCommand::Enrol(args) => args.run(),
+            SiteCommand::List(args) => args.run(),
+            SiteCommand::Move(args) => args.run(),
+            SiteCommand::Rekey(args) => args.run("rekey", |sites, name| sites.rekey(name)),
+            SiteCommand::Revoke(args) => args.run("revoke", |sites, name| sites.revoke(name)),
+            SiteCommand::Settle(args) => args.run(),
         }
-        say(&format!(
-            "kit for `{}` ({environment}/{cluster_type}) in `{}`",
-            kit.site,
-            args.out.display()
-        ));
-        say(
-            "next: on the machine `outhaul-agent enrol` it; its request comes home with the first \
-             reports, and `outhaul-hub site add` approves it",
-        );
+    }
+}
+
+impl ListArgs {
+    fn run(self) -> Result<ExitCode, Failure> {
+        let fleet = Fleet::open(&self.fleet).map_err(fleet_failure)?;
+        let sites = Sites::of(&fleet).all().map_err(site_failure)?;
+        if self.recipients {
+            for site in sites.iter().filter(|site| !site.seal_key.is_empty()) {
+                data(&format!("{} {}", site.site, site.seal_key));
+            }
+            return Ok(ExitCode::SUCCESS);
+        }
+        if self.output == Format::Json {
+            return print_json(&json!(sites.iter().map(as_json).collect::<Vec<_>>()));
+        }
+        for site in &sites {
+            let orders: Vec<_> = site
+                .orders
+                .iter()
+                .map(|order| format!("{} {}", order.number, order.what.word()))
+                .collect();
+            let orders = match orders.len() {
+                0 => "no orders travel".to_owned(),
+                _ => format!("orders: {}", orders.join(", ")),
+            };
+            let key = key_id(site).map_or_else(
+                || "no key approved yet".to_owned(),
+                |id| format!("key {id:.16}"),
+            );
+            data(&format!("{} {}: {key}; {orders}", site.site, stream(site)));
+        }
+        if sites.is_empty() {
+            say("no site is on record; `outhaul site enrol` writes a kit for one");
+        }
         Ok(ExitCode::SUCCESS)
     }
+}
+
+fn stream(site: &Site) -> String {
+    format!("{}/{}", site.stream.environment, site.stream.cluster_type)
+}
+
+/// The id of the approved key.
+fn key_id(site: &Site) -> Option<String> {
+    let pem = site.public_keys.last()?;
+    outhaul_signer::PublicKey::from_pem(pem)
+        .ok()
+        .map(|key| key.id())
+}
+
+fn as_json(site: &Site) -> serde_json::Value {
+    json!({
+        "site": site.site, "environment": site.stream.environment,
+        "cluster_type": site.stream.cluster_type, "role": site.stream.role,
+        "key": key_id(site), "seal_key": site.seal_key, "orders": site.orders,
+    })
+}
+
+fn site_failure(error: SiteError) -> Failure {
+    if error.is_trust() {
+        return Failure::new(failure::TRUST, &error).help(
+            "get the request again from the machine itself (`outhaul-agent export`), or write a new kit",
+        );
+    }
+    match error {
+        SiteError::Fleet(error) => fleet_failure(error),
+        SiteError::Unknown { ref known, .. } => {
+            let known = match known.len() {
+                0 => "no site is on record".to_owned(),
+                _ => format!("sites on record: {}", known.join(", ")),
+            };
+            Failure::new(failure::USAGE, &error).help(format!(
+                "{known}; `outhaul site approve REQUEST` records a site that was enrolled before there \
+                 were records; nothing was changed"
+            ))
+        }
+        other => Failure::new(failure::ENVIRONMENT, &other).help("nothing was changed"),
+    }
+}
+
+/// The digest of a kit's token, as a hub expects it.
+fn token_digest(token: &str) -> String {
+    Digest::of(token.as_bytes()).hex()
 }

@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
 use crate::desired;
+use crate::enrol::{self, EnrolError};
 use crate::error::{HubError, chain};
 use crate::gate::{DEFAULT_MAX_AGE_HOURS, Question, keep};
 use crate::ingest::{self, Batch};
@@ -30,6 +31,8 @@ use crate::view::{Fleet, Reading};
 
 /// Largest body of reports, in bytes.
 const MAX_REPORTS_BYTES: usize = 16 * 1024 * 1024;
+/// Largest enrolment request, in bytes.
+const MAX_REQUEST_BYTES: usize = 256 * 1024;
 /// How much of a bundle is read: an index of the largest size and its metadata.
 const MAX_BUNDLE_BYTES: usize = 72 * 1024 * 1024;
 /// Bodies of bundles held at once.
@@ -122,6 +125,7 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
         .route("/api/v1/gate", get(gate))
         .route("/api/v1/reports", post(reports))
         .route("/api/v1/bundles", post(bundles))
+        .route("/api/v1/requests", post(requests))
         .fallback(async || Problem::new(StatusCode::NOT_FOUND, "nothing is here"))
         .with_state(shared)
 }
@@ -233,6 +237,46 @@ async fn reports(State(shared): State<Arc<Shared>>, body: Body) -> Result<Json<V
         })
         .await?;
     Ok(Json(answer))
+}
+
+async fn requests(State(shared): State<Arc<Shared>>, body: Body) -> Result<Response, Problem> {
+    let _slot = shared.reports.acquire().await;
+    let (bytes, whole) = read_body(body, MAX_REQUEST_BYTES).await?;
+    if !whole {
+        let text = format!("more than {MAX_REQUEST_BYTES} bytes: this is no enrolment request");
+        return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, text));
+    }
+    let now_ms = moment::now_ms();
+    let outcome = shared
+        .change(move |hub| {
+            let fleet = hub.fleet().to_owned();
+            let received = enrol::check(bytes.trim_ascii(), &fleet).and_then(|checked| {
+                hub.store
+                    .write(|session| enrol::receive(session, &checked, now_ms))
+            });
+            match received {
+                Ok(enrolled) => Ok(Ok(json!({ "result": enrolled }))),
+                Err(EnrolError::Store(error)) => Err(error.into()),
+                Err(error) => {
+                    let refusal = Refusal {
+                        at_ms: now_ms,
+                        source: "http".to_owned(),
+                        site: None,
+                        rule: error.rule().to_owned(),
+                        message: chain(&error),
+                    };
+                    hub.store.write(|session| session.add_refusal(&refusal))?;
+                    Ok(Err(
+                        json!({ "error": refusal.message, "rule": refusal.rule }),
+                    ))
+                }
+            }
+        })
+        .await?;
+    Ok(match outcome {
+        Ok(answer) => Json(answer).into_response(),
+        Err(refused) => (StatusCode::UNPROCESSABLE_ENTITY, Json(refused)).into_response(),
+    })
 }
 
 async fn bundles(State(shared): State<Arc<Shared>>, body: Body) -> Result<Response, Problem> {

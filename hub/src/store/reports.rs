@@ -68,13 +68,40 @@ impl Session<'_> {
     ///
     /// # Errors
     /// [`StoreError`] when the store fails.
-    pub fn epoch_key_generation(&self, site: &str, epoch: &str) -> Result<Option<i64>, StoreError> {
-        let mut query = self
-            .db
-            .prepare_cached("SELECT key_generation FROM epochs WHERE site = $1 AND epoch = $2")?;
+    pub fn epoch_key(
+        &self,
+        site: &str,
+        epoch: &str,
+    ) -> Result<Option<(i64, Option<u64>)>, StoreError> {
+        let mut query = self.db.prepare_cached(
+            "SELECT key_generation, rekeyed_at FROM epochs WHERE site = $1 AND epoch = $2",
+        )?;
         Ok(query
-            .query_row(params![site, epoch], |row| row.get(0))
+            .query_row(params![site, epoch], |row| {
+                let first: Option<i64> = row.get(1)?;
+                Ok((row.get(0)?, first.map(from_sql)))
+            })
             .optional()?)
+    }
+
+    /// A report of the epoch is signed by this key: those after it may not be by an older one.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn rekey_epoch(&self, report: &Report, generation: i64) -> Result<(), StoreError> {
+        let text = "UPDATE epochs SET key_generation = $1, rekeyed_at = $2
+             WHERE site = $3 AND epoch = $4
+               AND (key_generation < $1 OR rekeyed_at > $2)";
+        self.db.execute(
+            text,
+            params![
+                generation,
+                to_sql(report.number),
+                report.site.as_str(),
+                report.epoch.as_str()
+            ],
+        )?;
+        Ok(())
     }
 
     /// Starts an epoch with the report that came first of it. It becomes the newest, unless two

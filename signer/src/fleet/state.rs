@@ -131,3 +131,34 @@ fn parsed<T>(file: &str, result: Result<T, serde_json::Error>) -> Result<T, Flee
         },
     })
 }
+
+impl super::Fleet {
+    /// Makes `first` the lowest number that the next bundle of the stream `role` may have. Numbers that
+    /// are higher already stay as they are; none ever falls.
+    ///
+    /// # Errors
+    /// [`FleetError`] when the fleet's marks cannot be read or written.
+    pub fn begin_at(&self, role: &str, first: u64) -> Result<(), FleetError> {
+        let _lock = self.lock()?;
+        let mut marks = self.marks()?;
+        let mark = marks
+            .streams
+            .entry(role.to_owned())
+            .or_insert_with(|| StreamMark {
+                number: 0,
+                index: String::new(),
+            });
+        if mark.number.saturating_add(1) >= first {
+            return Ok(());
+        }
+        mark.number = first.saturating_sub(1);
+        // Nothing was signed under this number: nothing equals it.
+        mark.index.clear();
+        self.write_marks(&marks)
+    }
+
+    /// The folder in which the centre keeps what it knows of the fleet's sites.
+    pub fn sites_folder(&self) -> std::path::PathBuf {
+        self.folder.join("sites")
+    }
+}

@@ -1,0 +1,116 @@
+//! `outhaul site enrol`: the kit that makes a machine a site.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use outhaul_bundle::index::Stream;
+use outhaul_bundle::name::Name;
+use outhaul_signer::durable;
+use outhaul_signer::enrol::{self, Kit, KitStream};
+use outhaul_signer::fleet::Fleet;
+use serde_json::json;
+
+use super::{site_failure, token_digest};
+use crate::cli::failure::{self, Failure};
+use crate::cli::key::{fleet_failure, key_failure};
+use crate::cli::{Format, print_json, say};
+use crate::sites::Sites;
+
+/// Largest file of certificates, in bytes.
+const MAX_CA_BYTES: u64 = 256 * 1024;
+
+/// Write a kit for a new site: root metadata, stream, hub address, one-time token
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Example:\n  outhaul site enrol press-7 --fleet fleet --environment stage \
+                        --cluster-type press --out press-7.kit"
+)]
+pub(super) struct Args {
+    /// The site's name
+    site: Name,
+    /// The fleet's folder
+    #[arg(long, value_name = "DIR")]
+    fleet: PathBuf,
+    /// The environment that the site belongs to
+    #[arg(long, value_name = "NAME")]
+    environment: Name,
+    /// Its cluster type
+    #[arg(long, value_name = "NAME")]
+    cluster_type: Name,
+    /// The certificate authority of the hub and the repository, where it is your own
+    #[arg(long, value_name = "FILE")]
+    hub_ca: Option<PathBuf>,
+    /// Where to write the kit; it holds a token, so it is readable for you only
+    #[arg(long, value_name = "FILE")]
+    out: PathBuf,
+    /// How data is printed
+    #[arg(long, value_enum, default_value_t)]
+    output: Format,
+}
+
+impl Args {
+    pub(super) fn run(self) -> Result<ExitCode, Failure> {
+        let fleet = Fleet::open(&self.fleet).map_err(fleet_failure)?;
+        let (environment, cluster_type) = (self.environment.as_str(), self.cluster_type.as_str());
+        let root = fleet.newest_root_bytes().map_err(fleet_failure)?;
+        let role = fleet.role(environment, cluster_type);
+        let kit = Kit {
+            format: enrol::FORMAT.to_owned(),
+            fleet: fleet.id().to_owned(),
+            site: self.site.to_string(),
+            stream: KitStream {
+                role: role.clone(),
+                environment: environment.to_owned(),
+                cluster_type: cluster_type.to_owned(),
+            },
+            root: String::from_utf8_lossy(&root).into_owned(),
+            hub_url: fleet.hub_url().to_owned(),
+            hub_key: fleet.hub_key().to_owned(),
+            hub_ca: self.hub_ca()?,
+            token: enrol::new_token().map_err(key_failure)?,
+        };
+        let stream = Stream {
+            role: role
+                .parse()
+                .map_err(|error| Failure::new(failure::INTERNAL, &error))?,
+            environment: self.environment.clone(),
+            cluster_type: self.cluster_type.clone(),
+        };
+        durable::write(&self.out, &kit.to_bytes(), durable::SECRET_MODE)
+            .map_err(|error| Failure::new(failure::ENVIRONMENT, &error))?;
+        Sites::of(&fleet)
+            .enrolled(&self.site, stream, &kit.token)
+            .map_err(site_failure)?;
+        if self.output == Format::Json {
+            return print_json(&json!({
+                "kit": self.out, "site": kit.site, "role": kit.stream.role,
+                "token_sha256": token_digest(&kit.token),
+            }));
+        }
+        say(&format!(
+            "kit for `{}` ({environment}/{cluster_type}) in `{}`",
+            kit.site,
+            self.out.display()
+        ));
+        say(
+            "next: on the machine `outhaul-agent enrol` it; its request comes home with the first \
+             reports, `outhaul site approve` and `outhaul-hub site add` approve it",
+        );
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn hub_ca(&self) -> Result<String, Failure> {
+        let Some(path) = &self.hub_ca else {
+            return Ok(String::new());
+        };
+        let bytes = durable::read(path, MAX_CA_BYTES)
+            .map_err(|error| Failure::new(failure::ENVIRONMENT, &error))?;
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        if text.contains("-----BEGIN CERTIFICATE-----") {
+            return Ok(text);
+        }
+        let message = format!("`{}` holds no certificate", path.display());
+        Err(Failure::say(failure::USAGE, message)
+            .help("give a PEM file with the authority's certificate; nothing was written"))
+    }
+}

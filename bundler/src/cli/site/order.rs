@@ -1,0 +1,99 @@
+//! `outhaul site move|rekey|revoke`: orders that travel in the bundles of the site's stream.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use outhaul_bundle::index::Stream;
+use outhaul_bundle::name::Name;
+use outhaul_signer::fleet::Fleet;
+use serde_json::json;
+
+use super::{site_failure, stream};
+use crate::cli::failure::{self, Failure};
+use crate::cli::key::fleet_failure;
+use crate::cli::{Format, data, print_json, say};
+use crate::sites::{Site, SiteError, Sites};
+
+/// Order a site by name
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  outhaul site revoke press-7 --fleet fleet")]
+pub(super) struct Args {
+    /// The site
+    site: Name,
+    /// The fleet's folder
+    #[arg(long, value_name = "DIR")]
+    fleet: PathBuf,
+    /// How data is printed
+    #[arg(long, value_enum, default_value_t)]
+    output: Format,
+}
+
+/// Order a site to follow another stream
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Example:\n  outhaul site move press-7 --to stage/press-hall-2 --fleet fleet"
+)]
+pub(super) struct MoveArgs {
+    #[command(flatten)]
+    common: Args,
+    /// The stream to follow
+    #[arg(long, value_name = "ENVIRONMENT/CLUSTER_TYPE")]
+    to: String,
+}
+
+impl Args {
+    pub(super) fn run(
+        self,
+        word: &str,
+        give: impl FnOnce(&Sites<'_>, &str) -> Result<Site, SiteError>,
+    ) -> Result<ExitCode, Failure> {
+        let fleet = Fleet::open(&self.fleet).map_err(fleet_failure)?;
+        let before = Sites::of(&fleet)
+            .one(self.site.as_str())
+            .map_err(site_failure)?;
+        let site = give(&Sites::of(&fleet), self.site.as_str()).map_err(site_failure)?;
+        if self.output == Format::Json {
+            return print_json(&json!({
+                "site": site.site, "order": site.last_order, "what": word,
+                "travels_with": stream(&before),
+            }));
+        }
+        data(&format!(
+            "order {} for `{}`: {word}",
+            site.last_order, site.site
+        ));
+        say(&format!(
+            "it travels signed in every bundle of {} until the site reports that it is done; make one \
+             now with `outhaul bundle`",
+            stream(&before)
+        ));
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+impl MoveArgs {
+    pub(super) fn run(self) -> Result<ExitCode, Failure> {
+        let wrong = || {
+            Failure::say(failure::USAGE, format!("`{}` is no stream", self.to))
+                .help("give ENVIRONMENT/CLUSTER_TYPE, such as `stage/press`; nothing was changed")
+        };
+        let (environment, cluster_type) = self.to.split_once('/').ok_or_else(wrong)?;
+        let fleet = Fleet::open(&self.common.fleet).map_err(fleet_failure)?;
+        let name = |text: &str| text.parse::<Name>().map_err(|_| wrong());
+        let to = Stream {
+            role: name(&fleet.role(environment, cluster_type))?,
+            environment: name(environment)?,
+            cluster_type: name(cluster_type)?,
+        };
+        let current = Sites::of(&fleet)
+            .one(self.common.site.as_str())
+            .map_err(site_failure)?;
+        if current.stream == to {
+            let message = format!("`{}` follows {} already", current.site, self.to);
+            return Err(Failure::say(failure::USAGE, message).help("nothing was changed"));
+        }
+        let word = format!("move to {}", self.to);
+        self.common
+            .run(&word, |sites, name| sites.relocate(name, to))
+    }
+}

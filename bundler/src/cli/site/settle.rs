@@ -1,0 +1,64 @@
+//! `outhaul site settle`: orders that sites report to have carried out travel no longer.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use outhaul_signer::durable;
+use outhaul_signer::fleet::Fleet;
+use serde_json::json;
+
+use super::site_failure;
+use crate::cli::failure::{self, Failure};
+use crate::cli::key::fleet_failure;
+use crate::cli::{Format, data, print_json, say};
+use crate::sites::Sites;
+
+/// Largest file of reports, in bytes: what an agent writes at most.
+const MAX_REPORTS_BYTES: u64 = 16 * 1024 * 1024;
+
+/// Drop orders that sites report to have carried out
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  outhaul site settle stick/reports/*.reports --fleet fleet")]
+pub(super) struct Args {
+    /// Files of reports; only lines that an approved key of their site signed count
+    #[arg(required = true, value_name = "REPORTS")]
+    files: Vec<PathBuf>,
+    /// The fleet's folder
+    #[arg(long, value_name = "DIR")]
+    fleet: PathBuf,
+    /// How data is printed
+    #[arg(long, value_enum, default_value_t)]
+    output: Format,
+}
+
+impl Args {
+    pub(super) fn run(self) -> Result<ExitCode, Failure> {
+        let fleet = Fleet::open(&self.fleet).map_err(fleet_failure)?;
+        let sites = Sites::of(&fleet);
+        let mut settled = Vec::new();
+        for file in &self.files {
+            let bytes = durable::read(file, MAX_REPORTS_BYTES)
+                .map_err(|error| Failure::new(failure::ENVIRONMENT, &error))?;
+            for line in bytes.split(|byte| *byte == b'\n') {
+                settled.extend(sites.settle(line).map_err(site_failure)?);
+            }
+        }
+        if self.output == Format::Json {
+            let rows: Vec<_> = settled
+                .iter()
+                .map(|one| json!({"site": one.site, "order": one.number, "what": one.what}))
+                .collect();
+            return print_json(&json!(rows));
+        }
+        for one in &settled {
+            data(&format!(
+                "order {} for `{}` is done: {}",
+                one.number, one.site, one.what
+            ));
+        }
+        if settled.is_empty() {
+            say("no order is done that was not known to be");
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}

@@ -1,0 +1,276 @@
+//! What the centre knows of the fleet's sites: their enrolment, approved keys, and standing orders.
+//!
+//! What comes in: kits that were written, requests that came home, orders of people, reports that say
+//! that an order was carried out. What goes out: one record per site in the fleet's folder
+//! (`sites/<name>.json`), and the orders that the next bundle of a stream carries. It signs nothing: the
+//! bundle's metadata vouches for what is in the bundle.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use outhaul_bundle::index::Stream;
+use outhaul_bundle::name::Name;
+use outhaul_bundle::{Digest, Instruction, Order};
+use outhaul_signer::durable::{self, FileError, PUBLIC_MODE};
+use outhaul_signer::envelope::EnvelopeError;
+use outhaul_signer::fleet::{Fleet, FleetError};
+use serde::{Deserialize, Serialize};
+
+mod incoming;
+
+pub use incoming::Settled;
+
+/// The format's name; another is refused.
+pub const FORMAT: &str = "outhaul.dev/site/v1";
+/// Largest record, in bytes.
+const MAX_RECORD_BYTES: u64 = 1024 * 1024;
+
+/// One site.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Site {
+    /// Always [`FORMAT`].
+    pub format: String,
+    /// Its name.
+    pub site: Name,
+    /// The stream that it follows, or was told to follow.
+    pub stream: Stream,
+    /// Signing roles of the streams whose bundles it may be reading: two while it moves.
+    pub roles: BTreeSet<Name>,
+    /// SHA-256 of its kit's one-time token.
+    pub enrolment: Digest,
+    /// Its approved keys, SPKI PEM; the last one counts, the others signed earlier reports.
+    #[serde(default)]
+    pub public_keys: Vec<String>,
+    /// What is sealed for it is sealed for this key (`age1…`); empty until its request is approved.
+    #[serde(default)]
+    pub seal_key: String,
+    /// The number of the last order given.
+    #[serde(default)]
+    pub last_order: u64,
+    /// Orders that it has not said to have carried out.
+    #[serde(default)]
+    pub orders: Vec<Order>,
+}
+
+/// Why the record of a site cannot be used or changed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SiteError {
+    /// A file.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The fleet.
+    #[error(transparent)]
+    Fleet(#[from] FleetError),
+    /// A record that this program did not write.
+    #[error("`{}` is no record of a site: {problem}", path.display())]
+    Record {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        problem: String,
+    },
+    /// A request that is not believed.
+    #[error("the request is refused: {problem}; nothing was changed")]
+    Request {
+        /// What was expected and found.
+        problem: String,
+    },
+    /// A signature that does not hold.
+    #[error("the request is refused: its signature does not hold; nothing was changed")]
+    Signature(#[source] EnvelopeError),
+    /// Nobody of this name.
+    #[error("the fleet has no record of a site `{site}`")]
+    Unknown {
+        /// The name.
+        site: String,
+        /// Who there is.
+        known: Vec<String>,
+    },
+}
+
+impl SiteError {
+    /// Whether it is a matter of trust.
+    pub fn is_trust(&self) -> bool {
+        matches!(self, Self::Request { .. } | Self::Signature(_))
+    }
+}
+
+/// The records of a fleet's sites.
+#[derive(Debug)]
+pub struct Sites<'a> {
+    fleet: &'a Fleet,
+    folder: PathBuf,
+}
+
+impl<'a> Sites<'a> {
+    /// The records of `fleet`.
+    pub fn of(fleet: &'a Fleet) -> Self {
+        let folder = fleet.sites_folder();
+        Self { fleet, folder }
+    }
+
+    /// Every site, by name.
+    ///
+    /// # Errors
+    /// [`SiteError`] for a record that cannot be read.
+    pub fn all(&self) -> Result<Vec<Site>, SiteError> {
+        let mut paths = Vec::new();
+        let Ok(entries) = std::fs::read_dir(&self.folder) else {
+            return Ok(Vec::new());
+        };
+        for entry in entries {
+            let path = entry
+                .map_err(|source| FileError {
+                    doing: "read",
+                    path: self.folder.clone(),
+                    source,
+                })?
+                .path();
+            if path.extension().is_some_and(|end| end == "json") {
+                paths.push(path);
+            }
+        }
+        paths.sort();
+        let read = |path: &PathBuf| {
+            let bytes = durable::read(path, MAX_RECORD_BYTES)?;
+            parse(path, &bytes)
+        };
+        paths.iter().map(read).collect()
+    }
+
+    /// One site.
+    ///
+    /// # Errors
+    /// [`SiteError::Unknown`], or a record that cannot be read.
+    pub fn one(&self, name: &str) -> Result<Site, SiteError> {
+        if let Some(site) = self.find(name)? {
+            return Ok(site);
+        }
+        let known = self.all()?.into_iter().map(|site| site.site.to_string());
+        Err(SiteError::Unknown {
+            site: name.to_owned(),
+            known: known.collect(),
+        })
+    }
+
+    fn find(&self, name: &str) -> Result<Option<Site>, SiteError> {
+        let Ok(name) = name.parse::<Name>() else {
+            return Ok(None);
+        };
+        let path = self.path(&name);
+        let bytes = durable::read_if_present(&path, MAX_RECORD_BYTES)?;
+        bytes.map(|bytes| parse(&path, &bytes)).transpose()
+    }
+
+    /// Remembers that a kit with this token was written for a site. What was ordered before is void: it
+    /// was for another enrolment.
+    ///
+    /// # Errors
+    /// [`SiteError`] when the record cannot be written.
+    pub fn enrolled(&self, site: &Name, stream: Stream, token: &str) -> Result<Site, SiteError> {
+        let record = Site {
+            format: FORMAT.to_owned(),
+            site: site.clone(),
+            roles: BTreeSet::from([stream.role.clone()]),
+            stream,
+            enrolment: Digest::of(token.as_bytes()),
+            public_keys: Vec::new(),
+            seal_key: String::new(),
+            last_order: 0,
+            orders: Vec::new(),
+        };
+        self.write(&record)?;
+        Ok(record)
+    }
+
+    /// Orders a site to make itself a new key.
+    ///
+    /// # Errors
+    /// [`SiteError`]
+    pub fn rekey(&self, name: &str) -> Result<Site, SiteError> {
+        self.order(self.one(name)?, Instruction::Rekey)
+    }
+
+    /// Orders a site to install nothing new any more.
+    ///
+    /// # Errors
+    /// [`SiteError`]
+    pub fn revoke(&self, name: &str) -> Result<Site, SiteError> {
+        self.order(self.one(name)?, Instruction::Revoke)
+    }
+
+    /// Orders a site to follow another stream. The stream's numbers go on above all that the site may
+    /// have seen in its old one, so that no number means two things on it.
+    ///
+    /// # Errors
+    /// [`SiteError`]
+    pub fn relocate(&self, name: &str, to: Stream) -> Result<Site, SiteError> {
+        let mut site = self.one(name)?;
+        let mut first = 1;
+        for role in &site.roles {
+            first = first.max(self.fleet.next_number(role.as_str())?);
+        }
+        self.fleet.begin_at(to.role.as_str(), first)?;
+        site.stream = to.clone();
+        site.roles.insert(to.role.clone());
+        self.order(site, Instruction::Move { to, first })
+    }
+
+    fn order(&self, mut site: Site, what: Instruction) -> Result<Site, SiteError> {
+        site.last_order += 1;
+        site.orders.push(Order {
+            site: site.site.clone(),
+            number: site.last_order,
+            enrolment: site.enrolment,
+            what,
+        });
+        self.write(&site)?;
+        Ok(site)
+    }
+
+    /// What the bundles of the stream `role` tell its sites, sorted.
+    ///
+    /// # Errors
+    /// [`SiteError`] for a record that cannot be read.
+    pub fn orders_for(&self, role: &str) -> Result<Vec<Order>, SiteError> {
+        let mut orders: Vec<Order> = self
+            .all()?
+            .into_iter()
+            .filter(|site| site.roles.iter().any(|known| known.as_str() == role))
+            .flat_map(|site| site.orders)
+            .collect();
+        orders.sort();
+        Ok(orders)
+    }
+
+    fn path(&self, site: &Name) -> PathBuf {
+        self.folder.join(format!("{site}.json"))
+    }
+
+    fn write(&self, site: &Site) -> Result<(), SiteError> {
+        durable::create_folder(&self.folder)?;
+        let mut bytes = serde_json::to_vec_pretty(site).unwrap_or_default();
+        bytes.push(b'\n');
+        Ok(durable::write(&self.path(&site.site), &bytes, PUBLIC_MODE)?)
+    }
+}
+
+fn parse(path: &Path, bytes: &[u8]) -> Result<Site, SiteError> {
+    let wrong = |problem: String| SiteError::Record {
+        path: path.to_owned(),
+        problem,
+    };
+    let site: Site = serde_json::from_slice(bytes).map_err(|error| wrong(error.to_string()))?;
+    if site.format != FORMAT {
+        return Err(wrong(format!(
+            "its format is `{}`, not `{FORMAT}`",
+            site.format
+        )));
+    }
+    Ok(site)
+}
+
+#[cfg(test)]
+mod tests;

@@ -173,9 +173,7 @@ impl AgentError {
 
 fn refusal_help(rule: &str) -> &'static str {
     match rule {
-        "rollback" => {
-            "use the newest bundle or slip; to go back on purpose, run `outhaul-agent rollback`"
-        }
+        "rollback" => "use the newest bundle; to go back on purpose, run `outhaul-agent rollback`",
         "revoked" => {
             "ask the centre: `outhaul site enrol` writes a new kit, and `outhaul-agent enrol` takes it"
         }

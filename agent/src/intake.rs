@@ -130,11 +130,17 @@ impl Agent {
         let metadata = road.metadata()?;
         let now = moment.policy();
         let acceptance = trust::verify(&trusted, floors, metadata, role, now)
-            .or_else(|error| match error {
-                TrustError::Rollback { .. } if carried => {
-                    slip::still_vouched_for(error, &trusted, floors, metadata, role, now)
-                }
-                other => Err(other),
+            .or_else(|error| {
+                let known = match &error {
+                    TrustError::Rollback { .. } if carried => {
+                        slip::still_vouched_for(&trusted, floors, metadata, role, now)
+                    }
+                    _ => None,
+                };
+                // What is installed already needs no second look at an older copy.
+                known
+                    .filter(|known| !is_active(db, known.number))
+                    .ok_or(error)
             })
             .map_err(|error| refusal(&name, &error))?;
         if !road.brings(role) {
@@ -448,6 +454,11 @@ impl Agent {
         self.commit(|db, author| believe(db, author.moment, offer))
             .map_err(|error: StateError| error.into())
     }
+}
+
+fn is_active(db: &Connection, number: u64) -> bool {
+    let row = generations::one(db, number);
+    row.is_ok_and(|row| row.is_some_and(|row| row.state == State::Active))
 }
 
 /// Stores what was accepted: metadata, floors and the signed time.

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use outhaul_bundle::index::{Content, Index};
 use outhaul_bundle::report::Event as Told;
 use outhaul_signer::slip::{MAGIC, MAX_TEXT_BYTES, Slip, SlipError};
-use outhaul_signer::{Acceptance, MetadataSource, TimePolicy, TrustError, TrustedMetadata, trust};
+use outhaul_signer::{Acceptance, MetadataSource, TimePolicy, TrustedMetadata, trust};
 
 use super::{Offer, Road, believe};
 use crate::agent::Agent;
@@ -307,15 +307,14 @@ fn with_lacking_roots(error: AgentError, slip: &Slip) -> AgentError {
 /// A medium whose metadata is older than what this site knows, but whose bundle is the very one that the
 /// newer metadata vouches for: a stick written before a slip. Judged by the newer metadata.
 pub(super) fn still_vouched_for(
-    refused: TrustError,
     trusted: &TrustedMetadata,
     floors: &Floors,
     metadata: &dyn MetadataSource,
     role: &str,
     now: TimePolicy,
-) -> Result<Acceptance, TrustError> {
+) -> Option<Acceptance> {
     let Ok(known) = trust::remembered(trusted, floors, role, now) else {
-        return Err(refused);
+        return None;
     };
     let file = format!("{}.{role}.json", known.number);
     let carried = metadata
@@ -323,5 +322,5 @@ pub(super) fn still_vouched_for(
         .ok()
         .flatten();
     let same = carried.is_some() && carried.as_ref() == trusted.0.get(&format!("{role}.json"));
-    if same { Ok(known) } else { Err(refused) }
+    same.then_some(known)
 }

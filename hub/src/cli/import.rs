@@ -53,7 +53,9 @@ fn text(done: &Imported) {
     for (site, enrolled) in &done.requests {
         let what = match enrolled {
             Enrolled::Already => "is registered already",
-            Enrolled::Registered => "is registered now: its token was expected",
+            Enrolled::Registered => {
+                "is registered now: its token was expected, or a bundle approved its key"
+            }
             Enrolled::Rekeyed => "has a new key now",
             Enrolled::Waiting => "waits for approval: `outhaul-hub site add` with its name",
         };

@@ -9,6 +9,7 @@ mod runner {
     pub mod check;
     pub mod cli;
     pub mod defects;
+    pub mod delivery;
     pub mod diff;
     pub mod explain;
     pub mod forges;

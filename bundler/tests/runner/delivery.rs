@@ -1,0 +1,130 @@
+//! Delivery policies, as `outhaul bundle` obeys them.
+//!
+//! What comes in: the factory example with a delivery policy. What must come out: bundles where the
+//! policy lets them, a refusal that names the policy's line where it does not, and then no file.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::{Command, Output};
+
+struct Centre {
+    folder: tempfile::TempDir,
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let to = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy(&entry.path(), &to);
+        } else {
+            fs::copy(entry.path(), to).unwrap();
+        }
+    }
+}
+
+impl Centre {
+    fn new() -> Self {
+        let centre = Self {
+            folder: tempfile::tempdir().unwrap(),
+        };
+        let root = centre.folder.path();
+        copy(
+            &Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/factory"),
+            root,
+        );
+        let passphrase = root.join("passphrase");
+        fs::write(&passphrase, "a passphrase for tests\n").unwrap();
+        fs::set_permissions(&passphrase, fs::Permissions::from_mode(0o600)).unwrap();
+        let made = centre.outhaul("key init --fleet fleet --passphrase-file passphrase");
+        assert!(made.status.success(), "{}", told(&made));
+        centre
+    }
+
+    fn outhaul(&self, words: &str) -> Output {
+        Command::new(env!("CARGO_BIN_EXE_outhaul"))
+            .current_dir(self.folder.path())
+            .args(words.split_whitespace())
+            .output()
+            .unwrap()
+    }
+
+    /// Writes the policy, and makes the bundles of `dev` as it says.
+    fn bundle(&self, fields: &str) -> Output {
+        let policy = format!(
+            "apiVersion: outhaul.dev/v1alpha1\nkind: DeliveryPolicy\nmetadata:\n  name: all\nspec:\n  \
+             clusterTypeSelector: {{}}\n{fields}"
+        );
+        let file = self.folder.path().join("control-plane/dev/delivery.yaml");
+        fs::write(file, policy).unwrap();
+        self.outhaul(
+            "bundle --environment dev --env-dir control-plane/dev --base-dir control-plane/main \
+             --source https://git.factory.example/label-printer=label-printer/source \
+             --source https://git.factory.example/label-printer-manifests#dev=label-printer/manifests/dev \
+             --fleet fleet --passphrase-file passphrase --issued 2026-11-21T12:00:00Z --out stick",
+        )
+    }
+
+    fn refused(&self, fields: &str, code: i32) -> String {
+        let output = self.bundle(fields);
+        assert_eq!(output.status.code(), Some(code), "{}", told(&output));
+        assert!(!self.folder.path().join("stick").exists(), "{fields}");
+        told(&output)
+    }
+}
+
+fn told(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn what_a_policy_forbids_is_refused_at_its_line_and_nothing_is_written() {
+    let centre = Centre::new();
+    let text = [
+        centre.refused("  encryption: required\n", 1),
+        centre.refused("  images: carry\n", 2),
+        centre.refused("  sizeBudget: big\n", 2),
+        centre.refused("  expireDays: 20\n", 2),
+    ];
+    insta::assert_snapshot!(text.join("\n"));
+}
+
+#[test]
+fn a_bundle_over_its_budget_lists_its_largest_contents_and_uses_no_number() {
+    let centre = Centre::new();
+    let told = centre.refused("  sizeBudget: 20 kB\n", 1);
+    assert!(
+        told.contains("delivery policy `all` (control-plane/dev/delivery.yaml:7) allows 20000"),
+        "{told}"
+    );
+    let largest = told.lines().nth(1).unwrap();
+    assert!(
+        largest.ends_with("label-printer-bench/payload/print-label.sh"),
+        "{told}"
+    );
+    let made = centre.bundle("  sizeBudget: 1 MiB\n");
+    assert!(made.status.success(), "{}", self::told(&made));
+    assert!(
+        centre
+            .folder
+            .path()
+            .join("stick/dev-bench-1.outhaul")
+            .is_file()
+    );
+}
+
+#[test]
+fn the_policys_days_count_and_git_alone_makes_no_bundle() {
+    let centre = Centre::new();
+    let told = centre.refused("  delivery: git\n", 0);
+    assert!(
+        told.contains("dev/bench: no bundle, it travels by git alone"),
+        "{told}"
+    );
+    assert!(centre.bundle("  expiresDays: 20\n").status.success());
+    let seen = centre.outhaul("inspect --fleet fleet stick/dev-bench-1.outhaul");
+    let seen = String::from_utf8_lossy(&seen.stdout).into_owned();
+    assert!(seen.contains("expires 2026-12-11T12:00:00Z"), "{seen}");
+}

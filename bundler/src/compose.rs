@@ -30,7 +30,7 @@ use layers::Layers;
 use merge::Arrays;
 use overlay::Sites;
 pub use overlay::findings::SiteFindings;
-pub use overlay::used_by_sites;
+pub use overlay::site_labels;
 
 /// How to treat the places where Kalypso's bytes were a defect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

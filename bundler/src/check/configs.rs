@@ -7,8 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use crate::compose::Mode;
-use crate::compose::layers;
+use crate::compose::{self, Mode, layers};
 use crate::control::ControlPlane;
 use crate::control::diagnostic::{Diagnostic, Diagnostics};
 use crate::control::kinds::suggest::{did_you_mean, nearest};
@@ -153,7 +152,7 @@ impl<'a> Index<'a> {
         let mut site_types = Vec::new();
         for (at, site) in plane.sites.values().enumerate() {
             site_types.push(positions.get(site.cluster_type.value.as_str()).copied());
-            for label in pairs(&site.labels) {
+            for label in compose::site_labels(site) {
                 holders.entry(label).or_default().sites.insert(at);
             }
         }

@@ -6,9 +6,8 @@
 //! label. Layers are found through the labels that sites really have, and sites through the labels
 //! that layers really ask for: a site that no layer asks for costs one look-up per label.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 
-use super::Mode;
 use super::layers::{Label, Layers};
 use crate::control::ControlPlane;
 use crate::control::model::{ClusterType, DeploymentTarget, Site};
@@ -97,7 +96,7 @@ impl<'a> OfType<'a> {
     fn add(&mut self, site: &'a Site, layers: &Layers<'_>) {
         let at = self.sites.len();
         self.sites.push(site);
-        for label in labels(site) {
+        for label in site_labels(site) {
             let asking = layers.with_label(label);
             if asking.is_empty() {
                 continue;
@@ -128,23 +127,8 @@ impl<'a> OfType<'a> {
     }
 }
 
-/// Names of the containers that apply to something only because of a site.
-pub fn used_by_sites(plane: &ControlPlane, mode: Mode) -> BTreeSet<&str> {
-    let layers = Layers::of(plane, mode);
-    let sites = Sites::of(plane, &layers);
-    let mut used = BTreeSet::new();
-    for cluster_type in plane.cluster_types.values() {
-        for target in plane.targets.values() {
-            let groups = sites.groups(&layers, &[], cluster_type, target);
-            let positions = groups.into_keys().flatten();
-            used.extend(positions.filter_map(|at| Some(layers.settings(at).first()?.container)));
-        }
-    }
-    used
-}
-
 /// What a site answers to: its name, its ring, and its labels other than those two.
-fn labels(site: &Site) -> impl Iterator<Item = Label<'_>> {
+pub fn site_labels(site: &Site) -> impl Iterator<Item = Label<'_>> {
     let own = site
         .labels
         .iter()

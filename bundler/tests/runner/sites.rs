@@ -26,6 +26,14 @@ metadata:
   labels: {platform-config: \"true\", region: east-us, hall: north}
 data:
   REGION: North of East US
+---
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: by-name
+  labels: {platform-config: \"true\", site: drone-3, ring: first, region: east-us}
+data:
+  REGION: East US
 ";
 
 fn scene() -> Scene {

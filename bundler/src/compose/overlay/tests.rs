@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 
 use super::super::tests::{self, config, load, plane, site};
-use super::super::{Composition, Mode, compose, compose_for_site, used_by_sites};
+use super::super::{Composition, Mode, compose, compose_for_site};
 use crate::control::ControlPlane;
 use crate::schedule::schedule;
 
@@ -80,18 +80,6 @@ fn precedence_is_that_of_all_containers_and_not_that_of_sites() {
                   spec: {precedence: specificity}\n";
     let specific = by_name.replace("site: press-1", "site: press-1, region: west") + policy;
     assert_eq!(overlays(&plane(&specific)), [told(&["press-1"], "site")]);
-}
-
-#[test]
-fn containers_that_only_sites_ask_for_are_known() {
-    let text = config("a", "region: west", "LEVEL: info")
-        + &config("b", "hall: north", "LEVEL: info")
-        + &config("c", "hall: south", "LEVEL: info")
-        + &config("d", "site: press-1, region: west", "LEVEL: info")
-        + &site("press-1", "", "hall: north");
-    let plane = plane(&text);
-    let used = used_by_sites(&plane, Mode::default());
-    assert_eq!(used.into_iter().collect::<Vec<_>>(), ["b", "d"]);
 }
 
 #[test]

@@ -12,7 +12,7 @@ use outhaul_bundle::index::Snapshot;
 use serde::Serialize;
 
 use crate::compose::Composition;
-use crate::control::ControlPlane;
+use crate::control::{ControlPlane, Diagnostics};
 use crate::pipeline::Platform;
 use crate::render::{RenderedAssignment, Rendering};
 use crate::schedule::{AssignmentId, Schedule};
@@ -89,7 +89,7 @@ impl<'a> Side<'a> {
         let undecided = self.schedule.undecided.get(id).into_iter().flatten();
         let policies = undecided.filter_map(|policy| self.schedule.failures.get(policy));
         let findings = policies.chain(self.rendering.failures.get(id));
-        let findings = findings.flat_map(|findings| findings.iter());
+        let findings = findings.flat_map(Diagnostics::iter);
         findings.map(tell::finding).collect()
     }
 

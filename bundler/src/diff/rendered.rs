@@ -90,7 +90,7 @@ pub(super) fn read(dir: &Path) -> Result<Platform, OutputError> {
                 .map(|(name, group)| (name, group.into()))
                 .collect(),
             failures: BTreeMap::new(),
-            undecided: Default::default(),
+            undecided: BTreeMap::default(),
         },
         sources: SourceMap::default(),
         cache: Cache::at(""),

@@ -61,11 +61,12 @@ impl Scene {
             policies += &policy("second", "operator: In, values: [a]");
         }
         write("dev/policies.yaml", policies);
-        let values: String = self
+        let values: Vec<String> = self
             .values
             .iter()
             .map(|(k, v)| format!("  {k}: {v}\n"))
             .collect();
+        let values = values.concat();
         write(
             "dev/east.yaml",
             format!(
@@ -82,7 +83,7 @@ impl Scene {
                 ),
             );
         }
-        let sites: String = self
+        let sites: Vec<String> = self
             .sites
             .iter()
             .map(|(name, label)| {
@@ -92,7 +93,7 @@ impl Scene {
                 )
             })
             .collect();
-        write("dev/sites.yaml", sites);
+        write("dev/sites.yaml", sites.concat());
         let template = |name: &str, kind: &str, text: &str| {
             format!(
                 "{KALYPSO}\nkind: Template\nmetadata: {{name: {name}}}\nspec:\n  type: {kind}\n  manifests:\n    - |\n      \

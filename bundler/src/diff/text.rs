@@ -91,6 +91,27 @@ fn cluster_type(change: &ClusterTypeChange, difference: &Difference, out: &mut S
         }
     }
     bounded(&mut lines, out);
+    templates(change, difference, &mut lines);
+    bounded(&mut lines, out);
+    files(change, &mut lines);
+    if lines.len() > MAX_ENTRIES * 4 {
+        let more = lines.len() - MAX_ENTRIES * 4;
+        lines.truncate(MAX_ENTRIES * 4);
+        lines.push(format!("  … {more} more lines"));
+    }
+    for line in lines {
+        let _ = writeln!(out, "{line}");
+    }
+    sites(change, out);
+    let _ = writeln!(
+        out,
+        "  a delta bundle carries {}, payloads aside",
+        tell::delta(&change.delta)
+    );
+}
+
+fn templates(change: &ClusterTypeChange, difference: &Difference, lines: &mut Vec<String>) {
+    let (before, after) = (&difference.before, &difference.after);
     for template in &change.templates {
         let told = |at: &Option<TemplateAt>, side: &Version| {
             at.as_ref().map_or("none".to_owned(), |at| {
@@ -104,7 +125,9 @@ fn cluster_type(change: &ClusterTypeChange, difference: &Difference, out: &mut S
             told(&template.after, after)
         ));
     }
-    bounded(&mut lines, out);
+}
+
+fn files(change: &ClusterTypeChange, lines: &mut Vec<String>) {
     for (file, paths) in tell::alike(&change.files) {
         lines.push(format!(
             "  {} {}{} (+{} -{})",
@@ -127,23 +150,6 @@ fn cluster_type(change: &ClusterTypeChange, difference: &Difference, out: &mut S
             ));
         }
     }
-    if lines.len() > MAX_ENTRIES * 4 {
-        let more = lines.len() - MAX_ENTRIES * 4;
-        lines.truncate(MAX_ENTRIES * 4);
-        lines.push(format!("  … {more} more lines"));
-    }
-    out.push_str(
-        &lines
-            .iter()
-            .map(|line| format!("{line}\n"))
-            .collect::<String>(),
-    );
-    sites(change, out);
-    let _ = writeln!(
-        out,
-        "  a delta bundle carries {}, payloads aside",
-        tell::delta(&change.delta)
-    );
 }
 
 fn sites(change: &ClusterTypeChange, out: &mut String) {

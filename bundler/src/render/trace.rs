@@ -132,7 +132,7 @@ pub fn trace(
         let others = others(&composed.values, key);
         let changed: Option<BTreeSet<(usize, usize)>> = render(&composed.values).and_then(|now| {
             // The first value that the template takes.
-            let other = others.iter().find_map(|other| render(other))?;
+            let other = others.iter().find_map(&render)?;
             let all: BTreeSet<(usize, usize)> = now.keys().chain(other.keys()).copied().collect();
             Some(
                 all.into_iter()

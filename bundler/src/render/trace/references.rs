@@ -121,10 +121,9 @@ fn close(text: &str, open: usize) -> (usize, bool) {
             Some(b'`') if byte == b'`' => quote = None,
             Some(mark) if mark != b'`' && byte == b'\\' => at += 1,
             Some(mark) if byte == mark || byte == b'\n' && mark != b'`' => quote = None,
-            Some(_) => {}
             None if matches!(byte, b'"' | b'`' | b'\'') => quote = Some(byte),
             None if bytes[at..].starts_with(ending) => return (at + 2, false),
-            None => {}
+            Some(_) | None => {}
         }
         at += 1;
     }

@@ -16,8 +16,13 @@ use crate::control::kinds::{self, Object};
 use crate::control::model::{BaseRepo, Environment, PromotionPolicy};
 use crate::control::source::{self, Cache, Opened, Reference, SourceError, SourceMap, TreeLimits};
 use crate::deliver::branch::{self, BranchError, Edit};
+use crate::deliver::program::Git;
 
+mod hub;
 mod policy;
+pub mod watch;
+
+pub use hub::{GateError, Hub, Rule, check_commit};
 
 /// Where a control plane lists its environments.
 const ENVIRONMENTS: &str = ".environments";
@@ -67,6 +72,12 @@ pub enum PromoteError {
         environment: String,
         /// Why.
         source: BranchError,
+    },
+    /// Each environment waits for another one.
+    #[error("the promotion policies {policies} go round in a circle")]
+    Circle {
+        /// Their names.
+        policies: String,
     },
     /// The YAML does not read.
     #[error("{0}")]
@@ -228,6 +239,53 @@ impl<'a> Chain<'a> {
     /// # Errors
     /// [`PromoteError`] when its repository cannot be read.
     pub fn newest(&self, link: &Link) -> Result<String, PromoteError> {
+        let at = &link.base.at;
+        let reference = Reference::Branch(at.branch.clone());
+        let sources = self.base_sources(link);
+        Ok(source::open(&at.repo.value, &reference, &sources, self.cache)?.commit)
+    }
+
+    /// Whether `link` is at a commit that comes after `commit`. What history does not show is not so.
+    ///
+    /// # Errors
+    /// [`PromoteError`] when its repository cannot be read.
+    pub fn is_beyond(&self, link: &Link, commit: &str) -> Result<bool, PromoteError> {
+        let Some(pinned) = &link.base.commit else {
+            return Ok(false);
+        };
+        let at = &link.base.at;
+        let reference = Reference::Branch(at.branch.clone());
+        let sources = self.base_sources(link);
+        let local = Path::new(at.repo.value.strip_prefix("file://").unwrap_or(&at.repo.value));
+        let git = match sources.resolve(&at.repo.value, &reference) {
+            Some(folder) => Git::at(folder),
+            None if local.is_dir() => Git::at(local),
+            None => {
+                source::git::check_url(&at.repo.value)?;
+                let folder = self.cache.repository(&format!("{}#history", at.repo.value));
+                let git = Git::at(&folder);
+                let name = format!("+refs/heads/{0}:refs/heads/{0}", at.branch);
+                let fetched = std::fs::create_dir_all(&folder)
+                    .map_err(|error| error.to_string())
+                    .and_then(|()| {
+                        let init = git.text(&["init", "--quiet", "--bare"]);
+                        let fetch = ["fetch", "--quiet", "--no-tags", "--", &at.repo.value, &name];
+                        init.and_then(|_| git.text(&fetch))
+                            .map_err(|error| error.message)
+                    });
+                if let Err(message) = fetched {
+                    let url = at.repo.value.clone();
+                    return Err(SourceError::Unreachable { url, message }.into());
+                }
+                git
+            }
+        };
+        let asked = ["merge-base", "--is-ancestor", commit, pinned.value.as_str()];
+        Ok(git.text(&asked).is_ok())
+    }
+
+    /// What stands for repositories when `link`'s base is read.
+    fn base_sources(&self, link: &Link) -> SourceMap {
         let mut sources = self.sources.clone();
         let at = &link.base.at;
         let own = &link.environment.control_plane.repo.value;
@@ -236,8 +294,7 @@ impl<'a> Chain<'a> {
         {
             sources.insert_default(&at.repo.value, Path::new(self.url));
         }
-        let reference = Reference::Branch(at.branch.clone());
-        Ok(source::open(&at.repo.value, &reference, &sources, self.cache)?.commit)
+        sources
     }
 }
 

@@ -1,0 +1,110 @@
+//! The gate: what a hub decides about one environment and one commit.
+//!
+//! What comes in: the hub's address, an environment, a commit, and what the promotion policy asks for.
+//! What goes out: the hub's [`Decision`], or why there is none. No answer never counts as a yes.
+
+use std::path::Path;
+
+use super::Decision;
+use crate::control::model::PromotionPolicy;
+use crate::control::source::git::is_commit_id;
+use crate::http::{self, HttpError};
+
+/// Why there is no decision.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum GateError {
+    /// It answered something else.
+    #[error("`{hub}` does not answer like a hub: {problem}")]
+    Answer {
+        /// The hub.
+        hub: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// A commit goes into a URL and into YAML: only a full id is taken.
+    #[error(
+        "`{commit}` is not a full commit id\nhelp: give all 40 (or 64) hexadecimal digits: `git rev-parse HEAD`"
+    )]
+    NoCommit {
+        /// What was given.
+        commit: String,
+    },
+    /// It cannot be reached.
+    #[error(transparent)]
+    Http(#[from] HttpError),
+}
+
+/// Where the hub is.
+#[derive(Debug, Clone, Copy)]
+pub struct Hub<'a> {
+    /// Its URL.
+    pub url: &'a str,
+    /// A PEM file, when a private authority signed its certificate.
+    pub authority: Option<&'a Path>,
+}
+
+/// What a gate is asked for; what is not said is as the hub has it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Rule {
+    /// The oldest report that counts, in hours, 1 to 87600.
+    pub max_age_hours: Option<u32>,
+    /// The share of sites that must have confirmed, 1 to 100.
+    pub quorum_percent: Option<u8>,
+}
+
+impl Rule {
+    /// What `policy` asks for.
+    pub fn of(policy: &PromotionPolicy) -> Self {
+        Self {
+            max_age_hours: policy.max_report_age_hours,
+            quorum_percent: policy.min_confirmed_percent,
+        }
+    }
+
+    /// The same, but reports may be no older than `hours`: a person can only ask for more.
+    #[must_use]
+    pub fn no_older_than(self, hours: Option<u32>) -> Self {
+        let both = [self.max_age_hours, hours];
+        Self {
+            max_age_hours: both.into_iter().flatten().min(),
+            ..self
+        }
+    }
+}
+
+impl Hub<'_> {
+    /// Asks whether `commit` may leave `environment`.
+    ///
+    /// # Errors
+    /// [`GateError`] when there is no decision.
+    pub fn ask(&self, environment: &str, commit: &str, rule: Rule) -> Result<Decision, GateError> {
+        check_commit(commit)?;
+        let hub = self.url.trim_end_matches('/');
+        let mut url = format!("{hub}/api/v1/gate?environment={environment}&commit={commit}");
+        if let Some(hours) = rule.max_age_hours {
+            url.push_str(&format!("&max_age_hours={hours}"));
+        }
+        if let Some(percent) = rule.quorum_percent {
+            url.push_str(&format!("&quorum_percent={percent}"));
+        }
+        let bytes = http::fetch(&url, self.authority)?;
+        serde_json::from_slice(&bytes).map_err(|error| GateError::Answer {
+            hub: hub.to_owned(),
+            problem: error.to_string(),
+        })
+    }
+}
+
+/// Refuses what is not the full id of a commit.
+///
+/// # Errors
+/// [`GateError::NoCommit`].
+pub fn check_commit(commit: &str) -> Result<(), GateError> {
+    if is_commit_id(commit) {
+        return Ok(());
+    }
+    Err(GateError::NoCommit {
+        commit: commit.to_owned(),
+    })
+}

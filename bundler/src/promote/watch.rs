@@ -1,0 +1,199 @@
+//! The chain of environments, followed: each step once, in order, as far as the gates are open.
+//!
+//! What comes in: a control plane, a hub, and optionally the first environment, which follows its base
+//! branch without a gate. What goes out: what was decided about each step, as an [`Event`] that is the
+//! same as long as nothing changed, so that whoever prints says it once. A silent hub, an unreadable
+//! branch or a closed gate stops its own step and no other. No environment is moved back.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use serde::Serialize;
+
+use super::{Chain, GateError, Hub, PromoteError, Rule, message};
+use crate::control::model::PromotionPolicy;
+use crate::control::source::{Cache, SourceMap};
+
+/// What to follow.
+#[derive(Debug, Clone)]
+pub struct Watch<'a> {
+    /// The control plane's repository, a URL or folder.
+    pub control_plane: &'a str,
+    /// What stands for repositories here.
+    pub sources: SourceMap,
+    /// Where others are fetched to.
+    pub cache: &'a Cache,
+    /// Who decides; without it only the first environment moves.
+    pub hub: Option<Hub<'a>>,
+    /// The environment that follows its base branch.
+    pub first: Option<&'a str>,
+}
+
+/// What was decided about one step.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Event {
+    /// The environment before; `None` for the first.
+    pub from: Option<String>,
+    /// The environment that is moved.
+    pub to: String,
+    /// The commit.
+    pub commit: Option<String>,
+    /// What came of it.
+    pub outcome: Outcome,
+}
+
+/// What came of one step.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// It is there already, or further.
+    Current,
+    /// The gate is closed, and why.
+    Closed(Vec<String>),
+    /// It could not be decided or done.
+    Failed(String),
+    /// Moved; the commit that did it.
+    Moved(String),
+}
+
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let short = self.commit.as_deref().unwrap_or("its commit");
+        let short = short.get(..12).unwrap_or(short);
+        let to = &self.to;
+        match (&self.outcome, &self.from) {
+            (Outcome::Current, _) => write!(f, "`{to}` is at {short}"),
+            (Outcome::Closed(reasons), from) => {
+                let from = from.as_deref().unwrap_or_default();
+                write!(f, "`{to}` stays: the gate of `{from}` is closed for {short}")?;
+                reasons.iter().try_for_each(|reason| write!(f, "\n  - {reason}"))
+            }
+            (Outcome::Failed(problem), _) => write!(f, "`{to}` stays: {problem}"),
+            (Outcome::Moved(made), Some(from)) => {
+                write!(f, "`{to}` moved to {short}, the gate of `{from}` is open (commit {made})")
+            }
+            (Outcome::Moved(made), None) => {
+                write!(f, "`{to}` moved to {short}, the newest of its base (commit {made})")
+            }
+        }
+    }
+}
+
+/// Looks at every step once.
+///
+/// # Errors
+/// [`PromoteError`] when the environments cannot be read, or the policies are no chain.
+pub fn pass(watch: &Watch<'_>) -> Result<Vec<Event>, PromoteError> {
+    let chain = Chain::open(watch.control_plane, watch.sources.clone(), watch.cache)?;
+    let mut events = Vec::new();
+    if let Some(first) = watch.first {
+        events.push(follow(&chain, first));
+    }
+    if let Some(hub) = &watch.hub {
+        for policy in in_order(&chain.policies)? {
+            events.push(step(&chain, hub, policy));
+        }
+    }
+    Ok(events)
+}
+
+/// The policies, those of earlier environments first.
+fn in_order(
+    policies: &[PromotionPolicy],
+) -> Result<Vec<&PromotionPolicy>, PromoteError> {
+    let mut left: Vec<&PromotionPolicy> = policies.iter().collect();
+    let mut ordered = Vec::new();
+    while !left.is_empty() {
+        let waiting: BTreeSet<&str> = left.iter().map(|policy| policy.to.value.as_str()).collect();
+        let (ready, later): (Vec<_>, Vec<_>) = left
+            .into_iter()
+            .partition(|policy| !waiting.contains(policy.from.value.as_str()));
+        if ready.is_empty() {
+            let names = later.iter().map(|policy| format!("`{}`", policy.name));
+            return Err(PromoteError::Circle {
+                policies: names.collect::<Vec<_>>().join(", "),
+            });
+        }
+        ordered.extend(ready);
+        left = later;
+    }
+    Ok(ordered)
+}
+
+fn follow(chain: &Chain<'_>, to: &str) -> Event {
+    let mut event = Event {
+        from: None,
+        to: to.to_owned(),
+        commit: None,
+        outcome: Outcome::Current,
+    };
+    let mut advance = || -> Result<Option<String>, PromoteError> {
+        let link = chain.link(to)?;
+        let commit = chain.newest(&link)?;
+        event.commit = Some(commit.clone());
+        if link.is_at(&commit) {
+            return Ok(None);
+        }
+        link.advance(&commit, &message(None, to, &commit, None)).map(Some)
+    };
+    match advance() {
+        Ok(None) => {}
+        Ok(Some(made)) => event.outcome = Outcome::Moved(made),
+        Err(error) => event.outcome = Outcome::Failed(told(&error)),
+    }
+    event
+}
+
+fn step(chain: &Chain<'_>, hub: &Hub<'_>, policy: &PromotionPolicy) -> Event {
+    let (from, to) = (&policy.from.value, &policy.to.value);
+    let mut event = Event {
+        from: Some(from.clone()),
+        to: to.clone(),
+        commit: None,
+        outcome: Outcome::Current,
+    };
+    let decide = |commit: &mut Option<String>| -> Result<Outcome, StepError> {
+        let before = chain.link(from)?;
+        let pinned = before.pinned()?.to_owned();
+        *commit = Some(pinned.clone());
+        let link = chain.link(to)?;
+        if link.is_at(&pinned) || chain.is_beyond(&link, &pinned)? {
+            return Ok(Outcome::Current);
+        }
+        let decision = hub.ask(from, &pinned, Rule::of(policy))?;
+        if decision.verdict != "open" {
+            return Ok(Outcome::Closed(decision.reasons));
+        }
+        let text = message(Some(from), to, &pinned, Some(&decision));
+        Ok(Outcome::Moved(link.advance(&pinned, &text)?))
+    };
+    event.outcome = match decide(&mut event.commit) {
+        Ok(outcome) => outcome,
+        Err(StepError::Gate(error)) => Outcome::Failed(told(&error)),
+        Err(StepError::Promote(error)) => Outcome::Failed(told(&error)),
+    };
+    event
+}
+
+#[derive(Debug, thiserror::Error)]
+enum StepError {
+    #[error(transparent)]
+    Gate(#[from] GateError),
+    #[error(transparent)]
+    Promote(#[from] PromoteError),
+}
+
+/// An error with its causes, in one line.
+pub fn told(error: &dyn std::error::Error) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    let mut next = Some(error);
+    while let Some(cause) = next {
+        let text = cause.to_string();
+        let line = text.lines().next().unwrap_or_default().to_owned();
+        if !parts.iter().any(|said| said.contains(&line)) {
+            parts.push(line);
+        }
+        next = cause.source();
+    }
+    parts.join(": ")
+}

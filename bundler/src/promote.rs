@@ -256,7 +256,12 @@ impl<'a> Chain<'a> {
         let at = &link.base.at;
         let reference = Reference::Branch(at.branch.clone());
         let sources = self.base_sources(link);
-        let local = Path::new(at.repo.value.strip_prefix("file://").unwrap_or(&at.repo.value));
+        let local = Path::new(
+            at.repo
+                .value
+                .strip_prefix("file://")
+                .unwrap_or(&at.repo.value),
+        );
         let git = match sources.resolve(&at.repo.value, &reference) {
             Some(folder) => Git::at(folder),
             None if local.is_dir() => Git::at(local),

@@ -10,10 +10,12 @@ use std::collections::BTreeMap;
 
 use outhaul_bundle::index::Snapshot;
 
+use crate::control::model::Road;
 use crate::control::source::{self, Cache, SourceError};
 use crate::control::{ControlPlane, Diagnostics};
 use crate::deliver::branch::was_overtaken;
 use crate::deliver::program::ProgramError;
+use crate::delivery;
 use crate::pipeline::Platform;
 use crate::schedule::AssignmentId;
 
@@ -61,6 +63,22 @@ pub struct Desired<'a> {
     pub control_plane: &'a ControlPlane,
     /// What Kalypso wrote there counts as Outhaul's from now on.
     pub adopt: bool,
+}
+
+/// The files of `platform` that travel by git: not those of cluster types that travel by bundle alone.
+///
+/// # Errors
+/// The findings when two delivery policies contradict each other.
+pub fn tree(platform: &Platform) -> Result<BTreeMap<String, Vec<u8>>, Diagnostics> {
+    let mut tree = platform.rendering.tree();
+    for cluster_type in platform.control_plane.cluster_types.values() {
+        let road = delivery::of(&platform.control_plane, cluster_type)?.road;
+        if road.is_some_and(|road| road.value == Road::Bundle) {
+            let folder = format!("{}/", cluster_type.name);
+            tree.retain(|path, _| !path.starts_with(&folder));
+        }
+    }
+    Ok(tree)
 }
 
 impl<'a> Desired<'a> {

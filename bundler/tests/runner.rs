@@ -18,6 +18,7 @@ mod runner {
     pub mod isolation;
     pub mod kalypso;
     pub mod kept;
+    pub mod promotion;
     pub mod replay;
     pub mod repositories;
     pub mod scaffold;

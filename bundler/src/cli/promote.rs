@@ -182,7 +182,11 @@ impl Args {
                 }
             }
             if self.interval == 0 && !moved {
-                return Ok(ExitCode::from(if failed { failure::ENVIRONMENT } else { 0 }));
+                return Ok(ExitCode::from(if failed {
+                    failure::ENVIRONMENT
+                } else {
+                    0
+                }));
             }
             std::thread::sleep(Duration::from_secs(self.interval));
         }
@@ -214,9 +218,7 @@ impl Args {
         }
         let mut failure = Failure::say(
             failure::REFUSED,
-            format!(
-                "the gate of `{from}` is closed for {commit}; `{to}` stays where it is"
-            ),
+            format!("the gate of `{from}` is closed for {commit}; `{to}` stays where it is"),
         );
         for reason in &decision.reasons {
             failure = failure.because(reason);

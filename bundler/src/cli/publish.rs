@@ -17,7 +17,7 @@ use crate::http::HttpError;
 use crate::pipeline::Platform;
 use crate::publish::plan::{Plan, PlanError};
 use crate::publish::proposal::{Done, ProposeError, Proposed};
-use crate::publish::{Credential, Desired, PublishError, Repository, Target};
+use crate::publish::{self, Credential, Desired, PublishError, Repository, Target};
 
 /// Publish a rendered environment
 #[derive(Debug, clap::Args)]
@@ -118,7 +118,7 @@ impl GitArgs {
         };
         let failed = |error| publish_failure(error, &platform);
         let repository = Repository::open(target, &platform.cache, credential).map_err(failed)?;
-        let tree = platform.rendering.tree();
+        let tree = publish::tree(&platform).map_err(|findings| Failure::findings(&findings))?;
         let desired = Desired::of(&platform, &tree, self.adopt);
         if !self.forge.pull_request {
             let done = repository.publish(&desired).map_err(failed)?;

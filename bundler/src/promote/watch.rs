@@ -65,15 +65,26 @@ impl fmt::Display for Event {
             (Outcome::Current, _) => write!(f, "`{to}` is at {short}"),
             (Outcome::Closed(reasons), from) => {
                 let from = from.as_deref().unwrap_or_default();
-                write!(f, "`{to}` stays: the gate of `{from}` is closed for {short}")?;
-                reasons.iter().try_for_each(|reason| write!(f, "\n  - {reason}"))
+                write!(
+                    f,
+                    "`{to}` stays: the gate of `{from}` is closed for {short}"
+                )?;
+                reasons
+                    .iter()
+                    .try_for_each(|reason| write!(f, "\n  - {reason}"))
             }
             (Outcome::Failed(problem), _) => write!(f, "`{to}` stays: {problem}"),
             (Outcome::Moved(made), Some(from)) => {
-                write!(f, "`{to}` moved to {short}, the gate of `{from}` is open (commit {made})")
+                write!(
+                    f,
+                    "`{to}` moved to {short}, the gate of `{from}` is open (commit {made})"
+                )
             }
             (Outcome::Moved(made), None) => {
-                write!(f, "`{to}` moved to {short}, the newest of its base (commit {made})")
+                write!(
+                    f,
+                    "`{to}` moved to {short}, the newest of its base (commit {made})"
+                )
             }
         }
     }
@@ -98,9 +109,7 @@ pub fn pass(watch: &Watch<'_>) -> Result<Vec<Event>, PromoteError> {
 }
 
 /// The policies, those of earlier environments first.
-fn in_order(
-    policies: &[PromotionPolicy],
-) -> Result<Vec<&PromotionPolicy>, PromoteError> {
+fn in_order(policies: &[PromotionPolicy]) -> Result<Vec<&PromotionPolicy>, PromoteError> {
     let mut left: Vec<&PromotionPolicy> = policies.iter().collect();
     let mut ordered = Vec::new();
     while !left.is_empty() {
@@ -134,7 +143,8 @@ fn follow(chain: &Chain<'_>, to: &str) -> Event {
         if link.is_at(&commit) {
             return Ok(None);
         }
-        link.advance(&commit, &message(None, to, &commit, None)).map(Some)
+        link.advance(&commit, &message(None, to, &commit, None))
+            .map(Some)
     };
     match advance() {
         Ok(None) => {}

@@ -250,8 +250,11 @@ fn a_refused_token_is_told_from_a_refused_request_and_never_shown() {
         "{error:?}"
     );
     assert!(!format!("{error} {error:?}").contains("wrong-secret"));
-    let elsewhere = forge(Kind::GitLab, &api, TOKEN);
-    assert!(matches!(elsewhere.find("a", "b"), Err(ForgeError::Http(_))));
+    let right = forge(Kind::GitHub, &api, TOKEN);
+    assert!(
+        matches!(right.close(99), Err(ForgeError::Http(_))),
+        "there is no such pull request"
+    );
 }
 
 /// Where a program of CI lies.

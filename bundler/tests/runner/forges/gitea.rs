@@ -101,7 +101,7 @@ pub fn place(program: &Path) -> (Place, Server) {
         "write:repository,write:issue,write:user",
         "--raw",
     ]);
-    let server = start(program, &ini, folder.path());
+    let server = start(program, &ini, folder.path(), port);
     let api = format!("http://127.0.0.1:{port}/api/v1");
     let body = serde_json::json!({"name": "platform", "default_branch": "dev", "private": true});
     let client = outhaul_bundler::http::Client::new(None).unwrap();
@@ -136,7 +136,7 @@ pub fn place(program: &Path) -> (Place, Server) {
 }
 
 /// Started, and listening.
-fn start(program: &Path, ini: &Path, home: &Path) -> Server {
+fn start(program: &Path, ini: &Path, home: &Path, port: u16) -> Server {
     let mut child = Command::new(program)
         .args(["web", "--config"])
         .arg(ini)
@@ -156,6 +156,10 @@ fn start(program: &Path, ini: &Path, home: &Path) -> Server {
         if line.contains("Starting new Web server") {
             // It must be able to go on talking.
             std::thread::spawn(move || lines.for_each(drop));
+            // It says so a moment before it listens.
+            while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
+                std::thread::park_timeout(std::time::Duration::from_millis(20));
+            }
             return server;
         }
     }

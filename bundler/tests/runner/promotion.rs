@@ -1,0 +1,232 @@
+//! `promote --watch`: the chain of environments, followed on a real repository.
+//!
+//! What comes in: a control plane with three environments and two promotion policies, and `FakeHub`,
+//! which answers as a test says and is not the real hub (the demo's test asks that one). What must come
+//! out: the next environment moves when the gate is open, each decision is the same event until it
+//! changes, a silent hub stops nothing else, and nobody is moved back.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use outhaul_bundler::control::{Cache, SourceMap};
+use outhaul_bundler::promote::Hub;
+use outhaul_bundler::promote::watch::{Event, Outcome, Watch, pass};
+
+use super::repositories::{git, on_branch};
+
+struct Scene {
+    folder: tempfile::TempDir,
+    hub: String,
+    /// Environments whose gate is open, and what was asked.
+    open: Arc<Mutex<Vec<&'static str>>>,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let plane = folder.path().join("plane");
+        fs::create_dir_all(plane.join(".environments")).unwrap();
+        git(&plane, &["init", "--quiet", "--initial-branch=main"]);
+        let mut text = String::new();
+        for name in ["dev", "stage", "prod"] {
+            text.push_str(&format!(
+                "apiVersion: scheduler.kalypso.io/v1alpha1\nkind: Environment\nmetadata:\n  name: {name}\nspec:\n  \
+                 controlPlane:\n    repo: https://git.example/plane\n    branch: {name}\n    path: .\n---\n"
+            ));
+        }
+        for (name, from, to) in [("b", "stage", "prod"), ("a", "dev", "stage")] {
+            text.push_str(&format!(
+                "apiVersion: outhaul.dev/v1alpha1\nkind: PromotionPolicy\nmetadata:\n  name: {name}\nspec:\n  \
+                 from: {from}\n  to: {to}\n  minConfirmedPercent: 90\n---\n"
+            ));
+        }
+        fs::write(plane.join(".environments/all.yaml"), text).unwrap();
+        git(&plane, &["add", "."]);
+        git(&plane, &["commit", "--quiet", "-m", "first"]);
+        let first = git(&plane, &["rev-parse", "HEAD"]);
+        for name in ["dev", "stage", "prod"] {
+            git(&plane, &["branch", name]);
+            on_branch(&plane, name, |copy| {
+                let base = format!(
+                    "apiVersion: scheduler.kalypso.io/v1alpha1\nkind: BaseRepo\nmetadata:\n  name: main\nspec:\n  \
+                     repo: https://git.example/plane\n  branch: main\n  path: .\n  commit: {first}\n"
+                );
+                fs::remove_dir_all(copy.join(".environments")).unwrap();
+                fs::write(copy.join("base-repo.yaml"), base).unwrap();
+            });
+            git(&plane, &["checkout", "--quiet", "main"]);
+        }
+        let (open, asked) = (Arc::default(), Arc::default());
+        let hub = fake_hub(Arc::clone(&open), Arc::clone(&asked));
+        Self {
+            folder,
+            hub,
+            open,
+            asked,
+        }
+    }
+
+    fn plane(&self) -> PathBuf {
+        self.folder.path().join("plane")
+    }
+
+    fn pass(&self, hub: &str) -> Vec<Event> {
+        let watch = Watch {
+            control_plane: self.plane().to_str().unwrap(),
+            sources: SourceMap::default(),
+            cache: &Cache::at(self.folder.path().join("cache")),
+            hub: Some(Hub {
+                url: hub,
+                authority: None,
+            }),
+            first: Some("dev"),
+        };
+        pass(&watch).unwrap()
+    }
+
+    fn outcomes(&self) -> Vec<Outcome> {
+        let events = self.pass(&self.hub);
+        events.into_iter().map(|event| event.outcome).collect()
+    }
+
+    fn commit(&self, text: &str) -> String {
+        fs::write(self.plane().join("common.txt"), text).unwrap();
+        git(&self.plane(), &["add", "."]);
+        git(&self.plane(), &["commit", "--quiet", "-m", text]);
+        git(&self.plane(), &["rev-parse", "HEAD"])
+    }
+
+    fn base(&self, environment: &str) -> String {
+        let text = git(
+            &self.plane(),
+            &["show", &format!("{environment}:base-repo.yaml")],
+        );
+        text.split("commit: ").nth(1).unwrap().trim().to_owned()
+    }
+}
+
+/// Answers the gate's question: open for the environments that the test lists.
+fn fake_hub(open: Arc<Mutex<Vec<&'static str>>>, asked: Arc<Mutex<Vec<String>>>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+            let first = lines.next().unwrap().unwrap();
+            let _: Vec<_> = lines
+                .take_while(|line| line.as_ref().is_ok_and(|l| !l.is_empty()))
+                .collect();
+            let names = open.lock().unwrap();
+            let is_open = names
+                .iter()
+                .any(|name| first.contains(&format!("environment={name}&")));
+            asked.lock().unwrap().push(first);
+            let body = match is_open {
+                true => r#"{"verdict":"open","counted":1,"confirmed":1}"#,
+                false => r#"{"verdict":"closed","reasons":["press-7 has not reported"]}"#,
+            };
+            let head = format!(
+                "HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close",
+                body.len()
+            );
+            write!(stream, "{head}\r\n\r\n{body}").unwrap();
+        }
+    });
+    url
+}
+
+#[test]
+fn each_environment_moves_when_the_gate_before_it_opens_and_none_moves_back() {
+    let scene = Scene::new();
+    assert_eq!(
+        scene.outcomes(),
+        [Outcome::Current, Outcome::Current, Outcome::Current]
+    );
+
+    let second = scene.commit("second");
+    let events = scene.pass(&scene.hub);
+    assert!(matches!(events[0].outcome, Outcome::Moved(_)), "{events:?}");
+    assert_eq!(scene.base("dev"), second);
+    let closed = Outcome::Closed(vec!["press-7 has not reported".into()]);
+    assert_eq!(events[1].outcome, closed);
+    assert!(
+        events[1]
+            .to_string()
+            .contains("the gate of `dev` is closed")
+    );
+    let question = scene.asked.lock().unwrap().last().unwrap().clone();
+    assert!(
+        question.contains("quorum_percent=90"),
+        "the policy is asked for: {question}"
+    );
+
+    let again = scene.pass(&scene.hub);
+    assert_eq!(
+        again[1..],
+        events[1..],
+        "the same decision is the same event"
+    );
+
+    scene.open.lock().unwrap().push("dev");
+    let moved = scene.pass(&scene.hub);
+    assert!(matches!(moved[1].outcome, Outcome::Moved(_)), "{moved:?}");
+    assert_eq!(
+        moved[2].outcome, closed,
+        "the gate of stage decides for prod"
+    );
+    assert_eq!(scene.base("stage"), second);
+    assert_ne!(scene.base("prod"), second);
+
+    // dev is set back by hand; what went on before stays.
+    let first = git(&scene.plane(), &["rev-parse", "main~1"]);
+    on_branch(&scene.plane(), "dev", |copy| {
+        let path = copy.join("base-repo.yaml");
+        let text = fs::read_to_string(&path).unwrap();
+        fs::write(path, text.replace(&second, &first)).unwrap();
+    });
+    git(&scene.plane(), &["checkout", "--quiet", "main"]);
+    let watch_without_first = Watch {
+        control_plane: scene.plane().to_str().unwrap(),
+        sources: SourceMap::default(),
+        cache: &Cache::at(scene.folder.path().join("cache")),
+        hub: Some(Hub {
+            url: &scene.hub,
+            authority: None,
+        }),
+        first: None,
+    };
+    let events = pass(&watch_without_first).unwrap();
+    assert_eq!(
+        events[0].outcome,
+        Outcome::Current,
+        "never back: {events:?}"
+    );
+    assert_eq!(scene.base("stage"), second);
+}
+
+#[test]
+fn a_silent_hub_is_told_and_stops_only_what_waits_for_it() {
+    let scene = Scene::new();
+    let second = scene.commit("second");
+    let nobody = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let events = scene.pass(&format!("http://{nobody}"));
+    assert!(matches!(events[0].outcome, Outcome::Moved(_)), "{events:?}");
+    assert_eq!(scene.base("dev"), second);
+    let Outcome::Failed(problem) = &events[1].outcome else {
+        panic!("{events:?}")
+    };
+    assert!(problem.contains("cannot reach"), "{problem}");
+    scene.open.lock().unwrap().push("dev");
+    assert!(
+        matches!(scene.outcomes()[1], Outcome::Moved(_)),
+        "it goes on afterwards"
+    );
+}

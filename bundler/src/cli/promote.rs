@@ -272,7 +272,6 @@ fn promote_failure(error: PromoteError) -> Failure {
             source: BranchError::Git { .. },
             ..
         } => (failure::ENVIRONMENT, None),
-        PromoteError::NotFromThere { .. } => (failure::REFUSED, None),
         _ => (failure::USAGE, None),
     };
     let failure = Failure::new(code, &error);

@@ -75,8 +75,9 @@ impl Scene {
     }
 
     fn pass(&self, hub: &str) -> Vec<Event> {
+        let plane = self.plane();
         let watch = Watch {
-            control_plane: self.plane().to_str().unwrap(),
+            control_plane: plane.to_str().unwrap(),
             sources: SourceMap::default(),
             cache: &Cache::at(self.folder.path().join("cache")),
             hub: Some(Hub {
@@ -190,8 +191,9 @@ fn each_environment_moves_when_the_gate_before_it_opens_and_none_moves_back() {
         fs::write(path, text.replace(&second, &first)).unwrap();
     });
     git(&scene.plane(), &["checkout", "--quiet", "main"]);
+    let plane = scene.plane();
     let watch_without_first = Watch {
-        control_plane: scene.plane().to_str().unwrap(),
+        control_plane: plane.to_str().unwrap(),
         sources: SourceMap::default(),
         cache: &Cache::at(scene.folder.path().join("cache")),
         hub: Some(Hub {

@@ -119,10 +119,9 @@ impl<'a> Rules<'a> {
             .and_then(|policy| policy.arrays_by_key.get(key).copied().or(policy.arrays));
         match rule {
             Some(ArrayRule::Append) => Arrays::Append,
-            Some(ArrayRule::ByName) => Arrays::ByName,
             Some(ArrayRule::Replace) => Arrays::Replace,
             None if self.compat => Arrays::AsKalypso,
-            None => Arrays::ByName,
+            Some(ArrayRule::ByName) | None => Arrays::ByName,
         }
     }
 }

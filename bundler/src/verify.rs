@@ -273,7 +273,7 @@ fn of_sites(
 ) {
     let wanted =
         |site: &str| recipients.is_empty() || recipients.iter().any(|r| r.as_str() == site);
-    let mut now: BTreeMap<&str, (Digest, Vec<(&str, Digest)>)> = BTreeMap::new();
+    let mut now: BTreeMap<&str, _> = BTreeMap::new();
     for overlay in &rendered.overlays {
         let files = overlay.files.iter();
         let files: Vec<_> = files

@@ -38,13 +38,16 @@ pub struct Draft {
     orders: Vec<Order>,
 }
 
+/// What one site has of its own.
+type Own = (&'static str, Vec<(String, Vec<u8>)>);
+
 /// One assignment to be.
 #[derive(Debug, Clone, Default)]
 pub struct Load {
     name: String,
     files: Vec<(String, Vec<u8>)>,
     payload: Vec<(String, Vec<u8>)>,
-    overlays: Vec<(&'static str, Vec<(String, Vec<u8>)>)>,
+    overlays: Vec<Own>,
 }
 
 impl Load {

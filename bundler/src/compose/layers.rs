@@ -38,7 +38,7 @@ pub type Label<'a> = (&'a str, &'a str);
 /// All layers of a control plane.
 #[derive(Debug)]
 pub struct Layers<'a> {
-    layers: Vec<Layer<'a>>,
+    all: Vec<Layer<'a>>,
     /// The layers of which a label is the rarest.
     anchored: HashMap<Label<'a>, Vec<usize>>,
     /// Layers that must be looked at for every pair.
@@ -134,7 +134,7 @@ impl<'a> Layers<'a> {
             }
         }
         Self {
-            layers,
+            all: layers,
             anchored,
             everywhere,
             labelled,
@@ -164,7 +164,7 @@ impl<'a> Layers<'a> {
         positions.sort_unstable();
         positions.dedup();
         positions.retain(|at| {
-            self.layers.get(*at).is_some_and(|layer| {
+            self.all.get(*at).is_some_and(|layer| {
                 let labels = layer.labels.iter().copied();
                 applies(labels, cluster_type, target, self.compat)
             })
@@ -179,7 +179,7 @@ impl<'a> Layers<'a> {
     pub fn sound(&self, positions: Vec<usize>) -> Result<Vec<usize>, Diagnostics> {
         let mut findings = Diagnostics::new();
         if !self.compat {
-            let layers = positions.iter().filter_map(|at| self.layers.get(*at));
+            let layers = positions.iter().filter_map(|at| self.all.get(*at));
             findings.extend(layers.filter_map(|layer| layer.fault.clone()));
         }
         if findings.is_empty() {
@@ -202,7 +202,7 @@ impl<'a> Layers<'a> {
         cluster_type: &ClusterType,
         target: &DeploymentTarget,
     ) -> Option<Vec<Label<'a>>> {
-        let layer = self.layers.get(position)?;
+        let layer = self.all.get(position)?;
         let mut missing = Vec::new();
         for label in &layer.labels {
             if applies([*label].into_iter(), cluster_type, target, self.compat) {
@@ -218,20 +218,18 @@ impl<'a> Layers<'a> {
 
     /// What the layer at `position` sets.
     pub fn settings(&self, position: usize) -> &[Setting<'a>] {
-        self.layers
-            .get(position)
-            .map_or(&[], |layer| &layer.settings)
+        self.all.get(position).map_or(&[], |layer| &layer.settings)
     }
 
     /// The rank of the layer at `position`: of two layers the one with the higher rank wins.
     pub fn rank(&self, position: usize) -> i64 {
-        self.layers.get(position).map_or(0, |layer| layer.rank)
+        self.all.get(position).map_or(0, |layer| layer.rank)
     }
 
     /// Positions of layers that have the same labels and the same rank: two or more of each.
     pub fn alike(&self) -> Vec<Vec<usize>> {
         let mut groups: HashMap<(i64, Vec<Label<'a>>), Vec<usize>> = HashMap::new();
-        for (at, layer) in self.layers.iter().enumerate() {
+        for (at, layer) in self.all.iter().enumerate() {
             let mut labels = layer.labels.clone();
             labels.sort_unstable();
             groups.entry((layer.rank, labels)).or_default().push(at);

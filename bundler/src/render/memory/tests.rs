@@ -176,7 +176,7 @@ fn add_site(plane: &mut ControlPlane, number: usize, kind: usize) {
         name: format!("site-{number}"),
         labels: BTreeMap::from([("hall".into(), format!("h{}", kind % 3))]),
         cluster_type: spot(format!("line-{}", kind % 4)),
-        ring: (kind % 2 == 0).then(|| format!("g{}", number % 2)),
+        ring: kind.is_multiple_of(2).then(|| format!("g{}", number % 2)),
         public_key: None,
         location: location(),
     };

@@ -165,8 +165,8 @@ fn has_doubtful_items(value: &GoValue) -> bool {
                 .map(|map| map.get("name"))
                 .collect();
             let twice =
-                |name: &Option<&GoValue>| names.iter().filter(|other| *other == name).count() > 1;
-            names.iter().any(|name| name.is_none() || twice(name))
+                |name: Option<&GoValue>| names.iter().filter(|other| **other == name).count() > 1;
+            names.iter().any(|name| name.is_none() || twice(*name))
                 || items.iter().any(has_doubtful_items)
         }
         GoValue::Map(map) => map.iter().any(|(_, value)| has_doubtful_items(value)),

@@ -1,4 +1,4 @@
-//! A ConfigMap holds text and nothing else: Kalypso's defect 7.
+//! A `ConfigMap` holds text and nothing else: Kalypso's defect 7.
 //!
 //! What comes in: the text that a config template gave, or a composed config. What goes out: which keys
 //! of a `ConfigMap` in it are no text, and the config with those keys as the text they were written as.
@@ -22,7 +22,7 @@ pub(super) fn has_structure(composed: &Composed) -> bool {
     }
 }
 
-/// Keys below `data` of the ConfigMaps in `text` that are lists or maps. What is no YAML has none.
+/// Keys below `data` of every `ConfigMap` in `text` that are lists or maps. What is no YAML has none.
 pub(super) fn structured_keys(text: &str) -> BTreeSet<String> {
     let file = Arc::new(SourceFile {
         name: String::new(),

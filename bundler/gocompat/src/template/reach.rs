@@ -76,10 +76,6 @@ impl Reach {
 
     fn operand(&mut self, operand: &Operand, root: bool) {
         match &operand.kind {
-            OperandKind::Bool(_)
-            | OperandKind::Nil
-            | OperandKind::Number(_)
-            | OperandKind::Str(_) => {}
             OperandKind::Dot => {
                 if root {
                     self.fields = Fields::ALL;
@@ -92,12 +88,16 @@ impl Reach {
             }
             // `$` is the root in the main template, and what it was called with in another.
             OperandKind::Variable(name, fields) if name.as_ref() == b"$" => self.first(fields),
-            OperandKind::Variable(..) => {}
             OperandKind::Function(function) => {
                 self.changes |= CHANGING.contains(&function.name);
             }
             OperandKind::Chain(inner, _) => self.operand(inner, root),
             OperandKind::Pipe(pipe) => self.pipe(pipe, root),
+            OperandKind::Bool(_)
+            | OperandKind::Nil
+            | OperandKind::Number(_)
+            | OperandKind::Str(_)
+            | OperandKind::Variable(..) => {}
         }
     }
 

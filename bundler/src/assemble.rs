@@ -138,15 +138,11 @@ pub fn assemble(contents: Contents<'_>, mut spool: Spool) -> Result<UnsignedBund
             }
         }
         let payload = payloads.remove(name).unwrap_or_default();
+        let own = overlays.iter().flat_map(|overlay| &overlay.files);
         for (folder, file) in files
             .iter()
             .map(|file| ("files", file))
-            .chain(
-                overlays
-                    .iter()
-                    .flat_map(|o| &o.files)
-                    .map(|file| ("sites", file)),
-            )
+            .chain(own.map(|file| ("sites", file)))
             .chain(payload.iter().map(|file| ("payload", file)))
         {
             candidates.push(Candidate {

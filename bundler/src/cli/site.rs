@@ -75,8 +75,10 @@ impl Args {
             SiteCommand::Enrol(args) => args.run(),
             SiteCommand::List(args) => args.run(),
             SiteCommand::Move(args) => args.run(),
-            SiteCommand::Rekey(args) => args.run("rekey", |sites, name| sites.rekey(name)),
-            SiteCommand::Revoke(args) => args.run("revoke", |sites, name| sites.revoke(name)),
+            SiteCommand::Rekey(args) => args.run("rekey", |sites, name| sites.rekey(name.as_str())),
+            SiteCommand::Revoke(args) => {
+                args.run("revoke", |sites, name| sites.revoke(name.as_str()))
+            }
             SiteCommand::Settle(args) => args.run(),
         }
     }

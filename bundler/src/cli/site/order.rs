@@ -45,13 +45,13 @@ impl Args {
     pub(super) fn run(
         self,
         word: &str,
-        give: impl FnOnce(&Sites<'_>, &str) -> Result<Site, SiteError>,
+        give: impl FnOnce(&Sites<'_>, &Name) -> Result<Site, SiteError>,
     ) -> Result<ExitCode, Failure> {
         let fleet = Fleet::open(&self.fleet).map_err(fleet_failure)?;
         let before = Sites::of(&fleet)
             .one(self.site.as_str())
             .map_err(site_failure)?;
-        let site = give(&Sites::of(&fleet), self.site.as_str()).map_err(site_failure)?;
+        let site = give(&Sites::of(&fleet), &self.site).map_err(site_failure)?;
         if self.output == Format::Json {
             return print_json(&json!({
                 "site": site.site, "order": site.last_order, "what": word,
@@ -94,6 +94,6 @@ impl MoveArgs {
         }
         let word = format!("move to {}", self.to);
         self.common
-            .run(&word, |sites, name| sites.relocate(name, to))
+            .run(&word, |sites, name| sites.relocate(name.as_str(), to))
     }
 }

@@ -103,7 +103,9 @@ pub fn place(program: &Path) -> (Place, Server) {
     ]);
     let server = start(program, &ini, folder.path(), port);
     let api = format!("http://127.0.0.1:{port}/api/v1");
-    let body = serde_json::json!({"name": "platform", "default_branch": "dev", "private": true});
+    // Not empty: of an empty one it learns only some time after the first push that it no longer is.
+    let body = serde_json::json!({"name": "platform", "default_branch": "main", "auto_init": true,
+        "private": true});
     let client = outhaul_bundler::http::Client::new(None).unwrap();
     let authorization = format!("token {token}");
     let headers = [

@@ -214,18 +214,11 @@ fn stream(
     let (name, role) = (plan.cluster_type, &plan.role);
     let latest = fleet.latest(role)?;
     if let Some(why) = obey::withheld(&plan.delivery) {
-        return Ok(Produced {
-            cluster_type: name.to_owned(),
-            number: latest.map_or(0, |latest| latest.number),
-            file: None,
-            bytes: 0,
-            content_bytes: 0,
-            assignments: plan.assignments.len(),
-            withheld: Some(why),
-        });
+        let number = latest.map_or(0, |latest| latest.number);
+        return Ok(held_back(plan, why, number));
     }
     let signer = fleet.statement_signer(secret)?;
-    let orders = Sites::of(fleet).orders_for(&role)?;
+    let orders = Sites::of(fleet).orders_for(role)?;
     let build = |number: u64| -> Result<Built, ProduceError> {
         let mut spool = Spool::new(&std::env::temp_dir())?;
         let payloads = collect::collect(
@@ -319,6 +312,19 @@ fn stream(
         assignments: plan.assignments.len(),
         withheld: None,
     })
+}
+
+/// A stream that gets no bundle, because a delivery policy says so.
+fn held_back(plan: &Plan<'_>, why: String, number: u64) -> Produced {
+    Produced {
+        cluster_type: plan.cluster_type.to_owned(),
+        number,
+        file: None,
+        bytes: 0,
+        content_bytes: 0,
+        assignments: plan.assignments.len(),
+        withheld: Some(why),
+    }
 }
 
 /// Until when the bundle may be installed: as it was asked for, or as the delivery policies say.

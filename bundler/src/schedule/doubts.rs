@@ -4,7 +4,7 @@
 //! placed nowhere, and taints, tolerations, preferences and delivery policies that meet nothing. It is
 //! pure and changes nothing about the schedule.
 
-use super::choose::{Obstacle, choose};
+use super::choose::{Candidate, Obstacle, choose};
 use super::{selects_cluster_type, selects_target};
 use crate::control::ControlPlane;
 use crate::control::diagnostic::{Diagnostic, Diagnostics, Location};
@@ -54,7 +54,7 @@ fn nowhere(plane: &ControlPlane, policy: &SchedulingPolicy, findings: &mut Diagn
             .values()
             .any(|c| selects_cluster_type(policy, c));
     let choice = choose(plane, policy);
-    if !meant || choice.candidates.iter().any(|candidate| candidate.taken()) {
+    if !meant || choice.candidates.iter().any(Candidate::taken) {
         return;
     }
     let mut finding = Diagnostic::warning(

@@ -32,7 +32,7 @@ pub struct Args {
     /// The environment to move
     #[arg(long, value_name = "NAME", required_unless_present = "watch")]
     to: Option<String>,
-    /// Follow the whole chain, as the PromotionPolicies of the control plane say, until it is stopped
+    /// Follow the whole chain, as the promotion policies of the control plane say, until it is stopped
     #[arg(long, conflicts_with_all = ["from", "to", "commit", "max_age_hours"])]
     watch: bool,
     /// With `--watch`: the environment that follows its base branch, without a gate

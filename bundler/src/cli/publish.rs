@@ -51,16 +51,16 @@ impl Args {
 struct GitArgs {
     #[command(flatten)]
     input: InputArgs,
-    /// The platform repository, instead of the one that the control plane's GitOpsRepo names
+    /// The platform repository, instead of the one that the control plane's `GitOpsRepo` names
     #[arg(long, value_name = "URL|DIR")]
     to: Option<String>,
-    /// The GitOpsRepo to publish to, when the control plane has several
+    /// The `GitOpsRepo` to publish to, when the control plane has several
     #[arg(long, value_name = "NAME", conflicts_with = "to")]
     gitops_repo: Option<String>,
-    /// Its branch; without it what the GitOpsRepo says, or the environment's name
+    /// Its branch; without it what the `GitOpsRepo` says, or the environment's name
     #[arg(long, value_name = "BRANCH")]
     branch: Option<String>,
-    /// The folder below its root; without it what the GitOpsRepo says
+    /// The folder below its root; without it what the `GitOpsRepo` says
     #[arg(long, value_name = "PATH")]
     path: Option<String>,
     /// Take over the files that Kalypso wrote there

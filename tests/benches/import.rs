@@ -171,6 +171,7 @@ fn publish(folder: &Path, size: u64) -> (PathBuf, PathBuf) {
         root: String::from_utf8(fleet.root_bytes().unwrap()).unwrap(),
         hub_url: String::new(),
         hub_key: String::new(),
+        hub_ca: String::new(),
         token: "0".repeat(32),
     };
     let kit_path = folder.join("drone-7.kit");

@@ -65,7 +65,7 @@ attacks! {
     rollback_of_the_stream, "A new snapshot that pins an older number of the stream.", metadata::rollback_of_the_stream;
     replay_of_an_old_stick, "Last month's stick, after this month's.", metadata::replay_of_an_old_stick;
     replay_after_the_floors_were_torn, "Last month's stick, after a power cut emptied the file of floors.", metadata::replay_after_the_store_was_torn;
-    freeze_by_withholding, "A bundle that was withheld for years, on a site that knows of later time.", metadata::freeze;
+    freeze_by_withholding, "A bundle that was withheld for most of a year, on a site that knows of later time.", metadata::freeze;
     freeze_past_the_date, "A new timestamp over a snapshot whose date has passed.", metadata::expired;
     clock_signed_time_beyond_all_dates, "A signed time of 2099, to shut the site for good.", metadata::signed_time_beyond_all_dates;
     mix_and_match_old_stream, "The new snapshot with the old stream metadata.", metadata::mix_of_an_old_stream;

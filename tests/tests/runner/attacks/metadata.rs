@@ -199,16 +199,9 @@ pub fn freeze() -> Play {
     let mut stage = Stage::new();
     // Signed in time for a site that had not heard of anything later.
     let withheld = stage.next("withheld");
-    let centre = &mut stage.centre;
-    centre.timestamp.issued = at("2028-01-01T00:00:00Z");
-    let expires = at("2030-01-01T00:00:00Z");
-    (centre.root.expires, centre.targets.expires) = (expires, expires);
-    (centre.snapshot.expires, centre.timestamp.expires) = (expires, expires);
-    centre.publish_root();
-    centre.publish_targets();
+    stage.centre.timestamp.issued = at("2027-05-01T00:00:00Z");
     let later = stage.next("later");
-    let old = withheld.with_metadata(withheld.metadata.clone());
-    stage.refuses(&[&later], &old)
+    stage.refuses(&[&later], &withheld)
 }
 
 pub fn expired() -> Play {

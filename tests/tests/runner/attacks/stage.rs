@@ -78,6 +78,7 @@ impl Stage {
             root: String::from_utf8(root.clone()).unwrap(),
             hub_url: String::new(),
             hub_key: String::new(),
+            hub_ca: String::new(),
             token: "0".repeat(32),
         };
         Self {

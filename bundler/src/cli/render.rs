@@ -214,7 +214,14 @@ pub(super) fn isolation_failure(
     for line in isolation.lines() {
         failure = failure.because(&line);
     }
-    Err(failure.help("everything else was written; `--strict` writes nothing then"))
+    let groups = platform.rendering.cluster_types.values();
+    let sound = groups
+        .into_iter()
+        .any(|group| !group.assignments.is_empty());
+    Err(failure.help(match sound || !isolation.kept.is_empty() {
+        true => "everything else was written; `--strict` writes nothing then",
+        false => "nothing was written: nothing is sound, and nothing was before",
+    }))
 }
 
 /// What was kept and what was left out, for programs.

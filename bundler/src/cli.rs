@@ -26,6 +26,7 @@ mod render;
 mod schedule;
 mod schema;
 mod secret;
+mod serve;
 mod site;
 mod slip;
 mod verify;
@@ -76,6 +77,8 @@ pub enum Command {
     Schema(schema::Args),
     /// Seal values for sites, and make keys to seal for
     Secret(secret::Args),
+    /// Do it all on a schedule and on a webhook: fetch, render what changed, bundle, publish, promote
+    Serve(serve::Args),
     /// Enrol sites
     Site(site::Args),
     /// Write a freshness slip: keys, floors and time for a site, in less than a kilobyte
@@ -114,6 +117,7 @@ impl Cli {
             Command::Schedule(args) => args.run(),
             Command::Schema(args) => args.run(),
             Command::Secret(args) => args.run(),
+            Command::Serve(args) => args.run(),
             Command::Site(args) => args.run(),
             Command::Slip(args) => args.run(),
             Command::Verify(args) => args.run(),

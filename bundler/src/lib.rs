@@ -41,6 +41,7 @@ pub mod scaffold;
 pub mod schedule;
 pub mod scheduler;
 pub mod schema;
+pub mod serve;
 pub mod sites;
 pub mod snapshot;
 pub mod verify;

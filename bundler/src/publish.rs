@@ -21,6 +21,7 @@ use crate::schedule::AssignmentId;
 
 pub use crate::deliver::program::Credential;
 
+pub mod access;
 mod commit;
 pub mod message;
 pub mod plan;

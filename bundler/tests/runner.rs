@@ -24,6 +24,7 @@ mod runner {
     pub mod scaffold;
     pub mod scheduling;
     pub mod schemas;
+    pub mod serve;
     pub mod sites;
     pub mod story;
 }

@@ -15,10 +15,11 @@ use anyhow::{Context, Result};
 use crate::repository::root;
 
 /// Highest exposure that systemd's review may find, times ten; each with its reason in the unit.
-const EXPOSURE: [(&str, u32); 4] = [
+const EXPOSURE: [(&str, u32); 5] = [
     ("outhaul-agent.service", 50),
     ("outhaul-agent-sync.service", 20),
     ("outhaul-hub.service", 15),
+    ("outhaul-serve.service", 15),
     // The agent with the drop-in for sites whose reconciler needs no root.
     (UNPRIVILEGED, 15),
 ];
@@ -156,7 +157,7 @@ fn verify(command: &mut Command) -> Result<Vec<String>> {
 fn copies(folder: &Path) -> Result<BTreeMap<String, std::path::PathBuf>> {
     let stub = folder.join("stub");
     fs::create_dir(&stub)?;
-    for program in ["outhaul-agent", "outhaul-hub"] {
+    for program in ["outhaul", "outhaul-agent", "outhaul-hub"] {
         let path = stub.join(program);
         fs::write(&path, "#!/bin/sh\n")?;
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
@@ -164,7 +165,7 @@ fn copies(folder: &Path) -> Result<BTreeMap<String, std::path::PathBuf>> {
     let mut copies = BTreeMap::new();
     let source = root().join("systemd");
     let mut write = |name: String, text: &str| -> Result<()> {
-        let text = text.replace("/usr/bin/outhaul-", &format!("{}/outhaul-", stub.display()));
+        let text = text.replace("/usr/bin/outhaul", &format!("{}/outhaul", stub.display()));
         let path = folder.join(&name);
         fs::write(&path, text)?;
         copies.insert(name, path);

@@ -15,9 +15,10 @@ use crate::control::source::Reference;
 use crate::forge::{self, Access, ForgeError, Kind};
 use crate::http::HttpError;
 use crate::pipeline::Platform;
+use crate::publish::access::credential;
 use crate::publish::plan::{Plan, PlanError};
 use crate::publish::proposal::{Done, ProposeError, Proposed};
-use crate::publish::{self, Credential, Desired, PublishError, Repository, Target};
+use crate::publish::{self, Desired, PublishError, Repository, Target};
 
 /// Publish a rendered environment
 #[derive(Debug, clap::Args)]
@@ -289,25 +290,6 @@ impl ForgeArgs {
         }
         forge::token_of_surroundings().map_err(failed)
     }
-}
-
-/// What git gives the server: the token, when the repository is reached over HTTPS.
-fn credential(
-    url: &str,
-    kind: Option<Kind>,
-    token: Option<&Zeroizing<String>>,
-) -> Option<Credential> {
-    let (scheme, rest) = url.split_once("://")?;
-    // Over plain HTTP anyone on the way could read it.
-    if scheme != "https" && !(scheme == "http" && crate::http::is_loopback(url)) {
-        return None;
-    }
-    let authority = rest.split('/').next()?;
-    Some(Credential {
-        url: format!("{scheme}://{authority}/"),
-        user: kind.unwrap_or(Kind::Gitea).git_user().to_owned(),
-        token: token?.clone(),
-    })
 }
 
 fn propose_failure(error: ProposeError, platform: &Platform) -> Failure {

@@ -1,0 +1,86 @@
+//! `outhaul serve`: everything, on a schedule and on a webhook.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use jiff::Timestamp;
+
+use super::failure::{self, Failure};
+use super::say;
+use crate::serve::{Config, Pulse, ServeError, Service, Surroundings, daemon};
+
+/// Do it all on a schedule and on a webhook: fetch, render what changed, bundle, publish, promote
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Example:\n  outhaul serve --config serve.toml\n\nserve.toml:\n  \
+    state = \"/var/lib/outhaul-serve\"\n  \
+    control_plane = \"https://git.factory.example/control-plane\"\n  \
+    interval = \"5m\"\n  \
+    listen = \"127.0.0.1:8480\"                     # /hook, /status, /healthz\n  \
+    webhook_secret_file = \"/etc/outhaul/hook\"     # without it there is no /hook\n\n  \
+    [[environment]]\n  \
+    name = \"dev\"\n  \
+    bundle = { fleet = \"fleet\", passphrase_file = \"passphrase\", out = \"bundles\" }\n  \
+    git = { to = \"https://git.factory.example/platform.git\" }\n\n  \
+    [promote]\n  \
+    hub = \"https://hub.factory.example\"\n  \
+    first = \"dev\""
+)]
+pub struct Args {
+    /// The configuration
+    #[arg(long, value_name = "FILE")]
+    config: PathBuf,
+    /// One round, and end: 1 when something is broken or refused, 3 when something cannot be reached
+    #[arg(long)]
+    once: bool,
+}
+
+impl Args {
+    /// Does it.
+    pub fn run(self) -> Result<ExitCode, Failure> {
+        let config = Config::read(&self.config).map_err(|error| {
+            Failure::new(failure::USAGE, &error).help("`outhaul serve --help` shows an example")
+        })?;
+        let mut service = Service::open(config).map_err(|error| serve_failure(&error))?;
+        if self.once {
+            let around = Surroundings {
+                clock: now,
+                tell: &say,
+                pulse: &Pulse::default(),
+            };
+            let wrong = service
+                .round(around)
+                .map_err(|error| serve_failure(&error))?;
+            let refused = wrong.values().any(|problem| !problem.unreachable);
+            return Ok(ExitCode::from(match (wrong.is_empty(), refused) {
+                (true, _) => 0,
+                (false, true) => failure::REFUSED,
+                (false, false) => failure::ENVIRONMENT,
+            }));
+        }
+        daemon::run(service, now, say, |address| {
+            if let Some(address) = address {
+                say(&format!("listening on http://{address}"));
+            }
+        })
+        .map_err(|error| serve_failure(&error))?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the edge of the program: all below is given the time"
+)]
+fn now() -> Timestamp {
+    Timestamp::now()
+}
+
+fn serve_failure(error: &ServeError) -> Failure {
+    let code = if error.is_environment() {
+        failure::ENVIRONMENT
+    } else {
+        failure::USAGE
+    };
+    Failure::new(code, error)
+}

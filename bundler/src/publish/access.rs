@@ -1,0 +1,29 @@
+//! With what git reaches a platform repository.
+//!
+//! What comes in: the repository's URL, the forge it is on, and a token. What goes out: the credential
+//! that git gives the server, and only to that server. A token never goes over plain HTTP, except to
+//! this host.
+
+use zeroize::Zeroizing;
+
+use super::Credential;
+use crate::forge::Kind;
+
+/// What git gives the server: the token, when the repository is reached over HTTPS.
+pub fn credential(
+    url: &str,
+    kind: Option<Kind>,
+    token: Option<&Zeroizing<String>>,
+) -> Option<Credential> {
+    let (scheme, rest) = url.split_once("://")?;
+    // Over plain HTTP anyone on the way could read it.
+    if scheme != "https" && !(scheme == "http" && crate::http::is_loopback(url)) {
+        return None;
+    }
+    let authority = rest.split('/').next()?;
+    Some(Credential {
+        url: format!("{scheme}://{authority}/"),
+        user: kind.unwrap_or(Kind::Gitea).git_user().to_owned(),
+        token: token?.clone(),
+    })
+}

@@ -1,0 +1,358 @@
+//! The centre as a service: fetch, render what changed, bundle, publish, promote, round after round.
+//!
+//! What comes in: a [`Config`], and the time before each step. What goes out: bundles and commits for
+//! what changed, and a [`State`] on disk that says what was done from which sources. An environment
+//! whose sources are what they were is not touched. One environment's failure is told and stops no
+//! other; what was good before stays. [`daemon`] runs rounds until it is told to stop.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use jiff::Timestamp;
+use outhaul_signer::durable::FileError;
+use outhaul_signer::key::KeyError;
+
+use crate::control::source::SourceError;
+use crate::control::{Cache, LoadRequest, Origin, SourceMap};
+use crate::promote::Hub;
+use crate::promote::watch::{self, Event, Outcome, Watch};
+use crate::render::Memory;
+use crate::scheduler::{NotAScheduler, Schedulers};
+
+mod config;
+pub mod daemon;
+mod hmac;
+mod hook;
+mod server;
+mod state;
+mod steps;
+
+pub use config::{BundleConfig, Config, EnvironmentConfig, GitConfig, PromoteConfig};
+pub use state::{Done, Known, State, Trouble};
+pub use steps::Problem;
+
+/// Passes that promotions may set off in one round: more than any chain is long.
+const MAX_PASSES: usize = 32;
+/// Under what name the chain's problems are told.
+const CHAIN: &str = "promotion";
+
+/// Why the service cannot begin or go on.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServeError {
+    /// The configuration cannot be used.
+    #[error("{place}: {problem}")]
+    Config {
+        /// File, line and column.
+        place: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// The state cannot be read.
+    #[error(
+        "`{}` is not the state of this service: {problem}\nhelp: move it away; the next round then looks at \
+         everything again and does nothing twice", path.display()
+    )]
+    State {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        problem: String,
+    },
+    /// Another one runs.
+    #[error("a service runs with `{}` already\nhelp: stop it, or give this one its own `state`", folder.display())]
+    Locked {
+        /// The state folder.
+        folder: PathBuf,
+    },
+    /// The secret of the hook.
+    #[error(
+        "`{}` holds no secret for the hook: {problem}\nhelp: write at least 16 characters into it, such as \
+         `openssl rand -hex 32` prints", path.display()
+    )]
+    Secret {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        problem: String,
+    },
+    /// What opens a fleet's keys.
+    #[error("the keys of environment `{environment}` cannot be opened")]
+    Key {
+        /// The environment.
+        environment: String,
+        /// Why.
+        source: KeyError,
+    },
+    /// What stands for a repository cannot be used.
+    #[error("`sources` cannot be used")]
+    Source(#[from] SourceError),
+    /// What chooses for policies cannot be used.
+    #[error("`schedulers` cannot be used")]
+    Scheduler(#[from] NotAScheduler),
+    /// A file cannot be read or written.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The system refused something.
+    #[error("cannot {doing}")]
+    System {
+        /// What.
+        doing: String,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl ServeError {
+    /// Whether the disk or the network is the cause, and not what people wrote.
+    pub fn is_environment(&self) -> bool {
+        matches!(
+            self,
+            Self::File(_) | Self::System { .. } | Self::Locked { .. }
+        )
+    }
+}
+
+/// How a round is told to stop, and how others see that it gets on.
+#[derive(Debug, Default)]
+pub struct Pulse {
+    stopping: AtomicBool,
+    beats: AtomicU64,
+}
+
+impl Pulse {
+    /// The round ends after the step in hand.
+    pub fn stop(&self) {
+        self.stopping.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether it was told to stop.
+    pub fn stopping(&self) -> bool {
+        self.stopping.load(Ordering::SeqCst)
+    }
+
+    fn beat(&self) {
+        self.beats.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn beats(&self) -> u64 {
+        self.beats.load(Ordering::Relaxed)
+    }
+}
+
+/// What a round needs of the world.
+#[derive(Clone, Copy)]
+pub struct Surroundings<'a> {
+    /// The time.
+    pub clock: fn() -> Timestamp,
+    /// Who is told what is done, as it is done.
+    pub tell: &'a (dyn Fn(&str) + Sync),
+    /// How it is stopped.
+    pub pulse: &'a Pulse,
+}
+
+impl std::fmt::Debug for Surroundings<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Surroundings({:?})", self.pulse)
+    }
+}
+
+/// The service between two rounds.
+#[derive(Debug)]
+pub struct Service {
+    config: Config,
+    request: LoadRequest,
+    state: State,
+    memories: BTreeMap<String, Memory>,
+    /// What was said last of each environment: it is said once.
+    said: BTreeMap<String, String>,
+    events: Vec<Event>,
+    _lock: File,
+}
+
+impl Service {
+    /// A service that goes on from what the state folder remembers.
+    ///
+    /// # Errors
+    /// [`ServeError`] when that, or what the configuration names, cannot be used.
+    pub fn open(config: Config) -> Result<Self, ServeError> {
+        for one in &config.environments {
+            if let Some(bundle) = &one.bundle {
+                // Better now than after the first change, at night.
+                steps::secret(bundle).map_err(|source| ServeError::Key {
+                    environment: one.name.clone(),
+                    source,
+                })?;
+            }
+        }
+        let request = LoadRequest {
+            environment: String::new(),
+            from: Origin::Repository {
+                url: config.control_plane.clone(),
+                branch: config.control_plane_branch.clone(),
+            },
+            sources: SourceMap::parse(&config.sources)?,
+            cache: Cache::at(config.cache()),
+            schedulers: Schedulers::parse(&config.schedulers)?,
+        };
+        let lock = state::lock(&config.state)?;
+        let state = State::read(&config.state)?;
+        Ok(Self {
+            config,
+            request,
+            state,
+            memories: BTreeMap::new(),
+            said: BTreeMap::new(),
+            events: Vec::new(),
+            _lock: lock,
+        })
+    }
+
+    /// What it was told to do.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// What was done, and what is wrong.
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// Looks at every environment once, then at the chain; again while something was promoted. Returns
+    /// what is wrong, by environment.
+    ///
+    /// # Errors
+    /// [`ServeError`] when the state cannot be written.
+    pub fn round(
+        &mut self,
+        around: Surroundings<'_>,
+    ) -> Result<BTreeMap<String, Problem>, ServeError> {
+        let mut wrong = BTreeMap::new();
+        for _ in 0..MAX_PASSES {
+            wrong.clear();
+            for one in self.config.environments.clone() {
+                if around.pulse.stopping() {
+                    return Ok(wrong);
+                }
+                around.pulse.beat();
+                if let Some(problem) = self.environment(&one, around)? {
+                    wrong.insert(one.name, problem);
+                }
+            }
+            around.pulse.beat();
+            if around.pulse.stopping() || !self.promote(around, &mut wrong) {
+                break;
+            }
+        }
+        Ok(wrong)
+    }
+
+    fn environment(
+        &mut self,
+        one: &EnvironmentConfig,
+        around: Surroundings<'_>,
+    ) -> Result<Option<Problem>, ServeError> {
+        let name = &one.name;
+        let known = self.state.environments.get(name).cloned();
+        let mut after = known.clone().unwrap_or_default();
+        let mut request = self.request.clone();
+        request.environment.clone_from(name);
+        let memory = self.memories.entry(name.clone()).or_default();
+        let now = (around.clock)();
+        let mut lines = Vec::new();
+        let result = steps::bring(one, &request, &after, memory, now, &mut lines);
+        for line in lines {
+            (around.tell)(&format!("{name}: {line}"));
+            self.said.remove(name);
+        }
+        let problem = match result {
+            Ok(done) => {
+                if let Some(done) = done {
+                    after.done = Some(done);
+                    after.last_success = Some((around.clock)());
+                }
+                after.trouble = None;
+                // What is broken stays wrong for as long as it is.
+                let broken = after.done.as_ref().filter(|done| !done.broken.is_empty());
+                broken.map(|done| Problem {
+                    text: done.broken.join("\n"),
+                    unreachable: false,
+                })
+            }
+            Err(problem) => {
+                let text = problem.text.clone();
+                let same = after.trouble.take().filter(|trouble| trouble.text == text);
+                let since = same.map_or(now, |trouble| trouble.since);
+                after.trouble = Some(Trouble { since, text });
+                Some(problem)
+            }
+        };
+        let line = match (&problem, &after.done) {
+            (Some(problem), _) => format!("{name}: {}", problem.text),
+            (None, Some(done)) => {
+                format!("{name}: up to date with snapshot {}", done.snapshot.short())
+            }
+            (None, None) => String::new(),
+        };
+        self.say(name, line, around);
+        if known.as_ref() != Some(&after) {
+            self.state.environments.insert(name.clone(), after);
+            self.state.write(&self.config.state)?;
+        }
+        Ok(problem)
+    }
+
+    /// Says it, unless it is what was said last.
+    fn say(&mut self, name: &str, line: String, around: Surroundings<'_>) {
+        if self.said.get(name) != Some(&line) {
+            (around.tell)(&line);
+            self.said.insert(name.to_owned(), line);
+        }
+    }
+
+    /// Follows the chain; whether an environment was moved.
+    fn promote(&mut self, around: Surroundings<'_>, wrong: &mut BTreeMap<String, Problem>) -> bool {
+        let Some(chain) = &self.config.promote else {
+            return false;
+        };
+        let events = watch::pass(&Watch {
+            control_plane: &self.config.control_plane,
+            sources: self.request.sources.clone(),
+            cache: &self.request.cache,
+            hub: chain.hub.as_deref().map(|url| Hub {
+                url,
+                authority: chain.hub_ca.as_deref(),
+            }),
+            first: chain.first.as_deref(),
+        });
+        let events = match events {
+            Ok(events) => events,
+            Err(error) => {
+                let problem = Problem::of(&error, true);
+                self.say(CHAIN, format!("{CHAIN}: {}", problem.text), around);
+                wrong.insert(CHAIN.to_owned(), problem);
+                return false;
+            }
+        };
+        self.said.remove(CHAIN);
+        for event in &events {
+            if !self.events.contains(event) {
+                (around.tell)(&format!("{CHAIN}: {event}"));
+            }
+            if matches!(event.outcome, Outcome::Failed(_)) {
+                let problem = Problem {
+                    text: event.to_string(),
+                    unreachable: true,
+                };
+                wrong.insert(CHAIN.to_owned(), problem);
+            }
+        }
+        let moved = |event: &Event| matches!(event.outcome, Outcome::Moved(_));
+        let any = events.iter().any(moved);
+        self.events = events;
+        any
+    }
+}

@@ -1,0 +1,366 @@
+//! What one round does for one environment: load, and when that changed render, bundle and publish.
+//!
+//! What comes in: the environment's configuration and what was done for it last. What goes out: what is
+//! done now, `None` when that is the same, or a [`Problem`]. Every step finds for itself what it did
+//! already, so that a round that was cut off is made again without doing anything twice.
+
+use std::collections::BTreeSet;
+use std::error::Error;
+use std::fmt::Write as _;
+
+use jiff::Timestamp;
+use outhaul_bundle::Digest;
+use outhaul_signer::fleet::Fleet;
+use outhaul_signer::key::Secret;
+
+use super::config::{BundleConfig, EnvironmentConfig, GitConfig};
+use super::state::{Done, Known};
+use crate::collect::CollectError;
+use crate::compose::Mode;
+use crate::control::source::{self, Reference};
+use crate::control::{ControlPlane, LoadRequest};
+use crate::forge::{self, Access, Kind};
+use crate::isolation::{self, Isolation};
+use crate::pipeline::{self, Platform};
+use crate::produce::{self, ProduceError, Request};
+use crate::promote::watch::told;
+use crate::publish::access::credential;
+use crate::publish::plan::PlanError;
+use crate::publish::proposal::{Done as Proposed, ProposeError};
+use crate::publish::{self, Desired, PublishError, Repository, Target};
+use crate::render::Memory;
+use crate::{Diagnostics, guard::Removal};
+
+/// Why an environment, or the chain, could not be done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// For people: what, where, and what to do next.
+    pub text: String,
+    /// Whether it may go by itself: a network, a disk, a server.
+    pub unreachable: bool,
+}
+
+impl Problem {
+    fn findings(findings: &Diagnostics) -> Self {
+        Self {
+            text: findings.render(false).trim_end().to_owned(),
+            unreachable: findings.exit_code() == 3,
+        }
+    }
+
+    /// An error with its causes in one line, and below it what to do next.
+    pub(super) fn of(error: &(dyn Error + 'static), unreachable: bool) -> Self {
+        let mut text = told(error);
+        let mut next = Some(error);
+        while let Some(cause) = next {
+            for line in cause.to_string().lines().map(str::trim) {
+                if line.starts_with("help:") {
+                    let _ = write!(text, "\n{line}");
+                }
+            }
+            next = cause.source();
+        }
+        Self { text, unreachable }
+    }
+
+    fn sentence(text: String) -> Self {
+        Self {
+            text,
+            unreachable: false,
+        }
+    }
+}
+
+/// Brings `one` to what its sources say now. What is done is told to `lines` as soon as it is.
+pub(super) fn bring(
+    one: &EnvironmentConfig,
+    request: &LoadRequest,
+    known: &Known,
+    memory: &mut Memory,
+    now: Timestamp,
+    lines: &mut Vec<String>,
+) -> Result<Option<Done>, Problem> {
+    let (plane, snapshot, loaded) =
+        pipeline::load(request, None).map_err(|all| Problem::findings(&all))?;
+    let key = key(one, &plane, snapshot.digest, &loaded);
+    if known.done.as_ref().is_some_and(|done| done.key == key) {
+        return Ok(None);
+    }
+    let platform = pipeline::run_again(memory, request, Mode::default(), Some(&snapshot))
+        .map_err(|all| Problem::findings(&all))?;
+    let findings = &platform.control_plane.findings;
+    if !findings.is_empty() {
+        lines.push(findings.render(false).trim_end().to_owned());
+    }
+    lines.push(format!(
+        "snapshot {}: {} assignments rendered",
+        snapshot.digest.short(),
+        memory.rendered()
+    ));
+    let mut broken = BTreeSet::new();
+    if let Some(config) = &one.bundle {
+        bundle(config, &platform, now, lines, &mut broken)?;
+    }
+    if let Some(config) = &one.git {
+        git(config, &platform, lines, &mut broken)?;
+    }
+    if !platform.schedule.failures.is_empty() {
+        let findings = isolation::one_line_each(&platform.broken_of([]));
+        broken.extend(findings.lines().map(str::to_owned));
+    }
+    Ok(Some(Done {
+        key,
+        snapshot: snapshot.digest,
+        broken: broken.into_iter().collect(),
+    }))
+}
+
+/// A digest of everything that the environment depends on.
+fn key(
+    one: &EnvironmentConfig,
+    plane: &ControlPlane,
+    snapshot: Digest,
+    loaded: &LoadRequest,
+) -> Digest {
+    let mut text = format!("{snapshot}\n{one:?}\n{}\n", env!("CARGO_PKG_VERSION"));
+    let _ = writeln!(text, "{:?}", plane.answers);
+    if one.bundle.is_some() {
+        // Payloads travel in bundles, and are no part of the snapshot before they are collected.
+        let mut asked = BTreeSet::new();
+        let all = plane.targets.values();
+        for manifests in all.filter_map(|target| target.manifests.as_ref()) {
+            let value = |name| {
+                manifests
+                    .get(name)
+                    .filter(|text: &&String| !text.is_empty())
+            };
+            if let Some(repo) = value("repo") {
+                asked.insert((repo, value("branch")));
+            }
+        }
+        for (repo, branch) in asked {
+            let reference = branch.cloned().map_or(Reference::Head, Reference::Branch);
+            let opened = source::open(repo, &reference, &loaded.sources, &loaded.cache);
+            // What cannot be read is told by the step that needs it.
+            let commit = opened.map_or_else(|error| error.to_string(), |found| found.commit);
+            let _ = writeln!(text, "{repo} {reference:?} {commit}");
+        }
+    }
+    Digest::of(text.as_bytes())
+}
+
+fn bundle(
+    config: &BundleConfig,
+    platform: &Platform,
+    now: Timestamp,
+    lines: &mut Vec<String>,
+    broken: &mut BTreeSet<String>,
+) -> Result<(), Problem> {
+    let secret = secret(config).map_err(|error| Problem::of(&error, false))?;
+    let fleet = Fleet::open(&config.fleet).map_err(|error| Problem::of(&error, false))?;
+    let request = Request {
+        cluster_types: &[],
+        out: &config.out,
+        publish: config.publish.as_deref(),
+        recipients: BTreeSet::new(),
+        readers: &[],
+        renew: false,
+        issued: now,
+        expires_days: config.expires_days,
+    };
+    let made = produce::produce(platform, &fleet, &secret, &request)
+        .map_err(|error| produce_problem(&error))?;
+    for one in &made.streams {
+        let stream = &one.cluster_type;
+        if let Some(why) = &one.withheld {
+            lines.push(format!("{stream}: no bundle, it {why}"));
+        }
+        if let Some(file) = &one.file {
+            lines.push(format!(
+                "{stream}: bundle {}, {} assignments, {} bytes: {}",
+                one.number,
+                one.assignments,
+                one.bytes,
+                file.display()
+            ));
+        }
+    }
+    kept(platform, &made.isolation, broken);
+    Ok(())
+}
+
+/// The secret that opens the fleet's keys. Read each time, so that it can be changed while this runs.
+pub(super) fn secret(config: &BundleConfig) -> Result<Secret, outhaul_signer::key::KeyError> {
+    let file = config.passphrase_file.as_deref();
+    Secret::from_sources(file, &[Secret::VARIABLE], Secret::CREDENTIAL)
+}
+
+/// What stays as it was or is left out, and why.
+fn kept(platform: &Platform, isolation: &Isolation<()>, broken: &mut BTreeSet<String>) {
+    broken.extend(isolation.lines());
+    if !isolation.is_empty() {
+        let findings = isolation::one_line_each(&platform.broken_of(isolation.ids()));
+        broken.extend(findings.lines().map(str::to_owned));
+    }
+}
+
+fn produce_problem(error: &ProduceError) -> Problem {
+    match error {
+        ProduceError::Contradiction(findings) => Problem::findings(findings),
+        ProduceError::Removals { removals } => {
+            let texts: Vec<_> = removals.iter().map(Removal::explain).collect();
+            Problem::sentence(texts.join("\n"))
+        }
+        ProduceError::Collect(CollectError::Source { source, .. }) => {
+            let mut problem = Problem::of(error, !source.is_input());
+            let _ = write!(problem.text, "\nhelp: {}", source.help());
+            problem
+        }
+        ProduceError::Deliver(_) | ProduceError::Spool(_) => Problem::of(error, true),
+        _ => Problem::of(error, false),
+    }
+}
+
+fn git(
+    config: &GitConfig,
+    platform: &Platform,
+    lines: &mut Vec<String>,
+    broken: &mut BTreeSet<String>,
+) -> Result<(), Problem> {
+    let token = match &config.token_file {
+        Some(file) => forge::read_token(file).map(Some),
+        None => forge::token_of_surroundings(),
+    }
+    .map_err(|error| Problem::of(&error, false))?;
+    let named = target(config, &platform.control_plane)?;
+    let reference = Reference::Branch(named.branch.clone());
+    let local = platform.sources.resolve(&named.url, &reference);
+    let url = local.map_or_else(
+        || named.url.clone(),
+        |folder| folder.to_string_lossy().into_owned(),
+    );
+    let kind = config.forge.or_else(|| Kind::of_host(&named.url));
+    let credential = credential(&url, kind, token.as_ref());
+    let target = Target {
+        url,
+        ..named.clone()
+    };
+    let failed = |error| publish_problem(&error, platform);
+    let repository = Repository::open(target, &platform.cache, credential).map_err(failed)?;
+    let tree = publish::tree(platform).map_err(|all| Problem::findings(&all))?;
+    let desired = Desired::of(platform, &tree, false);
+    let branch = &named.branch;
+    let plan = if config.pull_request {
+        let kind = kind.ok_or_else(|| missing("forge", &named.url))?;
+        let token = token.ok_or_else(|| missing("token_file", &named.url))?;
+        let forge = forge::connect(Access {
+            kind,
+            repository: &named.url,
+            api: config.api.as_deref(),
+            project: config.project.as_deref(),
+            token,
+            authority: config.forge_ca.as_deref(),
+        })
+        .map_err(|error| Problem::of(&error, false))?;
+        let done = repository
+            .propose(&desired, forge.as_ref())
+            .map_err(|error| match error {
+                ProposeError::Publish(error) => publish_problem(&error, platform),
+                ProposeError::Forge { .. } => Problem::of(&error, true),
+                ProposeError::NoBase { .. } => Problem::of(&error, false),
+            })?;
+        let what = match done.done {
+            Proposed::Closed => "closed",
+            Proposed::Opened => "opened",
+            Proposed::Updated => "updated",
+            Proposed::Nothing => "as it was",
+        };
+        if let Some(request) = &done.pull_request {
+            let (number, url) = (request.number, &request.url);
+            lines.push(format!(
+                "branch `{branch}`: pull request #{number} {what} ({url})"
+            ));
+        }
+        done.plan
+    } else {
+        let done = repository.publish(&desired).map_err(failed)?;
+        if let Some(commit) = done.commit.filter(|_| done.changed) {
+            lines.push(format!(
+                "branch `{branch}` of {}: {} added, {} changed, {} removed, commit {commit}",
+                named.url,
+                done.plan.added.len(),
+                done.plan.changed.len(),
+                done.plan.removed.len()
+            ));
+        }
+        done.plan
+    };
+    for path in &plan.by_hand {
+        lines.push(format!(
+            "warning: `{path}` was changed by hand in branch `{branch}`; it is as rendered again"
+        ));
+    }
+    kept(platform, &plan.isolation, broken);
+    Ok(())
+}
+
+fn missing(what: &str, url: &str) -> Problem {
+    Problem::sentence(format!(
+        "a pull request to `{url}` needs `{what}`\nhelp: set it in `[environment.git]`"
+    ))
+}
+
+/// Where the environment goes.
+fn target(config: &GitConfig, plane: &ControlPlane) -> Result<Target, Problem> {
+    if let Some(url) = &config.to {
+        let own = || plane.environment.clone();
+        return Ok(Target {
+            url: url.clone(),
+            branch: config.branch.clone().unwrap_or_else(own),
+            path: config.path.clone().unwrap_or_default(),
+        });
+    }
+    let repos = &plane.gitops_repos;
+    let found = match (&config.gitops_repo, repos.len()) {
+        (Some(name), _) => repos.get(name),
+        (None, 1) => repos.values().next(),
+        _ => None,
+    };
+    let Some(found) = found else {
+        let known: Vec<_> = repos.keys().map(|name| format!("`{name}`")).collect();
+        let known = match known.is_empty() {
+            true => "none".to_owned(),
+            false => known.join(", "),
+        };
+        return Err(Problem::sentence(format!(
+            "it is not known to which GitOpsRepo environment `{}` goes; it has {known}\nhelp: set `to` or \
+             `gitops_repo` in `[environment.git]`",
+            plane.environment
+        )));
+    };
+    let at = &found.at;
+    Ok(Target {
+        url: at.repo.value.clone(),
+        branch: config.branch.clone().unwrap_or_else(|| at.branch.clone()),
+        path: config.path.clone().unwrap_or_else(|| at.path.clone()),
+    })
+}
+
+fn publish_problem(error: &PublishError, platform: &Platform) -> Problem {
+    match error {
+        PublishError::Plan(PlanError::Removal(removal)) => Problem::sentence(removal.explain()),
+        PublishError::Plan(PlanError::AllBroken) => {
+            let mut problem = Problem::findings(&platform.broken());
+            let _ = write!(problem.text, "\nhelp: {error}");
+            problem.unreachable = false;
+            problem
+        }
+        PublishError::Source(source) => {
+            let mut problem = Problem::of(error, !source.is_input());
+            let _ = write!(problem.text, "\nhelp: {}", source.help());
+            problem
+        }
+        PublishError::Git(_) | PublishError::Store { .. } => Problem::of(error, true),
+        _ => Problem::of(error, false),
+    }
+}

@@ -6,6 +6,8 @@
 //! share one config. Where containers match only because of a site's labels, those sites get overlays:
 //! configs of their own, shared by all sites with equal values.
 
+use std::borrow::Cow;
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -329,21 +331,29 @@ fn merge_layers(
     rules: &Rules<'_>,
     lean: bool,
 ) -> Composed {
-    let mut values: BTreeMap<&str, GoValue> = BTreeMap::new();
+    let mut values: BTreeMap<&str, Cow<'_, GoValue>> = BTreeMap::new();
     let mut provenance: BTreeMap<String, Provenance> = BTreeMap::new();
     for at in positions {
         for setting in layers.settings(*at) {
             let arrays = rules.arrays(setting.key);
-            let before = values.remove(setting.key);
-            let merged = before
-                .as_ref()
-                .is_some_and(|before| merge::merges(before, setting.value(), arrays));
-            let value = match before {
-                None => setting.value().clone(),
-                Some(before) => merge::merge(before, setting.value().clone(), arrays),
+            let new = setting.value();
+            let slot = values.entry(setting.key);
+            let merged = match slot {
+                Entry::Vacant(slot) => {
+                    slot.insert(Cow::Borrowed(new));
+                    false
+                }
+                Entry::Occupied(mut slot) => {
+                    let merged = merge::merges(slot.get(), new, arrays);
+                    let before = slot.insert(Cow::Borrowed(new));
+                    if merged {
+                        let both = merge::merge(before.into_owned(), new.clone(), arrays);
+                        slot.insert(Cow::Owned(both));
+                    }
+                    merged
+                }
             };
-            values.insert(setting.key, value);
-            if lean && !setting.value().is_container() {
+            if lean && !new.is_container() {
                 continue;
             }
             provenance
@@ -359,9 +369,11 @@ fn merge_layers(
         }
     }
     let mut map = GoMap::new(MapKind::Str);
-    for (key, value) in values {
-        map.insert(key, value);
-    }
+    // In the order of the keys, so that the map is built at once.
+    map.entries = values
+        .into_iter()
+        .map(|(key, value)| (GoValue::Str(key.to_owned()), value.into_owned()))
+        .collect();
     let values = GoValue::Map(map);
     let version = Digest::of(typing::canonical(&values).as_bytes());
     Composed {

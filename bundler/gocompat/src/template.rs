@@ -263,7 +263,9 @@ impl Template {
         options: &RenderOptions,
         round: usize,
     ) -> Result<Vec<u8>, TemplateError> {
-        exec::execute(&self.tree, dot, env, options.max_depth).map_err(|error| {
+        // Most outputs are as long as their template, or hold a config besides.
+        let expected = 2 * self.text.len().min(1 << 16);
+        exec::execute(&self.tree, dot, env, options.max_depth, expected).map_err(|error| {
             let (message, kind) = match error.fault {
                 Fault::Go(message) => (message, TemplateErrorKind::Execution),
                 Fault::Undefined(message) => (message, TemplateErrorKind::Undefined),

@@ -105,9 +105,23 @@ fn number(text: &str) -> GoValue {
 /// One text for equal values and different texts for different ones: what a config's version is a
 /// digest of.
 pub fn canonical(value: &GoValue) -> String {
-    let mut text = String::new();
+    let mut text = String::with_capacity(1024);
     write(value, &mut text);
     text
+}
+
+/// Without the machinery of formats: it is written for every key and value of every config.
+fn count(mut number: usize, out: &mut String) {
+    let mut power = 1;
+    while number / power >= 10 {
+        power *= 10;
+    }
+    while power > 0 {
+        let digit = u8::try_from(number / power).unwrap_or_default();
+        out.push(char::from(b'0' + digit));
+        number %= power;
+        power /= 10;
+    }
 }
 
 fn write(value: &GoValue, out: &mut String) {
@@ -117,7 +131,12 @@ fn write(value: &GoValue, out: &mut String) {
         GoValue::Int(number) => out.push_str(&format!("i{number}")),
         GoValue::Uint(number) => out.push_str(&format!("i{number}")),
         GoValue::Float(number) => out.push_str(&format!("d{number:?}")),
-        GoValue::Str(text) => out.push_str(&format!("s{}:{text}", text.len())),
+        GoValue::Str(text) => {
+            out.push('s');
+            count(text.len(), out);
+            out.push(':');
+            out.push_str(text);
+        }
         GoValue::Time(text) => out.push_str(&format!("z{}:{text}", text.len())),
         GoValue::Bytes(bytes) => out.push_str(&format!("b{}", hex::encode(bytes))),
         GoValue::List(items) => {

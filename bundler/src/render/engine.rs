@@ -31,6 +31,21 @@ pub struct Shared<'a> {
     texts: HashMap<(usize, &'a str), Arc<str>>,
 }
 
+/// One manifest's text.
+enum Text {
+    Own(String),
+    Shared(Arc<str>),
+}
+
+impl Text {
+    fn as_str(&self) -> &str {
+        match self {
+            Self::Own(text) => text,
+            Self::Shared(text) => text,
+        }
+    }
+}
+
 /// Every template, parsed.
 pub struct Engines<'a> {
     control_plane: &'a ControlPlane,
@@ -138,13 +153,13 @@ impl<'a> Engines<'a> {
             };
             match rendered {
                 // An empty document is dropped; white space is kept, as Kalypso keeps it.
-                Ok(text) if text.is_empty() => {}
+                Ok(text) if text.as_str().is_empty() => {}
                 Ok(text) => texts.push(text),
                 Err(finding) => findings.push(*finding),
             }
         }
         if findings.is_empty() {
-            Ok(self.join(&texts))
+            Ok(self.join(texts))
         } else {
             Err(findings)
         }
@@ -196,11 +211,11 @@ impl<'a> Engines<'a> {
         manifest: &Spot<String>,
         data: TemplateView<'_>,
         shared: &mut Shared<'a>,
-    ) -> Result<Arc<str>, Box<Diagnostic>> {
+    ) -> Result<Text, Box<Diagnostic>> {
         let parsed = match self.go.get(&(template.name.as_str(), at)) {
             Some(Ok(parsed)) => parsed,
             Some(Err(error)) => return Err(go_finding(template, manifest, error)),
-            None => return Ok(Arc::default()),
+            None => return Ok(Text::Own(String::new())),
         };
         let alike = match parsed.fields() {
             fields if fields.within(Fields::TARGET) => Some(shared.target),
@@ -209,17 +224,18 @@ impl<'a> Engines<'a> {
         };
         let key = alike.map(|name| (std::ptr::from_ref(parsed).addr(), name));
         if let Some(text) = key.and_then(|key| shared.texts.get(&key)) {
-            return Ok(Arc::clone(text));
+            return Ok(Text::Shared(Arc::clone(text)));
         }
         let rendered = parsed
             .render_view(data, &self.options)
             .map_err(|error| go_finding(template, manifest, &error))?;
-        let text: Arc<str> = rendered.text.into();
         // A later round may have seen any field.
         if let Some(key) = key.filter(|_| rendered.rounds == 1) {
+            let text: Arc<str> = rendered.text.into();
             shared.texts.insert(key, Arc::clone(&text));
+            return Ok(Text::Shared(text));
         }
-        Ok(text)
+        Ok(Text::Own(rendered.text))
     }
 
     fn render_jinja(
@@ -228,21 +244,26 @@ impl<'a> Engines<'a> {
         at: usize,
         manifest: &Spot<String>,
         context: &minijinja::Value,
-    ) -> Result<Arc<str>, Box<Diagnostic>> {
+    ) -> Result<Text, Box<Diagnostic>> {
         if let Some(error) = self.jinja_errors.get(&(template.name.as_str(), at)) {
             return Err(jinja_finding(template, manifest, error));
         }
         self.jinja
             .get_template(&jinja_name(&template.name, at))
             .and_then(|parsed| parsed.render(context))
-            .map(Arc::from)
+            .map(Text::Own)
             .map_err(|error| jinja_finding(template, manifest, &error))
     }
 
     /// Documents with `---` between them. Kalypso glues it to a text without a line end (its defect
     /// 13), which only `--compat` reproduces.
-    fn join(&self, texts: &[Arc<str>]) -> String {
-        let length = texts.iter().map(|text| text.len() + 5).sum();
+    fn join(&self, mut texts: Vec<Text>) -> String {
+        if let (Some(Text::Own(_)), 1) = (texts.first(), texts.len())
+            && let Some(Text::Own(only)) = texts.pop()
+        {
+            return only;
+        }
+        let length = texts.iter().map(|text| text.as_str().len() + 5).sum();
         let mut joined = String::with_capacity(length);
         for (at, text) in texts.iter().enumerate() {
             if at > 0 {
@@ -251,7 +272,7 @@ impl<'a> Engines<'a> {
                 }
                 joined.push_str("---\n");
             }
-            joined.push_str(text);
+            joined.push_str(text.as_str());
         }
         joined
     }

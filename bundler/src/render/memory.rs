@@ -6,7 +6,8 @@
 //! the rest with the last rendering. What was broken is rendered every time, so that its findings
 //! point to where things are written now. Like the stages, it is pure.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, btree_map};
+use std::iter::Peekable;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -14,13 +15,16 @@ use outhaul_bundle::index::Snapshot;
 
 use super::engine::{Engines, Shared};
 use super::keys::{Container, Keys};
-use super::{Done, Pair, RenderedClusterType, Rendering, empty_group, rendering};
+use super::{
+    Done, Pair, RenderedAssignment, RenderedClusterType, Rendering, empty_group, rendering,
+};
 use crate::compose::{Composing, Mode, layers};
 use crate::control::ControlPlane;
+use crate::control::diagnostic::Diagnostics;
 use crate::control::model::{ClusterType, DeploymentTarget, Site};
 use crate::schedule::{Assignment, AssignmentId, Schedule};
 
-/// Assignments that a thread takes at once.
+/// The most assignments that a thread takes at once.
 const BATCH: usize = 64;
 
 /// The last rendering of one environment, and what it was made from.
@@ -32,6 +36,16 @@ pub struct Memory {
 }
 
 type Work<'a> = (&'a AssignmentId, &'a Assignment);
+
+/// What has to be done, in order, and what is no longer there.
+#[derive(Default)]
+struct Plan<'a> {
+    work: Vec<Work<'a>>,
+    /// Cluster types that something is assigned to.
+    assigned: BTreeSet<&'a str>,
+    /// By cluster type: targets that were assigned to it.
+    gone: Vec<(String, String)>,
+}
 
 impl Memory {
     /// Nothing remembered yet: the first render is a full one.
@@ -55,25 +69,35 @@ impl Memory {
         let keys = Keys::of(plane, mode);
         let mut change = Change::between(&self.keys, &keys);
         change.look_at_sites(plane, mode);
-        let work = self.work(plane, schedule, &change);
-        let done = compose_and_render(plane, &work, mode);
-        self.rendered = work.len();
-        // What broke must not stay as it was: only whoever writes may keep it, and says so.
-        let anew: BTreeSet<&AssignmentId> = work.iter().map(|(id, _)| *id).collect();
-        let groups = self.merged(plane, schedule, &change, &anew, done.rendered);
+        let plan = self.plan(plane, schedule, &change);
+        let done = compose_and_render(plane, &plan.work, mode);
+        self.rendered = plan.work.len();
+        merge(
+            &mut self.groups,
+            plane,
+            &change,
+            plan,
+            &done.failures,
+            done.rendered,
+        );
         self.keys = keys;
-        self.groups.clone_from(&groups);
-        rendering(plane, schedule, snapshot, groups, done.failures)
+        rendering(
+            plane,
+            schedule,
+            snapshot,
+            self.groups.clone(),
+            done.failures,
+        )
     }
 
-    /// What has to be done, in order.
-    fn work<'a>(
+    /// One pass through the schedule, beside what was rendered last.
+    fn plan<'a>(
         &self,
         plane: &'a ControlPlane,
         schedule: &'a Schedule,
         change: &Change<'_>,
-    ) -> Vec<Work<'a>> {
-        let mut work = Vec::new();
+    ) -> Plan<'a> {
+        let mut plan = Plan::default();
         let mut at: Option<OfType<'_>> = None;
         let mut targets = plane.targets.values().peekable();
         for (id, assignment) in &schedule.assignments {
@@ -81,12 +105,14 @@ impl Memory {
                 .as_ref()
                 .is_none_or(|at| at.cluster_type.name != id.cluster_type)
             {
-                targets = plane.targets.values().peekable();
                 let Some(cluster_type) = plane.cluster_types.get(&id.cluster_type) else {
                     continue;
                 };
+                targets = plane.targets.values().peekable();
                 let before = self.groups.get(&id.cluster_type);
-                at = Some(OfType::new(cluster_type, before, change));
+                let next = OfType::new(cluster_type, before, change);
+                plan.end(at.replace(next));
+                plan.assigned.insert(&cluster_type.name);
             }
             // Both go by name: no look-up for each of them.
             while targets.next_if(|target| target.name < id.target).is_some() {}
@@ -94,64 +120,67 @@ impl Memory {
                 continue;
             };
             if target.name == id.target && at.is_reached(target, assignment, change) {
-                work.push((id, assignment));
+                plan.work.push((id, assignment));
             }
         }
-        work
+        plan.end(at);
+        plan
     }
+}
 
-    /// The last groups with what was done anew in them, and without what is not assigned any more.
-    fn merged(
-        &self,
-        plane: &ControlPlane,
-        schedule: &Schedule,
-        change: &Change<'_>,
-        anew: &BTreeSet<&AssignmentId>,
-        rendered: Vec<(AssignmentId, Arc<super::RenderedAssignment>)>,
-    ) -> BTreeMap<String, Arc<RenderedClusterType>> {
-        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-        let mut last: Option<(&str, usize)> = None;
-        for id in schedule.assignments.keys() {
-            match &mut last {
-                Some((name, count)) if *name == id.cluster_type => *count += 1,
-                _ => {
-                    counts.extend(last.take());
-                    last = Some((&id.cluster_type, 1));
-                }
-            }
+impl Plan<'_> {
+    /// Nothing else is assigned to this type.
+    fn end(&mut self, at: Option<OfType<'_>>) {
+        if let Some(at) = at {
+            let name = &at.cluster_type.name;
+            let rest = at.before.map(|(target, _)| target);
+            let gone = at.gone.into_iter().chain(rest);
+            self.gone
+                .extend(gone.map(|target| (name.clone(), target.clone())));
         }
-        counts.extend(last);
-        let reached: BTreeSet<&str> = anew.iter().map(|id| id.cluster_type.as_str()).collect();
-        let mut rendered = rendered.into_iter().peekable();
-        let mut groups = BTreeMap::new();
-        for (name, cluster_type) in &plane.cluster_types {
-            let before = self.groups.get(name).filter(|_| !change.is_of_type(name));
-            let count = counts.get(name.as_str()).copied().unwrap_or_default();
-            if let Some(before) = before
-                && !reached.contains(name.as_str())
-                && before.assignments.len() == count
-            {
-                groups.insert(name.clone(), Arc::clone(before));
-                continue;
-            }
-            let mut group = empty_group(cluster_type);
-            if let Some(before) = before {
-                let still = before.assignments.iter().filter(|(target, _)| {
-                    let id = AssignmentId {
-                        cluster_type: name.clone(),
-                        target: (*target).clone(),
-                    };
-                    schedule.assignments.contains_key(&id) && !anew.contains(&id)
-                });
-                let still = still.map(|(target, one)| (target.clone(), Arc::clone(one)));
-                group.assignments = still.collect();
-            }
-            while let Some((id, one)) = rendered.next_if(|(id, _)| id.cluster_type == *name) {
-                group.assignments.insert(id.target, one);
-            }
-            groups.insert(name.clone(), Arc::new(group));
+    }
+}
+
+/// Puts into the last groups what was done anew, and takes out what is no more. A group that the last
+/// rendering still has is copied first.
+fn merge(
+    groups: &mut BTreeMap<String, Arc<RenderedClusterType>>,
+    plane: &ControlPlane,
+    change: &Change<'_>,
+    plan: Plan<'_>,
+    failures: &BTreeMap<AssignmentId, Diagnostics>,
+    rendered: Vec<(AssignmentId, Arc<RenderedAssignment>)>,
+) {
+    groups.retain(|name, _| plane.cluster_types.contains_key(name));
+    for (name, cluster_type) in &plane.cluster_types {
+        let is_new = change.is_of_type(name) || !plan.assigned.contains(name.as_str());
+        if is_new || !groups.contains_key(name) {
+            groups.insert(name.clone(), Arc::new(empty_group(cluster_type)));
         }
-        groups
+    }
+    let failed = failures.keys();
+    let failed = failed.map(|id| (id.cluster_type.as_str(), id.target.as_str()));
+    let gone = plan
+        .gone
+        .iter()
+        .map(|(name, target)| (name.as_str(), target.as_str()));
+    // What broke must not stay as it was: only whoever writes may keep it, and says so.
+    for (name, target) in gone.chain(failed) {
+        if let Some(group) = groups.get_mut(name)
+            && group.assignments.contains_key(target)
+        {
+            Arc::make_mut(group).assignments.remove(target);
+        }
+    }
+    let mut rendered = rendered.into_iter().peekable();
+    while let Some(name) = rendered.peek().map(|(id, _)| id.cluster_type.clone()) {
+        let mut of_type = Vec::new();
+        while let Some((id, one)) = rendered.next_if(|(id, _)| id.cluster_type == name) {
+            of_type.push((id.target, one));
+        }
+        if let Some(group) = groups.get_mut(&name) {
+            Arc::make_mut(group).assignments.extend(of_type);
+        }
     }
 }
 
@@ -226,9 +255,9 @@ struct OfType<'a> {
     whole: bool,
     /// Labels of each changed container that the cluster type does not have itself.
     open: Vec<Vec<(&'a str, &'a str)>>,
-    before: std::iter::Peekable<
-        std::collections::btree_map::Iter<'a, String, Arc<super::RenderedAssignment>>,
-    >,
+    before: Peekable<btree_map::Iter<'a, String, Arc<RenderedAssignment>>>,
+    /// Targets of `before` that are passed by.
+    gone: Vec<&'a String>,
 }
 
 impl<'a> OfType<'a> {
@@ -237,7 +266,7 @@ impl<'a> OfType<'a> {
         before: Option<&'a Arc<RenderedClusterType>>,
         change: &Change<'a>,
     ) -> Self {
-        static NOTHING: BTreeMap<String, Arc<super::RenderedAssignment>> = BTreeMap::new();
+        static NOTHING: BTreeMap<String, Arc<RenderedAssignment>> = BTreeMap::new();
         let containers = change.containers.iter();
         let open = containers.filter_map(|one| {
             let labels = one.labels.iter();
@@ -258,6 +287,7 @@ impl<'a> OfType<'a> {
                 .map_or(&NOTHING, |group| &group.assignments)
                 .iter()
                 .peekable(),
+            gone: Vec::new(),
         }
     }
 
@@ -268,12 +298,10 @@ impl<'a> OfType<'a> {
         assignment: &Assignment,
         change: &Change<'_>,
     ) -> bool {
-        while self
-            .before
-            .next_if(|(name, _)| **name < target.name)
-            .is_some()
-        {}
-        let last = self.before.peek().filter(|(name, _)| **name == target.name);
+        while let Some((name, _)) = self.before.next_if(|(name, _)| **name < target.name) {
+            self.gone.push(name);
+        }
+        let last = self.before.next_if(|(name, _)| **name == target.name);
         self.whole
             || last.is_none_or(|(_, last)| last.policies != assignment.policies)
             || change.targets.contains(target.name.as_str())
@@ -289,7 +317,10 @@ impl<'a> OfType<'a> {
 fn compose_and_render(plane: &ControlPlane, work: &[Work<'_>], mode: Mode) -> Done {
     let engines = &Engines::new(plane, mode);
     let next = &AtomicUsize::new(0);
-    let batches: Vec<&[Work<'_>]> = work.chunks(BATCH).collect();
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    // Small batches where there is little to do, so that every processor gets its share.
+    let batch = work.len().div_ceil(4 * threads).clamp(1, BATCH);
+    let batches: Vec<&[Work<'_>]> = work.chunks(batch).collect();
     let batches = &batches;
     let one_thread = || {
         let mut composing = Composing::new(plane, mode);
@@ -315,7 +346,6 @@ fn compose_and_render(plane: &ControlPlane, work: &[Work<'_>], mode: Mode) -> Do
             made.push((at, done));
         }
     };
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = threads.min(batches.len()).max(1);
     let mut made: Vec<(usize, Done)> = std::thread::scope(|scope| {
         let others: Vec<_> = (1..threads).map(|_| scope.spawn(one_thread)).collect();

@@ -49,12 +49,18 @@ pub(super) fn fail<T>(at: usize, message: impl Into<String>) -> Run<T> {
 }
 
 /// Runs the main template of a tree.
-pub(super) fn execute(tree: &Tree, dot: &Value, env: &Env<'_>, max_depth: usize) -> Run<Vec<u8>> {
+pub(super) fn execute(
+    tree: &Tree,
+    dot: &Value,
+    env: &Env<'_>,
+    max_depth: usize,
+    expected: usize,
+) -> Run<Vec<u8>> {
     let variables = vec![(Arc::from(&b"$"[..]), dot.clone())];
     let mut state = State {
         tree,
         env,
-        out: Vec::new(),
+        out: Vec::with_capacity(expected),
         variables,
         max_depth,
         depth: 0,

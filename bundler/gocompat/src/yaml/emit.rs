@@ -95,7 +95,8 @@ impl Emitter<'_> {
         self.budget.visit(depth)?;
         match value {
             Value::Map(map) if map.len() > 0 => {
-                let mut entries = map.to_vec();
+                let entries = map.entries.borrow();
+                let mut entries: Vec<(&Key, &Value)> = entries.iter().collect();
                 order::sort(&mut entries);
                 self.mapping(&entries, parent, depth)
             }
@@ -107,10 +108,13 @@ impl Emitter<'_> {
                 let keys = FIELDS
                     .iter()
                     .map(|name| Key::str(&name.to_ascii_lowercase()));
-                let entries: Vec<_> = keys.zip(data.fields.iter().cloned()).collect();
+                let keys: Vec<Key> = keys.collect();
+                let entries: Vec<_> = keys.iter().zip(&data.fields).collect();
                 self.mapping(&entries, parent, depth)
             }
-            Value::List(list) if list.len() > 0 => self.sequence(&list.to_vec(), parent, depth),
+            Value::List(list) if list.len() > 0 => {
+                self.sequence(&list.items.borrow(), parent, depth)
+            }
             Value::List(_) => {
                 self.flow_empty(b"[", b"]");
                 Ok(())
@@ -136,7 +140,7 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    fn mapping(&mut self, entries: &[(Key, Value)], parent: Parent, depth: usize) -> Outcome<()> {
+    fn mapping(&mut self, entries: &[(&Key, &Value)], parent: Parent, depth: usize) -> Outcome<()> {
         let kept = self.indent;
         self.indent = Some(self.deeper(parent, false));
         for (key, item) in entries {

@@ -146,8 +146,8 @@ fn digits_less<C: Copy + Into<u32>>(a: &[C], b: &[C], at: usize) -> bool {
 
 /// Sorts entries as `yaml.v3` does. A merge sort of our own: the library's may panic on an
 /// order that is not transitive, which this one is not.
-pub(super) fn sort(entries: &mut Vec<(Key, Value)>) {
-    if entries.windows(2).all(|pair| !less(&pair[1].0, &pair[0].0)) {
+pub(super) fn sort(entries: &mut Vec<(&Key, &Value)>) {
+    if entries.windows(2).all(|pair| !less(pair[1].0, pair[0].0)) {
         return;
     }
     let right = entries.split_off(entries.len() / 2);
@@ -156,7 +156,7 @@ pub(super) fn sort(entries: &mut Vec<(Key, Value)>) {
     sort(&mut right);
     let (mut left, mut right) = (left.into_iter().peekable(), right.into_iter().peekable());
     while let (Some(a), Some(b)) = (left.peek(), right.peek()) {
-        let next = if less(&b.0, &a.0) {
+        let next = if less(b.0, a.0) {
             right.next()
         } else {
             left.next()

@@ -17,7 +17,7 @@ pub(super) enum Style {
 }
 
 /// What libyaml finds out about a text before it picks a style.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "libyaml's analysis is a list of facts"
@@ -43,7 +43,33 @@ pub(super) fn is_multiline(text: &str) -> bool {
     text.chars().any(is_break)
 }
 
+/// Whether nothing in the text needs a look: most keys and values are names, paths and URLs.
+fn is_ordinary(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let word = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'/');
+    bytes.first().is_some_and(word)
+        && bytes
+            .last()
+            .is_some_and(|byte| !matches!(byte, b' ' | b':'))
+        && bytes.iter().all(|byte| {
+            word(byte) || matches!(byte, b'-' | b'.' | b' ' | b':' | b'=' | b'+' | b'(' | b')')
+        })
+        && !text.contains(": ")
+}
+
 fn analyse(text: &str) -> Analysis {
+    if is_ordinary(text) {
+        return Analysis {
+            multiline: false,
+            plain: true,
+            single: true,
+            block: true,
+        };
+    }
+    examined(text)
+}
+
+fn examined(text: &str) -> Analysis {
     if text.is_empty() {
         return Analysis {
             multiline: false,
@@ -274,6 +300,20 @@ impl Emitter<'_> {
                 self.indention = false;
                 breaks = false;
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn ordinary_texts_are_what_a_closer_look_finds(text in "[a-z0-9_/:=+(). #,-]{0,12}") {
+            prop_assert_eq!(analyse(&text), examined(&text), "{:?}", text);
         }
     }
 }

@@ -251,7 +251,7 @@ impl Scene {
         fs::read_to_string(self.path(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
     }
 
-    /// The data of the assignment's ConfigMap after a render that succeeds.
+    /// The data of the assignment's `ConfigMap` after a render that succeeds.
     #[track_caller]
     pub fn rendered_data(&self) -> String {
         self.render().ok();

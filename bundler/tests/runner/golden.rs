@@ -312,7 +312,7 @@ impl Listed {
                 .wrong
                 .push(format!("{name} is listed and no longer differs")),
             (Some(how), _) if defects.is_empty() => {
-                self.wrong.push(format!("{name}: {how}\n{vector}"))
+                self.wrong.push(format!("{name}: {how}\n{vector}"));
             }
             (Some(_), None) if self.complete => {
                 self.wrong.push(format!(

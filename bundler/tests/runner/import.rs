@@ -76,7 +76,7 @@ impl Installed {
     fn promote(&self, change: impl FnOnce(&std::path::Path)) -> String {
         let made = self.scene.change("main", change);
         self.scene.change("dev", |folder| {
-            fs::write(folder.join("base-repo.yaml"), base_repo(&made)).unwrap()
+            fs::write(folder.join("base-repo.yaml"), base_repo(&made)).unwrap();
         });
         made
     }
@@ -230,7 +230,8 @@ fn what_nobody_explains_is_shown_and_fails() {
 
 #[test]
 fn a_defect_is_named_by_its_trace() {
-    let cases: [(u8, &str, fn(&Scene)); 8] = [
+    type Case = (u8, &'static str, fn(&Scene));
+    let cases: [Case; 8] = [
         (5, "`R`", |scene| {
             scene.config_template("{{ toYaml .ConfigData }}");
             scene.write(
@@ -335,7 +336,7 @@ fn a_control_plane_without_environments_says_what_to_give() {
     let scene = Scene::new();
     scene.repositories();
     scene.change("main", |folder| {
-        fs::remove_file(folder.join(".environments/dev.yaml")).unwrap()
+        fs::remove_file(folder.join(".environments/dev.yaml")).unwrap();
     });
     scene.write("platform/a.txt", "");
     Installed { scene }

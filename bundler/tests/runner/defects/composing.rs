@@ -1,6 +1,6 @@
 //! Defects in what a config's values become: merging, typing, matching, schemas.
 //!
-//! What comes in: a container or two. What must come out: the data of one ConfigMap, right by default
+//! What comes in: a container or two. What must come out: the data of one `ConfigMap`, right by default
 //! and as Kalypso made it with `--compat`.
 
 use super::{Scene, config};

@@ -34,7 +34,7 @@ fn defect_18_one_repository_has_many_spellings_and_any_git_server_will_do() {
     });
     let main = git(&scene.path("control-plane"), &["rev-parse", "main"]);
     scene.change("dev", |folder| {
-        fs::write(folder.join("base-repo.yaml"), base_repo(&main)).unwrap()
+        fs::write(folder.join("base-repo.yaml"), base_repo(&main)).unwrap();
     });
     scene.run_repositories(&["render", "--out", "fetched"]).ok();
     assert!(
@@ -56,7 +56,7 @@ fn defect_23_what_may_pass_by_itself_is_told_apart_from_what_will_not() {
     });
     let main = git(&scene.path("control-plane"), &["rev-parse", "main"]);
     scene.change("dev", |folder| {
-        fs::write(folder.join("base-repo.yaml"), base_repo(&main)).unwrap()
+        fs::write(folder.join("base-repo.yaml"), base_repo(&main)).unwrap();
     });
     scene
         .run_repositories(&["render", "--out", "out"])
@@ -72,7 +72,7 @@ fn defect_23_what_may_pass_by_itself_is_told_apart_from_what_will_not() {
     });
     let main = git(&scene.path("control-plane"), &["rev-parse", "main"]);
     scene.change("dev", |folder| {
-        fs::write(folder.join("base-repo.yaml"), base_repo(&main)).unwrap()
+        fs::write(folder.join("base-repo.yaml"), base_repo(&main)).unwrap();
     });
     scene
         .run_repositories(&["render", "--out", "out"])
@@ -83,7 +83,7 @@ fn defect_23_what_may_pass_by_itself_is_told_apart_from_what_will_not() {
         &["rev-list", "--max-parents=0", "main"],
     );
     scene.change("dev", |folder| {
-        fs::write(folder.join("base-repo.yaml"), base_repo(&first)).unwrap()
+        fs::write(folder.join("base-repo.yaml"), base_repo(&first)).unwrap();
     });
     scene.run_repositories(&["render", "--out", "out"]).ok();
 }

@@ -131,7 +131,7 @@ fn defect_21_a_removed_environment_is_told_and_nothing_is_claimed() {
     scene.run_repositories(&["render", "--out", "out"]).ok();
     let before = files(&scene.path("out"));
     scene.change("main", |folder| {
-        fs::remove_file(folder.join(".environments/dev.yaml")).unwrap()
+        fs::remove_file(folder.join(".environments/dev.yaml")).unwrap();
     });
     let told = scene
         .run_repositories(&["render", "--out", "out"])

@@ -33,9 +33,11 @@ pub struct Pull {
 }
 
 pub type Pulls = Arc<Mutex<Vec<Pull>>>;
+/// How a fake answers a request; `None` for what its documentation does not have.
+type Fake = fn(&Request, &mut Vec<Pull>) -> Option<(u16, Value)>;
 
 /// A server that answers as `fake` says.
-pub fn serve(fake: fn(&Request, &mut Vec<Pull>) -> Option<(u16, Value)>) -> (String, Pulls) {
+pub fn serve(fake: Fake) -> (String, Pulls) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let pulls = Pulls::default();
@@ -48,11 +50,7 @@ pub fn serve(fake: fn(&Request, &mut Vec<Pull>) -> Option<(u16, Value)>) -> (Str
     (url, pulls)
 }
 
-fn answer(
-    mut stream: TcpStream,
-    fake: fn(&Request, &mut Vec<Pull>) -> Option<(u16, Value)>,
-    pulls: &Pulls,
-) {
+fn answer(mut stream: TcpStream, fake: Fake, pulls: &Pulls) {
     let Some(request) = read(&stream) else { return };
     let (status, body) = fake(&request, &mut pulls.lock().unwrap()).unwrap_or_else(|| {
         let what = format!(
@@ -179,7 +177,7 @@ pub fn fake_git_hub(request: &Request, pulls: &mut Vec<Pull>) -> Option<(u16, Va
         ("PATCH", ["pulls", number]) => {
             let pull = pulls.iter_mut().find(|p| p.number.to_string() == *number)?;
             if let Some(title) = request.body["title"].as_str() {
-                pull.title = title.to_owned();
+                title.clone_into(&mut pull.title);
                 pull.body = text(&request.body, "body");
             }
             pull.open = pull.open && request.body["state"] != "closed";

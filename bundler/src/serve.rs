@@ -331,7 +331,7 @@ impl Service {
         let events = match events {
             Ok(events) => events,
             Err(error) => {
-                let problem = Problem::of(&error, true);
+                let problem = steps::chain_problem(&error);
                 self.say(CHAIN, format!("{CHAIN}: {}", problem.text), around);
                 wrong.insert(CHAIN.to_owned(), problem);
                 return false;

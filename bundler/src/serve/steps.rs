@@ -23,12 +23,14 @@ use crate::forge::{self, Access, Kind};
 use crate::isolation::{self, Isolation};
 use crate::pipeline::{self, Platform};
 use crate::produce::{self, ProduceError, Request};
+use crate::promote::PromoteError;
 use crate::promote::watch::told;
 use crate::publish::access::credential;
 use crate::publish::plan::PlanError;
 use crate::publish::proposal::{Done as Proposed, ProposeError};
 use crate::publish::{self, Desired, PublishError, Repository, Target};
 use crate::render::Memory;
+use crate::sites::Sites;
 use crate::{Diagnostics, guard::Removal};
 
 /// Why an environment, or the chain, could not be done.
@@ -68,6 +70,16 @@ impl Problem {
             text,
             unreachable: false,
         }
+    }
+}
+
+/// Why the chain cannot be followed.
+pub(super) fn chain_problem(error: &PromoteError) -> Problem {
+    match error {
+        PromoteError::Findings(findings) => Problem::findings(findings),
+        PromoteError::Source(source) => Problem::of(error, !source.is_input()),
+        PromoteError::Branch { .. } => Problem::of(error, true),
+        _ => Problem::of(error, false),
     }
 }
 
@@ -124,7 +136,9 @@ fn key(
 ) -> Digest {
     let mut text = format!("{snapshot}\n{one:?}\n{}\n", env!("CARGO_PKG_VERSION"));
     let _ = writeln!(text, "{:?}", plane.answers);
-    if one.bundle.is_some() {
+    if let Some(bundle) = &one.bundle {
+        // Orders for sites leave with the next bundle, and a revocation should not wait for a change.
+        let _ = writeln!(text, "{}", orders(bundle, &one.name));
         // Payloads travel in bundles, and are no part of the snapshot before they are collected.
         let mut asked = BTreeSet::new();
         let all = plane.targets.values();
@@ -147,6 +161,19 @@ fn key(
         }
     }
     Digest::of(text.as_bytes())
+}
+
+/// The orders that the environment's bundles carry; a record that cannot be read is told when it is used.
+fn orders(config: &BundleConfig, environment: &str) -> String {
+    let Ok(fleet) = Fleet::open(&config.fleet) else {
+        return String::new();
+    };
+    let streams = fleet.streams().iter();
+    let ours = streams.filter(|(_, names)| names.environment == environment);
+    let orders = ours.map(|(role, _)| Sites::of(&fleet).orders_for(role));
+    // A stream without orders says nothing: the fleet learns of it only with its first bundle.
+    let some = orders.filter(|found| !matches!(found, Ok(orders) if orders.is_empty()));
+    some.fold(String::new(), |text, found| format!("{text}{found:?}"))
 }
 
 fn bundle(

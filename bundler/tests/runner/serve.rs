@@ -28,15 +28,13 @@ struct Centre {
 impl Centre {
     fn new() -> Self {
         let scene = Scene::new();
-        let targets: String = ["dev", "stage"]
-            .iter()
-            .map(|name| {
-                format!(
-                    "    - name: {name}\n      environment: {name}\n      labels:\n        purpose: test\n      \
-                     manifests:\n        repo: https://git.example.org/manifests\n"
-                )
-            })
-            .collect();
+        let mut targets = String::new();
+        for name in ["dev", "stage"] {
+            targets += &format!(
+                "    - name: {name}\n      environment: {name}\n      labels:\n        purpose: test\n      \
+                 manifests:\n        repo: https://git.example.org/manifests\n"
+            );
+        }
         let workload = "apiVersion: scheduler.kalypso.io/v1alpha1\nkind: Workload\nmetadata:\n  name: hello\n\
                         spec:\n  deploymentTargets:\n";
         scene.write("app/workload.yaml", &format!("{workload}{targets}"));
@@ -177,11 +175,24 @@ fn a_round_does_what_changed_and_a_restart_does_nothing_twice() {
     assert_eq!(centre.once().0, 0);
     assert_eq!(centre.made(), counts(5, "2", "1"));
 
+    // A revocation does not wait for a change of something else.
+    centre.outhaul(
+        "site enrol drone-1 --fleet fleet --environment stage --cluster-type drone --out drone-1.kit",
+    );
+    assert_eq!(centre.once().0, 0);
+    assert_eq!(centre.made(), counts(5, "2", "1"));
+    let (code, said) = centre.outhaul("site revoke drone-1 --fleet fleet");
+    assert_eq!(code, 0, "{said}");
+    let (code, said) = centre.once();
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains("stage: drone: bundle 3"), "{said}");
+    assert_eq!(centre.made(), counts(6, "2", "1"));
+
     // Without its memory it looks at everything, and still does nothing twice.
     fs::remove_file(centre.path("state/serve.json")).unwrap();
     let (code, said) = centre.once();
     assert_eq!(code, 0, "{said}");
-    assert_eq!(centre.made(), counts(5, "2", "1"));
+    assert_eq!(centre.made(), counts(6, "2", "1"));
 }
 
 #[test]

@@ -254,7 +254,7 @@ fn sites(at: &Path) {
     for count in [300, 30_000] {
         write_sites(at, count);
         let (schedule_time, schedule_len) = best(|| {
-            let (plane, _) = control::load(&request(at)).unwrap();
+            let (plane, _) = control::load_to_schedule(&request(at)).unwrap();
             schedule::schedule(&plane).assignments.len()
         });
         assert_eq!(schedule_len, WORKLOADS * CLUSTER_TYPES);

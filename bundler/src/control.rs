@@ -68,7 +68,29 @@ pub enum Origin {
 /// # Errors
 /// Every finding, when at least one is an error.
 pub fn load(request: &LoadRequest) -> Result<(ControlPlane, Snapshot), Diagnostics> {
-    let (mut control_plane, snapshot, findings) = load_partly(request);
+    whole(load_partly(request))
+}
+
+/// As [`load`], for scheduling, which places workloads on cluster types and asks about no site. Sites
+/// are passed over where they are written plainly and without a mistake, however many there are; the
+/// snapshot is the same. When `request` names schedulers the sites are read, for those may ask.
+///
+/// What comes of it must not be composed or rendered. Two sites of one name go unnoticed.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_to_schedule(request: &LoadRequest) -> Result<(ControlPlane, Snapshot), Diagnostics> {
+    if !request.schedulers.is_empty() {
+        return load(request);
+    }
+    whole(loaded(gather::Gathering::without_sites(request), request))
+}
+
+/// What was loaded and every finding: whole, unless one of them is an error.
+type Loaded = (ControlPlane, Option<Snapshot>, Diagnostics);
+
+fn whole(loaded: Loaded) -> Result<(ControlPlane, Snapshot), Diagnostics> {
+    let (mut control_plane, snapshot, findings) = loaded;
     match snapshot {
         Some(snapshot) if !findings.has_errors() => {
             control_plane.findings = findings;
@@ -80,7 +102,10 @@ pub fn load(request: &LoadRequest) -> Result<(ControlPlane, Snapshot), Diagnosti
 
 /// Loads what can be loaded of one environment, with every finding: to be looked at, never rendered.
 pub fn load_partly(request: &LoadRequest) -> (ControlPlane, Option<Snapshot>, Diagnostics) {
-    let mut gathering = gather::Gathering::new(request);
+    loaded(gather::Gathering::new(request), request)
+}
+
+fn loaded(mut gathering: gather::Gathering<'_>, request: &LoadRequest) -> Loaded {
     gathering.run();
     let (found, snapshot, mut findings) = gathering.finish();
     let control_plane = assemble::assemble(&request.environment, found, &mut findings);

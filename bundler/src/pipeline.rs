@@ -90,6 +90,25 @@ pub fn load(
     request: &LoadRequest,
     pins: Option<&Snapshot>,
 ) -> Result<(ControlPlane, Snapshot, LoadRequest), Diagnostics> {
+    load_by(control::load, request, pins)
+}
+
+/// As [`load`], for scheduling alone: [`control::load_to_schedule`].
+///
+/// # Errors
+/// As [`load`].
+pub fn load_to_schedule(
+    request: &LoadRequest,
+    pins: Option<&Snapshot>,
+) -> Result<(ControlPlane, Snapshot, LoadRequest), Diagnostics> {
+    load_by(control::load_to_schedule, request, pins)
+}
+
+fn load_by(
+    load: fn(&LoadRequest) -> Result<(ControlPlane, Snapshot), Diagnostics>,
+    request: &LoadRequest,
+    pins: Option<&Snapshot>,
+) -> Result<(ControlPlane, Snapshot, LoadRequest), Diagnostics> {
     let mut request = request.clone();
     if let Some(snapshot) = pins {
         let fixed = [&snapshot.environment, &snapshot.base];
@@ -99,7 +118,7 @@ pub fn load(
                 .pin(&source.name, &source.repo, &source.commit);
         }
     }
-    let (mut control_plane, snapshot) = control::load(&request)?;
+    let (mut control_plane, snapshot) = load(&request)?;
     // A local control plane stands for its own URL in what comes after, too: manifests may lie in it.
     if let Origin::Repository { url, .. } = &request.from {
         let folder = Path::new(url.strip_prefix("file://").unwrap_or(url));

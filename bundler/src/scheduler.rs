@@ -61,6 +61,11 @@ impl Schedulers {
         }
         Ok(Self(programs))
     }
+
+    /// Whether no program is named.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
 }
 
 /// Asks the program of every policy that names one, in order of the policies' names.

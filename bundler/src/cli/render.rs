@@ -150,6 +150,17 @@ impl InputArgs {
             .map_err(|findings| Failure::findings(&findings).help("nothing was written"))
     }
 
+    /// Loads the control plane to show what runs where; its sites are not needed for that.
+    ///
+    /// # Errors
+    /// As [`InputArgs::load`].
+    pub fn load_to_schedule(
+        &self,
+    ) -> Result<(ControlPlane, outhaul_bundle::index::Snapshot, LoadRequest), Failure> {
+        pipeline::load_to_schedule(&self.request()?, None)
+            .map_err(|findings| Failure::findings(&findings).help("nothing was written"))
+    }
+
     /// The environment that was asked for.
     pub fn environment(&self) -> &str {
         &self.environment

@@ -29,7 +29,7 @@ pub struct Args {
 impl Args {
     /// Does it.
     pub fn run(self) -> Result<ExitCode, Failure> {
-        let (control_plane, snapshot, _) = self.input.load()?;
+        let (control_plane, snapshot, _) = self.input.load_to_schedule()?;
         let schedule = schedule::schedule(&control_plane);
         let choices: Choices<'_> = control_plane
             .policies

@@ -60,6 +60,7 @@ enum Next {
 
 pub(super) struct Gathering<'a> {
     request: &'a LoadRequest,
+    read_file: fn(&Arc<SourceFile>, &mut Diagnostics) -> Vec<Object>,
     sources: SourceMap,
     everything: Everything,
     findings: Diagnostics,
@@ -75,6 +76,7 @@ impl<'a> Gathering<'a> {
     pub fn new(request: &'a LoadRequest) -> Self {
         Self {
             request,
+            read_file: kinds::read_file,
             sources: request.sources.clone(),
             everything: Everything::default(),
             findings: Diagnostics::new(),
@@ -84,6 +86,14 @@ impl<'a> Gathering<'a> {
             environment: None,
             base: None,
             workloads: Vec::new(),
+        }
+    }
+
+    /// The same, but plain sites are passed over.
+    pub fn without_sites(request: &'a LoadRequest) -> Self {
+        Self {
+            read_file: kinds::read_file_without_sites,
+            ..Self::new(request)
         }
     }
 
@@ -366,7 +376,7 @@ impl<'a> Gathering<'a> {
         };
         for (name, file) in files {
             if let Some(file) = self.text_file(name, file) {
-                for object in kinds::read_file(&file, &mut self.findings) {
+                for object in (self.read_file)(&file, &mut self.findings) {
                     self.found(object, by.clone());
                 }
             }

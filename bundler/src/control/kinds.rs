@@ -23,6 +23,7 @@ mod delivery;
 mod fields;
 mod label_selector;
 mod metadata;
+mod plain_site;
 mod policy;
 mod promotion;
 mod repository;
@@ -175,16 +176,37 @@ impl Object {
 /// The objects of one file. Findings are added to `findings`; what is sound is returned all the same,
 /// so that one load tells everything that is wrong.
 pub fn read_file(file: &Arc<SourceFile>, findings: &mut Diagnostics) -> Vec<Object> {
-    let documents = match super::yaml::parse(file) {
-        Ok(documents) => documents,
+    match super::yaml::parse(file) {
+        Ok(documents) => read_documents(file, &documents, findings),
         Err(diagnostic) => {
             findings.push(*diagnostic);
-            return Vec::new();
+            Vec::new()
         }
-    };
+    }
+}
+
+/// As [`read_file`], for who asks about no site: those written plainly and without a mistake are
+/// passed over, which is many times faster than reading them. Others may be among the objects.
+pub fn read_file_without_sites(file: &Arc<SourceFile>, findings: &mut Diagnostics) -> Vec<Object> {
+    let mut documents = Vec::new();
+    for part in plain_site::others(&file.text) {
+        match super::yaml::parse_part(file, part) {
+            Ok(more) => documents.extend(more),
+            // What is wrong with a part may be otherwise wrong with the whole.
+            Err(_) => return read_file(file, findings),
+        }
+    }
+    read_documents(file, &documents, findings)
+}
+
+fn read_documents(
+    file: &Arc<SourceFile>,
+    documents: &[Node],
+    findings: &mut Diagnostics,
+) -> Vec<Object> {
     let mut reader = Reader::new(file, findings);
     let mut objects = Vec::new();
-    for document in &documents {
+    for document in documents {
         // `kubectl get -o yaml` wraps objects in a list; a list of objects is those objects.
         match document.field("items").map(|items| &items.value) {
             Some(super::yaml::Value::Sequence(items))

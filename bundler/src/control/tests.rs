@@ -154,3 +154,48 @@ fn a_workload_without_a_registration_is_left_out_aloud() {
         ["unregistered-workload"]
     );
 }
+
+#[test]
+fn without_sites_the_schedule_and_the_snapshot_are_the_same() {
+    let root = tempfile::tempdir().unwrap();
+    folders(root.path());
+    write(
+        &root.path().join("env/policy.yaml"),
+        &format!(
+            "{GROUP}kind: SchedulingPolicy\nmetadata: {{name: all}}\nspec: {{clusterTypeSelector: {{labelSelector: {{matchLabels: {{edge: 'true'}}}}}}}}\n"
+        ),
+    );
+    let own = "apiVersion: outhaul.dev/v1alpha1\n";
+    let site = format!("{own}kind: Site\nmetadata:\n  name: a\nspec:\n  clusterType: drone\n");
+    let tug = format!(
+        "{GROUP}kind: ClusterType\nmetadata: {{name: tug, labels: {{edge: 'true'}}}}\nspec: {{reconciler: flux, namespaceService: ns, configType: cm}}\n"
+    );
+    let sites = root.path().join("env/sites.yaml");
+    write(
+        &sites,
+        &format!("{site}---\n{tug}---\n{}", site.replace(": a", ": b")),
+    );
+    let request = request(root.path());
+    let (plane, snapshot) = load(&request).unwrap();
+    let (without, same_snapshot) = load_to_schedule(&request).unwrap();
+    assert_eq!(plane.sites.len(), 2);
+    assert!(without.sites.is_empty());
+    assert_eq!(snapshot, same_snapshot);
+    let schedule = crate::schedule::schedule(&plane);
+    assert_eq!(schedule.assignments.len(), 2, "{schedule:?}");
+    assert_eq!(schedule, crate::schedule::schedule(&without));
+
+    // Who may choose by sites is given them.
+    let asked = LoadRequest {
+        schedulers: crate::scheduler::Schedulers::parse(&["best=program".to_owned()]).unwrap(),
+        ..request.clone()
+    };
+    assert_eq!(load_to_schedule(&asked).unwrap().0.sites.len(), 2);
+
+    // A mistake in a site is told by both.
+    write(&sites, &site.replace("clusterType", "clusterTyp"));
+    assert_eq!(
+        load(&request).unwrap_err(),
+        load_to_schedule(&request).unwrap_err()
+    );
+}

@@ -90,10 +90,24 @@ impl Node {
 /// # Errors
 /// One finding, with its place, when the file is not YAML or passes a limit.
 pub fn parse(file: &Arc<SourceFile>) -> Result<Vec<Node>, Box<Diagnostic>> {
+    parse_part(file, 0..file.text.len())
+}
+
+/// The documents of one part of `file`, which begins and ends where a document does. Places are those
+/// in the file.
+///
+/// # Errors
+/// As [`parse`].
+pub fn parse_part(
+    file: &Arc<SourceFile>,
+    part: Range<usize>,
+) -> Result<Vec<Node>, Box<Diagnostic>> {
+    let text = file.text.get(part.clone()).unwrap_or_default();
     let mut reader = Reader {
-        parser: Parser::new_from_str(&file.text),
+        parser: Parser::new_from_str(text),
         file,
-        offsets: Offsets::of(&file.text),
+        offsets: Offsets::of(text),
+        start: part.start,
         anchors: BTreeMap::new(),
         nodes: 0,
     };
@@ -118,6 +132,8 @@ struct Reader<'a> {
     parser: Parser<'a, StrInput<'a>>,
     file: &'a Arc<SourceFile>,
     offsets: Offsets,
+    /// Where in the file the parser's text begins.
+    start: usize,
     anchors: BTreeMap<usize, Node>,
     nodes: usize,
 }
@@ -144,9 +160,14 @@ impl<'a> Reader<'a> {
         })
     }
 
+    /// From what the parser counts to bytes in the file.
+    fn byte(&self, index: usize) -> usize {
+        self.start + self.offsets.byte(index)
+    }
+
     fn node(&mut self, event: Event<'a>, span: Span, depth: usize) -> Result<Node, Failure> {
-        let start = self.offsets.byte(span.start.index());
-        let own = start..self.offsets.byte(span.end.index());
+        let start = self.byte(span.start.index());
+        let own = start..self.byte(span.end.index());
         self.count(1, &own)?;
         if depth > MAX_DEPTH {
             return Err(self.fail(
@@ -289,7 +310,7 @@ impl<'a> Reader<'a> {
         if span.is_empty() {
             0
         } else {
-            self.offsets.byte(span.end.index())
+            self.byte(span.end.index())
         }
     }
 
@@ -310,7 +331,7 @@ impl<'a> Reader<'a> {
     }
 
     fn syntax(&self, error: &ScanError) -> Failure {
-        let at = self.offsets.byte(error.marker().index());
+        let at = self.byte(error.marker().index());
         Box::new(
             self.fail(
                 "yaml-syntax",
@@ -364,12 +385,22 @@ fn size(node: &Node) -> usize {
 /// A plain scalar by YAML 1.2's core schema.
 fn plain(text: &str) -> Value {
     match text {
-        "" | "~" | "null" | "Null" | "NULL" => Value::Null,
-        "true" | "True" | "TRUE" => Value::Bool(true),
-        "false" | "False" | "FALSE" => Value::Bool(false),
+        _ if NULLS.contains(&text) => Value::Null,
+        _ if TRUES.contains(&text) => Value::Bool(true),
+        _ if FALSES.contains(&text) => Value::Bool(false),
         _ if is_number(text) => Value::Number(text.into()),
         _ => Value::String(text.into()),
     }
+}
+
+const NULLS: [&str; 5] = ["", "~", "null", "Null", "NULL"];
+const TRUES: [&str; 3] = ["true", "True", "TRUE"];
+const FALSES: [&str; 3] = ["false", "False", "FALSE"];
+
+/// Whether a plain scalar is text, rather than a number, a boolean or nothing.
+pub(super) fn is_text(text: &str) -> bool {
+    let words = [&NULLS[..], &TRUES, &FALSES];
+    !words.iter().any(|words| words.contains(&text)) && !is_number(text)
 }
 
 /// Integers, `0x` and `0o` integers, decimal fractions, exponents, infinity and NaN.

@@ -49,16 +49,9 @@ impl Metadata {
     }
 }
 
-/// Whether `name` is one that Kubernetes and every file system take; reports it if not.
+/// [`is_name`]; reports it if not.
 pub(super) fn check_name(reader: &mut Reader<'_>, name: &str, location: &Location) -> bool {
-    let bytes = name.as_bytes();
-    let edge = |b: Option<&u8>| b.is_some_and(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
-    let inner = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'-' | b'.');
-    let sound = bytes.len() <= 253
-        && edge(bytes.first())
-        && edge(bytes.last())
-        && bytes.iter().all(inner)
-        && !name.contains("..");
+    let sound = is_name(name);
     if !sound {
         reader.report(
             Diagnostic::error("bad-name", format!("`{name}` is not a name"))
@@ -67,4 +60,16 @@ pub(super) fn check_name(reader: &mut Reader<'_>, name: &str, location: &Locatio
         );
     }
     sound
+}
+
+/// Whether `name` is one that Kubernetes and every file system take.
+pub(super) fn is_name(name: &str) -> bool {
+    let bytes = name.as_bytes();
+    let edge = |b: Option<&u8>| b.is_some_and(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
+    let inner = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'-' | b'.');
+    bytes.len() <= 253
+        && edge(bytes.first())
+        && edge(bytes.last())
+        && bytes.iter().all(inner)
+        && !name.contains("..")
 }

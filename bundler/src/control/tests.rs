@@ -162,7 +162,7 @@ fn without_sites_the_schedule_and_the_snapshot_are_the_same() {
     write(
         &root.path().join("env/policy.yaml"),
         &format!(
-            "{GROUP}kind: SchedulingPolicy\nmetadata: {{name: all}}\nspec: {{clusterTypeSelector: {{labelSelector: {{matchLabels: {{edge: 'true'}}}}}}}}\n"
+            "{GROUP}kind: SchedulingPolicy\nmetadata: {{name: all}}\nspec: {{deploymentTargetSelector: {{workspace: team, labelSelector: {{matchLabels: {{purpose: t}}}}}}, clusterTypeSelector: {{labelSelector: {{matchLabels: {{edge: 'true'}}}}}}}}\n"
         ),
     );
     let own = "apiVersion: outhaul.dev/v1alpha1\n";

@@ -35,6 +35,9 @@ pub(super) fn others(text: &str) -> Vec<Range<usize>> {
         let end = text[start..]
             .find(BETWEEN)
             .map_or(text.len(), |at| start + at + 1);
+        if !is_map(&text[start..end]) {
+            return std::iter::once(0..text.len()).collect();
+        }
         match others.last_mut() {
             Some(last) if last.end == start => last.end = end,
             _ => others.push(start..end),
@@ -42,6 +45,15 @@ pub(super) fn others(text: &str) -> Vec<Range<usize>> {
         start = end;
     }
     others
+}
+
+/// Whether a document is a map by its first line. The parser takes what follows a block of text that
+/// is a document of its own for more of that text, so that nothing behind one is certain.
+fn is_map(document: &str) -> bool {
+    let mut lines = document.lines();
+    let first = lines.find(|line| !line.is_empty() && *line != "---" && !line.starts_with('#'));
+    let map = |line: &str| line.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '{');
+    first.is_none_or(map) && !document.lines().any(|line| line.starts_with("--- "))
 }
 
 /// Which map a line is in, by its indentation.

@@ -8,6 +8,8 @@
 mod ansible;
 #[path = "runner/centre.rs"]
 mod centre;
+#[path = "runner/clocks.rs"]
+mod clocks;
 #[path = "runner/import.rs"]
 mod import;
 #[path = "runner/media.rs"]

@@ -1,0 +1,143 @@
+//! Wrong clocks on a site that nothing tells the time: every year that a battery-less board wakes up in,
+//! on both roads, and a jump in the middle of an application.
+//!
+//! The real agent runs under `faketime`; without it these tests say `SKIPPED`, and fail in CI. What must
+//! come out is the same for every clock: new bundles are taken, old ones are refused, what runs goes on.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use crate::centre::{Centre, Draft, unpack_for_web};
+use crate::media::skipped;
+use crate::server::Server;
+use crate::site::{Site, assert_told};
+
+/// What the clock says, as `faketime` understands it. The bundles are signed today.
+const CLOCKS: [&str; 5] = [
+    "1970-01-02 00:00:00",
+    "2000-01-01 00:00:00",
+    "-1d",
+    "+730d",
+    "2099-01-01 00:00:00",
+];
+
+/// The agent with the wall clock at `clock`; the clock since boot stays right, as on real hardware.
+fn under(clock: &str, site: &Site, arguments: &[&str]) -> Command {
+    let plain = site.command(arguments);
+    let mut command = Command::new("faketime");
+    command.args(["-f", clock]).arg(plain.get_program());
+    command.args(plain.get_args());
+    for (name, value) in plain.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command.env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
+    command
+}
+
+fn import(clock: &str, site: &Site, bundle: &Path) -> Output {
+    let arguments = ["import", bundle.to_str().unwrap()];
+    under(clock, site, &arguments).output().unwrap()
+}
+
+fn faketime_is_missing() -> bool {
+    let missing = !Command::new("faketime")
+        .arg("--version")
+        .output()
+        .is_ok_and(|output| output.status.success());
+    if missing {
+        skipped("faketime is not installed");
+    }
+    missing
+}
+
+fn greeting(site: &Site) -> String {
+    String::from_utf8(site.applied()["hello/manifest.yaml"].clone()).unwrap()
+}
+
+#[test]
+fn on_a_stick_no_clock_bricks_or_downgrades_a_site() {
+    if faketime_is_missing() {
+        return;
+    }
+    let centre = Centre::new();
+    let [old, new, newest] =
+        ["old", "new", "newest"].map(|word| centre.publish(&Draft::hello(word)));
+    for first in CLOCKS {
+        for second in CLOCKS {
+            let site = Site::new(&centre, "drone-7");
+            assert_told(&import(first, &site, &new), 0, &[]);
+            assert_eq!(greeting(&site), "greeting: new\n", "{first}");
+            // The clock jumps.
+            assert_told(&import(second, &site, &old), 4, &["nothing was changed"]);
+            assert_eq!(greeting(&site), "greeting: new\n", "{first} then {second}");
+            assert_told(&import(second, &site, &newest), 0, &[]);
+            assert_eq!(
+                greeting(&site),
+                "greeting: newest\n",
+                "{first} then {second}"
+            );
+        }
+    }
+}
+
+#[test]
+fn over_the_network_no_clock_bricks_or_downgrades_a_site() {
+    if faketime_is_missing() {
+        return;
+    }
+    let centre = Centre::new();
+    let (folder, archive) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let server = Server::files(folder.path().to_owned());
+    let old = centre.publish(&Draft::hello("old"));
+    unpack_for_web(&old, archive.path());
+    unpack_for_web(&centre.publish(&Draft::hello("new")), folder.path());
+    for clock in CLOCKS {
+        let site = Site::new(&centre, "drone-7");
+        site.configure(&format!("[repository]\nurl = \"{}\"", server.url));
+        let once = || under(clock, &site, &["run", "--once"]).output().unwrap();
+        assert_told(&once(), 0, &[]);
+        assert_eq!(greeting(&site), "greeting: new\n", "{clock}");
+        // Somebody puts the old state back on the server.
+        let old_server = Server::files(archive.path().to_owned());
+        site.configure(&format!("[repository]\nurl = \"{}\"", old_server.url));
+        let refused = once();
+        assert!(
+            !refused.status.success() || site.active() == Some(2),
+            "{clock}"
+        );
+        assert_eq!(greeting(&site), "greeting: new\n", "{clock}");
+    }
+}
+
+#[test]
+fn a_jump_in_the_middle_of_an_application_changes_nothing_of_its_end() {
+    if faketime_is_missing() {
+        return;
+    }
+    let centre = Centre::new();
+    let [first, second] = ["one", "two"].map(|word| centre.publish(&Draft::hello(word)));
+    for before in CLOCKS {
+        let after = CLOCKS.iter().rev().find(|clock| **clock != before).unwrap();
+        let site = Site::new(&centre, "drone-7");
+        assert_told(&import(before, &site, &first), 0, &[]);
+        // The power goes while the files are written, and the board wakes up in another year.
+        let cut = under(before, &site, &["import", second.to_str().unwrap()])
+            .env("OUTHAUL_CUT", "applying-committed")
+            .output()
+            .unwrap();
+        assert!(!cut.status.success(), "{before}");
+        assert_told(&import(after, &site, &second), 0, &[]);
+        assert_eq!(site.active(), Some(2), "{before} then {after}");
+        assert_eq!(greeting(&site), "greeting: two\n", "{before} then {after}");
+        assert!(
+            fs::read_dir(site.state().join("generations"))
+                .unwrap()
+                .count()
+                <= 2
+        );
+    }
+}

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use outhaul_signer::durable;
 use serde_json::json;
 
 use super::failure::{self, Failure};
@@ -105,7 +106,8 @@ impl Args {
             let mut text = serde_json::to_string_pretty(value)
                 .map_err(|error| Failure::new(failure::INTERNAL, &error))?;
             text.push('\n');
-            std::fs::write(&path, text).map_err(|error| failed(&path, &error))?;
+            durable::write(&path, text.as_bytes(), durable::PUBLIC_MODE)
+                .map_err(|error| Failure::new(failure::ENVIRONMENT, &error))?;
         }
         if self.output == Format::Json {
             let names: Vec<&String> = files.keys().collect();

@@ -14,7 +14,7 @@ use super::scene::Scene;
 
 /// What is in the documents where this test has something else.
 const PORT: &str = "8420";
-const FOLDER: &str = "/home/you/tutorial";
+const FOLDER: &str = "~/tutorial";
 
 enum Block {
     Typed { code: i32, script: String },

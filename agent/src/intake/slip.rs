@@ -237,11 +237,16 @@ impl Agent {
             );
             return Err(AgentError::refused(name, "rollback", message));
         }
-        let earliest = clock::now(self.store.read())?.bound.at();
-        if accepted.signed_at < earliest {
+        // Not the lower bound of time: that goes on while a slip is on its way.
+        let db = self.store.read();
+        let (trusted, now) = (floors::trusted(db)?, clock::now(db)?.policy());
+        let role = self.site.stream.role.as_str();
+        let known =
+            trust::remembered(&trusted, &Floors::new(), role, now).map(|known| known.signed_at);
+        if let Some(known) = known.ok().filter(|known| accepted.signed_at < *known) {
             let message = format!(
                 "the memory of the highest versions is damaged or was put back; a slip signed after \
-                 {earliest} is needed, this one was signed {}",
+                 {known} is needed, this one was signed {}",
                 accepted.signed_at
             );
             return Err(AgentError::refused(name, "rollback", message));

@@ -229,6 +229,18 @@ fn slips_on_a_stick_are_taken_before_bundles() {
     assert_eq!(site.active(), Some(1));
 }
 
+/// As if the machine had been up for `hours` since it last heard anything signed.
+fn wait(site: &Site, hours: i64) {
+    let at = lower_bound(site) + SignedDuration::from_hours(hours);
+    let db = rusqlite::Connection::open(site.state().join("agent.db")).unwrap();
+    let changed = db.execute(
+        "UPDATE meta SET value = json_set(value, '$.at', ?1) WHERE name = 'clock'",
+        [at.to_string()],
+    );
+    assert_eq!(changed.unwrap(), 1);
+    assert!(lower_bound(site) >= at);
+}
+
 /// The database as it was before bundle 2, beside the `floors.json` of bundle 2.
 fn with_an_old_database(centre: &Centre) -> Site {
     let site = running(centre);
@@ -267,6 +279,32 @@ fn floors_that_contradict_each_other_hold_again_after_a_newer_slip_and_no_sooner
         tree(&site.state().join("applied"))["hello/manifest.yaml"],
         b"greeting: four\n"
     );
+}
+
+#[test]
+fn a_slip_may_be_days_on_its_way_to_floors_that_contradict_each_other() {
+    let centre = Centre::new();
+    let site = with_an_old_database(&centre);
+    wait(&site, 48);
+    let slip = news(&site, &centre.slip("drone"));
+    assert_eq!(slip["recovered"], true, "{slip}");
+}
+
+#[test]
+fn a_slip_signed_before_what_the_site_knows_does_not_mend_floors() {
+    let centre = Centre::new();
+    let site = running(&centre);
+    let before = fs::read(site.state().join("floors.json")).unwrap();
+    site.take(&centre.publish(&Draft::hello("two")));
+    let issued = |days: i64| {
+        let at = now() + SignedDuration::from_hours(24 * days);
+        centre.slip_issued("drone", at, at + SignedDuration::from_hours(24))
+    };
+    assert_eq!(news(&site, &issued(2))["fresh"], true);
+    fs::write(site.state().join("floors.json"), before).unwrap();
+    assert!(site.status()["trouble"].is_string());
+    assert_refused(&site, &issued(1), &["a slip signed after"]);
+    assert_eq!(news(&site, &issued(3))["recovered"], true);
 }
 
 #[test]

@@ -29,6 +29,7 @@ mod secret;
 mod serve;
 mod site;
 mod slip;
+mod sources;
 mod verify;
 
 pub use failure::Failure;
@@ -81,7 +82,7 @@ pub enum Command {
     Serve(serve::Args),
     /// Enrol sites
     Site(site::Args),
-    /// Write a freshness slip: keys, floors and time for a site, in less than a kilobyte
+    /// Write a freshness slip: keys, floors and time for a site, small enough for a QR code
     Slip(slip::Args),
     /// Check that a bundle is whole and trusted, and that its commits render to it
     Verify(verify::Args),

@@ -7,9 +7,9 @@ use clap::ValueEnum;
 use serde_json::json;
 
 use super::failure::{self, Failure};
+use super::sources::SourceArgs;
 use super::{data, print_json, say};
 use crate::compose::Mode;
-use crate::control::{Cache, SourceMap};
 use crate::diff::load::{self, DiffError, Question};
 use crate::diff::{self, Difference, Side};
 use crate::scheduler::Schedulers;
@@ -45,12 +45,8 @@ pub struct Args {
     /// The commits that the base folders are
     #[arg(long, value_name = "SHA", num_args = 1..=2, requires = "base_dir")]
     base_commit: Vec<String>,
-    /// A folder, working copy or mirror that stands for a repository; `URL#BRANCH=DIR` for one branch
-    #[arg(long = "source", value_name = "URL=DIR")]
-    sources: Vec<String>,
-    /// Where other repositories are fetched to, instead of your own cache folder
-    #[arg(long, value_name = "DIR")]
-    cache: Option<PathBuf>,
+    #[command(flatten)]
+    sources: SourceArgs,
     /// The program that chooses for policies with `scheduler: NAME` (JSON in, assignments out)
     #[arg(long = "scheduler", value_name = "NAME=PROGRAM")]
     schedulers: Vec<String>,
@@ -113,10 +109,7 @@ impl Args {
     }
 
     fn question(&self) -> Result<Question, Failure> {
-        let sources = SourceMap::parse(&self.sources).map_err(|error| {
-            let help = error.help();
-            Failure::new(failure::USAGE, &error).help(help)
-        })?;
+        let (sources, cache) = self.sources.parse()?;
         Ok(Question {
             words: [self.before.clone(), self.after.clone()],
             control_plane: self.control_plane.clone(),
@@ -125,7 +118,7 @@ impl Args {
             base_dirs: self.base_dir.clone(),
             base_commits: self.base_commit.clone(),
             sources,
-            cache: self.cache.as_ref().map_or_else(Cache::of_user, Cache::at),
+            cache,
             schedulers: Schedulers::parse(&self.schedulers)
                 .map_err(|error| Failure::new(failure::USAGE, &error))?,
             mode: Mode {

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use super::failure::{self, Failure};
+use super::sources::SourceArgs;
 use super::{Format, data, print_json, say};
 use crate::control::source::SourceError;
 use crate::control::{Cache, LoadRequest, Origin, SourceMap};
@@ -57,12 +58,8 @@ struct Kalypso {
     /// The commit that the base folder is
     #[arg(long, value_name = "SHA", requires = "base_dir")]
     base_commit: Option<String>,
-    /// A folder, working copy or mirror that stands for a repository; `URL#BRANCH=DIR` for one branch
-    #[arg(long = "source", value_name = "URL=DIR")]
-    sources: Vec<String>,
-    /// Where other repositories are fetched to, instead of your own cache folder
-    #[arg(long, value_name = "DIR")]
-    cache: Option<PathBuf>,
+    #[command(flatten)]
+    sources: SourceArgs,
     /// How many earlier commits are tried for what nothing else explains
     #[arg(long, value_name = "COMMITS", default_value_t = 100)]
     history: usize,
@@ -81,9 +78,7 @@ impl Args {
 
 impl Kalypso {
     fn run(self) -> Result<ExitCode, Failure> {
-        let mut sources =
-            SourceMap::parse(&self.sources).map_err(|error| source_failure(&error))?;
-        let cache = self.cache.as_ref().map_or_else(Cache::of_user, Cache::at);
+        let (mut sources, cache) = self.sources.parse()?;
         let environments = self.environments(&mut sources, &cache)?;
         let mut reports = Vec::new();
         for environment in environments {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::failure::{self, Failure};
+use super::sources::SourceArgs;
 use super::{Format, print_json, say};
 use crate::control::{Cache, SourceMap};
 use crate::deliver::branch::BranchError;
@@ -53,12 +54,8 @@ pub struct Args {
     /// The oldest report that counts, in hours
     #[arg(long, value_name = "HOURS")]
     max_age_hours: Option<u32>,
-    /// A folder, working copy or mirror that stands for a repository
-    #[arg(long = "source", value_name = "URL=DIR")]
-    sources: Vec<String>,
-    /// Where other repositories are fetched to, instead of your own cache folder
-    #[arg(long, value_name = "DIR")]
-    cache: Option<PathBuf>,
+    #[command(flatten)]
+    sources: SourceArgs,
     /// How data is printed
     #[arg(long, value_enum, default_value_t)]
     output: Format,
@@ -67,11 +64,7 @@ pub struct Args {
 impl Args {
     /// Does it.
     pub fn run(self) -> Result<ExitCode, Failure> {
-        let sources = SourceMap::parse(&self.sources).map_err(|error| {
-            let help = error.help();
-            Failure::new(failure::USAGE, &error).help(help)
-        })?;
-        let cache = self.cache.as_ref().map_or_else(Cache::of_user, Cache::at);
+        let (sources, cache) = self.sources.parse()?;
         if self.watch {
             return self.follow(sources, &cache);
         }

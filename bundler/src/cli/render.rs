@@ -7,9 +7,10 @@ use std::process::ExitCode;
 use serde_json::{Value, json};
 
 use super::failure::{self, Failure};
+use super::sources::SourceArgs;
 use super::{Format, data, print_json, say};
 use crate::compose::Mode;
-use crate::control::{Cache, ControlPlane, LoadRequest, Origin, SourceMap};
+use crate::control::{ControlPlane, LoadRequest, Origin};
 use crate::isolation::Isolation;
 use crate::output::{self, OutputError, Settled};
 use crate::pipeline::{self, Platform};
@@ -78,12 +79,8 @@ pub struct InputArgs {
     /// The commit that the base folder is
     #[arg(long, value_name = "SHA", requires = "base_dir")]
     base_commit: Option<String>,
-    /// A folder, working copy or mirror that stands for a repository; `URL#BRANCH=DIR` for one branch
-    #[arg(long = "source", value_name = "URL=DIR")]
-    sources: Vec<String>,
-    /// Where other repositories are fetched to, instead of your own cache folder
-    #[arg(long, value_name = "DIR")]
-    cache: Option<PathBuf>,
+    #[command(flatten)]
+    sources: SourceArgs,
     /// The program that chooses for policies with `scheduler: NAME` (JSON in, assignments out)
     #[arg(long = "scheduler", value_name = "NAME=PROGRAM")]
     schedulers: Vec<String>,
@@ -110,10 +107,7 @@ impl InputArgs {
     /// # Errors
     /// [`Failure`] for a source that is no folder.
     pub fn request_for(&self, environment: &str) -> Result<LoadRequest, Failure> {
-        let sources = SourceMap::parse(&self.sources).map_err(|error| {
-            let help = error.help();
-            Failure::new(failure::USAGE, &error).help(help)
-        })?;
+        let (sources, cache) = self.sources.parse()?;
         let from = match (&self.control_plane, &self.env_dir) {
             (Some(url), _) => Origin::Repository {
                 url: url.clone(),
@@ -133,7 +127,7 @@ impl InputArgs {
             environment: environment.to_owned(),
             from,
             sources,
-            cache: self.cache.as_ref().map_or_else(Cache::of_user, Cache::at),
+            cache,
             schedulers: Schedulers::parse(&self.schedulers)
                 .map_err(|error| Failure::new(failure::USAGE, &error))?,
         })

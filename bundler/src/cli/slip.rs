@@ -19,7 +19,7 @@ use crate::qr::{Code, QrError};
 /// Pixels to a module of the picture: a code of 120 modules is 8 cm wide at 300 dots per inch.
 const SCALE: usize = 8;
 
-/// Write a freshness slip: keys, floors and time for a site, in less than a kilobyte
+/// Write a freshness slip: keys, floors and time for a site, small enough for a QR code
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Example:\n  outhaul slip --fleet fleet --passphrase-file passphrase \

@@ -1,0 +1,37 @@
+//! What every subcommand that reads repositories understands: what stands for them here, and the cache.
+//!
+//! What comes in: `--source URL=DIR` and `--cache DIR`. What goes out: a [`SourceMap`] and a [`Cache`],
+//! or a usage error. It opens nothing.
+
+use std::path::PathBuf;
+
+use super::failure::{self, Failure};
+use crate::control::{Cache, SourceMap};
+
+/// What stands for repositories here.
+#[derive(Debug, clap::Args)]
+pub struct SourceArgs {
+    /// A folder, working copy or mirror that stands for a repository; `URL#BRANCH=DIR` for one branch
+    #[arg(long = "source", value_name = "URL=DIR")]
+    sources: Vec<String>,
+    /// Where other repositories are fetched to, instead of your own cache folder
+    #[arg(long, value_name = "DIR")]
+    cache: Option<PathBuf>,
+}
+
+impl SourceArgs {
+    /// What was typed, as values.
+    ///
+    /// # Errors
+    /// [`Failure`] for a source that is none.
+    pub fn parse(&self) -> Result<(SourceMap, Cache), Failure> {
+        let sources = SourceMap::parse(&self.sources).map_err(|error| {
+            let help = error.help();
+            Failure::new(failure::USAGE, &error).help(help)
+        })?;
+        Ok((
+            sources,
+            self.cache.as_ref().map_or_else(Cache::of_user, Cache::at),
+        ))
+    }
+}

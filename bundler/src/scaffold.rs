@@ -11,6 +11,7 @@ use crate::builtin;
 use crate::control::diagnostic::Diagnostics;
 use crate::control::kinds::suggest::did_you_mean;
 use crate::control::source::SourceError;
+use crate::deliver::program::ProgramError;
 
 pub mod add;
 mod git;
@@ -117,20 +118,15 @@ pub enum ScaffoldError {
         source: std::io::Error,
     },
     /// Git failed.
-    #[error("git {doing}: {message}")]
-    Git {
-        /// The git command.
-        doing: String,
-        /// What it said.
-        message: String,
-    },
+    #[error(transparent)]
+    Git(#[from] ProgramError),
 }
 
 impl ScaffoldError {
     /// Whether disk or git failed, rather than what was asked for.
     pub fn is_environment(&self) -> bool {
         match self {
-            Self::Io { .. } | Self::Git { .. } => true,
+            Self::Io { .. } | Self::Git(_) => true,
             Self::Source(error) => !error.is_input(),
             _ => false,
         }

@@ -13,6 +13,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use zeroize::Zeroizing;
 
+use crate::control::source::git;
+
 /// What git complained of.
 #[derive(Debug, thiserror::Error)]
 #[error("git {doing}: {message}")]
@@ -116,15 +118,7 @@ impl Git {
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new("git");
-        for name in [
-            "GIT_DIR",
-            "GIT_WORK_TREE",
-            "GIT_INDEX_FILE",
-            "GIT_OBJECT_DIRECTORY",
-        ] {
-            command.env_remove(name);
-        }
+        let mut command = git::plain();
         if let Some(index) = &self.index {
             command.env("GIT_INDEX_FILE", index);
         }
@@ -152,13 +146,7 @@ impl Git {
             }
         }
         command
-            .env("GIT_TERMINAL_PROMPT", "0")
-            .env("LC_ALL", "C")
-            .args(["-c", "core.hooksPath=/dev/null"])
             .args(["-c", "commit.gpgSign=false", "-c", "push.gpgSign=false"])
-            .args(["-c", "protocol.ext.allow=never", "-c", "gc.auto=0"])
-            // A server that says nothing for half a minute is not there.
-            .args(["-c", "http.lowSpeedLimit=1", "-c", "http.lowSpeedTime=30"])
             .arg("-C")
             .arg(&self.folder)
             .args(arguments);

@@ -4,11 +4,11 @@
 //! branches have one commit each, and one of them checked out. It reads no hooks, needs no identity of
 //! the user's, and touches no other repository.
 
-use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use super::{Files, ScaffoldError};
+use crate::deliver::program::Git;
 
 /// Who commits where git knows nobody.
 const NOBODY: (&str, &str) = ("Outhaul", "outhaul@localhost");
@@ -16,7 +16,7 @@ const NOBODY: (&str, &str) = ("Outhaul", "outhaul@localhost");
 /// A repository that was just made.
 #[derive(Debug)]
 pub(super) struct Repository {
-    folder: PathBuf,
+    git: Git,
     committer: String,
 }
 
@@ -32,25 +32,22 @@ pub(super) fn is_there() -> bool {
 
 /// Makes an empty one.
 pub(super) fn init(folder: &Path) -> Result<Repository, ScaffoldError> {
-    run(
-        folder,
-        &["init", "--quiet", "--initial-branch=main", "."],
-        b"",
-    )?;
+    Git::at(folder).text(&["init", "--quiet", "--initial-branch=main", "."])?;
     Ok(open(folder))
 }
 
 /// One that is there.
 pub(super) fn open(folder: &Path) -> Repository {
+    let git = Git::at(folder);
     let setting = |name: &str| {
-        run(folder, &["config", "--get", name], b"")
+        git.text(&["config", "--get", name])
             .ok()
             .filter(|text| !text.is_empty() && !text.contains(['<', '>', '\n']))
     };
     let name = setting("user.name").unwrap_or_else(|| NOBODY.0.to_owned());
     let email = setting("user.email").unwrap_or_else(|| NOBODY.1.to_owned());
     Repository {
-        folder: folder.to_owned(),
+        git,
         committer: format!("{name} <{email}> now"),
     }
 }
@@ -73,33 +70,22 @@ impl Repository {
             line(format!("M {mode} inline {path}\ndata {}\n{text}\n", text.len()).as_bytes());
         }
         let arguments = ["fast-import", "--quiet", "--date-format=now"];
-        run(&self.folder, &arguments, &stream)?;
-        run(
-            &self.folder,
-            &["rev-parse", &format!("refs/heads/{branch}")],
-            b"",
-        )
+        self.git.run(&arguments, &stream)?;
+        let reference = format!("refs/heads/{branch}");
+        Ok(self.git.text(&["rev-parse", &reference])?)
     }
 
     /// The commit of a branch, if it is there.
     pub(super) fn commit_of(&self, branch: &str) -> Option<String> {
         let reference = format!("refs/heads/{branch}");
-        run(
-            &self.folder,
-            &["rev-parse", "--verify", "--quiet", &reference],
-            b"",
-        )
-        .ok()
+        let arguments = ["rev-parse", "--verify", "--quiet", &reference];
+        self.git.text(&arguments).ok()
     }
 
     /// Writes a branch's files into the folder.
     pub(super) fn check_out(&self, branch: &str) -> Result<(), ScaffoldError> {
-        run(
-            &self.folder,
-            &["checkout", "--quiet", "--force", branch],
-            b"",
-        )
-        .map(drop)
+        self.git.text(&["checkout", "--quiet", "--force", branch])?;
+        Ok(())
     }
 }
 
@@ -108,44 +94,4 @@ fn executable(path: &str) -> bool {
     Path::new(path)
         .extension()
         .is_some_and(|ending| ending == "sh")
-}
-
-fn run(folder: &Path, arguments: &[&str], input: &[u8]) -> Result<String, ScaffoldError> {
-    let failed = |message: String| ScaffoldError::Git {
-        doing: arguments.first().copied().unwrap_or_default().to_owned(),
-        message,
-    };
-    let mut git = Command::new("git");
-    for name in [
-        "GIT_DIR",
-        "GIT_WORK_TREE",
-        "GIT_INDEX_FILE",
-        "GIT_OBJECT_DIRECTORY",
-    ] {
-        git.env_remove(name);
-    }
-    let mut child = git
-        .env("LC_ALL", "C")
-        .args(["-c", "core.hooksPath=/dev/null", "-C"])
-        .arg(folder)
-        .args(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(|error| failed(format!("cannot start the `git` program: {error}")))?;
-    if let Some(mut stdin) = child.stdin.take() {
-        // A git that ends early closes its input; its own message says why.
-        let _ = stdin.write_all(input);
-    }
-    let output = child
-        .wait_with_output()
-        .map_err(|error| failed(error.to_string()))?;
-    if !output.status.success() {
-        let message = String::from_utf8_lossy(&output.stderr);
-        return Err(failed(
-            message.trim().trim_start_matches("fatal: ").to_owned(),
-        ));
-    }
-    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }

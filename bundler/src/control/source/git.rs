@@ -363,32 +363,32 @@ impl Repository {
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new("git");
-        for name in [
-            "GIT_DIR",
-            "GIT_WORK_TREE",
-            "GIT_INDEX_FILE",
-            "GIT_OBJECT_DIRECTORY",
-        ] {
-            command.env_remove(name);
-        }
-        command
-            .env("GIT_TERMINAL_PROMPT", "0")
-            .env("LC_ALL", "C")
-            .args([
-                "-c",
-                "core.hooksPath=/dev/null",
-                "-c",
-                "protocol.ext.allow=never",
-            ])
-            // A server that says nothing for half a minute is not there.
-            .args(["-c", "http.lowSpeedLimit=1", "-c", "http.lowSpeedTime=30"])
-            .args(["-c", "gc.auto=0"])
-            .arg("-C")
-            .arg(&self.folder)
-            .args(arguments);
+        let mut command = plain();
+        command.arg("-C").arg(&self.folder).args(arguments);
         command
     }
+}
+
+/// The `git` program as every part of Outhaul starts it: of no repository yet, asking nothing, running
+/// no hook and no foreign helper.
+pub(crate) fn plain() -> Command {
+    let mut command = Command::new("git");
+    for name in [
+        "GIT_DIR",
+        "GIT_WORK_TREE",
+        "GIT_INDEX_FILE",
+        "GIT_OBJECT_DIRECTORY",
+    ] {
+        command.env_remove(name);
+    }
+    command
+        .env("GIT_TERMINAL_PROMPT", "0")
+        .env("LC_ALL", "C")
+        .args(["-c", "core.hooksPath=/dev/null"])
+        .args(["-c", "protocol.ext.allow=never", "-c", "gc.auto=0"])
+        // A server that says nothing for half a minute is not there.
+        .args(["-c", "http.lowSpeedLimit=1", "-c", "http.lowSpeedTime=30"]);
+    command
 }
 
 struct Entry {

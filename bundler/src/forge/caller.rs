@@ -7,10 +7,10 @@
 use std::fmt;
 
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
-use super::{ForgeError, Kind};
+use super::{Draft, ForgeError, Kind};
 use crate::http::{Client, Method};
 
 /// One API with its token.
@@ -49,6 +49,27 @@ impl Caller {
     pub fn tell(&self, method: Method, path: &str, body: Option<&Value>) -> Result<(), ForgeError> {
         let url = format!("{}{path}", self.api);
         self.send(method, &url, body).map(drop)
+    }
+
+    /// Opens a pull request of the project at `base`, as GitHub and, after it, Gitea have them.
+    pub fn open_pull<T: DeserializeOwned>(
+        &self,
+        base: &str,
+        draft: &Draft<'_>,
+    ) -> Result<T, ForgeError> {
+        let body = json!({"title": draft.title, "body": draft.body, "head": draft.head,
+            "base": draft.base});
+        self.ask(Method::POST, &format!("{base}/pulls"), Some(&body))
+    }
+
+    /// Changes a pull request of the project at `base`, in the same way.
+    pub fn change_pull<T: DeserializeOwned>(
+        &self,
+        base: &str,
+        number: u64,
+        body: &Value,
+    ) -> Result<T, ForgeError> {
+        self.ask(Method::PATCH, &format!("{base}/pulls/{number}"), Some(body))
     }
 
     fn send(&self, method: Method, url: &str, body: Option<&Value>) -> Result<Vec<u8>, ForgeError> {

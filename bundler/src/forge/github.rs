@@ -68,17 +68,13 @@ impl Forge for GitHub {
     }
 
     fn open(&self, draft: &Draft<'_>) -> Result<PullRequest, ForgeError> {
-        let path = format!("{}/pulls", self.base);
-        let body = json!({"title": draft.title, "body": draft.body, "head": draft.head,
-            "base": draft.base});
-        let made: Found = self.caller.ask(Method::POST, &path, Some(&body))?;
+        let made: Found = self.caller.open_pull(&self.base, draft)?;
         Ok(made.into())
     }
 
     fn update(&self, number: u64, draft: &Draft<'_>) -> Result<PullRequest, ForgeError> {
-        let path = format!("{}/pulls/{number}", self.base);
         let body = json!({"title": draft.title, "body": draft.body});
-        let changed: Found = self.caller.ask(Method::PATCH, &path, Some(&body))?;
+        let changed: Found = self.caller.change_pull(&self.base, number, &body)?;
         Ok(changed.into())
     }
 

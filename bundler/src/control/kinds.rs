@@ -22,7 +22,7 @@ mod config;
 mod delivery;
 mod fields;
 mod label_selector;
-mod metadata;
+pub(crate) mod metadata;
 mod plain_site;
 mod policy;
 mod promotion;

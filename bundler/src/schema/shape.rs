@@ -6,6 +6,7 @@
 use serde_json::{Map, Value, json};
 
 use super::Kind;
+use crate::control::kinds::metadata::KNOWN;
 
 /// A name that Kubernetes and every file system take.
 const NAME: &str = "^[a-z0-9]((\\.?[-a-z0-9])*\\.?[a-z0-9])?$";
@@ -105,21 +106,6 @@ pub(super) fn kind(
 
 /// `metadata`; what Kubernetes keeps there beside name and labels means nothing here.
 pub(super) fn metadata(labels: &'static str) -> Value {
-    let ignored = [
-        "namespace",
-        "annotations",
-        "finalizers",
-        "ownerReferences",
-        "generateName",
-        "uid",
-        "resourceVersion",
-        "generation",
-        "creationTimestamp",
-        "deletionTimestamp",
-        "deletionGracePeriodSeconds",
-        "managedFields",
-        "selfLink",
-    ];
     let mut fields = vec![
         must(
             "name",
@@ -128,6 +114,9 @@ pub(super) fn metadata(labels: &'static str) -> Value {
         ),
         may("labels", labels, text_map()),
     ];
+    let ignored = KNOWN
+        .iter()
+        .filter(|name| !matches!(**name, "name" | "labels"));
     fields.extend(ignored.map(|name| may(name, "Taken and ignored.", json!({}))));
     object(fields)
 }

@@ -14,7 +14,7 @@ pub struct Scene {
     pub folder: tempfile::TempDir,
 }
 
-const CLUSTER_TYPE: &str = "apiVersion: scheduler.kalypso.io/v1alpha1
+pub const CLUSTER_TYPE: &str = "apiVersion: scheduler.kalypso.io/v1alpha1
 kind: ClusterType
 metadata:
   name: drone
@@ -25,7 +25,7 @@ spec:
   namespaceService: default
   configType: configmap
 ";
-const POLICY: &str = "apiVersion: scheduler.kalypso.io/v1alpha1
+pub const POLICY: &str = "apiVersion: scheduler.kalypso.io/v1alpha1
 kind: SchedulingPolicy
 metadata:
   name: everywhere

@@ -8,6 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::cli::{CLUSTER_TYPE, POLICY};
 use super::repositories::{commit, copy, git, on_branch};
 
 mod composing;
@@ -18,30 +19,6 @@ mod rendering;
 /// Where the workload lies.
 const APP: &str = "https://git.example.org/app.git";
 
-const CLUSTER_TYPE: &str = "apiVersion: scheduler.kalypso.io/v1alpha1
-kind: ClusterType
-metadata:
-  name: drone
-  labels:
-    region: east-us
-spec:
-  reconciler: flux
-  namespaceService: default
-  configType: configmap
-";
-const POLICY: &str = "apiVersion: scheduler.kalypso.io/v1alpha1
-kind: SchedulingPolicy
-metadata:
-  name: everywhere
-spec:
-  deploymentTargetSelector:
-    workspace: team
-    labelSelector:
-      matchLabels:
-        purpose: test
-  clusterTypeSelector:
-    labelSelector: {}
-";
 const TEMPLATES: &str = "apiVersion: scheduler.kalypso.io/v1alpha1
 kind: Template
 metadata:

@@ -9,8 +9,8 @@ use super::super::diagnostic::{Diagnostic, Location};
 use super::super::model::Spot;
 use super::fields::{Fields, Reader};
 
-/// What Kubernetes knows in `metadata`.
-const KNOWN: &[&str] = &[
+/// What Kubernetes knows in `metadata`; the schemas for editors say the same.
+pub(crate) const KNOWN: &[&str] = &[
     "name",
     "namespace",
     "labels",

@@ -1,9 +1,10 @@
 //! Taking a bundle in: from bytes that nobody vouches for to a staged generation, or a refusal.
 //!
-//! What comes in: a [`Road`] (a file, or a repository over HTTPS). What goes out: an [`Outcome`]. In this
-//! order: metadata against what the site trusts; number; index; recipients; space; each blob against its
-//! digest while it streams in; unpacking. Only then are the new metadata and floors stored, in the same
-//! transaction as the generation. A refused bundle leaves one report and nothing else.
+//! What comes in: a [`Road`] (a file, or a repository over HTTPS; [`slip`] is for metadata alone). What
+//! goes out: an [`Outcome`]. In this order: metadata against what the site trusts; number; index;
+//! recipients; space; each blob against its digest while it streams in; unpacking. Only then are the new
+//! metadata and floors stored, in the same transaction as the generation. A refused bundle leaves one
+//! report and nothing else.
 
 use outhaul_bundle::index::{Content, Stream};
 use outhaul_bundle::name::Name;

@@ -2,8 +2,9 @@
 //!
 //! What comes in: an [`Index`] that the bundler assembled, or bytes that signed metadata vouches for.
 //! What goes out: canonical bytes (sorted keys, no spaces), or an [`Index`] that was checked for
-//! consistency: every content that a file names is carried by a blob or required from the base.
-//! It holds no time and no path of a machine: the same snapshot gives the same bytes anywhere.
+//! consistency: every content that a file names, also one of a single site's, is carried by a blob or
+//! required from the base; what was kept is an assignment, and no two orders contradict. It holds no time
+//! and no path of a machine: the same snapshot gives the same bytes anywhere.
 
 use std::collections::{BTreeMap, BTreeSet};
 

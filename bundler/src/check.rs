@@ -1,8 +1,9 @@
 //! Check: everything that is wrong or doubtful in a control plane, at once.
 //!
-//! What comes in: a [`ControlPlane`] and what the stages made of it. What goes out: findings with
-//! severity, place and a way out: what cannot be rendered, and what can but was probably meant
-//! otherwise. It is pure, changes nothing, and its warnings never stop a render.
+//! What comes in: a [`LoadRequest`], which [`environment`] carries out, or a [`ControlPlane`] and what the
+//! stages made of it. What goes out: findings with severity, place and a way out: what cannot be
+//! rendered, and what can but was probably meant otherwise. It judges without I/O, changes nothing, and
+//! its warnings never stop a render.
 
 use std::collections::{BTreeMap, BTreeSet};
 

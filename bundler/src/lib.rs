@@ -9,7 +9,9 @@
 //! Each stage is one module with one public entry: the value on its left goes in, the value on its
 //! right comes out, and none reaches back. `schedule`, `compose` and `render` are pure functions of a
 //! [`ControlPlane`]: they read no file, no clock and no environment, so the same snapshot always
-//! gives the same bytes. `cli` is what people type; it holds no rule of its own.
+//! gives the same bytes. [`pipeline`] runs them up to `render`, [`produce`] from there to signed bundles,
+//! [`publish`] to a git branch, [`serve`] all of it again and again. `cli` is what people type; it holds
+//! no rule of its own.
 
 pub mod assemble;
 pub mod attest;

@@ -150,13 +150,7 @@ impl Stage {
         let (mut value, blobs) = self.index(self.centre.streams[ROLE].version + 1, greeting);
         bend(&mut value);
         let index = value.to_bytes();
-        let metadata = self.publish(&index);
-        Parts {
-            metadata,
-            index,
-            value,
-            blobs,
-        }
+        self.parts(value, blobs, index)
     }
 
     /// Publishes the next number with index text that `bend` changed.
@@ -165,10 +159,12 @@ impl Stage {
         let right = String::from_utf8(value.to_bytes()).unwrap();
         let bent = bend(right.clone());
         assert_ne!(right, bent, "the attack changes nothing");
-        let index = bent.into_bytes();
-        let metadata = self.publish(&index);
+        self.parts(value, blobs, bent.into_bytes())
+    }
+
+    fn parts(&mut self, value: Index, blobs: Memory, index: Vec<u8>) -> Parts {
         Parts {
-            metadata,
+            metadata: self.publish(&index),
             index,
             value,
             blobs,

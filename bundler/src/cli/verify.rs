@@ -55,7 +55,7 @@ pub struct Args {
     #[arg(long, requires = "environment")]
     snapshot: bool,
     #[command(flatten)]
-    input: Option<InputArgs>,
+    input: InputArgs,
     /// How data is printed
     #[arg(long, value_enum, default_value_t)]
     output: Format,
@@ -103,10 +103,10 @@ impl Args {
         })?;
         let trusted = TrustedMetadata::enrol(&root).map_err(|error| untrusted(&error))?;
         let statement = verify::statement(&index, &attestations, Some(&statement_keys(&trusted)));
-        let differences = match (self.snapshot, &self.input) {
-            (true, Some(input)) => Some(again(input, &index)?),
-            _ => None,
-        };
+        let differences = self
+            .snapshot
+            .then(|| again(&self.input, &index))
+            .transpose()?;
         self.tell(&index, &statement, differences.as_deref())
     }
 

@@ -18,7 +18,7 @@ use outhaul_signer::trust::{self, TrustError, TrustedMetadata};
 use serde::Serialize;
 
 use crate::orders;
-use crate::store::{Session, Store, StoreError};
+use crate::store::{Session, Signed, Store, StoreError};
 
 /// Under this name the store keeps the metadata that the hub was set up with.
 pub const ENROLLED: &str = "";
@@ -149,11 +149,12 @@ pub fn record(
         };
         let (index, _) = reader.read_index(&expected)?;
         check(&index, &role, fleet, accepted.number)?;
-        let times = (
-            accepted.issued.as_millisecond(),
-            accepted.expires.as_millisecond(),
-        );
-        let new = add(session, &index, expected, times, now_ms)?;
+        let signed = Signed {
+            issued_ms: accepted.issued.as_millisecond(),
+            signed_as: accepted.versions.get("timestamp").copied().unwrap_or(0),
+            expires_ms: accepted.expires.as_millisecond(),
+        };
+        let new = add(session, &index, expected, signed, now_ms)?;
         if new {
             orders::record(session, &index.orders, fleet, now_ms)?;
         }
@@ -203,7 +204,7 @@ fn add(
     session: &Session<'_>,
     index: &Index,
     found: Content,
-    times: (i64, i64),
+    signed: Signed,
     now_ms: i64,
 ) -> Result<bool, DesiredError> {
     match session.bundle_index(index.stream.role.as_str(), index.number)? {
@@ -214,7 +215,7 @@ fn add(
             found: found.digest.to_string(),
         }),
         None => {
-            session.add_bundle(index, found, times, now_ms)?;
+            session.add_bundle(index, found, signed, now_ms)?;
             Ok(true)
         }
     }

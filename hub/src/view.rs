@@ -183,7 +183,7 @@ impl Reading {
         let mut newest: BTreeMap<String, &DesiredBundle> = BTreeMap::new();
         for bundle in &self.bundles {
             let best = newest.entry(bundle.environment.clone()).or_insert(bundle);
-            if (bundle.issued_ms, bundle.number) >= (best.issued_ms, best.number) {
+            if bundle.signed >= best.signed {
                 *best = bundle;
             }
         }
@@ -234,3 +234,7 @@ fn summary(sites: &[SiteRow], assignments: &[AssignmentRow]) -> Summary {
     }
     sum
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests;

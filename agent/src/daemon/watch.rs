@@ -1,12 +1,12 @@
 //! Which watched places have something new: folders of `agent.toml`, and what is mounted below them.
 //!
 //! What comes in: the folders, the kernel's table of mounts, and what lay there the last time. What goes
-//! out: the places whose bundles, slips or acknowledgements changed. It reads names, sizes and times
-//! only; what is new is judged by the intake.
+//! out: the places whose bundles, slips or acknowledgements changed. It reads what the file system says
+//! of files, never their content; what is new is judged by the intake.
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 use crate::durable;
 use crate::intake::media;
@@ -14,8 +14,18 @@ use crate::intake::media;
 /// Largest table of mounts that is read, in bytes.
 const MAX_MOUNTS_BYTES: u64 = 1024 * 1024;
 
-/// What lay in a place: path, size and time of each file that could matter.
-type Print = Vec<(PathBuf, u64, Option<SystemTime>)>;
+/// What lay in a place: the marks of each file that could matter.
+type Print = Vec<(PathBuf, Marks)>;
+
+/// By what a changed file shows. What unpacks or synchronises files sets their time as it likes, and two
+/// slips of one stream are often of one size: the time of the change itself is the kernel's. Not the
+/// inode: on FAT its number is made up anew whenever the file was out of memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Marks {
+    size: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
 
 /// What was seen.
 #[derive(Debug, Default)]
@@ -51,7 +61,12 @@ fn print(place: &Path) -> Print {
         .into_iter()
         .filter_map(|file| {
             let meta = std::fs::metadata(&file).ok()?;
-            Some((file, meta.len(), meta.modified().ok()))
+            let marks = Marks {
+                size: meta.len(),
+                modified: (meta.mtime(), meta.mtime_nsec()),
+                changed: (meta.ctime(), meta.ctime_nsec()),
+            };
+            Some((file, marks))
         })
         .collect()
 }
@@ -115,5 +130,31 @@ mod tests {
         assert!(watch.changed(&folders).is_empty());
         durable::write(&folder.path().join("a.outhaul"), b"12", 0o600).unwrap();
         assert_eq!(watch.changed(&folders), folders);
+    }
+
+    #[test]
+    fn a_file_replaced_by_one_of_the_same_size_and_modification_time_is_seen() {
+        let folder = tempfile::tempdir().unwrap();
+        let folders = [folder.path().to_path_buf()];
+        let path = folder.path().join("a.slip");
+        let written_at = |bytes: &[u8]| {
+            durable::write(&path, bytes, 0o600).unwrap();
+            let file = std::fs::File::options().write(true).open(&path).unwrap();
+            file.set_modified(std::time::UNIX_EPOCH).unwrap();
+        };
+        let mut watch = Watch::default();
+        let changed = || {
+            let meta = std::fs::metadata(&path).unwrap();
+            (meta.ctime(), meta.ctime_nsec())
+        };
+        written_at(b"one");
+        assert_eq!(watch.changed(&folders), folders);
+        let before = changed();
+        // The kernel's clock for files has steps of some milliseconds.
+        while changed() == before {
+            written_at(b"two");
+        }
+        assert_eq!(watch.changed(&folders), folders);
+        assert!(watch.changed(&folders).is_empty());
     }
 }

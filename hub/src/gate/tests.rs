@@ -7,7 +7,7 @@ use outhaul_bundle::Digest;
 use super::*;
 use crate::fake::{self, NEW, OLD};
 use crate::moment::HOUR_MS;
-use crate::store::{Attempt, Newest, ObservedAssignment, Running};
+use crate::store::{Attempt, Newest, ObservedAssignment, Running, Signed};
 
 mod laws;
 
@@ -131,8 +131,11 @@ fn bundle(number: u64, commit: &str) -> DesiredBundle {
         index: digest(number),
         base_commit: commit.into(),
         recipients: BTreeSet::new(),
-        issued_ms: 0,
-        expires_ms: NOW,
+        signed: Signed {
+            issued_ms: 0,
+            signed_as: number,
+            expires_ms: NOW,
+        },
     }
 }
 

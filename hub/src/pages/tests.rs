@@ -7,7 +7,7 @@ use crate::enrol;
 use crate::fake::{self, FLEET, NEW, OLD, Site};
 use crate::ingest::{Batch, ingest};
 use crate::moment::{DAY_MS, HOUR_MS};
-use crate::store::{Store, Waiver};
+use crate::store::{Signed, Store, Waiver};
 use crate::view::{Fleet, Reading};
 
 const NOW: i64 = 1_795_000_000_000;
@@ -44,9 +44,13 @@ fn varied() -> Fleet {
     for (stream, number, commit) in bundles {
         let index = fake::index(stream, number, commit);
         let content = fake::content(&index);
-        let times = (NOW - DAY_MS, NOW + DAY_MS);
+        let signed = Signed {
+            issued_ms: NOW - DAY_MS,
+            signed_as: number,
+            expires_ms: NOW + DAY_MS,
+        };
         store
-            .write(|session| session.add_bundle(&index, content, times, NOW))
+            .write(|session| session.add_bundle(&index, content, signed, NOW))
             .unwrap();
     }
     let [ok, drifted, failed, rejected, stale, behind, _, shop] = sites.as_mut_slice() else {

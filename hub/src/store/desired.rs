@@ -29,8 +29,19 @@ pub struct DesiredBundle {
     pub base_commit: String,
     /// The sites that it is for; empty means every site of the stream.
     pub recipients: BTreeSet<String>,
+    /// When it was signed, and as which of the fleet's signatures.
+    #[serde(flatten)]
+    pub signed: Signed,
+}
+
+/// What the metadata says of a bundle's signature. Compares as the order of signing: signed times are
+/// whole seconds, and two bundles may be signed within one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Signed {
     /// When it was signed, milliseconds since 1970.
     pub issued_ms: i64,
+    /// The version of the fleet's timestamp that it came with first.
+    pub signed_as: u64,
     /// When its signature expires.
     pub expires_ms: i64,
 }
@@ -92,15 +103,15 @@ impl Session<'_> {
         &self,
         index: &Index,
         content: Content,
-        (issued_ms, expires_ms): (i64, i64),
+        signed: Signed,
         recorded_ms: i64,
     ) -> Result<(), StoreError> {
         let role = index.stream.role.as_str();
         let number = to_sql(index.number);
         let text = "INSERT INTO bundles (role, number, environment, cluster_type, index_digest,
                 index_size, base_commit, snapshot, recipients, reconciler, issued_ms, expires_ms,
-                recorded_ms)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)";
+                recorded_ms, signed_as)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)";
         self.db.execute(
             text,
             params![
@@ -114,9 +125,10 @@ impl Session<'_> {
                 json(&index.snapshot, "a snapshot")?,
                 json(&index.recipients, "recipients")?,
                 index.reconciler.kind.as_str(),
-                issued_ms,
-                expires_ms,
-                recorded_ms
+                signed.issued_ms,
+                signed.expires_ms,
+                recorded_ms,
+                to_sql(signed.signed_as)
             ],
         )?;
         let text = "INSERT INTO bundle_assignments
@@ -156,7 +168,7 @@ impl Session<'_> {
     pub fn bundles(&self) -> Result<Vec<DesiredBundle>, StoreError> {
         let mut query = self.db.prepare_cached(
             "SELECT role, environment, cluster_type, number, index_digest, base_commit,
-                    recipients, issued_ms, expires_ms
+                    recipients, issued_ms, expires_ms, signed_as
                FROM bundles ORDER BY role, number",
         )?;
         let mut rows = query.query([])?;
@@ -170,8 +182,11 @@ impl Session<'_> {
                 index: row.get(4)?,
                 base_commit: row.get(5)?,
                 recipients: parse(&row.get::<_, String>(6)?, "recipients")?,
-                issued_ms: row.get(7)?,
-                expires_ms: row.get(8)?,
+                signed: Signed {
+                    issued_ms: row.get(7)?,
+                    expires_ms: row.get(8)?,
+                    signed_as: from_sql(row.get(9)?),
+                },
             });
         }
         Ok(found)

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use crate::enrol::{self, Enrolled};
 use crate::fake::{self, FLEET, NEW, OLD, Site};
 use crate::ingest::{Batch, Ingested, ingest};
-use crate::store::{SiteState, Store, StoreError};
+use crate::store::{Signed, SiteState, Store, StoreError};
 
 fn store_with(sites: &[&Site]) -> Store {
     let mut store = Store::in_memory().unwrap();
@@ -250,8 +250,13 @@ fn a_recorded_bundle_reads_back() {
             files: Vec::new(),
         });
     let content = fake::content(&index);
+    let signed = Signed {
+        issued_ms: 1,
+        signed_as: 9,
+        expires_ms: 2,
+    };
     store
-        .write(|session| session.add_bundle(&index, content, (1, 2), 3))
+        .write(|session| session.add_bundle(&index, content, signed, 3))
         .unwrap();
     let (bundles, assignments) = store
         .read(|session| {
@@ -263,6 +268,7 @@ fn a_recorded_bundle_reads_back() {
         (bundles[0].number, bundles[0].base_commit.as_str()),
         (4, NEW)
     );
+    assert_eq!(bundles[0].signed, signed);
     assert_eq!(assignments[0].policies, ["functional-test"]);
     assert_eq!(assignments.len(), 2);
     let own = fake::config(9, "own").to_string();

@@ -239,7 +239,7 @@ impl Agent {
         };
         let (index, bytes) = road.index(&expected)?;
         self.check_index(road.name(), &index, &offer)?;
-        if let Some(outcome) = self.obey(road.name(), &index, &offer)? {
+        if let Some(outcome) = self.obey(&index, &offer)? {
             return Ok(outcome);
         }
         self.refuse_if_revoked(road.name())?;

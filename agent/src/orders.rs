@@ -114,12 +114,7 @@ impl Agent {
     ///
     /// # Errors
     /// [`AgentError`] of the memory or the state folder; orders that were not recorded are done again.
-    pub fn obey(
-        &mut self,
-        name: &str,
-        index: &Index,
-        offer: &Offer,
-    ) -> Result<Option<Outcome>, AgentError> {
+    pub fn obey(&mut self, index: &Index, offer: &Offer) -> Result<Option<Outcome>, AgentError> {
         let done: u64 = state::meta(self.store.read(), key::ORDERS)?.unwrap_or(0);
         let mut mine: Vec<&Order> = index
             .orders
@@ -139,7 +134,7 @@ impl Agent {
                 _ => false,
             };
             let note = change.message.clone();
-            self.record_order(name, order, change, offer)?;
+            self.record_order(order, change, offer)?;
             if ends {
                 let number = index.number;
                 return Ok(Some(Outcome::Ordered { number, note }));
@@ -252,13 +247,12 @@ impl Agent {
     /// The order's result, the trust that vouches for it and the report, in one transaction.
     fn record_order(
         &mut self,
-        name: &str,
         order: &Order,
         change: Change,
         offer: &Offer,
     ) -> Result<(), AgentError> {
         let number = order.number;
-        let event = told(name, order, &change);
+        let event = told(order, &change);
         let mut offer = Offer {
             acceptance: offer.acceptance.clone(),
             index: offer.index,
@@ -312,17 +306,24 @@ impl Agent {
 }
 
 /// What is reported home of an order.
-fn told(name: &str, order: &Order, change: &Change) -> report::Event {
+fn told(order: &Order, change: &Change) -> report::Event {
+    let Order {
+        number, enrolment, ..
+    } = *order;
+    let what = order.what.word().to_owned();
+    let message = change.message.clone();
     if change.refused {
-        return Told::Refusal {
-            source: name.to_owned(),
-            rule: format!("order-{}", order.what.word()),
-            message: change.message.clone(),
+        return Told::OrderRefused {
+            number,
+            what,
+            message,
+            enrolment,
         };
     }
     Told::OrderDone {
-        number: order.number,
-        what: order.what.word().to_owned(),
-        message: change.message.clone(),
+        number,
+        what,
+        message,
+        enrolment: Some(enrolment),
     }
 }

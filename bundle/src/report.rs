@@ -114,6 +114,20 @@ pub enum Event {
         what: String,
         /// One sentence for people: what is different now.
         message: String,
+        /// For which enrolment it was given; absent in reports from before orders were told apart by it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        enrolment: Option<Digest>,
+    },
+    /// A signed order was looked at and will never be carried out by this site.
+    OrderRefused {
+        /// The order's number.
+        number: u64,
+        /// As in [`Event::OrderDone`].
+        what: String,
+        /// Why.
+        message: String,
+        /// For which enrolment it was given.
+        enrolment: Digest,
     },
     /// The agent started.
     Started {

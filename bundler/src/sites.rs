@@ -35,6 +35,9 @@ pub struct Site {
     pub site: Name,
     /// The stream that it follows, or was told to follow.
     pub stream: Stream,
+    /// The stream before the last order to move, until the site tells of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub moved_from: Option<Stream>,
     /// Signing roles of the streams whose bundles it may be reading: two while it moves.
     pub roles: BTreeSet<Name>,
     /// SHA-256 of its kit's one-time token.
@@ -80,6 +83,14 @@ pub enum SiteError {
     /// A signature that does not hold.
     #[error("the request is refused: its signature does not hold; nothing was changed")]
     Signature(#[source] EnvelopeError),
+    /// A new key for a site whose first one nobody approved.
+    #[error(
+        "no key of `{site}` was approved yet, so none can vouch for a new one; nothing was changed"
+    )]
+    Unapproved {
+        /// The site.
+        site: String,
+    },
     /// Nobody of this name.
     #[error("the fleet has no record of a site `{site}`")]
     Unknown {
@@ -175,6 +186,7 @@ impl<'a> Sites<'a> {
             site: site.clone(),
             roles: BTreeSet::from([stream.role.clone()]),
             stream,
+            moved_from: None,
             enrolment: Digest::of(token.as_bytes()),
             public_keys: Vec::new(),
             seal_key: String::new(),
@@ -185,12 +197,18 @@ impl<'a> Sites<'a> {
         Ok(record)
     }
 
-    /// Orders a site to make itself a new key.
+    /// Orders a site to make itself new keys. Only after its first key was approved: that one has to sign
+    /// the request for the next.
     ///
     /// # Errors
     /// [`SiteError`]
     pub fn rekey(&self, name: &str) -> Result<Site, SiteError> {
-        self.order(self.one(name)?, Instruction::Rekey)
+        let site = self.one(name)?;
+        if site.public_keys.is_empty() {
+            let site = site.site.to_string();
+            return Err(SiteError::Unapproved { site });
+        }
+        self.order(site, Instruction::Rekey)
     }
 
     /// Orders a site to install nothing new any more.
@@ -213,7 +231,7 @@ impl<'a> Sites<'a> {
             first = first.max(self.fleet.next_number(role.as_str())?);
         }
         self.fleet.begin_at(to.role.as_str(), first)?;
-        site.stream = to.clone();
+        site.moved_from = Some(std::mem::replace(&mut site.stream, to.clone()));
         site.roles.insert(to.role.clone());
         self.order(site, Instruction::Move { to, first })
     }

@@ -18,7 +18,7 @@ use outhaul_signer::trust::{self, TrustError, TrustedMetadata};
 use serde::Serialize;
 
 use crate::orders;
-use crate::store::{Session, Signed, Store, StoreError};
+use crate::store::{Carrier, Session, Signed, Store, StoreError};
 
 /// Under this name the store keeps the metadata that the hub was set up with.
 pub const ENROLLED: &str = "";
@@ -156,7 +156,12 @@ pub fn record(
         };
         let new = add(session, &index, expected, signed, now_ms)?;
         if new {
-            orders::record(session, &index.orders, fleet, now_ms)?;
+            let carrier = Carrier {
+                role: &role,
+                number: index.number,
+                signed,
+            };
+            orders::record(session, &index.orders, &carrier, fleet, now_ms)?;
         }
         session.set_trusted(&role, &accepted.trusted.0, &accepted.versions)?;
         Ok(recorded(&index, new))

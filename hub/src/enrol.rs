@@ -33,7 +33,7 @@ pub struct CheckedRequest {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Enrolled {
-    /// This key is registered already.
+    /// This key is registered already, or was before the one in use.
     Already,
     /// The site is registered now.
     Registered,
@@ -157,6 +157,10 @@ pub fn approve(
 ) -> Result<Enrolled, EnrolError> {
     let request = &checked.request;
     let site = request.site.as_str();
+    if !replace && orders::is_revoked(session, checked)? {
+        let site = site.to_owned();
+        return Err(EnrolError::Revoked { site });
+    }
     let mut registration = Registration {
         site: site.to_owned(),
         role: request.stream.role.to_string(),
@@ -169,6 +173,7 @@ pub fn approve(
     let mut outcome = Enrolled::Registered;
     if let Some(known) = session.site(site)? {
         if let Some(already) = known_key(session, checked, &known, replace)? {
+            remember_enrolment(session, checked)?;
             return Ok(already);
         }
         let keys = session.site_keys(site)?;
@@ -183,11 +188,19 @@ pub fn approve(
         };
     }
     session.register_site(&registration, &checked.key.id(), &checked.key.to_pem())?;
+    remember_enrolment(session, checked)?;
+    Ok(outcome)
+}
+
+/// By what the site was enrolled; and where it went since, which an older request does not know.
+fn remember_enrolment(session: &Session<'_>, checked: &CheckedRequest) -> Result<(), StoreError> {
+    let request = &checked.request;
+    let site = request.site.as_str();
     if !request.token.is_empty() {
         let enrolment = Digest::of(request.token.as_bytes()).to_string();
         session.set_enrolment(site, &enrolment)?;
     }
-    Ok(outcome)
+    orders::settle_moves(session, site)
 }
 
 /// Takes in a request that nobody looked at: registered when its token was announced, else kept until
@@ -201,7 +214,16 @@ pub fn receive(
     now_ms: i64,
 ) -> Result<Enrolled, EnrolError> {
     let site = checked.request.site.as_str();
+    if orders::is_revoked(session, checked)? {
+        let site = site.to_owned();
+        return Err(EnrolError::Revoked { site });
+    }
     let known = session.site(site)?;
+    if let Some(known) = &known
+        && orders::is_old(session, checked, known, now_ms)?
+    {
+        return Ok(Enrolled::Already);
+    }
     let registered = match &known {
         Some(known) => known_key(session, checked, known, false),
         None => Ok(None),

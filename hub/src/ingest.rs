@@ -371,6 +371,11 @@ fn out_of_range(report: &Report) -> Option<String> {
         Event::FreshnessSlip { number, .. } if *number > MAX_NUMBER => {
             Some(format!("bundle number {number} is out of range"))
         }
+        Event::OrderDone { number, .. } | Event::OrderRefused { number, .. }
+            if *number > MAX_NUMBER =>
+        {
+            Some(format!("order number {number} is out of range"))
+        }
         _ => None,
     }
 }

@@ -1,6 +1,7 @@
 //! Orders to sites, as far as they concern the hub: whose reports it takes, and where it expects them.
 //!
-//! What comes in: the orders of a verified bundle, requests, and reports of orders carried out. What
+//! What comes in: the orders of a verified bundle, requests, and reports of orders carried out, in any
+//! order of arrival: whichever of two comes last finds the other on record and has the same effect. What
 //! goes out: a revoked site, an approved or exchanged key, a site in another stream. Only an order that
 //! a bundle brought counts, and only for the enrolment that it names.
 
@@ -9,7 +10,7 @@ use outhaul_bundle::{Digest, Instruction, Order};
 use outhaul_signer::key::PublicKey;
 
 use crate::enrol::{self, CheckedRequest, EnrolError, Enrolled};
-use crate::store::{Registration, Session, StoreError};
+use crate::store::{Carrier, Registration, Session, StoreError};
 
 /// Records what a verified bundle orders, and does what concerns the hub.
 ///
@@ -18,11 +19,12 @@ use crate::store::{Registration, Session, StoreError};
 pub fn record(
     session: &Session<'_>,
     orders: &[Order],
+    carrier: &Carrier<'_>,
     fleet: &str,
     now_ms: i64,
 ) -> Result<(), StoreError> {
     for order in orders {
-        if !session.add_order(order, now_ms)? {
+        if !session.add_order(order, carrier, now_ms)? {
             continue;
         }
         let site = order.site.as_str();
@@ -33,36 +35,95 @@ pub fn record(
                     session.revoke_site(site, now_ms)?;
                 }
             }
-            Instruction::Approve { key } => approve_waiting(session, site, *key, fleet, now_ms)?,
+            Instruction::Approve { key } => {
+                believe_waiting(session, site, fleet, now_ms)?;
+                adopt_enrolment(session, site, &order.enrolment.to_string(), key, now_ms)?;
+            }
+            Instruction::Rekey => believe_waiting(session, site, fleet, now_ms)?,
+            Instruction::Move { .. } => settle_moves(session, site)?,
             _ => {}
         }
     }
     Ok(())
 }
 
-/// A request that came before its approval.
-fn approve_waiting(
+/// A request that came before the order by which it is believed.
+fn believe_waiting(
     session: &Session<'_>,
     site: &str,
-    key: Digest,
     fleet: &str,
     now_ms: i64,
 ) -> Result<(), StoreError> {
-    let waiting = session.pending_requests()?;
-    let Some(request) = waiting.into_iter().find(|request| request.site == site) else {
+    let Some(request) = session.pending_request(site)? else {
         return Ok(());
     };
     let Ok(checked) = enrol::check(&request.envelope, fleet) else {
         return Ok(());
     };
-    if checked.key.id() != key.hex() {
-        return Ok(());
-    }
-    match enrol::approve(session, &checked, true, now_ms) {
+    match receive(session, &checked, session.site(site)?.as_ref(), now_ms) {
         Err(EnrolError::Store(error)) => Err(error),
         // It stays waiting, and a person decides.
         _ => Ok(()),
     }
+}
+
+/// What a request's enrolment was made with: its own token, or for a new key the present one.
+fn enrolment_of(
+    session: &Session<'_>,
+    checked: &CheckedRequest,
+) -> Result<Option<String>, StoreError> {
+    let request = &checked.request;
+    match request.order {
+        Some(_) => session.enrolment(request.site.as_str()),
+        None => Ok(Some(Digest::of(request.token.as_bytes()).to_string())),
+    }
+}
+
+/// Whether the enrolment that a request is for was revoked by order, however late the request comes.
+///
+/// # Errors
+/// [`StoreError`] when the store fails.
+pub fn is_revoked(session: &Session<'_>, checked: &CheckedRequest) -> Result<bool, StoreError> {
+    match enrolment_of(session, checked)? {
+        Some(enrolment) => session.revocation_ordered(checked.request.site.as_str(), &enrolment),
+        None => Ok(false),
+    }
+}
+
+/// Whether a request tells only what the hub knows already: a stick that is read again, or one from
+/// before the site moved or made a new key.
+///
+/// # Errors
+/// [`StoreError`] when the store fails.
+pub fn is_old(
+    session: &Session<'_>,
+    checked: &CheckedRequest,
+    known: &Registration,
+    now_ms: i64,
+) -> Result<bool, StoreError> {
+    if known.revoked_ms.is_some() {
+        return Ok(false);
+    }
+    let requested = checked.key.id();
+    let keys = session.site_keys(&known.site)?;
+    let place = keys.iter().position(|key| key.key_id == requested);
+    let Some(asked) = enrolment_of(session, checked)? else {
+        return Ok(false);
+    };
+    if place == Some(0)
+        && let Ok(key) = Digest::from_hex(&requested)
+    {
+        adopt_enrolment(session, &known.site, &asked, &key, now_ms)?;
+    }
+    let present = session.enrolment(&known.site)?;
+    if present.as_ref() != Some(&asked) {
+        return Ok(false);
+    }
+    Ok(match place {
+        None => false,
+        Some(0) => session.last_move(&known.site, &asked)?.is_some(),
+        Some(_) => true,
+    })
 }
 
 /// Whether a bundle said before that the key of this request is to be believed.
@@ -77,22 +138,83 @@ pub fn receive(
 ) -> Result<Option<Enrolled>, EnrolError> {
     let request = &checked.request;
     let site = request.site.as_str();
-    let believed = match (request.order, known) {
-        (Some(number), Some(known)) => ordered(session, checked, known, number)?,
-        (None, _) => {
-            let enrolment = Digest::of(request.token.as_bytes()).to_string();
-            let approved = session.orders_of(site, &enrolment, "approve")?;
-            let id = checked.key.id();
-            approved
-                .iter()
-                .any(|what| matches!(what, Instruction::Approve { key } if key.hex() == id))
-        }
-        (Some(_), None) => false,
+    let Some(asked) = enrolment_of(session, checked)? else {
+        return Ok(None);
     };
-    if !believed {
+    let approved = match Digest::from_hex(&checked.key.id()) {
+        Ok(key) => session.approval(site, &asked, Some(&key))?,
+        Err(_) => None,
+    };
+    let believed = match (request.order, known) {
+        (Some(number), Some(known)) if known.revoked_ms.is_none() => {
+            is_later(session, &known.site, &asked, approved)?
+                || ordered(session, checked, known, number)?
+        }
+        (None, Some(known)) => is_later(session, &known.site, &asked, approved)?,
+        (None, None) => approved.is_some(),
+        (Some(_), _) => false,
+    };
+    if !believed || is_revoked(session, checked)? {
         return Ok(None);
     }
     enrol::approve(session, checked, true, now_ms).map(Some)
+}
+
+/// Whether an enrolment of a registered site was approved after its present one. Of the present one,
+/// only what no revocation ended goes on.
+fn is_later(
+    session: &Session<'_>,
+    site: &str,
+    asked: &str,
+    approved: Option<(i64, i64)>,
+) -> Result<bool, StoreError> {
+    let Some(present) = session.enrolment(site)? else {
+        return Ok(approved.is_some());
+    };
+    let revoked = session.site(site)?.is_some_and(|s| s.revoked_ms.is_some());
+    if present != asked {
+        return Ok(approved > session.approval(site, &present, None)?);
+    }
+    // Two keys were approved for one kit: the later approval counts.
+    let keys = session.site_keys(site)?;
+    let in_use = keys
+        .first()
+        .and_then(|key| Digest::from_hex(&key.key_id).ok());
+    let counts = match in_use {
+        Some(key) => session.approval(site, asked, Some(&key))?,
+        None => None,
+    };
+    Ok(!revoked && approved > counts)
+}
+
+/// A site that was enrolled with a new kit keeps its key; the approval says for which enrolment it
+/// counts from now on.
+fn adopt_enrolment(
+    session: &Session<'_>,
+    site: &str,
+    asked: &str,
+    key: &Digest,
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    let keys = session.site_keys(site)?;
+    let in_use = keys.first().is_some_and(|first| first.key_id == key.hex());
+    let approved = session.approval(site, asked, Some(key))?;
+    let revoked = session.site(site)?.is_none_or(|s| s.revoked_ms.is_some());
+    if !in_use
+        || revoked
+        || approved.is_none()
+        || session.enrolment(site)?.as_deref() == Some(asked)
+    {
+        return Ok(());
+    }
+    if is_later(session, site, asked, approved)? {
+        session.set_enrolment(site, asked)?;
+        if session.revocation_ordered(site, asked)? {
+            session.revoke_site(site, now_ms)?;
+        }
+        settle_moves(session, site)?;
+    }
+    Ok(())
 }
 
 /// Whether the new key was ordered and the present one signed the request, too.
@@ -106,9 +228,7 @@ fn ordered(
         return Ok(false);
     };
     let order = session.order(&known.site, &enrolment, number)?;
-    Ok(order == Some(Instruction::Rekey)
-        && known.revoked_ms.is_none()
-        && signed_by_present_key(session, checked, known)?)
+    Ok(order == Some(Instruction::Rekey) && signed_by_present_key(session, checked, known)?)
 }
 
 /// Whether the key that is registered now signed the request as well.
@@ -133,22 +253,29 @@ pub fn signed_by_present_key(
     Ok(signed.is_ok())
 }
 
-/// What a report of an order carried out changes here.
+/// What a report of an order carried out changes here; it is on record already.
 ///
 /// # Errors
 /// [`StoreError`] when the store fails.
 pub fn reported(session: &Session<'_>, report: &Report) -> Result<(), StoreError> {
-    let Event::OrderDone { number, .. } = &report.event else {
-        return Ok(());
-    };
-    let site = report.site.as_str();
+    match &report.event {
+        Event::OrderDone { .. } => settle_moves(session, report.site.as_str()),
+        _ => Ok(()),
+    }
+}
+
+/// Expects a site where it says to have moved by order of its present enrolment.
+///
+/// # Errors
+/// [`StoreError`] when the store fails.
+pub fn settle_moves(session: &Session<'_>, site: &str) -> Result<(), StoreError> {
     let Some(enrolment) = session.enrolment(site)? else {
         return Ok(());
     };
-    if let Some(Instruction::Move { to, .. }) = session.order(site, &enrolment, *number)? {
-        session.move_site(site, &to)?;
+    match session.last_move(site, &enrolment)? {
+        Some(to) => session.move_site(site, &to),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -20,6 +20,7 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension as _, TransactionBehavio
 pub use current::{Attempt, Newest, ObservedAssignment, Running, SiteState};
 pub use decisions::{PastDecision, Refusal, Waiver};
 pub use desired::{DesiredAssignment, DesiredBundle, Signed};
+pub use orders::Carrier;
 pub use reports::{NewReport, Place, StoredReport};
 pub use sites::{PendingRequest, Registration, SiteKey};
 
@@ -33,6 +34,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("store/migrations/0002_overlays.sql"),
     include_str!("store/migrations/0003_orders.sql"),
     include_str!("store/migrations/0004_signing_order.sql"),
+    include_str!("store/migrations/0005_order_outcomes.sql"),
 ];
 
 /// The store, open.

@@ -109,7 +109,7 @@ fn an_approval_of_another_key_under_the_site_s_name_is_told_loudly() {
     assert_eq!(site.status()["enrolment"], "other-key-approved");
     let shown = stdout(&site.run(&["status"]));
     assert!(shown.contains("ANOTHER KEY"), "{shown}");
-    assert!(site.story().contains(&"refusal order-approve".to_owned()));
+    assert!(site.story().contains(&"order approve refused".to_owned()));
 }
 
 #[test]

@@ -251,6 +251,7 @@ pub fn in_words(event: &Event) -> String {
         Event::Refusal { rule, .. } => format!("refusal {rule}"),
         Event::Decision { what, .. } => format!("decision {what}"),
         Event::OrderDone { what, .. } => format!("order {what}"),
+        Event::OrderRefused { what, .. } => format!("order {what} refused"),
         Event::FreshnessSlip { number, .. } => format!("slip {number}"),
         other => format!("{other:?}"),
     }

@@ -158,6 +158,8 @@ fn site_failure(error: SiteError) -> Failure {
                  were records; nothing was changed"
             ))
         }
+        error @ SiteError::Unapproved { .. } => Failure::new(failure::USAGE, &error)
+            .help("approve its request with `outhaul site approve`, or write a new kit for it"),
         other => Failure::new(failure::ENVIRONMENT, &other).help("nothing was changed"),
     }
 }

@@ -13,7 +13,7 @@ use outhaul_signer::{Envelope, PublicKey};
 
 use super::{Site, SiteError, Sites};
 
-/// An order that a site says to have carried out.
+/// An order that a site says to have carried out, or never will.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Settled {
     /// The site.
@@ -22,6 +22,8 @@ pub struct Settled {
     pub number: u64,
     /// What was ordered.
     pub what: String,
+    /// Why the site refused it for good, if it did.
+    pub refused: Option<String>,
 }
 
 fn refused<T>(problem: impl Into<String>) -> Result<T, SiteError> {
@@ -113,8 +115,20 @@ impl Sites<'_> {
         let Ok(claimed) = Report::from_bytes(envelope.unverified_payload()) else {
             return Ok(None);
         };
-        let Event::OrderDone { number, what, .. } = claimed.event else {
-            return Ok(None);
+        let (number, what, enrolment, refused) = match claimed.event {
+            Event::OrderDone {
+                number,
+                what,
+                enrolment,
+                ..
+            } => (number, what, enrolment, None),
+            Event::OrderRefused {
+                number,
+                what,
+                enrolment,
+                message,
+            } => (number, what, Some(enrolment), Some(message)),
+            _ => return Ok(None),
         };
         let Some(mut site) = self.find(claimed.site.as_str())? else {
             return Ok(None);
@@ -124,7 +138,9 @@ impl Sites<'_> {
             .iter()
             .filter_map(|pem| PublicKey::from_pem(pem).ok())
             .collect();
-        let ours = claimed.fleet.as_str() == self.fleet.id();
+        // A report of an earlier enrolment counts its orders from 1, too.
+        let ours = claimed.fleet.as_str() == self.fleet.id()
+            && enrolment.is_none_or(|enrolment| enrolment == site.enrolment);
         if !ours || envelope.verify(PAYLOAD_TYPE, &keys).is_err() {
             return Ok(None);
         }
@@ -133,8 +149,14 @@ impl Sites<'_> {
         };
         let order = site.orders.remove(at);
         if let Instruction::Move { to, .. } = order.what {
-            site.roles
-                .retain(|role| *role == to.role || *role == site.stream.role);
+            match (&refused, site.moved_from.take()) {
+                (None, _) => site
+                    .roles
+                    .retain(|role| *role == to.role || *role == site.stream.role),
+                // Which of the streams it reads is what it read before.
+                (Some(_), Some(from)) if site.stream == to => site.stream = from,
+                (Some(_), from) => site.moved_from = from,
+            }
         }
         let name = site.site.to_string();
         self.write(&site)?;
@@ -142,6 +164,7 @@ impl Sites<'_> {
             site: name,
             number,
             what,
+            refused,
         }))
     }
 }

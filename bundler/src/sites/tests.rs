@@ -62,6 +62,18 @@ impl Scene {
     }
 
     fn done(&self, number: u64, key: &SigningKey) -> Vec<u8> {
+        self.told(
+            key,
+            Event::OrderDone {
+                number,
+                what: "x".to_owned(),
+                message: String::new(),
+                enrolment: None,
+            },
+        )
+    }
+
+    fn told(&self, key: &SigningKey, event: Event) -> Vec<u8> {
         let report = Report {
             format: REPORT.to_owned(),
             fleet: self.fleet.id().parse().unwrap(),
@@ -74,11 +86,7 @@ impl Scene {
                 lower_bound_ms: 0,
                 trusted: false,
             },
-            event: Event::OrderDone {
-                number,
-                what: "x".to_owned(),
-                message: String::new(),
-            },
+            event,
         };
         Envelope::sign(PAYLOAD_TYPE, report.to_bytes(), key).to_json()
     }
@@ -170,9 +178,10 @@ fn a_move_travels_with_both_streams_and_the_new_one_counts_on_above_the_old_one(
 #[test]
 fn a_new_kit_voids_what_was_ordered_before() {
     let scene = Scene::new();
-    scene.sites().rekey("drone-7").unwrap();
+    let to = scene.stream("tractor");
+    scene.sites().relocate("drone-7", to).unwrap();
     scene.sites().revoke("drone-7").unwrap();
-    assert_eq!(scene.kinds("drone"), [(1, "rekey"), (2, "revoke")]);
+    assert_eq!(scene.kinds("drone"), [(1, "move"), (2, "revoke")]);
     let name = "drone-7".parse().unwrap();
     scene
         .sites()
@@ -185,4 +194,41 @@ fn a_new_kit_voids_what_was_ordered_before() {
 fn a_site_that_nobody_enrolled_gets_no_orders() {
     let error = Scene::new().sites().revoke("drone-8").unwrap_err();
     assert!(matches!(error, SiteError::Unknown { known, .. } if known == ["drone-7"]));
+}
+
+#[test]
+fn a_new_key_is_ordered_only_when_there_is_one_that_can_vouch_for_it() {
+    let scene = Scene::new();
+    let error = scene.sites().rekey("drone-7").unwrap_err();
+    assert!(matches!(error, SiteError::Unapproved { .. }), "{error}");
+    assert!(scene.kinds("drone").is_empty());
+    let first = scene.request(&scene.key, "token", None).to_json();
+    scene.sites().approve(&first).unwrap();
+    scene.sites().rekey("drone-7").unwrap();
+    assert_eq!(scene.kinds("drone"), [(1, "approve"), (2, "rekey")]);
+}
+
+#[test]
+fn an_order_that_the_site_refuses_travels_no_longer_and_a_refused_move_moves_nobody() {
+    let scene = Scene::new();
+    let first = scene.request(&scene.key, "token", None).to_json();
+    scene.sites().approve(&first).unwrap();
+    let to = scene.stream("tractor");
+    scene.sites().relocate("drone-7", to).unwrap();
+    let refused = |token: &str| {
+        let event = Event::OrderRefused {
+            number: 2,
+            what: "move".to_owned(),
+            message: "too low".to_owned(),
+            enrolment: Digest::of(token.as_bytes()),
+        };
+        scene.told(&scene.key, event)
+    };
+    let earlier = scene.sites().settle(&refused("an earlier kit")).unwrap();
+    assert_eq!(earlier, None);
+    let settled = scene.sites().settle(&refused("token")).unwrap().unwrap();
+    assert_eq!(settled.refused.as_deref(), Some("too low"));
+    assert_eq!(scene.kinds("drone"), [(1, "approve")]);
+    let site = scene.sites().one("drone-7").unwrap();
+    assert_eq!(site.stream, scene.stream("drone"));
 }

@@ -3,11 +3,12 @@
 use outhaul_bundle::report::{EnrolmentRequest, Event};
 use outhaul_signer::envelope::Envelope;
 use outhaul_signer::key::SigningKey;
+use proptest::prelude::*;
 
 use super::*;
 use crate::fake::{FLEET, NEW, Site, name, stream};
 use crate::ingest::{Batch, Ingested, ingest};
-use crate::store::Store;
+use crate::store::{Signed, Store};
 
 struct Scene {
     store: Store,
@@ -44,14 +45,23 @@ impl Scene {
     }
 
     fn order(&mut self, number: u64, token: &str, what: Instruction) {
-        let order = Order {
-            site: name("a"),
-            number,
-            enrolment: Digest::of(token.as_bytes()),
-            what,
+        self.order_with(number, number, token, what);
+    }
+
+    /// An order that came with bundle `bundle`.
+    fn order_with(&mut self, bundle: u64, number: u64, token: &str, what: Instruction) {
+        let order = order(number, token, what);
+        let carrier = Carrier {
+            role: "s-dev-drone",
+            number: bundle,
+            signed: Signed {
+                issued_ms: 30_000,
+                signed_as: bundle,
+                expires_ms: 90_000,
+            },
         };
         self.store
-            .write(|session| record(session, &[order], FLEET, 30))
+            .write(|session| record(session, &[order], &carrier, FLEET, 30))
             .unwrap();
     }
 
@@ -86,6 +96,24 @@ impl Scene {
 }
 
 const TOKEN: &str = "one-time-token";
+
+fn order(number: u64, token: &str, what: Instruction) -> Order {
+    Order {
+        site: name("a"),
+        number,
+        enrolment: Digest::of(token.as_bytes()),
+        what,
+    }
+}
+
+fn done(site: &mut Site, token: &str, number: u64, what: &str) -> Vec<u8> {
+    site.say(Event::OrderDone {
+        number,
+        what: what.to_owned(),
+        message: String::new(),
+        enrolment: Some(Digest::of(token.as_bytes())),
+    })
+}
 
 #[test]
 fn an_approval_in_a_bundle_lets_the_waiting_site_in_whichever_comes_first() {
@@ -163,21 +191,191 @@ fn after_a_new_key_the_old_one_signs_only_what_came_before() {
 }
 
 #[test]
-fn a_site_that_reports_its_move_is_expected_in_its_new_stream() {
+fn a_site_that_reports_its_move_is_expected_in_its_new_stream_whichever_comes_first() {
+    let to = stream("dev", "tractor");
+    let what = Instruction::Move { to, first: 5 };
+    for report_first in [false, true] {
+        for named in [false, true] {
+            let mut scene = Scene::registered();
+            let report = if named {
+                done(&mut scene.site, TOKEN, 1, "move")
+            } else {
+                scene.site.say(Event::OrderDone {
+                    number: 1,
+                    what: "move".to_owned(),
+                    message: String::new(),
+                    enrolment: None,
+                })
+            };
+            if report_first {
+                assert_eq!(scene.take(&report).accepted, 1);
+                assert_eq!(scene.registration().unwrap().cluster_type, "drone");
+                scene.order(1, TOKEN, what.clone());
+            } else {
+                scene.order(1, TOKEN, what.clone());
+                assert_eq!(scene.registration().unwrap().cluster_type, "drone");
+                assert_eq!(scene.take(&report).accepted, 1);
+            }
+            assert_eq!(scene.registration().unwrap().cluster_type, "tractor");
+            // A stick from before the move is read again.
+            let request = scene.site.request();
+            assert_eq!(scene.receive(&request).unwrap(), Enrolled::Already);
+            assert_eq!(scene.registration().unwrap().cluster_type, "tractor");
+        }
+    }
+}
+
+#[test]
+fn a_move_that_an_earlier_enrolment_reported_moves_nobody() {
     let mut scene = Scene::registered();
     let to = stream("dev", "tractor");
-    let moved = |site: &mut Site| {
-        site.say(Event::OrderDone {
-            number: 1,
-            what: "move".to_owned(),
-            message: String::new(),
-        })
-    };
-    let unordered = moved(&mut scene.site);
-    scene.take(&unordered);
-    assert_eq!(scene.registration().unwrap().cluster_type, "drone");
+    let report = done(&mut scene.site, "an earlier kit", 1, "move");
+    scene.take(&report);
     scene.order(1, TOKEN, Instruction::Move { to, first: 5 });
-    let ordered = moved(&mut scene.site);
-    assert_eq!(scene.take(&ordered).accepted, 1);
-    assert_eq!(scene.registration().unwrap().cluster_type, "tractor");
+    assert_eq!(scene.registration().unwrap().cluster_type, "drone");
+}
+
+#[test]
+fn a_refused_order_moves_nobody() {
+    let mut scene = Scene::registered();
+    let to = stream("dev", "tractor");
+    scene.order(1, TOKEN, Instruction::Move { to, first: 5 });
+    let report = scene.site.say(Event::OrderRefused {
+        number: 1,
+        what: "move".to_owned(),
+        message: String::new(),
+        enrolment: Digest::of(TOKEN.as_bytes()),
+    });
+    assert_eq!(scene.take(&report).accepted, 1);
+    assert_eq!(scene.registration().unwrap().cluster_type, "drone");
+}
+
+#[test]
+fn a_request_for_a_new_key_that_comes_before_its_order_is_believed_when_the_order_comes() {
+    let mut scene = Scene::registered();
+    let next = SigningKey::generate().unwrap();
+    let both = scene.rekey(&next, true);
+    assert_eq!(scene.receive(&both).unwrap(), Enrolled::Waiting);
+    scene.order(1, TOKEN, Instruction::Rekey);
+    assert_eq!(scene.registration().unwrap().key_generation, 2);
+    scene.site.key = next;
+    let line = scene.site.started();
+    assert_eq!(scene.take(&line).accepted, 1);
+}
+
+#[test]
+fn a_request_of_a_replaced_key_that_is_read_again_brings_it_not_back() {
+    let mut scene = Scene::waiting();
+    let first = scene.site.request();
+    let key = Digest::from_hex(&scene.site.key.public().id()).unwrap();
+    scene.order(1, TOKEN, Instruction::Approve { key });
+    scene.order(2, TOKEN, Instruction::Rekey);
+    let next = SigningKey::generate().unwrap();
+    let both = rekey_by(&scene.site, 2, &next);
+    assert_eq!(scene.receive(&both).unwrap(), Enrolled::Rekeyed);
+    assert_eq!(scene.receive(&first).unwrap(), Enrolled::Already);
+    assert_eq!(scene.registration().unwrap().key_generation, 2);
+    scene.site.key = next;
+    let line = scene.site.started();
+    assert_eq!(scene.take(&line).accepted, 1);
+}
+
+#[test]
+fn a_revocation_holds_for_a_request_that_comes_after_it() {
+    let mut scene = Scene {
+        store: Store::in_memory().unwrap(),
+        site: Site::new("a", "dev", "drone"),
+    };
+    let key = Digest::from_hex(&scene.site.key.public().id()).unwrap();
+    scene.order(1, TOKEN, Instruction::Approve { key });
+    scene.order(2, TOKEN, Instruction::Revoke);
+    let request = scene.site.request();
+    let refused = scene.receive(&request);
+    assert!(matches!(refused, Err(EnrolError::Revoked { .. })));
+    assert_eq!(scene.registration(), None);
+    // Nor does the request that let it in once let it in again.
+    let mut scene = Scene::registered();
+    scene.order(
+        1,
+        TOKEN,
+        Instruction::Approve {
+            key: Digest::from_hex(&scene.site.key.public().id()).unwrap(),
+        },
+    );
+    scene.order(2, TOKEN, Instruction::Revoke);
+    let request = scene.site.request();
+    let refused = scene.receive(&request);
+    assert!(matches!(refused, Err(EnrolError::Revoked { .. })));
+}
+
+#[test]
+fn a_site_with_a_new_kit_and_its_old_key_obeys_the_orders_of_the_new_enrolment() {
+    let mut scene = Scene::registered();
+    let key = Digest::from_hex(&scene.site.key.public().id()).unwrap();
+    scene.order(1, TOKEN, Instruction::Approve { key });
+    scene.order_with(2, 1, "a second kit", Instruction::Approve { key });
+    scene.order_with(3, 2, "a second kit", Instruction::Revoke);
+    let line = scene.site.started();
+    assert_eq!(scene.take(&line).refused[0].rule, "revoked");
+}
+
+/// A request for `next` by order `number`, signed by the site's present key as well.
+fn rekey_by(site: &Site, number: u64, next: &SigningKey) -> Vec<u8> {
+    let envelope = Envelope::from_json(&site.request()).unwrap();
+    let mut request: EnrolmentRequest =
+        serde_json::from_slice(envelope.unverified_payload()).unwrap();
+    request.public_key = next.public().to_pem();
+    request.token = String::new();
+    request.order = Some(number);
+    let payload = serde_json::to_vec(&request).unwrap();
+    Envelope::sign(ENROLMENT_PAYLOAD_TYPE, payload, next)
+        .countersigned(&site.key)
+        .to_json()
+}
+
+/// What can reach a hub about one site that it knows: in whatever order, the end is the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Arrival {
+    FirstRequestAgain,
+    MoveOrder,
+    MoveDone,
+    RekeyOrder,
+    RekeyRequest,
+    SecondMove,
+    SecondMoveDone,
+}
+
+proptest! {
+    #[test]
+    fn orders_requests_and_reports_have_the_same_end_in_any_order_of_arrival(
+        order in Just(Vec::from([
+            Arrival::FirstRequestAgain, Arrival::MoveOrder, Arrival::MoveDone, Arrival::RekeyOrder,
+            Arrival::RekeyRequest, Arrival::SecondMove, Arrival::SecondMoveDone,
+        ])).prop_shuffle(),
+    ) {
+        let mut scene = Scene::registered();
+        let started = scene.site.started();
+        scene.take(&started);
+        let next = SigningKey::generate().unwrap();
+        let first = scene.site.request();
+        let rekey = rekey_by(&scene.site, 2, &next);
+        let moved = |to: &str, first| Instruction::Move { to: stream("dev", to), first };
+        let reports = [1, 3].map(|number| done(&mut scene.site, TOKEN, number, "move"));
+        for arrival in order {
+            match arrival {
+                Arrival::MoveOrder => scene.order(1, TOKEN, moved("tractor", 5)),
+                Arrival::RekeyOrder => scene.order(2, TOKEN, Instruction::Rekey),
+                Arrival::SecondMove => scene.order(3, TOKEN, moved("press", 9)),
+                Arrival::FirstRequestAgain => prop_assert_eq!(scene.receive(&first).unwrap(), Enrolled::Already),
+                Arrival::RekeyRequest => prop_assert!(scene.receive(&rekey).is_ok()),
+                Arrival::MoveDone => prop_assert_eq!(scene.take(&reports[0]).accepted, 1),
+                Arrival::SecondMoveDone => prop_assert_eq!(scene.take(&reports[1]).accepted, 1),
+            }
+        }
+        let end = scene.registration().unwrap();
+        prop_assert_eq!((&end.cluster_type[..], end.key_generation), ("press", 2));
+        let keys = scene.store.read(|session| session.site_keys("a")).unwrap();
+        prop_assert_eq!(&keys[0].key_id, &next.public().id());
+        prop_assert!(scene.store.read(|session| session.pending_requests()).unwrap().is_empty());
+    }
 }

@@ -183,7 +183,7 @@ impl Session<'_> {
                 Ok(())
             }
             // Kept whole in `reports`; they change nothing about what runs.
-            _ => Ok(()),
+            _ => self.add_told(report),
         }
     }
 
@@ -308,6 +308,7 @@ fn kind(event: &Event) -> &'static str {
         Event::Gap { .. } => "gap",
         Event::Decision { .. } => "decision",
         Event::OrderDone { .. } => "order_done",
+        Event::OrderRefused { .. } => "order_refused",
         Event::FreshnessSlip { .. } => "freshness_slip",
         Event::Started { .. } => "started",
         _ => "other",

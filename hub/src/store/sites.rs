@@ -164,6 +164,24 @@ impl Session<'_> {
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
+    /// The request of one site that waits.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn pending_request(&self, site: &str) -> Result<Option<PendingRequest>, StoreError> {
+        let mut query = self.db.prepare_cached(
+            "SELECT site, envelope, received_ms FROM enrolment_requests WHERE site = $1",
+        )?;
+        let found = query.query_row(params![site], |row| {
+            Ok(PendingRequest {
+                site: row.get(0)?,
+                envelope: row.get(1)?,
+                received_ms: row.get(2)?,
+            })
+        });
+        Ok(found.optional()?)
+    }
+
     /// Remembers that a kit with this token was handed out.
     ///
     /// # Errors

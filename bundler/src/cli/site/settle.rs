@@ -1,4 +1,4 @@
-//! `outhaul site settle`: orders that sites report to have carried out travel no longer.
+//! `outhaul site settle`: orders that sites report to have carried out, or to refuse, travel no longer.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -11,7 +11,7 @@ use super::site_failure;
 use crate::cli::failure::{self, Failure};
 use crate::cli::key::fleet_failure;
 use crate::cli::{Format, data, print_json, say};
-use crate::sites::Sites;
+use crate::sites::{Settled, Sites};
 
 /// Largest file of reports, in bytes: what an agent writes at most.
 const MAX_REPORTS_BYTES: u64 = 16 * 1024 * 1024;
@@ -46,19 +46,36 @@ impl Args {
         if self.output == Format::Json {
             let rows: Vec<_> = settled
                 .iter()
-                .map(|one| json!({"site": one.site, "order": one.number, "what": one.what}))
+                .map(|one| {
+                    json!({
+                        "site": one.site, "order": one.number, "what": one.what,
+                        "refused": one.refused,
+                    })
+                })
                 .collect();
-            return print_json(&json!(rows));
+            print_json(&json!(rows))?;
+            return Ok(exit_code(&settled));
         }
         for one in &settled {
+            let (word, why) = match &one.refused {
+                None => ("done", String::new()),
+                Some(why) => ("refused for good", format!(" ({why})")),
+            };
             data(&format!(
-                "order {} for `{}` is done: {}",
+                "order {} for `{}` is {word}: {}{why}",
                 one.number, one.site, one.what
             ));
         }
         if settled.is_empty() {
             say("no order is done that was not known to be");
         }
-        Ok(ExitCode::SUCCESS)
+        Ok(exit_code(&settled))
     }
+}
+
+fn exit_code(settled: &[Settled]) -> ExitCode {
+    if settled.iter().any(|one| one.refused.is_some()) {
+        return ExitCode::from(failure::REFUSED);
+    }
+    ExitCode::SUCCESS
 }

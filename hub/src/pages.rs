@@ -10,10 +10,12 @@ use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, Value, context};
 use serde::Serialize;
 
-use crate::view::{AssignmentRow, Fleet};
+use crate::view::{AssignmentRow, Fleet, OrderRow};
 
 /// Sites shown; those that need attention come first.
 const MAX_SITES: usize = 500;
+/// Orders shown; those that nobody told of come first.
+const MAX_ORDERS: usize = 100;
 /// Sites shown of one assignment.
 const MAX_SITES_OF_ASSIGNMENT: usize = 50;
 
@@ -35,6 +37,14 @@ struct Group<'a> {
     more: usize,
 }
 
+/// One order, and for whom.
+#[derive(Debug, Clone, Serialize)]
+struct Ordered<'a> {
+    site: &'a str,
+    #[serde(flatten)]
+    order: &'a OrderRow,
+}
+
 /// The page.
 ///
 /// # Errors
@@ -51,13 +61,40 @@ pub fn render(fleet: &Fleet) -> Result<String, minijinja::Error> {
     environment.add_template("parts", include_str!("pages/parts.html"))?;
     environment.add_template("fleet", include_str!("pages/fleet.html"))?;
     let shown = fleet.sites.len().min(MAX_SITES);
+    let orders = orders(fleet);
+    let orders_shown = orders.len().min(MAX_ORDERS);
     environment.get_template("fleet")?.render(context! {
         fleet => Serde(fleet),
         sites => Serde(&fleet.sites[..shown]),
         more_sites => fleet.sites.len() - shown,
+        orders => Serde(&orders[..orders_shown]),
+        more_orders => orders.len() - orders_shown,
         groups => Serde(groups(&fleet.assignments)),
         version => env!("CARGO_PKG_VERSION"),
     })
+}
+
+/// Every order: what is open, then what was refused, then the rest; the newest of each first.
+fn orders(fleet: &Fleet) -> Vec<Ordered<'_>> {
+    let mut all: Vec<Ordered<'_>> = Vec::new();
+    for row in &fleet.sites {
+        let site = row.site.as_str();
+        all.extend(row.orders.iter().map(|order| Ordered { site, order }));
+    }
+    let place = |status: &str| match status {
+        "pending" => 0,
+        "refused" => 1,
+        _ => 2,
+    };
+    all.sort_by(|a, b| {
+        let newest = b.order.ordered_at.cmp(&a.order.ordered_at);
+        let named = (a.site, b.order.number).cmp(&(b.site, a.order.number));
+        place(a.order.status)
+            .cmp(&place(b.order.status))
+            .then(newest)
+            .then(named)
+    });
+    all
 }
 
 fn groups(rows: &[AssignmentRow]) -> Vec<Group<'_>> {

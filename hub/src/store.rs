@@ -9,6 +9,7 @@ mod current;
 mod decisions;
 mod desired;
 mod orders;
+mod outcomes;
 mod reports;
 mod sites;
 
@@ -21,6 +22,7 @@ pub use current::{Attempt, Newest, ObservedAssignment, Running, SiteState};
 pub use decisions::{PastDecision, Refusal, Waiver};
 pub use desired::{DesiredAssignment, DesiredBundle, Signed};
 pub use orders::Carrier;
+pub use outcomes::{SiteOrder, TakenSlip};
 pub use reports::{NewReport, Place, StoredReport};
 pub use sites::{PendingRequest, Registration, SiteKey};
 

@@ -5,19 +5,21 @@
 //! site is heard of, whether it has the newest bundle, and whether what runs is as desired. It decides
 //! nothing; the gate does.
 
+mod orders;
 mod rows;
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+pub use orders::{OrderRow, SlipRow};
 pub use rows::{AssignmentRow, Connection, SiteRow};
 
 use crate::gate::{self, DEFAULT_MAX_AGE_HOURS, Decision, Facts, Question};
 use crate::moment::{self, HOUR_MS};
 use crate::store::{
-    DesiredAssignment, DesiredBundle, PendingRequest, Refusal, Session, SiteState, StoreError,
-    Waiver,
+    DesiredAssignment, DesiredBundle, PendingRequest, Refusal, Session, SiteOrder, SiteState,
+    StoreError, TakenSlip, Waiver,
 };
 
 /// Refusals shown.
@@ -32,6 +34,10 @@ pub struct Reading {
     pub bundles: Vec<DesiredBundle>,
     /// The assignments of the bundles that sites should or do run.
     pub assignments: BTreeMap<(String, u64), Vec<DesiredAssignment>>,
+    /// The orders of each site's present enrolment.
+    pub orders: BTreeMap<String, Vec<SiteOrder>>,
+    /// The last freshness slip that each site took.
+    pub slips: BTreeMap<String, TakenSlip>,
     /// The waivers that hold.
     pub waivers: Vec<Waiver>,
     /// The newest refusals.
@@ -116,6 +122,8 @@ impl Reading {
             sites,
             bundles,
             assignments,
+            orders: session.site_orders()?,
+            slips: session.last_slips()?,
             waivers: session.waivers(now_ms)?,
             refusals: session.refusals(REFUSALS_SHOWN)?,
             pending: session.pending_requests()?,

@@ -1,13 +1,17 @@
 //! The page, as text: every state that a site can be in, and hostile words in all places.
 
+use std::collections::BTreeMap;
+
 use outhaul_bundle::report::{ComplianceStatus as C, Event, GenerationState as G};
+use outhaul_bundle::{Digest, Instruction, Order};
 
 use super::render;
 use crate::enrol;
 use crate::fake::{self, FLEET, NEW, OLD, Site};
 use crate::ingest::{Batch, ingest};
 use crate::moment::{DAY_MS, HOUR_MS};
-use crate::store::{Signed, Store, Waiver};
+use crate::orders;
+use crate::store::{Carrier, Signed, Store, Waiver};
 use crate::view::{Fleet, Reading};
 
 const NOW: i64 = 1_795_000_000_000;
@@ -115,6 +119,147 @@ fn body(fleet: &Fleet) -> String {
 #[test]
 fn every_state_has_its_words() {
     insta::assert_snapshot!("varied", body(&varied()));
+}
+
+/// Sites with orders in every state, and with slips.
+fn ordered() -> Fleet {
+    let mut store = Store::in_memory().unwrap();
+    let [mut done, mut waits, mut refuses, gone] =
+        ["drone-done", "drone-waits", "drone-refuses", "drone-gone"]
+            .map(|name| Site::new(name, "dev", "drone"));
+    for site in [&done, &waits, &refuses, &gone] {
+        let checked = enrol::check(&site.request(), FLEET).unwrap();
+        store
+            .write(|session| enrol::approve(session, &checked, false, NOW - 9 * DAY_MS))
+            .unwrap();
+    }
+    let enrolment = Digest::of(b"one-time-token");
+    let key = Digest::of(b"a key");
+    let to = fake::stream("stage", "tractor");
+    let orders = [
+        (&done, 1, Instruction::Approve { key }),
+        (&done, 2, Instruction::Rekey),
+        (&waits, 1, Instruction::Rekey),
+        (&refuses, 1, Instruction::Move { to, first: 3 }),
+        (&gone, 1, Instruction::Revoke),
+    ]
+    .map(|(site, number, what)| Order {
+        site: fake::name(&site.name),
+        number,
+        enrolment,
+        what,
+    });
+    let stream = fake::stream("dev", "drone");
+    for (number, orders) in [(1, &orders[..1]), (2, &orders[..])] {
+        let index = fake::index(&stream, number, NEW);
+        let signed = Signed {
+            issued_ms: NOW - (9 - i64::try_from(number).unwrap()) * HOUR_MS,
+            signed_as: number,
+            expires_ms: NOW + DAY_MS,
+        };
+        let carrier = Carrier {
+            role: stream.role.as_str(),
+            number,
+            signed,
+        };
+        store
+            .write(|session| {
+                session.add_bundle(&index, fake::content(&index), signed, NOW)?;
+                orders::record(session, orders, &carrier, FLEET, NOW)
+            })
+            .unwrap();
+    }
+    let told = |site: &mut Site, number, what: &str, message: &str| {
+        site.say(Event::OrderDone {
+            number,
+            what: what.to_owned(),
+            message: message.to_owned(),
+            enrolment: Some(enrolment),
+        })
+    };
+    let slip = |site: &mut Site, source: &str, days: i64, number| {
+        site.say(Event::FreshnessSlip {
+            source: source.to_owned(),
+            issued_ms: NOW - days * DAY_MS,
+            number,
+            versions: BTreeMap::new(),
+        })
+    };
+    let refused = Event::OrderRefused {
+        number: 1,
+        what: "move".to_owned(),
+        message: "the order to move begins at bundle 3, this site has seen <b>4</b>".to_owned(),
+        enrolment,
+    };
+    let lines = [
+        told(&mut done, 1, "approve", "this site's key is approved"),
+        slip(&mut done, "dev-drone.slip", 3, 1),
+        slip(&mut done, "the typed slip", 1, 2),
+        told(
+            &mut done,
+            2,
+            "rekey",
+            "it signs with the new key 8eb0f2a93a0b",
+        ),
+        refuses.say(refused),
+        waits.started(),
+    ];
+    let batch = Batch {
+        fleet: FLEET,
+        via: "stick.reports",
+        received_ms: NOW - HOUR_MS,
+    };
+    let taken = ingest(&mut store, lines.concat().as_slice(), &batch).unwrap();
+    assert_eq!(taken.accepted, 6, "{taken:?}");
+    view(&mut store)
+}
+
+#[test]
+fn orders_and_slips_have_their_place() {
+    let fleet = ordered();
+    let html = body(&fleet);
+    let (_, orders) = html.split_once("<h2 id=\"orders\">").unwrap();
+    let (orders, _) = orders.split_once("<h2 id=\"assignments\">").unwrap();
+    insta::assert_snapshot!("orders", orders);
+    let notes: Vec<_> = html
+        .lines()
+        .filter(|line| line.contains("slip: "))
+        .collect();
+    assert_eq!(notes.len(), 1, "one site took slips");
+    assert!(
+        notes[0].contains("it is at least 2026-11-17 11:06 UTC, newest bundle 2"),
+        "{notes:?}"
+    );
+    let site = fleet
+        .sites
+        .iter()
+        .find(|site| site.site == "drone-done")
+        .unwrap();
+    insta::assert_json_snapshot!("site-with-orders", (&site.orders, &site.slip));
+}
+
+#[test]
+fn many_orders_are_cut_and_the_open_ones_come_first() {
+    let mut fleet = ordered();
+    let open = fleet
+        .sites
+        .iter()
+        .find(|site| site.site == "drone-waits")
+        .unwrap()
+        .orders[0]
+        .clone();
+    let done = fleet
+        .sites
+        .iter()
+        .find(|site| site.site == "drone-done")
+        .unwrap()
+        .orders[0]
+        .clone();
+    fleet.sites[0].orders = (0..120).map(|_| done.clone()).chain([open]).collect();
+    let rows = super::orders(&fleet);
+    assert_eq!(rows[0].order.status, "pending");
+    let html = render(&fleet).unwrap();
+    assert!(html.contains("more: <a href=\"/api/v1/sites\">"), "cut");
 }
 
 #[test]

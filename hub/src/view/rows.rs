@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use super::{Reading, newest_for};
+use super::{OrderRow, Reading, SlipRow, newest_for};
 use crate::gate::DEFAULT_MAX_AGE_HOURS;
 use crate::moment::{self, HOUR_MS};
 use crate::store::SiteState;
@@ -69,6 +69,10 @@ pub struct SiteRow {
     pub missing: Vec<(u64, u64)>,
     /// Reports that the site declared lost.
     pub declared_lost: Vec<(u64, u64)>,
+    /// Signed orders for its present enrolment, by number.
+    pub orders: Vec<OrderRow>,
+    /// The last freshness slip that it took.
+    pub slip: Option<SlipRow>,
     /// Until when it is waived, RFC 3339.
     pub waived_until: Option<String>,
     /// One word for the row: `failed`, `drifted`, `never`, `stale`, `behind`, `busy`, `ok`, `revoked`.
@@ -159,6 +163,13 @@ pub(super) fn site(reading: &Reading, site: &SiteState, now_ms: i64) -> SiteRow 
         }),
         missing: site.missing.clone(),
         declared_lost: site.declared_lost.clone(),
+        orders: reading
+            .orders
+            .get(&site.site)
+            .map_or_else(Vec::new, |orders| {
+                orders.iter().map(OrderRow::from).collect()
+            }),
+        slip: reading.slips.get(&site.site).map(SlipRow::from),
         waived_until: waiver.map(moment::rfc3339),
         verdict,
         attention,

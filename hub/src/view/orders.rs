@@ -1,0 +1,96 @@
+//! Orders and slips of a site, in the words that people read.
+//!
+//! What comes in: what the store knows of an order or a slip. What goes out: flat rows for the page and
+//! the API. A revoked site's reports are refused, so that nothing can be told of its revocation.
+
+use outhaul_bundle::Instruction;
+use serde::Serialize;
+
+use crate::moment;
+use crate::store::{SiteOrder, TakenSlip};
+
+/// One order of a site's present enrolment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct OrderRow {
+    /// Its number.
+    pub number: u64,
+    /// `approve`, `move`, `rekey` or `revoke`.
+    pub kind: String,
+    /// The same with what belongs to it.
+    pub what: String,
+    /// When the first bundle with it was signed, RFC 3339.
+    pub ordered_at: Option<String>,
+    /// The stream of that bundle.
+    pub stream: Option<String>,
+    /// The number of that bundle.
+    pub bundle: Option<u64>,
+    /// `pending` until the site told of it; `done`; `refused`, which is for good; `revoked`.
+    pub status: &'static str,
+    /// When the hub received the report of it, RFC 3339.
+    pub told_at: Option<String>,
+    /// When that was by the site's clock, RFC 3339.
+    pub site_time: Option<String>,
+    /// What the site said.
+    pub message: String,
+}
+
+/// The last freshness slip that a site took.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SlipRow {
+    /// The signed time that it brought, RFC 3339.
+    pub brought_time: String,
+    /// The newest bundle number that it tells of.
+    pub bundle: u64,
+    /// Its file's name, or what stands for a typed one.
+    pub source: String,
+    /// When the hub received the report of it, RFC 3339.
+    pub told_at: String,
+}
+
+impl From<&SiteOrder> for OrderRow {
+    fn from(order: &SiteOrder) -> Self {
+        let carrier = order.carrier.as_ref();
+        let told = order.told.as_ref();
+        let (status, message) = match told {
+            Some(told) if told.done => ("done", told.message.clone()),
+            Some(told) => ("refused", told.message.clone()),
+            None if order.what == Instruction::Revoke => (
+                "revoked",
+                "this hub takes no reports of the site any more".to_owned(),
+            ),
+            None => ("pending", String::new()),
+        };
+        let kind = order.what.word();
+        let what = match &order.what {
+            Instruction::Approve { key } => format!("{kind} key {:.12}", key.hex()),
+            Instruction::Move { to, first } => format!(
+                "{kind} to {}/{} from bundle {first} on",
+                to.environment, to.cluster_type
+            ),
+            _ => kind.to_owned(),
+        };
+        Self {
+            number: order.number,
+            kind: kind.to_owned(),
+            what,
+            ordered_at: carrier.map(|c| moment::rfc3339(c.signed_ms)),
+            stream: carrier.map(|c| format!("{}/{}", c.environment, c.cluster_type)),
+            bundle: carrier.map(|c| c.bundle),
+            status,
+            told_at: told.map(|told| moment::rfc3339(told.received_ms)),
+            site_time: told.map(|told| moment::rfc3339(told.wall_ms)),
+            message,
+        }
+    }
+}
+
+impl From<&TakenSlip> for SlipRow {
+    fn from(slip: &TakenSlip) -> Self {
+        Self {
+            brought_time: moment::rfc3339(slip.issued_ms),
+            bundle: slip.bundle,
+            source: slip.source.clone(),
+            told_at: moment::rfc3339(slip.received_ms),
+        }
+    }
+}

@@ -14,7 +14,7 @@ mod builtins;
 mod compare;
 mod kalypso;
 mod refused;
-mod sprig;
+pub(crate) mod sprig;
 
 use args::string;
 pub(crate) use kalypso::{restore_literals, stringify_value};

@@ -7,7 +7,7 @@ use crate::error::JsonError;
 use crate::gonum::{NumError, parse_float, parse_int, parse_uint};
 use crate::value::{GoMap, GoValue, MapKind};
 
-mod encode;
+pub(crate) mod encode;
 
 pub(crate) use encode::marshal;
 

@@ -33,6 +33,7 @@ mod hash;
 mod json;
 mod runtime;
 mod semver;
+pub mod texts;
 mod yaml;
 
 use runtime::{Budget, from_go};

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use outhaul_gocompat::GoValue;
+use outhaul_gocompat::{GoValue, texts};
 use serde_json::Value;
 
 use super::{Composed, Mode, layers};
@@ -16,6 +16,7 @@ use crate::control::ControlPlane;
 use crate::control::diagnostic::{Diagnostic, Diagnostics, Location};
 use crate::control::model::{ClusterType, ConfigSchema, DeploymentTarget};
 
+mod accepted;
 mod coerce;
 pub mod compat;
 
@@ -213,37 +214,23 @@ fn parse(text: &str) -> Parsed {
     let made = serde_json::from_str::<Value>(text)
         .map_err(|error| error.to_string())
         .and_then(|document| {
-            if !document.is_object() && !document.is_boolean() {
-                return Err("a schema is a JSON object".into());
-            }
-            let validator = jsonschema::options()
+            let draft = compat::draft(&document)?;
+            let options = jsonschema::options()
                 // What Kalypso's validator takes a schema without `$schema` for.
                 .with_draft(jsonschema::Draft::Draft7)
                 .with_retriever(NoNetwork)
+                .with_pattern_options(jsonschema::PatternOptions::regex())
                 .should_validate_formats(true)
-                .with_format("uuid", compat::is_uuid)
-                .build(&without_empty_enums(&document))
+                .should_ignore_unknown_formats(true);
+            let options = compat::FORMATS.iter().fold(options, |options, format| {
+                options.with_format(*format, |text| compat::is_format(format, text))
+            });
+            let validator = options
+                .build(&accepted::accepted(&document, draft))
                 .map_err(|error| error.to_string())?;
             Ok((document, validator))
         });
     Parsed(Arc::new(made))
-}
-
-/// An `enum` that lists nothing forbids nothing: so Kalypso's validator takes it, and nobody who wrote
-/// one meant to forbid everything.
-fn without_empty_enums(schema: &Value) -> Value {
-    match schema {
-        Value::Object(map) => map
-            .iter()
-            .filter(|(key, value)| {
-                *key != "enum" || value.as_array().is_none_or(|list| !list.is_empty())
-            })
-            .map(|(key, value)| (key.clone(), without_empty_enums(value)))
-            .collect::<serde_json::Map<_, _>>()
-            .into(),
-        Value::Array(items) => items.iter().map(without_empty_enums).collect(),
-        other => other.clone(),
-    }
 }
 
 /// The config as JSON, which is what a schema is about.
@@ -262,6 +249,7 @@ pub fn to_json(value: &GoValue) -> Value {
         GoValue::Map(map) => {
             let text = |key: &GoValue| match key {
                 GoValue::Str(text) => text.clone(),
+                GoValue::Float(number) => texts::json_number(*number),
                 other => to_json(other).to_string(),
             };
             Value::Object(

@@ -167,6 +167,13 @@ fn json(value: &GoValue) -> Value {
             let key = |key: &GoValue| match key {
                 GoValue::Null => "<nil>".to_owned(),
                 GoValue::Str(text) => text.clone(),
+                GoValue::Float(number) if number.is_finite() => {
+                    outhaul_gocompat::texts::json_number(*number)
+                }
+                // As Go prints them.
+                GoValue::Float(number) if *number > 0.0 => "+Inf".into(),
+                GoValue::Float(number) if *number < 0.0 => "-Inf".into(),
+                GoValue::Float(_) => "NaN".into(),
                 other => schema::to_json(other).to_string(),
             };
             Value::Object(map.iter().map(|(k, v)| (key(k), json(v))).collect())

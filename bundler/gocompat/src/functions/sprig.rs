@@ -12,10 +12,10 @@ mod lists;
 mod merge;
 mod numbers;
 mod paths;
-mod patterns;
+pub(crate) mod patterns;
 mod strings;
 mod times;
-mod urls;
+pub(crate) mod urls;
 mod versions;
 mod words;
 

@@ -119,40 +119,44 @@ impl Writer<'_> {
     }
 
     fn string(&mut self, bytes: &[u8]) {
-        self.out.push(b'"');
-        for chunk in bytes.utf8_chunks() {
-            for c in chunk.valid().chars() {
-                match c {
-                    '"' | '\\' => {
-                        self.out.push(b'\\');
-                        self.out.push(c as u8);
-                    }
-                    '\x08' => self.out.extend_from_slice(b"\\b"),
-                    '\x0c' => self.out.extend_from_slice(b"\\f"),
-                    '\n' => self.out.extend_from_slice(b"\\n"),
-                    '\r' => self.out.extend_from_slice(b"\\r"),
-                    '\t' => self.out.extend_from_slice(b"\\t"),
-                    '\0'..='\x1f' | '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {
-                        let code = u32::from(c);
-                        self.out
-                            .extend_from_slice(format!("\\u{code:04x}").as_bytes());
-                    }
-                    other => {
-                        self.out
-                            .extend_from_slice(other.encode_utf8(&mut [0; 4]).as_bytes());
-                    }
-                }
-            }
-            for _ in chunk.invalid() {
-                self.out.extend_from_slice(b"\\ufffd");
-            }
-        }
-        self.out.push(b'"');
+        self.out.extend_from_slice(&quoted(bytes));
     }
 }
 
+/// A text in quotes.
+pub(crate) fn quoted(bytes: &[u8]) -> Vec<u8> {
+    let mut out = vec![b'"'];
+    for chunk in bytes.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            match c {
+                '"' | '\\' => {
+                    out.push(b'\\');
+                    out.push(c as u8);
+                }
+                '\x08' => out.extend_from_slice(b"\\b"),
+                '\x0c' => out.extend_from_slice(b"\\f"),
+                '\n' => out.extend_from_slice(b"\\n"),
+                '\r' => out.extend_from_slice(b"\\r"),
+                '\t' => out.extend_from_slice(b"\\t"),
+                '\0'..='\x1f' | '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {
+                    let code = u32::from(c);
+                    out.extend_from_slice(format!("\\u{code:04x}").as_bytes());
+                }
+                other => {
+                    out.extend_from_slice(other.encode_utf8(&mut [0; 4]).as_bytes());
+                }
+            }
+        }
+        for _ in chunk.invalid() {
+            out.extend_from_slice(b"\\ufffd");
+        }
+    }
+    out.push(b'"');
+    out
+}
+
 /// Floats as ECMAScript writes them, with a two-digit exponent shortened.
-fn float(number: f64) -> String {
+pub(crate) fn float(number: f64) -> String {
     let size = number.abs();
     if size != 0.0 && !(1e-6..1e21).contains(&size) {
         let text = format_float(number, Style::Exponent, None);

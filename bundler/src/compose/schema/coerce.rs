@@ -107,7 +107,8 @@ fn scalar(text: String, schema: &Map<String, Value>) -> Value {
         {
             return Value::Number(number.into());
         }
-        if let Ok(number) = serde_json::from_str::<Number>(&text) {
+        let bare = !text.contains(char::is_whitespace);
+        if let Some(number) = serde_json::from_str::<Number>(&text).ok().filter(|_| bare) {
             return Value::Number(number);
         }
     }

@@ -5,7 +5,7 @@
 //! numbers wherever they look like one, whatever the schema says, and nothing below them does. What the
 //! validator understands are drafts 4, 6 and 7 together. It fetches nothing.
 
-use outhaul_gocompat::GoValue;
+use outhaul_gocompat::{GoValue, texts};
 use serde_json::Value;
 
 mod document;
@@ -14,25 +14,35 @@ mod number;
 mod scalars;
 mod validate;
 
+pub(super) use document::Draft;
+pub(super) use format::KNOWN as FORMATS;
+
 /// What Kalypso's validator says of `values`: nothing, or one line for each violation.
 ///
 /// # Errors
 /// Why the schema is none, or why the values cannot be checked.
 pub fn errors(values: &GoValue, schema: &str) -> Result<Vec<String>, String> {
     let document: Value = serde_json::from_str(schema).map_err(|error| error.to_string())?;
-    document::check(&document)?;
+    let schema = document::check(&document)?;
     let values = coerced(values)?;
-    let lines = validate::validate(&document, &values)?;
+    let lines = validate::validate(&schema, &values)?;
     Ok(lines
         .into_iter()
         .map(|(field, message)| format!("- {field}: {message}\n"))
         .collect())
 }
 
-/// Whether `text` is a UUID, which drafts before 2019-09 have no format for and Kalypso checks all the
-/// same.
-pub(super) fn is_uuid(text: &str) -> bool {
-    format::holds("uuid", text)
+/// The draft of a document, if it is a schema at all to Kalypso's validator.
+///
+/// # Errors
+/// Why it is none.
+pub(super) fn draft(document: &Value) -> Result<Draft, String> {
+    document::check(document).map(|schema| schema.draft)
+}
+
+/// Whether `text` is of the format `name`, as Kalypso's validator understands it.
+pub(super) fn is_format(name: &str, text: &str) -> bool {
+    format::holds(name, text)
 }
 
 fn coerced(values: &GoValue) -> Result<Value, String> {
@@ -71,6 +81,11 @@ fn plain(value: &GoValue) -> Result<Value, String> {
 fn name(key: &GoValue) -> String {
     match key {
         GoValue::Str(text) => text.clone(),
+        GoValue::Float(number) => texts::json_number(*number),
         other => super::to_json(other).to_string(),
     }
 }
+
+#[cfg(test)]
+#[path = "compat/tests.rs"]
+mod tests;

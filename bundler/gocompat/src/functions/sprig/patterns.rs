@@ -70,13 +70,16 @@ fn compile(env: &Env<'_>, args: &[Value]) -> Outcome<Regex> {
     // Compiling costs far more than a step.
     env.budget
         .steps(pattern.len() as u64 * 20 + string(args, 1).len() as u64 / 64 + 200)?;
-    let translated = translate::translate(&pattern)
-        .map_err(|why| fail(&format!("error parsing regexp: {why}")))?;
-    RegexBuilder::new(&translated)
+    build(&pattern).map_err(|why| fail(&format!("error parsing regexp: {why}")))
+}
+
+/// One expression, of bounded size; or what is wrong with it.
+pub(crate) fn build(pattern: &str) -> Result<Regex, String> {
+    RegexBuilder::new(&translate::translate(pattern)?)
         .size_limit(MAX_COMPILED)
         .dfa_size_limit(MAX_COMPILED)
         .build()
-        .map_err(|_| fail("error parsing regexp: invalid or too large"))
+        .map_err(|_| "invalid or too large".to_owned())
 }
 
 /// All matches as Go finds them: none is empty in the middle of a character.

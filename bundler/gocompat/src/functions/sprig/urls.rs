@@ -51,14 +51,14 @@ struct User {
 }
 
 #[derive(Debug, Default)]
-struct Url {
-    scheme: String,
+pub(crate) struct Url {
+    pub(crate) scheme: String,
     opaque: String,
     user: Option<User>,
     host: Vec<u8>,
-    path: Vec<u8>,
+    pub(crate) path: Vec<u8>,
     query: String,
-    fragment: Vec<u8>,
+    pub(crate) fragment: Vec<u8>,
 }
 
 impl User {
@@ -148,7 +148,7 @@ fn scheme(text: &str) -> Result<(&str, &str), String> {
     Ok(("", text))
 }
 
-fn parse(whole: &str) -> Result<Url, String> {
+pub(crate) fn parse(whole: &str) -> Result<Url, String> {
     let (before, fragment) = whole.split_once('#').unwrap_or((whole, ""));
     let wrap = |shown: &str, message: String| format!("parse {shown:?}: {message}");
     let mut url = parse_before_fragment(before).map_err(|message| wrap(before, message))?;

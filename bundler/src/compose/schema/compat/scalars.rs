@@ -7,6 +7,9 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Number, Value};
 
+use outhaul_gocompat::texts;
+
+use super::document::Draft;
 use super::validate::Outcome;
 use super::{format, number};
 
@@ -39,11 +42,18 @@ pub(super) fn wrong_type(schema: &Map<String, Value>, value: &Value) -> Option<S
     ))
 }
 
-pub(super) fn common(schema: &Map<String, Value>, value: &Value, at: &str, out: &mut Outcome) {
+pub(super) fn common(
+    schema: &Map<String, Value>,
+    value: &Value,
+    at: &str,
+    draft: Draft,
+    out: &mut Outcome,
+) {
     let field = at.strip_prefix("(root).").unwrap_or(at);
     let text = text_of(value);
     if let Some(expected) = schema
         .get("const")
+        .filter(|_| draft >= Draft::Six)
         .map(text_of)
         .filter(|expected| *expected != text)
     {
@@ -65,12 +75,6 @@ pub(super) fn common(schema: &Map<String, Value>, value: &Value, at: &str, out: 
             );
         }
     }
-    if let (Some(format), Value::String(text)) =
-        (schema.get("format").and_then(Value::as_str), value)
-        && !format::holds(format, text)
-    {
-        out.add(at, format!("Does not match format '{format}'"));
-    }
     out.score += 1;
 }
 
@@ -89,9 +93,14 @@ pub(super) fn string(schema: &Map<String, Value>, text: &str, at: &str, out: &mu
         );
     }
     if let Some(pattern) = schema.get("pattern").and_then(Value::as_str)
-        && !regex::Regex::new(pattern).is_ok_and(|pattern| pattern.is_match(text))
+        && !texts::Regex::new(pattern).is_some_and(|pattern| pattern.is_match(text))
     {
         out.add(at, format!("Does not match pattern '{pattern}'"));
+    }
+    if let Some(format) = schema.get("format").and_then(Value::as_str)
+        && !format::holds(format, text)
+    {
+        out.add(at, format!("Does not match format '{format}'"));
     }
     out.score += 1;
 }
@@ -130,6 +139,12 @@ pub(super) fn bounds(schema: &Map<String, Value>, value: &Number, at: &str, out:
     if let Some(min) = above.filter(|min| number <= number::float(min)) {
         out.add(at, format!("Must be greater than {}", number::bound(min)));
     }
+    // Formats are of texts: no number is of any that is known.
+    if let Some(format) = schema.get("format").and_then(Value::as_str)
+        && format::is_known(format)
+    {
+        out.add(at, format!("Does not match format '{format}'"));
+    }
     out.score += 1;
 }
 
@@ -149,7 +164,8 @@ pub(super) fn count(schema: &Map<String, Value>, key: &str) -> Option<usize> {
 /// JSON text in which equal values are equal: numbers by value, keys sorted.
 pub(super) fn text_of(value: &Value) -> String {
     match value {
-        Value::Number(number) if number::is_whole(number) => format!("{}", number::float(number)),
+        Value::Number(number) => texts::json_number(number::float(number)),
+        Value::String(text) => texts::json_string(text),
         Value::Array(items) => {
             format!(
                 "[{}]",
@@ -158,9 +174,8 @@ pub(super) fn text_of(value: &Value) -> String {
         }
         Value::Object(map) => {
             let keys: BTreeSet<&String> = map.keys().collect();
-            let entry = |key: &&String| {
-                format!("{}:{}", Value::String((*key).clone()), text_of(&map[*key]))
-            };
+            let entry =
+                |key: &&String| format!("{}:{}", texts::json_string(key), text_of(&map[*key]));
             format!(
                 "{{{}}}",
                 keys.iter().map(entry).collect::<Vec<_>>().join(",")

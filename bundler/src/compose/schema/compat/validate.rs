@@ -6,7 +6,9 @@
 
 use serde_json::{Map, Value};
 
+use super::document::{Draft, Schema};
 use super::scalars::{bounds, common, count, string, text_of, wrong_type};
+use outhaul_gocompat::texts::Regex;
 
 const MAX_DEPTH: usize = 128;
 
@@ -14,12 +16,15 @@ const MAX_DEPTH: usize = 128;
 ///
 /// # Errors
 /// When the schema refers to what is not in it, or is endless.
-pub(super) fn validate(schema: &Value, values: &Value) -> Result<Vec<(String, String)>, String> {
+pub(super) fn validate(
+    schema: &Schema<'_>,
+    values: &Value,
+) -> Result<Vec<(String, String)>, String> {
     let mut run = Run {
-        root: schema,
+        schema,
         problem: None,
     };
-    let outcome = run.sub(schema, values, "(root)", 0);
+    let outcome = run.sub(schema.root, values, "(root)", 0);
     match run.problem {
         Some(problem) => Err(problem),
         None => Ok(outcome.errors),
@@ -50,7 +55,7 @@ impl Outcome {
 }
 
 struct Run<'s> {
-    root: &'s Value,
+    schema: &'s Schema<'s>,
     problem: Option<String>,
 }
 
@@ -90,10 +95,7 @@ impl<'s> Run<'s> {
             _ => return out.add(at, "False always fails validation"),
         };
         if let Some(reference) = schema.get("$ref").and_then(Value::as_str) {
-            match reference
-                .strip_prefix('#')
-                .and_then(|pointer| self.root.pointer(pointer))
-            {
+            match self.schema.target(reference) {
                 Some(target) => self.recurse(target, value, at, depth + 1, out),
                 None => self.problem = Some(format!("`{reference}` is not in the schema")),
             }
@@ -106,11 +108,11 @@ impl<'s> Run<'s> {
         match value {
             Value::Array(items) => {
                 self.array(schema, items, at, depth, out);
-                common(schema, value, at, out);
+                common(schema, value, at, self.schema.draft, out);
             }
             Value::Object(map) => {
                 self.object(schema, map, at, depth, out);
-                common(schema, value, at, out);
+                common(schema, value, at, self.schema.draft, out);
                 let properties = schema.get("properties").and_then(Value::as_object);
                 for (key, declared) in properties.into_iter().flatten() {
                     if let Some(inner) = map.get(key) {
@@ -122,13 +124,18 @@ impl<'s> Run<'s> {
                 if let Value::Number(number) = value {
                     bounds(schema, number, at, out);
                 }
-                common(schema, value, at, out);
+                common(schema, value, at, self.schema.draft, out);
                 if let Value::String(text) = value {
                     string(schema, text, at, out);
                 }
             }
         }
         out.score += 1;
+    }
+
+    /// A keyword that earlier drafts do not have.
+    fn since(&self, draft: Draft, schema: &'s Map<String, Value>, key: &str) -> Option<&'s Value> {
+        schema.get(key).filter(|_| self.schema.draft >= draft)
     }
 
     fn combinations(
@@ -193,7 +200,7 @@ impl<'s> Run<'s> {
             out.add(at, "Must not validate the schema (not)");
         }
         self.dependencies(schema, value, at, depth, out);
-        if let Some(condition) = schema.get("if") {
+        if let Some(condition) = self.since(Draft::Seven, schema, "if") {
             let holds = self.sub(condition, value, at, depth + 1).valid();
             let (branch, message) = match holds {
                 true => ("then", "Must validate \"then\" as \"if\" was valid"),
@@ -279,12 +286,12 @@ impl<'s> Run<'s> {
         if schema.get("uniqueItems") == Some(&Value::Bool(true)) {
             let texts: Vec<String> = items.iter().map(text_of).collect();
             for (j, text) in texts.iter().enumerate() {
-                if let Some(i) = texts[..j].iter().position(|other| other == text) {
+                if let Some(i) = texts[..j].iter().rposition(|other| other == text) {
                     out.add(at, format!("array items[{i},{j}] must be unique"));
                 }
             }
         }
-        if let Some(contains) = schema.get("contains") {
+        if let Some(contains) = self.since(Draft::Six, schema, "contains") {
             let mut best = None;
             let found = items.iter().enumerate().any(|(position, item)| {
                 let outcome = self.sub(contains, item, &below(at, position), depth + 1);
@@ -320,7 +327,9 @@ impl<'s> Run<'s> {
         }
         let required = schema.get("required").and_then(Value::as_array);
         for key in required.into_iter().flatten().filter_map(Value::as_str) {
-            if !map.contains_key(key) {
+            if map.contains_key(key) {
+                out.score += 1;
+            } else {
                 out.add(at, format!("{key} is required"));
             }
         }
@@ -328,12 +337,15 @@ impl<'s> Run<'s> {
         let patterns = schema.get("patternProperties").and_then(Value::as_object);
         for (key, value) in map {
             let mut described = properties.is_some_and(|properties| properties.contains_key(key));
+            let mut fits = false;
             for (pattern, declared) in patterns.into_iter().flatten() {
-                if regex::Regex::new(pattern).is_ok_and(|pattern| pattern.is_match(key)) {
-                    described = true;
+                if Regex::new(pattern).is_some_and(|pattern| pattern.is_match(key)) {
+                    fits = true;
                     out.merge(self.sub(declared, value, &below(at, key), depth + 1));
                 }
             }
+            out.score += i64::from(fits);
+            described |= fits;
             match schema.get("additionalProperties").filter(|_| !described) {
                 Some(Value::Bool(false)) => {
                     out.add(at, format!("Additional property {key} is not allowed"));
@@ -342,7 +354,7 @@ impl<'s> Run<'s> {
                 None => {}
             }
         }
-        if let Some(names) = schema.get("propertyNames") {
+        if let Some(names) = self.since(Draft::Six, schema, "propertyNames") {
             for key in map.keys() {
                 let outcome = self.sub(names, &Value::String(key.clone()), at, depth + 1);
                 if !outcome.valid() {

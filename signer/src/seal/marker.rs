@@ -4,7 +4,8 @@
 //! such markers in it. What goes out: one marker, or the text with every marker replaced by its value,
 //! in memory that is wiped. A marker is letters, digits, `-` and `_` between its brackets, so that no
 //! template, YAML emitter or shell on the way changes it. What does not look exactly so is left alone;
-//! what does and cannot be opened is an error. In YAML and JSON a value never becomes syntax.
+//! what does and cannot be opened is an error. In YAML, JSON and properties files a value never becomes
+//! syntax.
 
 use std::fmt;
 
@@ -14,6 +15,7 @@ use zeroize::Zeroizing;
 
 use super::{Identities, Recipient, SealError, open, seal};
 
+mod properties;
 mod yaml;
 
 /// How a marker begins. It ends with the next `]`.
@@ -85,6 +87,8 @@ pub enum MarkerProblem {
 pub enum Syntax {
     /// Any other: values go in as they are, on one line.
     Plain,
+    /// A Java properties file: whatever would mean something there is escaped.
+    Properties,
     /// YAML, and JSON, which is YAML: values are quoted or escaped where they must be.
     Yaml,
 }
@@ -98,6 +102,7 @@ impl Syntax {
             .unwrap_or_default()
             .to_ascii_lowercase();
         match ending.as_str() {
+            "properties" => Self::Properties,
             "yaml" | "yml" | "json" => Self::Yaml,
             _ => Self::Plain,
         }
@@ -167,7 +172,7 @@ pub fn unseal_values(
     let mut places = yaml::Places::default();
     for (at, line) in text.split_inclusive('\n').enumerate() {
         let place = match syntax {
-            Syntax::Plain => None,
+            Syntax::Plain | Syntax::Properties => None,
             Syntax::Yaml => Some(places.of_line(line)),
         };
         let mut from = 0;
@@ -186,6 +191,7 @@ pub fn unseal_values(
             let value = value(&line[start..end], keys).map_err(fail)?;
             let (before, after) = (&line[..start], &line[end..]);
             let spot = match place {
+                None if syntax == Syntax::Properties => yaml::Spot::Property,
                 None | Some(yaml::Line::Block | yaml::Line::Comment) => {
                     yaml::verbatim(before, after)
                 }

@@ -361,7 +361,8 @@ fn what_is_sealed_goes_into_the_secret_and_nowhere_else() {
         (&json!("Secret"), &json!({"PASSWORD": SEALED}))
     );
     assert!(render("env-file", &config).ends_with(&format!("\nPASSWORD='{SEALED}'\n")));
-    for refuses in ["config-map", "properties", "symphony-catalog"] {
+    assert!(render("properties", &config).ends_with(&format!("PASSWORD={SEALED}\n")));
+    for refuses in ["config-map", "symphony-catalog"] {
         let told = render_with(refuses, &data(config.clone())).unwrap_err();
         assert!(told.contains("`PASSWORD` is sealed"), "{told}");
     }
@@ -370,7 +371,7 @@ fn what_is_sealed_goes_into_the_secret_and_nowhere_else() {
 #[test]
 fn what_is_sealed_inside_a_list_is_refused() {
     let list = GoValue::List(vec![GoValue::Str(SEALED.into())]);
-    for refuses in ["secret", "env-file"] {
+    for refuses in ["secret", "env-file", "properties"] {
         let told =
             render_with(refuses, &data([("LIST".to_owned(), list.clone())].into())).unwrap_err();
         assert!(told.contains("give it a key of its own"), "{told}");

@@ -260,6 +260,20 @@ fn bounds_hold() {
 }
 
 #[test]
+fn values_are_escaped_in_properties() {
+    let through = |value: &str| {
+        site()
+            .through("a=@\nb=x @\n", value, Syntax::Properties)
+            .unwrap()
+    };
+    assert_eq!(through("p#!=: q"), "a=p#!=: q\nb=x p#!=: q\n");
+    assert_eq!(
+        through(" c:\\temp\nb=\u{fc}\u{1f511}"),
+        "a=\\ c:\\\\temp\\nb=\\u00fc\\ud83d\\udd11\nb=x \\ c:\\\\temp\\nb=\\u00fc\\ud83d\\udd11\n"
+    );
+}
+
+#[test]
 fn nothing_that_is_printed_shows_a_value() {
     let site = site();
     let text = site.marker("hunter2");
@@ -274,6 +288,7 @@ fn files_tell_their_syntax_by_their_names() {
         ("a.yaml", Syntax::Yaml),
         ("B.YML", Syntax::Yaml),
         ("x.y.json", Syntax::Yaml),
+        ("platform-config.properties", Syntax::Properties),
         ("a.conf", Syntax::Plain),
         ("yamlet", Syntax::Plain),
     ] {
@@ -284,7 +299,7 @@ fn files_tell_their_syntax_by_their_names() {
 proptest! {
     #[test]
     fn foreign_text_never_panics_and_is_left_alone(text in "[ENCage,\\[\\]\"'|>:# \\n\\\\A-Za-z0-9-]{0,200}") {
-        for syntax in [Syntax::Plain, Syntax::Yaml] {
+        for syntax in [Syntax::Plain, Syntax::Properties, Syntax::Yaml] {
             if let Ok(opened) = unseal_values(&text, &Identities::default(), syntax) {
                 prop_assert_eq!(opened.text.as_str(), text.as_str());
             }

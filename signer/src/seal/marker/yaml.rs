@@ -83,6 +83,8 @@ pub(super) enum Spot {
     Bare,
     /// Inside double quotes.
     Double,
+    /// In a properties file.
+    Property,
     /// Inside single quotes.
     Single,
     /// In text of a syntax that is not known here, between quotes of this kind, if any.
@@ -169,6 +171,7 @@ impl Spot {
             Self::Verbatim(Some('\'')) if value.contains(['\'', '\\']) => {
                 return Err(MarkerProblem::Place);
             }
+            Self::Property => return Ok(super::properties::escaped(value)),
             Self::Verbatim(_) => value.to_owned(),
             Self::Single => value.replace('\'', "''"),
             Self::Whole => quoted(value).to_string(),

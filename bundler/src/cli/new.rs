@@ -62,7 +62,7 @@ enum Kind {
         /// A label that it applies to; without any it applies to everything
         #[arg(long = "label", value_name = "KEY=VALUE", value_parser = pair)]
         labels: Vec<Pair>,
-        /// A value
+        /// A value: text, or a list or map in brackets as YAML has them (`--set 'PORTS=[80, 443]'`)
         #[arg(long = "set", value_name = "KEY=VALUE", value_parser = pair, required = true)]
         values: Vec<Pair>,
     },

@@ -131,9 +131,11 @@ pub fn add(root: &Path, name: &str, new: &New) -> Result<Added, ScaffoldError> {
             let text = object::cluster_type(name, labels, reconciler, &namespace, &config);
             ("ClusterType", "cluster-types", text)
         }
-        New::Config { labels, values } => {
-            ("ConfigMap", "configs", object::config(name, labels, values))
-        }
+        New::Config { labels, values } => (
+            "ConfigMap",
+            "configs",
+            object::config(name, labels, &object::typed_in(values)),
+        ),
         New::Environment { url } => {
             here.on_main("environment")?;
             let url = here.url(url.as_deref())?;

@@ -5,6 +5,11 @@
 
 use std::fmt::Write as _;
 
+use outhaul_gocompat::GoValue;
+
+use crate::compose::Mode;
+use crate::compose::typing::typed;
+
 /// Labels or values, in the order in which they were given.
 pub type Pairs = [(String, String)];
 
@@ -128,6 +133,24 @@ pub fn config(name: &str, labels: &Pairs, values: &Pairs) -> String {
     }
     pairs(&mut text, 0, "data", values);
     text
+}
+
+/// Values as somebody typed them into a command line: text, unless it stands in brackets as a list or
+/// map of YAML's. What would be taken for one without brackets gets single quotes, in which a config's
+/// value is always text.
+pub fn typed_in(values: &Pairs) -> Vec<(String, String)> {
+    let as_meant = |value: &String| {
+        let meant = value.trim_start().starts_with(['[', '{', '\'']);
+        let is_text = || typed(value, Mode::default()) == GoValue::Str(value.clone());
+        match meant || is_text() {
+            true => value.clone(),
+            false => format!("'{value}'"),
+        }
+    };
+    let values = values.iter();
+    values
+        .map(|(key, value)| (key.clone(), as_meant(value)))
+        .collect()
 }
 
 /// Where a workload is described, and whose it is.

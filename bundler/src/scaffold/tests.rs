@@ -1,7 +1,11 @@
 //! What is refused, and that nothing is written then.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+use outhaul_gocompat::GoValue;
+
 use super::*;
+use crate::compose::Mode;
+use crate::compose::typing::typed;
 
 fn plan() -> Plan {
     Plan {
@@ -77,4 +81,33 @@ fn what_a_person_typed_stays_what_they_typed() {
         let read: serde_yaml::Value = serde_yaml::from_str(&text).unwrap();
         assert_eq!(read["data"]["KEY"].as_str(), Some(awkward), "{text}");
     }
+}
+
+#[test]
+fn a_value_of_the_command_line_is_text_unless_it_stands_in_brackets() {
+    let composed = |value: &str| {
+        let written = object::typed_in(&[("KEY".to_owned(), value.to_owned())]);
+        typed(&written[0].1, Mode::default())
+    };
+    for text in [
+        "a: b",
+        "- x",
+        "? y",
+        "a:",
+        "key: [1]",
+        "it's: so",
+        "yes",
+        "12",
+        "",
+        "x",
+        "a\nb: c",
+        "ENC[age,abc]",
+    ] {
+        assert_eq!(composed(text), GoValue::Str(text.to_owned()), "{text}");
+    }
+    for container in ["[80, 443]", "{cpu: 1}", " [a]"] {
+        assert!(composed(container).is_container(), "{container}");
+    }
+    // Who quotes means the text in the quotes.
+    assert_eq!(composed("'a: b'"), GoValue::Str("a: b".into()));
 }

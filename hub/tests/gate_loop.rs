@@ -60,6 +60,8 @@ fn a_stick_brings_everything_home_and_takes_the_acknowledgements_back() {
     assert_eq!((closed, &decision["verdict"]), (1, &"closed".into()));
     assert_eq!(first_word(&decision), "no-sites");
 
+    // Such as the folder of its kit: a folder is no request.
+    fs::create_dir(hub.path("drone-1")).unwrap();
     let added = hub.json(&["site", "add", "drone-1"]);
     assert_eq!(added["fingerprint"], site.key.public().id());
     let file = stick.join("requests/drone-1.request");

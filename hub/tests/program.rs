@@ -52,6 +52,7 @@ impl Hub {
 
     pub fn run(&self, arguments: &[&str]) -> Output {
         command()
+            .current_dir(self.folder.path())
             .args(arguments)
             .arg("--state")
             .arg(self.state())

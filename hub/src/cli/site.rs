@@ -113,7 +113,8 @@ fn add(common: &Common, args: &Add) -> Result<u8, HubError> {
 
 /// The request in a file, or the one that was imported for a site of this name.
 fn request(hub: &mut Hub, path: &Path) -> Result<Vec<u8>, HubError> {
-    if path.exists() {
+    // A folder of a site's name, such as its kit's, is no request.
+    if path.exists() && !path.is_dir() {
         return Ok(durable::read(path, MAX_ENVELOPE_BYTES as u64)?);
     }
     let pending = hub.store.read(|session| session.pending_requests())?;

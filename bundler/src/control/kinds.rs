@@ -34,6 +34,7 @@ mod template;
 pub mod workload;
 
 pub use fields::Reader;
+use plain_site::{Part, Plain, Uncertain};
 use suggest::did_you_mean;
 pub use workload::Workload;
 
@@ -176,6 +177,44 @@ impl Object {
 /// The objects of one file. Findings are added to `findings`; what is sound is returned all the same,
 /// so that one load tells everything that is wrong.
 pub fn read_file(file: &Arc<SourceFile>, findings: &mut Diagnostics) -> Vec<Object> {
+    read_around_sites(file, findings, |site, objects| {
+        objects.push(Object::Site(site.site(file)));
+    })
+}
+
+/// As [`read_file`], for who asks about no site: those written plainly and without a mistake are
+/// passed over, which is many times faster than reading them. Others may be among the objects.
+pub fn read_file_without_sites(file: &Arc<SourceFile>, findings: &mut Diagnostics) -> Vec<Object> {
+    read_around_sites(file, findings, |_, _| {})
+}
+
+/// Hands plain sites to `each`, which may add to the objects, and parses what is between them.
+fn read_around_sites(
+    file: &Arc<SourceFile>,
+    findings: &mut Diagnostics,
+    each: impl Fn(&Plain<'_>, &mut Vec<Object>),
+) -> Vec<Object> {
+    let (mut objects, mut found) = (Vec::new(), Diagnostics::new());
+    let certain = plain_site::parts(&file.text, &mut |part| {
+        match part {
+            Part::Site(site) => each(site, &mut objects),
+            Part::Other(part) => match super::yaml::parse_part(file, part) {
+                Ok(documents) => objects.extend(read_documents(file, &documents, &mut found)),
+                // What is wrong with a part may be otherwise wrong with the whole.
+                Err(_) => return Err(Uncertain),
+            },
+        }
+        Ok(())
+    });
+    if certain == Err(Uncertain) {
+        return read_whole(file, findings);
+    }
+    findings.append(found);
+    objects
+}
+
+/// As [`read_file`], by the parser alone.
+fn read_whole(file: &Arc<SourceFile>, findings: &mut Diagnostics) -> Vec<Object> {
     match super::yaml::parse(file) {
         Ok(documents) => read_documents(file, &documents, findings),
         Err(diagnostic) => {
@@ -183,20 +222,6 @@ pub fn read_file(file: &Arc<SourceFile>, findings: &mut Diagnostics) -> Vec<Obje
             Vec::new()
         }
     }
-}
-
-/// As [`read_file`], for who asks about no site: those written plainly and without a mistake are
-/// passed over, which is many times faster than reading them. Others may be among the objects.
-pub fn read_file_without_sites(file: &Arc<SourceFile>, findings: &mut Diagnostics) -> Vec<Object> {
-    let mut documents = Vec::new();
-    for part in plain_site::others(&file.text) {
-        match super::yaml::parse_part(file, part) {
-            Ok(more) => documents.extend(more),
-            // What is wrong with a part may be otherwise wrong with the whole.
-            Err(_) => return read_file(file, findings),
-        }
-    }
-    read_documents(file, &documents, findings)
 }
 
 fn read_documents(

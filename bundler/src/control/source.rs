@@ -9,13 +9,15 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use outhaul_bundle::Digest;
-
-pub mod folder;
+mod cache;
+mod folder;
 pub mod git;
 mod history;
 pub mod ignore;
+
+pub use cache::Cache;
 
 /// What of a repository is wanted.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -255,38 +257,6 @@ pub fn normal_url(url: &str) -> String {
     }
 }
 
-/// Where fetched repositories are kept, as bare mirrors that hold only what was asked for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cache {
-    folder: PathBuf,
-}
-
-impl Cache {
-    /// A cache in `folder`, made when it is first needed.
-    pub fn at(folder: impl Into<PathBuf>) -> Self {
-        Self {
-            folder: folder.into(),
-        }
-    }
-
-    /// The user's own cache: `$XDG_CACHE_HOME/outhaul/git`, or below `~/.cache`.
-    pub fn of_user() -> Self {
-        let base = std::env::var_os("XDG_CACHE_HOME")
-            .map(PathBuf::from)
-            .filter(|path| path.is_absolute())
-            .or_else(|| std::env::var_os("HOME").map(|home| Path::new(&home).join(".cache")))
-            .unwrap_or_else(std::env::temp_dir);
-        Self::at(base.join("outhaul").join("git"))
-    }
-
-    pub(crate) fn repository(&self, url: &str) -> PathBuf {
-        self.folder.join(format!(
-            "{}.git",
-            Digest::of(normal_url(url).as_bytes()).short()
-        ))
-    }
-}
-
 /// Bounds for reading a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TreeLimits {
@@ -347,7 +317,8 @@ pub struct Opened {
 
 #[derive(Debug, Clone)]
 enum Place {
-    Folder(PathBuf),
+    /// With what was read of it when it was opened.
+    Folder(PathBuf, Option<Arc<folder::Listing>>),
     Git(git::Repository),
 }
 
@@ -392,17 +363,15 @@ pub fn open_folder(dir: &Path, url: &str, reference: &Reference) -> Result<Opene
             fetched: false,
         });
     }
-    let commit = match reference {
-        // A plain folder stands for the commit that it is said to be.
-        Reference::Commit { id, .. } => id.clone(),
-        _ => folder::digest(dir)?.to_string(),
-    };
-    Ok(Opened {
-        url: url.into(),
-        commit,
-        at: Place::Folder(dir.to_owned()),
-        fetched: false,
-    })
+    plain(
+        dir,
+        url,
+        match reference {
+            // A plain folder stands for the commit that it is said to be.
+            Reference::Commit { id, .. } => Some(id),
+            _ => None,
+        },
+    )
 }
 
 /// Opens `dir` as the plain files that lie in it, even when it is a working copy.
@@ -415,14 +384,21 @@ pub fn open_plain(dir: &Path, url: &str, commit: Option<&str>) -> Result<Opened,
             path: dir.to_owned(),
         });
     }
-    let commit = match commit {
-        Some(commit) => commit.to_owned(),
-        None => folder::digest(dir)?.to_string(),
+    plain(dir, url, commit)
+}
+
+fn plain(dir: &Path, url: &str, commit: Option<&str>) -> Result<Opened, SourceError> {
+    let (commit, listing) = match commit {
+        Some(commit) => (commit.to_owned(), None),
+        None => {
+            let (digest, listing) = folder::open(dir)?;
+            (digest.to_string(), Some(Arc::new(listing)))
+        }
     };
     Ok(Opened {
         url: url.into(),
         commit,
-        at: Place::Folder(dir.to_owned()),
+        at: Place::Folder(dir.to_owned(), listing),
         fetched: false,
     })
 }
@@ -441,7 +417,9 @@ impl Opened {
     ) -> Result<Tree, SourceError> {
         let path = normal_path(path)?;
         let found = match &self.at {
-            Place::Folder(dir) => folder::tree(dir, &path, wanted, limits)?,
+            Place::Folder(dir, listing) => {
+                folder::tree(dir, listing.as_deref(), &path, wanted, limits)?
+            }
             Place::Git(repository) => repository.tree(&self.commit, &path, wanted, limits)?,
         };
         found.ok_or_else(|| SourceError::NoSuchPath {
@@ -454,7 +432,7 @@ impl Opened {
     /// The local repository that holds its commits; `None` for a plain folder.
     pub fn repository_folder(&self) -> Option<&Path> {
         match &self.at {
-            Place::Folder(_) => None,
+            Place::Folder(..) => None,
             Place::Git(repository) => Some(repository.folder()),
         }
     }
@@ -467,7 +445,7 @@ impl Opened {
     /// What people know file `path` of this source by.
     pub fn file_name(&self, path: &str) -> String {
         match &self.at {
-            Place::Folder(dir) => {
+            Place::Folder(dir, _) => {
                 // `./x` and `x` are the same file to a person.
                 let dir = dir.strip_prefix(".").unwrap_or(dir);
                 dir.join(path).to_string_lossy().into_owned()

@@ -1,17 +1,23 @@
-//! Sites that need not be read: where in a file they are, found without parsing it.
+//! Sites as nearly everybody writes them: read without the parser, or passed over.
 //!
-//! What comes in: a file's text. What goes out: the parts of it that still need the parser. A document
-//! is left out only when the parser and the reader of sites would certainly make one [`Site`] of it and
-//! nothing to tell: block maps, one value a line, every field known and there, texts that are beyond
-//! doubt texts. Whatever is written in another way is read in full; so a mistake is never passed over.
-//!
-//! [`Site`]: super::super::model::Site
+//! What comes in: a file's text. What goes out: its documents in their order: plain sites, with where
+//! each of their texts stands, and the parts that still need the parser. A document is a plain site only
+//! when the parser and the reader of sites would certainly make one [`Site`] of it and nothing to tell:
+//! block maps, one value a line, every field known and there, texts that are beyond doubt texts.
+//! Whatever is written in another way is read in full; so a mistake is never passed over.
 
 use std::ops::Range;
+use std::sync::Arc;
 
+use super::super::diagnostic::{Location, SourceFile};
+use super::super::model::{Site, Spot};
 use super::super::yaml::is_text;
 use super::OUTHAUL;
 use super::metadata::is_name;
+
+mod shape;
+
+use shape::Shapes;
 
 /// What begins a document, between two others.
 const BETWEEN: &str = "\n---\n";
@@ -20,15 +26,82 @@ const MAX_KEY: usize = 256;
 /// Most labels of one site; each is compared with all before it.
 const MAX_LABELS: usize = 64;
 
-/// The parts of `text` that are not plain sites, in their order. Each is a run of whole documents,
-/// unless one of them cannot be told from the next without the parser: that is then an error in the
-/// part, and the text is to be read as a whole.
-pub(super) fn others(text: &str) -> Vec<Range<usize>> {
-    let mut others: Vec<Range<usize>> = Vec::new();
+/// A part of a text.
+#[derive(Debug)]
+pub(super) enum Part<'s, 't> {
+    /// One plain site.
+    Site(&'s Plain<'t>),
+    /// Whole documents that need the parser.
+    Other(Range<usize>),
+}
+
+/// One document cannot be told from the next without the parser.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Uncertain;
+
+/// A text and where it is written, with its quotes.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Written<'t> {
+    text: &'t str,
+    span: Range<usize>,
+}
+
+/// The texts of a plain site.
+#[derive(Debug, Default)]
+pub(super) struct Plain<'t> {
+    name: Written<'t>,
+    cluster_type: Written<'t>,
+    ring: Option<&'t str>,
+    public_key: Option<&'t str>,
+    labels: Vec<(&'t str, &'t str)>,
+}
+
+impl Plain<'_> {
+    /// The site, of `file`.
+    pub fn site(&self, file: &Arc<SourceFile>) -> Site {
+        let owned = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
+        Site {
+            name: self.name.text.to_owned(),
+            labels: self.labels.iter().map(owned).collect(),
+            cluster_type: Spot {
+                value: self.cluster_type.text.to_owned(),
+                location: Location::new(file, self.cluster_type.span.clone()),
+            },
+            ring: self.ring.map(str::to_owned),
+            public_key: self.public_key.map(str::to_owned),
+            location: Location::new(file, self.name.span.clone()),
+        }
+    }
+
+    fn clear(&mut self) {
+        let mut labels = std::mem::take(&mut self.labels);
+        labels.clear();
+        *self = Self {
+            labels,
+            ..Self::default()
+        };
+    }
+}
+
+/// Hands the parts of `text` to `each`, in their order.
+///
+/// # Errors
+/// [`Uncertain`] when the text is to be read as a whole, whatever was handed over already.
+pub(super) fn parts<'t>(
+    text: &'t str,
+    each: &mut dyn FnMut(Part<'_, 't>) -> Result<(), Uncertain>,
+) -> Result<(), Uncertain> {
+    let mut other: Option<Range<usize>> = None;
     let mut seen = Seen::default();
+    let mut shapes = Shapes::default();
     let mut start = 0;
     while start < text.len() {
-        if let Some(end) = site_end(text, start, &mut seen) {
+        let as_before = shapes.site_end(text, start, &mut seen.site);
+        if let Some(end) = as_before.or_else(|| site_end(text, start, &mut seen, &mut shapes)) {
+            if let Some(range) = other.take() {
+                each(Part::Other(range))?;
+            }
+            each(Part::Site(&seen.site))?;
             start = end;
             continue;
         }
@@ -36,15 +109,15 @@ pub(super) fn others(text: &str) -> Vec<Range<usize>> {
             .find(BETWEEN)
             .map_or(text.len(), |at| start + at + 1);
         if !is_map(&text[start..end]) {
-            return std::iter::once(0..text.len()).collect();
+            return Err(Uncertain);
         }
-        match others.last_mut() {
-            Some(last) if last.end == start => last.end = end,
-            _ => others.push(start..end),
+        match &mut other {
+            Some(range) => range.end = end,
+            None => other = Some(start..end),
         }
         start = end;
     }
-    others
+    other.map_or(Ok(()), |range| each(Part::Other(range)))
 }
 
 /// Whether a document is a map by its first line. The parser takes what follows a block of text that
@@ -81,20 +154,39 @@ mod field {
     pub const PUBLIC_KEY: u16 = 1 << 9;
 }
 
+/// What a line of a plain site holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Holds<'t> {
+    /// Nothing that differs from site to site.
+    Nothing,
+    Name,
+    Namespace,
+    Label(&'t str),
+    ClusterType,
+    Ring,
+    PublicKey,
+}
+
 /// What of a site was seen so far.
 #[derive(Default)]
 struct Seen<'t> {
+    site: Plain<'t>,
     fields: u16,
-    labels: Vec<&'t str>,
     within: Within,
     /// The indentation of what is in `metadata` or `spec`, and in `labels`; 0 until it is known.
     indent: usize,
     label_indent: usize,
 }
 
-/// Where the document at `start` ends, when it is a plain site.
-fn site_end<'t>(text: &'t str, start: usize, seen: &mut Seen<'t>) -> Option<usize> {
+/// Where the document at `start` ends, when it is a plain site. Its shape is then among `shapes`.
+fn site_end<'t>(
+    text: &'t str,
+    start: usize,
+    seen: &mut Seen<'t>,
+    shapes: &mut Shapes<'t>,
+) -> Option<usize> {
     seen.clear();
+    shapes.begin();
     let mut at = start;
     let rest = text.get(start..)?;
     for line in rest.split_inclusive('\n') {
@@ -102,41 +194,60 @@ fn site_end<'t>(text: &'t str, start: usize, seen: &mut Seen<'t>) -> Option<usiz
         if bare == "---" && at > start {
             break;
         }
-        if bare != "---" {
-            seen.line(bare)?;
-        }
+        let holds = match bare {
+            "---" => Holds::Nothing,
+            bare => seen.line(bare, at)?,
+        };
+        shapes.line(line, holds);
         at += line.len();
     }
-    (seen.fields & field::NEEDED == field::NEEDED).then_some(at)
+    (seen.fields & field::NEEDED == field::NEEDED).then(|| {
+        shapes.keep();
+        at
+    })
+}
+
+impl<'t> Plain<'t> {
+    /// Takes the text `value` of a line, which is written at `span`.
+    fn take(&mut self, holds: Holds<'t>, text: &'t str, span: Range<usize>) {
+        match holds {
+            Holds::Nothing | Holds::Namespace => {}
+            Holds::Name => self.name = Written { text, span },
+            Holds::ClusterType => self.cluster_type = Written { text, span },
+            Holds::Ring => self.ring = Some(text),
+            Holds::PublicKey => self.public_key = Some(text),
+            Holds::Label(key) => self.labels.push((key, text)),
+        }
+    }
 }
 
 impl<'t> Seen<'t> {
     fn clear(&mut self) {
-        let mut labels = std::mem::take(&mut self.labels);
-        labels.clear();
+        let mut site = std::mem::take(&mut self.site);
+        site.clear();
         *self = Self {
-            labels,
+            site,
             ..Self::default()
         };
     }
 
-    /// Takes one line; `None` when it is not certain what it means.
-    fn line(&mut self, line: &'t str) -> Option<()> {
+    /// Takes the line at `at`; `None` when it is not certain what it means.
+    fn line(&mut self, line: &'t str, at: usize) -> Option<Holds<'t>> {
         let content = line.trim_start_matches(' ');
         let indent = line.len() - content.len();
         if content.is_empty() {
-            return Some(());
+            return Some(Holds::Nothing);
         }
         if content.starts_with('#') {
-            return (!content.contains(char::is_control)).then_some(());
+            return (!content.contains(char::is_control)).then_some(Holds::Nothing);
         }
-        let (key, value) = content.split_once(':')?;
-        let value = match value.strip_prefix(' ') {
+        let (key, written) = content.split_once(':')?;
+        let value = match written.strip_prefix(' ') {
             Some(value) => Some(text_of(value)?),
-            None => value.is_empty().then_some(None)?,
+            None => written.is_empty().then_some(None)?,
         };
         self.enter(indent)?;
-        match (self.within, key, value) {
+        let holds = match (self.within, key, value) {
             (Within::Top, "apiVersion", Some(OUTHAUL)) => self.once(field::API_VERSION),
             (Within::Top, "kind", Some("Site")) => self.once(field::KIND),
             (Within::Top, "metadata", None) => self.section(field::METADATA, Within::Metadata),
@@ -146,18 +257,31 @@ impl<'t> Seen<'t> {
                 self.label_indent = 0;
                 self.once(field::LABELS)
             }
-            (Within::Metadata, "name", Some(name)) if is_name(name) => self.once(field::NAME),
-            (Within::Metadata, "namespace", Some(_)) => self.once(field::NAMESPACE),
-            (Within::Labels, label, Some(_)) if is_key(label) => {
-                let new = self.labels.len() < MAX_LABELS && !self.labels.contains(&label);
-                self.labels.push(label);
-                new.then_some(())
+            (Within::Metadata, "name", Some(name)) if is_name(name) => {
+                self.once(field::NAME).map(|_| Holds::Name)
             }
-            (Within::Spec, "clusterType", Some(_)) => self.once(field::CLUSTER_TYPE),
-            (Within::Spec, "ring", Some(_)) => self.once(field::RING),
-            (Within::Spec, "publicKey", Some(_)) => self.once(field::PUBLIC_KEY),
+            (Within::Metadata, "namespace", Some(_)) => {
+                self.once(field::NAMESPACE).map(|_| Holds::Namespace)
+            }
+            (Within::Labels, label, Some(_)) if is_key(label) => {
+                let labels = &self.site.labels;
+                let known = labels.iter().any(|(known, _)| *known == label);
+                (labels.len() < MAX_LABELS && !known).then_some(Holds::Label(label))
+            }
+            (Within::Spec, "clusterType", Some(_)) => {
+                self.once(field::CLUSTER_TYPE).map(|_| Holds::ClusterType)
+            }
+            (Within::Spec, "ring", Some(_)) => self.once(field::RING).map(|_| Holds::Ring),
+            (Within::Spec, "publicKey", Some(_)) => {
+                self.once(field::PUBLIC_KEY).map(|_| Holds::PublicKey)
+            }
             _ => None,
+        }?;
+        if let Some(text) = value {
+            let start = at + indent + key.len() + 2;
+            self.site.take(holds, text, start..at + line.len());
         }
+        Some(holds)
     }
 
     /// Finds the map that a line with this indentation is in.
@@ -184,32 +308,36 @@ impl<'t> Seen<'t> {
         (indent == self.indent).then_some(())
     }
 
-    fn section(&mut self, field: u16, within: Within) -> Option<()> {
+    fn section(&mut self, field: u16, within: Within) -> Option<Holds<'t>> {
         self.within = within;
         self.indent = 0;
         self.once(field)
     }
 
     /// Notes a field; `None` when it was there already.
-    fn once(&mut self, field: u16) -> Option<()> {
+    fn once(&mut self, field: u16) -> Option<Holds<'t>> {
         let new = self.fields & field == 0;
         self.fields |= field;
-        new.then_some(())
+        new.then_some(Holds::Nothing)
     }
+}
+
+/// Whether a character means nothing to YAML inside a text.
+fn is_harmless(b: u8) -> bool {
+    b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b'/' | b'+' | b'=' | b'@')
 }
 
 /// The text that `written` certainly is, in quotes or without.
 fn text_of(written: &str) -> Option<&str> {
-    let harmless = |b: u8| b.is_ascii_alphanumeric() || b"-_./+=@".contains(&b);
     for quote in ['"', '\''] {
         if let Some(inner) = written.strip_prefix(quote) {
             let text = inner.strip_suffix(quote)?;
-            let sound = |b: u8| harmless(b) || b" :,".contains(&b);
+            let sound = |b: u8| is_harmless(b) || b" :,".contains(&b);
             return (!text.trim().is_empty() && text.bytes().all(sound)).then_some(text);
         }
     }
     let first = written.as_bytes().first()?;
-    let plain = first.is_ascii_alphanumeric() && written.bytes().all(harmless);
+    let plain = first.is_ascii_alphanumeric() && written.bytes().all(is_harmless);
     (plain && is_text(written)).then_some(written)
 }
 

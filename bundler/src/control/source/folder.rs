@@ -1,11 +1,14 @@
 //! Plain folders as sources.
 //!
-//! What comes in: a folder and a path below it. What goes out: its regular files, sorted by path, or
-//! one digest of all of them. Symbolic links are named and never followed, `.git` is never entered,
-//! and nothing is written.
+//! What comes in: a folder and a path below it. What goes out: its regular files, sorted by path, and
+//! one digest of all of them. A folder that is opened for its digest keeps what it read of small files,
+//! so that what is used is what the digest is of. Symbolic links are named and never followed, `.git` is
+//! never entered, and nothing is written.
 
 use std::fs;
 use std::io::Read as _;
+use std::num::NonZeroUsize;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use outhaul_bundle::Digest;
@@ -13,9 +16,40 @@ use outhaul_bundle::digest::Hasher;
 
 use super::{SourceError, Tree, TreeFile, TreeLimits};
 
-/// The files below `dir/path` that `wanted` accepts; `None` when that is no folder.
+/// Largest file in bytes whose content is kept from opening to reading: what people write by hand.
+const MAX_KEPT_FILE: u64 = 64 << 10;
+/// Most bytes that are kept.
+const MAX_KEPT: u64 = 64 << 20;
+/// Fewest files that are worth another thread.
+const FILES_PER_THREAD: usize = 256;
+/// Most threads: beyond these the disk is what one waits for.
+const MAX_THREADS: usize = 8;
+
+/// Every file of a folder, sorted by path.
+#[derive(Debug, Default)]
+pub(super) struct Listing {
+    entries: Vec<Entry>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    path: String,
+    link: bool,
+    /// What was read when the folder was opened.
+    kept: Option<Content>,
+}
+
+#[derive(Debug, Clone)]
+struct Content {
+    bytes: Vec<u8>,
+    executable: bool,
+}
+
+/// The files below `dir/path` that `wanted` accepts; `None` when that is no folder. `opened` is what
+/// [`open`] gave; without it the folder is listed now.
 pub(super) fn tree(
     dir: &Path,
+    opened: Option<&Listing>,
     path: &str,
     wanted: &dyn Fn(&str) -> bool,
     limits: &TreeLimits,
@@ -29,18 +63,33 @@ pub(super) fn tree(
     if !root.is_dir() {
         return Ok(None);
     }
+    let now;
+    let (listing, above) = match opened {
+        Some(listing) if path.is_empty() => (listing, String::new()),
+        Some(listing) => (listing, format!("{path}/")),
+        None => {
+            now = Listing::of(&root)?;
+            (&now, String::new())
+        }
+    };
     let mut tree = Tree::default();
     let mut total = 0u64;
-    walk(&root, "", &mut |entry| {
-        if !wanted(&entry.path) {
-            return Ok(());
+    for entry in &listing.entries {
+        let Some(below) = entry.path.strip_prefix(&above) else {
+            continue;
+        };
+        if !wanted(below) {
+            continue;
         }
         if entry.link {
-            tree.skipped.push(entry.path);
-            return Ok(());
+            tree.skipped.push(below.to_owned());
+            continue;
         }
-        let bytes = read(&root.join(&entry.path), limits.max_file_bytes)?;
-        total = total.saturating_add(bytes.len() as u64);
+        let content = match &entry.kept {
+            Some(kept) if kept.bytes.len() as u64 <= limits.max_file_bytes => kept.clone(),
+            _ => read(&root.join(below), limits.max_file_bytes)?,
+        };
+        total = total.saturating_add(content.bytes.len() as u64);
         if total > limits.max_total_bytes || tree.files.len() >= limits.max_files {
             return Err(SourceError::TooLarge {
                 what: format!("folder `{}`", root.display()),
@@ -49,79 +98,117 @@ pub(super) fn tree(
             });
         }
         tree.files.push(TreeFile {
-            path: entry.path,
-            bytes,
-            executable: entry.executable,
+            path: below.to_owned(),
+            bytes: content.bytes,
+            executable: content.executable,
         });
-        Ok(())
-    })?;
-    tree.files.sort_by(|a, b| a.path.cmp(&b.path));
-    tree.skipped.sort();
+    }
     Ok(Some(tree))
 }
 
-/// One digest over the paths, modes and contents of all files below `dir`.
+/// One digest over the paths, modes and contents of all files below `dir`, and what was read for it.
 ///
 /// # Errors
 /// [`SourceError`] when it is no folder or cannot be read.
-pub fn digest(dir: &Path) -> Result<Digest, SourceError> {
+pub(super) fn open(dir: &Path) -> Result<(Digest, Listing), SourceError> {
     if !dir.is_dir() {
         return Err(SourceError::NotAFolder {
             path: dir.to_owned(),
         });
     }
-    let mut lines = Vec::new();
-    walk(dir, "", &mut |entry| {
-        let path = dir.join(&entry.path);
-        let unreadable = |error| SourceError::Unreadable {
-            path: path.clone(),
-            error,
-        };
-        let (digest, _) = if entry.link {
-            let target = fs::read_link(&path).map_err(unreadable)?;
-            let mut hasher = Hasher::new();
-            hasher.update(target.as_os_str().as_encoded_bytes());
-            hasher.finish()
-        } else {
-            let mut hasher = Hasher::new();
-            let mut file = fs::File::open(&path).map_err(unreadable)?;
-            std::io::copy(&mut file, &mut hasher).map_err(unreadable)?;
-            hasher.finish()
-        };
-        let mode = match (entry.link, entry.executable) {
-            (true, _) => 'l',
-            (false, true) => 'x',
-            (false, false) => 'f',
-        };
-        lines.push((entry.path, format!("{mode} {}", digest.hex())));
-        Ok(())
-    })?;
-    lines.sort();
+    let mut listing = Listing::of(dir)?;
+    let lines = read_all(dir, &mut listing.entries)?;
     let mut hasher = Hasher::new();
-    for (path, line) in lines {
+    for (entry, line) in listing.entries.iter().zip(lines) {
         hasher.update(line.as_bytes());
         hasher.update(b" ");
-        hasher.update(path.as_bytes());
+        hasher.update(entry.path.as_bytes());
         hasher.update(b"\0");
     }
-    Ok(hasher.finish().0)
+    Ok((hasher.finish().0, listing))
 }
 
-struct Entry {
-    path: String,
-    executable: bool,
-    link: bool,
-}
-
-fn walk(
-    folder: &Path,
-    below: &str,
-    each: &mut dyn FnMut(Entry) -> Result<(), SourceError>,
-) -> Result<(), SourceError> {
-    let unreadable = |error| SourceError::Unreadable {
-        path: folder.to_owned(),
-        error,
+/// Mode and digest of each of `entries`, in their order, on as many threads as are worth it.
+fn read_all(dir: &Path, entries: &mut [Entry]) -> Result<Vec<String>, SourceError> {
+    let processors = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let threads = processors
+        .min(MAX_THREADS)
+        .min(entries.len() / FILES_PER_THREAD)
+        .max(1);
+    let share = entries.len().div_ceil(threads).max(1);
+    let may_keep = MAX_KEPT / threads as u64;
+    let lines_of = |part: &mut [Entry]| {
+        let mut may_keep = may_keep;
+        let lines = part.iter_mut().map(|entry| entry.read(dir, &mut may_keep));
+        lines.collect::<Result<Vec<_>, _>>()
     };
+    let parts: Vec<_> = std::thread::scope(|scope| {
+        let mut parts = entries.chunks_mut(share);
+        let own = parts.next();
+        let others: Vec<_> = parts
+            .map(|part| scope.spawn(move || lines_of(part)))
+            .collect();
+        let mut done: Vec<_> = own.map(lines_of).into_iter().collect();
+        for other in others {
+            match other.join() {
+                Ok(lines) => done.push(lines),
+                // A fault of the program is told as one.
+                Err(fault) => std::panic::resume_unwind(fault),
+            }
+        }
+        done
+    });
+    let mut lines = Vec::with_capacity(entries.len());
+    for part in parts {
+        lines.append(&mut part?);
+    }
+    Ok(lines)
+}
+
+impl Listing {
+    /// What there is below `dir`; nothing is read.
+    fn of(dir: &Path) -> Result<Self, SourceError> {
+        let mut entries = Vec::new();
+        walk(dir, "", &mut entries)?;
+        entries.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(Self { entries })
+    }
+}
+
+impl Entry {
+    /// Its mode and digest. The content is kept when it is small, and taken from what `may_keep`.
+    fn read(&mut self, dir: &Path, may_keep: &mut u64) -> Result<String, SourceError> {
+        let path = dir.join(&self.path);
+        let unreadable = |error| unreadable(&path, error);
+        if self.link {
+            let target = fs::read_link(&path).map_err(unreadable)?;
+            let digest = Digest::of(target.as_os_str().as_encoded_bytes());
+            return Ok(format!("l {}", digest.hex()));
+        }
+        let mut file = fs::File::open(&path).map_err(unreadable)?;
+        let metadata = file.metadata().map_err(unreadable)?;
+        let executable = is_executable(&metadata);
+        let mode = if executable { 'x' } else { 'f' };
+        let small = metadata.len() <= MAX_KEPT_FILE.min(*may_keep);
+        if small {
+            let bytes = whole(&file, metadata.len(), MAX_KEPT_FILE).map_err(unreadable)?;
+            // It may have grown since.
+            if bytes.len() as u64 <= MAX_KEPT_FILE {
+                *may_keep = may_keep.saturating_sub(bytes.len() as u64);
+                let digest = Digest::of(&bytes);
+                self.kept = Some(Content { bytes, executable });
+                return Ok(format!("{mode} {}", digest.hex()));
+            }
+            file = fs::File::open(&path).map_err(unreadable)?;
+        }
+        let mut hasher = Hasher::new();
+        std::io::copy(&mut file, &mut hasher).map_err(unreadable)?;
+        Ok(format!("{mode} {}", hasher.finish().0.hex()))
+    }
+}
+
+fn walk(folder: &Path, below: &str, entries: &mut Vec<Entry>) -> Result<(), SourceError> {
+    let unreadable = |error| unreadable(folder, error);
     for entry in fs::read_dir(folder).map_err(unreadable)? {
         let entry = entry.map_err(unreadable)?;
         let name = entry.file_name().to_string_lossy().into_owned();
@@ -135,52 +222,54 @@ fn walk(
         };
         let kind = entry.file_type().map_err(unreadable)?;
         if kind.is_dir() {
-            walk(&entry.path(), &path, each)?;
-        } else if kind.is_symlink() {
-            each(Entry {
+            walk(&entry.path(), &path, entries)?;
+        } else if kind.is_symlink() || kind.is_file() {
+            entries.push(Entry {
                 path,
-                executable: false,
-                link: true,
-            })?;
-        } else if kind.is_file() {
-            let executable = is_executable(&entry.path())?;
-            each(Entry {
-                path,
-                executable,
-                link: false,
-            })?;
+                link: kind.is_symlink(),
+                kept: None,
+            });
         }
     }
     Ok(())
 }
 
-fn is_executable(path: &Path) -> Result<bool, SourceError> {
-    use std::os::unix::fs::PermissionsExt as _;
-    let unreadable = |error| SourceError::Unreadable {
+fn unreadable(path: &Path, error: std::io::Error) -> SourceError {
+    SourceError::Unreadable {
         path: path.to_owned(),
         error,
-    };
-    Ok(fs::metadata(path).map_err(unreadable)?.permissions().mode() & 0o100 != 0)
+    }
 }
 
-/// The bytes of `path`, refusing one byte beyond `max_bytes`.
-fn read(path: &Path, max_bytes: u64) -> Result<Vec<u8>, SourceError> {
-    let unreadable = |error| SourceError::Unreadable {
-        path: path.to_owned(),
-        error,
-    };
-    let file = fs::File::open(path).map_err(unreadable)?;
-    let mut bytes = Vec::new();
+fn is_executable(metadata: &fs::Metadata) -> bool {
+    metadata.permissions().mode() & 0o100 != 0
+}
+
+/// At most one byte more than `max_bytes` of `file`, which seems to have `len`.
+fn whole(file: &fs::File, len: u64, max_bytes: u64) -> std::io::Result<Vec<u8>> {
+    // One more, so that its end is met without asking for more memory.
+    let likely = usize::try_from(len.min(max_bytes).saturating_add(1)).unwrap_or_default();
+    let mut bytes = Vec::with_capacity(likely);
     file.take(max_bytes.saturating_add(1))
-        .read_to_end(&mut bytes)
-        .map_err(unreadable)?;
+        .read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// The content of `path`, refusing one byte beyond `max_bytes`.
+fn read(path: &Path, max_bytes: u64) -> Result<Content, SourceError> {
+    let unreadable = |error| unreadable(path, error);
+    let file = fs::File::open(path).map_err(unreadable)?;
+    let metadata = file.metadata().map_err(unreadable)?;
+    let bytes = whole(&file, metadata.len(), max_bytes).map_err(unreadable)?;
     if bytes.len() as u64 > max_bytes {
-        let what = format!("`{}`", path.display());
         return Err(SourceError::TooLarge {
-            what,
+            what: format!("`{}`", path.display()),
             limit: max_bytes,
             unit: "bytes",
         });
     }
-    Ok(bytes)
+    Ok(Content {
+        bytes,
+        executable: is_executable(&metadata),
+    })
 }

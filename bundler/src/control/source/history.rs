@@ -12,7 +12,7 @@ impl Opened {
     /// [`SourceError`] when git fails.
     pub fn history(&self, max: usize) -> Result<Vec<String>, SourceError> {
         match &self.at {
-            Place::Folder(_) => Ok(Vec::new()),
+            Place::Folder(..) => Ok(Vec::new()),
             Place::Git(repository) => repository.history(&self.commit, max, self.remote()),
         }
     }

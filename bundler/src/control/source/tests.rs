@@ -207,6 +207,36 @@ fn a_file_beyond_the_limit_is_refused_and_named() {
         max_file_bytes: 4,
         ..TreeLimits::YAML
     };
-    let error = folder::tree(dir.path(), "", &all, &limits).unwrap_err();
+    let error = folder::tree(dir.path(), None, "", &all, &limits).unwrap_err();
     assert!(error.to_string().contains("big.yaml"), "{error}");
+}
+
+#[test]
+fn a_folder_gives_the_same_files_opened_and_not_and_what_was_read_when_it_was_opened() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::create_dir(dir.path().join("b")).unwrap();
+    // Enough files for several threads.
+    for number in 0..2_000 {
+        let path = dir.path().join(format!("b/{number:04}.yaml"));
+        fs::write(path, format!("n: {number}\n")).unwrap();
+    }
+    fs::write(dir.path().join("b/large.yaml"), vec![b' '; 70_000]).unwrap();
+    std::os::unix::fs::symlink("b", dir.path().join("link.yaml")).unwrap();
+    let url = dir.path().to_str().unwrap();
+    let opened = open_plain(dir.path(), url, None).unwrap();
+    assert_eq!(
+        open_plain(dir.path(), url, None).unwrap().commit,
+        opened.commit
+    );
+    let listed = open_plain(dir.path(), url, Some("0123")).unwrap();
+    for path in ["", "b"] {
+        let limits = TreeLimits::YAML;
+        let tree = opened.tree(path, &all, &limits).unwrap();
+        assert_eq!(tree, listed.tree(path, &all, &limits).unwrap());
+        assert_eq!(tree.files.len(), 2_001);
+    }
+    fs::write(dir.path().join("b/0007.yaml"), "n: another\n").unwrap();
+    let only = |path: &str| path == "0007.yaml";
+    let tree = opened.tree("b", &only, &TreeLimits::YAML).unwrap();
+    assert_eq!(tree.files[0].bytes, b"n: 7\n", "what the digest is of");
 }

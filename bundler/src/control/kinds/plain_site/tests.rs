@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
 use super::super::super::diagnostic::{Diagnostics, SourceFile};
-use super::super::{Object, read_file, read_file_without_sites};
+use super::super::{Object, read_file, read_file_without_sites, read_whole};
 use super::*;
 
 const SITE: &str = "apiVersion: outhaul.dev/v1alpha1\nkind: Site\nmetadata:\n  name: ship-7\n  labels:\n    hall: h-7\nspec:\n  clusterType: vessel\n  ring: canary\n";
@@ -47,19 +47,38 @@ fn file(text: &str) -> Arc<SourceFile> {
     })
 }
 
-/// Reads `text` both ways; what differs may be sites alone.
-fn same_but_for_sites(text: &str) -> Result<(), TestCaseError> {
+/// The parts of `text` that need the parser; all of it, where that cannot be told.
+fn others(text: &str) -> Vec<Range<usize>> {
+    let mut others = Vec::new();
+    let certain = parts(text, &mut |part| {
+        if let Part::Other(range) = part {
+            others.push(range);
+        }
+        Ok(())
+    });
+    match certain {
+        Ok(()) => others,
+        Err(Uncertain) => std::iter::once(0..text.len()).collect(),
+    }
+}
+
+/// Reads `text` by the parser alone, by parts, and without sites: the same is found and told, but for
+/// sites that are passed over.
+fn the_same_three_times(text: &str) -> Result<(), TestCaseError> {
     let file = file(text);
-    let (mut of_all, mut of_others) = (Diagnostics::new(), Diagnostics::new());
+    let [mut of_whole, mut of_all, mut of_others] = [(); 3].map(|()| Diagnostics::new());
+    let whole = read_whole(&file, &mut of_whole);
     let all = read_file(&file, &mut of_all);
     let others = read_file_without_sites(&file, &mut of_others);
-    let kept = |objects: Vec<Object>| {
-        let mut objects = objects;
+    let kept = |objects: &[Object]| {
+        let mut objects = objects.to_vec();
         objects.retain(|object| !matches!(object, Object::Site(_)));
         objects
     };
-    prop_assert_eq!(of_all, of_others);
-    prop_assert_eq!(kept(all), kept(others));
+    prop_assert_eq!(kept(&whole), kept(&others));
+    prop_assert_eq!(whole, all);
+    prop_assert_eq!(&of_whole, &of_all);
+    prop_assert_eq!(of_whole, of_others);
     Ok(())
 }
 
@@ -67,7 +86,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn without_sites_the_same_is_found_and_told(
+    fn by_parts_and_without_sites_the_same_is_found_and_told(
         pieces in prop::collection::vec((select(PIECES), any::<bool>()), 0..8),
         edits in prop::collection::vec((any::<Index>(), select(b" \n-:#'\"|&*!%~0aA\t\r".as_slice())), 0..3),
         cut in prop::option::of(any::<Index>()),
@@ -86,7 +105,7 @@ proptest! {
         if let Some(at) = cut.map(|at| at.index(text.len() + 1)) && text.is_char_boundary(at) {
             text.truncate(at);
         }
-        same_but_for_sites(&text)?;
+        the_same_three_times(&text)?;
     }
 
     #[test]
@@ -100,10 +119,14 @@ proptest! {
         text.replace_range(at..at + usize::from(replace), new);
         if others(&text).is_empty() {
             let mut findings = Diagnostics::new();
-            let objects = read_file(&file(&text), &mut findings);
+            let objects = read_whole(&file(&text), &mut findings);
             prop_assert!(findings.is_empty(), "{}", findings);
             prop_assert!(matches!(objects.as_slice(), [Object::Site(_)]), "{:?}", objects);
         }
+        the_same_three_times(&text)?;
+        // The same behind a site that it looks like.
+        the_same_three_times(&format!("{SITE}---\n{text}"))?;
+        the_same_three_times(&format!("---\n{SITE}---\n{text}---\n{SITE}"))?;
     }
 }
 

@@ -34,7 +34,12 @@ pub const SLIP_INSTANTS: [&str; 1] = ["slip-floors-raised"];
 
 /// Instants that only signed orders pass.
 #[cfg(any(debug_assertions, test))]
-pub const ORDER_INSTANTS: [&str; 3] = ["order-key-made", "order-floors-raised", "order-committed"];
+pub const ORDER_INSTANTS: [&str; 4] = [
+    "order-key-made",
+    "order-floors-raised",
+    "order-committed",
+    "old-seal-key-kept",
+];
 
 /// All of them, in the order of README.md.
 #[cfg(any(debug_assertions, test))]

@@ -66,8 +66,8 @@ pub fn enrol(home: &Home, kit: &[u8]) -> Result<Enrolled, AgentError> {
             });
         }
         let (site, key) = again::enrol_again(home, &mut store, site, &kit)?;
-        let request = write_request(home, &site, &Asking::first(&kit.token), &key)?;
         let seal_key = seal_key(home)?;
+        let request = write_request(home, &site, &Asking::first(&kit.token, &seal_key), &key)?;
         return Ok(Enrolled {
             site,
             request,
@@ -87,7 +87,8 @@ pub fn enrol(home: &Home, kit: &[u8]) -> Result<Enrolled, AgentError> {
         enrolment: Some(Digest::of(kit.token.as_bytes())),
         hub_ca: kit.hub_ca.clone(),
     };
-    let request = write_request(home, &site, &Asking::first(&kit.token), &key)?;
+    let seal_key = seal_key(home)?;
+    let request = write_request(home, &site, &Asking::first(&kit.token, &seal_key), &key)?;
     store.commit(|db| {
         // What an earlier store of this site had accepted still holds.
         let kept = floors::floors(db, &home.floors())?;
@@ -106,7 +107,6 @@ pub fn enrol(home: &Home, kit: &[u8]) -> Result<Enrolled, AgentError> {
         outbox::queue(db, &author, Told::Started { agent_version })?;
         Ok::<_, StateError>(())
     })?;
-    let seal_key = seal_key(home)?;
     Ok(Enrolled {
         site,
         request,
@@ -140,20 +140,27 @@ fn load_or_make_key(home: &Home) -> Result<SigningKey, AgentError> {
 #[derive(Debug)]
 pub(crate) struct Asking<'a> {
     token: &'a str,
-    /// For a new key by order: the order's number, and the key that it is to replace.
+    /// For new keys by order: the order's number, and the key that vouches for the one that signs.
     rekey: Option<(u64, &'a SigningKey)>,
+    /// The public key that is to be sealed for.
+    seal_key: &'a str,
 }
 
 impl<'a> Asking<'a> {
-    fn first(token: &'a str) -> Self {
-        Self { token, rekey: None }
+    fn first(token: &'a str, seal_key: &'a str) -> Self {
+        Self {
+            token,
+            rekey: None,
+            seal_key,
+        }
     }
 
-    /// For a new key, by the order of this number.
-    pub(crate) fn rekey(number: u64, old: &'a SigningKey) -> Self {
+    /// For new keys, by the order of this number.
+    pub(crate) fn rekey(number: u64, old: &'a SigningKey, seal_key: &'a str) -> Self {
         Self {
             token: "",
             rekey: Some((number, old)),
+            seal_key,
         }
     }
 }
@@ -171,7 +178,7 @@ pub(crate) fn write_request(
         stream: site.stream.clone(),
         public_key: key.public().to_pem(),
         token: asking.token.to_owned(),
-        seal_key: seal_key(home)?,
+        seal_key: asking.seal_key.to_owned(),
         order: asking.rekey.map(|(number, _)| number),
     };
     let payload = state::to_json(&request).into_bytes();

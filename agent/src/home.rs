@@ -66,6 +66,11 @@ impl Home {
         self.root.join("site.key.next")
     }
 
+    /// The site's next key for what is sealed for it; not among those in use.
+    pub fn next_seal_key(&self) -> PathBuf {
+        self.root.join("site.age.next")
+    }
+
     /// Secret keys that open what is sealed: the site's own, and those of streams.
     pub fn identities(&self) -> PathBuf {
         self.root.join("identities")

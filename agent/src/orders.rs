@@ -19,6 +19,7 @@ use crate::enrol::{Asking, chain, write_request};
 use crate::error::AgentError;
 use crate::home::Home;
 use crate::intake::{Offer, Outcome, believe};
+use crate::secrets::{Secrets, own};
 use crate::state::{self, StateError, floors, generations, key, outbox};
 
 /// What the centre said of a key of this site.
@@ -46,8 +47,32 @@ pub enum Standing {
 struct Change {
     message: String,
     stream: Option<Stream>,
-    next_key: Option<SigningKey>,
+    next: Option<NextKeys>,
     refused: bool,
+}
+
+/// The keys that take the place of those in use: the one that signs, and the public half of the one that
+/// opens what is sealed.
+pub(crate) struct NextKeys {
+    pub(crate) signing: SigningKey,
+    pub(crate) seal: String,
+}
+
+impl NextKeys {
+    /// Made now, or by an attempt that was cut off.
+    pub(crate) fn make(home: &Home) -> Result<Self, StateError> {
+        let seal = Secrets::next_public_key(home).map_err(|error| unusable(error.to_string()))?;
+        Ok(Self {
+            signing: next_key(home)?,
+            seal,
+        })
+    }
+
+    /// From the commit of this on, they are the keys in use.
+    pub(crate) fn put_in_use(&self, db: &Connection) -> Result<(), StateError> {
+        state::set_meta(db, key::KEY_ID, Some(&self.signing.public().id()))?;
+        state::set_meta(db, key::SEAL_KEY, Some(&self.seal))
+    }
 }
 
 impl Change {
@@ -55,7 +80,7 @@ impl Change {
         Self {
             message,
             stream: None,
-            next_key: None,
+            next: None,
             refused: false,
         }
     }
@@ -70,6 +95,7 @@ fn unusable(problem: String) -> StateError {
 /// # Errors
 /// [`StateError::Key`] when it is not there.
 pub fn key_in_use(home: &Home, db: &Connection) -> Result<SigningKey, StateError> {
+    own::finish(home, db)?;
     let load = || SigningKey::load_plain(&home.key());
     let wanted: Option<String> = state::meta(db, key::KEY_ID)?;
     let key = load();
@@ -96,8 +122,7 @@ pub fn key_in_use(home: &Home, db: &Connection) -> Result<SigningKey, StateError
     )))
 }
 
-/// The site's next key: made now, or by an attempt that was cut off.
-pub(crate) fn next_key(home: &Home) -> Result<SigningKey, StateError> {
+fn next_key(home: &Home) -> Result<SigningKey, StateError> {
     let path = home.next_key();
     if path.exists() {
         return SigningKey::load_plain(&path).map_err(|error| unusable(chain(&error)));
@@ -220,16 +245,17 @@ impl Agent {
                 }
             }
             Instruction::Rekey => {
-                let next = next_key(&self.home)?;
-                let asking = Asking::rekey(order.number, &self.key);
-                write_request(&self.home, &self.site, &asking, &next)?;
+                let next = NextKeys::make(&self.home)?;
+                let asking = Asking::rekey(order.number, &self.key, &next.seal);
+                write_request(&self.home, &self.site, &asking, &next.signing)?;
                 cut::here("order-key-made");
                 let message = format!(
-                    "it signs with the new key {:.12}; the request for it travels home",
-                    next.public().id()
+                    "it signs with the new key {:.12} and has a new one for what is sealed for it; the \
+                     request for both travels home",
+                    next.signing.public().id()
                 );
                 Change {
-                    next_key: Some(next),
+                    next: Some(next),
                     ..Change::told(message)
                 }
             }
@@ -287,8 +313,8 @@ impl Agent {
             if change.stream.is_some() {
                 state::set_meta(db, key::SITE, Some(&site))?;
             }
-            if let Some(next) = &change.next_key {
-                state::set_meta(db, key::KEY_ID, Some(&next.public().id()))?;
+            if let Some(next) = &change.next {
+                next.put_in_use(db)?;
                 state::set_meta(db, key::REQUEST_UNTIL, Some(&(report + 1)))?;
                 state::set_meta::<Approved>(db, key::APPROVED, None)?;
             }
@@ -298,7 +324,7 @@ impl Agent {
         cut::here("order-committed");
         tracing::warn!(number, "order `{}`: {}", order.what.word(), change.message);
         self.site = site;
-        if change.next_key.is_some() {
+        if change.next.is_some() {
             self.key = key_in_use(&self.home, self.store.read())?;
         }
         Ok(())

@@ -14,11 +14,11 @@ use std::path::{Path, PathBuf};
 use outhaul_bundle::index::Blob;
 use outhaul_bundle::seal::{Sealed, Unseal, UnsealError};
 use outhaul_signer::seal::marker::{self, MarkerError, Syntax, Unsealed};
-use outhaul_signer::seal::{self, Identities, Identity, SealError};
+use outhaul_signer::seal::{self, Identities, SealError};
 use zeroize::Zeroizing;
 
-/// The site's own key in its folder of keys; those of streams lie beside it.
-const OWN_KEY: &str = "site.age";
+pub(crate) mod own;
+
 /// Types of file systems that lie in memory, by `statfs`: tmpfs and ramfs.
 const IN_MEMORY: [i128; 2] = [0x0102_1994, 0x8584_58f6];
 /// Shortest value that is struck out of texts: shorter ones are in every text by chance.
@@ -80,36 +80,12 @@ impl Secrets {
         Ok(Self(Identities::load_folder(folder)?))
     }
 
-    /// The text of the site's own public key (`age1…`), for whoever seals at the centre. Makes the key when
-    /// there is none.
-    ///
-    /// # Errors
-    /// [`SecretError`] when it cannot be read or written.
-    pub fn own_public_key(folder: &Path) -> Result<String, SecretError> {
-        let path = folder.join(OWN_KEY);
-        if !path.exists() {
-            std::fs::create_dir_all(folder).map_err(io_error("create", folder))?;
-            Identity::generate().save(&path)?;
-        }
-        Ok(Identity::load(&path)?.recipient().to_string())
-    }
-
     /// The file at `path`, named `told`, with its values; `None` when it has none.
     ///
     /// # Errors
     /// [`SecretError`] when a value cannot be opened by this site or does not fit where it stands.
     pub fn open_file(&self, path: &Path, told: &str) -> Result<Option<Unsealed>, SecretError> {
-        let mut bytes = Vec::new();
-        let file = File::open(path).map_err(io_error("open", path))?;
-        let max = marker::MAX_TEXT_BYTES as u64;
-        file.take(max + 1)
-            .read_to_end(&mut bytes)
-            .map_err(io_error("read", path))?;
-        // A larger file is a payload, not a text that was composed.
-        if bytes.len() as u64 > max || !marker::may_have_markers(&bytes) {
-            return Ok(None);
-        }
-        let Ok(text) = String::from_utf8(bytes) else {
+        let Some(text) = text_with_markers(path)? else {
             return Ok(None);
         };
         let opened =
@@ -164,6 +140,21 @@ impl Secrets {
         }
         Ok(Some(Opened { scratch, values }))
     }
+}
+
+/// The text of a file that may have sealed values; `None` when it has none.
+fn text_with_markers(path: &Path) -> Result<Option<String>, SecretError> {
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(io_error("open", path))?;
+    let max = marker::MAX_TEXT_BYTES as u64;
+    file.take(max + 1)
+        .read_to_end(&mut bytes)
+        .map_err(io_error("read", path))?;
+    // A larger file is a payload, not a text that was composed.
+    if bytes.len() as u64 > max || !marker::may_have_markers(&bytes) {
+        return Ok(None);
+    }
+    Ok(String::from_utf8(bytes).ok())
 }
 
 impl Unseal for Secrets {

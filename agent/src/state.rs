@@ -85,6 +85,8 @@ pub mod key {
     pub const REVOKED: &str = "revoked";
     /// Id of the key in use, once an order changed it.
     pub const KEY_ID: &str = "key-id";
+    /// The public half of the key that opens what is sealed for this site, once an order changed it.
+    pub const SEAL_KEY: &str = "seal-key";
     /// The request is brought home until the hub has acknowledged this report.
     pub const REQUEST_UNTIL: &str = "request-until";
     /// Latest result of each assignment, for `status`.

@@ -26,6 +26,8 @@ mod people;
 mod power_cut;
 #[path = "runner/refusals.rs"]
 mod refusals;
+#[path = "runner/rekey.rs"]
+mod rekey;
 #[path = "runner/reports.rs"]
 mod reports;
 #[path = "runner/server.rs"]

@@ -1,7 +1,7 @@
 //! Enrolling a site that is enrolled already: with the same kit nothing changes, a new kit begins anew.
 //!
 //! What comes in: the site's memory and a kit for the same site. What goes out: the site bound to the new
-//! kit's token, so that orders for its earlier enrolment are none for it. A revoked site gets a new key
+//! kit's token, so that orders for its earlier enrolment are none for it. A revoked site gets new keys
 //! and may install again; what it accepted, reported and runs stays as it was.
 
 use outhaul_bundle::Digest;
@@ -10,7 +10,7 @@ use outhaul_signer::{Kit, SigningKey};
 
 use crate::error::AgentError;
 use crate::home::Home;
-use crate::orders;
+use crate::orders::{self, NextKeys};
 use crate::state::outbox::{self, Author};
 use crate::state::{self, Site, StateError, Store, key};
 
@@ -31,7 +31,7 @@ pub(super) fn enrol_again(
     site.hub_ca.clone_from(&kit.hub_ca);
     let revoked = state::meta::<u64>(store.read(), key::REVOKED)?.is_some();
     let next = if revoked {
-        Some(orders::next_key(home)?)
+        Some(NextKeys::make(home)?)
     } else {
         None
     };
@@ -56,7 +56,7 @@ pub(super) fn enrol_again(
             state::set_meta::<u64>(db, forgotten, None)?;
         }
         if let Some(next) = &next {
-            state::set_meta(db, key::KEY_ID, Some(&next.public().id()))?;
+            next.put_in_use(db)?;
         }
         Ok::<_, StateError>(())
     })?;

@@ -39,6 +39,10 @@ impl Agent {
         for path in self.surplus(&kept)? {
             durable::remove_tree(&path)?;
         }
+        // A key too many does no harm; what runs now must not end as a failure for it.
+        if let Err(error) = self.forget_former_keys() {
+            tracing::warn!("keys that were replaced are kept: {error}");
+        }
         Ok(())
     }
 

@@ -1,0 +1,195 @@
+//! The site's own key for what is sealed for it: made at enrolment, made anew by order.
+//!
+//! What comes in: the state folder, and in the memory which key is in use. What goes out: its public
+//! half. A key that was replaced stays beside the new one and opens what is on its way or on disk, until
+//! a bundle sealed for the new one is active and nothing that is kept needs the old one any more. A
+//! power cut between two renames is finished at the next start; no key is lost to one.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use outhaul_bundle::Index;
+use outhaul_signer::seal::marker::Syntax;
+use outhaul_signer::seal::{self, Identities, Identity, marker};
+use rusqlite::Connection;
+
+use super::{SecretError, Secrets, io_error, text_with_markers};
+use crate::agent::Agent;
+use crate::cut;
+use crate::durable;
+use crate::error::AgentError;
+use crate::generation;
+use crate::home::Home;
+use crate::state::{self, StateError, generations, key};
+
+/// The site's own key in its folder of keys; those of streams lie beside it.
+const OWN_KEY: &str = "site.age";
+/// How the names of its former keys begin.
+const FORMER: &str = "before-";
+
+impl Secrets {
+    /// The text of the site's own public key (`age1…`), for whoever seals at the centre. Makes the key when
+    /// there is none.
+    ///
+    /// # Errors
+    /// [`SecretError`] when it cannot be read or written.
+    pub fn own_public_key(folder: &Path) -> Result<String, SecretError> {
+        let path = folder.join(OWN_KEY);
+        if !path.exists() {
+            std::fs::create_dir_all(folder).map_err(io_error("create", folder))?;
+            Identity::generate().save(&path)?;
+        }
+        public(&path)
+    }
+
+    /// The public half of the site's next key: made now, or by an attempt that was cut off.
+    ///
+    /// # Errors
+    /// [`SecretError`] when it cannot be read or written.
+    pub fn next_public_key(home: &Home) -> Result<String, SecretError> {
+        let path = home.next_seal_key();
+        if !path.exists() {
+            Identity::generate().save(&path)?;
+        }
+        public(&path)
+    }
+}
+
+fn public(path: &Path) -> Result<String, SecretError> {
+    Ok(Identity::load(path)?.recipient().to_string())
+}
+
+/// Gives the key that the memory names its place, if a power cut kept it from there. The one before
+/// stays, under a name of its own.
+///
+/// # Errors
+/// [`StateError::Key`] when a key cannot be written. One that is lost is no error: what is not sealed
+/// goes on.
+pub(crate) fn finish(home: &Home, db: &Connection) -> Result<(), StateError> {
+    let Some(wanted) = state::meta::<String>(db, key::SEAL_KEY)? else {
+        return Ok(());
+    };
+    let own = home.identities().join(OWN_KEY);
+    let next = home.next_seal_key();
+    let is_wanted = |path: &Path| public(path).is_ok_and(|found| found == wanted);
+    if is_wanted(&own) {
+        return Ok(());
+    }
+    if is_wanted(&next) {
+        if let Ok(old) = Identity::load(&own) {
+            let path = home
+                .identities()
+                .join(format!("{FORMER}{}.age", old.recipient().id()));
+            old.save(&path).map_err(|error| StateError::Key {
+                problem: error.to_string(),
+            })?;
+            cut::here("old-seal-key-kept");
+        }
+        // Another process may have been faster: what counts is the key that is there now.
+        let renamed = durable::rename(&next, &own);
+        if !is_wanted(&own) {
+            renamed?;
+        }
+    }
+    if !is_wanted(&own) {
+        tracing::warn!(
+            "the key that opens what is sealed for this site ({wanted:.12}…) is not in `{}`; restore it \
+             from a backup, or ask the centre for a `rekey`",
+            home.identities().display()
+        );
+    }
+    Ok(())
+}
+
+/// Files of the keys that were replaced.
+fn former(folder: &Path) -> Vec<PathBuf> {
+    let mut files = durable::list(folder).unwrap_or_default();
+    files.retain(|path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with(FORMER) && name.ends_with(".age")
+    });
+    files
+}
+
+/// The keys in `folder` without the former ones.
+fn present(folder: &Path) -> Result<Identities, SecretError> {
+    let mut keys = Vec::new();
+    for path in durable::list(folder).unwrap_or_default() {
+        if path.extension().is_some_and(|end| end == "age") && !former(folder).contains(&path) {
+            keys.push(Identity::load(&path)?);
+        }
+    }
+    Ok(Identities::new(keys))
+}
+
+/// Each sealed thing of a generation: whether some keys open it.
+fn opened(home: &Home, index: &Index, keys: &Identities) -> Result<Vec<bool>, SecretError> {
+    let mut found = Vec::new();
+    for blob in index.blobs.iter().filter(|blob| blob.sealed.is_some()) {
+        let path = home.blobs().join(blob.digest.hex());
+        // A head is enough to know for whom it is.
+        let file = File::open(&path).map_err(io_error("open", &path))?;
+        found.push(seal::reader(file, keys).is_ok());
+    }
+    for desired in generation::desired(home, index) {
+        for (_, path, told) in desired.files() {
+            if let Some(text) = text_with_markers(&path)? {
+                let opened = marker::unseal_values(&text, keys, Syntax::of_file(&told));
+                found.push(opened.is_ok_and(|opened| !opened.values.is_empty()));
+            }
+        }
+    }
+    Ok(found)
+}
+
+impl Agent {
+    /// Forgets keys that were replaced, once a bundle sealed for the new one is active and nothing that is
+    /// kept on disk needs them.
+    ///
+    /// # Errors
+    /// [`AgentError`] of the memory or the disk.
+    pub(crate) fn forget_former_keys(&self) -> Result<(), AgentError> {
+        let folder = self.home.identities();
+        let former = former(&folder);
+        if former.is_empty() {
+            return Ok(());
+        }
+        let keys = |result: Result<Identities, SecretError>| {
+            result.map_err(|error| StateError::Key {
+                problem: error.to_string(),
+            })
+        };
+        let own = Identity::load(&folder.join(OWN_KEY)).map_err(SecretError::from);
+        let own = keys(own.map(|own| Identities::new(vec![own])))?;
+        let present = keys(present(&folder))?;
+        let all = keys(Identities::load_folder(&folder).map_err(SecretError::from))?;
+        let db = self.store.read();
+        let active: Option<u64> = state::meta(db, key::ACTIVE)?;
+        let mut active_is_sealed_for_own = false;
+        for row in generations::all(db)?.into_iter().filter(|row| row.whole) {
+            let index = generation::read_index(&self.home, row.number, &row.index, &self.limits)?
+                .for_site(&self.site.name);
+            let by = |keys: &Identities| {
+                opened(&self.home, &index, keys).map_err(|error| StateError::Key {
+                    problem: error.to_string(),
+                })
+            };
+            if by(&present)? != by(&all)? {
+                return Ok(());
+            }
+            if Some(row.number) == active {
+                active_is_sealed_for_own = by(&own)?.contains(&true);
+            }
+        }
+        if active_is_sealed_for_own {
+            for path in former {
+                durable::remove_file(&path)?;
+                tracing::info!(
+                    "`{}` is forgotten: nothing here is sealed for it any more",
+                    path.file_name().unwrap_or_default().to_string_lossy()
+                );
+            }
+        }
+        Ok(())
+    }
+}

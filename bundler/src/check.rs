@@ -112,7 +112,7 @@ pub fn check(
 /// What can be said of single objects, also when others could not be read.
 pub fn local(plane: &ControlPlane, mode: Mode, findings: &mut Diagnostics) {
     templates::unparsable(plane, mode, findings);
-    schema::Schemas::of(plane, mode).unusable(plane, findings);
+    schema::Schemas::of(plane, mode).doubts(plane, findings);
     texts::retyped(plane, findings);
     names::long(plane, findings);
 }

@@ -19,6 +19,7 @@ use crate::control::model::{ClusterType, ConfigSchema, DeploymentTarget};
 mod accepted;
 mod coerce;
 pub mod compat;
+mod words;
 
 /// The schemas of a control plane, each parsed once.
 #[derive(Debug)]
@@ -83,17 +84,25 @@ impl<'a> Schemas<'a> {
             .collect()
     }
 
-    /// Every schema that is none, used or not.
-    pub fn unusable(&self, control_plane: &ControlPlane, findings: &mut Diagnostics) {
+    /// Every schema that is none, and every word in one that checks nothing; used or not.
+    pub fn doubts(&self, control_plane: &ControlPlane, findings: &mut Diagnostics) {
         let own = control_plane.targets.values();
         let own = own.flat_map(|target| &target.config_schemas);
         for spot in self.labelled.iter().map(|schema| &schema.schema).chain(own) {
-            let parsed = self.parsed.get(spot.value.as_str());
-            if let Some(Err(problem)) = parsed.map(|parsed| &*parsed.0) {
-                findings.push(
+            match self
+                .parsed
+                .get(spot.value.as_str())
+                .map(|parsed| &*parsed.0)
+            {
+                Some(Err(problem)) => findings.push(
                     Diagnostic::error("bad-schema", format!("not a JSON schema: {problem}"))
                         .at(&spot.location),
-                );
+                ),
+                Some(Ok((document, _))) => {
+                    let idle = words::idle(document);
+                    findings.extend(idle.into_iter().map(|idle| doubt(idle, &spot.location)));
+                }
+                None => {}
             }
         }
     }
@@ -127,6 +136,22 @@ impl<'a> Schemas<'a> {
         } else {
             Err(findings)
         }
+    }
+}
+
+fn doubt(idle: words::Idle, location: &Location) -> Diagnostic {
+    let words::Idle { word, within, help } = idle;
+    let place = if within.is_empty() {
+        String::new()
+    } else {
+        format!(" in `{within}`")
+    };
+    let message =
+        format!("`{word}`{place} checks nothing: it is no word of JSON Schema's drafts 4, 6 and 7");
+    let finding = Diagnostic::warning("schema-word", message).at(location);
+    match help {
+        Some(help) => finding.help(help),
+        None => finding,
     }
 }
 

@@ -91,6 +91,14 @@ fn schemas_that_are_none_apply_to_nothing_or_are_broken() {
         "dev/strict.yaml",
         &strict.replace("name: strict", "name: stricter"),
     );
+    let misspelt = schema(
+        "{region: east-us}",
+        "{\"requird\": [\"A\"], \"dependentRequired\": {}, \"properties\": {\"B\": {\"minimun\": 1, \"x-unit\": \"s\"}}}",
+    );
+    scene.write(
+        "dev/misspelt.yaml",
+        &misspelt.replace("name: strict", "name: misspelt"),
+    );
     insta::assert_snapshot!(scene.run(&["check"]));
 }
 

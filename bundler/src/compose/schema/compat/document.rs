@@ -11,6 +11,7 @@ use outhaul_gocompat::texts;
 use serde_json::{Map, Value};
 
 use super::scalars::text_of;
+use crate::control::kinds::suggest::did_you_mean;
 
 const TYPES: &[&str] = &[
     "array", "boolean", "integer", "number", "null", "object", "string",
@@ -65,9 +66,9 @@ pub(super) fn check(document: &Value) -> Result<Schema<'_>, String> {
         Value::Object(map) => match map.get("$schema") {
             None => Draft::Mixed,
             Some(Value::String(url)) => draft(url),
-            Some(_) => return Err("$schema must be of type string".into()),
+            Some(_) => return Err("`$schema` must be a string".into()),
         },
-        _ => return Err("schema is invalid".into()),
+        _ => return Err("a schema is a JSON object".into()),
     };
     let mut walk = Walk {
         schema: Schema {
@@ -75,9 +76,13 @@ pub(super) fn check(document: &Value) -> Result<Schema<'_>, String> {
             draft,
         },
         followed: BTreeSet::new(),
+        path: Vec::new(),
     };
-    walk.any(document, 0)?;
-    Ok(walk.schema)
+    match walk.any(document) {
+        Ok(()) => Ok(walk.schema),
+        Err(problem) if walk.path.is_empty() => Err(problem),
+        Err(problem) => Err(format!("{problem}, in `/{}`", walk.path.join("/"))),
+    }
 }
 
 fn draft(url: &str) -> Draft {
@@ -124,79 +129,93 @@ fn identified<'d>(part: &'d Value, reference: &str, depth: usize) -> Option<&'d 
 struct Walk<'d> {
     schema: Schema<'d>,
     followed: BTreeSet<&'d str>,
+    /// Where it is; at the end of a failed walk, where that failed.
+    path: Vec<String>,
 }
 
 impl<'d> Walk<'d> {
-    fn any(&mut self, schema: &'d Value, depth: usize) -> Result<(), String> {
-        if depth > MAX_DEPTH {
+    fn any(&mut self, schema: &'d Value) -> Result<(), String> {
+        if self.path.len() > 2 * MAX_DEPTH {
             return Err("schema is nested too deeply".into());
         }
         match schema {
             Value::Bool(_) if self.schema.draft >= Draft::Six => Ok(()),
-            Value::Object(map) => self.object(map, depth + 1),
-            _ => Err("expected: valid schema".into()),
+            Value::Object(map) => self.object(map),
+            _ => Err("a schema must stand here: an object, or a boolean since draft 6".into()),
         }
     }
 
-    fn object(&mut self, map: &'d Map<String, Value>, depth: usize) -> Result<(), String> {
+    fn enter(&mut self, steps: &[&str], schema: &'d Value) -> Result<(), String> {
+        let escaped = steps
+            .iter()
+            .map(|s| s.replace('~', "~0").replace('/', "~1"));
+        let before = self.path.len();
+        self.path.extend(escaped);
+        self.any(schema)?;
+        self.path.truncate(before);
+        Ok(())
+    }
+
+    fn object(&mut self, map: &'d Map<String, Value>) -> Result<(), String> {
         let id = id_key(map, self.schema.draft);
         expect(map, id, "a URL", |id| {
             id.as_str().is_some_and(|id| texts::url(id).is_some())
         })?;
-        self.named(map, "definitions", depth)?;
+        self.named(map, "definitions")?;
         for key in ["title", "description"] {
             expect(map, key, "a string", Value::is_string)?;
         }
         match map.get("$ref") {
             None => {}
             // All that stands beside a reference means nothing.
-            Some(Value::String(reference)) => return self.follow(reference, depth),
-            Some(_) => return Err("$ref must be a string".into()),
+            Some(Value::String(reference)) => return self.follow(reference),
+            Some(_) => return Err("`$ref` must be a string".into()),
         }
         keywords(map, self.schema.draft)?;
-        self.inner(map, depth)
+        self.inner(map)
     }
 
-    fn follow(&mut self, reference: &'d str, depth: usize) -> Result<(), String> {
+    fn follow(&mut self, reference: &'d str) -> Result<(), String> {
         if !self.followed.insert(reference) {
             return Ok(());
         }
         match self.schema.target(reference) {
-            Some(target @ (Value::Object(_) | Value::Bool(_))) => self.any(target, depth),
+            Some(target @ (Value::Object(_) | Value::Bool(_))) => self.enter(&["$ref"], target),
             Some(_) => Err(format!("`{reference}` is no schema")),
             None => Err(format!("`{reference}` is not in the schema")),
         }
     }
 
     /// A map whose values are schemas.
-    fn named(
-        &mut self,
-        map: &'d Map<String, Value>,
-        key: &str,
-        depth: usize,
-    ) -> Result<(), String> {
+    fn named(&mut self, map: &'d Map<String, Value>, key: &str) -> Result<(), String> {
         expect(map, key, "an object", Value::is_object)?;
         let inner = map.get(key).and_then(Value::as_object);
         inner
             .into_iter()
             .flatten()
-            .try_for_each(|(_, inner)| self.any(inner, depth))
+            .try_for_each(|(name, inner)| self.enter(&[key, name], inner))
     }
 
-    fn inner(&mut self, map: &'d Map<String, Value>, depth: usize) -> Result<(), String> {
-        self.named(map, "properties", depth)?;
-        self.named(map, "patternProperties", depth)?;
-        self.dependencies(map, depth)?;
+    fn list(&mut self, key: &str, list: &'d [Value]) -> Result<(), String> {
+        list.iter()
+            .enumerate()
+            .try_for_each(|(at, inner)| self.enter(&[key, &at.to_string()], inner))
+    }
+
+    fn inner(&mut self, map: &'d Map<String, Value>) -> Result<(), String> {
+        self.named(map, "properties")?;
+        self.named(map, "patternProperties")?;
+        self.dependencies(map)?;
         for key in ["allOf", "anyOf", "oneOf"] {
             expect(map, key, "an array", Value::is_array)?;
-            for inner in map.get(key).and_then(Value::as_array).into_iter().flatten() {
-                self.any(inner, depth)?;
+            if let Some(Value::Array(list)) = map.get(key) {
+                self.list(key, list)?;
             }
         }
         // Here a boolean is no schema, and good in every draft.
         for key in ["additionalProperties", "additionalItems"] {
             if let Some(inner) = map.get(key).filter(|inner| !inner.is_boolean()) {
-                self.any(inner, depth)?;
+                self.enter(&[key], inner)?;
             }
         }
         for (key, since) in [
@@ -208,24 +227,24 @@ impl<'d> Walk<'d> {
             ("else", Draft::Seven),
         ] {
             if let Some(inner) = map.get(key).filter(|_| self.schema.draft >= since) {
-                self.any(inner, depth)?;
+                self.enter(&[key], inner)?;
             }
         }
         match map.get("items") {
-            Some(Value::Array(items)) => items.iter().try_for_each(|inner| self.any(inner, depth)),
-            Some(inner) => self.any(inner, depth),
+            Some(Value::Array(items)) => self.list("items", items),
+            Some(inner) => self.enter(&["items"], inner),
             None => Ok(()),
         }
     }
 
-    fn dependencies(&mut self, map: &'d Map<String, Value>, depth: usize) -> Result<(), String> {
+    fn dependencies(&mut self, map: &'d Map<String, Value>) -> Result<(), String> {
         expect(map, "dependencies", "an object", Value::is_object)?;
         let all = map.get("dependencies").and_then(Value::as_object);
-        for (_, inner) in all.into_iter().flatten() {
+        for (name, inner) in all.into_iter().flatten() {
             match inner {
                 Value::Array(names) if names.iter().all(Value::is_string) => {}
                 Value::Array(_) => return Err("a dependency must be an array of strings".into()),
-                inner => self.any(inner, depth)?,
+                inner => self.enter(&["dependencies", name], inner)?,
             }
         }
         Ok(())
@@ -249,24 +268,26 @@ fn keywords(map: &Map<String, Value>, draft: Draft) -> Result<(), String> {
             None => {}
             Some(Value::Number(_)) if draft != Draft::Four => {}
             Some(Value::Bool(_)) if matches!(draft, Draft::Six | Draft::Seven) => {
-                return Err(format!("{key} must be a number"));
+                return Err(format!("`{key}` must be a number in this draft"));
             }
             Some(Value::Bool(_)) if map.contains_key(other) => {}
-            Some(Value::Bool(_)) => return Err(format!("{key} cannot be used without {other}")),
-            Some(_) => return Err(format!("{key} must be a boolean")),
+            Some(Value::Bool(_)) => {
+                return Err(format!("`{key}` cannot be used without `{other}`"));
+            }
+            Some(_) => return Err(format!("`{key}` must be a boolean in this draft")),
         }
     }
-    for (least, most) in [
+    for (low, high) in [
         ("minLength", Some("maxLength")),
         ("minProperties", Some("maxProperties")),
         // Of these two the greater is not looked for.
         ("minItems", None),
         ("maxItems", None),
     ] {
-        let least = length(map, least)?;
-        let most = most.map_or(Ok(None), |most| length(map, most))?;
+        let least = length(map, low)?;
+        let most = high.map_or(Ok(None), |high| length(map, high))?;
         if least.zip(most).is_some_and(|(least, most)| least > most) {
-            return Err("a minimum is greater than its maximum".into());
+            return Err(format!("`{low}` is greater than its maximum"));
         }
     }
     expect(map, "uniqueItems", "a boolean", Value::is_boolean)?;
@@ -293,14 +314,24 @@ fn keywords(map: &Map<String, Value>, draft: Draft) -> Result<(), String> {
 }
 
 fn types(map: &Map<String, Value>) -> Result<(), String> {
-    let known = |value: &Value| value.as_str().is_some_and(|name| TYPES.contains(&name));
-    expect(map, "type", "a type or an array of types", |value| {
-        let Value::Array(items) = value else {
-            return known(value);
+    let names: Vec<&Value> = match map.get("type") {
+        None => return Ok(()),
+        Some(Value::Array(items)) => items.iter().collect(),
+        Some(single) => vec![single],
+    };
+    for (at, name) in names.iter().enumerate() {
+        let Some(text) = name.as_str() else {
+            return Err("`type` must be the name of a type, or an array of names".into());
         };
-        let unique = |(at, item)| !items[..at].contains(item);
-        items.iter().all(known) && items.iter().enumerate().all(unique)
-    })
+        if !TYPES.contains(&text) {
+            let help = did_you_mean(text, TYPES);
+            return Err(format!("`{text}` is no type ({help})"));
+        }
+        if names[..at].contains(name) {
+            return Err(format!("type `{text}` is there twice"));
+        }
+    }
+    Ok(())
 }
 
 /// A count that is written as an integer.
@@ -318,7 +349,7 @@ fn expect(
     sound: impl Fn(&Value) -> bool,
 ) -> Result<(), String> {
     match map.get(key) {
-        Some(value) if !sound(value) => Err(format!("{key} must be {what}")),
+        Some(value) if !sound(value) => Err(format!("`{key}` must be {what}")),
         _ => Ok(()),
     }
 }

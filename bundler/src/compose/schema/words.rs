@@ -1,0 +1,152 @@
+//! Words of a schema that nobody acts upon: misspelt ones, and those of later drafts.
+//!
+//! What comes in: a document that is a schema. What goes out: each such word with the JSON pointer of the
+//! object that it stands in and a way out. A schema with `requird` is a good schema, and checks less than
+//! its writer thinks; that is worth a warning and never an error. It judges no value.
+
+use serde_json::{Map, Value};
+
+use crate::control::kinds::suggest::nearest;
+
+/// What is acted upon, and what stands there for people and programs.
+const KNOWN: &[&str] = &[
+    "$comment",
+    "$defs",
+    "$id",
+    "$ref",
+    "$schema",
+    "additionalItems",
+    "additionalProperties",
+    "allOf",
+    "anyOf",
+    "const",
+    "contains",
+    "contentEncoding",
+    "contentMediaType",
+    "default",
+    "definitions",
+    "dependencies",
+    "deprecated",
+    "description",
+    "else",
+    "enum",
+    "examples",
+    "exclusiveMaximum",
+    "exclusiveMinimum",
+    "format",
+    "id",
+    "if",
+    "items",
+    "maxItems",
+    "maxLength",
+    "maxProperties",
+    "maximum",
+    "minItems",
+    "minLength",
+    "minProperties",
+    "minimum",
+    "multipleOf",
+    "not",
+    "oneOf",
+    "pattern",
+    "patternProperties",
+    "properties",
+    "propertyNames",
+    "readOnly",
+    "required",
+    "then",
+    "title",
+    "type",
+    "uniqueItems",
+    "writeOnly",
+];
+
+/// Words that JSON Schema got after draft 7, and what says the same before.
+const LATER: &[(&str, &str)] = &[
+    ("$anchor", "`$id`"),
+    ("$dynamicAnchor", "`$id`"),
+    ("$dynamicRef", "`$ref`"),
+    ("$recursiveRef", "`$ref`"),
+    ("dependentRequired", "`dependencies`"),
+    ("dependentSchemas", "`dependencies`"),
+    ("maxContains", "`maxItems`"),
+    ("minContains", "`contains`"),
+    ("prefixItems", "`items` with a list"),
+    ("unevaluatedItems", "`additionalItems`"),
+    ("unevaluatedProperties", "`additionalProperties`"),
+];
+
+/// A word that checks nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Idle {
+    /// The word.
+    pub word: String,
+    /// JSON pointer of the schema that it stands in; empty for the document itself.
+    pub within: String,
+    /// A way out, when there is one.
+    pub help: Option<String>,
+}
+
+/// Every such word of `schema`, in the order of the document's keys.
+pub(super) fn idle(schema: &Value) -> Vec<Idle> {
+    let mut found = Vec::new();
+    any(schema, "", &mut found);
+    found
+}
+
+// The depth is that of a document that was found to be a schema.
+fn any(schema: &Value, within: &str, found: &mut Vec<Idle>) {
+    let Value::Object(map) = schema else { return };
+    for word in map.keys().filter(|word| !KNOWN.contains(&word.as_str())) {
+        // `x-…` is what others agreed upon for words of their own.
+        if word.starts_with("x-") {
+            continue;
+        }
+        let later = LATER.iter().find(|(later, _)| later == word);
+        let help = match later {
+            Some((_, instead)) => Some(format!("drafts 4, 6 and 7 are checked: use {instead}")),
+            None => nearest(word, KNOWN).map(|near| format!("did you mean `{near}`?")),
+        };
+        found.push(Idle {
+            word: word.clone(),
+            within: within.to_owned(),
+            help,
+        });
+    }
+    below(map, within, found);
+}
+
+fn below(map: &Map<String, Value>, within: &str, found: &mut Vec<Idle>) {
+    for (key, value) in map {
+        let at = format!("{within}/{key}");
+        match (key.as_str(), value) {
+            (
+                "properties" | "patternProperties" | "definitions" | "$defs" | "dependencies",
+                Value::Object(named),
+            ) => {
+                for (name, schema) in named {
+                    let name = name.replace('~', "~0").replace('/', "~1");
+                    any(schema, &format!("{at}/{name}"), found);
+                }
+            }
+            ("allOf" | "anyOf" | "oneOf" | "items", Value::Array(list)) => {
+                for (position, schema) in list.iter().enumerate() {
+                    any(schema, &format!("{at}/{position}"), found);
+                }
+            }
+            (
+                "not"
+                | "if"
+                | "then"
+                | "else"
+                | "contains"
+                | "propertyNames"
+                | "items"
+                | "additionalItems"
+                | "additionalProperties",
+                schema,
+            ) => any(schema, &at, found),
+            _ => {}
+        }
+    }
+}

@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod runner {
+    pub mod chain;
     pub mod check;
     pub mod cli;
     pub mod defects;

@@ -17,7 +17,7 @@ use outhaul_bundler::snapshot::snapshot;
 
 use super::repositories::git;
 
-mod fake;
+pub mod fake;
 mod gitea;
 
 use fake::{TOKEN, fake_git_hub, fake_git_lab};

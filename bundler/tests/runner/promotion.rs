@@ -111,7 +111,7 @@ impl Scene {
 }
 
 /// Answers the gate's question: open for the environments that the test lists.
-fn fake_hub(open: Arc<Mutex<Vec<&'static str>>>, asked: Arc<Mutex<Vec<String>>>) -> String {
+pub fn fake_hub(open: Arc<Mutex<Vec<&'static str>>>, asked: Arc<Mutex<Vec<String>>>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     std::thread::spawn(move || {

@@ -21,12 +21,12 @@ const BODY: &str = "Hello, World!";
 /// HMAC-SHA256 of the body, as GitHub's documentation has it.
 const SIGNATURE: &str = "757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17";
 
-struct Centre {
-    scene: Scene,
+pub struct Centre {
+    pub scene: Scene,
 }
 
 impl Centre {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let scene = Scene::new();
         let mut targets = String::new();
         for name in ["dev", "stage"] {
@@ -87,7 +87,7 @@ impl Centre {
         centre
     }
 
-    fn path(&self, path: &str) -> PathBuf {
+    pub fn path(&self, path: &str) -> PathBuf {
         self.scene.folder.path().join(path)
     }
 
@@ -107,7 +107,7 @@ impl Centre {
     }
 
     /// One round of a new process.
-    fn once(&self) -> (i32, String) {
+    pub fn once(&self) -> (i32, String) {
         self.outhaul("serve --config serve.toml --once")
     }
 

@@ -13,6 +13,7 @@ use serde_json::Value;
 use super::cli::Scene;
 use super::isolation::{BREAKS, scene, without_digests};
 use super::repositories::{commit, git};
+use super::scheduling::scheduler;
 
 struct Fleet {
     scene: Scene,
@@ -211,4 +212,89 @@ fn a_bundle_that_takes_too_much_away_is_not_made() {
         seen.contains("dev/drone: number 2, 1 assignments"),
         "{seen}"
     );
+}
+
+#[test]
+fn a_delivery_policy_says_how_much_a_bundle_may_take_away() {
+    let fleet = Fleet::new();
+    let policy = |percent: u8| {
+        fleet.scene.write(
+            "dev/delivery.yaml",
+            &format!(
+                "apiVersion: outhaul.dev/v1alpha1\nkind: DeliveryPolicy\nmetadata: {{name: careful}}\nspec: \
+                 {{clusterTypeSelector: {{labelSelector: {{}}}}, maxRemovalPercent: {percent}}}\n"
+            ),
+        );
+    };
+    policy(10);
+    let seen = fleet.bundle(&[]);
+    assert!(seen.starts_with("exit code 0"), "{seen}");
+    let before = fleet.last();
+    fleet.scene.edit(
+        "app/wave.yaml",
+        "name: \"3\"\n      environment: dev",
+        "name: \"3\"\n      environment: other",
+    );
+    let seen = fleet.bundle(&[]);
+    assert!(seen.starts_with("exit code 1"), "{seen}");
+    let said = "1 of 5 assignments would be removed (20 %), more than 10 % may go at once";
+    assert!(seen.contains(said), "{seen}");
+    assert!(seen.contains("drone/wave-3"), "{seen}");
+    assert!(!fleet.path("out/dev-drone-2.outhaul").exists());
+    assert_eq!(fleet.last(), before);
+    policy(20);
+    let seen = fleet.bundle(&[]);
+    assert!(
+        seen.contains("dev/drone: number 2, 4 assignments"),
+        "{seen}"
+    );
+}
+
+#[test]
+fn what_a_failing_scheduler_placed_is_shipped_as_it_was() {
+    let fleet = Fleet::new();
+    // `wave-3` is placed by a program alone.
+    fleet.scene.edit(
+        "app/wave.yaml",
+        "name: \"3\"\n      environment: dev\n      labels:\n        purpose: test",
+        "name: \"3\"\n      environment: dev\n      labels:\n        purpose: picked",
+    );
+    fleet.scene.write(
+        "dev/picked.yaml",
+        "apiVersion: outhaul.dev/v1alpha1\nkind: SchedulingPolicy\nmetadata: {name: picked}\nspec:\n  \
+         deploymentTargetSelector: {labelSelector: {matchLabels: {purpose: picked}}}\n  \
+         clusterTypeSelector: {labelSelector: {}}\n  scheduler: picker\n",
+    );
+    let says =
+        r#"{"assignments": [{"target": "wave-3", "clusterType": "drone", "reason": "there"}]}"#;
+    let good = scheduler(
+        fleet.scene.folder.path(),
+        &format!("cat >/dev/null; echo '{says}'"),
+    );
+    let by = |program: &Path| format!("picker={}", program.display());
+    let seen = fleet.bundle(&["--scheduler", &by(&good)]);
+    assert!(
+        seen.contains("dev/drone: number 1, 5 assignments"),
+        "{seen}"
+    );
+    let first = fleet.last();
+    let broken = scheduler(
+        fleet.scene.folder.path(),
+        "echo 'licence expired' >&2; exit 3",
+    );
+    fleet
+        .scene
+        .edit("main/templates.yaml", "repository: ", "url: ");
+    let seen = fleet.bundle(&["--scheduler", &by(&broken)]);
+    assert!(seen.starts_with("exit code 1"), "{seen}");
+    assert!(
+        seen.contains("dev/drone: number 2, 5 assignments"),
+        "{seen}"
+    );
+    assert!(seen.contains("licence expired"), "{seen}");
+    assert!(seen.contains("kept: drone/wave-3 stays"), "{seen}");
+    let of = |last: &Value, name: &str| last["assignments"][name].clone();
+    let second = fleet.last();
+    assert_eq!(of(&second, "wave-3"), of(&first, "wave-3"));
+    assert_ne!(of(&second, "wave-2"), of(&first, "wave-2"));
 }

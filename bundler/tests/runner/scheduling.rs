@@ -35,7 +35,7 @@ fn printed(output: &Output) -> String {
 
 /// A scheduler that says what it is told to, written by another process: a file that this one has open
 /// for writing, even in another thread, cannot be executed.
-fn scheduler(folder: &Path, script: &str) -> std::path::PathBuf {
+pub fn scheduler(folder: &Path, script: &str) -> std::path::PathBuf {
     let path = folder.join("scheduler");
     let mut writer = Command::new("sh")
         .args(["-c", "rm -f \"$0\"; cat > \"$0\" && chmod +x \"$0\""])

@@ -20,6 +20,7 @@ use crate::render::{Rendering, namespace};
 use crate::schedule::{self, Schedule};
 
 mod configs;
+mod lists;
 mod names;
 mod templates;
 mod texts;
@@ -104,6 +105,7 @@ pub fn check(
     configs::unused(plane, mode, &mut findings);
     templates::unused_keys(plane, composition, &mut findings);
     precedence(composition, plane, mode, &mut findings);
+    lists::doubtful(composition, plane, mode, &mut findings);
     namespaces(plane, schedule, mode, &mut findings);
     findings.sort();
     findings

@@ -128,6 +128,11 @@ impl<'a> Rules<'a> {
     }
 }
 
+/// What becomes of lists in the value of `key`.
+pub(crate) fn arrays(plane: &ControlPlane, key: &str, mode: Mode) -> merge::Arrays {
+    Rules::of(plane, mode).arrays(key)
+}
+
 /// Composes assignments one by one; see [`compose`].
 pub(crate) struct Composing<'a> {
     composer: Composer<'a>,

@@ -177,6 +177,35 @@ fn two_containers_with_the_same_labels_that_contradict_each_other() {
 }
 
 #[test]
+fn lists_of_two_containers_whose_items_may_be_one() {
+    let scene = Scene::new();
+    let rules =
+        |rules: &str| format!("  RULES: |\n{rules}  NAMED: \"[{{name: a, on: [x]}}, b]\"\n");
+    let text = |name: &str, labels: &str, data: &str| {
+        config(labels, data).replace("name: more", &format!("name: {name}"))
+    };
+    scene.write(
+        "dev/one.yaml",
+        &text(
+            "one",
+            "cluster-type: drone",
+            &rules("    - port: 1\n    - name: web\n"),
+        ),
+    );
+    let two = rules("    - host: x\n    - name: web\n");
+    scene.write("dev/two.yaml", &text("two", "region: east-us", &two));
+    insta::assert_snapshot!(scene.run(&["check"]));
+    // What is declared is no doubt.
+    scene.write(
+        "dev/composition.yaml",
+        "apiVersion: outhaul.dev/v1alpha1\nkind: CompositionPolicy\nmetadata: {name: lists}\nspec:\n  precedence: name\n  \
+         arrays: append\n",
+    );
+    let seen = scene.run(&["check"]);
+    assert!(!seen.contains("-items"), "{seen}");
+}
+
+#[test]
 fn json_has_every_environment_and_every_finding() {
     let scene = Scene::new();
     scene.edit("dev/policy.yaml", "purpose: test", "purpose: tset");

@@ -29,6 +29,9 @@ fn defect_05_items_without_a_name_are_not_the_same_item() {
         scene.compat_data(),
         "items:\n- host: x\n  port: 1\n- host: x\n  port: 2\n- host: z\n  name: web\n  port: 3\n"
     );
+    // Which of the two was meant nobody can know: it is said.
+    let said = "`RULES` has items without a `name` in `a` and in `b`: they stay apart";
+    scene.run(&["check"]).refused(0, said);
 }
 
 #[test]

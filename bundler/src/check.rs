@@ -97,6 +97,7 @@ pub fn check(
     findings.append(schedule.findings());
     findings.append(schedule::doubts::doubts(plane));
     findings.append(delivery::contradictions(plane));
+    findings.append(delivery::storage::contradictions(plane, schedule));
     references(plane, &mut findings);
     environments(plane, &mut findings);
     policies(plane, &mut findings);

@@ -12,6 +12,7 @@ use outhaul_bundle::name::{NameError, RelativePath};
 
 use crate::assemble::{Spool, SpoolError};
 use crate::control::source::{self, Cache, Opened, Reference, SourceError, SourceMap, TreeLimits};
+use crate::delivery::storage::OCI;
 use crate::render::RenderedAssignment;
 
 /// How the names of sources begin that only an assignment of an earlier snapshot is from.
@@ -101,7 +102,12 @@ pub fn collect(
         let Some(repo) = manifests.get("repo").filter(|repo| !repo.is_empty()) else {
             continue;
         };
-        if let Some(storage) = manifests.get("storage").filter(|storage| *storage != "git") {
+        let storage = manifests.get("storage").filter(|storage| *storage != "git");
+        if storage.is_some_and(|storage| storage == OCI) {
+            // Whether the sites have it themselves was decided before: see `delivery::storage`.
+            continue;
+        }
+        if let Some(storage) = storage.filter(|storage| !storage.is_empty()) {
             let (assignment, storage) = (name.clone(), storage.clone());
             return Err(CollectError::Storage {
                 assignment,

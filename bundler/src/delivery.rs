@@ -8,6 +8,8 @@ use crate::control::ControlPlane;
 use crate::control::diagnostic::{Diagnostic, Diagnostics, Location};
 use crate::control::model::{ClusterType, DeliveryPolicy, Encryption, Images, Road};
 
+pub mod storage;
+
 /// How one cluster type's platform travels. What no policy says is `None`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Delivery {

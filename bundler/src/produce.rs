@@ -116,6 +116,9 @@ pub enum ProduceError {
     /// The delivery policies contradict each other; nothing was written for any stream.
     #[error("the delivery policies contradict each other")]
     Contradiction(#[from] Diagnostics),
+    /// Manifests that no bundle carries; nothing was written for any stream.
+    #[error("not everything can be carried")]
+    NotCarried(Diagnostics),
     /// A delivery policy forbids it.
     #[error(transparent)]
     Forbidden(#[from] Refusal),
@@ -180,14 +183,19 @@ pub fn produce(
         |name: &&String| request.cluster_types.is_empty() || request.cluster_types.contains(name);
     let mut plans = Vec::new();
     let mut removals = Vec::new();
+    let mut uncarried = Diagnostics::new();
     for name in rendering.cluster_types.keys().filter(wanted) {
         let plan = Plan::of(platform, fleet, name)?;
         removals.extend(plan.guard(platform).err());
         if obey::withheld(&plan.delivery).is_none() {
             let stream = format!("{}/{name}", rendering.environment);
             obey::readers(&plan.delivery, &stream, request.readers.len())?;
+            uncarried.append(plan.uncarried(platform));
         }
         plans.push(plan);
+    }
+    if !uncarried.is_empty() {
+        return Err(ProduceError::NotCarried(uncarried));
     }
     if !removals.is_empty() {
         return Err(ProduceError::Removals { removals });

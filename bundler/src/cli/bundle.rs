@@ -172,7 +172,7 @@ pub(super) fn produce_failure(error: ProduceError) -> Failure {
             let texts: Vec<_> = removals.iter().map(Removal::explain).collect();
             Failure::explained(&texts.join("\n"))
         }
-        ProduceError::Contradiction(findings) => {
+        ProduceError::Contradiction(findings) | ProduceError::NotCarried(findings) => {
             Failure::findings(&findings).help("nothing was written")
         }
         ProduceError::Forbidden(refusal) => {

@@ -126,6 +126,7 @@ pub(super) fn plane(text: &str) -> ControlPlane {
         environment: "test".into(),
         labels: BTreeMap::from([("line".into(), "7".into())]),
         manifests: None,
+        storage_at: None,
         config_schemas: Vec::new(),
         location: Location::new(&file, 0..0),
     };

@@ -141,6 +141,7 @@ fn targets(
             environment: target.environment,
             labels,
             manifests: target.manifests,
+            storage_at: target.storage_at,
             config_schemas: target.config_schemas,
             location: target.location,
         };

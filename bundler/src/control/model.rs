@@ -128,6 +128,8 @@ pub struct DeploymentTarget {
     pub labels: Labels,
     /// Where its manifests lie (`repo`, `branch`, `path` by convention); absent as in the workload.
     pub manifests: Option<BTreeMap<String, String>>,
+    /// Where its `manifests.storage` is written, when it is.
+    pub storage_at: Option<Location>,
     /// JSON schemas of its own, then of its workload.
     pub config_schemas: Vec<Spot<String>>,
     /// Where it is written.

@@ -109,6 +109,24 @@ impl<'a> Plan<'a> {
         self.assignments.is_empty() && !self.isolation.is_empty()
     }
 
+    /// What of it no bundle carries. What was shipped before was found fit then.
+    pub(super) fn uncarried(&self, platform: &Platform) -> Diagnostics {
+        let targets = &platform.control_plane.targets;
+        let fresh = self.assignments.keys().filter(|name| {
+            let kept = |kept: &Name| kept.as_str() == name.as_str();
+            !self.kept.keys().any(kept)
+        });
+        let mut findings = Diagnostics::new();
+        findings.extend(
+            fresh
+                .filter_map(|name| targets.get(name))
+                .filter_map(|target| {
+                    delivery::storage::uncarried(&self.delivery, self.cluster_type, target)
+                }),
+        );
+        findings
+    }
+
     /// Compares with what the stream last shipped.
     pub(super) fn guard(&self, platform: &Platform) -> Result<(), Removal> {
         let before = self.last.as_ref().map(LastStream::names);

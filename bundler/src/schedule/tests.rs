@@ -65,6 +65,7 @@ fn plane(documents: &[String], targets: &[(&str, &str, &[(&str, &str)])]) -> Con
             environment: "dev".into(),
             labels,
             manifests: None,
+            storage_at: None,
             config_schemas: Vec::new(),
             location: crate::control::diagnostic::Location::new(&file, 0..0),
         };

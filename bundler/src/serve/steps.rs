@@ -233,7 +233,9 @@ fn kept(platform: &Platform, isolation: &Isolation<()>, broken: &mut BTreeSet<St
 
 fn produce_problem(error: &ProduceError) -> Problem {
     match error {
-        ProduceError::Contradiction(findings) => Problem::findings(findings),
+        ProduceError::Contradiction(findings) | ProduceError::NotCarried(findings) => {
+            Problem::findings(findings)
+        }
         ProduceError::Removals { removals } => {
             let texts: Vec<_> = removals.iter().map(Removal::explain).collect();
             Problem::sentence(texts.join("\n"))

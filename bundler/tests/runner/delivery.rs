@@ -128,3 +128,38 @@ fn the_policys_days_count_and_git_alone_makes_no_bundle() {
     let seen = String::from_utf8_lossy(&seen.stdout).into_owned();
     assert!(seen.contains("expires 2026-12-11T12:00:00Z"), "{seen}");
 }
+
+/// Has the printer's labels in an OCI registry, as `more` says.
+fn in_a_registry(centre: &Centre, more: &str) {
+    let file = centre
+        .folder
+        .path()
+        .join("label-printer/source/workload.yaml");
+    let text = fs::read_to_string(&file).unwrap();
+    let lines: Vec<String> = text
+        .lines()
+        .filter(|line| !line.contains("digest:"))
+        .map(|line| match line.split_once("storage:") {
+            Some((space, _)) => format!("{space}storage: oci{more}"),
+            None => line.to_owned(),
+        })
+        .collect();
+    fs::write(file, lines.join("\n") + "\n").unwrap();
+}
+
+#[test]
+fn an_oci_artifact_is_named_by_digest_where_sites_have_it_and_refused_where_not() {
+    let centre = Centre::new();
+    in_a_registry(&centre, "");
+    let seen = centre.refused("  expiresDays: 20\n", 2);
+    insta::assert_snapshot!(seen);
+    let seen = centre.refused("  images: reference\n", 2);
+    assert!(seen.contains("error[not-pinned]"), "{seen}");
+    let digest = format!("\n        digest: sha256:{}", "0".repeat(64));
+    in_a_registry(&centre, &digest);
+    let made = centre.bundle("  images: reference\n");
+    assert!(made.status.success(), "{}", told(&made));
+    let seen = centre.outhaul("inspect --fleet fleet stick/dev-bench-1.outhaul");
+    assert!(seen.status.success(), "{}", told(&seen));
+    assert!(!String::from_utf8_lossy(&seen.stdout).contains("print-label.sh"));
+}

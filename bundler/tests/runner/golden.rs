@@ -116,6 +116,7 @@ fn composed(vector: &Value, mode: Mode) -> Result<GoValue, String> {
         environment: String::new(),
         labels,
         manifests: None,
+        storage_at: None,
         config_schemas: Vec::new(),
         location: spot("").location,
     };

@@ -34,6 +34,8 @@ pub struct Target {
     pub environment: String,
     /// Where its manifests lie.
     pub manifests: Option<BTreeMap<String, String>>,
+    /// Where their `storage` is written, when it is.
+    pub storage_at: Option<Location>,
     /// Its own JSON schemas, then the workload's.
     pub config_schemas: Vec<Spot<String>>,
     /// Where it is written.
@@ -108,6 +110,7 @@ fn target(reader: &mut Reader<'_>, fields: &Fields<'_>, workload: &str) -> Optio
         labels: values(&labels),
         environment: environment?.value,
         manifests: manifests.as_ref().map(values),
+        storage_at: manifests.and_then(|mut all| all.remove("storage").map(|spot| spot.location)),
         config_schemas,
         location: name.location,
     })

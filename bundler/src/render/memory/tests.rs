@@ -137,6 +137,7 @@ fn add_target(plane: &mut ControlPlane, number: usize, tier: usize) {
         environment: "dev".into(),
         labels: BTreeMap::from([("tier".into(), format!("t{tier}"))]),
         manifests: None,
+        storage_at: None,
         config_schemas: Vec::new(),
         location: location(),
     };

@@ -55,6 +55,7 @@ fn reached(
         environment: "dev".into(),
         labels: BTreeMap::new(),
         manifests: None,
+        storage_at: None,
         config_schemas: Vec::new(),
         location: cluster_type.location.clone(),
     };

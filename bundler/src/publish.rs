@@ -22,6 +22,7 @@ use crate::schedule::AssignmentId;
 pub use crate::deliver::program::Credential;
 
 pub mod access;
+pub mod change;
 mod commit;
 pub mod message;
 pub mod plan;

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Subcommand;
+use outhaul_bundle::index::Snapshot;
 use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
@@ -18,7 +19,7 @@ use crate::pipeline::Platform;
 use crate::publish::access::credential;
 use crate::publish::plan::{Plan, PlanError};
 use crate::publish::proposal::{Done, ProposeError, Proposed};
-use crate::publish::{self, Desired, PublishError, Repository, Target};
+use crate::publish::{self, Desired, PublishError, Repository, Target, change};
 
 /// Publish a rendered environment
 #[derive(Debug, clap::Args)]
@@ -149,8 +150,11 @@ impl GitArgs {
             authority: self.forge.forge_ca.as_deref(),
         })
         .map_err(|error| forge_failure(&error, &error))?;
+        let request = self.input.request()?;
+        let mode = self.input.mode();
+        let since = |before: &Snapshot| change::since(&platform, &request, mode, before);
         let done = repository
-            .propose(&desired, forge.as_ref())
+            .propose(&desired, forge.as_ref(), &since)
             .map_err(|error| propose_failure(error, &platform))?;
         let changed = matches!(done.done, Done::Opened | Done::Updated);
         let commit = done.commit.as_deref();

@@ -23,18 +23,23 @@ const MAX_NAMES: usize = 4;
 
 /// Every environment.
 pub fn markdown(differences: &[Difference]) -> String {
+    markdown_within(differences, MAX_BYTES)
+}
+
+/// As [`markdown`], in about `max_bytes`.
+pub fn markdown_within(differences: &[Difference], max_bytes: usize) -> String {
     let mut out = String::new();
     let mut left_out = 0;
     for difference in differences {
         let title = heading(difference);
-        if out.len() + title.len() > MAX_BYTES {
+        if out.len() + title.len() > max_bytes {
             left_out += 1 + difference.cluster_types.len();
             continue;
         }
         out.push_str(&title);
         for (name, change) in &difference.cluster_types {
             let section = section(name, change, difference);
-            if out.len() + section.len() > MAX_BYTES {
+            if out.len() + section.len() > max_bytes {
                 left_out += 1;
             } else {
                 out.push_str(&section);

@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use outhaul_bundle::Digest;
+use outhaul_bundle::index::Snapshot;
 
 use super::Desired;
 use super::record::{self, Record};
@@ -89,6 +90,8 @@ pub struct Plan {
     pub unchanged: usize,
     /// Whether the promoted commit is another than before.
     pub promoted: bool,
+    /// What the branch was rendered from; `None` when nothing of ours is there.
+    pub before: Option<Snapshot>,
     /// New content, or `None` to remove, by path from the repository's root.
     pub edits: BTreeMap<String, Option<Vec<u8>>>,
 }
@@ -171,7 +174,10 @@ pub fn plan(root: &str, there: There, desired: &Desired<'_>) -> Result<Plan, Pla
 
     let isolation = isolate(&there, desired, &owned, old.as_ref());
     let stays = |path: &str| folder_of(path).is_some_and(|id| isolation.kept.contains_key(&id));
-    let mut plan = Plan::default();
+    let mut plan = Plan {
+        before: old.as_ref().map(|old| old.snapshot.clone()),
+        ..Plan::default()
+    };
     let mut files = BTreeMap::new();
     for (path, digest) in &owned {
         let now = there.files.get(path);

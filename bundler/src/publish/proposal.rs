@@ -5,10 +5,13 @@
 //! which somebody else committed is left alone; so is every pull request but our own. When the base
 //! holds what is desired, our own pull request is closed and its branch removed.
 
+use outhaul_bundle::index::Snapshot;
+
 use super::message::{self, ENVIRONMENT_TRAILER};
 use super::plan::Plan;
 use super::{ATTEMPTS, Desired, PublishError, Repository};
 use crate::deliver::branch::was_overtaken;
+use crate::diff::Difference;
 use crate::forge::{Draft, Forge, ForgeError, PullRequest};
 
 /// The label of a pull request that moves the promoted commit, as Kalypso's pipelines expect it.
@@ -57,6 +60,15 @@ pub struct Proposed {
     pub done: Done,
 }
 
+/// A commit on the branch of a pull request.
+struct Made {
+    branch: String,
+    commit: String,
+    /// Whether it was not there before.
+    moved: bool,
+    plan: Plan,
+}
+
 /// What was done to a pull request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Done {
@@ -76,7 +88,8 @@ pub fn branch_name(environment: &str, base: &str) -> String {
 }
 
 impl Repository {
-    /// Proposes `desired` for the target's branch.
+    /// Proposes `desired` for the target's branch. `since` tells what it changes of what an older
+    /// snapshot gave, or why that cannot be told; see [`super::change::since`].
     ///
     /// # Errors
     /// [`ProposeError`]; the target's branch is never changed.
@@ -84,6 +97,7 @@ impl Repository {
         &self,
         desired: &Desired<'_>,
         forge: &dyn Forge,
+        since: &dyn Fn(&Snapshot) -> Result<Difference, String>,
     ) -> Result<Proposed, ProposeError> {
         let base = &self.target.branch;
         let branch = branch_name(desired.environment, base);
@@ -112,7 +126,20 @@ impl Repository {
             match pushed {
                 Ok(commit) => {
                     let moved = old.as_ref() != Some(&commit);
-                    return self.ask(branch, commit, moved, plan, desired, forge);
+                    let change = match &plan.before {
+                        Some(before) => since(before),
+                        // Everything is new.
+                        None => Err(String::new()),
+                    };
+                    let text = message::body(desired, &plan, &change);
+                    let title = message::title(desired, &plan);
+                    let made = Made {
+                        branch,
+                        commit,
+                        moved,
+                        plan,
+                    };
+                    return self.ask(made, &title, &text, forge);
                 }
                 Err(error) if was_overtaken(&error.message) => {
                     tracing::info!(branch, "somebody else pushed meanwhile; reading it again");
@@ -155,13 +182,17 @@ impl Repository {
 
     fn ask(
         &self,
-        branch: String,
-        commit: String,
-        moved: bool,
-        plan: Plan,
-        desired: &Desired<'_>,
+        made: Made,
+        title: &str,
+        body: &str,
         forge: &dyn Forge,
     ) -> Result<Proposed, ProposeError> {
+        let Made {
+            branch,
+            commit,
+            moved,
+            plan,
+        } = made;
         let failed = |source| ProposeError::Forge {
             branch: branch.clone(),
             source,
@@ -170,8 +201,8 @@ impl Repository {
         let draft = Draft {
             head: &branch,
             base,
-            title: &message::title(desired, &plan),
-            body: &message::body(desired, &plan),
+            title,
+            body,
         };
         let (found, mut done) = match forge.find(&branch, base).map_err(failed)? {
             None => (forge.open(&draft).map_err(failed)?, Done::Opened),

@@ -10,6 +10,7 @@ use std::fmt::Write as _;
 
 use jiff::Timestamp;
 use outhaul_bundle::Digest;
+use outhaul_bundle::index::Snapshot;
 use outhaul_signer::fleet::Fleet;
 use outhaul_signer::key::Secret;
 
@@ -28,7 +29,7 @@ use crate::promote::watch::told;
 use crate::publish::access::credential;
 use crate::publish::plan::PlanError;
 use crate::publish::proposal::{Done as Proposed, ProposeError};
-use crate::publish::{self, Desired, PublishError, Repository, Target};
+use crate::publish::{self, Desired, PublishError, Repository, Target, change};
 use crate::render::Memory;
 use crate::sites::Sites;
 use crate::{Diagnostics, guard::Removal};
@@ -114,7 +115,7 @@ pub(super) fn bring(
         bundle(config, &platform, now, lines, &mut broken)?;
     }
     if let Some(config) = &one.git {
-        git(config, &platform, lines, &mut broken)?;
+        git(config, request, &platform, lines, &mut broken)?;
     }
     if !platform.schedule.failures.is_empty() {
         let findings = isolation::one_line_each(&platform.broken_of([]));
@@ -252,6 +253,7 @@ fn produce_problem(error: &ProduceError) -> Problem {
 
 fn git(
     config: &GitConfig,
+    request: &LoadRequest,
     platform: &Platform,
     lines: &mut Vec<String>,
     broken: &mut BTreeSet<String>,
@@ -291,8 +293,9 @@ fn git(
             authority: config.forge_ca.as_deref(),
         })
         .map_err(|error| Problem::of(&error, false))?;
+        let since = |before: &Snapshot| change::since(platform, request, Mode::default(), before);
         let done = repository
-            .propose(&desired, forge.as_ref())
+            .propose(&desired, forge.as_ref(), &since)
             .map_err(|error| match error {
                 ProposeError::Publish(error) => publish_problem(&error, platform),
                 ProposeError::Forge { .. } => Problem::of(&error, true),

@@ -116,6 +116,24 @@ impl Chain {
     }
 }
 
+/// Commits and digests differ from run to run.
+fn without_commits(text: &str) -> String {
+    let hex = |c: char| c.is_ascii_hexdigit();
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(start) = rest.find(hex) {
+        let run = &rest[start..];
+        let length = run.find(|c| !hex(c)).unwrap_or(run.len());
+        out += &rest[..start];
+        out += match length {
+            8 | 12 | 40 | 64 => "<digest>",
+            _ => &run[..length],
+        };
+        rest = &run[length..];
+    }
+    out + rest
+}
+
 fn two() -> Vec<(u64, String, bool)> {
     vec![(1, "dev".into(), true), (2, "stage".into(), true)]
 }
@@ -190,6 +208,37 @@ fn pull_requests_follow_promotions_and_a_restart_makes_neither_twice() {
     );
     assert_eq!((chain.commits("dev"), chain.commits("stage")), moved);
     assert_eq!(chain.requests(), two());
+}
+
+#[test]
+fn a_pull_request_tells_what_changes_and_why_as_long_as_the_commits_can_be_had() {
+    let chain = Chain::new();
+    chain.round();
+    // People merge it.
+    let platform = chain.centre.path("platform.git");
+    let merged = ["update-ref", "refs/heads/dev", "refs/heads/outhaul/dev/dev"];
+    git(&platform, &merged);
+    chain.pulls.lock().unwrap()[0].open = false;
+    chain
+        .centre
+        .edit("dev", "config.yaml", "East US", "Far East");
+    chain.round();
+    let body = |number: usize| chain.pulls.lock().unwrap()[number - 1].body.clone();
+    insta::assert_snapshot!(without_commits(&body(3)));
+
+    // The workload lies in a plain folder, which nobody can take back to what it was.
+    chain.centre.scene.edit(
+        "app/workload.yaml",
+        "purpose: test",
+        "purpose: test\n        tier: low",
+    );
+    chain.round();
+    let text = body(3);
+    let said = "is not told: not all of its sources can be read as they were.";
+    assert!(
+        text.contains("| `drone` | 0 | ") && text.contains(said),
+        "{text}"
+    );
 }
 
 #[test]

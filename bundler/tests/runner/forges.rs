@@ -98,7 +98,8 @@ impl Place {
 
     fn propose(&self, files: &[(&str, &str)]) -> Result<Proposed, ProposeError> {
         self.with(files, |repository, desired| {
-            repository.propose(desired, self.forge.as_ref())
+            let since = |_: &_| Err("a test has no control plane".to_owned());
+            repository.propose(desired, self.forge.as_ref(), &since)
         })
     }
 }

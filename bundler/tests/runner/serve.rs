@@ -111,7 +111,7 @@ impl Centre {
         self.outhaul("serve --config serve.toml --once")
     }
 
-    fn edit(&self, branch: &str, file: &str, from: &str, to: &str) {
+    pub fn edit(&self, branch: &str, file: &str, from: &str, to: &str) {
         on_branch(&self.path("plane"), branch, |copy| {
             let path = copy.join(file);
             let text = fs::read_to_string(&path).unwrap();

@@ -14,6 +14,7 @@ use crate::control::diagnostic::{Diagnostic, Diagnostics};
 use crate::control::kinds::suggest::did_you_mean;
 use crate::control::model::{Labels, TemplateType};
 use crate::control::{self, ControlPlane, LoadRequest};
+use crate::counted::counted;
 use crate::delivery;
 use crate::pipeline;
 use crate::render::{Rendering, namespace};
@@ -145,7 +146,11 @@ fn failures(rendering: &Rendering, findings: &mut Diagnostics) {
     }
     for (mut finding, times) in seen.into_values() {
         if times > 1 {
-            finding.message = format!("{} (and {} more assignments)", finding.message, times - 1);
+            finding.message = format!(
+                "{} (and {})",
+                finding.message,
+                counted(times - 1, "more assignment", "more assignments")
+            );
         }
         findings.push(finding);
     }

@@ -21,6 +21,7 @@ pub mod cli;
 pub mod collect;
 pub mod compose;
 pub mod control;
+mod counted;
 pub mod deliver;
 pub mod delivery;
 pub mod demo;

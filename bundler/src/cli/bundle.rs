@@ -16,6 +16,7 @@ use super::{Format, print_json, say};
 use crate::assemble::AssembleError;
 use crate::assemble::finish::FinishError;
 use crate::collect::CollectError;
+use crate::counted::assignments;
 use crate::deliver;
 use crate::guard::Removal;
 use crate::produce::{self, LastError, ProduceError, Production, Request};
@@ -130,9 +131,9 @@ impl Args {
                     one.number
                 )),
                 Some(file) => super::data(&format!(
-                    "{stream}: number {}, {} assignments, {} bytes of content in {} bytes: {}",
+                    "{stream}: number {}, {}, {} bytes of content in {} bytes: {}",
                     one.number,
-                    one.assignments,
+                    assignments(one.assignments),
                     one.content_bytes,
                     one.bytes,
                     file.display()

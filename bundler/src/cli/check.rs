@@ -10,6 +10,7 @@ use super::{Format, data, print_json, say};
 use crate::check::{self, Checked};
 use crate::control::diagnostic::{Diagnostic, Severity};
 use crate::control::{self, Diagnostics};
+use crate::counted::{assignments, counted};
 
 /// Check a control plane: every finding at once, with its place and a way out
 #[derive(Debug, clap::Args)]
@@ -116,7 +117,10 @@ fn talk(one: &Checked) {
         _ => "checked".to_owned(),
     };
     say(&format!(
-        "{}: {found} {} cluster types, {} targets, {} assignments",
-        one.environment, one.cluster_types, one.targets, one.assignments
+        "{}: {found} {}, {}, {}",
+        one.environment,
+        counted(one.cluster_types, "cluster type", "cluster types"),
+        counted(one.targets, "target", "targets"),
+        assignments(one.assignments)
     ));
 }

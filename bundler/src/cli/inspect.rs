@@ -14,6 +14,7 @@ use serde_json::json;
 use super::failure::{self, Failure};
 use super::key::fleet_failure;
 use super::{Format, data, print_json};
+use crate::counted::counted;
 use crate::inspect::{self, Inspection};
 
 /// Show what a bundle is, for whom, what is in it, and whether it is whole
@@ -138,13 +139,13 @@ impl Args {
         data(&format!("  assignments {}", index.assignments.len()));
         for assignment in &index.assignments {
             data(&format!(
-                "    {} of {} ({}), config {}, {} files, payload of {} files",
+                "    {} of {} ({}), config {}, {}, payload of {}",
                 assignment.name,
                 assignment.workspace,
                 assignment.policies.join(", "),
                 assignment.config_version.short(),
-                assignment.files.len(),
-                assignment.payload.len()
+                counted(assignment.files.len(), "file", "files"),
+                counted(assignment.payload.len(), "file", "files")
             ));
             for overlay in &assignment.overlays {
                 data(&format!(

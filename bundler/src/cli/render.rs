@@ -11,6 +11,7 @@ use super::sources::SourceArgs;
 use super::{Format, data, print_json, say};
 use crate::compose::Mode;
 use crate::control::{ControlPlane, LoadRequest, Origin};
+use crate::counted::{self, counted};
 use crate::isolation::Isolation;
 use crate::output::{self, OutputError, Settled};
 use crate::pipeline::{self, Platform};
@@ -327,10 +328,15 @@ impl Args {
             return Ok(());
         }
         say(&format!(
-            "{}: {assignments} assignments on {} cluster types, {files} files in `{}` ({} added, {} changed, \
-             {} removed) from snapshot {}",
+            "{}: {} on {}, {} in `{}` ({} added, {} changed, {} removed) from snapshot {}",
             rendering.environment,
-            rendering.cluster_types.len(),
+            counted::assignments(*assignments),
+            counted(
+                rendering.cluster_types.len(),
+                "cluster type",
+                "cluster types"
+            ),
+            counted(*files, "file", "files"),
             folder.display(),
             changes.added,
             changes.changed,

@@ -2,6 +2,7 @@
 //!
 //! What comes in: values, lines and findings. What goes out: short text on one line.
 
+pub use crate::counted::{counted as count, grouped};
 use std::collections::BTreeMap;
 
 use outhaul_bundle::index::Source;
@@ -55,28 +56,6 @@ pub fn finding(finding: &Diagnostic) -> String {
         Some(location) => format!("{}: {message}", location.file_line()),
         None => message,
     }
-}
-
-/// `1 file`, `2 files`.
-pub fn count(number: usize, one: &str, many: &str) -> String {
-    format!(
-        "{} {}",
-        grouped(number),
-        if number == 1 { one } else { many }
-    )
-}
-
-/// `12,345`.
-pub fn grouped(number: usize) -> String {
-    let digits = number.to_string();
-    let mut out = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
 }
 
 /// `1.2 KiB`.
@@ -262,9 +241,7 @@ mod tests {
 
     #[test]
     fn numbers_are_for_people() {
-        assert_eq!(grouped(1_234_567), "1,234,567");
         assert_eq!(bytes(1023), "1023 B");
         assert_eq!(bytes(1536), "1.5 KiB");
-        assert_eq!(count(1, "file", "files"), "1 file");
     }
 }

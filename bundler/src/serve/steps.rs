@@ -20,6 +20,7 @@ use crate::collect::CollectError;
 use crate::compose::Mode;
 use crate::control::source::{self, Reference};
 use crate::control::{ControlPlane, LoadRequest};
+use crate::counted::assignments;
 use crate::forge::{self, Access, Kind};
 use crate::isolation::{self, Isolation};
 use crate::pipeline::{self, Platform};
@@ -106,9 +107,9 @@ pub(super) fn bring(
         lines.push(findings.render(false).trim_end().to_owned());
     }
     lines.push(format!(
-        "snapshot {}: {} assignments rendered",
+        "snapshot {}: {} rendered",
         snapshot.digest.short(),
-        memory.rendered()
+        assignments(memory.rendered())
     ));
     let mut broken = BTreeSet::new();
     if let Some(config) = &one.bundle {
@@ -205,9 +206,9 @@ fn bundle(
         }
         if let Some(file) = &one.file {
             lines.push(format!(
-                "{stream}: bundle {}, {} assignments, {} bytes: {}",
+                "{stream}: bundle {}, {}, {} bytes: {}",
                 one.number,
-                one.assignments,
+                assignments(one.assignments),
                 one.bytes,
                 file.display()
             ));

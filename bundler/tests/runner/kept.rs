@@ -208,10 +208,7 @@ fn a_bundle_that_takes_too_much_away_is_not_made() {
         .scene
         .write("dev/acknowledgement.yaml", &object.join("\n"));
     let seen = fleet.bundle(&[]);
-    assert!(
-        seen.contains("dev/drone: number 2, 1 assignments"),
-        "{seen}"
-    );
+    assert!(seen.contains("dev/drone: number 2, 1 assignment"), "{seen}");
 }
 
 #[test]

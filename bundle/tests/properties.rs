@@ -228,6 +228,58 @@ proptest! {
     }
 
     #[test]
+    fn fuzz_orders_of_any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..512)) {
+        bodies::orders(&bytes);
+    }
+
+    #[test]
+    fn fuzz_orders_with_values_of_all_kinds(
+        orders in prop::collection::vec(
+            (
+                prop_oneof![Just("\"a\""), Just("\"b\""), Just("\"../a\""), Just("\"\""), Just("null")],
+                prop_oneof![Just("0"), Just("1"), Just("2"), Just("-1"), Just("1.5"),
+                    Just("18446744073709551615"), Just("18446744073709551616")],
+                prop_oneof![
+                    Just(r#"{"kind":"rekey"}"#), Just(r#"{"kind":"revoke"}"#),
+                    Just(r#"{"kind":"revoke","key":1}"#), Just(r#"{"kind":"wipe"}"#), Just("{}"),
+                    Just(r#"{"kind":"approve","key":"x"}"#),
+                    Just(r#"{"kind":"move","first":0,"to":{"role":"r","environment":"e","cluster_type":"c"}}"#),
+                    Just(r#"{"kind":"move","first":7,"to":{"role":"r","environment":"e","cluster_type":"c"}}"#),
+                ],
+                any::<bool>(),
+            ),
+            0..4,
+        ),
+    ) {
+        let one = |(site, number, what, twice): &(&str, &str, &str, bool)| {
+            let digest = Digest::of(b"token");
+            let more = if *twice { r#","number":3"# } else { "" };
+            format!(r#"{{"site":{site},"number":{number},"enrolment":"{digest}","what":{what}{more}}}"#)
+        };
+        let text: Vec<_> = orders.iter().map(one).collect();
+        bodies::orders(format!("[{}]", text.join(",")).as_bytes());
+        for one in &text {
+            bodies::orders(one.as_bytes());
+        }
+    }
+
+    #[test]
+    fn fuzz_orders_with_changed_bytes(at in any::<prop::sample::Index>(), byte in any::<u8>()) {
+        let (digest, key) = (Digest::of(b"token"), Digest::of(b"key"));
+        let text = format!(
+            r#"[{{"site":"a","number":1,"enrolment":"{digest}","what":{{"kind":"approve","key":"{key}"}}}},
+                {{"site":"a","number":2,"enrolment":"{digest}","what":{{"kind":"move","first":7,
+                  "to":{{"role":"r","environment":"e","cluster_type":"c"}}}}}},
+                {{"site":"b","number":1,"enrolment":"{digest}","what":{{"kind":"rekey"}}}}]"#
+        );
+        let mut bytes = text.into_bytes();
+        prop_assert!(bodies::right_orders_are_accepted(&bytes));
+        let at = at.index(bytes.len());
+        bytes[at] = byte;
+        bodies::orders(&bytes);
+    }
+
+    #[test]
     fn fuzz_report_of_any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..512)) {
         bodies::report(&bytes);
     }

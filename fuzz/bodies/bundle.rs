@@ -1,12 +1,17 @@
-//! What fuzzing does with foreign bytes that claim to be a bundle, a blob, an index or a report.
+//! What fuzzing does with foreign bytes that claim to be a bundle, a blob, an index, orders or a report.
 //!
 //! What comes in: any bytes. What goes out: nothing; each body must neither panic nor hold more than a
 //! few buffers. cargo-fuzz runs them from `fuzz/targets`, proptest from `bundle/tests`.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
+use std::sync::OnceLock;
 
+use outhaul_bundle::fake::FakeBundle;
 use outhaul_bundle::index::{Blob, Content, Encoding};
-use outhaul_bundle::{BlobSink, BundleReader, Digest, Index, Limits, Report, decode};
+use outhaul_bundle::{
+    BlobSink, BundleReader, Digest, Index, Instruction, Limits, Order, Report, decode,
+};
 
 /// A sink that keeps nothing.
 struct Void;
@@ -89,6 +94,58 @@ pub fn index(bytes: &[u8]) {
             assert_eq!(again.ok(), Some(own));
         }
     }
+}
+
+/// Parses one order, and takes the bytes for the orders of an index that is right but for them. What is
+/// accepted survives a round trip, says each thing once, and is all that a site can find its own in.
+pub fn orders(bytes: &[u8]) {
+    if let Ok(order) = serde_json::from_slice::<Order>(bytes) {
+        let again = serde_json::to_vec(&order).map(|text| serde_json::from_slice::<Order>(&text));
+        assert!(matches!(again, Ok(Ok(again)) if again == order));
+    }
+    static AROUND: OnceLock<Option<(Vec<u8>, Vec<u8>)>> = OnceLock::new();
+    let Some((before, after)) = AROUND.get_or_init(index_around_orders) else {
+        return;
+    };
+    let text = [before.as_slice(), bytes, after.as_slice()].concat();
+    let Ok(index) = Index::from_bytes(&text, &Limits::default()) else {
+        return;
+    };
+    let again = Index::from_bytes(&index.to_bytes(), &Limits::default());
+    assert_eq!(again.ok().as_ref(), Some(&index));
+    let mut seen = BTreeSet::new();
+    for order in &index.orders {
+        assert!(order.number > 0);
+        assert!(!matches!(order.what, Instruction::Move { first: 0, .. }));
+        assert!(seen.insert((&order.site, order.enrolment, order.number)));
+        assert!(["approve", "move", "rekey", "revoke"].contains(&order.what.word()));
+        let own = index.clone().for_site(&order.site);
+        assert!(own.orders.contains(order));
+    }
+}
+
+/// A right index, cut where its orders stand.
+fn index_around_orders() -> Option<(Vec<u8>, Vec<u8>)> {
+    let mut index = FakeBundle::new(1, &[("a", b"alpha")]).ok()?.index;
+    index.orders = vec![Order {
+        site: "mark".parse().ok()?,
+        number: 1,
+        enrolment: Digest::of(b"mark"),
+        what: Instruction::Rekey,
+    }];
+    let mark = serde_json::to_value(&index.orders).ok()?.to_string();
+    let text = String::from_utf8(index.to_bytes()).ok()?;
+    let (before, after) = text.split_once(&mark)?;
+    Some((before.into(), after.into()))
+}
+
+/// Whether orders that are right reach the end of [`orders`].
+pub fn right_orders_are_accepted(bytes: &[u8]) -> bool {
+    let around = index_around_orders();
+    around.is_some_and(|(before, after)| {
+        let text = [before.as_slice(), bytes, after.as_slice()].concat();
+        Index::from_bytes(&text, &Limits::default()).is_ok_and(|index| !index.orders.is_empty())
+    })
 }
 
 /// Parses a report; what is accepted must survive a round trip.

@@ -93,15 +93,15 @@ impl Agent {
         &mut self,
         work: impl FnOnce(&Transaction<'_>, &Author<'_>) -> Result<T, E>,
     ) -> Result<T, E> {
-        let (site, key, max_rows) = (&self.site, &self.key, self.config.outbox_max);
+        let (site, key, config) = (&self.site, &self.key, &self.config);
         self.store.commit(|db| {
-            let mut moment = clock::now(db)?;
+            let mut moment = clock::now(db, &config.clock)?;
             moment.store(db, None)?;
             let author = Author {
                 site,
                 key,
                 moment: &moment,
-                max_rows,
+                max_rows: config.outbox_max,
             };
             work(db, &author)
         })

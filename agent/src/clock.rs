@@ -1,7 +1,7 @@
 //! The machine's clocks, read in one place, and what is believed of them.
 //!
 //! What comes in: the stored lower bound, the boot clock (`CLOCK_BOOTTIME`, which also counts while the
-//! machine sleeps) and the wall clock. What goes out: a [`Moment`] for reports and for the verifier.
+//! machine sleeps), the wall clock, and whether the file is there that vouches for it. What goes out: a [`Moment`] for reports and for the verifier.
 //! The rules are the signer's [`LowerBound`]: only verified signed times and the boot clock raise it,
 //! the wall clock never does.
 
@@ -11,10 +11,9 @@ use outhaul_signer::clock::BootReading;
 use outhaul_signer::{LowerBound, TimePolicy};
 use rusqlite::Connection;
 
+use crate::config::ClockConfig;
 use crate::state::{self, StateError};
 
-/// Written by systemd-timesyncd once it has set the clock in this boot.
-const SYNCHRONIZED: &str = "/run/systemd/timesync/synchronized";
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
 /// One reading of all clocks, with the bound carried to it.
@@ -32,7 +31,7 @@ pub struct Moment {
 ///
 /// # Errors
 /// [`StateError`] when the bound cannot be read.
-pub fn now(db: &Connection) -> Result<Moment, StateError> {
+pub fn now(db: &Connection, config: &ClockConfig) -> Result<Moment, StateError> {
     let stored: Option<LowerBound> = state::meta(db, state::key::CLOCK)?;
     let boot = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
     let since_boot_ms = boot
@@ -59,7 +58,7 @@ pub fn now(db: &Connection) -> Result<Moment, StateError> {
     Ok(Moment {
         bound,
         wall,
-        wall_trusted: std::path::Path::new(SYNCHRONIZED).exists(),
+        wall_trusted: config.synchronized.exists(),
     })
 }
 

@@ -43,6 +43,8 @@ pub struct Config {
     pub repository: RepositoryConfig,
     /// Where a connected site reports to.
     pub hub: HubConfig,
+    /// How it shows that the machine's clock is right.
+    pub clock: ClockConfig,
 }
 
 /// Which reconciler applies.
@@ -117,6 +119,24 @@ pub struct HubConfig {
     pub send_s: u64,
 }
 
+/// `[clock]`
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ClockConfig {
+    /// A file that is there as long as something trustworthy has set the clock in this boot. By default
+    /// that of systemd-timesyncd; another time service can make one of its own. A trusted clock only
+    /// ever refuses more.
+    pub synchronized: PathBuf,
+}
+
+impl Default for ClockConfig {
+    fn default() -> Self {
+        Self {
+            synchronized: "/run/systemd/timesync/synchronized".into(),
+        }
+    }
+}
+
 impl Default for Config {
     fn default() -> Self {
         Self {
@@ -132,6 +152,7 @@ impl Default for Config {
             ansible: AnsibleConfig::default(),
             repository: RepositoryConfig::default(),
             hub: HubConfig::default(),
+            clock: ClockConfig::default(),
         }
     }
 }
@@ -291,6 +312,14 @@ pub fn parse(text: &str, path: &str) -> Result<Config, ConfigError> {
             return wrong(key, format!("`{url}`"), expected);
         }
     }
+    if !config.clock.synchronized.is_absolute() {
+        let found = format!("`{}`", config.clock.synchronized.display());
+        return wrong(
+            "clock.synchronized",
+            found,
+            "an absolute path, such as \"/run/chrony/synchronized\"",
+        );
+    }
     if let Some(target) = config.folder.target.as_ref().filter(|t| !t.is_absolute()) {
         let found = format!("`{}`", target.display());
         return wrong(
@@ -331,6 +360,7 @@ mod tests {
         assert!(refusal("drift_s = 1").contains("drift_s"));
         assert!(refusal("[ansible]\ntimeout_s = 0").contains("ansible.timeout_s"));
         assert!(refusal("[folder]\ntarget = \"srv\"").contains("absolute path"));
+        assert!(refusal("[clock]\nsynchronized = \"run/set\"").contains("absolute path"));
         let http = refusal("[repository]\nurl = \"http://example.org/\"");
         assert!(http.contains("https"), "{http}");
         assert!(parse("[hub]\nurl = \"http://127.0.0.1:8080\"", "agent.toml").is_ok());

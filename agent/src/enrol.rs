@@ -12,6 +12,7 @@ use outhaul_bundle::name::Name;
 use outhaul_bundle::report::{ENROLMENT_PAYLOAD_TYPE, EnrolmentRequest, Event as Told};
 use outhaul_signer::{Envelope, Kit, SigningKey};
 
+use crate::config;
 use crate::durable;
 use crate::error::AgentError;
 use crate::home::Home;
@@ -54,6 +55,7 @@ pub fn enrol(home: &Home, kit: &[u8]) -> Result<Enrolled, AgentError> {
         cluster_type: name(&kit.stream.cluster_type)?,
     };
     let _lock = home.lock()?;
+    let config = config::load(&home.config())?;
     home.create()?;
     let mut store = Store::open(&home.database())?;
     if let Some(site) = state::meta::<Site>(store.read(), key::SITE)? {
@@ -65,7 +67,7 @@ pub fn enrol(home: &Home, kit: &[u8]) -> Result<Enrolled, AgentError> {
                 help: "use another --state folder for another site".into(),
             });
         }
-        let (site, key) = again::enrol_again(home, &mut store, site, &kit)?;
+        let (site, key) = again::enrol_again(home, &mut store, site, &kit, &config.clock)?;
         let seal_key = seal_key(home)?;
         let request = write_request(home, &site, &Asking::first(&kit.token, &seal_key), &key)?;
         return Ok(Enrolled {
@@ -94,7 +96,7 @@ pub fn enrol(home: &Home, kit: &[u8]) -> Result<Enrolled, AgentError> {
         let kept = floors::floors(db, &home.floors())?;
         floors::store_trusted(db, &trusted)?;
         floors::store(db, &kept)?;
-        let mut moment = crate::clock::now(db)?;
+        let mut moment = crate::clock::now(db, &config.clock)?;
         moment.store(db, None)?;
         state::set_meta(db, key::SITE, Some(&site))?;
         let author = Author {

@@ -123,7 +123,7 @@ impl Agent {
     fn judge_above(&self, road: &mut dyn Road, floors: &Floors) -> Result<Offer, AgentError> {
         let db = self.store.read();
         let trusted = floors::trusted(db)?;
-        let moment = clock::now(db)?;
+        let moment = clock::now(db, &self.config.clock)?;
         let name = road.name().to_owned();
         let carried = road.is_carried();
         let max_age_h = road.max_issued_age_h();

@@ -128,7 +128,7 @@ impl Agent {
             reports_waiting: outbox::count(db)?,
             reports_last: cursor.last,
             reports_acknowledged: cursor.acknowledged,
-            time_lower_bound: clock::now(db)?.bound.at().to_string(),
+            time_lower_bound: clock::now(db, &self.config.clock)?.bound.at().to_string(),
             trouble: floors::floors(db, &self.home.floors())
                 .err()
                 .map(|error| error.to_string()),

@@ -40,6 +40,8 @@ mod site;
 mod slips;
 #[path = "runner/tls.rs"]
 mod tls;
+#[path = "runner/trusted_clock.rs"]
+mod trusted_clock;
 
 /// A file that nobody declares would silently test nothing.
 #[test]

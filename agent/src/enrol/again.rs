@@ -8,6 +8,7 @@ use outhaul_bundle::Digest;
 use outhaul_bundle::report::Event as Told;
 use outhaul_signer::{Kit, SigningKey};
 
+use crate::config::ClockConfig;
 use crate::error::AgentError;
 use crate::home::Home;
 use crate::orders::{self, NextKeys};
@@ -19,6 +20,7 @@ pub(super) fn enrol_again(
     store: &mut Store,
     mut site: Site,
     kit: &Kit,
+    clock: &ClockConfig,
 ) -> Result<(Site, SigningKey), AgentError> {
     let enrolment = Digest::of(kit.token.as_bytes());
     let key = orders::key_in_use(home, store.read())?;
@@ -36,7 +38,7 @@ pub(super) fn enrol_again(
         None
     };
     store.commit(|db| {
-        let mut moment = crate::clock::now(db)?;
+        let mut moment = crate::clock::now(db, clock)?;
         moment.store(db, None)?;
         let author = Author {
             site: &site,

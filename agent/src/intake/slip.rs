@@ -239,7 +239,10 @@ impl Agent {
         }
         // Not the lower bound of time: that goes on while a slip is on its way.
         let db = self.store.read();
-        let (trusted, now) = (floors::trusted(db)?, clock::now(db)?.policy());
+        let (trusted, now) = (
+            floors::trusted(db)?,
+            clock::now(db, &self.config.clock)?.policy(),
+        );
         let role = self.site.stream.role.as_str();
         let known =
             trust::remembered(&trusted, &Floors::new(), role, now).map(|known| known.signed_at);

@@ -14,7 +14,7 @@ use crate::server::Server;
 use crate::site::{Site, assert_told};
 
 /// What the clock says, as `faketime` understands it. The bundles are signed today.
-const CLOCKS: [&str; 5] = [
+pub const CLOCKS: [&str; 5] = [
     "1970-01-02 00:00:00",
     "2000-01-01 00:00:00",
     "-1d",
@@ -22,8 +22,11 @@ const CLOCKS: [&str; 5] = [
     "2099-01-01 00:00:00",
 ];
 
+/// Nothing vouches for the clock, whatever time service this machine has.
+const NOBODY_SET_IT: &str = "[clock]\nsynchronized = \"/nothing/is/here\"\n";
+
 /// The agent with the wall clock at `clock`; the clock since boot stays right, as on real hardware.
-fn under(clock: &str, site: &Site, arguments: &[&str]) -> Command {
+pub fn under(clock: &str, site: &Site, arguments: &[&str]) -> Command {
     let plain = site.command(arguments);
     let mut command = Command::new("faketime");
     command.args(["-f", clock]).arg(plain.get_program());
@@ -38,12 +41,12 @@ fn under(clock: &str, site: &Site, arguments: &[&str]) -> Command {
     command
 }
 
-fn import(clock: &str, site: &Site, bundle: &Path) -> Output {
+pub fn import(clock: &str, site: &Site, bundle: &Path) -> Output {
     let arguments = ["import", bundle.to_str().unwrap()];
     under(clock, site, &arguments).output().unwrap()
 }
 
-fn faketime_is_missing() -> bool {
+pub fn faketime_is_missing() -> bool {
     let missing = !Command::new("faketime")
         .arg("--version")
         .output()
@@ -54,7 +57,7 @@ fn faketime_is_missing() -> bool {
     missing
 }
 
-fn greeting(site: &Site) -> String {
+pub fn greeting(site: &Site) -> String {
     String::from_utf8(site.applied()["hello/manifest.yaml"].clone()).unwrap()
 }
 
@@ -69,6 +72,7 @@ fn on_a_stick_no_clock_bricks_or_downgrades_a_site() {
     for first in CLOCKS {
         for second in CLOCKS {
             let site = Site::new(&centre, "drone-7");
+            site.configure(NOBODY_SET_IT);
             assert_told(&import(first, &site, &new), 0, &[]);
             assert_eq!(greeting(&site), "greeting: new\n", "{first}");
             // The clock jumps.
@@ -97,13 +101,19 @@ fn over_the_network_no_clock_bricks_or_downgrades_a_site() {
     unpack_for_web(&centre.publish(&Draft::hello("new")), folder.path());
     for clock in CLOCKS {
         let site = Site::new(&centre, "drone-7");
-        site.configure(&format!("[repository]\nurl = \"{}\"", server.url));
+        site.configure(&format!(
+            "{NOBODY_SET_IT}[repository]\nurl = \"{}\"",
+            server.url
+        ));
         let once = || under(clock, &site, &["run", "--once"]).output().unwrap();
         assert_told(&once(), 0, &[]);
         assert_eq!(greeting(&site), "greeting: new\n", "{clock}");
         // Somebody puts the old state back on the server.
         let old_server = Server::files(archive.path().to_owned());
-        site.configure(&format!("[repository]\nurl = \"{}\"", old_server.url));
+        site.configure(&format!(
+            "{NOBODY_SET_IT}[repository]\nurl = \"{}\"",
+            old_server.url
+        ));
         assert_told(&once(), 4, &["nothing was changed"]);
         assert_eq!(site.active(), Some(2), "{clock}");
         assert_eq!(greeting(&site), "greeting: new\n", "{clock}");
@@ -120,6 +130,7 @@ fn a_jump_in_the_middle_of_an_application_changes_nothing_of_its_end() {
     for before in CLOCKS {
         let after = CLOCKS.iter().rev().find(|clock| **clock != before).unwrap();
         let site = Site::new(&centre, "drone-7");
+        site.configure(NOBODY_SET_IT);
         assert_told(&import(before, &site, &first), 0, &[]);
         // The power goes while the files are written, and the board wakes up in another year.
         let cut = under(before, &site, &["import", second.to_str().unwrap()])

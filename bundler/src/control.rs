@@ -18,6 +18,7 @@ pub mod kinds;
 pub mod model;
 pub mod selector;
 pub mod source;
+mod threads;
 pub mod yaml;
 
 pub use diagnostic::{Diagnostic, Diagnostics};

@@ -19,7 +19,7 @@ use super::source::ignore::Ignore;
 use super::source::{
     self, Opened, Reference, SourceError, SourceMap, TreeFile, TreeLimits, normal_path, normal_url,
 };
-use super::{LoadRequest, Origin};
+use super::{LoadRequest, Origin, threads};
 use crate::snapshot::snapshot;
 
 /// The base repository whose commit is promoted.
@@ -264,8 +264,12 @@ impl<'a> Gathering<'a> {
         let mut known: Vec<Environment> = Vec::new();
         for file in files {
             let name = opened.file_name(&format!("{ENVIRONMENTS}/{}", file.path));
-            let Some(file) = self.text_file(name, file) else {
-                continue;
+            let file = match text_file(name, file) {
+                Ok(file) => file,
+                Err(finding) => {
+                    self.findings.push(*finding);
+                    continue;
+                }
             };
             for object in kinds::read_file(&file, &mut self.findings) {
                 if let Object::Environment(environment) = object
@@ -374,11 +378,22 @@ impl<'a> Gathering<'a> {
             Ok(files) => files,
             Err(error) => return self.unreadable(&error, at),
         };
-        for (name, file) in files {
-            if let Some(file) = self.text_file(name, file) {
-                for object in (self.read_file)(&file, &mut self.findings) {
-                    self.found(object, by.clone());
+        let read_file = self.read_file;
+        let read = threads::each(files, |(name, file)| {
+            let mut findings = Diagnostics::new();
+            let objects = match text_file(name, file) {
+                Ok(file) => read_file(&file, &mut findings),
+                Err(finding) => {
+                    findings.push(*finding);
+                    Vec::new()
                 }
+            };
+            (objects, findings)
+        });
+        for (objects, findings) in read {
+            self.findings.append(findings);
+            for object in objects {
+                self.found(object, by.clone());
             }
         }
     }
@@ -401,27 +416,6 @@ impl<'a> Gathering<'a> {
         self.everything.objects.push(Found { object, by });
     }
 
-    fn text_file(&mut self, name: String, file: TreeFile) -> Option<Arc<SourceFile>> {
-        match String::from_utf8(file.bytes) {
-            // A byte order mark is not part of the text.
-            Ok(text) => {
-                let text = text
-                    .strip_prefix('\u{feff}')
-                    .map(str::to_owned)
-                    .unwrap_or(text);
-                Some(Arc::new(SourceFile { name, text }))
-            }
-            Err(error) => {
-                let at = error.utf8_error().valid_up_to();
-                let message = format!("`{name}` is not UTF-8 text (byte {at})");
-                self.findings.push(
-                    Diagnostic::error("not-text", message).help("save it as UTF-8, or rename it"),
-                );
-                None
-            }
-        }
-    }
-
     fn unreadable(&mut self, error: &SourceError, at: Option<&Location>) {
         let code = match error {
             SourceError::Unreachable { .. } => "unreachable",
@@ -437,6 +431,25 @@ impl<'a> Gathering<'a> {
             diagnostic = diagnostic.at(at).label("named here");
         }
         self.findings.push(diagnostic);
+    }
+}
+
+fn text_file(name: String, file: TreeFile) -> Result<Arc<SourceFile>, Box<Diagnostic>> {
+    match String::from_utf8(file.bytes) {
+        // A byte order mark is not part of the text.
+        Ok(text) => {
+            let text = text
+                .strip_prefix('\u{feff}')
+                .map(str::to_owned)
+                .unwrap_or(text);
+            Ok(Arc::new(SourceFile { name, text }))
+        }
+        Err(error) => {
+            let at = error.utf8_error().valid_up_to();
+            let message = format!("`{name}` is not UTF-8 text (byte {at})");
+            let finding = Diagnostic::error("not-text", message);
+            Err(Box::new(finding.help("save it as UTF-8, or rename it")))
+        }
     }
 }
 

@@ -7,23 +7,20 @@
 
 use std::fs;
 use std::io::Read as _;
-use std::num::NonZeroUsize;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use outhaul_bundle::Digest;
 use outhaul_bundle::digest::Hasher;
 
+use super::super::threads;
 use super::{SourceError, Tree, TreeFile, TreeLimits};
 
 /// Largest file in bytes whose content is kept from opening to reading: what people write by hand.
 const MAX_KEPT_FILE: u64 = 64 << 10;
 /// Most bytes that are kept.
 const MAX_KEPT: u64 = 64 << 20;
-/// Fewest files that are worth another thread.
-const FILES_PER_THREAD: usize = 256;
-/// Most threads: beyond these the disk is what one waits for.
-const MAX_THREADS: usize = 8;
 
 /// Every file of a folder, sorted by path.
 #[derive(Debug, Default)]
@@ -116,53 +113,23 @@ pub(super) fn open(dir: &Path) -> Result<(Digest, Listing), SourceError> {
             path: dir.to_owned(),
         });
     }
-    let mut listing = Listing::of(dir)?;
-    let lines = read_all(dir, &mut listing.entries)?;
+    let Listing { entries } = Listing::of(dir)?;
+    let may_keep = AtomicU64::new(MAX_KEPT);
+    let read = threads::each(entries, |mut entry| {
+        let line = entry.read(dir, &may_keep);
+        line.map(|line| (entry, line))
+    });
     let mut hasher = Hasher::new();
-    for (entry, line) in listing.entries.iter().zip(lines) {
+    let mut entries = Vec::with_capacity(read.len());
+    for one in read {
+        let (entry, line) = one?;
         hasher.update(line.as_bytes());
         hasher.update(b" ");
         hasher.update(entry.path.as_bytes());
         hasher.update(b"\0");
+        entries.push(entry);
     }
-    Ok((hasher.finish().0, listing))
-}
-
-/// Mode and digest of each of `entries`, in their order, on as many threads as are worth it.
-fn read_all(dir: &Path, entries: &mut [Entry]) -> Result<Vec<String>, SourceError> {
-    let processors = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    let threads = processors
-        .min(MAX_THREADS)
-        .min(entries.len() / FILES_PER_THREAD)
-        .max(1);
-    let share = entries.len().div_ceil(threads).max(1);
-    let may_keep = MAX_KEPT / threads as u64;
-    let lines_of = |part: &mut [Entry]| {
-        let mut may_keep = may_keep;
-        let lines = part.iter_mut().map(|entry| entry.read(dir, &mut may_keep));
-        lines.collect::<Result<Vec<_>, _>>()
-    };
-    let parts: Vec<_> = std::thread::scope(|scope| {
-        let mut parts = entries.chunks_mut(share);
-        let own = parts.next();
-        let others: Vec<_> = parts
-            .map(|part| scope.spawn(move || lines_of(part)))
-            .collect();
-        let mut done: Vec<_> = own.map(lines_of).into_iter().collect();
-        for other in others {
-            match other.join() {
-                Ok(lines) => done.push(lines),
-                // A fault of the program is told as one.
-                Err(fault) => std::panic::resume_unwind(fault),
-            }
-        }
-        done
-    });
-    let mut lines = Vec::with_capacity(entries.len());
-    for part in parts {
-        lines.append(&mut part?);
-    }
-    Ok(lines)
+    Ok((hasher.finish().0, Listing { entries }))
 }
 
 impl Listing {
@@ -177,7 +144,7 @@ impl Listing {
 
 impl Entry {
     /// Its mode and digest. The content is kept when it is small, and taken from what `may_keep`.
-    fn read(&mut self, dir: &Path, may_keep: &mut u64) -> Result<String, SourceError> {
+    fn read(&mut self, dir: &Path, may_keep: &AtomicU64) -> Result<String, SourceError> {
         let path = dir.join(&self.path);
         let unreadable = |error| unreadable(&path, error);
         if self.link {
@@ -189,12 +156,14 @@ impl Entry {
         let metadata = file.metadata().map_err(unreadable)?;
         let executable = is_executable(&metadata);
         let mode = if executable { 'x' } else { 'f' };
-        let small = metadata.len() <= MAX_KEPT_FILE.min(*may_keep);
-        if small {
+        let left = may_keep.load(Ordering::Relaxed);
+        if metadata.len() <= MAX_KEPT_FILE.min(left) {
             let bytes = whole(&file, metadata.len(), MAX_KEPT_FILE).map_err(unreadable)?;
             // It may have grown since.
             if bytes.len() as u64 <= MAX_KEPT_FILE {
-                *may_keep = may_keep.saturating_sub(bytes.len() as u64);
+                // A little more than that may be kept when several look at once.
+                let less = |left: u64| Some(left.saturating_sub(bytes.len() as u64));
+                let _ = may_keep.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
                 let digest = Digest::of(&bytes);
                 self.kept = Some(Content { bytes, executable });
                 return Ok(format!("{mode} {}", digest.hex()));
@@ -245,13 +214,13 @@ fn is_executable(metadata: &fs::Metadata) -> bool {
     metadata.permissions().mode() & 0o100 != 0
 }
 
-/// At most one byte more than `max_bytes` of `file`, which seems to have `len`.
+/// The `len` bytes that `file` has, or one byte more than `max_bytes`. What is added to it meanwhile is
+/// not asked for; a file that says it has none, as those of the kernel do, is read to its end.
 fn whole(file: &fs::File, len: u64, max_bytes: u64) -> std::io::Result<Vec<u8>> {
-    // One more, so that its end is met without asking for more memory.
-    let likely = usize::try_from(len.min(max_bytes).saturating_add(1)).unwrap_or_default();
-    let mut bytes = Vec::with_capacity(likely);
-    file.take(max_bytes.saturating_add(1))
-        .read_to_end(&mut bytes)?;
+    let beyond = max_bytes.saturating_add(1);
+    let asked = if len == 0 { beyond } else { len.min(beyond) };
+    let mut bytes = Vec::with_capacity(usize::try_from(len.min(beyond)).unwrap_or_default());
+    file.take(asked).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 

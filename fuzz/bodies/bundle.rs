@@ -103,12 +103,7 @@ pub fn orders(bytes: &[u8]) {
         let again = serde_json::to_vec(&order).map(|text| serde_json::from_slice::<Order>(&text));
         assert!(matches!(again, Ok(Ok(again)) if again == order));
     }
-    static AROUND: OnceLock<Option<(Vec<u8>, Vec<u8>)>> = OnceLock::new();
-    let Some((before, after)) = AROUND.get_or_init(index_around_orders) else {
-        return;
-    };
-    let text = [before.as_slice(), bytes, after.as_slice()].concat();
-    let Ok(index) = Index::from_bytes(&text, &Limits::default()) else {
+    let Some(index) = index_with_orders(bytes) else {
         return;
     };
     let again = Index::from_bytes(&index.to_bytes(), &Limits::default());
@@ -122,6 +117,14 @@ pub fn orders(bytes: &[u8]) {
         let own = index.clone().for_site(&order.site);
         assert!(own.orders.contains(order));
     }
+}
+
+/// The index with these bytes as its orders, if it is one.
+fn index_with_orders(bytes: &[u8]) -> Option<Index> {
+    static AROUND: OnceLock<Option<(Vec<u8>, Vec<u8>)>> = OnceLock::new();
+    let (before, after) = AROUND.get_or_init(index_around_orders).as_ref()?;
+    let text = [before.as_slice(), bytes, after.as_slice()].concat();
+    Index::from_bytes(&text, &Limits::default()).ok()
 }
 
 /// A right index, cut where its orders stand.
@@ -141,11 +144,7 @@ fn index_around_orders() -> Option<(Vec<u8>, Vec<u8>)> {
 
 /// Whether orders that are right reach the end of [`orders`].
 pub fn right_orders_are_accepted(bytes: &[u8]) -> bool {
-    let around = index_around_orders();
-    around.is_some_and(|(before, after)| {
-        let text = [before.as_slice(), bytes, after.as_slice()].concat();
-        Index::from_bytes(&text, &Limits::default()).is_ok_and(|index| !index.orders.is_empty())
-    })
+    index_with_orders(bytes).is_some_and(|index| !index.orders.is_empty())
 }
 
 /// Parses a report; what is accepted must survive a round trip.

@@ -31,8 +31,8 @@ pub enum ProposeError {
     },
     /// A pull request goes into a branch that exists.
     #[error(
-        "`{url}` has no branch `{branch}` that a pull request could go into\nhelp: run it once without \
-         `--pull-request`, which makes the branch"
+        "`{url}` has no branch `{branch}` that a pull request could go into\nhelp: make it on the \
+         forge, or run once without `--pull-request` (for `outhaul serve`: `pull_request = false`), which makes it"
     )]
     NoBase {
         /// The repository.

@@ -19,6 +19,7 @@ use crate::control::model::{ClusterType, ConfigSchema, DeploymentTarget};
 mod accepted;
 mod coerce;
 pub mod compat;
+mod keywords;
 mod words;
 
 /// The schemas of a control plane, each parsed once.

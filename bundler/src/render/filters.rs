@@ -10,6 +10,7 @@ use std::fmt::Write as _;
 use minijinja::{Error, ErrorKind, Value};
 use outhaul_bundle::Digest;
 use outhaul_gocompat as go;
+use outhaul_signer::seal::marker::properties;
 
 use super::engine::from_jinja;
 
@@ -31,10 +32,10 @@ pub(super) fn add(environment: &mut minijinja::Environment<'static>) {
     environment.add_filter("text", |value: &Value| text(value));
     environment.add_filter("shell", |value: &Value| shell(&text(value)?));
     environment.add_filter("property", |value: &Value| {
-        Ok::<_, Error>(property(&text(value)?, false))
+        Ok::<_, Error>(properties::escaped(&text(value)?, false).to_string())
     });
     environment.add_filter("property_key", |value: &Value| {
-        Ok::<_, Error>(property(&text(value)?, true))
+        Ok::<_, Error>(properties::escaped(&text(value)?, true).to_string())
     });
     environment.add_filter("dns_label", |value: &Value| dns_label(&text(value)?));
     environment.add_filter("label_value", |value: &Value| label_value(&text(value)?));
@@ -119,33 +120,6 @@ fn shell(text: &str) -> Result<String, Error> {
     }
     out.push('"');
     Ok(out)
-}
-
-/// For a Java properties file; ASCII only, because older readers take such files for Latin-1.
-fn property(text: &str, key: bool) -> String {
-    let mut out = String::with_capacity(text.len());
-    for (at, c) in text.chars().enumerate() {
-        match c {
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\u{c}' => out.push_str("\\f"),
-            '\\' => out.push_str("\\\\"),
-            ' ' if key || at == 0 => out.push_str("\\ "),
-            '=' | ':' | '#' | '!' if key => {
-                out.push('\\');
-                out.push(c);
-            }
-            ' '..='~' => out.push(c),
-            c => {
-                let mut units = [0; 2];
-                for unit in c.encode_utf16(&mut units) {
-                    push_unit(&mut out, u32::from(*unit));
-                }
-            }
-        }
-    }
-    out
 }
 
 /// The name of a namespace or of an object: a name that is too long is cut, and keeps a part of its

@@ -15,7 +15,7 @@ use zeroize::Zeroizing;
 
 use super::{Identities, Recipient, SealError, open, seal};
 
-mod properties;
+pub mod properties;
 mod yaml;
 
 /// How a marker begins. It ends with the next `]`.

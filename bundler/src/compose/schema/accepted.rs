@@ -7,6 +7,7 @@
 use serde_json::{Map, Value};
 
 use super::compat::Draft;
+use super::keywords::{Holds, holds};
 
 /// Words for people and programs, about which nothing is checked.
 const REMARKS: &[&str] = &[
@@ -63,30 +64,14 @@ fn object(map: &Map<String, Value>, draft: Draft) -> Map<String, Value> {
 }
 
 fn inner(key: &str, value: &Value, draft: Draft) -> Value {
-    match (key, value) {
-        (
-            "properties" | "patternProperties" | "definitions" | "$defs" | "dependencies",
-            Value::Object(named),
-        ) => named
+    match holds(key, value) {
+        Holds::One(schema) => accepted(schema, draft),
+        Holds::List(list) => list.iter().map(|schema| accepted(schema, draft)).collect(),
+        Holds::Named(named) => named
             .iter()
             .map(|(name, schema)| (name.clone(), accepted(schema, draft)))
             .collect::<Map<_, _>>()
             .into(),
-        ("allOf" | "anyOf" | "oneOf" | "items", Value::Array(list)) => {
-            list.iter().map(|schema| accepted(schema, draft)).collect()
-        }
-        (
-            "not"
-            | "if"
-            | "then"
-            | "else"
-            | "contains"
-            | "propertyNames"
-            | "items"
-            | "additionalItems"
-            | "additionalProperties",
-            schema,
-        ) => accepted(schema, draft),
-        _ => value.clone(),
+        Holds::Nothing => value.clone(),
     }
 }

@@ -6,6 +6,7 @@
 
 use serde_json::{Map, Value};
 
+use super::keywords::{Holds, holds};
 use crate::control::kinds::suggest::nearest;
 
 /// What is acted upon, and what stands there for people and programs.
@@ -119,34 +120,20 @@ fn any(schema: &Value, within: &str, found: &mut Vec<Idle>) {
 fn below(map: &Map<String, Value>, within: &str, found: &mut Vec<Idle>) {
     for (key, value) in map {
         let at = format!("{within}/{key}");
-        match (key.as_str(), value) {
-            (
-                "properties" | "patternProperties" | "definitions" | "$defs" | "dependencies",
-                Value::Object(named),
-            ) => {
+        match holds(key, value) {
+            Holds::One(schema) => any(schema, &at, found),
+            Holds::List(list) => {
+                for (position, schema) in list.iter().enumerate() {
+                    any(schema, &format!("{at}/{position}"), found);
+                }
+            }
+            Holds::Named(named) => {
                 for (name, schema) in named {
                     let name = name.replace('~', "~0").replace('/', "~1");
                     any(schema, &format!("{at}/{name}"), found);
                 }
             }
-            ("allOf" | "anyOf" | "oneOf" | "items", Value::Array(list)) => {
-                for (position, schema) in list.iter().enumerate() {
-                    any(schema, &format!("{at}/{position}"), found);
-                }
-            }
-            (
-                "not"
-                | "if"
-                | "then"
-                | "else"
-                | "contains"
-                | "propertyNames"
-                | "items"
-                | "additionalItems"
-                | "additionalProperties",
-                schema,
-            ) => any(schema, &at, found),
-            _ => {}
+            Holds::Nothing => {}
         }
     }
 }

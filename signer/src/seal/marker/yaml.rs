@@ -171,7 +171,7 @@ impl Spot {
             Self::Verbatim(Some('\'')) if value.contains(['\'', '\\']) => {
                 return Err(MarkerProblem::Place);
             }
-            Self::Property => return Ok(super::properties::escaped(value)),
+            Self::Property => return Ok(super::properties::escaped(value, false)),
             Self::Verbatim(_) => value.to_owned(),
             Self::Single => value.replace('\'', "''"),
             Self::Whole => quoted(value).to_string(),

@@ -7,7 +7,6 @@
 //! configs of their own, shared by all sites with equal values.
 
 use std::borrow::Cow;
-use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -336,49 +335,43 @@ fn merge_layers(
     rules: &Rules<'_>,
     lean: bool,
 ) -> Composed {
-    let mut values: BTreeMap<&str, Cow<'_, GoValue>> = BTreeMap::new();
+    let mut settings: Vec<&layers::Setting<'_>> = positions
+        .iter()
+        .flat_map(|at| layers.settings(*at))
+        .collect();
+    // Stable: those of one key stay in the order in which later ones win.
+    settings.sort_by(|a, b| a.key.cmp(b.key));
+    let mut entries = Vec::with_capacity(settings.len());
     let mut provenance: BTreeMap<String, Provenance> = BTreeMap::new();
-    for at in positions {
-        for setting in layers.settings(*at) {
-            let arrays = rules.arrays(setting.key);
-            let new = setting.value();
-            let slot = values.entry(setting.key);
-            let merged = match slot {
-                Entry::Vacant(slot) => {
-                    slot.insert(Cow::Borrowed(new));
-                    false
-                }
-                Entry::Occupied(mut slot) => {
-                    let merged = merge::merges(slot.get(), new, arrays);
-                    let before = slot.insert(Cow::Borrowed(new));
-                    if merged {
-                        let both = merge::merge(before.into_owned(), new.clone(), arrays);
-                        slot.insert(Cow::Owned(both));
+    for of_key in settings.chunk_by(|a, b| a.key == b.key) {
+        let mut made: Option<(&GoValue, Cow<'_, GoValue>)> = None;
+        for setting in of_key {
+            let (key, new) = setting.entry();
+            let mut merged = false;
+            let value = match made.take() {
+                Some((_, before)) => {
+                    let arrays = rules.arrays(setting.key);
+                    merged = merge::merges(&before, new, arrays);
+                    match merged {
+                        true => {
+                            let both = merge::merge(before.into_owned(), new.clone(), arrays);
+                            Cow::Owned(both)
+                        }
+                        false => Cow::Borrowed(new),
                     }
-                    merged
                 }
+                None => Cow::Borrowed(new),
             };
-            if lean && !new.is_container() {
-                continue;
+            made = Some((key, value));
+            if !lean || new.is_container() {
+                note(&mut provenance, setting, merged);
             }
-            provenance
-                .entry(setting.key.to_owned())
-                .or_default()
-                .layers
-                .push(Layer {
-                    container: setting.container.to_owned(),
-                    text: setting.text.value.clone(),
-                    location: setting.text.location.clone(),
-                    merged,
-                });
         }
+        entries.extend(made.map(|(key, value)| (key.clone(), value.into_owned())));
     }
     let mut map = GoMap::new(MapKind::Str);
     // In the order of the keys, so that the map is built at once.
-    map.entries = values
-        .into_iter()
-        .map(|(key, value)| (GoValue::Str(key.to_owned()), value.into_owned()))
-        .collect();
+    map.entries = entries.into_iter().collect();
     let values = GoValue::Map(map);
     let version = Digest::of(typing::canonical(&values).as_bytes());
     Composed {
@@ -386,6 +379,20 @@ fn merge_layers(
         version,
         provenance,
     }
+}
+
+fn note(
+    provenance: &mut BTreeMap<String, Provenance>,
+    setting: &layers::Setting<'_>,
+    merged: bool,
+) {
+    let of_key = provenance.entry(setting.key.to_owned()).or_default();
+    of_key.layers.push(Layer {
+        container: setting.container.to_owned(),
+        text: setting.text.value.clone(),
+        location: setting.text.location.clone(),
+        merged,
+    });
 }
 
 #[cfg(test)]

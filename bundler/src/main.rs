@@ -3,8 +3,13 @@
 use std::process::ExitCode;
 
 use clap::Parser;
+use mimalloc::MiMalloc;
 use outhaul_bundler::cli::Cli;
 use tracing_subscriber::EnvFilter;
+
+/// Rendering makes and drops many small texts on every processor.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
     tracing_subscriber::fmt()

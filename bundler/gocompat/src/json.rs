@@ -68,7 +68,7 @@ impl Reader<'_> {
         match self.peek() {
             Some(b'{') => self.object(depth),
             Some(b'[') => self.list(depth),
-            Some(b'"') => Ok(GoValue::Str(self.string()?)),
+            Some(b'"') => Ok(GoValue::from(self.string()?)),
             Some(b't') => self.word("true", GoValue::Bool(true)),
             Some(b'f') => self.word("false", GoValue::Bool(false)),
             Some(b'n') => self.word("null", GoValue::Null),

@@ -249,6 +249,11 @@ impl Value {
         })
     }
 
+    /// Whether there are values below it.
+    fn holds_values(&self) -> bool {
+        matches!(self, Self::List(_) | Self::Map(_) | Self::Data(_))
+    }
+
     /// What `%T` prints.
     pub fn type_name(&self) -> &'static str {
         match self {
@@ -324,11 +329,11 @@ impl Drop for List {
 
 impl Drop for Map {
     fn drop(&mut self) {
-        graph::release(
-            std::mem::take(self.entries.get_mut())
-                .into_values()
-                .collect(),
-        );
+        let entries = self.entries.get_mut();
+        // Most configs are flat, and need no list of what is to be dropped next.
+        if entries.values().any(Value::holds_values) {
+            graph::release(std::mem::take(entries).into_values().collect());
+        }
     }
 }
 

@@ -8,6 +8,7 @@
 //! `map[string]interface{}` and `map[interface{}]interface{}`. Nothing here normalises.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 mod key;
 
@@ -27,8 +28,8 @@ pub enum GoValue {
     Uint(u64),
     /// `float64`.
     Float(f64),
-    /// `string`.
-    Str(String),
+    /// `string`; shared, because many configs hold the same.
+    Str(Arc<str>),
     /// `string` whose bytes are not UTF-8 (`!!binary` in YAML).
     Bytes(Vec<u8>),
     /// `time.Time`; only `yaml.v3` makes it. RFC 3339 with nanoseconds where they are not 0.
@@ -80,12 +81,12 @@ impl GoMap {
 
     /// The value under a string key.
     pub fn get(&self, key: &str) -> Option<&GoValue> {
-        self.entries.get(&GoValue::Str(key.to_owned()))
+        self.entries.get(&GoValue::from(key))
     }
 
     /// Sets the value under a string key and returns what was there.
-    pub fn insert(&mut self, key: impl Into<String>, value: GoValue) -> Option<GoValue> {
-        self.entries.insert(GoValue::Str(key.into()), value)
+    pub fn insert(&mut self, key: impl Into<Arc<str>>, value: GoValue) -> Option<GoValue> {
+        self.entries.insert(GoValue::from(key.into()), value)
     }
 
     /// Number of entries.
@@ -150,12 +151,18 @@ impl GoValue {
 
 impl From<&str> for GoValue {
     fn from(text: &str) -> Self {
-        Self::Str(text.to_owned())
+        Self::Str(text.into())
     }
 }
 
 impl From<String> for GoValue {
     fn from(text: String) -> Self {
+        Self::Str(text.into())
+    }
+}
+
+impl From<Arc<str>> for GoValue {
+    fn from(text: Arc<str>) -> Self {
         Self::Str(text)
     }
 }

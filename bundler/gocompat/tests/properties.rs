@@ -33,7 +33,7 @@ fn value() -> impl Strategy<Value = GoValue> {
         any::<i64>().prop_map(GoValue::Int),
         (i64::MAX as u64 + 1..).prop_map(GoValue::Uint),
         any::<f64>().prop_map(GoValue::Float),
-        text().prop_map(GoValue::Str),
+        text().prop_map(GoValue::from),
     ];
     leaf.prop_recursive(4, 24, 4, |inner| {
         prop_oneof![
@@ -130,7 +130,7 @@ proptest! {
     ) {
         let options = RenderOptions { compat: true, ..RenderOptions::default() };
         let mut config = GoMap::new(MapKind::Str);
-        config.insert("x", GoValue::Str(argument));
+        config.insert("x", GoValue::from(argument));
         let data = TemplateData { config_data: GoValue::Map(config), ..TemplateData::default() };
         if let Ok(template) = Template::parse(&format!("{{{{ $x := {function} .ConfigData.x }}}}{{{{ $x | quote }}}}"), &options) {
             let _ = template.render_bytes(&data, &options);

@@ -104,7 +104,7 @@ fn said(value: &GoValue) -> String {
         GoValue::Str(text) if outhaul_signer::seal::marker::may_have_markers(text.as_bytes()) => {
             "sealed".to_owned()
         }
-        GoValue::Str(text) => text.clone(),
+        GoValue::Str(text) => text.to_string(),
         other => schema::to_json(other).to_string(),
     }
 }

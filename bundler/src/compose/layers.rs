@@ -63,7 +63,8 @@ struct Layer<'a> {
 pub struct Setting<'a> {
     /// The key, without labels.
     pub key: &'a str,
-    typed: OnceCell<GoValue>,
+    /// The key and its typed value.
+    typed: OnceCell<(GoValue, GoValue)>,
     mode: Mode,
     /// The text as written.
     pub text: &'a Spot<String>,
@@ -74,8 +75,18 @@ pub struct Setting<'a> {
 impl Setting<'_> {
     /// The typed value. It is typed when it is first asked for: of a change few layers are read.
     pub fn value(&self) -> &GoValue {
-        self.typed
-            .get_or_init(|| typing::typed(&self.text.value, self.mode))
+        &self.entry().1
+    }
+
+    /// The key, and the typed value: what every config that has them shares.
+    pub fn entry(&self) -> &(GoValue, GoValue) {
+        let make = || {
+            (
+                GoValue::from(self.key),
+                typing::typed(&self.text.value, self.mode),
+            )
+        };
+        self.typed.get_or_init(make)
     }
 }
 

@@ -269,12 +269,13 @@ pub fn to_json(value: &GoValue) -> Value {
         GoValue::Float(number) => {
             serde_json::Number::from_f64(*number).map_or(Value::Null, Value::Number)
         }
-        GoValue::Str(text) | GoValue::Time(text) => Value::String(text.clone()),
+        GoValue::Str(text) => Value::String(text.to_string()),
+        GoValue::Time(text) => Value::String(text.clone()),
         GoValue::Bytes(bytes) => Value::String(String::from_utf8_lossy(bytes).into_owned()),
         GoValue::List(items) => items.iter().map(to_json).collect(),
         GoValue::Map(map) => {
             let text = |key: &GoValue| match key {
-                GoValue::Str(text) => text.clone(),
+                GoValue::Str(text) => text.to_string(),
                 GoValue::Float(number) => texts::json_number(*number),
                 other => to_json(other).to_string(),
             };

@@ -153,7 +153,7 @@ fn value() -> impl Strategy<Value = GoValue> {
     let leaf = prop_oneof![
         Just(GoValue::Null),
         any::<i64>().prop_map(GoValue::Int),
-        "[ab]{0,2}".prop_map(GoValue::Str)
+        "[ab]{0,2}".prop_map(GoValue::from)
     ];
     leaf.prop_recursive(3, 20, 4, |inner| {
         prop_oneof![

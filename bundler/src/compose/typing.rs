@@ -18,17 +18,17 @@ pub fn typed(text: &str, mode: Mode) -> GoValue {
     if trimmed.starts_with('\'') && trimmed.ends_with('\'') {
         if mode.compat {
             // Kalypso strips every quote, and takes a single one for a pair (its defect 8).
-            return GoValue::Str(trimmed.trim_matches('\'').to_owned());
+            return GoValue::from(trimmed.trim_matches('\''));
         }
         if let Some(inner) = trimmed
             .strip_prefix('\'')
             .and_then(|t| t.strip_suffix('\''))
         {
-            return GoValue::Str(inner.to_owned());
+            return GoValue::from(inner);
         }
     }
     if !may_be_container(text) {
-        return GoValue::Str(text.to_owned());
+        return GoValue::from(text);
     }
     match decode_yaml(text, Decoder::V2) {
         Ok(value) if value.is_container() => {
@@ -38,7 +38,7 @@ pub fn typed(text: &str, mode: Mode) -> GoValue {
             // Kalypso reads YAML 1.1, where `yes` and `off` are booleans (its defect 7).
             with_core_schema(text).unwrap_or(value)
         }
-        _ => GoValue::Str(text.to_owned()),
+        _ => GoValue::from(text),
     }
 }
 
@@ -79,14 +79,14 @@ fn value_of(node: &Node) -> GoValue {
         Value::Null => GoValue::Null,
         Value::Bool(value) => GoValue::Bool(*value),
         Value::Number(text) => number(text),
-        Value::String(text) => GoValue::Str(text.clone()),
+        Value::String(text) => GoValue::from(text.as_str()),
         Value::Sequence(items) => GoValue::List(items.iter().map(value_of).collect()),
         Value::Mapping(entries) => {
             let mut map = GoMap::new(MapKind::Any);
             for entry in entries {
                 let key = match decode_yaml(&entry.key, Decoder::V2) {
                     Ok(key @ (GoValue::Int(_) | GoValue::Uint(_) | GoValue::Float(_))) => key,
-                    _ => GoValue::Str(entry.key.clone()),
+                    _ => GoValue::from(entry.key.as_str()),
                 };
                 map.entries.insert(key, value_of(&entry.value));
             }
@@ -98,7 +98,7 @@ fn value_of(node: &Node) -> GoValue {
 fn number(text: &str) -> GoValue {
     match decode_yaml(text, Decoder::V2) {
         Ok(value) => value,
-        Err(_) => GoValue::Str(text.to_owned()),
+        Err(_) => GoValue::from(text),
     }
 }
 

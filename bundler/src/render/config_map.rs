@@ -61,7 +61,7 @@ pub(super) fn with_text(composed: &Composed, keys: &BTreeSet<String>) -> GoValue
         let text = key
             .as_str()
             .filter(|key| value.is_container() && keys.contains(*key))
-            .map(|key| GoValue::Str(text_of(composed, key, value)));
+            .map(|key| GoValue::from(text_of(composed, key, value)));
         map.entries
             .insert(key.clone(), text.unwrap_or_else(|| value.clone()));
     }

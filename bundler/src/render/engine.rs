@@ -400,7 +400,8 @@ fn to_jinja(value: &GoValue) -> minijinja::Value {
         GoValue::Int(number) => Value::from(*number),
         GoValue::Uint(number) => Value::from(*number),
         GoValue::Float(number) => Value::from(*number),
-        GoValue::Str(text) | GoValue::Time(text) => Value::from(text.clone()),
+        GoValue::Str(text) => Value::from(Arc::clone(text)),
+        GoValue::Time(text) => Value::from(text.clone()),
         GoValue::Bytes(bytes) => Value::from_bytes(bytes.clone()),
         GoValue::List(items) => items.iter().map(to_jinja).collect(),
         GoValue::Map(map) => Value::from_pairs(
@@ -422,7 +423,7 @@ pub(super) fn from_jinja(value: &minijinja::Value) -> GoValue {
         ) {
             (true, Some(number), _) => GoValue::Int(number),
             (_, _, Ok(number)) => GoValue::Float(number),
-            _ => GoValue::Str(value.to_string()),
+            _ => GoValue::from(value.to_string()),
         },
         ValueKind::Undefined | ValueKind::None => GoValue::Null,
         ValueKind::Seq | ValueKind::Iterable => GoValue::List(
@@ -441,6 +442,6 @@ pub(super) fn from_jinja(value: &minijinja::Value) -> GoValue {
             }
             GoValue::Map(map)
         }
-        _ => GoValue::Str(value.to_string()),
+        _ => GoValue::from(value.to_string()),
     }
 }

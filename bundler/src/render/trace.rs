@@ -260,13 +260,13 @@ fn altered(value: &GoValue, text: &str) -> GoValue {
             }
             GoValue::Map(changed)
         }
-        GoValue::Str(now) => GoValue::Str(match now.as_str() {
-            "true" => "false".into(),
-            "false" => "true".into(),
+        GoValue::Str(now) => GoValue::from(match &**now {
+            "true" => "false".to_owned(),
+            "false" => "true".to_owned(),
             now if now.parse::<f64>().is_ok() && text != "8" => format!("1{now}"),
             now if now.parse::<f64>().is_ok() => "8".into(),
             // Text that is no number is most likely taken as text.
-            _ => "x-other-x".into(),
+            _ => "x-other-x".to_owned(),
         }),
         other => other.clone(),
     }

@@ -141,7 +141,7 @@ pub fn config(name: &str, labels: &Pairs, values: &Pairs) -> String {
 pub fn typed_in(values: &Pairs) -> Vec<(String, String)> {
     let as_meant = |value: &String| {
         let meant = value.trim_start().starts_with(['[', '{', '\'']);
-        let is_text = || typed(value, Mode::default()) == GoValue::Str(value.clone());
+        let is_text = || typed(value, Mode::default()) == GoValue::from(value.as_str());
         match meant || is_text() {
             true => value.clone(),
             false => format!("'{value}'"),

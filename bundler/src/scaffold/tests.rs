@@ -103,7 +103,7 @@ fn a_value_of_the_command_line_is_text_unless_it_stands_in_brackets() {
         "a\nb: c",
         "ENC[age,abc]",
     ] {
-        assert_eq!(composed(text), GoValue::Str(text.to_owned()), "{text}");
+        assert_eq!(composed(text), GoValue::from(text), "{text}");
     }
     for container in ["[80, 443]", "{cpu: 1}", " [a]"] {
         assert!(composed(container).is_container(), "{container}");

@@ -167,7 +167,7 @@ fn json(value: &GoValue) -> Value {
         GoValue::Map(map) => {
             let key = |key: &GoValue| match key {
                 GoValue::Null => "<nil>".to_owned(),
-                GoValue::Str(text) => text.clone(),
+                GoValue::Str(text) => text.to_string(),
                 GoValue::Float(number) if number.is_finite() => {
                     outhaul_gocompat::texts::json_number(*number)
                 }

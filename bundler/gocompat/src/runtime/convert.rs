@@ -21,7 +21,7 @@ pub(crate) fn from_go(value: &GoValue) -> Value {
         GoValue::Int(number) => int(*number),
         GoValue::Uint(number) => Value::Uint(*number, UintKind::Uint64),
         GoValue::Float(number) => Value::Float(*number),
-        GoValue::Str(string) => text(string),
+        GoValue::Str(string) => Value::Str(Arc::clone(string).into()),
         GoValue::Bytes(bytes) => text(bytes),
         GoValue::Time(string) => Time::from_rfc3339(string)
             .map_or_else(|| text(string), |time| Value::Time(Rc::new(time))),
@@ -41,7 +41,7 @@ fn from_map(map: &GoMap) -> Value {
 
 fn key_of(key: &GoValue) -> Key {
     match key {
-        GoValue::Str(string) => Key::Str(shared(string.as_bytes())),
+        GoValue::Str(string) => Key::Str(Arc::clone(string).into()),
         GoValue::Bytes(bytes) => Key::Str(shared(bytes)),
         GoValue::Int(number) => Key::Int(*number, IntKind::Int),
         GoValue::Uint(number) => Key::Uint(*number, UintKind::Uint64),

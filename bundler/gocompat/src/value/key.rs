@@ -59,7 +59,8 @@ fn rank(value: &GoValue) -> u8 {
 
 fn bytes(value: &GoValue) -> &[u8] {
     match value {
-        GoValue::Str(text) | GoValue::Time(text) => text.as_bytes(),
+        GoValue::Str(text) => text.as_bytes(),
+        GoValue::Time(text) => text.as_bytes(),
         GoValue::Bytes(bytes) => bytes,
         _ => &[],
     }

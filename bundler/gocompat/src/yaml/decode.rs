@@ -199,7 +199,7 @@ impl<'d> Reader<'d> {
         }
         match base64_decode(text.as_bytes()) {
             Ok(bytes) => Ok(Some(match String::from_utf8(bytes) {
-                Ok(text) => GoValue::Str(text),
+                Ok(text) => GoValue::from(text),
                 Err(error) => GoValue::Bytes(error.into_bytes()),
             })),
             Err(_) => fail(node, "!!binary value contains invalid base64 data"),
@@ -217,7 +217,7 @@ impl<'d> Reader<'d> {
             Scalar::Uint(number) => GoValue::Uint(number),
             Scalar::Float(number) => GoValue::Float(number),
             Scalar::Time(time) if !self.v2 => GoValue::Time(time.to_rfc3339()),
-            Scalar::Time(_) | Scalar::Merge | Scalar::Text => GoValue::Str(text.to_owned()),
+            Scalar::Time(_) | Scalar::Merge | Scalar::Text => GoValue::from(text),
         })
     }
 
@@ -323,7 +323,7 @@ impl<'d> Reader<'d> {
                 }
                 let null = self.resolved(node, text, *plain)? == Scalar::Null;
                 Ok(match (null, self.v2) {
-                    (false, _) => Some(GoValue::Str(text.clone())),
+                    (false, _) => Some(GoValue::from(text.as_str())),
                     (true, true) => Some(GoValue::from("")),
                     (true, false) => None,
                 })

@@ -145,6 +145,14 @@ impl Emitter<'_> {
         self.indent = Some(self.deeper(parent, false));
         for (key, item) in entries {
             self.write_indent();
+            if let Key::Str(text) = key
+                && text.len() <= MAX_SIMPLE_KEY
+                && self.ordinary(text)?
+            {
+                self.indicator(b":", false, false, false);
+                self.node(item, Parent::Mapping, depth + 1)?;
+                continue;
+            }
             let key = key.to_value();
             if is_simple_key(&key) {
                 self.value_scalar(&key, Parent::Mapping, true)?;
@@ -162,6 +170,11 @@ impl Emitter<'_> {
     }
 
     fn value_scalar(&mut self, value: &Value, parent: Parent, simple_key: bool) -> Outcome<()> {
+        if let Value::Str(bytes) = value
+            && self.ordinary(bytes)?
+        {
+            return Ok(());
+        }
         let kept = self.indent;
         let before = self.out.len();
         match value {
@@ -208,6 +221,19 @@ impl Emitter<'_> {
         self.budget.bytes(self.out.len().saturating_sub(before))
     }
 
+    /// Writes a text that is plain whatever stands around it, as most keys and values are; says
+    /// whether it did.
+    fn ordinary(&mut self, bytes: &[u8]) -> Outcome<bool> {
+        let text = match std::str::from_utf8(bytes) {
+            Ok(text) if scalar::is_ordinary(text) && resolve::stays_text(text) => text,
+            _ => return Ok(false),
+        };
+        let before = self.out.len();
+        self.bare(text);
+        self.budget.bytes(self.out.len() - before)?;
+        Ok(true)
+    }
+
     /// A scalar that is plain ASCII and never quoted.
     fn bare(&mut self, text: &str) {
         if !self.whitespace {
@@ -220,15 +246,19 @@ impl Emitter<'_> {
     }
 }
 
+/// Longest key in bytes that needs no `?`.
+const MAX_SIMPLE_KEY: usize = 128;
+
 /// One line of at most 128 bytes.
 fn is_simple_key(key: &Value) -> bool {
     match key {
         Value::Str(text) => {
             let Ok(text) = std::str::from_utf8(text) else {
                 let encoded = scalar::base64_lines(text);
-                return !encoded.contains('\n') && encoded.len() + "!!binary".len() <= 128;
+                return !encoded.contains('\n')
+                    && encoded.len() + "!!binary".len() <= MAX_SIMPLE_KEY;
             };
-            text.len() <= 128 && !scalar::is_multiline(text)
+            text.len() <= MAX_SIMPLE_KEY && !scalar::is_multiline(text)
         }
         _ => true,
     }

@@ -6,6 +6,7 @@
 
 use crate::gonum::{NumError, parse_float, parse_int, parse_uint};
 use crate::gotime::{Time, parse as parse_time};
+use std::borrow::Cow;
 
 /// The meaning of a scalar.
 #[derive(Debug, Clone, PartialEq)]
@@ -81,10 +82,9 @@ fn number(text: &str, times: bool) -> Scalar {
     if times && let Some(time) = timestamp(text) {
         return Scalar::Time(time);
     }
-    let plain = if text.contains('_') {
-        text.replace('_', "")
-    } else {
-        text.to_owned()
+    let plain = match text.contains('_') {
+        true => Cow::Owned(text.replace('_', "")),
+        false => Cow::Borrowed(text),
     };
     let unsigned = |text: &str, base| match parse_uint(text, base) {
         Ok(number) => Some(Scalar::Uint(number)),

@@ -44,18 +44,37 @@ pub(super) fn is_multiline(text: &str) -> bool {
 }
 
 /// Whether nothing in the text needs a look: most keys and values are names, paths and URLs.
-fn is_ordinary(text: &str) -> bool {
+pub(super) fn is_ordinary(text: &str) -> bool {
     let bytes = text.as_bytes();
-    let word = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'/');
-    bytes.first().is_some_and(word)
-        && bytes
-            .last()
-            .is_some_and(|byte| !matches!(byte, b' ' | b':'))
-        && bytes.iter().all(|byte| {
-            word(byte) || matches!(byte, b'-' | b'.' | b' ' | b':' | b'=' | b'+' | b'(' | b')')
-        })
-        && !text.contains(": ")
+    let (Some(first), Some(last)) = (bytes.first(), bytes.last()) else {
+        return false;
+    };
+    let mut colon = false;
+    let ordinary = bytes.iter().all(|byte| {
+        let value = colon && *byte == b' ';
+        colon = *byte == b':';
+        !value && ORDINARY[usize::from(*byte)] > 0
+    });
+    ordinary && ORDINARY[usize::from(*first)] == WORD && !matches!(last, b' ' | b':')
 }
+
+/// What an ordinary text may begin with.
+const WORD: u8 = 2;
+
+/// Bytes of ordinary texts: [`WORD`], or 1 for those that only stand inside of them.
+const ORDINARY: [u8; 256] = {
+    let mut table = [0; 256];
+    let mut byte = 0_u8;
+    while byte < 128 {
+        table[byte as usize] = match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'/' => WORD,
+            b'-' | b'.' | b' ' | b':' | b'=' | b'+' | b'(' | b')' => 1,
+            _ => 0,
+        };
+        byte += 1;
+    }
+    table
+};
 
 fn analyse(text: &str) -> Analysis {
     if is_ordinary(text) {

@@ -53,7 +53,7 @@ fn coerced(values: &GoValue) -> Result<Value, String> {
         let value = match value {
             GoValue::Str(text) => match number::coerce(text)? {
                 Some(number) => number,
-                None => Value::String(text.clone()),
+                None => Value::String(text.to_string()),
             },
             other => plain(other)?,
         };
@@ -80,7 +80,7 @@ fn plain(value: &GoValue) -> Result<Value, String> {
 
 fn name(key: &GoValue) -> String {
     match key {
-        GoValue::Str(text) => text.clone(),
+        GoValue::Str(text) => text.to_string(),
         GoValue::Float(number) => texts::json_number(*number),
         other => super::to_json(other).to_string(),
     }

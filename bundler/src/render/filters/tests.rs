@@ -98,7 +98,7 @@ fn to_json(value: &GoValue) -> Json {
 /// A text as it is, anything else as JSON: what formats hold that know nothing but text.
 fn as_texts(config: &BTreeMap<String, GoValue>) -> BTreeMap<String, String> {
     let text = |value: &GoValue| match value {
-        GoValue::Str(text) => text.clone(),
+        GoValue::Str(text) => text.to_string(),
         other => to_json(other).to_string(),
     };
     let all = config.iter();
@@ -187,13 +187,13 @@ fn value() -> impl Strategy<Value = GoValue> {
     };
     let leaf = || {
         prop_oneof![
-            awkward().prop_map(GoValue::Str),
+            awkward().prop_map(GoValue::from),
             any::<i64>().prop_map(GoValue::Int),
             any::<bool>().prop_map(GoValue::Bool),
         ]
     };
     prop_oneof![
-        4 => awkward().prop_map(GoValue::Str),
+        4 => awkward().prop_map(GoValue::from),
         1 => prop::collection::vec(leaf(), 0..4).prop_map(GoValue::List),
         1 => prop::collection::vec((awkward(), leaf()), 0..4).prop_map(map),
     ]
@@ -308,7 +308,7 @@ proptest! {
     #[test]
     fn properties_hold_what_was_composed(config in config(), key in awkward(), last in awkward()) {
         let mut config = config;
-        config.insert(key, GoValue::Str(last));
+        config.insert(key, GoValue::from(last));
         let text = render("properties", &config);
         prop_assert!(text.is_ascii());
         prop_assert_eq!(read_properties(&text), as_texts(&config), "{}", text);
@@ -347,7 +347,7 @@ proptest! {
 fn of(pairs: &[(&str, &str)]) -> BTreeMap<String, GoValue> {
     let pairs = pairs.iter();
     pairs
-        .map(|(k, v)| ((*k).to_owned(), GoValue::Str((*v).to_owned())))
+        .map(|(k, v)| ((*k).to_owned(), GoValue::from(*v)))
         .collect()
 }
 

@@ -315,9 +315,10 @@ fn indented(env: &Env<'_>, spaces: i64, whole: &[u8], before: &[u8]) -> Outcome<
         return Fault::go("strings: negative Repeat count");
     };
     let lines = whole.iter().filter(|byte| **byte == b'\n').count() + 1;
-    env.budget
-        .bytes(lines.saturating_mul(spaces).saturating_add(whole.len()))?;
-    let mut out = before.to_vec();
+    let length = lines.saturating_mul(spaces).saturating_add(whole.len());
+    env.budget.bytes(length)?;
+    let mut out = Vec::with_capacity(before.len() + length);
+    out.extend_from_slice(before);
     for (at, line) in whole.split(|byte| *byte == b'\n').enumerate() {
         if at > 0 {
             out.push(b'\n');

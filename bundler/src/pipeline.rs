@@ -6,6 +6,7 @@
 //! is among the failures of [`Platform::rendering`], and whoever writes decides what becomes of it.
 //! It prints nothing and writes nothing outside the cache of fetched repositories.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use outhaul_bundle::index::Snapshot;
@@ -13,7 +14,7 @@ use outhaul_bundle::index::Snapshot;
 use crate::compose::{self, Composition, Mode};
 use crate::control::model::{ReconcilerKind, Template};
 use crate::control::{self, Cache, ControlPlane, Diagnostics, LoadRequest, Origin, SourceMap};
-use crate::render::{self, Memory, Rendering};
+use crate::render::{self, Memory, Past, Rendering};
 use crate::schedule::{self, AssignmentId, Schedule};
 use crate::scheduler;
 
@@ -80,6 +81,30 @@ pub fn run_again(
         sources: request.sources,
         cache: request.cache,
     })
+}
+
+/// As [`run_again`], across runs: `past` is what the last run remembered and nothing else. What is in the
+/// second value is not in [`Platform::rendering`]: it is as the last run left it.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_since(
+    past: &Past,
+    request: &LoadRequest,
+    mode: Mode,
+) -> Result<(Platform, BTreeSet<String>, Past), Diagnostics> {
+    let (control_plane, snapshot, request) = load(request, None)?;
+    let schedule = schedule::schedule(&control_plane);
+    let since = render::render_since(past, &control_plane, &schedule, &snapshot, mode);
+    let platform = Platform {
+        control_plane,
+        schedule,
+        composition: Composition::default(),
+        rendering: since.rendering,
+        sources: request.sources,
+        cache: request.cache,
+    };
+    Ok((platform, since.taken, since.past))
 }
 
 /// The first stage alone. Returns the request as it was carried out, with the pins among its sources.

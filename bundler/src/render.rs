@@ -23,15 +23,17 @@ mod config_map;
 mod engine;
 mod filters;
 mod keys;
-mod memory;
+pub(crate) mod memory;
 pub mod namespace;
 pub mod overlay;
+mod past;
 mod place;
 pub mod trace;
 
 use engine::{Engines, Shared};
 pub use memory::Memory;
 pub use overlay::RenderedOverlay;
+pub use past::{Past, Since, render_since};
 
 /// Everything that one render of one environment gives.
 #[derive(Debug, Clone, PartialEq)]

@@ -93,7 +93,7 @@ impl Args {
         let production =
             produce::produce(&platform, &fleet, &secret, &request).map_err(produce_failure)?;
         self.print(&platform.rendering.environment, &production)?;
-        isolation_failure(&platform, &production.isolation)
+        isolation_failure(&platform, &production.isolation, 0)
     }
 
     fn print(&self, environment: &str, production: &Production) -> Result<(), Failure> {

@@ -126,7 +126,7 @@ impl GitArgs {
             let done = repository.publish(&desired).map_err(failed)?;
             let commit = done.commit.as_deref();
             self.print(&named, &done.plan, commit, done.changed, None)?;
-            return isolation_failure(&platform, &done.plan.isolation);
+            return isolation_failure(&platform, &done.plan.isolation, 0);
         }
         let Some(kind) = kind else {
             return Err(Failure::say(
@@ -159,7 +159,7 @@ impl GitArgs {
         let changed = matches!(done.done, Done::Opened | Done::Updated);
         let commit = done.commit.as_deref();
         self.print(&named, &done.plan, commit, changed, Some(&done))?;
-        isolation_failure(&platform, &done.plan.isolation)
+        isolation_failure(&platform, &done.plan.isolation, 0)
     }
 
     /// Where the environment goes.

@@ -37,6 +37,9 @@ pub struct Args {
         conflicts_with = "verify"
     )]
     out: Option<PathBuf>,
+    /// Render everything again, not only what changed since the last run into this folder
+    #[arg(long, conflicts_with = "verify")]
+    full: bool,
     /// Write nothing: render the commits again that this folder was rendered from, and compare
     #[arg(long, value_name = "DIR")]
     verify: Option<PathBuf>,
@@ -179,11 +182,16 @@ impl InputArgs {
     ) -> Result<Platform, Failure> {
         let platform = pipeline::run_again(&mut Memory::new(), &self.request()?, self.mode(), pins)
             .map_err(|findings| Failure::findings(&findings).help("nothing was written"))?;
-        let findings = &platform.control_plane.findings;
-        if !findings.is_empty() {
-            say(findings.render(false).trim_end());
-        }
+        warn(&platform);
         Ok(platform)
+    }
+}
+
+/// Says what loading warned of.
+fn warn(platform: &Platform) {
+    let findings = &platform.control_plane.findings;
+    if !findings.is_empty() {
+        say(findings.render(false).trim_end());
     }
 }
 
@@ -207,10 +215,12 @@ fn output_failure(error: &OutputError) -> Failure {
     }
 }
 
-/// Success when nothing was broken; else every finding, and what became of the broken ones.
+/// Success when nothing was broken; else every finding, and what became of the broken ones. `taken`
+/// sound ones were not rendered.
 pub(super) fn isolation_failure(
     platform: &Platform,
     isolation: &Isolation<()>,
+    taken: usize,
 ) -> Result<ExitCode, Failure> {
     if isolation.is_empty() && platform.schedule.failures.is_empty() {
         return Ok(ExitCode::SUCCESS);
@@ -220,10 +230,8 @@ pub(super) fn isolation_failure(
     for line in isolation.lines() {
         failure = failure.because(&line);
     }
-    let groups = platform.rendering.cluster_types.values();
-    let sound = groups
-        .into_iter()
-        .any(|group| !group.assignments.is_empty());
+    let mut groups = platform.rendering.cluster_types.values();
+    let sound = taken > 0 || groups.any(|group| !group.assignments.is_empty());
     Err(failure.help(match sound || !isolation.kept.is_empty() {
         true => "everything else was written; `--strict` writes nothing then",
         false => "nothing was written: nothing is sound, and nothing was before",
@@ -294,17 +302,40 @@ impl Args {
     }
 
     fn render(&self, folder: &Path) -> Result<ExitCode, Failure> {
-        let platform = self.input.platform(None)?;
+        let request = self.input.request()?;
+        let before =
+            output::remembered(folder, self.full).map_err(|error| output_failure(&error))?;
+        let (platform, taken, past) =
+            pipeline::run_since(&before.past, &request, self.input.mode())
+                .map_err(|findings| Failure::findings(&findings).help("nothing was written"))?;
+        warn(&platform);
         whole_or_refused(&platform, self.strict)?;
-        let settled = output::settle(folder, &platform).map_err(|error| match &error {
-            OutputError::AllBroken => Failure::broken(&platform.broken()).help(error.to_string()),
-            error => output_failure(error),
-        })?;
-        self.print(folder, &platform, &settled)?;
-        isolation_failure(&platform, &settled.isolation)
+        let (control_plane, rendering) = (&platform.control_plane, &platform.rendering);
+        let rest = output::Rest {
+            before: &before,
+            taken: &taken,
+            past,
+        };
+        let settled =
+            output::settle(folder, control_plane, rendering, rest).map_err(
+                |error| match &error {
+                    OutputError::AllBroken => {
+                        Failure::broken(&platform.broken()).help(error.to_string())
+                    }
+                    error => output_failure(error),
+                },
+            )?;
+        self.print(folder, &platform, &settled, taken.len())?;
+        isolation_failure(&platform, &settled.isolation, taken.len())
     }
 
-    fn print(&self, folder: &Path, platform: &Platform, settled: &Settled) -> Result<(), Failure> {
+    fn print(
+        &self,
+        folder: &Path,
+        platform: &Platform,
+        settled: &Settled,
+        taken: usize,
+    ) -> Result<(), Failure> {
         let rendering = &platform.rendering;
         let Settled {
             changes,
@@ -319,6 +350,8 @@ impl Args {
                 "snapshot": rendering.snapshot,
                 "cluster_types": rendering.cluster_types.len(),
                 "assignments": assignments,
+                "rendered": rendering.assignments().len(),
+                "taken_over": taken,
                 "files": {"added": changes.added, "changed": changes.changed,
                     "removed": changes.removed, "unchanged": changes.unchanged,
                     "foreign": changes.foreign},
@@ -327,8 +360,15 @@ impl Args {
             }))?;
             return Ok(());
         }
+        let again = match taken {
+            0 => String::new(),
+            taken => format!(
+                " ({} rendered, {taken} taken over)",
+                rendering.assignments().len()
+            ),
+        };
         say(&format!(
-            "{}: {} on {}, {} in `{}` ({} added, {} changed, {} removed) from snapshot {}",
+            "{}: {} on {}{again}, {} in `{}` ({} added, {} changed, {} removed) from snapshot {}",
             rendering.environment,
             counted::assignments(*assignments),
             counted(

@@ -1,8 +1,9 @@
 //! A rendering becomes what lies in a folder: sound, kept or left out, and never too little.
 //!
-//! What comes in: a [`Platform`] and the folder with the last result. What goes out: the folder with
-//! the new one, and what became of the broken assignments. The last good files of a broken assignment
-//! are those that the record lists, as long as nobody changed them. It writes all of it or nothing.
+//! What comes in: a [`Rendering`], what of the last result is taken as it is, and the folder with that
+//! result. What goes out: the folder with the new one, and what became of the broken assignments. The
+//! last good files of a broken assignment are those that the record lists, as long as nobody changed
+//! them. It writes all of it or nothing.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,11 +12,13 @@ use std::path::Path;
 
 use outhaul_bundle::Digest;
 
-use super::{Changes, OutputError, Record, absolute, read_record, record_path, write};
+use super::remembered::Remembered;
+use super::write::{Content, Tree, write};
+use super::{Changes, OutputError, Record, absolute};
+use crate::control::ControlPlane;
 use crate::guard;
 use crate::isolation::{self, Isolation, Last};
-use crate::pipeline::Platform;
-use crate::render::{PROMOTED_COMMIT_FILE, SITES, assignment_of};
+use crate::render::{PROMOTED_COMMIT_FILE, Past, Rendering, SITES, assignment_of};
 use crate::schedule::AssignmentId;
 
 /// Files by path.
@@ -47,49 +50,75 @@ impl Record {
     }
 }
 
-/// Writes what `platform` rendered into `folder`, broken assignments as they last were.
+/// What is to be in a folder, besides what was rendered now.
+#[derive(Debug)]
+pub struct Rest<'a> {
+    /// What was found in the folder.
+    pub before: &'a Remembered,
+    /// Assignments that stay as they were found, as `<cluster type>/<target>`.
+    pub taken: &'a BTreeSet<String>,
+    /// What the next run may know.
+    pub past: Past,
+}
+
+/// Writes what was rendered and what is taken into `folder`, broken assignments as they last were.
 ///
 /// # Errors
 /// [`OutputError`]; the folder is then as it was.
-pub fn settle(folder: &Path, platform: &Platform) -> Result<Settled, OutputError> {
-    let rendering = &platform.rendering;
+pub fn settle(
+    folder: &Path,
+    control_plane: &ControlPlane,
+    rendering: &Rendering,
+    rest: Rest<'_>,
+) -> Result<Settled, OutputError> {
+    let Rest {
+        before,
+        taken,
+        past,
+    } = rest;
     let folder = &absolute(folder)?;
-    let record = read_record(&record_path(folder))?;
+    let record = before.record.as_ref();
     let isolation = isolation::isolate(&rendering.failures, &rendering.undecided, |id| {
-        last_good(folder, record.as_ref(), id)
+        last_good(folder, record, id)
     });
-    let mut tree: BTreeMap<String, Cow<'_, [u8]>> = rendering
+    let mut tree: Tree<'_> = rendering
         .files()
-        .map(|(path, bytes)| (path, Cow::Borrowed(bytes)))
+        .map(|(path, bytes)| (path, Content::Bytes(Cow::Borrowed(bytes))))
         .collect();
+    let files = record.iter().flat_map(|record| &record.files);
+    let is_taken = |path: &str| assignment_of(path).is_some_and(|of| taken.contains(of));
+    tree.extend(
+        files
+            .filter(|(path, _)| is_taken(path))
+            .map(|(path, digest)| (path.clone(), Content::Taken(*digest))),
+    );
     let mut after = rendering.assignments();
+    after.extend(taken.iter().cloned());
     for (id, (_, files)) in &isolation.kept {
         after.insert(id.to_string());
         for (path, bytes) in files {
-            tree.insert(path.clone(), Cow::Borrowed(bytes));
+            tree.insert(path.clone(), Content::Bytes(Cow::Borrowed(bytes)));
         }
     }
     if after.is_empty() && !isolation.is_empty() {
         return Err(OutputError::AllBroken);
     }
-    let before = record
-        .map(|record| record.assignments())
-        .unwrap_or_default();
     guard::check(
-        &platform.control_plane,
+        control_plane,
         &format!("environment `{}`", rendering.environment),
-        &before,
+        &record.map(Record::assignments).unwrap_or_default(),
         &after,
-        guard::max_percent(&platform.control_plane),
+        guard::max_percent(control_plane),
     )?;
     let kept = isolation
         .kept
         .iter()
         .map(|(id, (kept, _))| (id.to_string(), kept.clone()))
         .collect();
-    let changes = write(folder, &tree, &rendering.snapshot, kept)?;
+    let written = write(folder, &tree, &rendering.snapshot, kept, before)?;
+    before.replace(folder, past, written.record, written.seen);
     Ok(Settled {
-        changes,
+        changes: written.changes,
         files: tree.len(),
         assignments: after.len(),
         isolation: isolation.without_content(),

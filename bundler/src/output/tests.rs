@@ -1,9 +1,31 @@
 //! Tests of the output: what is replaced, what stays, and that a refusal changes nothing.
 #![allow(clippy::unwrap_used)]
 
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
 use outhaul_bundle::index::Source;
 
+use super::write::Content;
 use super::*;
+
+mod runs_tests;
+
+/// Everything anew, as a run without a past does it.
+fn write(
+    out: &Path,
+    tree: &BTreeMap<String, Vec<u8>>,
+    snapshot: &Snapshot,
+    kept: BTreeMap<String, Kept>,
+) -> Result<Changes, OutputError> {
+    let before = remembered(out, true)?;
+    let content = |bytes: &Vec<u8>| Content::Bytes(Cow::Owned(bytes.clone()));
+    let tree = tree
+        .iter()
+        .map(|(path, bytes)| (path.clone(), content(bytes)));
+    let written = super::write::write(out, &tree.collect(), snapshot, kept, &before)?;
+    Ok(written.changes)
+}
 
 fn snapshot() -> Snapshot {
     let source = Source {

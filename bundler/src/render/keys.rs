@@ -7,14 +7,15 @@
 use std::collections::BTreeMap;
 
 use outhaul_bundle::Digest;
-use outhaul_bundle::digest::Hasher;
+use serde::{Deserialize, Serialize};
 
 use crate::compose::Mode;
 use crate::control::ControlPlane;
 use crate::control::model::{ClusterType, ConfigContainer, DeploymentTarget, Site, Spot};
 
 /// The digests of one control plane.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Keys {
     /// Of all that every assignment depends on.
     pub common: Option<Digest>,
@@ -25,7 +26,8 @@ pub(super) struct Keys {
 }
 
 /// A container's digest, and where it applies.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Container {
     pub digest: Digest,
     pub labels: Vec<(String, String)>,
@@ -33,23 +35,24 @@ pub(super) struct Container {
     pub azure: bool,
 }
 
-/// Writes parts with their lengths, so that no two lists of parts give the same bytes.
-struct Parts(Hasher);
+/// Writes parts with their lengths, so that no two lists of parts give the same bytes. They are digested
+/// at once, which is quicker than one by one.
+struct Parts(Vec<u8>);
 
 impl Parts {
     fn new(what: &str) -> Self {
-        let mut parts = Self(Hasher::new());
+        let mut parts = Self(Vec::with_capacity(1024));
         parts.text(what);
         parts
     }
 
     fn text(&mut self, text: &str) {
-        self.0.update(&(text.len() as u64).to_le_bytes());
-        self.0.update(text.as_bytes());
+        self.count(text.len());
+        self.0.extend_from_slice(text.as_bytes());
     }
 
     fn count(&mut self, count: usize) {
-        self.0.update(&(count as u64).to_le_bytes());
+        self.0.extend_from_slice(&(count as u64).to_le_bytes());
     }
 
     fn maybe(&mut self, text: Option<&str>) {
@@ -70,7 +73,7 @@ impl Parts {
     }
 
     fn end(self) -> Digest {
-        self.0.finish().0
+        Digest::of(&self.0)
     }
 }
 

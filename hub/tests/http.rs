@@ -168,8 +168,7 @@ fn https_with_a_certificate() {
         .stderr(Stdio::null())
         .status();
     if !made.is_ok_and(|status| status.success()) {
-        eprintln!("SKIPPED: the `openssl` program is needed to make a certificate");
-        return;
+        return outhaul_tests::skipped("the `openssl` program is needed to make a certificate");
     }
     let centre = Centre::new(hub.folder.path());
     hub.init(&centre.root());

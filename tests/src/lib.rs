@@ -1,4 +1,5 @@
-//! What the end-to-end tests share: the programs, built and current, and a way to run them.
+//! What tests share: the programs, built and current, a way to run them, and a way to say that one was
+//! skipped.
 //!
 //! What comes in: arguments as a user would type them. What goes out: what the program printed and
 //! its exit code. It starts only programs of this workspace and programs that a test names, and
@@ -7,6 +8,10 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
+
+mod skips;
+
+pub use skips::{available, available_or_skip, kalypso_or_skip, skipped, summary};
 
 /// What a program printed, and how it ended.
 #[derive(Debug)]
@@ -95,22 +100,4 @@ fn build_programs() -> anyhow::Result<PathBuf> {
     let test_program = std::env::current_exe()?;
     let folder = test_program.ancestors().nth(2).map(Path::to_path_buf);
     folder.ok_or_else(|| anyhow::anyhow!("{} has no folder", test_program.display()))
-}
-
-/// Whether `program` answers to `--version`. Where it does not, a test says `SKIPPED` and returns,
-/// but with `CI=true` it fails: CI installs what tests need.
-///
-/// # Panics
-/// With `CI=true` when the program is missing.
-pub fn available_or_skip(program: &str, test: &str) -> bool {
-    let answers = Command::new(program)
-        .arg("--version")
-        .output()
-        .is_ok_and(|o| o.status.success());
-    if !answers {
-        let required = std::env::var("CI").is_ok_and(|ci| ci == "true");
-        assert!(!required, "{test} needs `{program}`, which CI must install");
-        eprintln!("SKIPPED: {test} needs `{program}`, which is not installed");
-    }
-    answers
 }

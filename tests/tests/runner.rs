@@ -13,5 +13,7 @@ mod refusals;
 mod scene;
 #[path = "runner/secrets.rs"]
 mod secrets;
+#[path = "runner/skips.rs"]
+mod skips;
 #[path = "runner/story.rs"]
 mod story;

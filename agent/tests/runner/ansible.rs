@@ -10,20 +10,13 @@ use std::process::Command;
 use outhaul_bundle::report::{AssignmentResult, ComplianceStatus, Event, GenerationState};
 
 use crate::centre::{Centre, Draft, Load};
-use crate::media::{is_root, skipped};
+use crate::media::is_root;
 use crate::site::{Site, assert_told, code, stderr, stdout};
-
-fn has(program: &str) -> bool {
-    Command::new(program)
-        .arg("--version")
-        .output()
-        .is_ok_and(|output| output.status.success())
-}
+use outhaul_tests::{available, available_or_skip, skipped};
 
 /// A centre and a site whose playbooks write into `{{ out }}`; `None` without Ansible.
 fn with_ansible() -> Option<(Centre, Site)> {
-    if !has("ansible-playbook") {
-        skipped("ansible-playbook is not installed");
+    if !available_or_skip("ansible-playbook") {
         return None;
     }
     let centre = Centre::new();
@@ -253,7 +246,7 @@ fn a_package_travels_is_installed_and_leaves_with_its_assignment() {
     let apt = Command::new("/usr/bin/python3")
         .args(["-c", "import apt"])
         .output();
-    if !is_root() || !has("dpkg-deb") || !apt.is_ok_and(|output| output.status.success()) {
+    if !is_root() || !available("dpkg-deb") || !apt.is_ok_and(|output| output.status.success()) {
         return skipped("installing a package needs root, dpkg-deb and python3-apt");
     }
     let _uninstalled = Uninstalled;

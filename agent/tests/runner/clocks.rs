@@ -9,9 +9,9 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use crate::centre::{Centre, Draft, unpack_for_web};
-use crate::media::skipped;
 use crate::server::Server;
 use crate::site::{Site, assert_told};
+use outhaul_tests::available_or_skip;
 
 /// What the clock says, as `faketime` understands it. The bundles are signed today.
 pub const CLOCKS: [&str; 5] = [
@@ -46,15 +46,9 @@ pub fn import(clock: &str, site: &Site, bundle: &Path) -> Output {
     under(clock, site, &arguments).output().unwrap()
 }
 
+#[track_caller]
 pub fn faketime_is_missing() -> bool {
-    let missing = !Command::new("faketime")
-        .arg("--version")
-        .output()
-        .is_ok_and(|output| output.status.success());
-    if missing {
-        skipped("faketime is not installed");
-    }
-    missing
+    !available_or_skip("faketime")
 }
 
 pub fn greeting(site: &Site) -> String {

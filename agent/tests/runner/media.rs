@@ -8,6 +8,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
+use outhaul_tests::skipped;
+
 use crate::centre::{Centre, Draft};
 use crate::site::{Site, assert_told, tree};
 
@@ -15,15 +17,6 @@ use crate::site::{Site, assert_told, tree};
 pub fn is_root() -> bool {
     let id = Command::new("id").arg("-u").output().unwrap();
     id.stdout == b"0\n"
-}
-
-/// Says that a test was skipped; in CI nothing is.
-pub fn skipped(what: &str) {
-    assert!(
-        std::env::var_os("CI").is_none_or(|ci| ci.is_empty() || ci == "false"),
-        "{what}"
-    );
-    eprintln!("SKIPPED: {what}");
 }
 
 /// A folder that can be made read-only for everyone, root included.

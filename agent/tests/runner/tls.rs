@@ -11,9 +11,9 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::centre::{Centre, Draft, TOKEN, unpack_for_web};
-use crate::media::skipped;
 use crate::server::Server;
 use crate::site::{Site, assert_told, code, stderr};
+use outhaul_tests::skipped;
 
 /// A certificate for `localhost`, which is its own authority.
 fn certificate(folder: &Path, name: &str) -> Option<(PathBuf, PathBuf)> {

@@ -2,28 +2,12 @@
 
 use outhaul_gocompat::{Decoder, GoValue, decode_json, decode_yaml};
 use serde_json::Value;
-use std::path::PathBuf;
-
-/// Where the vectors are.
-fn folder() -> PathBuf {
-    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
-    std::env::var_os("OUTHAUL_KALYPSO_DIR")
-        .map_or_else(|| root.join("../shared/kalypso"), PathBuf::from)
-        .join("golden")
-}
 
 /// The vectors of one file, or nothing when there are none on this machine.
 pub fn vectors(file: &str) -> Option<Vec<Value>> {
-    let path = folder().join(file);
-    if !path.exists() {
-        assert!(
-            std::env::var("CI").as_deref() != Ok("true"),
-            "the golden vectors are missing: {}",
-            path.display()
-        );
-        println!("SKIPPED: no golden vectors at {}", path.display());
-        return None;
-    }
+    let path = outhaul_tests::kalypso_or_skip("golden")?
+        .join("golden")
+        .join(file);
     let text = std::fs::read_to_string(&path).expect("the vectors can be read");
     let vectors: Vec<Value> = serde_json::from_str(&text).expect("the vectors are JSON");
     assert!(!vectors.is_empty(), "{file} holds no vector");

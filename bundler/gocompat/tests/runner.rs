@@ -2,7 +2,7 @@
 //!
 //! In: the golden vectors that `OUTHAUL_KALYPSO_DIR` (default: `shared/kalypso` beside the
 //! project's folder) holds, whatever their number. Out: the vectors that differ.
-//! Without the folder the tests print `SKIPPED` and pass, except where `CI` is `true`.
+//! Without the folder the tests say `SKIPPED` and pass, except in CI.
 
 #![allow(
     clippy::unwrap_used,

@@ -58,7 +58,7 @@ fn selector(vector: &Value) -> Result<Selector, String> {
 
 #[test]
 fn selectors_match_as_kubernetes_does() {
-    let Some(folder) = kalypso::folder("golden select") else {
+    let Some(folder) = kalypso::folder() else {
         return;
     };
     let vectors = kalypso::vectors(&folder, "select.json");
@@ -245,7 +245,7 @@ fn duplicate_names(items: &[GoValue]) -> bool {
 
 #[test]
 fn configs_are_composed_as_kalypso_does() {
-    let Some(folder) = kalypso::folder("golden config") else {
+    let Some(folder) = kalypso::folder() else {
         return;
     };
     let vectors = kalypso::vectors(&folder, "config.json");
@@ -347,7 +347,7 @@ impl Listed {
 
 #[test]
 fn schemas_are_checked_as_kalypso_does() {
-    let Some(folder) = kalypso::folder("golden schema") else {
+    let Some(folder) = kalypso::folder() else {
         return;
     };
     let vectors = kalypso::vectors(&folder, "schema.json");

@@ -14,7 +14,7 @@ use super::repositories::{commit, git};
 
 #[test]
 fn every_recorded_pair_is_equal_folder_by_folder() {
-    let Some(kalypso) = kalypso::folder("import") else {
+    let Some(kalypso) = kalypso::folder() else {
         return;
     };
     let replay = kalypso.join("replay");

@@ -34,7 +34,7 @@ pub fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
 
 #[test]
 fn every_recorded_pair_is_rendered_byte_for_byte() {
-    let Some(kalypso) = kalypso::folder("replay") else {
+    let Some(kalypso) = kalypso::folder() else {
         return;
     };
     let replay = kalypso.join("replay");

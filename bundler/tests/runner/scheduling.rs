@@ -110,9 +110,7 @@ fn what_a_failing_scheduler_placed_stays_where_it_is() {
 #[test]
 fn the_examples_own_scheduler_chooses_the_least_sites() {
     let program = Path::new("scheduling/least-sites.py");
-    let python = Command::new("python3").arg("--version").output();
-    if !python.is_ok_and(|output| output.status.success()) {
-        eprintln!("SKIPPED: no python3");
+    if !outhaul_tests::available_or_skip("python3") {
         return;
     }
     let output = outhaul(&["schedule", "--output", "json"], Some(program));

@@ -104,7 +104,7 @@ fn every_object_of_ours_is_valid() {
 
 #[test]
 fn every_object_of_kalypsos_recorded_cases_is_valid() {
-    let Some(folder) = kalypso::folder("schemas") else {
+    let Some(folder) = kalypso::folder() else {
         return;
     };
     let mut judge = Judge::new();

@@ -128,7 +128,7 @@ fn yaml_documents(bytes: &[u8]) -> Vec<serde_json::Value> {
 
 #[test]
 fn the_tutorial_comes_out_as_its_story_says() {
-    let Some(kalypso) = kalypso::folder("tutorial") else {
+    let Some(kalypso) = kalypso::folder() else {
         return;
     };
     let tutorial = Tutorial::new(&kalypso);

@@ -86,7 +86,7 @@ fn the_demo_without_ansible_uses_the_folder_reconciler() {
 
 #[test]
 fn the_demo_with_ansible_and_the_commands_that_come_next() {
-    if !available_or_skip("ansible-playbook", "the demo with Ansible") {
+    if !available_or_skip("ansible-playbook") {
         return;
     }
     let folder = tempfile::tempdir().unwrap();

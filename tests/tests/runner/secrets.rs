@@ -120,7 +120,7 @@ fn a_secret_is_in_the_clear_in_the_target_and_nowhere_else() {
 
 #[test]
 fn a_host_with_ansible_gets_its_secret_in_a_file_that_a_shell_reads() {
-    if !outhaul_tests::available_or_skip("ansible-playbook", "a secret for Ansible") {
+    if !outhaul_tests::available_or_skip("ansible-playbook") {
         return;
     }
     let scene = Scene::new();

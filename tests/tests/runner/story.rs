@@ -10,23 +10,8 @@ use std::path::PathBuf;
 use super::scene::{Scene, copy};
 
 fn tutorial() -> Option<PathBuf> {
-    let folder = std::env::var_os("OUTHAUL_KALYPSO_DIR").map_or_else(
-        || outhaul_tests::workspace_root().join("../shared/kalypso"),
-        PathBuf::from,
-    );
-    let tutorial = folder.join("tutorial");
-    if tutorial.join("story").is_dir() {
-        return Some(tutorial);
-    }
-    assert!(
-        std::env::var("CI").as_deref() != Ok("true"),
-        "Kalypso's tutorial is missing; set OUTHAUL_KALYPSO_DIR"
-    );
-    eprintln!(
-        "SKIPPED: no tutorial in `{}` (OUTHAUL_KALYPSO_DIR)",
-        folder.display()
-    );
-    None
+    let kalypso = outhaul_tests::kalypso_or_skip("tutorial/story")?;
+    Some(kalypso.join("tutorial"))
 }
 
 /// What the tutorial's branches run, and the version after them.

@@ -23,11 +23,7 @@ impl Drop for Server {
 pub fn program() -> Option<PathBuf> {
     let found = from_environment("OUTHAUL_GITEA");
     if found.is_none() {
-        assert!(
-            std::env::var_os("CI").is_none(),
-            "CI must set OUTHAUL_GITEA to what `.ci/gitea` prints"
-        );
-        eprintln!("SKIPPED: OUTHAUL_GITEA does not name a Gitea; `.ci/gitea` builds one");
+        outhaul_tests::skipped("OUTHAUL_GITEA does not name a Gitea; `.ci/gitea` builds one");
     }
     found
 }

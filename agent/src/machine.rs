@@ -22,7 +22,7 @@
 //! | soaking | healthy | active | report (tx), clean up |
 //! | active | superseded | superseded | |
 //! | active | rollback ordered | reverting | remember (tx), revert |
-//! | reverting | reverted | reverted | report (tx), clean up |
+//! | reverting | reverted | reverted | clean up; the report is that of the reinstated bundle |
 //! | active, superseded | reinstated | active | report (tx) |
 //! | reverting | revert broken | failed | report (tx) |
 //! | any | resumed | the same | its unfinished work |
@@ -239,7 +239,7 @@ pub fn step(state: State, event: Event) -> Result<(State, Vec<Action>), Impossib
         (State::Soaking, Event::Healthy) => (State::Active, vec![Report, CleanUp]),
         (State::Active, Event::Superseded) => (State::Superseded, vec![]),
         (State::Active, Event::RollbackOrdered) => (State::Reverting, vec![Remember, Revert]),
-        (State::Reverting, Event::RevertDone) => (State::Reverted, vec![Report, CleanUp]),
+        (State::Reverting, Event::RevertDone) => (State::Reverted, vec![CleanUp]),
         (State::Reverting, Event::RevertBroken) => (State::Failed, vec![Report]),
         (State::Active | State::Superseded, Event::Reinstated) => (State::Active, vec![Report]),
         (_, Event::Resumed) => (state, resume(state)),

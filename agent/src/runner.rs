@@ -7,7 +7,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use outhaul_bundle::Index;
-use outhaul_bundle::report::{AssignmentResult, ComplianceStatus, Event as Told, GenerationEvent};
+use outhaul_bundle::report::{
+    AssignmentResult, ComplianceStatus, Event as Told, GenerationEvent, RevertedFrom,
+};
 use rusqlite::Transaction;
 
 use crate::agent::Agent;
@@ -60,6 +62,7 @@ pub fn generation_event(
         state: generation.state.reported(),
         assignments: results.to_vec(),
         message: apply::shortened(message),
+        reverted_from: None,
     }
 }
 
@@ -267,9 +270,8 @@ impl Agent {
     }
 
     fn revert(&mut self, number: u64) -> Result<Happening, AgentError> {
-        let why = generations::one(self.store.read(), number)?
-            .map(|g| g.note)
-            .unwrap_or_default();
+        let left = generations::one(self.store.read(), number)?.ok_or_else(|| unknown(number))?;
+        let (why, left_index) = (left.note, left.index);
         let Some(good) = self.good_before(number)? else {
             let note = format!("{why}; and nothing to go back to is left on disk");
             return Ok(Happening {
@@ -293,7 +295,12 @@ impl Agent {
             note,
             results,
         };
-        let note = format!("{why}; generation {good} runs again");
+        let note = format!("{why}; bundle {good} runs again");
+        let mut told = note.clone();
+        if !reinstated.note.is_empty() {
+            told = format!("{told}; {}", reinstated.note);
+        }
+        let decided_by: Option<String> = state::meta(self.store.read(), key::ROLLBACK)?;
         let reverted = Happening {
             note,
             ..Event::RevertDone.into()
@@ -305,7 +312,13 @@ impl Agent {
             state::set_meta(db, key::ACTIVE, Some(&good))?;
             state::set_meta(db, key::RESULTS, Some(&reinstated.results))?;
             state::set_meta::<String>(db, key::ROLLBACK, None)?;
-            let event = generation_event(&generation, &reinstated.results, &reinstated.note);
+            let mut event = generation_event(&generation, &reinstated.results, &told);
+            event.reverted_from = Some(RevertedFrom {
+                number,
+                index: left_index,
+                decided_by,
+                reason: apply::shortened(&why),
+            });
             outbox::queue(db, author, Told::Generation(event)).map(|_| ())
         })?;
         // Already committed: what is left is the work that the new state owes.

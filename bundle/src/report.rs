@@ -155,6 +155,24 @@ pub struct GenerationEvent {
     /// One sentence for people.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
+    /// The bundle that the site left to run this one again: a revert is this one report.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reverted_from: Option<RevertedFrom>,
+}
+
+/// The bundle that a site left when it went back to the one before.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RevertedFrom {
+    /// Its number.
+    pub number: u64,
+    /// Digest of its `index.json`.
+    pub index: Digest,
+    /// The person who decided it; absent when the bundle failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decided_by: Option<String>,
+    /// Why, as one sentence for people; never empty.
+    pub reason: String,
 }
 
 /// Where a bundle stands on a site. `Active` is the only success.

@@ -227,6 +227,7 @@ impl Site {
             state,
             assignments: index.assignments.iter().map(result).collect(),
             message: String::new(),
+            reverted_from: None,
         }
     }
 }

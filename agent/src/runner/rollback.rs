@@ -9,6 +9,7 @@ use outhaul_bundle::report::Event as Told;
 use crate::agent::Agent;
 use crate::error::AgentError;
 use crate::machine::{Event, State};
+use crate::runner::Happening;
 use crate::state::{self, StateError, key, outbox};
 
 impl Agent {
@@ -48,11 +49,15 @@ impl Agent {
     /// [`AgentError`]; the state on disk then is one to resume from.
     pub fn roll_back(&mut self) -> Result<Option<State>, AgentError> {
         let db = self.store.read();
-        let ordered = state::meta::<String>(db, key::ROLLBACK)?.is_some();
+        let ordered = state::meta::<String>(db, key::ROLLBACK)?;
         let active = state::meta::<u64>(db, key::ACTIVE)?;
-        match (ordered, active) {
-            (true, Some(active)) => self.drive(active, Event::RollbackOrdered.into()).map(Some),
-            _ => Ok(None),
-        }
+        let (Some(who), Some(active)) = (ordered, active) else {
+            return Ok(None);
+        };
+        let ordered = Happening {
+            note: format!("rolled back by {who}"),
+            ..Event::RollbackOrdered.into()
+        };
+        self.drive(active, ordered).map(Some)
     }
 }

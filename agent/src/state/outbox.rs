@@ -45,6 +45,7 @@ pub struct Cursor {
 fn class(event: &Event) -> &'static str {
     match event {
         Event::Observation(_) => "observation",
+        Event::Generation(told) if told.reverted_from.is_some() => "failure",
         Event::Generation(told) => match told.state {
             GenerationState::Failed | GenerationState::Reverted => "failure",
             GenerationState::Active => "active",

@@ -107,6 +107,7 @@ impl Memory {
             state,
             assignments: Vec::new(),
             message: String::new(),
+            reverted_from: None,
         }
     }
 }

@@ -4,7 +4,7 @@ use std::fs;
 
 use outhaul_bundle::report::{ComplianceStatus, Event};
 
-use crate::centre::{Centre, Draft};
+use crate::centre::{Centre, Draft, Load};
 use crate::site::{Site, assert_told, tree};
 
 #[test]
@@ -94,4 +94,57 @@ fn drift_is_found_and_told_by_a_timer() {
     assert_eq!(site.status()["assignments"][0]["status"], "drifted");
     // The stream says: report only.
     assert_eq!(site.applied()["hello/manifest.yaml"], b"somebody's change");
+}
+
+/// Reports about bundle 2 and what came after, in words.
+fn after_two(site: &Site) -> Vec<String> {
+    let told = site.story();
+    let at = told.iter().position(|told| told == "2 applying").unwrap();
+    told[at..].to_vec()
+}
+
+#[test]
+fn a_revert_is_one_report_of_what_runs_now_and_why() {
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    site.take(&centre.publish(&Draft::hello("one")));
+    let foreign = site.state().join("applied/hello/new.yaml");
+    fs::write(&foreign, "somebody else's").unwrap();
+    let load = Load::new("hello")
+        .file("manifest.yaml", "two\n")
+        .file("new.yaml", "ours");
+    site.import(&centre.publish(&Draft::new([load])));
+    assert_eq!(after_two(&site), ["2 applying", "2 failed", "1 active"]);
+    let reports = site.reports();
+    let Event::Generation(back) = &reports.last().unwrap().event else {
+        panic!("{reports:?}")
+    };
+    let left = back.reverted_from.clone().unwrap();
+    assert_eq!((left.number, left.decided_by), (2, None));
+    assert!(left.reason.contains("not Outhaul's"), "{}", left.reason);
+    assert!(
+        back.message.ends_with("bundle 1 runs again"),
+        "{}",
+        back.message
+    );
+    assert_eq!(back.assignments[0].status, ComplianceStatus::Compliant);
+}
+
+#[test]
+fn a_rollback_is_one_report_with_the_name_of_who_decided_it() {
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    site.take(&centre.publish(&Draft::hello("one")));
+    site.take(&centre.publish(&Draft::hello("two")));
+    site.ok(&["rollback", "--who", "ann"]);
+    let expected = ["2 applying", "2 active", "decision rollback", "1 active"];
+    assert_eq!(after_two(&site), expected);
+    let reports = site.reports();
+    let Event::Generation(back) = &reports.last().unwrap().event else {
+        panic!("{reports:?}")
+    };
+    let left = back.reverted_from.clone().unwrap();
+    assert_eq!((left.number, left.decided_by.as_deref()), (2, Some("ann")));
+    assert_eq!(left.reason, "rolled back by ann");
+    assert_eq!(back.message, "rolled back by ann; bundle 1 runs again");
 }

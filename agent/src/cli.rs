@@ -10,6 +10,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use serde::Serialize;
 
 use crate::agent::Agent;
+use crate::calls::Answer;
 use crate::error::AgentError;
 use crate::home::LockError;
 use crate::state::StateError;
@@ -84,6 +85,17 @@ impl Context {
             Output::Json => println!("{}", crate::state::to_json(value)),
         }
     }
+
+    /// Prints an answer: messages on stderr, the result on stdout.
+    fn print_answer(&self, answer: &Answer) -> u8 {
+        for line in &answer.messages {
+            eprintln!("{line}");
+        }
+        if !answer.text.is_empty() || !answer.value.is_null() {
+            self.print(&answer.text, &answer.value);
+        }
+        answer.exit
+    }
 }
 
 /// Runs the program.
@@ -134,10 +146,8 @@ pub fn main() -> ExitCode {
 
 /// An error in words, on stderr.
 fn tell(error: &AgentError) {
-    eprintln!("error: {error}");
-    let help = error.help();
-    if !help.is_empty() {
-        eprintln!("help: {help}");
+    for line in error.lines() {
+        eprintln!("{line}");
     }
 }
 

@@ -17,6 +17,7 @@ use crate::agent::Agent;
 use crate::error::AgentError;
 use crate::pulse::Pulse;
 
+mod links;
 mod round;
 mod watch;
 

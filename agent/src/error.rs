@@ -128,6 +128,15 @@ impl AgentError {
         }
     }
 
+    /// The error and its help, as lines for stderr.
+    pub fn lines(&self) -> Vec<String> {
+        let help = self.help();
+        let help = (!help.is_empty()).then(|| format!("help: {help}"));
+        std::iter::once(format!("error: {self}"))
+            .chain(help)
+            .collect()
+    }
+
     /// The exit code.
     pub fn exit_code(&self) -> u8 {
         match self {

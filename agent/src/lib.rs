@@ -13,6 +13,7 @@
 mod agent;
 mod apply;
 mod blobs;
+mod calls;
 pub mod cli;
 mod clock;
 pub mod config;

@@ -2,13 +2,14 @@
 
 use super::Context;
 use crate::agent::Agent;
+use crate::calls::{self, Call, Way};
 use crate::daemon;
 use crate::error::AgentError;
 
 /// Watches folders and media, polls the repository, looks for drift, reports home; until told to stop.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Example:\n  outhaul-agent --state /var/lib/outhaul-agent run\n\nWith --once it does each of these once and ends: for a timer."
+    after_help = "Example:\n  outhaul-agent --state /var/lib/outhaul-agent run\n\nWith --once it does each of these once and ends: for a timer. While the service runs, the service does it."
 )]
 pub struct Args {
     /// Do everything that is due once, then end.
@@ -17,6 +18,11 @@ pub struct Args {
 }
 
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
-    let agent = Agent::exclusive(&context.state)?;
-    daemon::run(agent, args.once)
+    if !args.once {
+        return daemon::run(Agent::exclusive(&context.state)?, false);
+    }
+    match calls::here_or_there(&context.state, &Call::Round)? {
+        Way::Here(agent) => daemon::run(*agent, true),
+        Way::There(answer) => Ok(context.print_answer(&answer)),
+    }
 }

@@ -8,15 +8,20 @@ use std::time::{Duration, Instant};
 
 use outhaul_bundle::report::Event as Told;
 
+use super::links::Links;
 use super::watch::Watch;
 use crate::agent::Agent;
+use crate::calls::{self, Answer, Call};
 use crate::error::AgentError;
 use crate::intake::Outcome;
 use crate::intake::pull::Repository;
 use crate::machine::State;
 
-/// Longest pause between two attempts on a road that fails.
-const MAX_PAUSE: Duration = Duration::from_secs(3600);
+/// First pause after an attempt that failed, unless the setting asks more often.
+const FIRST_PAUSE: Duration = Duration::from_secs(60);
+/// Longest pause between two attempts while they fail: a link that is up for twenty minutes is used,
+/// also when nothing announces it.
+const MAX_PAUSE: Duration = Duration::from_secs(300);
 
 /// When each thing is due.
 #[derive(Debug)]
@@ -28,6 +33,7 @@ pub struct Round {
     poll: Due,
     send: Due,
     drift: Due,
+    links: Links,
 }
 
 /// Something that is done every so often.
@@ -53,6 +59,11 @@ impl Due {
         self.every.is_some() && Instant::now() >= self.next
     }
 
+    /// Makes it due at once.
+    fn now(&mut self) {
+        self.next = Instant::now();
+    }
+
     /// Plans the next time: jittered by a tenth, later after failures.
     fn done(&mut self, worked: bool) {
         let Some(every) = self.every else { return };
@@ -61,15 +72,22 @@ impl Due {
         } else {
             self.failures.saturating_add(1)
         };
-        let pause = every
-            .saturating_mul(1 << self.failures.min(6))
-            .min(MAX_PAUSE.max(every));
+        let pause = pause(every, self.failures);
         let mut byte = [128u8];
         // Without randomness every site asks at the same time, which is no reason not to ask.
         let _ = getrandom::fill(&mut byte);
         let jitter = f64::from(byte[0]) / 255.0 * 0.2 + 0.9;
         self.next = Instant::now() + pause.mul_f64(jitter);
     }
+}
+
+/// How long to wait: the setting, or after failures a minute that doubles up to [`MAX_PAUSE`].
+fn pause(every: Duration, failures: u32) -> Duration {
+    let Some(doublings) = failures.checked_sub(1) else {
+        return every;
+    };
+    let first = every.min(FIRST_PAUSE);
+    first.saturating_mul(1 << doublings.min(6)).min(MAX_PAUSE)
 }
 
 impl Round {
@@ -82,6 +100,7 @@ impl Round {
             agent_version: env!("CARGO_PKG_VERSION").to_owned(),
         })?;
         agent.tidy_up()?;
+        calls::drop_all(&mut agent.store)?;
         let now = Instant::now();
         let config = &agent.config;
         let drift_first = now + Duration::from_secs(config.drift_s);
@@ -96,6 +115,7 @@ impl Round {
             ),
             send: Due::new(config.hub.send_s, agent.hub_url().is_some(), now),
             drift: Due::new(config.drift_s, true, drift_first),
+            links: Links::now(),
         })
     }
 
@@ -104,6 +124,12 @@ impl Round {
     /// # Errors
     /// [`AgentError`] of the memory; [`AgentError::Stopped`].
     pub fn go(&mut self, agent: &mut Agent) -> Result<(), AgentError> {
+        if self.links.came_up() {
+            tracing::info!("a network came up: pulling and sending now");
+            self.poll.now();
+            self.send.now();
+        }
+        self.answer_calls(agent)?;
         if self.decide.is_due() {
             let decided = decisions(agent);
             let worked = self.told("what is unfinished", decided)?;
@@ -135,6 +161,34 @@ impl Round {
             self.send.done(worked);
         }
         self.show(agent)
+    }
+
+    /// Does what commands ask for, one after the other, and answers them.
+    fn answer_calls(&mut self, agent: &mut Agent) -> Result<(), AgentError> {
+        while let Some((id, call)) = calls::next(agent.store.read())? {
+            if agent.pulse.stopping() {
+                return Err(AgentError::Stopped);
+            }
+            tracing::info!(?call, "a command asks for this");
+            let answer = match &call {
+                Call::Import(path) => calls::import::path(agent, path),
+                Call::Slip(text) => calls::import::slip(agent, text),
+                Call::Round => {
+                    let mut answer = Answer::default();
+                    match self.once(agent) {
+                        Ok(_) => "the service pulled, looked and sent".clone_into(&mut answer.text),
+                        Err(error) => answer.fail(&error),
+                    }
+                    answer
+                }
+            };
+            for line in answer.messages.iter().chain([&answer.text]) {
+                tracing::info!("{line}");
+            }
+            calls::answer(&mut agent.store, id, &answer)?;
+            agent.pulse.beat();
+        }
+        Ok(())
     }
 
     /// Says what runs in one line of `systemctl status`, when it changed.
@@ -242,4 +296,21 @@ fn pull(agent: &mut Agent) -> Result<(), AgentError> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_that_fails_is_tried_again_within_minutes() {
+        let day = Duration::from_secs(86_400);
+        assert_eq!(pause(day, 0), day);
+        assert_eq!(pause(day, 1), Duration::from_secs(60));
+        assert_eq!(pause(day, 2), Duration::from_secs(120));
+        assert_eq!(pause(day, 99), MAX_PAUSE);
+        let often = Duration::from_secs(5);
+        assert_eq!(pause(often, 1), often);
+        assert_eq!(pause(often, 99), MAX_PAUSE);
+    }
 }

@@ -7,7 +7,16 @@ use rusqlite::{Connection, TransactionBehavior};
 
 use super::{StateError, doing};
 
-const STEPS: [&str; 1] = [V1];
+const STEPS: [&str; 2] = [V1, V2];
+
+// What commands ask of the service that holds the lock; the answer is null until the work is done.
+const V2: &str = "
+CREATE TABLE call (
+    id     INTEGER PRIMARY KEY AUTOINCREMENT,
+    what   TEXT NOT NULL,
+    answer TEXT
+) STRICT;
+";
 
 const V1: &str = "
 CREATE TABLE meta (

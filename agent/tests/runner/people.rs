@@ -5,31 +5,82 @@ use crate::service::Service;
 use crate::site::{Site, assert_told, stdout};
 
 #[test]
-fn a_second_agent_on_the_same_state_is_told_of_the_first() {
+fn a_second_service_on_the_same_state_is_told_of_the_first() {
     let centre = Centre::new();
     let site = Site::new(&centre, "drone-7");
-    let bundle = centre.publish(&Draft::hello("hi"));
     let service = Service::start(&site);
     let process = service.id().to_string();
-    for arguments in [
-        &["import", bundle.to_str().unwrap()][..],
-        &["run", "--once"],
-    ] {
-        let words = [
-            "another outhaul-agent",
-            &process,
-            "nothing was changed",
-            "help:",
-        ];
-        assert_told(&site.run(arguments), 3, &words);
-    }
-    assert!(site.applied().is_empty());
+    let words = [
+        "another outhaul-agent",
+        &process,
+        "nothing was changed",
+        "help:",
+    ];
+    assert_told(&site.run(&["run"]), 3, &words);
     // Looking and deciding need no lock.
     assert_eq!(site.status()["active"], serde_json::Value::Null);
     site.ok(&["hold", "--why", "harvest"]);
     drop(service);
     site.ok(&["hold", "--release"]);
-    site.take(&bundle);
+    site.take(&centre.publish(&Draft::hello("hi")));
+}
+
+#[test]
+fn an_import_while_the_service_runs_is_done_by_it_and_answered() {
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    let bundle = centre.publish(&Draft::hello("hi"));
+    let mut service = Service::start(&site);
+    let process = format!("process {}", service.id());
+    let words = [process.as_str(), "waits for its answer"];
+    let output = site.import(&bundle);
+    assert_told(&output, 0, &words);
+    assert_eq!(stdout(&output), "bundle 1 is active\n");
+    assert_eq!(site.applied()["hello/manifest.yaml"], b"greeting: hi\n");
+    // A refusal comes back with its exit code, help and JSON, too.
+    let damaged = site.folder.path().join("damaged.outhaul");
+    let mut bytes = std::fs::read(centre.publish(&Draft::hello("ho"))).unwrap();
+    let last = bytes.len() / 2;
+    bytes[last] ^= 1;
+    std::fs::write(&damaged, bytes).unwrap();
+    assert_told(&site.import(&damaged), 4, &["is refused", "help:"]);
+    let nowhere = site.import(std::path::Path::new("/nowhere/at/all"));
+    assert_told(&nowhere, 3, &["/nowhere/at/all", "help:"]);
+    let again = site.ok(&["import", bundle.to_str().unwrap()]);
+    assert_eq!(again["number"], 1, "{again}");
+    assert!(service.terminate().success());
+}
+
+#[test]
+fn a_command_that_waits_for_a_service_goes_on_itself_when_the_service_ends() {
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    let bundle = centre.publish(&Draft::hello("hi"));
+    let service = Service::start(&site);
+    // Stopped, it holds the lock and answers nobody.
+    let kill = |signal: &str, id: u32| {
+        let mut command = std::process::Command::new("kill");
+        assert!(
+            command
+                .args([signal, &id.to_string()])
+                .status()
+                .unwrap()
+                .success()
+        );
+    };
+    kill("-STOP", service.id());
+    let mut command = site.command(&["import", bundle.to_str().unwrap()]);
+    let mut import = command
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    let mut messages = std::io::BufReader::new(import.stderr.take().unwrap());
+    std::io::BufRead::read_line(&mut messages, &mut line).unwrap();
+    assert!(line.contains("waits for its answer"), "{line}");
+    kill("-KILL", service.id());
+    assert!(import.wait().unwrap().success());
+    assert_eq!(site.active(), Some(1));
 }
 
 #[test]

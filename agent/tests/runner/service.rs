@@ -4,8 +4,9 @@ use std::os::unix::net::UnixDatagram;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-use crate::centre::{Centre, Draft, Load};
-use crate::site::Site;
+use crate::centre::{Centre, Draft, Load, unpack_for_web};
+use crate::server::Server;
+use crate::site::{Site, assert_told};
 
 /// A running service that said that it is ready; ended when dropped.
 #[derive(Debug)]
@@ -38,6 +39,13 @@ impl Service {
 
     pub fn id(&self) -> u32 {
         self.child.id()
+    }
+
+    /// As [`Self::wait_for`], with another limit than a minute.
+    #[track_caller]
+    pub fn wait_within(&self, limit: Duration, word: &str) {
+        self.socket.set_read_timeout(Some(limit)).unwrap();
+        self.wait_for(word);
     }
 
     /// Waits until the service tells systemd `word`.
@@ -142,4 +150,72 @@ fn work_that_cannot_go_on_does_not_end_the_service() {
     site.configure("[ansible]\nplaybook_program = \"/bin/true\"");
     let service = Service::start(&site);
     service.wait_for("STATUS=bundle 1 is active");
+}
+
+#[test]
+fn a_round_asked_for_while_the_service_runs_pulls_and_sends() {
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    let web = tempfile::tempdir().unwrap();
+    let server = Server::files(web.path().to_owned());
+    // The first poll finds nothing; the next would come in a week.
+    site.configure(&format!(
+        "[repository]\nurl = \"{}\"\npoll_s = 604800",
+        server.url
+    ));
+    let bundle = centre.publish(&Draft::hello("one"));
+    unpack_for_web(&bundle, web.path());
+    let service = Service::start(&site);
+    service.wait_for("STATUS=bundle 1 is active");
+    unpack_for_web(&centre.publish(&Draft::hello("two")), web.path());
+    let output = site.run(&["run", "--once"]);
+    assert_told(&output, 0, &["waits for its answer"]);
+    assert_eq!(site.active(), Some(2));
+}
+
+/// In a network namespace of its own, whose loopback has no address at first: what a cable out of its socket is.
+#[test]
+fn a_network_that_comes_up_is_used_at_once() {
+    const INSIDE: &str = "OUTHAUL_TEST_IN_NAMESPACE";
+    const NAME: &str = "service::a_network_that_comes_up_is_used_at_once";
+    if std::env::var_os(INSIDE).is_none() {
+        let namespace = Command::new("unshare").args(["-rn", "ip", "link"]).output();
+        if !namespace.is_ok_and(|output| output.status.success()) {
+            let required = std::env::var("CI").is_ok_and(|ci| ci == "true");
+            assert!(!required, "{NAME} needs network namespaces and `ip`");
+            eprintln!("SKIPPED: {NAME} needs network namespaces and `ip` (iproute2)");
+            return;
+        }
+        let mut inside = Command::new("unshare");
+        inside
+            .arg("-rn")
+            .arg(std::env::current_exe().unwrap())
+            .args([NAME, "--exact", "--nocapture"])
+            .env(INSIDE, "1");
+        let output = inside.output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        return;
+    }
+    let ip = |arguments: &str| {
+        let done = Command::new("ip").args(arguments.split(' ')).status();
+        assert!(done.unwrap().success(), "ip {arguments}");
+    };
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    let web = tempfile::tempdir().unwrap();
+    ip("link set lo up");
+    let server = Server::files(web.path().to_owned());
+    unpack_for_web(&centre.publish(&Draft::hello("one")), web.path());
+    site.configure(&format!(
+        "[repository]\nurl = \"{}\"\npoll_s = 604800",
+        server.url
+    ));
+    ip("addr del 127.0.0.1/8 dev lo");
+    let service = Service::start(&site);
+    service.wait_for("STATUS=no bundle yet");
+    assert!(server.asked().is_empty());
+    ip("addr add 127.0.0.1/8 dev lo");
+    ip("route add 192.0.2.0/24 dev lo");
+    // The first pause after a failure is a minute; this does not wait for it.
+    service.wait_within(Duration::from_secs(30), "STATUS=bundle 1 is active");
 }

@@ -17,7 +17,7 @@ use crate::repository::root;
 /// Highest exposure that systemd's review may find, times ten; each with its reason in the unit.
 const EXPOSURE: [(&str, u32); 5] = [
     ("outhaul-agent.service", 50),
-    ("outhaul-agent-sync.service", 20),
+    ("outhaul-agent-sync.service", 50),
     ("outhaul-hub.service", 15),
     ("outhaul-serve.service", 15),
     // The agent with the drop-in for sites whose reconciler needs no root.

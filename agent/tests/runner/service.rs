@@ -181,7 +181,7 @@ fn a_network_that_comes_up_is_used_at_once() {
     if std::env::var_os(INSIDE).is_none() {
         let namespace = Command::new("unshare").args(["-rn", "ip", "link"]).output();
         if !namespace.is_ok_and(|output| output.status.success()) {
-            outhaul_tests::skips::skipped("needs network namespaces and `ip` (iproute2)");
+            outhaul_tests::skipped("needs network namespaces and `ip` (iproute2)");
             return;
         }
         let mut inside = Command::new("unshare");

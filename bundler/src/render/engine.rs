@@ -7,13 +7,15 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use minijinja::ErrorKind;
 use outhaul_gocompat as go;
 use outhaul_gocompat::{Fields, GoValue, RenderOptions, TemplateView};
 
+use super::culprit::{self, Culprit};
 use super::place;
 use crate::compose::Mode;
 use crate::control::ControlPlane;
-use crate::control::diagnostic::{Diagnostic, Diagnostics};
+use crate::control::diagnostic::{Diagnostic, Diagnostics, Location};
 use crate::control::kinds::suggest::did_you_mean;
 use crate::control::model::{Language, Spot, Template, TemplateType};
 
@@ -107,6 +109,12 @@ impl<'a> Engines<'a> {
             }
         }
         findings
+    }
+
+    /// Where the first container that sets `key` does so.
+    pub fn first_set(&self, key: &str) -> Option<&'a Location> {
+        let mut containers = self.control_plane.configs.values();
+        containers.find_map(|container| Some(&container.data.get(key)?.location))
     }
 
     /// Whether Kalypso's defects are reproduced.
@@ -248,11 +256,26 @@ impl<'a> Engines<'a> {
         if let Some(error) = self.jinja_errors.get(&(template.name.as_str(), at)) {
             return Err(jinja_finding(template, manifest, error));
         }
-        self.jinja
+        let parsed = self
+            .jinja
             .get_template(&jinja_name(&template.name, at))
-            .and_then(|parsed| parsed.render(context))
-            .map(Text::Own)
-            .map_err(|error| jinja_finding(template, manifest, &error))
+            .map_err(|error| jinja_finding(template, manifest, &error))?;
+        let rendered = parsed.render(context).map(Text::Own);
+        rendered.map_err(|error| {
+            let finding = jinja_finding(template, manifest, &error);
+            let unclear = matches!(
+                error.kind(),
+                ErrorKind::UndefinedError | ErrorKind::InvalidOperation
+            );
+            let culprit = error
+                .range()
+                .filter(|_| unclear)
+                .and_then(|stopped| culprit::find(&parsed, &self.jinja, context, FIELDS, stopped));
+            match culprit {
+                Some(culprit) => named(template, manifest, culprit),
+                None => finding,
+            }
+        })
     }
 
     /// Documents with `---` between them. Kalypso glues it to a text without a line end (its defect
@@ -349,6 +372,20 @@ fn jinja_finding(
         line,
         column,
     )))
+}
+
+/// The finding about a name that the data does not have.
+fn named(template: &Template, manifest: &Spot<String>, culprit: Culprit) -> Box<Diagnostic> {
+    let before = manifest.value.get(..culprit.at).unwrap_or_default();
+    let line = before.matches('\n').count() + 1;
+    let column = before.len() - before.rfind('\n').map_or(0, |at| at + 1) + 1;
+    let message = format!("template `{}`: {}", template.name, culprit.message);
+    let at = place::inside(&manifest.location, line, column);
+    Box::new(
+        Diagnostic::error("template", message)
+            .at(&at)
+            .help(culprit.help),
+    )
 }
 
 fn jinja_name(template: &str, at: usize) -> String {

@@ -14,11 +14,13 @@ mod runner {
     pub mod diff;
     pub mod explain;
     pub mod forges;
+    pub mod formats;
     pub mod golden;
     pub mod import;
     pub mod isolation;
     pub mod kalypso;
     pub mod kept;
+    pub mod places;
     pub mod promotion;
     pub mod replay;
     pub mod repositories;
@@ -26,6 +28,7 @@ mod runner {
     pub mod scheduling;
     pub mod schemas;
     pub mod serve;
+    pub mod silent;
     pub mod sites;
     pub mod story;
 }

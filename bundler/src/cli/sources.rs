@@ -11,7 +11,7 @@ use crate::control::{Cache, SourceMap};
 /// What stands for repositories here.
 #[derive(Debug, clap::Args)]
 pub struct SourceArgs {
-    /// A folder, working copy or mirror that stands for a repository; `URL#BRANCH=DIR` for one branch
+    /// Use a local copy of URL: a folder, working copy or mirror; `URL#BRANCH=DIR` for one branch
     #[arg(long = "source", value_name = "URL=DIR")]
     sources: Vec<String>,
     /// Where other repositories are fetched to, instead of your own cache folder

@@ -16,6 +16,7 @@ mod folder;
 pub mod git;
 mod history;
 pub mod ignore;
+mod working_copy;
 
 pub use cache::Cache;
 
@@ -165,6 +166,7 @@ impl SourceError {
 pub struct SourceMap {
     entries: BTreeMap<(String, Option<String>), PathBuf>,
     pins: BTreeMap<(String, String), String>,
+    working_copies: bool,
 }
 
 impl SourceMap {
@@ -201,6 +203,11 @@ impl SourceMap {
         self.entries
             .entry((normal_url(url), None))
             .or_insert_with(|| dir.to_owned());
+    }
+
+    /// Reads the files of a working copy, edits and all, in place of the commit that it has checked out.
+    pub fn read_working_copies(&mut self) {
+        self.working_copies = true;
     }
 
     /// Reads what a snapshot calls `name` of the repository `url` at `commit`, whatever its branch
@@ -299,7 +306,7 @@ pub struct TreeFile {
 pub struct Tree {
     /// The files.
     pub files: Vec<TreeFile>,
-    /// Paths of symbolic links and submodules, which are never followed.
+    /// Paths of symbolic links and submodules, wanted or not: they are never followed.
     pub skipped: Vec<String>,
 }
 
@@ -333,11 +340,11 @@ pub fn open(
     cache: &Cache,
 ) -> Result<Opened, SourceError> {
     if let Some(dir) = map.resolve(url, reference) {
-        return open_folder(dir, url, reference);
+        return working_copy::open_here(dir, url, reference, map);
     }
     let local = url.strip_prefix("file://").unwrap_or(url);
     if Path::new(local).is_dir() {
-        return open_folder(Path::new(local), url, reference);
+        return working_copy::open_here(Path::new(local), url, reference, map);
     }
     let (repository, commit) = git::fetch(url, reference, &cache.repository(url))?;
     Ok(Opened {
@@ -440,6 +447,18 @@ impl Opened {
     /// The URL that it was fetched from; `None` when it lies on this machine.
     pub fn remote(&self) -> Option<&str> {
         self.fetched.then_some(self.url.as_str())
+    }
+
+    /// What file `path` of this source is, by whichever way it was opened: of equal identity is equal
+    /// content.
+    pub fn identity(&self, path: &str) -> String {
+        match &self.at {
+            Place::Folder(dir, _) => {
+                let dir = dir.canonicalize().unwrap_or_else(|_| dir.clone());
+                dir.join(path).to_string_lossy().into_owned()
+            }
+            Place::Git(_) => format!("{}:{path}", self.commit),
+        }
     }
 
     /// What people know file `path` of this source by.

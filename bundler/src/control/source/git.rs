@@ -173,10 +173,13 @@ impl Repository {
     /// # Errors
     /// [`SourceError::NoSuchReference`], named after `url`, when there is none.
     pub fn revision(&self, url: &str, revision: &str) -> Result<String, SourceError> {
-        let branch = Reference::Branch(revision.to_owned());
-        match self.resolve(url, &branch) {
-            Err(SourceError::NoSuchReference { .. }) => {}
-            found => return found,
+        // In a clone there is a branch of this name on the other side, which is not meant.
+        if revision != "HEAD" {
+            let branch = Reference::Branch(revision.to_owned());
+            match self.resolve(url, &branch) {
+                Err(SourceError::NoSuchReference { .. }) => {}
+                found => return found,
+            }
         }
         let id = revision.to_owned();
         self.resolve(url, &Reference::Commit { id, near: None })
@@ -236,11 +239,12 @@ impl Repository {
         let mut total = 0u64;
         for line in listing.split(|b| *b == 0).filter(|line| !line.is_empty()) {
             let entry = parse_entry(line)?;
-            if !wanted(&entry.path) {
-                continue;
-            }
+            let is_wanted = wanted(&entry.path);
             if entry.mode != "100644" && entry.mode != "100755" {
                 tree.skipped.push(entry.path);
+                continue;
+            }
+            if !is_wanted {
                 continue;
             }
             total = total.saturating_add(entry.size);
@@ -329,7 +333,7 @@ impl Repository {
     }
 
     /// Runs git, expecting success.
-    fn run(&self, arguments: &[&str]) -> Result<Vec<u8>, SourceError> {
+    pub(super) fn run(&self, arguments: &[&str]) -> Result<Vec<u8>, SourceError> {
         self.try_run(arguments)?
             .map_err(|message| SourceError::Git {
                 message: format!(
@@ -341,7 +345,10 @@ impl Repository {
     }
 
     /// Runs git: its output, or what it complained of.
-    fn try_run(&self, arguments: &[&str]) -> Result<Result<Vec<u8>, String>, SourceError> {
+    pub(super) fn try_run(
+        &self,
+        arguments: &[&str],
+    ) -> Result<Result<Vec<u8>, String>, SourceError> {
         let output = self
             .command(arguments)
             .stdin(Stdio::null())
@@ -419,7 +426,7 @@ fn parse_entry(line: &[u8]) -> Result<Entry, SourceError> {
     })
 }
 
-fn text(output: &[u8]) -> String {
+pub(super) fn text(output: &[u8]) -> String {
     String::from_utf8_lossy(output).trim().to_owned()
 }
 

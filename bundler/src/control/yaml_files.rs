@@ -1,0 +1,42 @@
+//! The files of a source that a control plane may consist of: YAML, as text, unless they are to be ignored.
+//!
+//! What comes in: an opened source and its files. What goes out: their text, or a finding where one is no
+//! text; and what the source's `.sourceignore` leaves out. It parses nothing.
+
+use std::sync::Arc;
+
+use super::diagnostic::{Diagnostic, SourceFile};
+use super::source::ignore::Ignore;
+use super::source::{Opened, SourceError, TreeFile, TreeLimits};
+
+pub(super) fn text_file(name: String, file: TreeFile) -> Result<Arc<SourceFile>, Box<Diagnostic>> {
+    match String::from_utf8(file.bytes) {
+        // A byte order mark is not part of the text.
+        Ok(text) => {
+            let text = text
+                .strip_prefix('\u{feff}')
+                .map(str::to_owned)
+                .unwrap_or(text);
+            Ok(Arc::new(SourceFile { name, text }))
+        }
+        Err(error) => {
+            let at = error.utf8_error().valid_up_to();
+            let message = format!("`{name}` is not UTF-8 text (byte {at})");
+            let finding = Diagnostic::error("not-text", message);
+            Err(Box::new(finding.help("save it as UTF-8, or rename it")))
+        }
+    }
+}
+
+pub(super) fn sourceignore(opened: &Opened) -> Result<Ignore, SourceError> {
+    let tree = opened.tree("", &|path| path == ".sourceignore", &TreeLimits::YAML)?;
+    let text = tree
+        .files
+        .first()
+        .map(|file| String::from_utf8_lossy(&file.bytes).into_owned());
+    Ok(text.map(|text| Ignore::parse(&text)).unwrap_or_default())
+}
+
+pub(super) fn is_yaml(path: &str) -> bool {
+    path.ends_with(".yaml") || path.ends_with(".yml")
+}

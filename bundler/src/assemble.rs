@@ -24,7 +24,6 @@ use crate::render::RenderedAssignment;
 
 pub mod finish;
 pub mod spool;
-pub mod waiting;
 
 pub use spool::{Spool, SpoolError};
 
@@ -73,6 +72,17 @@ pub enum AssembleError {
     /// The result would not be readable on site.
     #[error("the bundle would contradict itself")]
     Inconsistent(#[from] outhaul_bundle::index::IndexError),
+    /// A rendered file and a file of the payload would be the same file on site.
+    #[error(
+        "assignment `{assignment}`: its template renders `{path}`, and its manifests have it too\nhelp: rename \
+         one of them; on site one would silently replace the other"
+    )]
+    Collision {
+        /// The assignment that has both.
+        assignment: String,
+        /// The file, as it would be on site.
+        path: String,
+    },
     /// A name or path that cannot travel.
     #[error("assignment `{assignment}`")]
     Name {
@@ -139,6 +149,15 @@ pub fn assemble(contents: Contents<'_>, mut spool: Spool) -> Result<UnsignedBund
             }
         }
         let payload = payloads.remove(name).unwrap_or_default();
+        let rendered_files = files
+            .iter()
+            .chain(overlays.iter().flat_map(|one| &one.files));
+        if let Some(path) = collision(rendered_files, &payload) {
+            return Err(AssembleError::Collision {
+                assignment: name.clone(),
+                path,
+            });
+        }
         let own = overlays.iter().flat_map(|overlay| &overlay.files);
         for (folder, file) in files
             .iter()
@@ -189,6 +208,29 @@ pub fn assemble(contents: Contents<'_>, mut spool: Spool) -> Result<UnsignedBund
         index,
         index_bytes,
         spool,
+    })
+}
+
+/// The first rendered file that is a file or a folder of the payload, which lies in `payload/` on site.
+fn collision<'f>(
+    rendered: impl IntoIterator<Item = &'f IndexFile>,
+    payload: &[IndexFile],
+) -> Option<String> {
+    let carried: BTreeSet<String> = payload
+        .iter()
+        .map(|file| format!("payload/{}", file.path).to_lowercase())
+        .collect();
+    rendered.into_iter().find_map(|file| {
+        let path = file.path.to_string();
+        let own = path.to_lowercase();
+        let below = format!("{own}/");
+        let meets = carried.contains(&own)
+            || carried
+                .range(below.clone()..)
+                .next()
+                .is_some_and(|at| at.starts_with(&below))
+            || carried.iter().any(|at| own.starts_with(&format!("{at}/")));
+        meets.then_some(path)
     })
 }
 

@@ -11,6 +11,7 @@ use outhaul_bundle::index::{File, Source};
 use outhaul_bundle::name::{NameError, RelativePath};
 
 use crate::assemble::{Spool, SpoolError};
+use crate::control::diagnostic::Diagnostic;
 use crate::control::source::{self, Cache, Opened, Reference, SourceError, SourceMap, TreeLimits};
 use crate::delivery::storage::OCI;
 use crate::render::RenderedAssignment;
@@ -45,8 +46,11 @@ pub enum CollectError {
         /// The assignment.
         assignment: String,
         /// Why.
-        source: SourceError,
+        source: Arc<SourceError>,
     },
+    /// The same, of an assignment that is still to be named.
+    #[error(transparent)]
+    Unread(#[from] SourceError),
     /// The temporary folder failed.
     #[error("cannot keep payloads in the temporary folder")]
     Spool(#[from] SpoolError),
@@ -82,49 +86,133 @@ pub struct Payloads {
     pub commits: BTreeMap<String, String>,
 }
 
-/// Collects the payloads of `assignments` into `spool`. Each repository and branch is opened once, so
-/// that all assignments of one bundle see the same commit; but those that `pins` names, by assignment,
-/// are read at their commit there.
-///
-/// # Errors
-/// [`CollectError`] for the first payload that cannot travel whole.
-pub fn collect(
-    assignments: &BTreeMap<String, Arc<RenderedAssignment>>,
-    pins: &BTreeMap<String, String>,
-    sources: &SourceMap,
-    cache: &Cache,
-    spool: &mut Spool,
-) -> Result<Payloads, CollectError> {
-    let mut opened: BTreeMap<(String, Option<String>, Option<&String>), Opened> = BTreeMap::new();
-    let mut payloads = Payloads::default();
-    for (name, assignment) in assignments {
+/// Which repository, at which branch, pinned to which commit.
+type Key = (String, Option<String>, Option<String>);
+
+/// Opens each repository and branch once, so that all assignments of one bundle, and all bundles of one
+/// run, see the same commit; but an assignment with a pin is read at its commit there.
+#[derive(Debug)]
+pub struct Collector<'a> {
+    sources: &'a SourceMap,
+    cache: &'a Cache,
+    opened: BTreeMap<Key, Result<(Opened, String), Arc<SourceError>>>,
+}
+
+impl<'a> Collector<'a> {
+    /// One that has opened nothing yet.
+    pub fn new(sources: &'a SourceMap, cache: &'a Cache) -> Self {
+        Self {
+            sources,
+            cache,
+            opened: BTreeMap::new(),
+        }
+    }
+
+    /// Whether the payload of one assignment can travel whole, without reading it.
+    ///
+    /// # Errors
+    /// [`CollectError`] when it cannot.
+    pub fn look(
+        &mut self,
+        name: &str,
+        assignment: &RenderedAssignment,
+        pin: Option<&String>,
+    ) -> Result<(), CollectError> {
+        let Some(source) = self.open(name, assignment, pin)? else {
+            return Ok(());
+        };
+        let folder = folder(assignment);
+        let (paths, links) = source
+            .0
+            .names(folder, &TreeLimits::PAYLOAD)
+            .map_err(|source| failed(name, source))?;
+        no_links(name, links)?;
+        paths
+            .iter()
+            .try_for_each(|path| relative(name, path).map(drop))
+    }
+
+    /// Collects the payloads of `assignments` into `spool`.
+    ///
+    /// # Errors
+    /// [`CollectError`] for the first payload that cannot travel whole.
+    pub fn collect(
+        &mut self,
+        assignments: &BTreeMap<String, Arc<RenderedAssignment>>,
+        pins: &BTreeMap<String, String>,
+        spool: &mut Spool,
+    ) -> Result<Payloads, CollectError> {
+        let mut payloads = Payloads::default();
+        for (name, assignment) in assignments {
+            let Some((source, named)) = self.open(name, assignment, pins.get(name))? else {
+                continue;
+            };
+            payloads.sources.push(Source {
+                name: named.clone(),
+                repo: source.url.clone(),
+                commit: source.commit.clone(),
+            });
+            payloads.commits.insert(name.clone(), source.commit.clone());
+            let mut files = Vec::new();
+            // One file after another: together they may be larger than the memory.
+            let links = source.each::<CollectError>(
+                folder(assignment),
+                &|path| !path.starts_with(".git/"),
+                &TreeLimits::PAYLOAD,
+                &mut |file| {
+                    let path = relative(name, &file.path)?;
+                    let (content, size) = spool.add(&file.bytes)?;
+                    files.push(File {
+                        path,
+                        content,
+                        size,
+                        executable: file.executable,
+                    });
+                    Ok(())
+                },
+            );
+            let links = links.map_err(|error| match error {
+                CollectError::Unread(source) => failed(name, source),
+                other => other,
+            })?;
+            no_links(name, links)?;
+            payloads.files.insert(name.clone(), files);
+        }
+        payloads.sources.sort();
+        payloads.sources.dedup();
+        Ok(payloads)
+    }
+
+    /// The source of one assignment's payload, and what the snapshot calls it; `None` when it has none.
+    fn open(
+        &mut self,
+        name: &str,
+        assignment: &RenderedAssignment,
+        pin: Option<&String>,
+    ) -> Result<Option<&(Opened, String)>, CollectError> {
         let manifests = &assignment.manifests;
         let Some(repo) = manifests.get("repo").filter(|repo| !repo.is_empty()) else {
-            continue;
+            return Ok(None);
         };
         let storage = manifests.get("storage").filter(|storage| *storage != "git");
         if storage.is_some_and(|storage| storage == OCI) {
             // Whether the sites have it themselves was decided before: see `delivery::storage`.
-            continue;
+            return Ok(None);
         }
         if let Some(storage) = storage.filter(|storage| !storage.is_empty()) {
-            let (assignment, storage) = (name.clone(), storage.clone());
+            let (assignment, storage) = (name.to_owned(), storage.clone());
             return Err(CollectError::Storage {
                 assignment,
                 storage,
             });
         }
-        let failed = |source| CollectError::Source {
-            assignment: name.clone(),
-            source,
-        };
         let branch = manifests
             .get("branch")
             .filter(|branch| !branch.is_empty())
             .cloned();
-        let pin = pins.get(name);
-        let key = (source::normal_url(repo), branch.clone(), pin);
-        if !opened.contains_key(&key) {
+        let key = (source::normal_url(repo), branch.clone(), pin.cloned());
+        let (sources, cache) = (self.sources, self.cache);
+        let found = self.opened.entry(key).or_insert_with(|| {
             let reference = branch.clone().map_or(Reference::Head, Reference::Branch);
             let named = match pin {
                 None => format!("manifests:{}", branch.as_deref().unwrap_or("HEAD")),
@@ -139,54 +227,82 @@ pub fn collect(
                     near: branch.clone(),
                 },
             };
-            let source = source::open(repo, &reference, sources, cache).map_err(failed)?;
-            if pin.is_some_and(|pin| *pin != source.commit) {
-                let assignment = name.clone();
-                return Err(CollectError::Gone { assignment });
+            let opened = source::open(repo, &reference, sources, cache).map_err(Arc::new)?;
+            Ok((opened, named))
+        });
+        match found {
+            Err(source) => Err(CollectError::Source {
+                assignment: name.to_owned(),
+                source: Arc::clone(source),
+            }),
+            Ok((opened, _)) if pin.is_some_and(|pin| *pin != opened.commit) => {
+                Err(CollectError::Gone {
+                    assignment: name.to_owned(),
+                })
             }
-            payloads.sources.push(Source {
-                name: named,
-                repo: repo.clone(),
-                commit: source.commit.clone(),
-            });
-            opened.insert(key.clone(), source);
+            Ok(found) => Ok(Some(found)),
         }
-        let Some(source) = opened.get(&key) else {
-            continue;
-        };
-        let commits = &mut payloads.commits;
-        commits.insert(name.clone(), source.commit.clone());
-        let folder = manifests.get("path").map_or(".", String::as_str);
-        let tree = source
-            .tree(
-                folder,
-                &|path| !path.starts_with(".git/"),
-                &TreeLimits::PAYLOAD,
-            )
-            .map_err(failed)?;
-        if let Some(path) = tree.skipped.first() {
-            return Err(CollectError::Link {
-                assignment: name.clone(),
-                path: path.clone(),
-            });
-        }
-        let mut files = Vec::new();
-        for file in tree.files {
-            let path: RelativePath = file.path.parse().map_err(|source| CollectError::Path {
-                assignment: name.clone(),
-                source,
-            })?;
-            let (content, size) = spool.add(&file.bytes)?;
-            files.push(File {
-                path,
-                content,
-                size,
-                executable: file.executable,
-            });
-        }
-        payloads.files.insert(name.clone(), files);
     }
-    payloads.sources.sort();
-    payloads.sources.dedup();
-    Ok(payloads)
+}
+
+fn failed(assignment: &str, source: SourceError) -> CollectError {
+    CollectError::Source {
+        assignment: assignment.to_owned(),
+        source: Arc::new(source),
+    }
+}
+
+/// The folder of an assignment's manifests in their repository.
+fn folder(assignment: &RenderedAssignment) -> &str {
+    assignment.manifests.get("path").map_or(".", String::as_str)
+}
+
+fn relative(assignment: &str, path: &str) -> Result<RelativePath, CollectError> {
+    path.parse().map_err(|source| CollectError::Path {
+        assignment: assignment.to_owned(),
+        source,
+    })
+}
+
+fn no_links(assignment: &str, links: Vec<String>) -> Result<(), CollectError> {
+    match links.into_iter().next() {
+        None => Ok(()),
+        Some(path) => Err(CollectError::Link {
+            assignment: assignment.to_owned(),
+            path,
+        }),
+    }
+}
+
+/// A payload's error as a finding, still without a place.
+pub fn finding(error: &CollectError) -> Diagnostic {
+    let mut lines = Vec::new();
+    let mut help = None;
+    let mut next: Option<&dyn std::error::Error> = Some(error);
+    while let Some(cause) = next {
+        for line in cause.to_string().lines() {
+            match line.trim().strip_prefix("help: ") {
+                Some(text) => help = Some(text.to_owned()),
+                None if lines.iter().any(|said| said == line) => {}
+                None => lines.push(line.to_owned()),
+            }
+        }
+        next = cause.source();
+    }
+    let message = lines.join(": ");
+    let (finding, help) = match error {
+        CollectError::Source { source, .. } if source.is_input() => (
+            Diagnostic::error("not-collected", message),
+            Some(source.help()),
+        ),
+        CollectError::Source { source, .. } => (
+            Diagnostic::environment("not-collected", message),
+            Some(source.help()),
+        ),
+        _ => (Diagnostic::error("not-collected", message), help),
+    };
+    match help {
+        Some(help) => finding.help(help),
+        None => finding,
+    }
 }

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use outhaul_bundle::Digest;
 use serde::{Deserialize, Serialize};
 
-use crate::control::Diagnostics;
+use crate::control::{ControlPlane, Diagnostics};
 use crate::schedule::AssignmentId;
 
 /// A broken assignment that stays as it last was.
@@ -44,6 +44,8 @@ pub struct Isolation<T> {
     pub kept: BTreeMap<AssignmentId, (Kept, T)>,
     /// Those that nothing can stand in for, and why.
     pub left_out: BTreeMap<AssignmentId, String>,
+    /// What is wrong with them that rendering did not find.
+    pub findings: Diagnostics,
 }
 
 impl<T> Default for Isolation<T> {
@@ -51,8 +53,39 @@ impl<T> Default for Isolation<T> {
         Self {
             kept: BTreeMap::new(),
             left_out: BTreeMap::new(),
+            findings: Diagnostics::new(),
         }
     }
+}
+
+/// Which of the assignments that there were `before` are of workloads that cannot be read now, and why.
+/// With each comes its workspace, where it is known; where it is not, whatever no workload brings any
+/// more is taken for one of theirs: what runs must not be taken for removed.
+pub fn lost<'b>(
+    plane: &ControlPlane,
+    before: impl IntoIterator<Item = (AssignmentId, Option<&'b str>)>,
+) -> BTreeMap<AssignmentId, Diagnostics> {
+    let mut found = BTreeMap::new();
+    if plane.lost.is_empty() {
+        return found;
+    }
+    for (id, workspace) in before {
+        if plane.targets.contains_key(&id.target)
+            || !plane.cluster_types.contains_key(&id.cluster_type)
+        {
+            continue;
+        }
+        let mut why = Diagnostics::new();
+        for lost in plane.lost.values() {
+            if workspace.is_none_or(|workspace| workspace == lost.workspace) {
+                why.append(lost.findings.clone());
+            }
+        }
+        if !why.is_empty() {
+            found.insert(id, why);
+        }
+    }
+    found
 }
 
 /// Decides for each of `failures` and `undecided` (see [`crate::Rendering`]); `last` is asked once for
@@ -103,6 +136,7 @@ impl<T> Isolation<T> {
         Isolation {
             kept: kept.map(|(id, (kept, _))| (id, (kept, ()))).collect(),
             left_out: self.left_out,
+            findings: self.findings,
         }
     }
 
@@ -110,6 +144,7 @@ impl<T> Isolation<T> {
     pub fn append(&mut self, other: Self) {
         self.kept.extend(other.kept);
         self.left_out.extend(other.left_out);
+        self.findings.append(other.findings);
     }
 
     /// Whether nothing was broken.

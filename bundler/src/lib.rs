@@ -13,6 +13,7 @@
 //! [`publish`] to a git branch, [`serve`] all of it again and again. `cli` is what people type; it holds
 //! no rule of its own.
 
+mod address;
 pub mod assemble;
 pub mod attest;
 pub mod builtin;
@@ -47,6 +48,7 @@ pub mod schema;
 pub mod serve;
 pub mod sites;
 pub mod snapshot;
+pub mod terminal;
 pub mod verify;
 
 pub use compose::Composition;

@@ -7,13 +7,14 @@
 //! It prints nothing and writes nothing outside the cache of fetched repositories.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 
 use outhaul_bundle::index::Snapshot;
 
 use crate::compose::{self, Composition, Mode};
 use crate::control::model::{ReconcilerKind, Template};
-use crate::control::{self, Cache, ControlPlane, Diagnostics, LoadRequest, Origin, SourceMap};
+use crate::control::{
+    self, Cache, ControlPlane, Diagnostics, LoadRequest, Origin, SourceMap, source,
+};
 use crate::render::{self, Memory, Past, Rendering};
 use crate::schedule::{self, AssignmentId, Schedule};
 use crate::scheduler;
@@ -38,13 +39,14 @@ pub struct Platform {
 /// Runs the stages. With `pins` every repository that the snapshot names is read at its commit there.
 ///
 /// # Errors
-/// Every finding, when the control plane cannot be read whole.
+/// Every finding, when the control plane, or the repository of one workload, cannot be read whole.
 pub fn run(
     request: &LoadRequest,
     mode: Mode,
     pins: Option<&Snapshot>,
 ) -> Result<Platform, Diagnostics> {
     let (control_plane, snapshot, request) = load(request, pins)?;
+    control::without_lost(&control_plane)?;
     let schedule = schedule::schedule(&control_plane);
     let composition = compose::compose(&control_plane, &schedule, mode);
     let rendering = render::render(&control_plane, &schedule, &composition, &snapshot, mode);
@@ -146,8 +148,8 @@ fn load_by(
     let (mut control_plane, snapshot) = load(&request)?;
     // A local control plane stands for its own URL in what comes after, too: manifests may lie in it.
     if let Origin::Repository { url, .. } = &request.from {
-        let folder = Path::new(url.strip_prefix("file://").unwrap_or(url));
-        if folder.is_dir() {
+        request.sources.insert_given(url);
+        if let Some(folder) = source::local_folder(url) {
             let own = &snapshot.environment.repo;
             request.sources.insert_default(own, folder);
         }
@@ -158,6 +160,11 @@ fn load_by(
 }
 
 impl Platform {
+    /// Whether every policy could be followed and every workload could be read.
+    pub fn is_whole(&self) -> bool {
+        self.schedule.failures.is_empty() && self.control_plane.lost.is_empty()
+    }
+
     /// Which reconciler on site applies what the template `name` renders.
     pub fn reconciler_kind(&self, name: &str) -> ReconcilerKind {
         let template = self.control_plane.templates.get(name);
@@ -169,9 +176,11 @@ impl Platform {
         self.broken_of(self.rendering.failures.keys())
     }
 
-    /// What is wrong with these broken assignments, and with policies that could not be followed.
+    /// What is wrong with these broken assignments, with policies that could not be followed, and with
+    /// workloads that could not be read.
     pub fn broken_of<'i>(&self, ids: impl IntoIterator<Item = &'i AssignmentId>) -> Diagnostics {
         let mut all = self.schedule.findings();
+        all.append(self.control_plane.lost_findings());
         for findings in ids
             .into_iter()
             .filter_map(|id| self.rendering.failures.get(id))

@@ -15,24 +15,22 @@ use outhaul_bundle::index::{Content, DriftPolicy, ReconcilerSettings, Snapshot, 
 use outhaul_bundle::name::{Name, NameError};
 use outhaul_signer::fleet::{Fleet, FleetError};
 use outhaul_signer::key::Secret;
-use outhaul_signer::publish::{SignRequest, SignedMetadata};
+use outhaul_signer::publish::SignRequest;
 
 use crate::Diagnostics;
 use crate::assemble::finish::{FinishError, Reader};
 use crate::assemble::{self, AssembleError, Contents, Spool, SpoolError, UnsignedBundle};
-use crate::collect::{self, CollectError};
+use crate::collect::{CollectError, Collector};
 use crate::deliver::{self, DeliverError};
 use crate::guard::Removal;
 use crate::isolation::Isolation;
 use crate::pipeline::Platform;
 use crate::sites::{SiteError, Sites};
 
-mod countersigned;
 mod last;
 mod obey;
 mod plan;
 
-pub use countersigned::Waiting;
 pub use last::LastError;
 use last::{LastAssignment, LastStream};
 pub use obey::Refusal;
@@ -49,9 +47,8 @@ pub struct Request<'a> {
     pub publish: Option<&'a Path>,
     /// Only for these sites; empty for every site of the stream.
     pub recipients: BTreeSet<Name>,
-    /// For whom everything is encrypted; without it the bundle can be read by anybody. A list of nobody is
-    /// refused.
-    pub readers: Option<&'a [Reader]>,
+    /// For whom everything is encrypted; empty for a bundle that anybody can read.
+    pub readers: &'a [Reader],
     /// Use a new number even when nothing changed.
     pub renew: bool,
     /// The time of issue that is signed.
@@ -90,8 +87,6 @@ pub struct Produced {
     pub assignments: usize,
     /// Why no bundle is made of it at all, when a delivery policy says so.
     pub withheld: Option<String>,
-    /// Whose signature it waits for; nothing is shipped before.
-    pub waiting: Option<Waiting>,
 }
 
 /// Why a stream's bundle was not made. Streams before it were.
@@ -121,9 +116,6 @@ pub enum ProduceError {
     /// The delivery policies contradict each other; nothing was written for any stream.
     #[error("the delivery policies contradict each other")]
     Contradiction(#[from] Diagnostics),
-    /// Manifests that no bundle carries; nothing was written for any stream.
-    #[error("not everything can be carried")]
-    NotCarried(Diagnostics),
     /// A delivery policy forbids it.
     #[error(transparent)]
     Forbidden(#[from] Refusal),
@@ -188,23 +180,15 @@ pub fn produce(
         |name: &&String| request.cluster_types.is_empty() || request.cluster_types.contains(name);
     let mut plans = Vec::new();
     let mut removals = Vec::new();
-    let mut uncarried = Diagnostics::new();
+    let mut collector = Collector::new(&platform.sources, &platform.cache);
     for name in rendering.cluster_types.keys().filter(wanted) {
-        let plan = Plan::of(platform, fleet, name)?;
+        let plan = Plan::of(platform, fleet, name, &mut collector)?;
         removals.extend(plan.guard(platform).err());
         if obey::withheld(&plan.delivery).is_none() {
             let stream = format!("{}/{name}", rendering.environment);
-            obey::readers(
-                &plan.delivery,
-                &stream,
-                request.readers.map_or(0, <[_]>::len),
-            )?;
-            uncarried.append(plan.uncarried(platform));
+            obey::readers(&plan.delivery, &stream, request.readers.len())?;
         }
         plans.push(plan);
-    }
-    if !uncarried.is_empty() {
-        return Err(ProduceError::NotCarried(uncarried));
     }
     if !removals.is_empty() {
         return Err(ProduceError::Removals { removals });
@@ -212,7 +196,7 @@ pub fn produce(
     let mut production = Production::default();
     for plan in plans {
         if !plan.is_void() {
-            let made = stream(platform, fleet, secret, request, &plan)?;
+            let made = stream(platform, fleet, secret, request, &plan, &mut collector)?;
             production.streams.push(made);
         }
         production.isolation.append(plan.isolation);
@@ -226,6 +210,7 @@ fn stream(
     secret: &Secret,
     request: &Request<'_>,
     plan: &Plan<'_>,
+    collector: &mut Collector<'_>,
 ) -> Result<Produced, ProduceError> {
     let environment = &platform.rendering.environment;
     let (name, role) = (plan.cluster_type, &plan.role);
@@ -234,39 +219,11 @@ fn stream(
         let number = latest.map_or(0, |latest| latest.number);
         return Ok(held_back(plan, why, number));
     }
-    let pending = countersigned::pending(fleet, role, request)?;
-    if let Some(pending) = &pending
-        && let Some(ready) = countersigned::ready(fleet, role, pending)?
-    {
-        let sign = SignRequest {
-            role,
-            number: ready.pending.number,
-            index_bytes: &ready.bundle.index_bytes.clone(),
-            issued: request.issued,
-            expires: ready.pending.expires,
-        };
-        let signed = fleet.sign_bundle(sign, secret)?;
-        return ship(
-            fleet,
-            request,
-            plan,
-            sign,
-            &signed,
-            ready.bundle,
-            &ready.last,
-        );
-    }
     let signer = fleet.statement_signer(secret)?;
     let orders = Sites::of(fleet).orders_for(role)?;
-    let build = |number: u64| -> Result<Built, ProduceError> {
+    let mut build = |number: u64| -> Result<Built, ProduceError> {
         let mut spool = Spool::new(&std::env::temp_dir())?;
-        let payloads = collect::collect(
-            &plan.assignments,
-            &plan.pins,
-            &platform.sources,
-            &platform.cache,
-            &mut spool,
-        )?;
+        let payloads = collector.collect(&plan.assignments, &plan.pins, &mut spool)?;
         let reconciler = platform.reconciler_kind(plan.reconciler);
         let contents = Contents {
             fleet: fleet.id(),
@@ -289,16 +246,11 @@ fn stream(
             orders: orders.clone(),
         };
         let mut bundle = assemble::assemble(contents, spool)?.attest(&signer)?;
-        let plain = countersigned::plain_digest(&bundle, request.readers);
-        if let Some(readers) = request.readers {
-            bundle = bundle.seal(readers)?;
+        if !request.readers.is_empty() {
+            bundle = bundle.seal(request.readers)?;
         }
         let commits = payloads.commits;
-        Ok(Built {
-            bundle,
-            commits,
-            plain,
-        })
+        Ok(Built { bundle, commits })
     };
     if let Some(latest) = latest.as_ref().filter(|_| !request.renew) {
         // The same content under the number that was signed last has the digest that was signed.
@@ -314,19 +266,7 @@ fn stream(
                 content_bytes: same.bundle.index.content_bytes(),
                 assignments: same.bundle.index.assignments.len(),
                 withheld: None,
-                waiting: None,
             });
-        }
-    }
-    if let Some(pending) = &pending {
-        let same = build(pending.number)?;
-        if countersigned::is_waiting(fleet, role, pending, &same)? {
-            let waiting = Waiting {
-                request: pending.request.clone(),
-                threshold: pending.threshold,
-                found: pending.found,
-            };
-            return Ok(countersigned::waits(plan, &same, pending.number, waiting));
         }
     }
     let number = fleet.next_number(role)?;
@@ -347,61 +287,26 @@ fn stream(
         issued: request.issued,
         expires,
     };
+    let signed = fleet.sign_bundle(sign, secret)?;
+    let file = request
+        .out
+        .join(format!("{environment}-{name}-{number}.outhaul"));
+    let content_bytes = built.bundle.index.content_bytes();
     let last = last_of(environment, plan, &built);
-    match fleet.sign_bundle(sign, secret) {
-        Ok(signed) => ship(fleet, request, plan, sign, &signed, built.bundle, &last),
-        Err(FleetError::CountersignatureNeeded {
-            threshold,
-            found,
-            request,
-            ..
-        }) => {
-            countersigned::keep(fleet, role, number, &built, &last)?;
-            let waiting = Waiting {
-                request,
-                threshold,
-                found,
-            };
-            Ok(countersigned::waits(plan, &built, number, waiting))
-        }
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// Writes what was signed, and puts it on the fleet's record.
-fn ship(
-    fleet: &Fleet,
-    request: &Request<'_>,
-    plan: &Plan<'_>,
-    sign: SignRequest<'_>,
-    signed: &SignedMetadata,
-    bundle: UnsignedBundle,
-    last: &LastStream,
-) -> Result<Produced, ProduceError> {
-    let SignRequest { role, number, .. } = sign;
-    let stream = &bundle.index.stream;
-    let file = request.out.join(format!(
-        "{}-{}-{number}.outhaul",
-        stream.environment, stream.cluster_type
-    ));
-    let content_bytes = bundle.index.content_bytes();
-    let assignments = bundle.index.assignments.len();
-    let bytes = deliver::write_file(&file, &signed.files, bundle)?;
-    fleet.commit(signed)?;
+    let bytes = deliver::write_file(&file, &signed.files, built.bundle)?;
+    fleet.commit(&signed)?;
     last.write(fleet.folder(), role)?;
-    countersigned::forget_before(fleet, role, number + 1)?;
     if let Some(folder) = request.publish {
-        publish(&file, role, sign.index_bytes, folder)?;
+        publish(&file, role, &index_bytes, folder)?;
     }
     Ok(Produced {
-        cluster_type: plan.cluster_type.to_owned(),
+        cluster_type: name.to_owned(),
         number,
         file: Some(file),
         bytes,
         content_bytes,
-        assignments,
+        assignments: plan.assignments.len(),
         withheld: None,
-        waiting: None,
     })
 }
 
@@ -415,7 +320,6 @@ fn held_back(plan: &Plan<'_>, why: String, number: u64) -> Produced {
         content_bytes: 0,
         assignments: plan.assignments.len(),
         withheld: Some(why),
-        waiting: None,
     }
 }
 
@@ -433,8 +337,6 @@ fn expiry(request: &Request<'_>, plan: &Plan<'_>) -> Result<Timestamp, ProduceEr
 struct Built {
     bundle: UnsignedBundle,
     commits: BTreeMap<String, String>,
-    /// Digest of it before it was sealed.
-    plain: Digest,
 }
 
 /// What the stream ships with this bundle.

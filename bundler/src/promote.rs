@@ -160,7 +160,10 @@ impl<'a> Chain<'a> {
     /// # Errors
     /// [`PromoteError`] when the control plane cannot be read.
     pub fn open(url: &'a str, sources: SourceMap, cache: &'a Cache) -> Result<Self, PromoteError> {
-        let opened = source::open(url, &Reference::Branch("main".to_owned()), &sources, cache)?;
+        let mut sources = sources;
+        sources.insert_given(url);
+        let main = Reference::Branch("main".to_owned());
+        let opened = source::open_given(url, &main, &sources, cache)?;
         let mut environments = BTreeMap::new();
         let mut policies = Vec::new();
         for (_, object) in objects(&opened, ENVIRONMENTS)? {
@@ -205,8 +208,8 @@ impl<'a> Chain<'a> {
         };
         let mut sources = self.sources.clone();
         let at = &found.control_plane;
-        if Path::new(self.url).is_dir() {
-            sources.insert_default(&at.repo.value, Path::new(self.url));
+        if let Some(folder) = source::local_folder(self.url) {
+            sources.insert_default(&at.repo.value, folder);
         }
         let reference = Reference::Branch(at.branch.clone());
         let opened = source::open(&at.repo.value, &reference, &sources, self.cache)?;
@@ -256,33 +259,19 @@ impl<'a> Chain<'a> {
         let at = &link.base.at;
         let reference = Reference::Branch(at.branch.clone());
         let sources = self.base_sources(link);
-        let local = Path::new(
-            at.repo
-                .value
-                .strip_prefix("file://")
-                .unwrap_or(&at.repo.value),
-        );
         let git = match sources.resolve(&at.repo.value, &reference) {
             Some(folder) => Git::at(folder),
-            None if local.is_dir() => Git::at(local),
             None => {
-                source::git::check_url(&at.repo.value)?;
+                let remote = sources.permitted(&at.repo.value)?;
                 let folder = self.cache.repository(&format!("{}#history", at.repo.value));
-                let git = Git::at(&folder);
                 let name = format!("+refs/heads/{0}:refs/heads/{0}", at.branch);
-                let fetched = std::fs::create_dir_all(&folder)
-                    .map_err(|error| error.to_string())
-                    .and_then(|()| {
-                        let init = git.text(&["init", "--quiet", "--bare"]);
-                        let fetch = ["fetch", "--quiet", "--no-tags", "--", &at.repo.value, &name];
-                        init.and_then(|_| git.text(&fetch))
-                            .map_err(|error| error.message)
-                    });
-                if let Err(message) = fetched {
+                let store = source::git::Repository::at(&folder);
+                store.init()?;
+                if let Err(message) = store.fetch_from(&remote, &[], &name)? {
                     let url = at.repo.value.clone();
                     return Err(SourceError::Unreachable { url, message }.into());
                 }
-                git
+                Git::at(&folder)
             }
         };
         let asked = ["merge-base", "--is-ancestor", commit, pinned.value.as_str()];
@@ -294,10 +283,10 @@ impl<'a> Chain<'a> {
         let mut sources = self.sources.clone();
         let at = &link.base.at;
         let own = &link.environment.control_plane.repo.value;
-        if Path::new(self.url).is_dir()
+        if let Some(folder) = source::local_folder(self.url)
             && source::normal_url(own) == source::normal_url(&at.repo.value)
         {
-            sources.insert_default(&at.repo.value, Path::new(self.url));
+            sources.insert_default(&at.repo.value, folder);
         }
         sources
     }
@@ -347,7 +336,7 @@ impl Link {
         let folder = self.opened.repository_folder().unwrap_or(Path::new("."));
         let made = match self.opened.remote() {
             None => branch::commit_local(folder, &edit),
-            Some(url) => branch::commit_and_push(folder, url, &edit),
+            Some(remote) => branch::commit_and_push(folder, remote.url(), &edit),
         };
         made.map_err(|source| PromoteError::Branch {
             environment: self.environment.name.clone(),

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use outhaul_bundle::index::Snapshot;
 
 use crate::control::model::Road;
-use crate::control::source::{self, Cache, SourceError};
+use crate::control::source::{self, Cache, Reference, SourceError, SourceMap};
 use crate::control::{ControlPlane, Diagnostics};
 use crate::deliver::branch::was_overtaken;
 use crate::deliver::program::ProgramError;
@@ -195,6 +195,26 @@ pub struct Published {
 pub struct Repository {
     target: Target,
     store: Store,
+}
+
+/// What git is given for the platform repository `url`: the folder that stands for it, or the URL, which
+/// may be on this machine only when it was `typed` by who runs outhaul.
+///
+/// # Errors
+/// [`PublishError::Source`] when it may not be opened.
+pub fn where_to(
+    url: &str,
+    reference: &Reference,
+    typed: bool,
+    sources: &SourceMap,
+) -> Result<String, PublishError> {
+    if let Some(folder) = sources.resolve(url, reference) {
+        return Ok(folder.to_string_lossy().into_owned());
+    }
+    if !typed {
+        sources.permitted(url)?;
+    }
+    Ok(url.to_owned())
 }
 
 impl Repository {

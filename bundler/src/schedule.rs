@@ -28,6 +28,17 @@ pub struct AssignmentId {
     pub target: String,
 }
 
+impl AssignmentId {
+    /// From `<cluster type>/<target>`.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (cluster_type, target) = text.split_once('/')?;
+        Some(Self {
+            cluster_type: cluster_type.to_owned(),
+            target: target.to_owned(),
+        })
+    }
+}
+
 impl std::fmt::Display for AssignmentId {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}/{}", self.cluster_type, self.target)

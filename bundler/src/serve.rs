@@ -31,6 +31,7 @@ mod state;
 mod steps;
 
 pub use config::{BundleConfig, Config, EnvironmentConfig, GitConfig, PromoteConfig};
+pub use hook::knows_secret;
 pub use state::{Done, Known, State, Trouble};
 pub use steps::Problem;
 
@@ -194,7 +195,11 @@ impl Service {
                 url: config.control_plane.clone(),
                 branch: config.control_plane_branch.clone(),
             },
-            sources: SourceMap::parse(&config.sources)?,
+            sources: {
+                let mut sources = SourceMap::parse(&config.sources)?;
+                sources.allow_hosts(&config.allow_hosts)?;
+                sources
+            },
             cache: Cache::at(config.cache()),
             schedulers: Schedulers::parse(&config.schedulers)?,
         };

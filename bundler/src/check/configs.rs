@@ -24,8 +24,7 @@ struct Holders {
     sites: BTreeSet<usize>,
 }
 
-/// Who has which label.
-pub(super) struct Index<'a> {
+struct Index<'a> {
     plane: &'a ControlPlane,
     holders: HashMap<(&'a str, &'a str), Holders>,
     /// Position of each site's cluster type.
@@ -127,7 +126,7 @@ fn at(kind: &str, name: &str, location: &crate::control::diagnostic::Location) -
 }
 
 impl<'a> Index<'a> {
-    pub(super) fn of(plane: &'a ControlPlane) -> Self {
+    fn of(plane: &'a ControlPlane) -> Self {
         let mut holders: HashMap<(&str, &str), Holders> = HashMap::new();
         for (at, cluster_type) in plane.cluster_types.values().enumerate() {
             let own = ("cluster-type", cluster_type.name.as_str());
@@ -165,7 +164,7 @@ impl<'a> Index<'a> {
     }
 
     /// Whether a pair, perhaps on one of its sites, has all of `labels`.
-    pub(super) fn applies(&self, labels: &[(&str, &str)], with_sites: bool, mode: Mode) -> bool {
+    fn applies(&self, labels: &[(&str, &str)], with_sites: bool, mode: Mode) -> bool {
         if labels.len() > MAX_LABELS || mode.compat && labels.iter().any(|(_, v)| v.is_empty()) {
             return self.any_pair(labels, mode);
         }

@@ -15,7 +15,6 @@ use super::render::{InputArgs, isolation_failure, isolation_json};
 use super::{Format, print_json, say};
 use crate::assemble::AssembleError;
 use crate::assemble::finish::FinishError;
-use crate::check::offline;
 use crate::collect::CollectError;
 use crate::counted::assignments;
 use crate::deliver;
@@ -86,26 +85,15 @@ impl Args {
             out: &self.out,
             publish: self.publish.as_deref(),
             recipients: self.recipients.iter().cloned().collect(),
-            readers: readers.as_deref(),
+            readers: &readers,
             renew: self.renew,
             issued,
             expires_days: self.expires_days,
         };
         let production =
             produce::produce(&platform, &fleet, &secret, &request).map_err(produce_failure)?;
-        let unreachable = offline::unreachable(&platform, Some(&self.cluster_type));
-        if !unreachable.is_empty() {
-            say(unreachable.render(false).trim_end());
-        }
         self.print(&platform.rendering.environment, &production)?;
-        let done = isolation_failure(&platform, &production.isolation, 0)?;
-        // What waits for somebody is not shipped: a script must see that.
-        let waits = production.streams.iter().any(|one| one.waiting.is_some());
-        Ok(if waits {
-            ExitCode::from(failure::REFUSED)
-        } else {
-            done
-        })
+        isolation_failure(&platform, &production.isolation, 0)
     }
 
     fn print(&self, environment: &str, production: &Production) -> Result<(), Failure> {
@@ -124,10 +112,6 @@ impl Args {
                         "content_bytes": one.content_bytes,
                         "assignments": one.assignments,
                         "withheld": one.withheld,
-                        "waiting": one.waiting.as_ref().map(|waiting| json!({
-                            "request": waiting.request, "threshold": waiting.threshold,
-                            "found": waiting.found,
-                        })),
                     })
                 })
                 .collect();
@@ -139,16 +123,6 @@ impl Args {
             let stream = format!("{environment}/{}", one.cluster_type);
             if let Some(why) = &one.withheld {
                 say(&format!("{stream}: no bundle, it {why}"));
-                continue;
-            }
-            if let Some(waiting) = &one.waiting {
-                let request = waiting.request.display();
-                say(&format!(
-                    "{stream}: number {} waits for signatures: {} of {} are there, the request is `{request}`\n\
-                     help: `outhaul-signer countersign` it where another key of the stream is, put the answer \
-                     beside it, and run this again: it ships the bundle that was signed",
-                    one.number, waiting.found, waiting.threshold
-                ));
                 continue;
             }
             match &one.file {
@@ -199,7 +173,7 @@ pub(super) fn produce_failure(error: ProduceError) -> Failure {
             let texts: Vec<_> = removals.iter().map(Removal::explain).collect();
             Failure::explained(&texts.join("\n"))
         }
-        ProduceError::Contradiction(findings) | ProduceError::NotCarried(findings) => {
+        ProduceError::Contradiction(findings) => {
             Failure::findings(&findings).help("nothing was written")
         }
         ProduceError::Forbidden(refusal) => {
@@ -232,6 +206,7 @@ fn assemble_failure(error: &AssembleError) -> Failure {
     let code = match error {
         AssembleError::Spool(_) | AssembleError::Encode(_) => failure::ENVIRONMENT,
         AssembleError::Inconsistent(_) => failure::INTERNAL,
+        AssembleError::Collision { .. } => failure::REFUSED,
         AssembleError::Name { .. } => failure::USAGE,
     };
     Failure::new(code, error).help("nothing was written")

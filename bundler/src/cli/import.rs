@@ -1,12 +1,12 @@
 //! `outhaul import kalypso`: what an existing Kalypso installation would become.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use super::failure::{self, Failure};
 use super::sources::SourceArgs;
 use super::{Format, data, print_json, say};
-use crate::control::source::SourceError;
+use crate::control::source::{self, SourceError};
 use crate::control::{Cache, LoadRequest, Origin, SourceMap};
 use crate::import::{self, Report, Views, classify, history, platform_repository, report};
 use crate::scheduler::Schedulers;
@@ -107,10 +107,10 @@ impl Kalypso {
         };
         let declared = platform_repository::environments(url, branch, sources, cache)
             .map_err(|error| source_failure(&error))?;
-        let local = url.strip_prefix("file://").unwrap_or(url);
+        sources.insert_given(url);
         for (_, repo) in &declared {
-            if Path::new(local).is_dir() {
-                sources.insert_default(repo, Path::new(local));
+            if let Some(folder) = source::local_folder(url) {
+                sources.insert_default(repo, folder);
             }
         }
         let names: Vec<String> = match &self.environment {

@@ -108,10 +108,8 @@ impl GitArgs {
         whole_or_refused(&platform, self.strict)?;
         let named = self.target(&platform.control_plane)?;
         let reference = Reference::Branch(named.branch.clone());
-        let url = match platform.sources.resolve(&named.url, &reference) {
-            Some(folder) => folder.to_string_lossy().into_owned(),
-            None => named.url.clone(),
-        };
+        let url = publish::where_to(&named.url, &reference, self.to.is_some(), &platform.sources)
+            .map_err(|error| publish_failure(error, &platform))?;
         let kind = self.forge.forge.or_else(|| Kind::of_host(&named.url));
         let credential = credential(&url, kind, token.as_ref());
         let target = Target {

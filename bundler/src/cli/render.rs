@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
@@ -15,7 +16,8 @@ use crate::counted::{self, counted};
 use crate::isolation::Isolation;
 use crate::output::{self, OutputError, Settled};
 use crate::pipeline::{self, Platform};
-use crate::render::Memory;
+use crate::render::{Memory, RenderedClusterType};
+use crate::schedule::AssignmentId;
 use crate::scheduler::Schedulers;
 
 /// Render an environment into a folder
@@ -63,7 +65,7 @@ pub struct InputArgs {
         hide_default_value = true
     )]
     environment: String,
-    /// The control plane's repository (URL or folder); branches are read from `.environments/`
+    /// The control plane's repository (URL or folder): its environments say which branches are whose
     #[arg(
         long,
         value_name = "URL|DIR",
@@ -77,10 +79,10 @@ pub struct InputArgs {
     /// The environment's own folder
     #[arg(long, value_name = "DIR")]
     env_dir: Option<PathBuf>,
-    /// The folder to use for the base repository named `main`
+    /// The folder that stands for the base repository named `main`
     #[arg(long, value_name = "DIR", requires = "env_dir")]
     base_dir: Option<PathBuf>,
-    /// Commit of --base-dir
+    /// The commit that the base folder is
     #[arg(long, value_name = "SHA", requires = "base_dir")]
     base_commit: Option<String>,
     #[command(flatten)]
@@ -144,8 +146,10 @@ impl InputArgs {
     pub fn load(
         &self,
     ) -> Result<(ControlPlane, outhaul_bundle::index::Snapshot, LoadRequest), Failure> {
-        pipeline::load(&self.request()?, None)
-            .map_err(|findings| Failure::findings(&findings).help("nothing was written"))
+        let loaded = pipeline::load(&self.request()?, None)
+            .map_err(|findings| Failure::findings(&findings).help("nothing was written"))?;
+        warn_of_lost(&loaded.0);
+        Ok(loaded)
     }
 
     /// Loads the control plane to show what runs where; its sites are not needed for that.
@@ -155,8 +159,10 @@ impl InputArgs {
     pub fn load_to_schedule(
         &self,
     ) -> Result<(ControlPlane, outhaul_bundle::index::Snapshot, LoadRequest), Failure> {
-        pipeline::load_to_schedule(&self.request()?, None)
-            .map_err(|findings| Failure::findings(&findings).help("nothing was written"))
+        let loaded = pipeline::load_to_schedule(&self.request()?, None)
+            .map_err(|findings| Failure::findings(&findings).help("nothing was written"))?;
+        warn_of_lost(&loaded.0);
+        Ok(loaded)
     }
 
     /// The environment that was asked for.
@@ -180,10 +186,22 @@ impl InputArgs {
         &self,
         pins: Option<&outhaul_bundle::index::Snapshot>,
     ) -> Result<Platform, Failure> {
+        let failed = |findings| Failure::findings(&findings).help("nothing was written");
         let platform = pipeline::run_again(&mut Memory::new(), &self.request()?, self.mode(), pins)
-            .map_err(|findings| Failure::findings(&findings).help("nothing was written"))?;
+            .map_err(failed)?;
+        if pins.is_some() {
+            // What is rendered again was whole.
+            crate::control::without_lost(&platform.control_plane).map_err(failed)?;
+        }
         warn(&platform);
         Ok(platform)
+    }
+}
+
+/// Says which workloads are missing because they cannot be read.
+fn warn_of_lost(plane: &ControlPlane) {
+    if !plane.lost.is_empty() {
+        say(plane.lost_findings().render(false).trim_end());
     }
 }
 
@@ -222,16 +240,28 @@ pub(super) fn isolation_failure(
     isolation: &Isolation<()>,
     taken: usize,
 ) -> Result<ExitCode, Failure> {
-    if isolation.is_empty() && platform.schedule.failures.is_empty() {
+    if isolation.is_empty() && platform.is_whole() {
         return Ok(ExitCode::SUCCESS);
     }
-    let findings = platform.broken_of(isolation.ids());
+    let mut findings = platform.broken_of(isolation.ids());
+    findings.append(isolation.findings.clone());
+    findings.sort();
     let mut failure = Failure::broken(&findings);
     for line in isolation.lines() {
         failure = failure.because(&line);
     }
-    let mut groups = platform.rendering.cluster_types.values();
-    let sound = taken > 0 || groups.any(|group| !group.assignments.is_empty());
+    let left_out = |cluster_type: &str, target: &str| {
+        let is = |id: &AssignmentId| id.cluster_type == cluster_type && id.target == target;
+        isolation.left_out.keys().any(is)
+    };
+    let sound = |(name, group): (&String, &Arc<RenderedClusterType>)| {
+        group
+            .assignments
+            .keys()
+            .any(|target| !left_out(name, target))
+    };
+    let sound =
+        taken > 0 || isolation.is_empty() || platform.rendering.cluster_types.iter().any(sound);
     Err(failure.help(match sound || !isolation.kept.is_empty() {
         true => "everything else was written; `--strict` writes nothing then",
         false => "nothing was written: nothing is sound, and nothing was before",

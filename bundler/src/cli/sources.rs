@@ -1,19 +1,24 @@
 //! What every subcommand that reads repositories understands: what stands for them here, and the cache.
 //!
-//! What comes in: `--source URL=DIR` and `--cache DIR`. What goes out: a [`SourceMap`] and a [`Cache`],
+//! What comes in: `--source URL=DIR`, `--allow-host HOST` and `--cache DIR`. What goes out: a [`SourceMap`] and a [`Cache`],
 //! or a usage error. It opens nothing.
 
 use std::path::PathBuf;
 
 use super::failure::{self, Failure};
+use crate::control::source::SourceError;
 use crate::control::{Cache, SourceMap};
 
 /// What stands for repositories here.
 #[derive(Debug, clap::Args)]
 pub struct SourceArgs {
-    /// Use a local copy of URL: a folder, working copy or mirror; `URL#BRANCH=DIR` for one branch
+    /// A folder, working copy or mirror that stands for a repository; `URL#BRANCH=DIR` for one branch
     #[arg(long = "source", value_name = "URL=DIR")]
     sources: Vec<String>,
+    /// A host of this machine, or one without encryption, that control planes and workloads may name:
+    /// `git.factory.example`, `127.0.0.1:3000`
+    #[arg(long = "allow-host", value_name = "HOST[:PORT]")]
+    allow_hosts: Vec<String>,
     /// Where other repositories are fetched to, instead of your own cache folder
     #[arg(long, value_name = "DIR")]
     cache: Option<PathBuf>,
@@ -25,10 +30,12 @@ impl SourceArgs {
     /// # Errors
     /// [`Failure`] for a source that is none.
     pub fn parse(&self) -> Result<(SourceMap, Cache), Failure> {
-        let sources = SourceMap::parse(&self.sources).map_err(|error| {
+        let usage = |error: SourceError| {
             let help = error.help();
             Failure::new(failure::USAGE, &error).help(help)
-        })?;
+        };
+        let mut sources = SourceMap::parse(&self.sources).map_err(usage)?;
+        sources.allow_hosts(&self.allow_hosts).map_err(usage)?;
         Ok((
             sources,
             self.cache.as_ref().map_or_else(Cache::of_user, Cache::at),

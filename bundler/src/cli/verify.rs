@@ -19,7 +19,7 @@ use super::render::InputArgs;
 use super::{Format, data, print_json};
 use crate::assemble::Spool;
 use crate::assemble::finish::Keys;
-use crate::collect;
+use crate::collect::{self, Collector};
 use crate::inspect;
 use crate::verify::{self, Difference, Statement};
 
@@ -228,14 +228,9 @@ fn again(input: &InputArgs, index: &Index) -> Result<Vec<Difference>, Failure> {
     let temporary = std::env::temp_dir();
     let mut spool =
         Spool::new(&temporary).map_err(|error| Failure::new(failure::ENVIRONMENT, &error))?;
-    let payloads = collect::collect(
-        &group.assignments,
-        &BTreeMap::new(),
-        &sources,
-        &rendered.cache,
-        &mut spool,
-    )
-    .map_err(|error| Failure::new(failure::ENVIRONMENT, &error))?;
+    let payloads = Collector::new(&sources, &rendered.cache)
+        .collect(&group.assignments, &BTreeMap::new(), &mut spool)
+        .map_err(|error| Failure::new(failure::ENVIRONMENT, &error))?;
     let mut found = verify::differences(index, &group.assignments, &payloads);
     let now = crate::produce::with_payloads(&rendered.rendering.snapshot, payloads.sources);
     let then = [&index.snapshot.environment, &index.snapshot.base]

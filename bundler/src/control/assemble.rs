@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use super::diagnostic::{Diagnostic, Diagnostics, Location};
 use super::gather::{Bringer, Everything, Found};
 use super::kinds::{Object, Workload, composition};
-use super::model::{CompositionPolicy, ControlPlane, DeploymentTarget};
+use super::model::{CompositionPolicy, ControlPlane, DeploymentTarget, Lost};
 
 /// Labels that Flux puts on what it applies; templates of a Kalypso control plane may print them.
 const FLUX_NAME: &str = "kustomize.toolkit.fluxcd.io/name";
@@ -22,18 +22,36 @@ pub(super) fn assemble(
     let mut plane = ControlPlane {
         environment: environment.into(),
         promoted_commit: everything.promoted_commit,
+        lost: everything.lost,
         ..ControlPlane::default()
     };
-    let mut places: BTreeMap<(&'static str, String), Location> = BTreeMap::new();
+    let mut places: BTreeMap<(&'static str, String), (Location, Bringer)> = BTreeMap::new();
     for Found { object, by } in everything.objects {
         let key = (object.kind(), object.name().to_owned());
-        if let Some(first) = places.get(&key) {
-            findings.push(twice(key.0, &key.1, object.location(), first));
+        if let Some((first, brought)) = places.get(&key) {
+            let finding = twice(key.0, &key.1, object.location(), first);
+            // Nothing says which of two teams has the name: what ran of both stays as it was.
+            let teams = [&by, brought];
+            if teams
+                .iter()
+                .any(|by| matches!(by, Bringer::Registration { .. }))
+            {
+                for by in teams {
+                    lose(&mut plane, by, &finding);
+                }
+            } else {
+                findings.push(finding);
+            }
             continue;
         }
-        places.insert(key, object.location().clone());
+        places.insert(key, (object.location().clone(), by.clone()));
         add(&mut plane, object, by, findings);
     }
+    let lost = &plane.lost;
+    let whole =
+        |_: &String, target: &mut DeploymentTarget| !lost.contains_key(&target.registration);
+    plane.targets.retain(whole);
+    plane.other_targets.retain(whole);
     composition::check(&plane, findings);
     plane
 }
@@ -62,7 +80,7 @@ fn add(plane: &mut ControlPlane, object: Object, by: Bringer, findings: &mut Dia
         Object::Template(o) => drop(plane.templates.insert(o.name.clone(), o)),
         Object::Workload(workload) => match by {
             Bringer::Registration { name, workspace } => {
-                targets(plane, workload, &name, &workspace, findings);
+                targets(plane, workload, &name, &workspace);
             }
             Bringer::Environment | Bringer::Base => findings.push(
                 Diagnostic::warning(
@@ -76,6 +94,17 @@ fn add(plane: &mut ControlPlane, object: Object, by: Bringer, findings: &mut Dia
                 .help("move it to its own repository and point a `WorkloadRegistration` at that"),
             ),
         },
+    }
+}
+
+/// The registration cannot be followed.
+fn lose(plane: &mut ControlPlane, by: &Bringer, finding: &Diagnostic) {
+    if let Bringer::Registration { name, workspace } = by {
+        let lost = plane.lost.entry(name.clone()).or_insert_with(|| Lost {
+            workspace: workspace.clone(),
+            ..Lost::default()
+        });
+        lost.findings.push(finding.clone());
     }
 }
 
@@ -109,13 +138,7 @@ fn only_policy(plane: &mut ControlPlane, policy: CompositionPolicy, findings: &m
     plane.composition = Some(policy);
 }
 
-fn targets(
-    plane: &mut ControlPlane,
-    workload: Workload,
-    registration: &str,
-    workspace: &str,
-    findings: &mut Diagnostics,
-) {
+fn targets(plane: &mut ControlPlane, workload: Workload, registration: &str, workspace: &str) {
     let Workload {
         name: workload_name,
         labels: workload_labels,
@@ -153,12 +176,19 @@ fn targets(
         }
         // `a-b` with target `c` and `a` with target `b-c` have one full name.
         if let Some(first) = plane.targets.get(&made.name) {
-            findings.push(twice(
+            let finding = twice(
                 "deployment target",
                 &made.name,
                 &made.location,
                 &first.location,
-            ));
+            );
+            for target in [first.clone(), made] {
+                let by = Bringer::Registration {
+                    name: target.registration,
+                    workspace: target.workspace,
+                };
+                lose(plane, &by, &finding);
+            }
             continue;
         }
         plane.targets.insert(made.name.clone(), made);

@@ -12,15 +12,14 @@ use std::sync::Arc;
 use outhaul_bundle::index::{Snapshot, Source};
 
 use super::diagnostic::{Cause, Diagnostic, Diagnostics, Location, SourceFile};
-use super::kinds::foreign::OF_CONTROL_PLANES;
 use super::kinds::suggest::did_you_mean;
 use super::kinds::{self, Object};
-use super::model::{BaseRepo, Environment, RepositoryPath, WorkloadRegistration};
+use super::model::{BaseRepo, Environment, Lost, WorkloadRegistration};
+use super::source::ignore::Ignore;
 use super::source::{
     self, Opened, Reference, SourceError, SourceMap, TreeFile, TreeLimits, normal_path, normal_url,
 };
-use super::yaml_files::{is_yaml, sourceignore, text_file};
-use super::{LoadRequest, Origin, threads, unread};
+use super::{LoadRequest, Origin, threads};
 use crate::snapshot::snapshot;
 
 /// The base repository whose commit is promoted.
@@ -52,6 +51,8 @@ pub(super) struct Found {
 pub(super) struct Everything {
     pub objects: Vec<Found>,
     pub promoted_commit: Option<String>,
+    /// Registrations whose repository gives no whole workload.
+    pub lost: BTreeMap<String, Lost>,
 }
 
 enum Next {
@@ -68,8 +69,6 @@ pub(super) struct Gathering<'a> {
     opened: BTreeMap<(String, Reference), Opened>,
     queue: VecDeque<Next>,
     seen: BTreeSet<(&'static str, String)>,
-    /// Files of environments and bases that were read: one may be reached in several ways.
-    files: BTreeSet<String>,
     environment: Option<Source>,
     base: Option<Source>,
     workloads: Vec<Source>,
@@ -86,7 +85,6 @@ impl<'a> Gathering<'a> {
             opened: BTreeMap::new(),
             queue: VecDeque::new(),
             seen: BTreeSet::new(),
-            files: BTreeSet::new(),
             environment: None,
             base: None,
             workloads: Vec::new(),
@@ -101,11 +99,8 @@ impl<'a> Gathering<'a> {
         }
     }
 
-    pub fn finish(mut self) -> (Everything, Option<Snapshot>, Diagnostics) {
+    pub fn finish(self) -> (Everything, Option<Snapshot>, Diagnostics) {
         let name = self.request.environment.clone();
-        let used = self.opened.iter();
-        let used = used.map(|((_, reference), opened)| (reference, opened));
-        self.findings.extend(unread::uncommitted(used));
         let base = self.base.unwrap_or_else(|| Source {
             name: MAIN.into(),
             repo: String::new(),
@@ -173,7 +168,7 @@ impl<'a> Gathering<'a> {
                     &opened,
                     path,
                     &Bringer::Base,
-                    declared.as_ref().map(|b| &b.at.path_at),
+                    declared.as_ref().map(|b| &b.at.repo.location),
                 );
             }
             Err(error) => self.unreadable(&error, None),
@@ -189,37 +184,37 @@ impl<'a> Gathering<'a> {
         };
         let at = &environment.control_plane;
         // A local control plane stands for the URL that its environments name.
-        if let Some(dir) = local_folder(url) {
+        if let Some(dir) = source::local_folder(url) {
             self.sources.insert_default(&at.repo.value, dir);
         }
         let reference = Reference::Branch(at.branch.clone());
         let name = &self.request.environment;
         let reference = self.sources.pinned(name, &at.repo.value, reference);
-        let Some(opened) = self.open(at, reference, &at.branch_at) else {
+        let Some(opened) = self.open(&at.repo.value, reference, &at.repo.location) else {
             return;
         };
         self.environment = Some(source_of("", &opened));
-        self.read(&opened, &at.path, &Bringer::Environment, Some(&at.path_at));
+        self.read(
+            &opened,
+            &at.path,
+            &Bringer::Environment,
+            Some(&at.repo.location),
+        );
     }
 
     fn open_environments(&mut self, url: &str, branch: Option<&str>) -> Option<Opened> {
-        let open = |reference: &Reference| {
-            source::open(url, reference, &self.sources, &self.request.cache)
-        };
+        self.sources.insert_given(url);
+        let open =
+            |reference| source::open_given(url, &reference, &self.sources, &self.request.cache);
         let reference = Reference::Branch(branch.unwrap_or(MAIN).into());
-        let mut reference = self.sources.pinned(ENVIRONMENTS, "", reference);
-        let mut opened = open(&reference);
-        // Not every repository calls it `main`.
-        if branch.is_none() && matches!(opened, Err(SourceError::NoSuchReference { .. })) {
-            reference = Reference::Head;
-            opened = open(&reference);
-        }
+        let reference = self.sources.pinned(ENVIRONMENTS, "", reference);
+        let opened = match open(reference) {
+            // Not every repository calls it `main`.
+            Err(SourceError::NoSuchReference { .. }) if branch.is_none() => open(Reference::Head),
+            opened => opened,
+        };
         match opened {
-            Ok(opened) => {
-                let key = (normal_url(url), reference);
-                self.opened.insert(key, opened.clone());
-                Some(opened)
-            }
+            Ok(opened) => Some(opened),
             Err(error) => {
                 self.unreadable(&error, None);
                 None
@@ -311,14 +306,11 @@ impl<'a> Gathering<'a> {
             reference
         };
         let reference = self.sources.pinned(&name, &base.at.repo.value, reference);
-        if matches!(reference, Reference::Branch(_)) {
-            self.findings.push(unread::unpinned(base));
-        }
         let at = base
             .commit
             .as_ref()
-            .map_or(&base.at.branch_at, |commit| &commit.location);
-        let Some(opened) = self.open(&base.at, reference, at) else {
+            .map_or(&base.at.repo.location, |commit| &commit.location);
+        let Some(opened) = self.open(&base.at.repo.value, reference, at) else {
             return;
         };
         if base.name == MAIN {
@@ -328,17 +320,42 @@ impl<'a> Gathering<'a> {
             self.workloads
                 .push(source_of(&format!("base/{}", base.name), &opened));
         }
-        let at = Some(&base.at.path_at);
-        self.read(&opened, &base.at.path, &Bringer::Base, at);
+        self.read(
+            &opened,
+            &base.at.path,
+            &Bringer::Base,
+            Some(&base.at.repo.location),
+        );
     }
 
+    /// Reads a team's repository. A mistake in it is that team's: nothing of it is used then, and
+    /// everything else is read on.
     fn registration(&mut self, registration: &WorkloadRegistration) {
+        let before = std::mem::take(&mut self.findings);
+        let (objects, workloads) = (self.everything.objects.len(), self.workloads.len());
+        self.read_registration(registration);
+        let found = std::mem::replace(&mut self.findings, before);
+        if !found.has_errors() {
+            self.findings.append(found);
+            return;
+        }
+        self.everything.objects.truncate(objects);
+        self.workloads.truncate(workloads);
+        let workspace = registration.workspace.clone();
+        let lost = Lost {
+            workspace,
+            findings: found,
+        };
+        self.everything.lost.insert(registration.name.clone(), lost);
+    }
+
+    fn read_registration(&mut self, registration: &WorkloadRegistration) {
         let at = &registration.workload;
         let reference = Reference::Branch(at.branch.clone());
         let reference = self
             .sources
             .pinned(&registration.name, &at.repo.value, reference);
-        let Some(opened) = self.open(at, reference, &at.branch_at) else {
+        let Some(opened) = self.open(&at.repo.value, reference, &at.repo.location) else {
             return;
         };
         self.workloads.push(source_of(&registration.name, &opened));
@@ -346,18 +363,10 @@ impl<'a> Gathering<'a> {
             name: registration.name.clone(),
             workspace: registration.workspace.clone(),
         };
-        self.read(&opened, &at.path, &by, Some(&at.path_at));
+        self.read(&opened, &at.path, &by, Some(&at.repo.location));
     }
 
-    /// Opens a repository, which the control plane names at `place` and whose `reference` is written at
-    /// `reference_at`.
-    fn open(
-        &mut self,
-        place: &RepositoryPath,
-        reference: Reference,
-        reference_at: &Location,
-    ) -> Option<Opened> {
-        let url = &place.repo.value;
+    fn open(&mut self, url: &str, reference: Reference, at: &Location) -> Option<Opened> {
         let key = (normal_url(url), reference);
         if let Some(opened) = self.opened.get(&key) {
             return Some(opened.clone());
@@ -368,10 +377,6 @@ impl<'a> Gathering<'a> {
                 Some(opened)
             }
             Err(error) => {
-                let at = match error {
-                    SourceError::NoSuchReference { .. } => reference_at,
-                    _ => &place.repo.location,
-                };
                 self.unreadable(&error, Some(at));
                 None
             }
@@ -391,26 +396,13 @@ impl<'a> Gathering<'a> {
             };
             let wanted = |below: &str| is_yaml(below) && !ignore.ignores(&full(below));
             let tree = opened.tree(&path, &wanted, &TreeLimits::YAML)?;
-            let links = tree.skipped.iter().map(|below| full(below));
-            let links: Vec<_> = links.filter(|path| !ignore.ignores(path)).collect();
-            let named = |file: TreeFile| (full(&file.path), file);
-            Ok((tree.files.into_iter().map(named).collect::<Vec<_>>(), links))
+            let named = |file: TreeFile| (opened.file_name(&full(&file.path)), file);
+            Ok(tree.files.into_iter().map(named).collect::<Vec<_>>())
         });
-        let (mut files, links) = match files {
-            Ok(read) => read,
+        let files = match files {
+            Ok(files) => files,
             Err(error) => return self.unreadable(&error, at),
         };
-        let of_a_team = matches!(by, Bringer::Registration { .. });
-        self.findings
-            .extend(unread::links(opened, &links, of_a_team));
-        if !of_a_team {
-            let seen = &mut self.files;
-            files.retain(|(path, _)| seen.insert(opened.identity(path)));
-        }
-        let files = files
-            .into_iter()
-            .map(|(path, file)| (opened.file_name(&path), file))
-            .collect();
         let read_file = self.read_file;
         let read = threads::each(files, |(name, file)| {
             let mut findings = Diagnostics::new();
@@ -424,9 +416,7 @@ impl<'a> Gathering<'a> {
             (objects, findings)
         });
         for (objects, findings) in read {
-            let counts =
-                |finding: &Diagnostic| !of_a_team || !OF_CONTROL_PLANES.contains(&finding.code);
-            self.findings.extend(findings.into_iter().filter(counts));
+            self.findings.append(findings);
             for object in objects {
                 self.found(object, by.clone());
             }
@@ -434,6 +424,17 @@ impl<'a> Gathering<'a> {
     }
 
     fn found(&mut self, object: Object, by: Bringer) {
+        if matches!(by, Bringer::Registration { .. }) && !matches!(object, Object::Workload(_)) {
+            let message = format!(
+                "{} `{}` is ignored: a team's repository brings workloads only",
+                object.kind(),
+                object.name()
+            );
+            let finding = Diagnostic::warning("not-a-workload", message).at(object.location());
+            self.findings
+                .push(finding.help("move it to the control plane, whose owners decide on it"));
+            return;
+        }
         match &object {
             Object::BaseRepo(base) if self.seen.insert(("BaseRepo", base.name.clone())) => {
                 self.queue.push_back(Next::Base(base.clone()));
@@ -456,6 +457,7 @@ impl<'a> Gathering<'a> {
             SourceError::Unreachable { .. } => "unreachable",
             SourceError::NoSuchReference { .. } => "no-such-reference",
             SourceError::NoSuchPath { .. } => "no-such-path",
+            SourceError::Address(_) => "forbidden-source",
             _ => "unreadable",
         };
         let mut diagnostic = Diagnostic::error(code, error.to_string()).help(error.help());
@@ -469,6 +471,25 @@ impl<'a> Gathering<'a> {
     }
 }
 
+fn text_file(name: String, file: TreeFile) -> Result<Arc<SourceFile>, Box<Diagnostic>> {
+    match String::from_utf8(file.bytes) {
+        // A byte order mark is not part of the text.
+        Ok(text) => {
+            let text = text
+                .strip_prefix('\u{feff}')
+                .map(str::to_owned)
+                .unwrap_or(text);
+            Ok(Arc::new(SourceFile { name, text }))
+        }
+        Err(error) => {
+            let at = error.utf8_error().valid_up_to();
+            let message = format!("`{name}` is not UTF-8 text (byte {at})");
+            let finding = Diagnostic::error("not-text", message);
+            Err(Box::new(finding.help("save it as UTF-8, or rename it")))
+        }
+    }
+}
+
 fn source_of(name: &str, opened: &Opened) -> Source {
     Source {
         name: name.into(),
@@ -477,7 +498,15 @@ fn source_of(name: &str, opened: &Opened) -> Source {
     }
 }
 
-fn local_folder(url: &str) -> Option<&Path> {
-    let path = Path::new(url.strip_prefix("file://").unwrap_or(url));
-    path.is_dir().then_some(path)
+fn sourceignore(opened: &Opened) -> Result<Ignore, SourceError> {
+    let tree = opened.tree("", &|path| path == ".sourceignore", &TreeLimits::YAML)?;
+    let text = tree
+        .files
+        .first()
+        .map(|file| String::from_utf8_lossy(&file.bytes).into_owned());
+    Ok(text.map(|text| Ignore::parse(&text)).unwrap_or_default())
+}
+
+fn is_yaml(path: &str) -> bool {
+    path.ends_with(".yaml") || path.ends_with(".yml")
 }

@@ -21,7 +21,6 @@ pub mod composition;
 mod config;
 mod delivery;
 mod fields;
-pub(crate) mod foreign;
 mod label_selector;
 pub(crate) mod metadata;
 mod plain_site;
@@ -251,23 +250,16 @@ fn read_documents(
 }
 
 fn read_object(reader: &mut Reader<'_>, document: &Node) -> Option<Object> {
-    let Some(version) = document.field("apiVersion").and_then(Node::as_str) else {
-        foreign::without_version(reader, document);
-        return None;
-    };
+    let version = document.field("apiVersion").and_then(Node::as_str)?;
     let kind = document.field("kind").and_then(Node::as_str);
     let (group, known) = match version {
         KALYPSO => (KALYPSO, KALYPSO_KINDS),
         OUTHAUL => (OUTHAUL, OUTHAUL_KINDS),
         "v1" if kind == Some("ConfigMap") => {
-            let read = config::container(reader, document);
-            if read.is_none() {
-                foreign::unlabelled(reader, document);
-            }
-            return read.map(Object::Config);
+            return config::container(reader, document).map(Object::Config);
         }
         other => {
-            foreign::of_another_group(reader, document, other);
+            wrong_version(reader, document, other);
             return None;
         }
     };
@@ -336,6 +328,22 @@ fn unknown_kind(reader: &mut Reader<'_>, document: &Node, group: &str, kind: &st
             .at(&location)
             .help(did_you_mean(kind, known)),
     );
+}
+
+/// Another version of one of our groups is a mistake; any other object is not ours.
+fn wrong_version(reader: &mut Reader<'_>, document: &Node, version: &str) {
+    let group = version.split('/').next().unwrap_or_default();
+    let ours = [KALYPSO, OUTHAUL]
+        .into_iter()
+        .find(|ours| ours.split('/').next() == Some(group));
+    if let Some(ours) = ours {
+        let location = reader.location(document.field("apiVersion").unwrap_or(document));
+        reader.report(
+            Diagnostic::error("unknown-version", format!("`{version}` is not known"))
+                .at(&location)
+                .help(format!("write `apiVersion: {ours}`")),
+        );
+    }
 }
 
 #[cfg(test)]

@@ -66,8 +66,31 @@ pub struct ControlPlane {
     pub sites: BTreeMap<String, Site>,
     /// Acknowledged removals by name.
     pub acknowledgements: BTreeMap<String, Acknowledgement>,
+    /// Workload registrations whose repository cannot be read or holds a mistake, by name. Nothing of
+    /// them is among the targets: what ran of them stays as it was.
+    pub lost: BTreeMap<String, Lost>,
     /// Warnings and notes of the load.
     pub findings: Diagnostics,
+}
+
+/// A workload registration that cannot be followed.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Lost {
+    /// The workspace (team) that owns it.
+    pub workspace: String,
+    /// Why.
+    pub findings: Diagnostics,
+}
+
+impl ControlPlane {
+    /// What is wrong with the workloads that cannot be read.
+    pub fn lost_findings(&self) -> Diagnostics {
+        let mut all = Diagnostics::new();
+        for lost in self.lost.values() {
+            all.append(lost.findings.clone());
+        }
+        all
+    }
 }
 
 /// That the removal of a certain list of assignments is meant.
@@ -287,12 +310,8 @@ pub struct RepositoryPath {
     pub repo: Spot<String>,
     /// The branch.
     pub branch: String,
-    /// Where the branch is written.
-    pub branch_at: Location,
     /// The path below the root.
     pub path: String,
-    /// Where the path is written, or else the URL.
-    pub path_at: Location,
 }
 
 /// Says where a workload is described.

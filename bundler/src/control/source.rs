@@ -4,21 +4,26 @@
 //! [`SourceMap`] that says which URLs stand for folders or mirrors here. What goes out: an [`Opened`]
 //! source pinned to one commit, from which trees of files are read, bounded. A repository is never
 //! checked out, a working copy is never touched, and the network is used only for what no mapping
-//! covers. Reading the same commit twice gives the same bytes.
+//! covers. A URL that a control plane or a workload wrote opens no folder and no host of this machine;
+//! one that was typed on the command line may. Reading the same commit twice gives the same bytes.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::address::Address;
+
 mod cache;
+mod error;
 mod folder;
 pub mod git;
 mod history;
 pub mod ignore;
-mod working_copy;
+mod map;
 
 pub use cache::Cache;
+pub use error::SourceError;
+pub use map::SourceMap;
 
 /// What of a repository is wanted.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -47,204 +52,6 @@ impl fmt::Display for Reference {
             Self::Tag(name) => write!(f, "tag `{name}`"),
             Self::Commit { id, .. } => write!(f, "commit `{id}`"),
         }
-    }
-}
-
-/// Why a source cannot be read.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum SourceError {
-    /// A `--source` that is not `URL=DIR`.
-    #[error("`{text}` is not `URL=DIR`")]
-    BadMapping {
-        /// What was given.
-        text: String,
-    },
-    /// The folder is not there.
-    #[error("`{}` is not a folder", path.display())]
-    NotAFolder {
-        /// Its path.
-        path: PathBuf,
-    },
-    /// A file or folder cannot be read.
-    #[error("cannot read `{}`: {error}", path.display())]
-    Unreadable {
-        /// Its path.
-        path: PathBuf,
-        /// What the system said.
-        error: std::io::Error,
-    },
-    /// A URL that git would take for an option or a program to run.
-    #[error("`{url}` is not the URL of a repository")]
-    BadUrl {
-        /// The URL.
-        url: String,
-    },
-    /// The server, or what stands for it, cannot be reached.
-    #[error("cannot reach repository `{url}`: {message}")]
-    Unreachable {
-        /// The URL.
-        url: String,
-        /// What git said.
-        message: String,
-    },
-    /// The repository is there, but not the branch, tag or commit.
-    #[error("repository `{url}` has no {reference}")]
-    NoSuchReference {
-        /// The URL.
-        url: String,
-        /// What was asked for.
-        reference: Reference,
-    },
-    /// The repository has no such folder.
-    #[error("`{url}` at {commit} has no folder `{path}`")]
-    NoSuchPath {
-        /// The URL or folder.
-        url: String,
-        /// The commit.
-        commit: String,
-        /// The path.
-        path: String,
-    },
-    /// A path that would leave the repository.
-    #[error("path `{path}` leaves its repository")]
-    EscapingPath {
-        /// The path.
-        path: String,
-    },
-    /// More than [`TreeLimits`] allow.
-    #[error("{what} is larger than the limit of {limit} {unit}")]
-    TooLarge {
-        /// What is too large.
-        what: String,
-        /// The limit.
-        limit: u64,
-        /// Its unit.
-        unit: &'static str,
-    },
-    /// The `git` program is missing or broken.
-    #[error("git: {message}")]
-    Git {
-        /// What went wrong.
-        message: String,
-    },
-}
-
-impl SourceError {
-    /// Whether a change of the input helps (exit code 2), rather than of disk or network (3).
-    pub fn is_input(&self) -> bool {
-        !matches!(
-            self,
-            Self::Unreadable { .. } | Self::Unreachable { .. } | Self::Git { .. }
-        )
-    }
-
-    /// What to do next.
-    pub fn help(&self) -> String {
-        match self {
-            Self::BadMapping { .. } => "write for example `--source https://example.org/app=../app`; \
-                `--source URL#BRANCH=DIR` maps one branch only".into(),
-            Self::NotAFolder { .. } => "check the path, or give another folder".into(),
-            Self::Unreadable { .. } => "check that it exists and that you may read it".into(),
-            Self::BadUrl { .. } => "use an https://, ssh:// or git@host:path URL, or a folder".into(),
-            Self::Unreachable { url, .. } => format!(
-                "check the network and your credentials, or map a local copy: `--source {url}=DIR`"
-            ),
-            Self::NoSuchReference { .. } => {
-                "check the spelling; a shallow mirror may lack older commits (`git fetch --unshallow`)".into()
-            }
-            Self::NoSuchPath { .. } => "check `path` in the object that names the repository".into(),
-            Self::EscapingPath { .. } => "use a path below the repository's root, without `..`".into(),
-            Self::TooLarge { .. } => "leave large files out by `.sourceignore`".into(),
-            Self::Git { .. } => "install git 2.30 or newer, or look at the message above".into(),
-        }
-    }
-}
-
-/// Which URLs stand for local folders, working copies or mirrors.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct SourceMap {
-    entries: BTreeMap<(String, Option<String>), PathBuf>,
-    pins: BTreeMap<(String, String), String>,
-    working_copies: bool,
-}
-
-impl SourceMap {
-    /// A map from `URL=DIR` texts; `URL#BRANCH=DIR` maps one branch.
-    ///
-    /// # Errors
-    /// [`SourceError::BadMapping`] and [`SourceError::NotAFolder`].
-    pub fn parse<S: AsRef<str>>(texts: &[S]) -> Result<Self, SourceError> {
-        let mut map = Self::default();
-        for text in texts {
-            let text = text.as_ref();
-            // URLs may hold `=` in a query, folders hardly ever do.
-            let Some((url, dir)) = text
-                .rsplit_once('=')
-                .filter(|(u, d)| !u.is_empty() && !d.is_empty())
-            else {
-                return Err(SourceError::BadMapping { text: text.into() });
-            };
-            let dir = PathBuf::from(dir);
-            if !dir.is_dir() {
-                return Err(SourceError::NotAFolder { path: dir });
-            }
-            let (url, branch) = match url.rsplit_once('#') {
-                Some((url, branch)) => (url, Some(branch.to_owned())),
-                None => (url, None),
-            };
-            map.entries.insert((normal_url(url), branch), dir);
-        }
-        Ok(map)
-    }
-
-    /// Maps `url` (every branch) to `dir`, unless it is mapped already.
-    pub fn insert_default(&mut self, url: &str, dir: &Path) {
-        self.entries
-            .entry((normal_url(url), None))
-            .or_insert_with(|| dir.to_owned());
-    }
-
-    /// Reads the files of a working copy, edits and all, in place of the commit that it has checked out.
-    pub fn read_working_copies(&mut self) {
-        self.working_copies = true;
-    }
-
-    /// Reads what a snapshot calls `name` of the repository `url` at `commit`, whatever its branch
-    /// has become since. The content of a plain folder cannot be brought back and is not pinned.
-    pub fn pin(&mut self, name: &str, url: &str, commit: &str) {
-        if !commit.is_empty() && commit.bytes().all(|b| b.is_ascii_hexdigit()) {
-            let key = (name.to_owned(), normal_url(url));
-            self.pins.insert(key, commit.to_owned());
-        }
-    }
-
-    /// `reference`, or the commit that `name` is pinned to.
-    pub fn pinned(&self, name: &str, url: &str, reference: Reference) -> Reference {
-        let Some(id) = self.pins.get(&(name.to_owned(), normal_url(url))) else {
-            return reference;
-        };
-        let near = match reference {
-            Reference::Branch(branch) => Some(branch),
-            Reference::Commit { near, .. } => near,
-            Reference::Head | Reference::Tag(_) => None,
-        };
-        let id = id.clone();
-        Reference::Commit { id, near }
-    }
-
-    /// The folder that stands for `url` at `reference`.
-    pub fn resolve(&self, url: &str, reference: &Reference) -> Option<&Path> {
-        let url = normal_url(url);
-        let branch = match reference {
-            Reference::Branch(name) | Reference::Tag(name) => Some(name.clone()),
-            Reference::Commit { near, .. } => near.clone(),
-            Reference::Head => None,
-        };
-        let exact = self.entries.get(&(url.clone(), branch));
-        exact
-            .or_else(|| self.entries.get(&(url, None)))
-            .map(PathBuf::as_path)
     }
 }
 
@@ -306,7 +113,7 @@ pub struct TreeFile {
 pub struct Tree {
     /// The files.
     pub files: Vec<TreeFile>,
-    /// Paths of symbolic links and submodules, wanted or not: they are never followed.
+    /// Paths of symbolic links and submodules, which are never followed.
     pub skipped: Vec<String>,
 }
 
@@ -318,8 +125,8 @@ pub struct Opened {
     /// The commit (40 or 64 hexadecimal digits), or for a plain folder `sha256:…` of its content.
     pub commit: String,
     at: Place,
-    /// Whether it was fetched into the cache, rather than lying on this machine.
-    fetched: bool,
+    /// Where it was fetched from into the cache; `None` when it lies on this machine.
+    remote: Option<git::Remote>,
 }
 
 #[derive(Debug, Clone)]
@@ -329,10 +136,11 @@ enum Place {
     Git(git::Repository),
 }
 
-/// Opens `url` at `reference`. A `url` that is a folder here needs no mapping.
+/// Opens `url`, which a control plane or a workload wrote, at `reference`. It is never a folder here,
+/// except through `map`, and never a host that only this machine reaches, except one that `map` allows.
 ///
 /// # Errors
-/// [`SourceError`] when it cannot be reached or has no such reference.
+/// [`SourceError`] when it may not be opened, cannot be reached or has no such reference.
 pub fn open(
     url: &str,
     reference: &Reference,
@@ -340,18 +148,50 @@ pub fn open(
     cache: &Cache,
 ) -> Result<Opened, SourceError> {
     if let Some(dir) = map.resolve(url, reference) {
-        return working_copy::open_here(dir, url, reference, map);
+        return open_folder(dir, url, reference);
     }
-    let local = url.strip_prefix("file://").unwrap_or(url);
-    if Path::new(local).is_dir() {
-        return working_copy::open_here(Path::new(local), url, reference, map);
+    fetch(&map.permitted(url)?, url, reference, cache)
+}
+
+/// Opens `url`, which was typed by who runs outhaul, at `reference`: a folder here needs no mapping.
+///
+/// # Errors
+/// [`SourceError`] when it cannot be reached or has no such reference.
+pub fn open_given(
+    url: &str,
+    reference: &Reference,
+    map: &SourceMap,
+    cache: &Cache,
+) -> Result<Opened, SourceError> {
+    if let Some(dir) = map.resolve(url, reference).or_else(|| local_folder(url)) {
+        return open_folder(dir, url, reference);
     }
-    let (repository, commit) = git::fetch(url, reference, &cache.repository(url))?;
+    fetch(
+        &git::Remote::given(Address::parse(url)?),
+        url,
+        reference,
+        cache,
+    )
+}
+
+/// The folder that a URL typed by who runs outhaul is.
+pub fn local_folder(url: &str) -> Option<&Path> {
+    let path = Path::new(url.strip_prefix("file://").unwrap_or(url));
+    path.is_dir().then_some(path)
+}
+
+fn fetch(
+    remote: &git::Remote,
+    url: &str,
+    reference: &Reference,
+    cache: &Cache,
+) -> Result<Opened, SourceError> {
+    let (repository, commit) = git::fetch(remote, reference, &cache.repository(url))?;
     Ok(Opened {
         url: url.into(),
         commit,
         at: Place::Git(repository),
-        fetched: true,
+        remote: Some(remote.clone()),
     })
 }
 
@@ -367,7 +207,7 @@ pub fn open_folder(dir: &Path, url: &str, reference: &Reference) -> Result<Opene
             url: url.into(),
             commit,
             at: Place::Git(repository),
-            fetched: false,
+            remote: None,
         });
     }
     plain(
@@ -406,7 +246,7 @@ fn plain(dir: &Path, url: &str, commit: Option<&str>) -> Result<Opened, SourceEr
         url: url.into(),
         commit,
         at: Place::Folder(dir.to_owned(), listing),
-        fetched: false,
+        remote: None,
     })
 }
 
@@ -422,13 +262,62 @@ impl Opened {
         wanted: &dyn Fn(&str) -> bool,
         limits: &TreeLimits,
     ) -> Result<Tree, SourceError> {
+        let mut files = Vec::new();
+        let skipped = self.each::<SourceError>(path, wanted, limits, &mut |file| {
+            files.push(file);
+            Ok(())
+        })?;
+        Ok(Tree { files, skipped })
+    }
+
+    /// As [`Opened::tree`], one file after another, so that no more than one is in memory. Returns the
+    /// paths of symbolic links and submodules.
+    ///
+    /// # Errors
+    /// As [`Opened::tree`], and what `take` says.
+    pub fn each<E: From<SourceError>>(
+        &self,
+        path: &str,
+        wanted: &dyn Fn(&str) -> bool,
+        limits: &TreeLimits,
+        take: &mut dyn FnMut(TreeFile) -> Result<(), E>,
+    ) -> Result<Vec<String>, E> {
         let path = normal_path(path)?;
         let found = match &self.at {
             Place::Folder(dir, listing) => {
-                folder::tree(dir, listing.as_deref(), &path, wanted, limits)?
+                folder::each(dir, listing.as_deref(), &path, wanted, limits, take)?
             }
-            Place::Git(repository) => repository.tree(&self.commit, &path, wanted, limits)?,
+            Place::Git(repository) => repository.each(&self.commit, &path, wanted, limits, take)?,
         };
+        found.ok_or_else(|| {
+            E::from(SourceError::NoSuchPath {
+                url: self.url.clone(),
+                commit: self.commit.clone(),
+                path,
+            })
+        })
+    }
+
+    /// The paths of the files below `path`, and of its links and submodules; from a repository without
+    /// reading them.
+    ///
+    /// # Errors
+    /// As [`Opened::tree`].
+    pub fn names(
+        &self,
+        path: &str,
+        limits: &TreeLimits,
+    ) -> Result<(Vec<String>, Vec<String>), SourceError> {
+        let Place::Git(repository) = &self.at else {
+            let mut names = Vec::new();
+            let links = self.each::<SourceError>(path, &|_| true, limits, &mut |file| {
+                names.push(file.path);
+                Ok(())
+            })?;
+            return Ok((names, links));
+        };
+        let path = normal_path(path)?;
+        let found = repository.names(&self.commit, &path, limits)?;
         found.ok_or_else(|| SourceError::NoSuchPath {
             url: self.url.clone(),
             commit: self.commit.clone(),
@@ -444,21 +333,9 @@ impl Opened {
         }
     }
 
-    /// The URL that it was fetched from; `None` when it lies on this machine.
-    pub fn remote(&self) -> Option<&str> {
-        self.fetched.then_some(self.url.as_str())
-    }
-
-    /// What file `path` of this source is, by whichever way it was opened: of equal identity is equal
-    /// content.
-    pub fn identity(&self, path: &str) -> String {
-        match &self.at {
-            Place::Folder(dir, _) => {
-                let dir = dir.canonicalize().unwrap_or_else(|_| dir.clone());
-                dir.join(path).to_string_lossy().into_owned()
-            }
-            Place::Git(_) => format!("{}:{path}", self.commit),
-        }
+    /// Where it was fetched from; `None` when it lies on this machine.
+    pub(crate) fn remote(&self) -> Option<&git::Remote> {
+        self.remote.as_ref()
     }
 
     /// What people know file `path` of this source by.

@@ -6,7 +6,7 @@
 //! is not changed by it is read as it is now. It writes nothing outside the cache.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::rendered;
 use crate::compose::Mode;
@@ -23,9 +23,6 @@ use crate::scheduler::Schedulers;
 pub struct Question {
     /// The side before and the side after, as typed.
     pub words: [String; 2],
-    /// Whether the side after is the control plane's working copy, edits and all, and not the commit that
-    /// it has checked out.
-    pub working_copy: bool,
     /// The control plane's repository; without it the words are folders.
     pub control_plane: Option<String>,
     /// The branch with the environments, instead of `main`.
@@ -228,7 +225,8 @@ impl Question {
 
     /// A branch, a tag, a commit; and whatever else git knows when the repository lies here.
     fn open(&self, url: &str, word: &str) -> Result<source::Opened, SourceError> {
-        let open = |reference: Reference| source::open(url, &reference, &self.sources, &self.cache);
+        let open =
+            |reference: Reference| source::open_given(url, &reference, &self.sources, &self.cache);
         let commit = |id: String| Reference::Commit { id, near: None };
         if let Some(repository) = self.repository() {
             return open(commit(repository.revision(url, word)?));
@@ -246,7 +244,7 @@ impl Question {
     fn repository(&self) -> Option<Repository> {
         let url = self.control_plane.as_ref()?;
         let folder = self.sources.resolve(url, &Reference::Head);
-        let folder = folder.unwrap_or(Path::new(url.strip_prefix("file://").unwrap_or(url)));
+        let folder = folder.or_else(|| source::local_folder(url))?;
         git::is_repository(folder).then(|| Repository::at(folder))
     }
 
@@ -355,9 +353,6 @@ impl Question {
 
     fn request(&self, at: usize, place: &Place, environment: &Meant) -> LoadRequest {
         let mut sources = self.sources.clone();
-        if at == 1 && self.working_copy {
-            sources.read_working_copies();
-        }
         let repository = |url: String| Origin::Repository {
             url,
             branch: self.branch.clone(),

@@ -47,7 +47,7 @@ pub fn read(
     cache: &Cache,
 ) -> Result<(Place, Tree), SourceError> {
     let reference = branch.map_or(Reference::Head, |name| Reference::Branch(name.to_owned()));
-    let opened = source::open(url, &reference, map, cache)?;
+    let opened = source::open_given(url, &reference, map, cache)?;
     let tree = opened.tree("", &|path| !path.starts_with(".git/"), &TreeLimits::YAML)?;
     let files = tree
         .files
@@ -77,7 +77,7 @@ pub fn environments(
     map: &SourceMap,
     cache: &Cache,
 ) -> Result<Vec<(String, String)>, SourceError> {
-    let open = |reference| source::open(url, &reference, map, cache);
+    let open = |reference| source::open_given(url, &reference, map, cache);
     let opened = match open(Reference::Branch(branch.unwrap_or("main").to_owned())) {
         // Not every repository calls it `main`.
         Err(SourceError::NoSuchReference { .. }) if branch.is_none() => open(Reference::Head)?,

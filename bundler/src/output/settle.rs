@@ -78,7 +78,11 @@ pub fn settle(
     } = rest;
     let folder = &absolute(folder)?;
     let record = before.record.as_ref();
-    let isolation = isolation::isolate(&rendering.failures, &rendering.undecided, |id| {
+    let there = record.map(Record::assignments).unwrap_or_default();
+    let there = there.iter().filter_map(|name| AssignmentId::parse(name));
+    let lost = isolation::lost(control_plane, there.map(|id| (id, None)));
+    let failures = rendering.failures.iter().chain(&lost);
+    let isolation = isolation::isolate(failures, &rendering.undecided, |id| {
         last_good(folder, record, id)
     });
     let mut tree: Tree<'_> = rendering

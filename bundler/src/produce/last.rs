@@ -109,6 +109,11 @@ impl LastAssignment {
         })
     }
 
+    /// The team that owns it.
+    pub(super) fn workspace(&self) -> &str {
+        &self.workspace
+    }
+
     pub(super) fn rendered(&self) -> Arc<RenderedAssignment> {
         let overlays = self.overlays.iter().map(|overlay| RenderedOverlay {
             sites: overlay.sites.clone(),

@@ -11,11 +11,11 @@ use outhaul_bundle::Digest;
 use outhaul_bundle::name::Name;
 use outhaul_signer::fleet::Fleet;
 
-use super::ProduceError;
 use super::last::{LastAssignment, LastStream};
+use super::{ProduceError, obey};
 use crate::Diagnostics;
-use crate::assemble::Spool;
-use crate::collect::{self, CollectError};
+use crate::collect::{self, CollectError, Collector};
+use crate::control::diagnostic::Diagnostic;
 use crate::delivery::{self, Delivery};
 use crate::guard::{self, Removal};
 use crate::isolation::{self, Isolation, Last};
@@ -45,6 +45,7 @@ impl<'a> Plan<'a> {
         platform: &'a Platform,
         fleet: &Fleet,
         cluster_type: &'a str,
+        collector: &mut Collector<'_>,
     ) -> Result<Self, ProduceError> {
         let rendering = &platform.rendering;
         let delivery = match platform.control_plane.cluster_types.get(cluster_type) {
@@ -58,7 +59,23 @@ impl<'a> Plan<'a> {
             .map(|group| group.assignments.clone())
             .unwrap_or_default();
         let here = |(id, _): &(&AssignmentId, &Diagnostics)| id.cluster_type == cluster_type;
+        let before = last.iter().flat_map(|last| &last.assignments);
+        let before = before.map(|(target, before)| {
+            let id = AssignmentId {
+                cluster_type: cluster_type.to_owned(),
+                target: target.clone(),
+            };
+            (id, Some(before.workspace()))
+        });
+        let lost = isolation::lost(&platform.control_plane, before);
+        // A stream that travels by git needs nothing collected.
+        let unfit = match obey::withheld(&delivery) {
+            None => unfit(platform, &delivery, cluster_type, &assignments, collector),
+            Some(_) => BTreeMap::new(),
+        };
+        assignments.retain(|target, _| !unfit.keys().any(|id| id.target == *target));
         let failures = rendering.failures.iter().filter(here);
+        let failures = failures.chain(&lost).chain(&unfit);
         let undecided = rendering.undecided.iter().filter(here);
         let known = last.as_ref().map(|last| &last.assignments);
         let mut trouble = None;
@@ -66,7 +83,7 @@ impl<'a> Plan<'a> {
             let Some(before) = known.and_then(|known| known.get(&id.target)) else {
                 return Last::None("it has no last good output".to_owned());
             };
-            match still_there(platform, &id.target, before) {
+            match still_there(collector, &id.target, before) {
                 Ok(None) => Last::Good {
                     from: before.from,
                     content: before,
@@ -90,7 +107,10 @@ impl<'a> Plan<'a> {
                 pins.insert(id.target.clone(), commit.clone());
             }
         }
-        let isolation = isolation.without_content();
+        let mut isolation = isolation.without_content();
+        for findings in unfit.into_values() {
+            isolation.findings.append(findings);
+        }
         Ok(Self {
             cluster_type,
             role,
@@ -107,24 +127,6 @@ impl<'a> Plan<'a> {
     /// Whether there is nothing to send, only because nothing is sound.
     pub(super) fn is_void(&self) -> bool {
         self.assignments.is_empty() && !self.isolation.is_empty()
-    }
-
-    /// What of it no bundle carries. What was shipped before was found fit then.
-    pub(super) fn uncarried(&self, platform: &Platform) -> Diagnostics {
-        let targets = &platform.control_plane.targets;
-        let fresh = self.assignments.keys().filter(|name| {
-            let kept = |kept: &Name| kept.as_str() == name.as_str();
-            !self.kept.keys().any(kept)
-        });
-        let mut findings = Diagnostics::new();
-        findings.extend(
-            fresh
-                .filter_map(|name| targets.get(name))
-                .filter_map(|target| {
-                    delivery::storage::uncarried(&self.delivery, self.cluster_type, target)
-                }),
-        );
-        findings
     }
 
     /// Compares with what the stream last shipped.
@@ -151,24 +153,55 @@ impl<'a> Plan<'a> {
     }
 }
 
+/// What of `assignments` no bundle can carry, and why: each is broken on its own.
+fn unfit(
+    platform: &Platform,
+    delivery: &Delivery,
+    cluster_type: &str,
+    assignments: &BTreeMap<String, Arc<RenderedAssignment>>,
+    collector: &mut Collector<'_>,
+) -> BTreeMap<AssignmentId, Diagnostics> {
+    let mut unfit = BTreeMap::new();
+    for (name, rendered) in assignments {
+        let Some(target) = platform.control_plane.targets.get(name) else {
+            continue;
+        };
+        let at = target.storage_at.as_ref().unwrap_or(&target.location);
+        let finding = delivery::storage::uncarried(delivery, cluster_type, target).or_else(|| {
+            if let Err(error) = name.parse::<Name>() {
+                let message = format!("no bundle carries `{name}`: {error}");
+                return Some(
+                    Diagnostic::error("not-carried", message)
+                        .at(at)
+                        .help("rename it"),
+                );
+            }
+            let error = collector.look(name, rendered, None).err()?;
+            Some(collect::finding(&error).at(at))
+        });
+        if let Some(finding) = finding {
+            let id = AssignmentId {
+                cluster_type: cluster_type.to_owned(),
+                target: name.clone(),
+            };
+            unfit.insert(id, finding.into());
+        }
+    }
+    unfit
+}
+
 /// Why the payload of a kept assignment cannot be had any more; `None` when it can.
 fn still_there(
-    platform: &Platform,
+    collector: &mut Collector<'_>,
     name: &str,
     before: &LastAssignment,
 ) -> Result<Option<String>, ProduceError> {
     let Some(commit) = &before.payload_commit else {
         return Ok(None);
     };
-    let collected = collect::collect(
-        &BTreeMap::from([(name.to_owned(), before.rendered())]),
-        &BTreeMap::from([(name.to_owned(), commit.clone())]),
-        &platform.sources,
-        &platform.cache,
-        &mut Spool::new(&std::env::temp_dir())?,
-    );
-    match collected {
-        Ok(_) => Ok(None),
+    match collector.look(name, &before.rendered(), Some(commit)) {
+        Ok(()) => Ok(None),
+        // A server that does not answer now takes nothing from a site: it is an error.
         Err(CollectError::Source { source, .. }) if source.is_input() => Ok(Some(format!(
             "the payload of its last good output cannot be had any more: {source}"
         ))),

@@ -7,6 +7,7 @@
 use zeroize::Zeroizing;
 
 use super::Credential;
+use crate::address::{Address, Scheme};
 use crate::forge::Kind;
 
 /// What git gives the server: the token, when the repository is reached over HTTPS.
@@ -15,14 +16,13 @@ pub fn credential(
     kind: Option<Kind>,
     token: Option<&Zeroizing<String>>,
 ) -> Option<Credential> {
-    let (scheme, rest) = url.split_once("://")?;
+    let address = Address::parse(url).ok()?;
     // Over plain HTTP anyone on the way could read it.
-    if scheme != "https" && !(scheme == "http" && crate::http::is_loopback(url)) {
+    if address.scheme() != Scheme::Https && !crate::http::is_loopback(url) {
         return None;
     }
-    let authority = rest.split('/').next()?;
     Some(Credential {
-        url: format!("{scheme}://{authority}/"),
+        url: format!("{}://{}/", address.scheme().as_str(), address.authority()),
         user: kind.unwrap_or(Kind::Gitea).git_user().to_owned(),
         token: token?.clone(),
     })

@@ -12,6 +12,7 @@ use std::path::Path;
 use super::plan::{self, There};
 use super::record;
 use super::{Credential, Desired, PublishError};
+use crate::address::Address;
 use crate::control::source::{self, Cache, Reference, SourceError, TreeLimits, git};
 use crate::deliver::program::{Git, ProgramError};
 
@@ -39,8 +40,7 @@ impl Store {
             })?;
             absolute.to_string_lossy().into_owned()
         } else {
-            git::check_url(url)?;
-            url.to_owned()
+            Address::parse(url).map_err(SourceError::from)?.canonical()
         };
         // A token goes to the server that it was given for, and to no other.
         let credential = credential.filter(|credential| url.starts_with(&credential.url));

@@ -257,16 +257,21 @@ fn isolate(
     old: Option<&Record>,
 ) -> Isolation<()> {
     let is_there = |path: &&String| there.files.contains_key(*path);
-    let present: BTreeSet<AssignmentId> =
-        match desired.failures.is_empty() && desired.undecided.is_empty() {
-            true => BTreeSet::new(),
-            false => owned
-                .keys()
-                .filter(is_there)
-                .filter_map(|path| folder_of(path))
-                .collect(),
-        };
-    isolation::isolate(desired.failures, desired.undecided, |id| {
+    let sound = desired.failures.is_empty()
+        && desired.undecided.is_empty()
+        && desired.control_plane.lost.is_empty();
+    let present: BTreeSet<AssignmentId> = match sound {
+        true => BTreeSet::new(),
+        false => owned
+            .keys()
+            .filter(is_there)
+            .filter_map(|path| folder_of(path))
+            .collect(),
+    };
+    let before = present.iter().map(|id| (id.clone(), None));
+    let lost = isolation::lost(desired.control_plane, before);
+    let failures = desired.failures.iter().chain(&lost);
+    isolation::isolate(failures, desired.undecided, |id| {
         if !present.contains(id) {
             return Last::None("the branch has no last good output of it".to_owned());
         }

@@ -382,7 +382,7 @@ impl Here {
         };
         let url = self.root.to_string_lossy().into_owned();
         let is_yaml = |path: &str| path.ends_with(".yaml") || path.ends_with(".yml");
-        let tree = source::open(&url, &reference, &SourceMap::default(), &Cache::of_user())
+        let tree = source::open_given(&url, &reference, &SourceMap::default(), &Cache::of_user())
             .and_then(|opened| opened.tree(&base.at.path, &is_yaml, &TreeLimits::YAML));
         // Where `main` lies elsewhere, `check` will say.
         let Ok(tree) = tree else { return Ok(()) };
@@ -454,11 +454,7 @@ impl Here {
             "base-repo.yaml".to_owned(),
             object::base_repo(&url, Some(&main)),
         )];
-        repository.branch(
-            name,
-            &format!("Initial `{name}` configuration"),
-            &files.into(),
-        )?;
+        repository.branch(name, &format!("What is {name}'s own"), &files.into())?;
         Ok(Some(name.to_owned()))
     }
 }

@@ -1,6 +1,6 @@
 //! Kalypso's kinds as schemas, and the `ConfigMap`s that are platform config.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Kind;
 use super::shape::{
@@ -165,7 +165,7 @@ pub(super) fn selectors() -> Vec<super::shape::Field> {
 }
 
 /// What both groups' templates have.
-pub(super) fn template_fields(language: &'static str) -> Vec<super::shape::Field> {
+pub(super) fn template_fields(language: &'static str, ending: Value) -> Vec<super::shape::Field> {
     let types = [
         TemplateType::Reconciler,
         TemplateType::Namespace,
@@ -180,7 +180,7 @@ pub(super) fn template_fields(language: &'static str) -> Vec<super::shape::Field
         may(
             "contentType",
             "The ending of the files: `sh`, or `yaml` when left out.",
-            any_text("yaml"),
+            ending,
         ),
         must("manifests", language, some(any_text("kind: ConfigMap"))),
     ]
@@ -194,6 +194,7 @@ fn template() -> Kind {
         LABELS,
         object(template_fields(
             "The manifests, each as text in Go's template language (`- |`).",
+            any_text("yaml"),
         )),
     )
 }

@@ -327,7 +327,10 @@ fn taint() -> Kind {
 }
 
 fn template() -> Kind {
-    let mut fields = template_fields("The manifests, each as text in Jinja (`- |`).");
+    let mut fields = template_fields(
+        "The manifests, each as text in Jinja (`- |`).",
+        pattern("^([A-Za-z0-9]+([.][A-Za-z0-9]+)*)?$", "yaml"),
+    );
     fields.push(may(
         "reconciler",
         "What makes its result real on site; told from its text when left out.",

@@ -32,6 +32,10 @@ pub struct Config {
     /// `URL=DIR` for what stands for repositories here.
     #[serde(default)]
     pub sources: Vec<String>,
+    /// `HOST` or `HOST:PORT` for hosts of this machine, or without encryption, that control planes and
+    /// workloads may name.
+    #[serde(default)]
+    pub allow_hosts: Vec<String>,
     /// `NAME=PROGRAM` for policies that name a scheduler.
     #[serde(default)]
     pub schedulers: Vec<String>,

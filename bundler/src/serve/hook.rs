@@ -59,6 +59,15 @@ impl HookSecret {
     }
 }
 
+/// Whether one header's value and a body show that their sender knows `secret`; for tests that guess.
+pub fn knows_secret(secret: &[u8], name: &'static str, value: &[u8], body: &[u8]) -> bool {
+    let Ok(value) = axum::http::HeaderValue::from_bytes(value) else {
+        return false;
+    };
+    let headers = HeaderMap::from_iter([(axum::http::HeaderName::from_static(name), value)]);
+    HookSecret(Zeroizing::new(secret.to_vec())).knows(&headers, body)
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]

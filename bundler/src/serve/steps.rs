@@ -118,7 +118,7 @@ pub(super) fn bring(
     if let Some(config) = &one.git {
         git(config, request, &platform, lines, &mut broken)?;
     }
-    if !platform.schedule.failures.is_empty() {
+    if !platform.is_whole() {
         let findings = isolation::one_line_each(&platform.broken_of([]));
         broken.extend(findings.lines().map(str::to_owned));
     }
@@ -141,8 +141,6 @@ fn key(
     if let Some(bundle) = &one.bundle {
         // Orders for sites leave with the next bundle, and a revocation should not wait for a change.
         let _ = writeln!(text, "{}", orders(bundle, &one.name));
-        // An answer to a request for a signature ships what waits for it.
-        let _ = writeln!(text, "{}", answers(bundle));
         // Payloads travel in bundles, and are no part of the snapshot before they are collected.
         let mut asked = BTreeSet::new();
         let all = plane.targets.values();
@@ -180,18 +178,6 @@ fn orders(config: &BundleConfig, environment: &str) -> String {
     some.fold(String::new(), |text, found| format!("{text}{found:?}"))
 }
 
-/// Names of the answers to requests for signatures; those to what was shipped are gone.
-fn answers(config: &BundleConfig) -> String {
-    let folder = Fleet::open(&config.fleet).map(|fleet| fleet.request_folder());
-    let entries = folder
-        .ok()
-        .and_then(|folder| std::fs::read_dir(folder).ok());
-    let names = entries.into_iter().flatten().flatten();
-    let names = names.map(|entry| entry.file_name().to_string_lossy().into_owned());
-    let answers: BTreeSet<_> = names.filter(|name| name.ends_with(".answer")).collect();
-    answers.into_iter().collect::<Vec<_>>().join(" ")
-}
-
 fn bundle(
     config: &BundleConfig,
     platform: &Platform,
@@ -206,7 +192,7 @@ fn bundle(
         out: &config.out,
         publish: config.publish.as_deref(),
         recipients: BTreeSet::new(),
-        readers: None,
+        readers: &[],
         renew: false,
         issued: now,
         expires_days: config.expires_days,
@@ -217,15 +203,6 @@ fn bundle(
         let stream = &one.cluster_type;
         if let Some(why) = &one.withheld {
             lines.push(format!("{stream}: no bundle, it {why}"));
-        }
-        if let Some(waiting) = &one.waiting {
-            lines.push(format!(
-                "{stream}: bundle {} waits for signatures ({} of {}): {}",
-                one.number,
-                waiting.found,
-                waiting.threshold,
-                waiting.request.display()
-            ));
         }
         if let Some(file) = &one.file {
             lines.push(format!(
@@ -251,16 +228,16 @@ pub(super) fn secret(config: &BundleConfig) -> Result<Secret, outhaul_signer::ke
 fn kept(platform: &Platform, isolation: &Isolation<()>, broken: &mut BTreeSet<String>) {
     broken.extend(isolation.lines());
     if !isolation.is_empty() {
-        let findings = isolation::one_line_each(&platform.broken_of(isolation.ids()));
+        let mut findings = platform.broken_of(isolation.ids());
+        findings.append(isolation.findings.clone());
+        let findings = isolation::one_line_each(&findings);
         broken.extend(findings.lines().map(str::to_owned));
     }
 }
 
 fn produce_problem(error: &ProduceError) -> Problem {
     match error {
-        ProduceError::Contradiction(findings) | ProduceError::NotCarried(findings) => {
-            Problem::findings(findings)
-        }
+        ProduceError::Contradiction(findings) => Problem::findings(findings),
         ProduceError::Removals { removals } => {
             let texts: Vec<_> = removals.iter().map(Removal::explain).collect();
             Problem::sentence(texts.join("\n"))
@@ -289,11 +266,13 @@ fn git(
     .map_err(|error| Problem::of(&error, false))?;
     let named = target(config, &platform.control_plane)?;
     let reference = Reference::Branch(named.branch.clone());
-    let local = platform.sources.resolve(&named.url, &reference);
-    let url = local.map_or_else(
-        || named.url.clone(),
-        |folder| folder.to_string_lossy().into_owned(),
-    );
+    let url = publish::where_to(
+        &named.url,
+        &reference,
+        config.to.is_some(),
+        &platform.sources,
+    )
+    .map_err(|error| publish_problem(&error, platform))?;
     let kind = config.forge.or_else(|| Kind::of_host(&named.url));
     let credential = credential(&url, kind, token.as_ref());
     let target = Target {

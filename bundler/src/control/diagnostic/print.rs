@@ -60,6 +60,14 @@ fn snippet<'a>(
     // A place at the very end of a file would otherwise be drawn on a line that is not there.
     let start = location.span.start.min(text.trim_end().len());
     let end = end_on_same_line(text, start, location.span.end);
+    // A reader counts some characters otherwise than they are long, and half of one cannot be drawn.
+    let start = (0..=start)
+        .rev()
+        .find(|at| text.is_char_boundary(*at))
+        .unwrap_or(0);
+    let end = (end..=text.len())
+        .find(|at| text.is_char_boundary(*at))
+        .unwrap_or(text.len());
     let mut annotation = kind.span(start..end);
     if !label.is_empty() {
         annotation = annotation.label(label);

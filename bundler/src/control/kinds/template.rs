@@ -9,6 +9,9 @@ use super::fields::{Fields, Reader};
 use super::metadata::Metadata;
 use super::suggest::did_you_mean;
 
+/// Longest ending of a file.
+const MAX_ENDING: usize = 32;
+
 pub(super) fn kalypso(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Template> {
     read(
         reader,
@@ -40,6 +43,12 @@ fn read(
         .optional_text(&spec, "contentType")
         .filter(|c| !c.value.is_empty());
     let reconciler = reader.optional_text(&spec, "reconciler");
+    if let Some(ending) = content_type
+        .as_ref()
+        .filter(|_| language == Language::Jinja)
+    {
+        is_ending(reader, ending).then_some(())?;
+    }
     let manifests = reader.texts(&spec, "manifests");
     let complete = manifests.len() == reader.list(&spec, "manifests").len();
     let kind = kind_of(reader, &written?)?;
@@ -70,6 +79,26 @@ fn read(
     })
 }
 
+/// It becomes part of a file's name, here and on site.
+fn is_ending(reader: &mut Reader<'_>, written: &Spot<String>) -> bool {
+    let ending = &written.value;
+    let sound = ending.len() <= MAX_ENDING
+        && ending
+            .split('.')
+            .all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric()));
+    if !sound {
+        reader.report(
+            Diagnostic::error(
+                "bad-value",
+                format!("`{ending}` is not the ending of a file"),
+            )
+            .at(&written.location)
+            .help("write letters and digits, such as `yaml`, `sh` or `service`"),
+        );
+    }
+    sound
+}
+
 fn kind_of(reader: &mut Reader<'_>, written: &Spot<String>) -> Option<TemplateType> {
     let all = [
         TemplateType::Reconciler,
@@ -81,7 +110,7 @@ fn kind_of(reader: &mut Reader<'_>, written: &Spot<String>) -> Option<TemplateTy
         reader.report(
             Diagnostic::error(
                 "bad-value",
-                format!("unknown template type `{}`", written.value),
+                format!("`{}` is no type of template", written.value),
             )
             .at(&written.location)
             .help(did_you_mean(&written.value, &all.map(TemplateType::as_str))),

@@ -7,7 +7,7 @@
 
 use std::fs;
 use std::io::Read as _;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -15,7 +15,7 @@ use outhaul_bundle::Digest;
 use outhaul_bundle::digest::Hasher;
 
 use super::super::threads;
-use super::{SourceError, Tree, TreeFile, TreeLimits};
+use super::{SourceError, TreeFile, TreeLimits};
 
 /// Largest file in bytes whose content is kept from opening to reading: what people write by hand.
 const MAX_KEPT_FILE: u64 = 64 << 10;
@@ -42,23 +42,29 @@ struct Content {
     executable: bool,
 }
 
-/// The files below `dir/path` that `wanted` accepts; `None` when that is no folder. `opened` is what
-/// [`open`] gave; without it the folder is listed now.
-pub(super) fn tree(
+/// Hands the files below `dir/path` that `wanted` accepts to `take`, and says which links there are;
+/// `None` when that is no folder, or one only through a link. `opened` is what [`open`] gave; without it
+/// the folder is listed now.
+pub(super) fn each<E: From<SourceError>>(
     dir: &Path,
     opened: Option<&Listing>,
     path: &str,
     wanted: &dyn Fn(&str) -> bool,
     limits: &TreeLimits,
-) -> Result<Option<Tree>, SourceError> {
+    take: &mut dyn FnMut(TreeFile) -> Result<(), E>,
+) -> Result<Option<Vec<String>>, E> {
     if !dir.is_dir() {
-        return Err(SourceError::NotAFolder {
+        return Err(E::from(SourceError::NotAFolder {
             path: dir.to_owned(),
-        });
+        }));
     }
-    let root = dir.join(path);
-    if !root.is_dir() {
-        return Ok(None);
+    let mut root = dir.to_owned();
+    for part in path.split('/').filter(|part| !part.is_empty()) {
+        root.push(part);
+        // A link in a team's folder could lead anywhere on this disk.
+        if !fs::symlink_metadata(&root).is_ok_and(|found| found.is_dir()) {
+            return Ok(None);
+        }
     }
     let now;
     let (listing, above) = match opened {
@@ -69,18 +75,17 @@ pub(super) fn tree(
             (&now, String::new())
         }
     };
-    let mut tree = Tree::default();
-    let mut total = 0u64;
+    let mut skipped = Vec::new();
+    let (mut total, mut files) = (0u64, 0usize);
     for entry in &listing.entries {
         let Some(below) = entry.path.strip_prefix(&above) else {
             continue;
         };
-        let is_wanted = wanted(below);
-        if entry.link {
-            tree.skipped.push(below.to_owned());
+        if !wanted(below) {
             continue;
         }
-        if !is_wanted {
+        if entry.link {
+            skipped.push(below.to_owned());
             continue;
         }
         let content = match &entry.kept {
@@ -88,20 +93,25 @@ pub(super) fn tree(
             _ => read(&root.join(below), limits.max_file_bytes)?,
         };
         total = total.saturating_add(content.bytes.len() as u64);
-        if total > limits.max_total_bytes || tree.files.len() >= limits.max_files {
-            return Err(SourceError::TooLarge {
-                what: format!("folder `{}`", root.display()),
-                limit: limits.max_total_bytes,
-                unit: "bytes",
-            });
+        files += 1;
+        let beyond = |limit, unit| SourceError::TooLarge {
+            what: format!("folder `{}`", root.display()),
+            limit,
+            unit,
+        };
+        if total > limits.max_total_bytes {
+            return Err(beyond(limits.max_total_bytes, "bytes").into());
         }
-        tree.files.push(TreeFile {
+        if files > limits.max_files {
+            return Err(beyond(limits.max_files as u64, "files").into());
+        }
+        take(TreeFile {
             path: below.to_owned(),
             bytes: content.bytes,
             executable: content.executable,
-        });
+        })?;
     }
-    Ok(Some(tree))
+    Ok(Some(skipped))
 }
 
 /// One digest over the paths, modes and contents of all files below `dir`, and what was read for it.
@@ -114,30 +124,7 @@ pub(super) fn open(dir: &Path) -> Result<(Digest, Listing), SourceError> {
             path: dir.to_owned(),
         });
     }
-    digested(dir, Listing::of(dir)?)
-}
-
-/// As [`open`], of these files alone. What is not there any more is left out.
-///
-/// # Errors
-/// As [`open`].
-pub(super) fn open_files(dir: &Path, paths: Vec<String>) -> Result<(Digest, Listing), SourceError> {
-    let mut entries = Vec::new();
-    for path in paths {
-        let Ok(metadata) = fs::symlink_metadata(dir.join(&path)) else {
-            continue;
-        };
-        let link = metadata.is_symlink();
-        if link || metadata.is_file() {
-            let kept = None;
-            entries.push(Entry { path, link, kept });
-        }
-    }
-    entries.sort_by(|a, b| a.path.cmp(&b.path));
-    digested(dir, Listing { entries })
-}
-
-fn digested(dir: &Path, Listing { entries }: Listing) -> Result<(Digest, Listing), SourceError> {
+    let Listing { entries } = Listing::of(dir)?;
     let may_keep = AtomicU64::new(MAX_KEPT);
     let read = threads::each(entries, |mut entry| {
         let line = entry.read(dir, &may_keep);
@@ -176,7 +163,7 @@ impl Entry {
             let digest = Digest::of(target.as_os_str().as_encoded_bytes());
             return Ok(format!("l {}", digest.hex()));
         }
-        let mut file = fs::File::open(&path).map_err(unreadable)?;
+        let mut file = open_file(&path).map_err(unreadable)?;
         let metadata = file.metadata().map_err(unreadable)?;
         let executable = is_executable(&metadata);
         let mode = if executable { 'x' } else { 'f' };
@@ -192,7 +179,7 @@ impl Entry {
                 self.kept = Some(Content { bytes, executable });
                 return Ok(format!("{mode} {}", digest.hex()));
             }
-            file = fs::File::open(&path).map_err(unreadable)?;
+            file = open_file(&path).map_err(unreadable)?;
         }
         let mut hasher = Hasher::new();
         std::io::copy(&mut file, &mut hasher).map_err(unreadable)?;
@@ -234,6 +221,16 @@ fn unreadable(path: &Path, error: std::io::Error) -> SourceError {
     }
 }
 
+/// A link that took the place of a file meanwhile is not followed.
+fn open_file(path: &Path) -> std::io::Result<fs::File> {
+    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+    let flags = i32::try_from(flags.bits()).unwrap_or_default();
+    fs::OpenOptions::new()
+        .read(true)
+        .custom_flags(flags)
+        .open(path)
+}
+
 fn is_executable(metadata: &fs::Metadata) -> bool {
     metadata.permissions().mode() & 0o100 != 0
 }
@@ -251,7 +248,7 @@ fn whole(file: &fs::File, len: u64, max_bytes: u64) -> std::io::Result<Vec<u8>> 
 /// The content of `path`, refusing one byte beyond `max_bytes`.
 fn read(path: &Path, max_bytes: u64) -> Result<Content, SourceError> {
     let unreadable = |error| unreadable(path, error);
-    let file = fs::File::open(path).map_err(unreadable)?;
+    let file = open_file(path).map_err(unreadable)?;
     let metadata = file.metadata().map_err(unreadable)?;
     let bytes = whole(&file, metadata.len(), max_bytes).map_err(unreadable)?;
     if bytes.len() as u64 > max_bytes {

@@ -1,15 +1,22 @@
 //! The `git` program, typed: fetch one commit, list its tree, read its files.
 //!
-//! What comes in: a URL or a local repository, and a [`Reference`]. What goes out: a commit id, and
-//! trees of files read from git's own store. Nothing is ever checked out, so no hook, filter or
-//! attribute of a foreign repository takes effect; git asks no questions; names that look like
-//! options or programs are refused before git sees them.
+//! What comes in: a [`Remote`] or a local repository, and a [`Reference`]. What goes out: a commit id,
+//! and trees of files read from git's own store. Nothing is ever checked out, so no hook, filter or
+//! attribute of a foreign repository takes effect; git asks no questions; what a repository holds is
+//! counted while git lists it, and git is ended when it is too much.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
-use super::{Reference, SourceError, Tree, TreeFile, TreeLimits};
+use super::{Reference, SourceError};
+
+mod program;
+mod remote;
+mod tree;
+
+pub(crate) use program::plain;
+use program::{Bounds, Outcome};
+pub(crate) use remote::Remote;
 
 /// A repository on this machine: bare, a mirror, or a working copy whose files are not looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,14 +35,14 @@ pub fn is_commit_id(text: &str) -> bool {
     matches!(text.len(), 40 | 64) && text.bytes().all(|b| b.is_ascii_hexdigit())
 }
 
-/// Brings `reference` of `url` into the bare repository `folder`, and says which commit it is. A
+/// Brings `reference` of `remote` into the bare repository `folder`, and says which commit it is. A
 /// commit that is there already needs no network.
 pub(super) fn fetch(
-    url: &str,
+    remote: &Remote,
     reference: &Reference,
     folder: &Path,
 ) -> Result<(Repository, String), SourceError> {
-    check_url(url)?;
+    let url = remote.shown();
     let repository = Repository::at(folder);
     if let Reference::Commit { id, .. } = reference
         && is_repository(folder)
@@ -43,13 +50,7 @@ pub(super) fn fetch(
     {
         return Ok((repository, id.clone()));
     }
-    if !is_repository(folder) {
-        std::fs::create_dir_all(folder).map_err(|error| SourceError::Unreadable {
-            path: folder.to_owned(),
-            error,
-        })?;
-        repository.run(&["init", "--quiet", "--bare"])?;
-    }
+    repository.init()?;
     let attempts: Vec<(String, bool)> = match reference {
         Reference::Head => vec![("HEAD".into(), true)],
         Reference::Branch(name) => vec![(format!("refs/heads/{name}"), true)],
@@ -65,15 +66,14 @@ pub(super) fn fetch(
     };
     let mut last = String::new();
     for (refspec, shallow) in attempts {
-        let mut arguments = vec!["fetch", "--quiet", "--no-tags", "--force"];
+        let mut arguments = vec!["--force"];
         if shallow {
             arguments.extend(["--depth", "1"]);
         } else if folder.join("shallow").exists() {
             arguments.push("--unshallow");
         }
-        arguments.extend(["--", url, &refspec]);
-        match repository.try_run(&arguments)? {
-            Ok(_) => {}
+        match repository.fetch_from(remote, &arguments, &refspec)? {
+            Ok(()) => {}
             Err(message) => {
                 let missing = message.contains("couldn't find remote ref")
                     || message.contains("not our ref")
@@ -83,7 +83,7 @@ pub(super) fn fetch(
                     continue;
                 }
                 return Err(SourceError::Unreachable {
-                    url: url.into(),
+                    url,
                     message: first_line(&last),
                 });
             }
@@ -102,21 +102,9 @@ pub(super) fn fetch(
     }
     tracing::debug!(url, message = last, "no such reference");
     Err(SourceError::NoSuchReference {
-        url: url.into(),
+        url,
         reference: reference.clone(),
     })
-}
-
-pub(crate) fn check_url(url: &str) -> Result<(), SourceError> {
-    let scheme_ok = match url.split_once("://") {
-        Some((scheme, _)) => matches!(scheme, "https" | "http" | "ssh" | "git" | "file"),
-        // `user@host:path`; `ext::…` and its like run programs.
-        None => url.contains(':') && !url.contains("::"),
-    };
-    if url.starts_with('-') || url.contains(char::is_control) || !scheme_ok {
-        return Err(SourceError::BadUrl { url: url.into() });
-    }
-    Ok(())
 }
 
 impl Repository {
@@ -173,13 +161,10 @@ impl Repository {
     /// # Errors
     /// [`SourceError::NoSuchReference`], named after `url`, when there is none.
     pub fn revision(&self, url: &str, revision: &str) -> Result<String, SourceError> {
-        // In a clone there is a branch of this name on the other side, which is not meant.
-        if revision != "HEAD" {
-            let branch = Reference::Branch(revision.to_owned());
-            match self.resolve(url, &branch) {
-                Err(SourceError::NoSuchReference { .. }) => {}
-                found => return found,
-            }
+        let branch = Reference::Branch(revision.to_owned());
+        match self.resolve(url, &branch) {
+            Err(SourceError::NoSuchReference { .. }) => {}
+            found => return found,
         }
         let id = revision.to_owned();
         self.resolve(url, &Reference::Commit { id, near: None })
@@ -206,14 +191,12 @@ impl Repository {
         &self,
         commit: &str,
         max: usize,
-        remote: Option<&str>,
+        remote: Option<&Remote>,
     ) -> Result<Vec<String>, SourceError> {
-        if let Some(url) = remote.filter(|_| self.folder.join("shallow").exists()) {
+        if let Some(remote) = remote.filter(|_| self.folder.join("shallow").exists()) {
             let depth = format!("--depth={}", max.max(1));
-            let fetched =
-                self.try_run(&["fetch", "--quiet", "--no-tags", &depth, "--", url, commit])?;
-            if let Err(message) = fetched {
-                tracing::debug!(url, message, "no history");
+            if let Err(message) = self.fetch_from(remote, &[&depth], commit)? {
+                tracing::debug!(url = remote.shown(), message, "no history");
             }
         }
         let count = format!("--max-count={max}");
@@ -221,110 +204,39 @@ impl Repository {
         Ok(text(&listed).lines().map(str::to_owned).collect())
     }
 
-    /// The files below `path` of `commit` that `wanted` accepts; `None` when that is no folder.
-    pub(super) fn tree(
-        &self,
-        commit: &str,
-        path: &str,
-        wanted: &dyn Fn(&str) -> bool,
-        limits: &TreeLimits,
-    ) -> Result<Option<Tree>, SourceError> {
-        let root = format!("{commit}:{path}");
-        let arguments = ["ls-tree", "-r", "-z", "-l", "--full-tree", &root];
-        let Ok(listing) = self.try_run(&arguments)? else {
-            return Ok(None);
-        };
-        let mut tree = Tree::default();
-        let mut entries = Vec::new();
-        let mut total = 0u64;
-        for line in listing.split(|b| *b == 0).filter(|line| !line.is_empty()) {
-            let entry = parse_entry(line)?;
-            let is_wanted = wanted(&entry.path);
-            if entry.mode != "100644" && entry.mode != "100755" {
-                tree.skipped.push(entry.path);
-                continue;
-            }
-            if !is_wanted {
-                continue;
-            }
-            total = total.saturating_add(entry.size);
-            if entry.size > limits.max_file_bytes {
-                let what = format!("`{}`", entry.path);
-                return Err(SourceError::TooLarge {
-                    what,
-                    limit: limits.max_file_bytes,
-                    unit: "bytes",
-                });
-            }
-            if total > limits.max_total_bytes || entries.len() >= limits.max_files {
-                let what = format!("tree `{root}`");
-                return Err(SourceError::TooLarge {
-                    what,
-                    limit: limits.max_total_bytes,
-                    unit: "bytes",
-                });
-            }
-            entries.push(entry);
+    /// Makes it when it is not there, as a bare repository.
+    pub(crate) fn init(&self) -> Result<(), SourceError> {
+        if is_repository(&self.folder) {
+            return Ok(());
         }
-        tree.files = self.read(entries)?;
-        tree.files.sort_by(|a, b| a.path.cmp(&b.path));
-        tree.skipped.sort();
-        Ok(Some(tree))
+        std::fs::create_dir_all(&self.folder).map_err(|error| SourceError::Unreadable {
+            path: self.folder.clone(),
+            error,
+        })?;
+        self.run(&["init", "--quiet", "--bare"]).map(drop)
     }
 
-    /// Reads every entry through one `cat-file --batch`.
-    fn read(&self, entries: Vec<Entry>) -> Result<Vec<TreeFile>, SourceError> {
-        let broken = |message: String| SourceError::Git { message };
-        if entries.is_empty() {
-            return Ok(Vec::new());
+    /// `git fetch` of `refspec`: nothing, or what git complained of.
+    pub(crate) fn fetch_from(
+        &self,
+        remote: &Remote,
+        options: &[&str],
+        refspec: &str,
+    ) -> Result<Result<(), String>, SourceError> {
+        if let Some(problem) = remote.unresolved() {
+            return Ok(Err(problem));
         }
-        let mut child = self
-            .command(&["cat-file", "--batch"])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .map_err(|error| broken(error.to_string()))?;
-        let (Some(mut input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
-            return Err(broken("no pipe to `git cat-file`".into()));
+        let mut command = plain();
+        remote.confine(&mut command);
+        command.arg("-C").arg(&self.folder);
+        command.args(["fetch", "--quiet", "--no-tags", "--no-recurse-submodules"]);
+        command.args(options).args(["--", remote.url(), refspec]);
+        let bounds = Bounds {
+            watched: Some(&self.folder),
+            ..Bounds::FETCH
         };
-        let mut output = BufReader::new(output);
-        let mut files = Vec::with_capacity(entries.len());
-        for entry in entries {
-            // One question, one answer: neither pipe can fill up while the other waits.
-            writeln!(input, "{}", entry.id)
-                .and_then(|()| input.flush())
-                .map_err(|error| broken(format!("cat-file: {error}")))?;
-            let mut header = String::new();
-            output
-                .read_line(&mut header)
-                .map_err(|error| broken(format!("cat-file: {error}")))?;
-            let expected = format!("{} blob {}\n", entry.id, entry.size);
-            if header != expected {
-                return Err(broken(format!(
-                    "`{}` cannot be read: {}",
-                    entry.path,
-                    header.trim()
-                )));
-            }
-            let mut bytes = vec![0; usize::try_from(entry.size).unwrap_or(usize::MAX)];
-            let mut newline = [0];
-            output
-                .read_exact(&mut bytes)
-                .and_then(|()| output.read_exact(&mut newline))
-                .map_err(|error| broken(format!("cat-file: {error}")))?;
-            files.push(TreeFile {
-                path: entry.path,
-                bytes,
-                executable: entry.mode == "100755",
-            });
-        }
-        drop(input);
-        let status = child.wait().map_err(|error| broken(error.to_string()))?;
-        if !status.success() {
-            return Err(broken(format!("`git cat-file` ended with {status}")));
-        }
-        Ok(files)
+        let ended = program::run(command, &bounds, &remote.shown())?;
+        Ok(self.judged(ended)?.map(drop))
     }
 
     fn has_commit(&self, id: &str) -> Result<bool, SourceError> {
@@ -333,7 +245,7 @@ impl Repository {
     }
 
     /// Runs git, expecting success.
-    pub(super) fn run(&self, arguments: &[&str]) -> Result<Vec<u8>, SourceError> {
+    fn run(&self, arguments: &[&str]) -> Result<Vec<u8>, SourceError> {
         self.try_run(arguments)?
             .map_err(|message| SourceError::Git {
                 message: format!(
@@ -345,21 +257,21 @@ impl Repository {
     }
 
     /// Runs git: its output, or what it complained of.
-    pub(super) fn try_run(
-        &self,
-        arguments: &[&str],
-    ) -> Result<Result<Vec<u8>, String>, SourceError> {
-        let output = self
-            .command(arguments)
-            .stdin(Stdio::null())
-            .output()
-            .map_err(|error| SourceError::Git {
-                message: format!("cannot start the `git` program: {error}"),
-            })?;
-        if output.status.success() {
-            return Ok(Ok(output.stdout));
+    fn try_run(&self, arguments: &[&str]) -> Result<Result<Vec<u8>, String>, SourceError> {
+        let what = self.folder.display().to_string();
+        let ended = program::run(self.command(arguments), &Bounds::LOCAL, &what)?;
+        self.judged(ended)
+    }
+
+    fn judged(&self, ended: Outcome) -> Result<Result<Vec<u8>, String>, SourceError> {
+        let Outcome {
+            success,
+            stdout,
+            message,
+        } = ended;
+        if success {
+            return Ok(Ok(stdout));
         }
-        let message = String::from_utf8_lossy(&output.stderr).into_owned();
         // A mirror owned by somebody else is a matter of the machine, not of a missing branch.
         if message.contains("dubious ownership") {
             return Err(SourceError::Git {
@@ -369,64 +281,20 @@ impl Repository {
         Ok(Err(message))
     }
 
+    /// A command that reads this repository and nothing else, whatever its settings say.
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = plain();
-        command.arg("-C").arg(&self.folder).args(arguments);
+        command
+            .env("GIT_ALLOW_PROTOCOL", "none")
+            .env("GIT_NO_LAZY_FETCH", "1")
+            .arg("-C")
+            .arg(&self.folder)
+            .args(arguments);
         command
     }
 }
 
-/// The `git` program as every part of Outhaul starts it: of no repository yet, asking nothing, running
-/// no hook and no foreign helper.
-pub(crate) fn plain() -> Command {
-    let mut command = Command::new("git");
-    for name in [
-        "GIT_DIR",
-        "GIT_WORK_TREE",
-        "GIT_INDEX_FILE",
-        "GIT_OBJECT_DIRECTORY",
-    ] {
-        command.env_remove(name);
-    }
-    command
-        .env("GIT_TERMINAL_PROMPT", "0")
-        .env("LC_ALL", "C")
-        .args(["-c", "core.hooksPath=/dev/null"])
-        .args(["-c", "protocol.ext.allow=never", "-c", "gc.auto=0"])
-        // A server that says nothing for half a minute is not there.
-        .args(["-c", "http.lowSpeedLimit=1", "-c", "http.lowSpeedTime=30"]);
-    command
-}
-
-struct Entry {
-    mode: String,
-    id: String,
-    size: u64,
-    path: String,
-}
-
-/// `<mode> SP <type> SP <id> SP+ <size> TAB <path>`.
-fn parse_entry(line: &[u8]) -> Result<Entry, SourceError> {
-    let line = String::from_utf8_lossy(line);
-    let broken = || SourceError::Git {
-        message: format!("cannot read the tree entry `{line}`"),
-    };
-    let (head, path) = line.split_once('\t').ok_or_else(broken)?;
-    let fields: Vec<&str> = head.split_whitespace().collect();
-    let [mode, _kind, id, size] = fields.as_slice() else {
-        return Err(broken());
-    };
-    // Submodules have `-` for a size.
-    let size = size.parse().unwrap_or(0);
-    Ok(Entry {
-        mode: (*mode).into(),
-        id: (*id).into(),
-        size,
-        path: path.into(),
-    })
-}
-
-pub(super) fn text(output: &[u8]) -> String {
+fn text(output: &[u8]) -> String {
     String::from_utf8_lossy(output).trim().to_owned()
 }
 

@@ -121,19 +121,147 @@ fn what_is_not_there_is_named() {
     let nowhere = SourceMap::default();
     let cache = Cache::at(dir.path().join("cache"));
     let url = dir.path().to_str().unwrap();
-    let error = open(url, &Reference::Branch("prod".into()), &nowhere, &cache).unwrap_err();
+    let error = open_given(url, &Reference::Branch("prod".into()), &nowhere, &cache).unwrap_err();
     assert!(
         matches!(error, SourceError::NoSuchReference { .. }),
         "{error}"
     );
-    let main = open(url, &Reference::Branch("main".into()), &nowhere, &cache).unwrap();
+    let main = open_given(url, &Reference::Branch("main".into()), &nowhere, &cache).unwrap();
     let error = main.tree("missing", &all, &TreeLimits::YAML).unwrap_err();
     assert!(matches!(error, SourceError::NoSuchPath { .. }), "{error}");
     let error = main.tree("../..", &all, &TreeLimits::YAML).unwrap_err();
     assert!(matches!(error, SourceError::EscapingPath { .. }), "{error}");
     for url in ["--upload-pack=touch x", "ext::sh -c id", "/no/such/folder"] {
-        let error = open(url, &Reference::Head, &nowhere, &cache).unwrap_err();
-        assert!(matches!(error, SourceError::BadUrl { .. }), "{error}");
+        let error = open_given(url, &Reference::Head, &nowhere, &cache).unwrap_err();
+        assert!(matches!(error, SourceError::Address(_)), "{error}");
+    }
+}
+
+#[test]
+fn what_a_team_writes_opens_no_folder_of_this_machine_and_no_git_of_it() {
+    let dir = tempfile::tempdir().unwrap();
+    repository(dir.path());
+    let plain = tempfile::tempdir().unwrap();
+    fs::write(plain.path().join("passphrase"), "secret").unwrap();
+    let cache = Cache::at(dir.path().join("cache"));
+    let mut map = SourceMap::default();
+    for folder in [dir.path(), plain.path()] {
+        for url in [
+            folder.display().to_string(),
+            format!("file://{}", folder.display()),
+            format!("FILE://localhost{}", folder.display()),
+        ] {
+            let error = open(&url, &Reference::Head, &map, &cache).unwrap_err();
+            assert!(matches!(error, SourceError::Address(_)), "{url}: {error}");
+            assert!(error.is_input());
+            // That it was typed as the control plane's opens it there, and not for a workload.
+            map.insert_given(&url);
+            let error = open(&url, &Reference::Head, &map, &cache).unwrap_err();
+            assert!(matches!(error, SourceError::Address(_)), "{url}: {error}");
+        }
+    }
+    assert!(!dir.path().join("cache").exists(), "nothing was fetched");
+    // A typed `--source` does.
+    let url = plain.path().display().to_string();
+    let map = SourceMap::parse(&[format!("{url}={url}")]).unwrap();
+    assert!(open(&url, &Reference::Head, &map, &cache).is_ok());
+}
+
+#[test]
+fn a_link_in_a_folder_is_no_folder_of_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let secret = tempfile::tempdir().unwrap();
+    fs::write(secret.path().join("key.yaml"), "secret").unwrap();
+    std::os::unix::fs::symlink(secret.path(), dir.path().join("deploy")).unwrap();
+    for commit in [None, Some("0123")] {
+        let opened = open_plain(dir.path(), "x", commit).unwrap();
+        let error = opened
+            .tree("deploy", &all, &TreeLimits::PAYLOAD)
+            .unwrap_err();
+        assert!(matches!(error, SourceError::NoSuchPath { .. }), "{error}");
+    }
+}
+
+#[test]
+fn a_repository_whose_settings_start_a_program_starts_none() {
+    let dir = tempfile::tempdir().unwrap();
+    let (first, _) = repository(dir.path());
+    let mark = dir.path().join("mark");
+    let touch = format!("touch {}", mark.display());
+    // A partial clone asks its server for what it lacks.
+    for (name, value) in [
+        ("core.repositoryformatversion", "1"),
+        ("extensions.partialClone", "origin"),
+        ("remote.origin.promisor", "true"),
+        ("remote.origin.url", dir.path().to_str().unwrap()),
+        ("remote.origin.uploadpack", touch.as_str()),
+        ("core.sshCommand", touch.as_str()),
+        ("core.fsmonitor", touch.as_str()),
+    ] {
+        git(dir.path(), &["config", name, value]);
+    }
+    let blob = git(dir.path(), &["rev-parse", &format!("{first}:a.yaml")]);
+    let (folder, file) = blob.split_at(2);
+    fs::remove_file(dir.path().join(".git/objects").join(folder).join(file)).unwrap();
+    let id = first;
+    let opened = open_folder(dir.path(), "x", &Reference::Commit { id, near: None }).unwrap();
+    opened.tree("", &all, &TreeLimits::YAML).unwrap_err();
+    assert!(!mark.exists(), "a program was started");
+}
+
+/// Trees that name one another: `width` to the power of `depth` files of a few bytes.
+fn tree_bomb(dir: &Path, width: usize, depth: usize) -> String {
+    git(dir, &["init", "--quiet", "--bare"]);
+    let make = |arguments: &[&str], input: &str| {
+        use std::io::Write as _;
+        let mut child = Command::new("git")
+            .arg("-C")
+            .arg(dir)
+            .args(["-c", "user.name=T", "-c", "user.email=t@example.org"])
+            .args(arguments)
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        child
+            .stdin
+            .take()
+            .unwrap()
+            .write_all(input.as_bytes())
+            .unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success());
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    };
+    let mut entry = format!(
+        "100644 blob {}",
+        make(&["hash-object", "-w", "--stdin"], "a: 1\n")
+    );
+    let mut tree = String::new();
+    for _ in 0..depth {
+        let lines: String = (0..width)
+            .map(|at| format!("{entry}\td{at}.yaml\n"))
+            .collect();
+        tree = make(&["mktree"], &lines);
+        entry = format!("040000 tree {tree}");
+    }
+    let commit = make(&["commit-tree", &tree, "-m", "x"], "");
+    git(dir, &["update-ref", "refs/heads/main", &commit]);
+    commit
+}
+
+#[test]
+fn a_tree_of_a_hundred_million_files_is_refused_while_it_is_listed() {
+    let dir = tempfile::tempdir().unwrap();
+    let id = tree_bomb(dir.path(), 10, 8);
+    let opened = open_folder(dir.path(), "x", &Reference::Commit { id, near: None }).unwrap();
+    let limits = TreeLimits {
+        max_files: 1000,
+        ..TreeLimits::YAML
+    };
+    for wanted in [all as fn(&str) -> bool, |_| false] {
+        let error = opened.tree("", &wanted, &limits).unwrap_err();
+        assert!(matches!(error, SourceError::TooLarge { .. }), "{error}");
     }
 }
 
@@ -146,13 +274,19 @@ fn a_fetched_repository_is_shallow_and_a_known_commit_needs_no_network() {
     let url = format!("file://{}", origin.display());
     let folder = dir.path().join("cache").join("x.git");
 
-    let (fetched, commit) = git::fetch(&url, &Reference::Branch("dev".into()), &folder).unwrap();
+    let remote = git::Remote::given(Address::parse(&url).unwrap());
+    let (fetched, commit) = git::fetch(&remote, &Reference::Branch("dev".into()), &folder).unwrap();
     assert_eq!(commit, second);
-    let tree = fetched
-        .tree(&commit, "", &all, &TreeLimits::YAML)
+    let mut files = 0;
+    let mut count = |_| {
+        files += 1;
+        Ok::<(), SourceError>(())
+    };
+    fetched
+        .each(&commit, "", &all, &TreeLimits::YAML, &mut count)
         .unwrap()
         .unwrap();
-    assert_eq!(tree.files.len(), 2);
+    assert_eq!(files, 2);
     assert!(
         folder.join("shallow").is_file(),
         "only one commit was fetched"
@@ -164,15 +298,15 @@ fn a_fetched_repository_is_shallow_and_a_known_commit_needs_no_network() {
         id: first.clone(),
         near,
     };
-    assert_eq!(git::fetch(&url, &pinned, &folder).unwrap().1, first);
+    assert_eq!(git::fetch(&remote, &pinned, &folder).unwrap().1, first);
 
     fs::remove_dir_all(&origin).unwrap();
     assert_eq!(
-        git::fetch(&url, &pinned, &folder).unwrap().1,
+        git::fetch(&remote, &pinned, &folder).unwrap().1,
         first,
         "it is in the cache"
     );
-    let error = git::fetch(&url, &Reference::Branch("dev".into()), &folder).unwrap_err();
+    let error = git::fetch(&remote, &Reference::Branch("dev".into()), &folder).unwrap_err();
     assert!(matches!(error, SourceError::Unreachable { .. }), "{error}");
     assert!(!error.is_input());
 }
@@ -184,7 +318,7 @@ fn a_plain_folder_is_known_by_its_content() {
     let url = dir.path().to_str().unwrap();
     let cache = Cache::at("unused");
     let open = || {
-        open(
+        open_given(
             url,
             &Reference::Branch("any".into()),
             &SourceMap::default(),
@@ -207,7 +341,8 @@ fn a_file_beyond_the_limit_is_refused_and_named() {
         max_file_bytes: 4,
         ..TreeLimits::YAML
     };
-    let error = folder::tree(dir.path(), None, "", &all, &limits).unwrap_err();
+    let opened = open_plain(dir.path(), "x", Some("0123")).unwrap();
+    let error = opened.tree("", &all, &limits).unwrap_err();
     assert!(error.to_string().contains("big.yaml"), "{error}");
 }
 

@@ -1,0 +1,528 @@
+//! Addresses: what a URL of a repository or a server says, parsed once.
+//!
+//! What comes in: text from a control plane, a workload or the command line. What goes out: an
+//! [`Address`] whose scheme is one of a few, whose host is a host and whose parts cannot be taken for an
+//! option or a program; and the answer of [`AllowedHosts`] whether it may be asked. The spelling of the
+//! text (`HTTPS://`, `127.1`, a name that resolves to this machine) does not matter for either. It opens
+//! no connection: at most it resolves a name.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, ToSocketAddrs as _};
+
+/// How a server is spoken to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scheme {
+    /// `https://`.
+    Https,
+    /// `http://`, which anyone on the way can answer.
+    Http,
+    /// `ssh://`, or `user@host:path`.
+    Ssh,
+    /// `git://`, which anyone on the way can answer.
+    Git,
+    /// `file://`: this machine's disk.
+    File,
+}
+
+impl Scheme {
+    /// As git and URLs have it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Https => "https",
+            Self::Http => "http",
+            Self::Ssh => "ssh",
+            Self::Git => "git",
+            Self::File => "file",
+        }
+    }
+
+    fn port(self) -> u16 {
+        match self {
+            Self::Https => 443,
+            Self::Http => 80,
+            Self::Ssh => 22,
+            Self::Git => 9418,
+            Self::File => 0,
+        }
+    }
+
+    fn is_plain(self) -> bool {
+        matches!(self, Self::Http | Self::Git)
+    }
+}
+
+/// Why text is no address, or one that may not be asked. Never holds a password.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AddressError {
+    /// Not of the form of a URL, or of a scheme that is not spoken.
+    #[error("`{url}` is not the URL of a repository or server: {problem}")]
+    NotAUrl {
+        /// The text.
+        url: String,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+    /// A folder of this machine.
+    #[error(
+        "`{url}` names a folder of this machine, which no control plane and no workload may open"
+    )]
+    Local {
+        /// The text.
+        url: String,
+    },
+    /// A host that is this machine, or only reachable from it.
+    #[error("`{url}` leads to {host}, {what}, which no control plane and no workload may ask")]
+    Inside {
+        /// The text.
+        url: String,
+        /// The host, with its address where the name does not say it.
+        host: String,
+        /// What the address is.
+        what: &'static str,
+    },
+    /// A protocol that is neither encrypted nor authenticated.
+    #[error("`{url}` is plain {}, where anyone on the way could answer", scheme.as_str())]
+    Plain {
+        /// The text.
+        url: String,
+        /// The scheme.
+        scheme: Scheme,
+    },
+    /// A password in a URL that is published with every bundle.
+    #[error("`{url}` holds a password, which would be published with everything made from it")]
+    Password {
+        /// The URL without it.
+        url: String,
+    },
+}
+
+impl AddressError {
+    /// What to do next.
+    pub fn help(&self) -> String {
+        match self {
+            Self::NotAUrl { .. } => "use an https://, ssh:// or git@host:path URL".into(),
+            Self::Local { url } => format!(
+                "folders come only from who runs outhaul: add `--source {url}=DIR`, or write the URL of a server"
+            ),
+            Self::Inside { url, .. } => format!(
+                "if this server is meant, add `--allow-host {}`; a local copy is given by `--source {url}=DIR`",
+                authority_of(url)
+            ),
+            Self::Plain { url, .. } => format!(
+                "use https:// or ssh://, or add `--allow-host {}` if the network up to it is trusted",
+                authority_of(url)
+            ),
+            Self::Password { .. } => {
+                "remove it from the URL, change it at the server, and give it to git's credential helper".into()
+            }
+        }
+    }
+}
+
+fn authority_of(url: &str) -> String {
+    Address::parse(url).map_or_else(|_| "HOST".to_owned(), |address| address.authority())
+}
+
+/// A URL, taken apart.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Address {
+    scheme: Scheme,
+    user: Option<String>,
+    password: bool,
+    /// In lower case, without the brackets of an IPv6 address; empty for `file`.
+    host: String,
+    port: Option<u16>,
+    /// What follows host and port.
+    rest: String,
+    text: String,
+}
+
+impl fmt::Debug for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Address({self})")
+    }
+}
+
+/// As people may see it: without a password.
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&without_password(&self.text))
+    }
+}
+
+impl Address {
+    /// Takes `text` apart.
+    ///
+    /// # Errors
+    /// [`AddressError::NotAUrl`], and [`AddressError::Local`] for a path.
+    pub fn parse(text: &str) -> Result<Self, AddressError> {
+        let text = text.trim();
+        let shown = || without_password(text);
+        let bad = |problem| AddressError::NotAUrl {
+            url: shown(),
+            problem,
+        };
+        let lower = text.to_ascii_lowercase();
+        if text.is_empty() {
+            return Err(bad("it is empty"));
+        }
+        if text.starts_with('-') {
+            return Err(bad("it begins like an option"));
+        }
+        if text.contains(|c: char| c.is_control() || c.is_whitespace())
+            || ["%00", "%0a", "%0d"]
+                .iter()
+                .any(|code| lower.contains(code))
+        {
+            return Err(bad("it holds a space or a control character"));
+        }
+        let (scheme, rest) = match text.split_once("://") {
+            Some((scheme, rest)) => {
+                let scheme = match scheme.to_ascii_lowercase().as_str() {
+                    "https" => Scheme::Https,
+                    "http" => Scheme::Http,
+                    "ssh" => Scheme::Ssh,
+                    "git" => Scheme::Git,
+                    "file" => Scheme::File,
+                    _ => return Err(bad("only https, http, ssh and git are spoken")),
+                };
+                (scheme, rest)
+            }
+            None if text.contains("::") && !text.contains('[') => {
+                return Err(bad("`::` would start a program"));
+            }
+            None => return Self::short(text).ok_or(AddressError::Local { url: shown() })?,
+        };
+        if scheme == Scheme::File {
+            return Ok(Self {
+                scheme,
+                user: None,
+                password: false,
+                host: String::new(),
+                port: None,
+                rest: rest.to_owned(),
+                text: text.to_owned(),
+            });
+        }
+        let end = rest.find(['/', '?', '#', '\\']).unwrap_or(rest.len());
+        let (authority, rest) = rest.split_at(end);
+        if rest.starts_with('\\') {
+            return Err(bad("it holds a backslash"));
+        }
+        let (user, host) = match authority.rsplit_once('@') {
+            Some((user, host)) => (Some(user), host),
+            None => (None, authority),
+        };
+        let (user, password) = match user.map(|user| user.split_once(':').ok_or(user)) {
+            Some(Ok((user, _))) => (Some(user), true),
+            Some(Err(user)) => (Some(user), false),
+            None => (None, false),
+        };
+        let (host, port) = split_port(host).ok_or_else(|| bad("its port is no number"))?;
+        Self::of(text, scheme, user, password, host, port, rest)
+            .ok_or_else(|| bad("its host is no host name"))
+    }
+
+    /// `user@host:path`; `None` when it is a path. The result says whether its host is one.
+    fn short(text: &str) -> Option<Result<Self, AddressError>> {
+        let (authority, path) = match text.split_once("]:") {
+            Some((host, path)) => (format!("{host}]"), path),
+            None => text
+                .split_once(':')
+                .map(|(host, path)| (host.to_owned(), path))?,
+        };
+        if authority.contains('/') {
+            return None;
+        }
+        let bad = || AddressError::NotAUrl {
+            url: without_password(text),
+            problem: "its host is no host name",
+        };
+        let (user, host) = match authority.rsplit_once('@') {
+            Some((user, host)) => (Some(user), host),
+            None => (None, authority.as_str()),
+        };
+        let host = host
+            .strip_prefix('[')
+            .and_then(|host| host.strip_suffix(']'))
+            .unwrap_or(host);
+        if path.starts_with(['-', ':']) || path.is_empty() {
+            return Some(Err(bad()));
+        }
+        let path = format!("/{path}");
+        Some(Self::of(text, Scheme::Ssh, user, false, host, None, &path).ok_or_else(bad))
+    }
+
+    fn of(
+        text: &str,
+        scheme: Scheme,
+        user: Option<&str>,
+        password: bool,
+        host: &str,
+        port: Option<u16>,
+        rest: &str,
+    ) -> Option<Self> {
+        let part = |text: &str| {
+            let mut bytes = text.bytes();
+            bytes.all(|b| b.is_ascii_alphanumeric() || b"._-+%~=$!".contains(&b))
+                && !text.starts_with('-')
+        };
+        let is_host = host.parse::<Ipv6Addr>().is_ok()
+            || (!host.is_empty()
+                && !host.starts_with('-')
+                && host
+                    .bytes()
+                    .all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b)));
+        let fits = is_host
+            && user.is_none_or(|user| !user.is_empty() && part(user))
+            && !rest.starts_with("/-");
+        fits.then(|| Self {
+            scheme,
+            user: user.map(str::to_owned),
+            password,
+            host: host.to_ascii_lowercase(),
+            port,
+            rest: rest.to_owned(),
+            text: text.to_owned(),
+        })
+    }
+
+    /// How it is spoken to.
+    pub fn scheme(&self) -> Scheme {
+        self.scheme
+    }
+
+    /// The host, in lower case; empty for `file`.
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// What follows host and port, with a `/` before it.
+    pub fn path(&self) -> &str {
+        &self.rest
+    }
+
+    /// The port, by default that of the scheme.
+    pub fn port(&self) -> u16 {
+        self.port.unwrap_or_else(|| self.scheme.port())
+    }
+
+    /// `host`, or `host:port` where the port is not the usual one.
+    pub fn authority(&self) -> String {
+        let host = match self.host.contains(':') {
+            true => format!("[{}]", self.host),
+            false => self.host.clone(),
+        };
+        match self.port {
+            Some(port) => format!("{host}:{port}"),
+            None => host,
+        }
+    }
+
+    /// The same URL with its scheme and host in lower case, as libraries expect it.
+    pub fn canonical(&self) -> String {
+        match self.scheme {
+            Scheme::File => format!("file://{}", self.rest),
+            _ if !self.text.contains("://") => self.text.clone(),
+            scheme => {
+                let user = self.text.split_once("://").map_or("", |(_, rest)| rest);
+                let user = user.split(['/', '?', '#']).next().unwrap_or_default();
+                let user = user.rsplit_once('@').map(|(user, _)| format!("{user}@"));
+                format!(
+                    "{}://{}{}{}",
+                    scheme.as_str(),
+                    user.unwrap_or_default(),
+                    self.authority(),
+                    self.rest
+                )
+            }
+        }
+    }
+
+    /// Whether its host is this machine, by what is written: `localhost` or a loopback address.
+    pub fn is_loopback(&self) -> bool {
+        let ip: Option<IpAddr> = self.host.parse().ok();
+        self.host == "localhost" || ip.is_some_and(|ip| ip.is_loopback())
+    }
+
+    /// Whether it names a user or a password.
+    pub fn has_user(&self) -> bool {
+        self.user.is_some() || self.password
+    }
+}
+
+fn split_port(host: &str) -> Option<(&str, Option<u16>)> {
+    let (host, port) = match host.strip_prefix('[') {
+        Some(rest) => {
+            let (host, after) = rest.split_once(']')?;
+            (
+                host,
+                after.strip_prefix(':').or(after.is_empty().then_some(""))?,
+            )
+        }
+        None => host.split_once(':').unwrap_or((host, "")),
+    };
+    match port {
+        "" => Some((host, None)),
+        port => Some((host, Some(port.parse().ok()?))),
+    }
+}
+
+/// `text` without what stands between `://` and `@` of a URL in it, when that may be a secret.
+pub fn without_password(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("://") {
+        let (before, after) = rest.split_at(at + 3);
+        out.push_str(before);
+        rest = after;
+        let end = after
+            .find(|c: char| {
+                matches!(c, '/' | '?' | '#' | '`' | '\'' | '"' | '<' | '>') || c.is_whitespace()
+            })
+            .unwrap_or(after.len());
+        let Some(user) = after.get(..end).and_then(|text| text.rfind('@')) else {
+            continue;
+        };
+        let secret = after
+            .get(..user)
+            .is_some_and(|user| user.contains(':') || user.len() >= LONG_USER);
+        if secret {
+            out.push('…');
+            rest = after.get(user..).unwrap_or_default();
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+/// A user name that is at least as long is taken for a token.
+const LONG_USER: usize = 20;
+
+/// Hosts that who runs outhaul opened, although they are this machine or are spoken to in clear.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AllowedHosts(BTreeSet<(String, Option<u16>)>);
+
+impl AllowedHosts {
+    /// A list from texts of the form `HOST` or `HOST:PORT`.
+    ///
+    /// # Errors
+    /// [`AddressError::NotAUrl`] for the first that is none.
+    pub fn parse<S: AsRef<str>>(texts: &[S]) -> Result<Self, AddressError> {
+        let mut hosts = BTreeSet::new();
+        for text in texts {
+            let text = text.as_ref();
+            let address = Address::parse(&format!("https://{text}/"));
+            let address = address
+                .ok()
+                .filter(|address| address.rest == "/" && !address.has_user());
+            let Some(address) = address else {
+                return Err(AddressError::NotAUrl {
+                    url: text.to_owned(),
+                    problem: "a host is written `HOST` or `HOST:PORT`",
+                });
+            };
+            hosts.insert((address.host, address.port));
+        }
+        Ok(Self(hosts))
+    }
+
+    fn holds(&self, address: &Address) -> bool {
+        let host = &address.host;
+        self.0.contains(&(host.clone(), None))
+            || self.0.contains(&(host.clone(), Some(address.port())))
+    }
+
+    /// Whether what a control plane or a workload wrote may be asked, and at which addresses: every
+    /// address that the name has must be one that may. `None` when the host is on the list: then at any.
+    ///
+    /// # Errors
+    /// [`AddressError`], which says why not.
+    pub fn check(&self, address: &Address) -> Result<Option<Vec<IpAddr>>, AddressError> {
+        let url = address.to_string();
+        if address.scheme == Scheme::File {
+            return Err(AddressError::Local { url });
+        }
+        if address.password {
+            return Err(AddressError::Password { url });
+        }
+        if self.holds(address) {
+            return Ok(None);
+        }
+        let inside = |ip: Option<IpAddr>, what| AddressError::Inside {
+            url: url.clone(),
+            host: match ip.filter(|ip| ip.to_string() != address.host) {
+                Some(ip) => format!("{} ({ip})", address.host),
+                None => address.host.clone(),
+            },
+            what,
+        };
+        let name = address.host.trim_end_matches('.');
+        if name == "localhost" || name.ends_with(".localhost") {
+            return Err(inside(None, "this machine"));
+        }
+        let literal = address.host.parse::<IpAddr>().ok();
+        let found: Vec<IpAddr> = match literal {
+            Some(ip) => vec![ip],
+            None => (address.host.as_str(), address.port())
+                .to_socket_addrs()
+                .map(|found| found.map(|one| one.ip()).collect())
+                .unwrap_or_default(),
+        };
+        if let Some((ip, what)) = found
+            .iter()
+            .find_map(|ip| Some((*ip, inside_address(*ip)?)))
+        {
+            return Err(inside(Some(ip), what));
+        }
+        if address.scheme.is_plain() {
+            let scheme = address.scheme;
+            return Err(AddressError::Plain { url, scheme });
+        }
+        Ok(Some(found))
+    }
+}
+
+/// What an address is that only this machine, or its link, can reach.
+fn inside_address(ip: IpAddr) -> Option<&'static str> {
+    match ip {
+        IpAddr::V4(ip) => inside_v4(ip),
+        IpAddr::V6(ip) => inside_v6(ip),
+    }
+}
+
+fn inside_v4(ip: Ipv4Addr) -> Option<&'static str> {
+    match () {
+        () if ip.is_loopback() || ip.octets()[0] == 0 => Some("this machine"),
+        () if ip.is_link_local() => Some("a link-local address"),
+        () if ip.is_multicast() || ip.is_broadcast() => Some("no address of one server"),
+        () => None,
+    }
+}
+
+fn inside_v6(ip: Ipv6Addr) -> Option<&'static str> {
+    let parts = ip.segments();
+    let embedded = || {
+        let [a, b] = parts[6].to_be_bytes();
+        let [c, d] = parts[7].to_be_bytes();
+        inside_v4(Ipv4Addr::new(a, b, c, d))
+    };
+    match () {
+        () if ip.is_loopback() || ip.is_unspecified() => Some("this machine"),
+        () if ip.is_unicast_link_local() => Some("a link-local address"),
+        () if ip.is_multicast() => Some("no address of one server"),
+        // IPv4 inside IPv6: mapped, compatible, and through a translator.
+        () if parts[..6] == [0, 0, 0, 0, 0, 0xffff] || parts[..6] == [0; 6] => embedded(),
+        () if parts[..6] == [0x64, 0xff9b, 0, 0, 0, 0] => embedded(),
+        // Where clouds answer for the machine itself.
+        () if parts == [0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254] => {
+            Some("the metadata service of a cloud")
+        }
+        () => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

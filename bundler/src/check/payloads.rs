@@ -1,0 +1,53 @@
+//! Payloads that no bundle could carry, before one is made.
+//!
+//! What comes in: what the stages made of an environment. What goes out: a finding for each deployment
+//! target whose manifests may not be opened, are not there, or cannot travel, each said once however
+//! many cluster types it is on. A server that does not answer now is no finding: people check where not
+//! every server can be reached. What is listed is not read.
+
+use std::collections::BTreeSet;
+
+use crate::collect::{self, Collector};
+use crate::control::diagnostic::{Cause, Diagnostics};
+use crate::control::model::Road;
+use crate::delivery;
+use crate::pipeline::Platform;
+
+/// What `outhaul bundle` would leave out, and why.
+pub(super) fn uncollected(platform: &Platform, findings: &mut Diagnostics) {
+    let plane = &platform.control_plane;
+    let mut collector = Collector::new(&platform.sources, &platform.cache);
+    let mut seen = BTreeSet::new();
+    for (name, group) in &platform.rendering.cluster_types {
+        let delivery = plane
+            .cluster_types
+            .get(name)
+            .and_then(|cluster_type| delivery::of(plane, cluster_type).ok())
+            .unwrap_or_default();
+        if delivery
+            .road
+            .as_ref()
+            .is_some_and(|road| road.value == Road::Git)
+        {
+            continue;
+        }
+        for (name, rendered) in &group.assignments {
+            let Some(target) = plane.targets.get(name).filter(|_| seen.insert(name)) else {
+                continue;
+            };
+            // Another storage than git is judged with the delivery policies.
+            let storage = rendered.manifests.get("storage").map_or("", String::as_str);
+            if !matches!(storage, "" | "git") {
+                continue;
+            }
+            let Err(error) = collector.look(name, rendered, None) else {
+                continue;
+            };
+            let finding =
+                collect::finding(&error).at(target.storage_at.as_ref().unwrap_or(&target.location));
+            if finding.cause == Cause::Input {
+                findings.push(finding);
+            }
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Why a source cannot be read.
+//!
+//! What comes in: what went wrong. What goes out: an error with its data, whether a change of the input
+//! helps, and what to do next. It decides nothing.
+
+use std::path::PathBuf;
+
+use super::Reference;
+use crate::address::AddressError;
+
+/// Why a source cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SourceError {
+    /// A `--source` that is not `URL=DIR`.
+    #[error("`{text}` is not `URL=DIR`")]
+    BadMapping {
+        /// What was given.
+        text: String,
+    },
+    /// The folder is not there.
+    #[error("`{}` is not a folder", path.display())]
+    NotAFolder {
+        /// Its path.
+        path: PathBuf,
+    },
+    /// A file or folder cannot be read.
+    #[error("cannot read `{}`: {error}", path.display())]
+    Unreadable {
+        /// Its path.
+        path: PathBuf,
+        /// What the system said.
+        error: std::io::Error,
+    },
+    /// A URL that is none, or that may not be opened.
+    #[error(transparent)]
+    Address(#[from] AddressError),
+    /// The server, or what stands for it, cannot be reached.
+    #[error("cannot reach repository `{url}`: {message}")]
+    Unreachable {
+        /// The URL.
+        url: String,
+        /// What git said.
+        message: String,
+    },
+    /// The repository is there, but not the branch, tag or commit.
+    #[error("repository `{url}` has no {reference}")]
+    NoSuchReference {
+        /// The URL.
+        url: String,
+        /// What was asked for.
+        reference: Reference,
+    },
+    /// The repository has no such folder.
+    #[error("`{url}` at {commit} has no folder `{path}`")]
+    NoSuchPath {
+        /// The URL or folder.
+        url: String,
+        /// The commit.
+        commit: String,
+        /// The path.
+        path: String,
+    },
+    /// A path that would leave the repository.
+    #[error("path `{path}` leaves its repository")]
+    EscapingPath {
+        /// The path.
+        path: String,
+    },
+    /// More than [`TreeLimits`] allow.
+    #[error("{what} is larger than the limit of {limit} {unit}")]
+    TooLarge {
+        /// What is too large.
+        what: String,
+        /// The limit.
+        limit: u64,
+        /// Its unit.
+        unit: &'static str,
+    },
+    /// The `git` program is missing or broken.
+    #[error("git: {message}")]
+    Git {
+        /// What went wrong.
+        message: String,
+    },
+}
+
+impl SourceError {
+    /// Whether a change of the input helps (exit code 2), rather than of disk or network (3).
+    pub fn is_input(&self) -> bool {
+        !matches!(
+            self,
+            Self::Unreadable { .. } | Self::Unreachable { .. } | Self::Git { .. }
+        )
+    }
+
+    /// What to do next.
+    pub fn help(&self) -> String {
+        match self {
+            Self::BadMapping { .. } => "write for example `--source https://example.org/app=../app`; \
+                `--source URL#BRANCH=DIR` maps one branch only".into(),
+            Self::NotAFolder { .. } => "check the path, or give another folder".into(),
+            Self::Unreadable { .. } => "check that it exists and that you may read it".into(),
+            Self::Address(error) => error.help(),
+            Self::Unreachable { url, .. } => format!(
+                "check the network and your credentials, or map a local copy: `--source {url}=DIR`"
+            ),
+            Self::NoSuchReference { .. } => {
+                "check the spelling; a shallow mirror may lack older commits (`git fetch --unshallow`)".into()
+            }
+            Self::NoSuchPath { .. } => "check `path` in the object that names the repository".into(),
+            Self::EscapingPath { .. } => "use a path below the repository's root, without `..`".into(),
+            Self::TooLarge { .. } => "leave large files out by `.sourceignore`".into(),
+            Self::Git { .. } => "install git 2.30 or newer, or look at the message above".into(),
+        }
+    }
+}

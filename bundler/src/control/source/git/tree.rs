@@ -1,0 +1,264 @@
+//! The files of one commit, listed and read by git while it is counted what comes.
+//!
+//! What comes in: a commit, a folder in it, which files are wanted, and bounds. What goes out: those
+//! files, one after another. Git is ended as soon as a bound is passed: a few small trees that name one
+//! another can stand for more files than there is room for.
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::process::Stdio;
+
+use super::super::{SourceError, TreeFile, TreeLimits};
+use super::{Repository, program};
+
+/// Longest path in bytes.
+const MAX_PATH: usize = 4096;
+/// Entries that are looked at for each file that may be wanted.
+const LOOKED_AT: usize = 5;
+
+/// What a listing gave.
+struct Listed {
+    entries: Vec<Entry>,
+    /// Symbolic links and submodules.
+    skipped: Vec<String>,
+}
+
+struct Entry {
+    executable: bool,
+    id: String,
+    size: u64,
+    path: String,
+}
+
+impl Repository {
+    /// Hands the files below `path` of `commit` that `wanted` accepts to `take`, sorted by path, and says
+    /// which links and submodules there are; `None` when that is no folder.
+    pub(in super::super) fn each<E: From<SourceError>>(
+        &self,
+        commit: &str,
+        path: &str,
+        wanted: &dyn Fn(&str) -> bool,
+        limits: &TreeLimits,
+        take: &mut dyn FnMut(TreeFile) -> Result<(), E>,
+    ) -> Result<Option<Vec<String>>, E> {
+        let Some(mut listed) = self.list(&format!("{commit}:{path}"), wanted, limits)? else {
+            return Ok(None);
+        };
+        listed.entries.sort_by(|a, b| a.path.cmp(&b.path));
+        self.read(listed.entries, take)?;
+        listed.skipped.sort();
+        Ok(Some(listed.skipped))
+    }
+
+    /// The paths of the files below `path` of `commit` with nothing read, then those of links and
+    /// submodules; `None` when that is no folder.
+    pub(in super::super) fn names(
+        &self,
+        commit: &str,
+        path: &str,
+        limits: &TreeLimits,
+    ) -> Result<Option<(Vec<String>, Vec<String>)>, SourceError> {
+        let listed = self.list(&format!("{commit}:{path}"), &|_| true, limits)?;
+        Ok(listed.map(|listed| {
+            let names = listed.entries.into_iter().map(|entry| entry.path);
+            (names.collect(), listed.skipped)
+        }))
+    }
+
+    fn list(
+        &self,
+        root: &str,
+        wanted: &dyn Fn(&str) -> bool,
+        limits: &TreeLimits,
+    ) -> Result<Option<Listed>, SourceError> {
+        match self.try_run(&["cat-file", "-t", root])? {
+            Ok(kind) if kind.trim_ascii() == b"tree" => {}
+            _ => return Ok(None),
+        }
+        let mut command = self.command(&["ls-tree", "-r", "-z", "-l", "--full-tree", root]);
+        let mut child = program::start(command.stdin(Stdio::null()).stderr(Stdio::null()))?;
+        let Some(output) = child.stdout.take() else {
+            program::stop(&mut child);
+            return Err(broken("no pipe to `git ls-tree`"));
+        };
+        let mut counting = Counting {
+            root,
+            limits,
+            seen: 0,
+            total: 0,
+            listed: Listed {
+                entries: Vec::new(),
+                skipped: Vec::new(),
+            },
+        };
+        let read = counting.lines(BufReader::new(output), wanted);
+        if let Err(error) = read {
+            program::stop(&mut child);
+            return Err(error);
+        }
+        let status = child.wait().map_err(broken)?;
+        if !status.success() {
+            return Err(broken(format!(
+                "`git ls-tree` of `{root}` ended with {status}"
+            )));
+        }
+        Ok(Some(counting.listed))
+    }
+
+    /// Reads every entry through one `cat-file --batch`.
+    fn read<E: From<SourceError>>(
+        &self,
+        entries: Vec<Entry>,
+        take: &mut dyn FnMut(TreeFile) -> Result<(), E>,
+    ) -> Result<(), E> {
+        if entries.is_empty() {
+            return Ok(());
+        }
+        let mut command = self.command(&["cat-file", "--batch"]);
+        let mut child = program::start(command.stdin(Stdio::piped()).stderr(Stdio::null()))?;
+        let done = match (child.stdin.take(), child.stdout.take()) {
+            (Some(input), Some(output)) => ask(entries, input, BufReader::new(output), take),
+            _ => Err(broken("no pipe to `git cat-file`").into()),
+        };
+        if let Err(error) = done {
+            program::stop(&mut child);
+            return Err(error);
+        }
+        let status = child.wait().map_err(broken)?;
+        if !status.success() {
+            return Err(broken(format!("`git cat-file` ended with {status}")).into());
+        }
+        Ok(())
+    }
+}
+
+fn ask<E: From<SourceError>>(
+    entries: Vec<Entry>,
+    mut input: impl std::io::Write,
+    mut output: impl std::io::BufRead,
+    take: &mut dyn FnMut(TreeFile) -> Result<(), E>,
+) -> Result<(), E> {
+    let failed = |error: std::io::Error| broken(format!("cat-file: {error}"));
+    for entry in entries {
+        // One question, one answer: neither pipe can fill up while the other waits.
+        writeln!(input, "{}", entry.id)
+            .and_then(|()| input.flush())
+            .map_err(failed)?;
+        let mut header = String::new();
+        output
+            .by_ref()
+            .take(256)
+            .read_line(&mut header)
+            .map_err(failed)?;
+        let expected = format!("{} blob {}\n", entry.id, entry.size);
+        if header != expected {
+            return Err(broken(format!(
+                "`{}` cannot be read: {}",
+                entry.path,
+                header.trim()
+            ))
+            .into());
+        }
+        let mut bytes = vec![0; usize::try_from(entry.size).unwrap_or(usize::MAX)];
+        let mut newline = [0];
+        output
+            .read_exact(&mut bytes)
+            .and_then(|()| output.read_exact(&mut newline))
+            .map_err(failed)?;
+        take(TreeFile {
+            path: entry.path,
+            bytes,
+            executable: entry.executable,
+        })?;
+    }
+    Ok(())
+}
+
+/// A listing, counted while it comes.
+struct Counting<'a> {
+    root: &'a str,
+    limits: &'a TreeLimits,
+    seen: usize,
+    total: u64,
+    listed: Listed,
+}
+
+impl Counting<'_> {
+    fn lines(
+        &mut self,
+        mut from: impl std::io::BufRead,
+        wanted: &dyn Fn(&str) -> bool,
+    ) -> Result<(), SourceError> {
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            let most = MAX_PATH as u64 + 256;
+            from.by_ref()
+                .take(most)
+                .read_until(0, &mut line)
+                .map_err(broken)?;
+            if line.pop().is_none() {
+                return Ok(());
+            }
+            if line.len() as u64 + 1 >= most {
+                return Err(self.too_large("a path", MAX_PATH as u64, "bytes"));
+            }
+            self.entry(&line, wanted)?;
+        }
+    }
+
+    /// `<mode> SP <type> SP <id> SP+ <size> TAB <path>`.
+    fn entry(&mut self, line: &[u8], wanted: &dyn Fn(&str) -> bool) -> Result<(), SourceError> {
+        let line = String::from_utf8_lossy(line);
+        let unknown = || broken(format!("cannot read the tree entry `{line}`"));
+        let (head, path) = line.split_once('\t').ok_or_else(unknown)?;
+        let fields: Vec<&str> = head.split_whitespace().collect();
+        let [mode, _kind, id, size] = fields.as_slice() else {
+            return Err(unknown());
+        };
+        let limits = self.limits;
+        self.seen += 1;
+        let most = limits.max_files.saturating_mul(LOOKED_AT);
+        if self.seen > most {
+            return Err(self.too_large("the tree", most as u64, "entries"));
+        }
+        if !wanted(path) {
+            return Ok(());
+        }
+        if !matches!(*mode, "100644" | "100755") {
+            self.listed.skipped.push(path.to_owned());
+            return Ok(());
+        }
+        let size = size.parse().unwrap_or(0);
+        self.total = self.total.saturating_add(size);
+        if size > limits.max_file_bytes {
+            return Err(self.too_large(path, limits.max_file_bytes, "bytes"));
+        }
+        if self.total > limits.max_total_bytes {
+            return Err(self.too_large("the tree", limits.max_total_bytes, "bytes"));
+        }
+        if self.listed.entries.len() >= limits.max_files {
+            return Err(self.too_large("the tree", limits.max_files as u64, "files"));
+        }
+        self.listed.entries.push(Entry {
+            executable: *mode == "100755",
+            id: (*id).to_owned(),
+            size,
+            path: path.to_owned(),
+        });
+        Ok(())
+    }
+
+    fn too_large(&self, what: &str, limit: u64, unit: &'static str) -> SourceError {
+        SourceError::TooLarge {
+            what: format!("{what} of `{}`", self.root),
+            limit,
+            unit,
+        }
+    }
+}
+
+fn broken(message: impl ToString) -> SourceError {
+    SourceError::Git {
+        message: message.to_string(),
+    }
+}

@@ -1,0 +1,126 @@
+//! Which repositories stand here as folders, and which hosts are open to what teams write.
+//!
+//! What comes in: what was typed or configured by who runs outhaul, and the commits of a snapshot to
+//! read again. What goes out: for a URL the folder that stands for it, the commit that it is pinned to,
+//! or the server that it may be fetched from. Nothing of a control plane or a workload adds a folder.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use super::{Reference, SourceError, git, normal_url};
+use crate::address::{Address, AllowedHosts, Scheme};
+
+/// Which URLs stand for local folders, working copies or mirrors.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SourceMap {
+    entries: BTreeMap<(String, Option<String>), PathBuf>,
+    pins: BTreeMap<(String, String), String>,
+    allowed: AllowedHosts,
+    /// URLs that were typed: they may be on this machine.
+    given: BTreeSet<String>,
+}
+
+impl SourceMap {
+    /// A map from `URL=DIR` texts; `URL#BRANCH=DIR` maps one branch.
+    ///
+    /// # Errors
+    /// [`SourceError::BadMapping`] and [`SourceError::NotAFolder`].
+    pub fn parse<S: AsRef<str>>(texts: &[S]) -> Result<Self, SourceError> {
+        let mut map = Self::default();
+        for text in texts {
+            let text = text.as_ref();
+            // URLs may hold `=` in a query, folders hardly ever do.
+            let Some((url, dir)) = text
+                .rsplit_once('=')
+                .filter(|(u, d)| !u.is_empty() && !d.is_empty())
+            else {
+                return Err(SourceError::BadMapping { text: text.into() });
+            };
+            let dir = PathBuf::from(dir);
+            if !dir.is_dir() {
+                return Err(SourceError::NotAFolder { path: dir });
+            }
+            let (url, branch) = match url.rsplit_once('#') {
+                Some((url, branch)) => (url, Some(branch.to_owned())),
+                None => (url, None),
+            };
+            map.entries.insert((normal_url(url), branch), dir);
+        }
+        Ok(map)
+    }
+
+    /// Opens these hosts to what control planes and workloads name, although they are this machine or
+    /// are spoken to in clear: texts of the form `HOST` or `HOST:PORT`.
+    ///
+    /// # Errors
+    /// [`SourceError::Address`] for a text that is no host.
+    pub fn allow_hosts<S: AsRef<str>>(&mut self, hosts: &[S]) -> Result<(), SourceError> {
+        self.allowed = AllowedHosts::parse(hosts)?;
+        Ok(())
+    }
+
+    /// Says that `url` was typed by who runs outhaul: where a control plane names it again, it may be
+    /// on this machine. That a folder stands for it is not said with it.
+    pub fn insert_given(&mut self, url: &str) {
+        self.given.insert(normal_url(url));
+    }
+
+    /// Maps `url` (every branch) to `dir`, unless it is mapped already.
+    pub fn insert_default(&mut self, url: &str, dir: &Path) {
+        self.entries
+            .entry((normal_url(url), None))
+            .or_insert_with(|| dir.to_owned());
+    }
+
+    /// Reads what a snapshot calls `name` of the repository `url` at `commit`, whatever its branch
+    /// has become since. The content of a plain folder cannot be brought back and is not pinned.
+    pub fn pin(&mut self, name: &str, url: &str, commit: &str) {
+        if !commit.is_empty() && commit.bytes().all(|b| b.is_ascii_hexdigit()) {
+            let key = (name.to_owned(), normal_url(url));
+            self.pins.insert(key, commit.to_owned());
+        }
+    }
+
+    /// `reference`, or the commit that `name` is pinned to.
+    pub fn pinned(&self, name: &str, url: &str, reference: Reference) -> Reference {
+        let Some(id) = self.pins.get(&(name.to_owned(), normal_url(url))) else {
+            return reference;
+        };
+        let near = match reference {
+            Reference::Branch(branch) => Some(branch),
+            Reference::Commit { near, .. } => near,
+            Reference::Head | Reference::Tag(_) => None,
+        };
+        let id = id.clone();
+        Reference::Commit { id, near }
+    }
+
+    /// The folder that stands for `url` at `reference`.
+    pub fn resolve(&self, url: &str, reference: &Reference) -> Option<&Path> {
+        let url = normal_url(url);
+        let branch = match reference {
+            Reference::Branch(name) | Reference::Tag(name) => Some(name.clone()),
+            Reference::Commit { near, .. } => near.clone(),
+            Reference::Head => None,
+        };
+        let exact = self.entries.get(&(url.clone(), branch));
+        exact
+            .or_else(|| self.entries.get(&(url, None)))
+            .map(PathBuf::as_path)
+    }
+}
+
+impl SourceMap {
+    /// A server that `url` may be fetched from, when a control plane or a workload wrote it.
+    ///
+    /// # Errors
+    /// [`SourceError::Address`] when it may not.
+    pub(crate) fn permitted(&self, url: &str) -> Result<git::Remote, SourceError> {
+        let address = Address::parse(url)?;
+        if address.scheme() != Scheme::File && self.given.contains(&normal_url(url)) {
+            return Ok(git::Remote::given(address));
+        }
+        let found = self.allowed.check(&address)?;
+        Ok(git::Remote::checked(address, found))
+    }
+}

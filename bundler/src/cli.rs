@@ -9,6 +9,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
+use crate::terminal;
+
 mod bundle;
 mod check;
 mod demo;
@@ -131,18 +133,23 @@ impl Cli {
 pub(crate) fn print_json(value: &serde_json::Value) -> Result<ExitCode, Failure> {
     let text = serde_json::to_string_pretty(value)
         .map_err(|error| Failure::new(failure::INTERNAL, &error))?;
-    data(&text);
+    let _ = writeln!(std::io::stdout().lock(), "{}", terminal::json(&text));
     Ok(ExitCode::SUCCESS)
 }
 
 /// One line of data, on standard output. A reader that went away (`| head`) is no error.
 pub(crate) fn data(line: &str) {
+    let _ = writeln!(std::io::stdout().lock(), "{}", terminal::plain(line));
+}
+
+/// One line of a picture that this program made itself, colours and all, on standard output.
+pub(crate) fn picture(line: &str) {
     let _ = writeln!(std::io::stdout().lock(), "{line}");
 }
 
 /// One line of talk, on standard error.
 pub(crate) fn say(line: &str) {
-    let _ = writeln!(std::io::stderr().lock(), "{line}");
+    let _ = writeln!(std::io::stderr().lock(), "{}", terminal::plain(line));
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use std::str::FromStr;
 
 use zeroize::Zeroizing;
 
+use crate::address::{Address, Scheme};
 use crate::http::{Client, HttpError, Method};
 
 mod caller;
@@ -334,44 +335,24 @@ struct Project {
 
 impl Project {
     fn of(url: &str) -> Option<Self> {
-        let (scheme, authority, path) = match url.split_once("://") {
-            Some((scheme @ ("http" | "https"), rest)) => {
-                let (authority, path) = rest.split_once('/')?;
-                let scheme = if scheme == "http" { "http" } else { "https" };
-                (scheme, without_user(authority), path)
-            }
+        let address = Address::parse(url).ok()?;
+        let host = address.host().to_owned();
+        let (scheme, authority) = match address.scheme() {
+            Scheme::Http => ("http", address.authority()),
+            Scheme::Https => ("https", address.authority()),
             // The port is that of ssh; the pages are at the usual one.
-            Some(("ssh", rest)) => {
-                let (authority, path) = rest.split_once('/')?;
-                let host = without_user(authority);
-                ("https", host.split(':').next().unwrap_or(host), path)
-            }
-            Some(_) => return None,
-            None => {
-                let (authority, path) = url.split_once(':')?;
-                ("https", without_user(authority), path)
-            }
+            Scheme::Ssh => ("https", host.clone()),
+            Scheme::Git | Scheme::File => return None,
         };
-        let path = path.trim_matches('/');
+        let path = address.path().trim_matches('/');
         let path = path.strip_suffix(".git").unwrap_or(path).to_owned();
-        let host = authority
-            .split(':')
-            .next()
-            .unwrap_or(authority)
-            .to_lowercase();
-        (!host.is_empty() && path.contains('/')).then(|| Self {
+        (!host.is_empty() && path.contains('/')).then_some(Self {
             scheme,
-            authority: authority.to_owned(),
+            authority,
             host,
             path,
         })
     }
-}
-
-fn without_user(authority: &str) -> &str {
-    authority
-        .rsplit_once('@')
-        .map_or(authority, |(_, host)| host)
 }
 
 #[cfg(test)]

@@ -2,13 +2,15 @@
 //!
 //! What comes in: a URL and, for a server with a private authority, its certificate; a token where one
 //! is needed. What goes out: the answer's bytes. It follows no redirect, which could carry the token
-//! elsewhere, and never reads more than it was allowed.
+//! elsewhere, and never reads more than it was allowed. No proxy is taken from the environment: whoever
+//! can set a variable would read the token of plain requests and learn what is asked.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::address::{Address, AddressError, Scheme, without_password};
 pub use ureq::http::Method;
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, TlsProvider};
 
@@ -35,6 +37,9 @@ pub enum HttpError {
         /// The URL.
         url: String,
     },
+    /// A URL that is none.
+    #[error("{0}\nhelp: write it as https://HOST/PATH")]
+    Address(AddressError),
     /// The hub answered, but not with what was asked for.
     #[error("`{url}` answered {status}: {text}")]
     Status {
@@ -84,7 +89,7 @@ impl Answer {
         let text = String::from_utf8_lossy(&self.bytes);
         let line = text.lines().next().unwrap_or_default();
         HttpError::Status {
-            url: url.to_owned(),
+            url: without_password(url),
             status: self.status,
             text: line.chars().take(200).collect(),
         }
@@ -114,6 +119,7 @@ impl Client {
             .timeout_connect(Some(Duration::from_secs(10)))
             .timeout_global(Some(Duration::from_secs(60)))
             .max_redirects(0)
+            .proxy(None)
             .http_status_as_error(false)
             .build()
             .into();
@@ -131,13 +137,25 @@ impl Client {
         headers: &[(&str, &str)],
         body: Option<Vec<u8>>,
     ) -> Result<Answer, HttpError> {
-        if url.starts_with("http://") && !is_loopback(url) {
-            return Err(HttpError::Plain {
-                url: url.to_owned(),
-            });
+        let address = Address::parse(url).map_err(HttpError::Address)?;
+        match address.scheme() {
+            Scheme::Https => {}
+            Scheme::Http if address.is_loopback() && !address.has_user() => {}
+            Scheme::Http => {
+                return Err(HttpError::Plain {
+                    url: address.to_string(),
+                });
+            }
+            _ => {
+                return Err(HttpError::Address(AddressError::NotAUrl {
+                    url: address.to_string(),
+                    problem: "only https and http are spoken here",
+                }));
+            }
         }
+        let url = address.canonical();
         let unreachable = |problem: String| HttpError::Unreachable {
-            url: url.to_owned(),
+            url: address.to_string(),
             problem,
         };
         let mut request = ureq::http::Request::builder().method(method).uri(url);
@@ -186,27 +204,16 @@ fn certificates(path: &Path) -> Result<Vec<Certificate<'static>>, HttpError> {
     Ok(found)
 }
 
-/// Whether the URL's host is this machine.
+/// Whether `url` is plain HTTP to this machine.
 pub(crate) fn is_loopback(url: &str) -> bool {
-    let Some(rest) = url.strip_prefix("http://") else {
-        return false;
-    };
-    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    if authority.contains('@') {
-        return false;
-    }
-    if let Some(v6) = authority.strip_prefix('[') {
-        return v6.split(']').next() == Some("::1");
-    }
-    let host = authority.split(':').next().unwrap_or_default();
-    host == "localhost"
-        || host
-            .parse()
-            .is_ok_and(|ip: std::net::Ipv4Addr| ip.is_loopback())
+    Address::parse(url).is_ok_and(|address| {
+        address.scheme() == Scheme::Http && address.is_loopback() && !address.has_user()
+    })
 }
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]
@@ -229,9 +236,39 @@ mod tests {
         ] {
             assert!(!is_loopback(url), "{url}");
         }
-        assert!(matches!(
-            fetch("http://hub.example/", None),
-            Err(HttpError::Plain { .. })
-        ));
+    }
+
+    #[test]
+    fn no_spelling_of_a_url_gets_around_the_guard_or_panics() {
+        for url in [
+            "http://hub.example/",
+            "HTTP://hub.example/",
+            "hTTp://127.0.0.1.example/",
+            "Http://me:secret@hub.example/",
+        ] {
+            let error = fetch(url, None).unwrap_err();
+            assert!(matches!(error, HttpError::Plain { .. }), "{url}: {error}");
+            assert!(!error.to_string().contains("secret"), "{error}");
+        }
+        // Port 1 answers nobody: what matters is that it was asked at all.
+        let error = fetch("HTTPS://127.0.0.1:1/", None).unwrap_err();
+        assert!(matches!(error, HttpError::Unreachable { .. }), "{error}");
+        for url in [
+            "",
+            "hub",
+            "ftp://hub/",
+            "https://",
+            "https://hub:x/",
+            "file:///etc/passwd",
+        ] {
+            let error = fetch(url, None).unwrap_err();
+            assert!(matches!(error, HttpError::Address(_)), "{url}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_proxy_of_the_environment_is_not_asked() {
+        let client = Client::new(None).unwrap();
+        assert!(client.agent.config().proxy().is_none());
     }
 }

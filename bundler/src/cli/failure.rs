@@ -114,7 +114,7 @@ impl Failure {
         let mut err = std::io::stderr().lock();
         for line in &self.lines {
             // Nobody is left to tell when standard error is closed.
-            let _ = writeln!(err, "{line}");
+            let _ = writeln!(err, "{}", crate::terminal::plain(line));
         }
         ExitCode::from(self.code)
     }

@@ -138,7 +138,7 @@ impl Args {
         if self.qr {
             let code = Code::for_screen(&made.slip.to_line()).map_err(|e| too_long(&e))?;
             for line in code.to_lines(std::io::stdout().is_terminal()) {
-                data(&line);
+                super::picture(&line);
             }
         }
         Ok(ExitCode::SUCCESS)

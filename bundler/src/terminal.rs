@@ -1,0 +1,100 @@
+//! What reaches a terminal: text without what would steer it, and without passwords.
+//!
+//! What comes in: a line that is about to be printed; names of files, messages of servers and values of
+//! teams may be in it. What goes out: the same line, in which every control character but line end and
+//! tab is written as `\\u{…}`, and passwords in URLs are left out. All text that `outhaul` prints goes
+//! through here, at its way out; what is stored or signed does not.
+
+use std::borrow::Cow;
+
+use crate::address::without_password;
+
+/// Whether a character would steer a terminal, or turn the order of what people read.
+fn steers(character: char) -> bool {
+    (character.is_control() && !matches!(character, '\n' | '\t'))
+        || matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}')
+}
+
+/// `text` for people.
+pub fn plain(text: &str) -> Cow<'_, str> {
+    let mut clean = Cow::Borrowed(text);
+    if text.contains("://") {
+        clean = Cow::Owned(without_password(text));
+    }
+    if !clean.contains(steers) {
+        return clean;
+    }
+    let mut out = String::with_capacity(clean.len() + 16);
+    for character in clean.chars() {
+        match steers(character) {
+            true => out.extend(character.escape_unicode()),
+            false => out.push(character),
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// A JSON document with the same meaning, in which nothing steers a terminal. JSON itself escapes only
+/// what is below the space.
+pub fn json(text: &str) -> Cow<'_, str> {
+    if !text.contains(steers) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for character in text.chars() {
+        match steers(character) {
+            true => out.push_str(&format!("\\u{:04x}", u32::from(character))),
+            false => out.push(character),
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// Standard error for log lines: what a server or a file said is in them.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Log;
+
+impl std::io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let text = String::from_utf8_lossy(bytes);
+        std::io::stderr()
+            .lock()
+            .write_all(plain(&text).as_bytes())?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        std::io::stderr().lock().flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn nothing_steers_a_terminal_and_ordinary_text_stays() {
+        let text =
+            "`a\u{1b}]0;owned\u{7}\u{1b}[2K\rb\u{9b}31m` is\u{202e} at\n\thttps://me:pw@host/x";
+        assert_eq!(
+            plain(text),
+            "`a\\u{1b}]0;owned\\u{7}\\u{1b}[2K\\u{d}b\\u{9b}31m` is\\u{202e} at\n\thttps://…@host/x"
+        );
+        for text in ["Grüße, 工場 `x`\n  - a\tb", ""] {
+            assert!(matches!(plain(text), Cow::Borrowed(_)), "{text}");
+        }
+    }
+
+    #[test]
+    fn json_keeps_its_meaning() {
+        let value = serde_json::json!({"name": "a\u{9b}31m\u{202e}\u{7f}\u{1b}"});
+        let text = value.to_string();
+        let clean = json(&text);
+        assert!(!clean.contains(steers), "{clean}");
+        assert_eq!(
+            serde_json::from_str::<serde_json::Value>(&clean).unwrap(),
+            value
+        );
+    }
+}

@@ -5,6 +5,8 @@ use std::process::ExitCode;
 use clap::Parser;
 use mimalloc::MiMalloc;
 use outhaul_bundler::cli::Cli;
+use outhaul_bundler::render::jinja_process;
+use outhaul_bundler::terminal;
 use tracing_subscriber::EnvFilter;
 
 /// Rendering makes and drops many small texts on every processor.
@@ -12,8 +14,20 @@ use tracing_subscriber::EnvFilter;
 static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
+    if std::env::args_os()
+        .nth(1)
+        .is_some_and(|argument| argument == jinja_process::ARGUMENT)
+    {
+        jinja_process::serve();
+        return ExitCode::SUCCESS;
+    }
+    if let Ok(program) = std::env::current_exe() {
+        jinja_process::isolate_in(program);
+    }
     tracing_subscriber::fmt()
-        .with_writer(std::io::stderr)
+        .with_writer(|| terminal::Log)
+        // What colours it would be written out with the rest.
+        .with_ansi(false)
         .with_env_filter(EnvFilter::from_env("OUTHAUL_LOG"))
         .init();
     Cli::parse().run()

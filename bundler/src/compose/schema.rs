@@ -17,6 +17,7 @@ use crate::control::diagnostic::{Diagnostic, Diagnostics, Location};
 use crate::control::model::{ClusterType, ConfigSchema, DeploymentTarget};
 
 mod accepted;
+mod budget;
 mod coerce;
 pub mod compat;
 mod keywords;
@@ -115,7 +116,7 @@ impl<'a> Schemas<'a> {
     pub fn check(&self, applied: &[Applied<'_>], composed: &Composed) -> Result<(), Diagnostics> {
         let mut findings = Diagnostics::new();
         if self.mode.compat {
-            return compat_check(applied, composed);
+            return self.compat_check(applied, composed);
         }
         for schema in applied {
             let Some(parsed) = self.parsed.get(schema.text) else {
@@ -127,10 +128,56 @@ impl<'a> Schemas<'a> {
                         .at(schema.location),
                 ),
                 Ok((document, validator)) => {
-                    let values = coerce::toward(to_json(&composed.values), document);
+                    let values = to_json(&composed.values);
+                    if let Err(problem) = budget::check(document, &values) {
+                        let message = format!("a schema that is not tried: {problem}");
+                        findings.push(Diagnostic::error("bad-schema", message).at(schema.location));
+                        continue;
+                    }
+                    let values = coerce::toward(values, document);
                     findings.extend(violations(validator, &values, schema, composed));
                 }
             }
+        }
+        if findings.is_empty() {
+            Ok(())
+        } else {
+            Err(findings)
+        }
+    }
+
+    /// Kalypso's own lines, at the values that they are about.
+    fn compat_check(
+        &self,
+        applied: &[Applied<'_>],
+        composed: &Composed,
+    ) -> Result<(), Diagnostics> {
+        let mut findings = Diagnostics::new();
+        for schema in applied {
+            let document = self.parsed.get(schema.text).map(|parsed| &*parsed.0);
+            let tried = match document {
+                Some(Ok((document, _))) => budget::check(document, &to_json(&composed.values)),
+                _ => Ok(()),
+            };
+            let lines = match tried.and_then(|()| compat::errors(&composed.values, schema.text)) {
+                Ok(lines) => lines,
+                Err(problem) => vec![problem],
+            };
+            findings.extend(lines.iter().map(|line| {
+                let line = line.trim_end().trim_start_matches("- ");
+                let key = line.split([':', '.']).next().unwrap_or_default();
+                let place = composed
+                    .provenance
+                    .get(key)
+                    .and_then(super::Provenance::location);
+                let message = format!(
+                    "config data validation failed: {}",
+                    line.replace("(root): ", "")
+                );
+                Diagnostic::error("schema", message)
+                    .at(place.unwrap_or(schema.location))
+                    .related(schema.location, "by this schema")
+            }));
         }
         if findings.is_empty() {
             Ok(())
@@ -153,37 +200,6 @@ fn doubt(idle: words::Idle, location: &Location) -> Diagnostic {
     match help {
         Some(help) => finding.help(help),
         None => finding,
-    }
-}
-
-/// Kalypso's own lines, at the values that they are about.
-fn compat_check(applied: &[Applied<'_>], composed: &Composed) -> Result<(), Diagnostics> {
-    let mut findings = Diagnostics::new();
-    for schema in applied {
-        let lines = match compat::errors(&composed.values, schema.text) {
-            Ok(lines) => lines,
-            Err(problem) => vec![problem],
-        };
-        findings.extend(lines.iter().map(|line| {
-            let line = line.trim_end().trim_start_matches("- ");
-            let key = line.split([':', '.']).next().unwrap_or_default();
-            let place = composed
-                .provenance
-                .get(key)
-                .and_then(super::Provenance::location);
-            let message = format!(
-                "config data validation failed: {}",
-                line.replace("(root): ", "")
-            );
-            Diagnostic::error("schema", message)
-                .at(place.unwrap_or(schema.location))
-                .related(schema.location, "by this schema")
-        }));
-    }
-    if findings.is_empty() {
-        Ok(())
-    } else {
-        Err(findings)
     }
 }
 

@@ -7,20 +7,17 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use minijinja::ErrorKind;
 use outhaul_gocompat as go;
-use outhaul_gocompat::{Fields, GoValue, RenderOptions, TemplateView};
+use outhaul_gocompat::{Fields, RenderOptions, TemplateView};
 
-use super::culprit::{self, Culprit};
+use super::jinja::{bounded, environment, jinja_context, problem};
+use super::jinja_process::{self, Problem, Process};
 use super::place;
 use crate::compose::Mode;
 use crate::control::ControlPlane;
-use crate::control::diagnostic::{Diagnostic, Diagnostics, Location};
+use crate::control::diagnostic::{Diagnostic, Diagnostics};
 use crate::control::kinds::suggest::did_you_mean;
 use crate::control::model::{Language, Spot, Template, TemplateType};
-
-/// Steps that one Jinja manifest may take: as much as a large loop needs, well below a second.
-const JINJA_FUEL: u64 = 2_000_000;
 
 /// Texts that many assignments have in common, because their template sees nothing of the others'
 /// fields: by template, and by target or cluster type. For one thread.
@@ -55,6 +52,7 @@ pub struct Engines<'a> {
     options: RenderOptions,
     go: BTreeMap<(&'a str, usize), Result<go::Template, go::TemplateError>>,
     jinja: minijinja::Environment<'static>,
+    process: Process,
     jinja_errors: BTreeMap<(&'a str, usize), minijinja::Error>,
 }
 
@@ -70,6 +68,7 @@ impl<'a> Engines<'a> {
             compat: mode.compat,
             go: BTreeMap::new(),
             jinja: environment(),
+            process: Process::default(),
             jinja_errors: BTreeMap::new(),
             options,
         };
@@ -102,19 +101,13 @@ impl<'a> Engines<'a> {
                 let key = (template.name.as_str(), at);
                 let found = match (self.go.get(&key), self.jinja_errors.get(&key)) {
                     (Some(Err(error)), _) => go_finding(template, manifest, error),
-                    (_, Some(error)) => jinja_finding(template, manifest, error),
+                    (_, Some(error)) => jinja_finding(template, manifest, &problem(error)),
                     _ => continue,
                 };
                 findings.push(*found);
             }
         }
         findings
-    }
-
-    /// Where the first container that sets `key` does so.
-    pub fn first_set(&self, key: &str) -> Option<&'a Location> {
-        let mut containers = self.control_plane.configs.values();
-        containers.find_map(|container| Some(&container.data.get(key)?.location))
     }
 
     /// Whether Kalypso's defects are reproduced.
@@ -157,7 +150,7 @@ impl<'a> Engines<'a> {
         for (at, manifest) in template.manifests.iter().enumerate() {
             let rendered = match &context {
                 None => self.render_go(template, at, manifest, data, shared),
-                Some(context) => self.render_jinja(template, at, manifest, context),
+                Some(context) => self.render_jinja(template, at, manifest, context, data),
             };
             match rendered {
                 // An empty document is dropped; white space is kept, as Kalypso keeps it.
@@ -252,30 +245,19 @@ impl<'a> Engines<'a> {
         at: usize,
         manifest: &Spot<String>,
         context: &minijinja::Value,
+        data: TemplateView<'_>,
     ) -> Result<Text, Box<Diagnostic>> {
         if let Some(error) = self.jinja_errors.get(&(template.name.as_str(), at)) {
-            return Err(jinja_finding(template, manifest, error));
+            return Err(jinja_finding(template, manifest, &problem(error)));
         }
-        let parsed = self
-            .jinja
-            .get_template(&jinja_name(&template.name, at))
-            .map_err(|error| jinja_finding(template, manifest, &error))?;
-        let rendered = parsed.render(context).map(Text::Own);
-        rendered.map_err(|error| {
-            let finding = jinja_finding(template, manifest, &error);
-            let unclear = matches!(
-                error.kind(),
-                ErrorKind::UndefinedError | ErrorKind::InvalidOperation
-            );
-            let culprit = error
-                .range()
-                .filter(|_| unclear)
-                .and_then(|stopped| culprit::find(&parsed, &self.jinja, context, FIELDS, stopped));
-            match culprit {
-                Some(culprit) => named(template, manifest, culprit),
-                None => finding,
-            }
-        })
+        let rendered = if jinja_process::is_needed(&manifest.value) {
+            self.process.render(&manifest.value, data)
+        } else {
+            bounded(&self.jinja, &jinja_name(&template.name, at), context)
+        };
+        rendered
+            .map(Text::Own)
+            .map_err(|problem| jinja_finding(template, manifest, &problem))
     }
 
     /// Documents with `---` between them. Kalypso glues it to a text without a line end (its defect
@@ -356,129 +338,20 @@ fn go_finding(
 fn jinja_finding(
     template: &Template,
     manifest: &Spot<String>,
-    error: &minijinja::Error,
+    problem: &Problem,
 ) -> Box<Diagnostic> {
-    let line = error.line().unwrap_or(1);
-    let column = error.range().map_or(1, |range| {
-        let before = manifest.value.get(..range.start).unwrap_or_default();
+    let column = problem.start.map_or(1, |start| {
+        let before = manifest.value.get(..start).unwrap_or_default();
         before.len() - before.rfind('\n').map_or(0, |at| at + 1) + 1
     });
-    let what = error
-        .detail()
-        .map_or_else(|| error.kind().to_string(), str::to_owned);
-    let message = format!("template `{}`: {what}", template.name);
+    let message = format!("template `{}`: {}", template.name, problem.what);
     Box::new(Diagnostic::error("template", message).at(&place::inside(
         &manifest.location,
-        line,
+        problem.line,
         column,
     )))
 }
 
-/// The finding about a name that the data does not have.
-fn named(template: &Template, manifest: &Spot<String>, culprit: Culprit) -> Box<Diagnostic> {
-    let before = manifest.value.get(..culprit.at).unwrap_or_default();
-    let line = before.matches('\n').count() + 1;
-    let column = before.len() - before.rfind('\n').map_or(0, |at| at + 1) + 1;
-    let message = format!("template `{}`: {}", template.name, culprit.message);
-    let at = place::inside(&manifest.location, line, column);
-    Box::new(
-        Diagnostic::error("template", message)
-            .at(&at)
-            .help(culprit.help),
-    )
-}
-
 fn jinja_name(template: &str, at: usize) -> String {
     format!("{template}#{at}")
-}
-
-fn environment() -> minijinja::Environment<'static> {
-    let mut environment = minijinja::Environment::new();
-    environment.set_undefined_behavior(minijinja::UndefinedBehavior::Strict);
-    let mut syntax = minijinja::syntax::SyntaxConfig::builder();
-    syntax.keep_trailing_newline(true);
-    // Without custom delimiters there is nothing in the syntax that could be refused.
-    if let Ok(syntax) = syntax.build() {
-        environment.set_syntax(syntax);
-    }
-    environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
-    environment.set_fuel(Some(JINJA_FUEL));
-    environment.set_recursion_limit(50);
-    super::filters::add(&mut environment);
-    environment
-}
-
-/// The data under the names that Go templates know it by.
-fn jinja_context(data: TemplateView<'_>) -> minijinja::Value {
-    let map = |labels: Option<&BTreeMap<String, String>>| {
-        minijinja::Value::from_pairs(labels.cloned().unwrap_or_default())
-    };
-    minijinja::Value::from_pairs([
-        (
-            "DeploymentTargetName",
-            minijinja::Value::from(data.deployment_target_name),
-        ),
-        ("Namespace", minijinja::Value::from(data.namespace)),
-        ("Environment", minijinja::Value::from(data.environment)),
-        ("Workspace", minijinja::Value::from(data.workspace)),
-        ("Workload", minijinja::Value::from(data.workload)),
-        ("Labels", map(data.labels)),
-        ("Manifests", map(data.manifests)),
-        ("ClusterType", minijinja::Value::from(data.cluster_type)),
-        ("ConfigData", to_jinja(data.config_data)),
-    ])
-}
-
-fn to_jinja(value: &GoValue) -> minijinja::Value {
-    use minijinja::Value;
-    match value {
-        GoValue::Null => Value::from(()),
-        GoValue::Bool(truth) => Value::from(*truth),
-        GoValue::Int(number) => Value::from(*number),
-        GoValue::Uint(number) => Value::from(*number),
-        GoValue::Float(number) => Value::from(*number),
-        GoValue::Str(text) => Value::from(Arc::clone(text)),
-        GoValue::Time(text) => Value::from(text.clone()),
-        GoValue::Bytes(bytes) => Value::from_bytes(bytes.clone()),
-        GoValue::List(items) => items.iter().map(to_jinja).collect(),
-        GoValue::Map(map) => Value::from_pairs(
-            map.iter()
-                .map(|(key, value)| (to_jinja(key), to_jinja(value))),
-        ),
-    }
-}
-
-/// A value that a template made, as the rest of the program has it.
-pub(super) fn from_jinja(value: &minijinja::Value) -> GoValue {
-    use minijinja::value::ValueKind;
-    match value.kind() {
-        ValueKind::Bool => GoValue::Bool(value.is_true()),
-        ValueKind::Number => match (
-            value.is_integer(),
-            value.as_i64(),
-            value.to_string().parse(),
-        ) {
-            (true, Some(number), _) => GoValue::Int(number),
-            (_, _, Ok(number)) => GoValue::Float(number),
-            _ => GoValue::from(value.to_string()),
-        },
-        ValueKind::Undefined | ValueKind::None => GoValue::Null,
-        ValueKind::Seq | ValueKind::Iterable => GoValue::List(
-            value
-                .try_iter()
-                .into_iter()
-                .flatten()
-                .map(|v| from_jinja(&v))
-                .collect(),
-        ),
-        ValueKind::Map => {
-            let mut map = go::GoMap::default();
-            for key in value.try_iter().into_iter().flatten() {
-                let item = value.get_item(&key).unwrap_or_default();
-                map.insert(key.to_string(), from_jinja(&item));
-            }
-            GoValue::Map(map)
-        }
-        _ => GoValue::from(value.to_string()),
-    }
 }

@@ -12,7 +12,7 @@ use outhaul_bundle::Digest;
 use outhaul_gocompat as go;
 use outhaul_signer::seal::marker::properties;
 
-use super::engine::from_jinja;
+use super::jinja::from_jinja;
 
 /// Longest DNS label and longest value of a label in Kubernetes.
 const MAX_LABEL: usize = 63;
@@ -163,15 +163,6 @@ fn short(name: &str) -> String {
     format!("{kept}-{}", hex.get(..DIGITS).unwrap_or(hex))
 }
 
-/// How a message about a key ends that the config must not have.
-const RENAME: &str = "rename it in the config";
-
-/// The key that a message of a filter refuses; `None` for other messages.
-pub(super) fn refused_key(message: &str) -> Option<&str> {
-    let (before, _) = message.strip_suffix(RENAME)?.split_once("` cannot be ")?;
-    Some(before.rsplit('`').next().unwrap_or(before))
-}
-
 /// A key of the data of a `ConfigMap` or `Secret`.
 fn config_key(key: &str) -> Result<String, Error> {
     let inner = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
@@ -183,7 +174,7 @@ fn config_key(key: &str) -> Result<String, Error> {
     {
         return Err(refused(format!(
             "`{key}` cannot be a key of a ConfigMap or Secret, which takes letters, digits, `-`, `_` and \
-             `.`, at most 253; {RENAME}"
+             `.`, at most 253; rename it in the config"
         )));
     }
     Ok(key.to_owned())
@@ -196,7 +187,7 @@ fn variable(name: &str) -> Result<String, Error> {
     {
         return Err(refused(format!(
             "`{name}` cannot be the name of a variable, which takes letters, digits and `_`, first no \
-             digit; {RENAME}"
+             digit; rename it in the config"
         )));
     }
     Ok(name.to_owned())

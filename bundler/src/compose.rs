@@ -14,7 +14,7 @@ use outhaul_bundle::Digest;
 use outhaul_gocompat::{GoMap, GoValue, MapKind};
 
 use crate::control::ControlPlane;
-use crate::control::diagnostic::{Diagnostic, Diagnostics, Location};
+use crate::control::diagnostic::{Diagnostics, Location};
 use crate::control::model::composition::ArrayRule;
 use crate::control::model::{ClusterType, CompositionPolicy, DeploymentTarget, Site};
 use crate::schedule::{AssignmentId, Schedule};
@@ -24,10 +24,9 @@ pub mod layers;
 pub mod merge;
 mod overlay;
 pub mod schema;
-mod sealed;
 pub mod typing;
 
-pub use conflict::{Ambiguity, ambiguities, contradiction};
+pub use conflict::{Ambiguity, ambiguities};
 use layers::Layers;
 use merge::Arrays;
 use overlay::Sites;
@@ -239,20 +238,14 @@ struct Composer<'a> {
     rules: Rules<'a>,
     /// Whether only lists and maps need their places.
     lean: bool,
-    /// Positions of layers with sealed values.
-    sealed: BTreeSet<usize>,
-    environment: &'a str,
     merged: BTreeMap<Vec<usize>, Result<Arc<Composed>, Diagnostics>>,
     checked: BTreeMap<(Vec<usize>, Vec<String>), Result<(), Diagnostics>>,
 }
 
 impl<'a> Composer<'a> {
     fn new(control_plane: &'a ControlPlane, mode: Mode) -> Self {
-        let layers = Layers::of(control_plane, mode);
         Self {
-            sealed: sealed::positions(&layers),
-            environment: &control_plane.environment,
-            layers,
+            layers: Layers::of(control_plane, mode),
             schemas: schema::Schemas::of(control_plane, mode),
             rules: Rules::of(control_plane, mode),
             lean: false,
@@ -271,18 +264,12 @@ impl<'a> Composer<'a> {
         let base = self.layers.matching(cluster_type, target)?;
         let applied = self.schemas.applying(cluster_type, target);
         let composed = self.checked(&base, &applied)?;
-        self.bound(&base, &composed, target)?;
         let groups = sites.groups(&self.layers, &base, cluster_type, target);
         let mut by_version: BTreeMap<Digest, Overlay> = BTreeMap::new();
         let mut findings = SiteFindings::default();
         for (positions, sites) in groups {
             let made = self.layers.sound(positions);
-            let made = made.and_then(|positions| {
-                let made = self.checked(&positions, &applied)?;
-                self.bound(&positions, &made, target)?;
-                Ok(made)
-            });
-            match made {
+            match made.and_then(|positions| self.checked(&positions, &applied)) {
                 Ok(made) if made.version == composed.version => {}
                 Ok(made) => {
                     let overlay = by_version.entry(made.version).or_insert_with(|| Overlay {
@@ -301,34 +288,6 @@ impl<'a> Composer<'a> {
         // No site is in two of them.
         overlays.sort_by(|a, b| a.sites.first().cmp(&b.sites.first()));
         Ok((composed, overlays))
-    }
-
-    /// Whether each sealed value that counts is bound to this environment, workload and key.
-    fn bound(
-        &self,
-        positions: &[usize],
-        composed: &Composed,
-        target: &DeploymentTarget,
-    ) -> Result<(), Diagnostics> {
-        if positions.iter().all(|at| !self.sealed.contains(at)) {
-            return Ok(());
-        }
-        let values = match &composed.values {
-            GoValue::Map(map) => Some(map),
-            _ => None,
-        };
-        let counts =
-            |setting: &&layers::Setting<'_>| match values.and_then(|map| map.get(setting.key)) {
-                // What another container's value replaced is not used.
-                Some(GoValue::Str(text)) => **text == *setting.text.value,
-                value => value.is_some(),
-            };
-        let settings = positions
-            .iter()
-            .filter(|at| self.sealed.contains(at))
-            .flat_map(|at| self.layers.settings(*at))
-            .filter(counts);
-        sealed::check(settings, self.environment, target)
     }
 
     fn checked(
@@ -356,7 +315,12 @@ impl<'a> Composer<'a> {
         }
         let findings = conflict::conflicts(&self.layers, positions, &self.rules);
         let made = if findings.is_empty() {
-            merge_layers(&self.layers, positions, &self.rules, self.lean).map(Arc::new)
+            Ok(Arc::new(merge_layers(
+                &self.layers,
+                positions,
+                &self.rules,
+                self.lean,
+            )))
         } else {
             Err(findings)
         };
@@ -370,7 +334,7 @@ fn merge_layers(
     positions: &[usize],
     rules: &Rules<'_>,
     lean: bool,
-) -> Result<Composed, Diagnostics> {
+) -> Composed {
     let mut settings: Vec<&layers::Setting<'_>> = positions
         .iter()
         .flat_map(|at| layers.settings(*at))
@@ -388,9 +352,6 @@ fn merge_layers(
                 Some((_, before)) => {
                     let arrays = rules.arrays(setting.key);
                     merged = merge::merges(&before, new, arrays);
-                    if arrays == Arrays::AsKalypso && merge::kalypso_fails(&before, new) {
-                        return Err(uncomparable_names(setting).into());
-                    }
                     match merged {
                         true => {
                             let both = merge::merge(before.into_owned(), new.clone(), arrays);
@@ -413,22 +374,11 @@ fn merge_layers(
     map.entries = entries.into_iter().collect();
     let values = GoValue::Map(map);
     let version = Digest::of(typing::canonical(&values).as_bytes());
-    Ok(Composed {
+    Composed {
         values,
         version,
         provenance,
-    })
-}
-
-/// What Kalypso cannot merge, where its bytes are asked for.
-fn uncomparable_names(setting: &layers::Setting<'_>) -> Diagnostic {
-    let message = format!(
-        "`{}` of `{}` has an item whose `name` is a list or a map: Kalypso fails on it",
-        setting.key, setting.container
-    );
-    Diagnostic::error("uncomparable-names", message)
-        .at(&setting.text.location)
-        .help("give the items names that are text, or render without `--compat`: there they stay apart")
+    }
 }
 
 fn note(

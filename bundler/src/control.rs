@@ -19,9 +19,7 @@ pub mod model;
 pub mod selector;
 pub mod source;
 mod threads;
-mod unread;
 pub mod yaml;
-mod yaml_files;
 
 pub use diagnostic::{Diagnostic, Diagnostics};
 pub use model::ControlPlane;
@@ -68,6 +66,9 @@ pub enum Origin {
 
 /// Loads one environment.
 ///
+/// A team's repository that cannot be read, or holds a mistake, is no error: see
+/// [`ControlPlane::lost`].
+///
 /// # Errors
 /// Every finding, when at least one is an error.
 pub fn load(request: &LoadRequest) -> Result<(ControlPlane, Snapshot), Diagnostics> {
@@ -93,13 +94,17 @@ pub fn load_to_schedule(request: &LoadRequest) -> Result<(ControlPlane, Snapshot
 type Loaded = (ControlPlane, Option<Snapshot>, Diagnostics);
 
 fn whole(loaded: Loaded) -> Result<(ControlPlane, Snapshot), Diagnostics> {
-    let (mut control_plane, snapshot, findings) = loaded;
+    let (mut control_plane, snapshot, mut findings) = loaded;
     match snapshot {
         Some(snapshot) if !findings.has_errors() => {
             control_plane.findings = findings;
             Ok((control_plane, snapshot))
         }
-        _ => Err(findings),
+        _ => {
+            findings.append(control_plane.lost_findings());
+            findings.sort();
+            Err(findings)
+        }
     }
 }
 
@@ -108,11 +113,24 @@ pub fn load_partly(request: &LoadRequest) -> (ControlPlane, Option<Snapshot>, Di
     loaded(gather::Gathering::new(request), request)
 }
 
+/// Findings of a load that must be whole: an error also when only a team's repository is broken.
+///
+/// # Errors
+/// What is wrong with the workloads that cannot be read.
+pub fn without_lost(plane: &ControlPlane) -> Result<(), Diagnostics> {
+    if plane.lost.is_empty() {
+        return Ok(());
+    }
+    let mut findings = plane.findings.clone();
+    findings.append(plane.lost_findings());
+    findings.sort();
+    Err(findings)
+}
+
 fn loaded(mut gathering: gather::Gathering<'_>, request: &LoadRequest) -> Loaded {
     gathering.run();
     let (found, snapshot, mut findings) = gathering.finish();
     let control_plane = assemble::assemble(&request.environment, found, &mut findings);
-    unread::missing_base(&control_plane, request, &mut findings);
     findings.sort();
     (control_plane, snapshot, findings)
 }

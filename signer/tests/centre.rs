@@ -101,7 +101,6 @@ impl Centre {
             consistent_snapshot: true,
             keys: BTreeMap::new(),
             roles: BTreeMap::new(),
-            holders: BTreeMap::new(),
         };
         let delegated = |role: &str| DelegatedRole {
             name: role.into(),
@@ -119,7 +118,6 @@ impl Centre {
             delegations: Some(Delegations {
                 keys: BTreeMap::new(),
                 roles: vec![delegated(ROLE), delegated(OTHER)],
-                holders: BTreeMap::new(),
             }),
         };
         let mut centre = Self {

@@ -76,7 +76,7 @@ impl Folder {
         let secrets = Secrets::load(&self.identities)?;
         for (told, file) in &mut wanted {
             file.opened = secrets
-                .open_file(&file.from, told, &desired.place())?
+                .open_file(&file.from, told)?
                 .map(|opened| opened.text);
         }
         Ok(wanted)

@@ -15,12 +15,12 @@ use super::isolation::{BREAKS, scene, without_digests};
 use super::repositories::{commit, git};
 use super::scheduling::scheduler;
 
-struct Fleet {
-    scene: Scene,
+pub struct Fleet {
+    pub scene: Scene,
 }
 
 impl Fleet {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let scene = scene();
         scene.write("passphrase", "correct horse battery staple");
         scene.write("manifests/here/app.yaml", "version: 1\n");
@@ -46,11 +46,11 @@ impl Fleet {
         fleet
     }
 
-    fn path(&self, path: &str) -> std::path::PathBuf {
+    pub fn path(&self, path: &str) -> std::path::PathBuf {
         self.scene.folder.path().join(path)
     }
 
-    fn bundle(&self, more: &[&str]) -> String {
+    pub fn bundle(&self, more: &[&str]) -> String {
         let mut command = vec![
             "bundle",
             "--fleet",
@@ -84,7 +84,7 @@ impl Fleet {
     }
 
     /// What the stream's newest bundle ships, as the fleet remembers it.
-    fn last(&self) -> Value {
+    pub fn last(&self) -> Value {
         let mut files = fs::read_dir(self.path("fleet/rendered")).unwrap();
         let file = files.next().unwrap().unwrap().path();
         serde_json::from_slice(&fs::read(file).unwrap()).unwrap()

@@ -27,9 +27,8 @@ impl Args {
                 "`{there}` (or its `.pub`) is there already"
             )));
         }
-        let secret = common.new_secret()?;
         let key = SigningKey::generate()?;
-        key.save(&private, &secret)?;
+        key.save(&private, &common.secret()?)?;
         durable::write(&public, key.public().to_pem().as_bytes(), PUBLIC_MODE)?;
         let id = key.public().id();
         common.print(

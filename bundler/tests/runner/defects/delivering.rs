@@ -36,7 +36,14 @@ fn defect_18_one_repository_has_many_spellings_and_any_git_server_will_do() {
     scene.change("dev", |folder| {
         fs::write(folder.join("base-repo.yaml"), base_repo(&main)).unwrap();
     });
-    scene.run_repositories(&["render", "--out", "fetched"]).ok();
+    // A team's URL reaches no folder of this machine, unless who runs it says so.
+    scene
+        .run_repositories(&["render", "--out", "fetched"])
+        .refused(1, "names a folder of this machine");
+    let mapped = format!("{url}=server.git");
+    scene
+        .run_repositories(&["render", "--out", "fetched", "--source", &mapped])
+        .ok();
     assert!(
         scene
             .path(&format!("fetched/{ASSIGNMENT}/namespace.yaml"))
@@ -52,7 +59,7 @@ fn defect_23_what_may_pass_by_itself_is_told_apart_from_what_will_not() {
     scene.change("main", |folder| {
         let path = folder.join("app.yaml");
         let text = fs::read_to_string(&path).unwrap();
-        fs::write(&path, text.replace(APP, "file:///nowhere/app")).unwrap();
+        fs::write(&path, text.replace(APP, "https://nowhere.invalid/app")).unwrap();
     });
     let main = git(&scene.path("control-plane"), &["rev-parse", "main"]);
     scene.change("dev", |folder| {
@@ -60,13 +67,13 @@ fn defect_23_what_may_pass_by_itself_is_told_apart_from_what_will_not() {
     });
     scene
         .run_repositories(&["render", "--out", "out"])
-        .refused(3, "cannot reach repository `file:///nowhere/app`");
+        .refused(1, "cannot reach repository `https://nowhere.invalid/app`");
     // A branch that nobody has: an error of what is written, and trying again is no use.
     scene.change("main", |folder| {
         let path = folder.join("app.yaml");
         let text = fs::read_to_string(&path).unwrap();
         let text = text
-            .replace("file:///nowhere/app", APP)
+            .replace("https://nowhere.invalid/app", APP)
             .replace("branch: main", "branch: mian");
         fs::write(&path, text).unwrap();
     });
@@ -76,7 +83,7 @@ fn defect_23_what_may_pass_by_itself_is_told_apart_from_what_will_not() {
     });
     scene
         .run_repositories(&["render", "--out", "out"])
-        .refused(2, "has no branch `mian`");
+        .refused(1, "has no branch `mian`");
     // Whatever it was, the next run starts afresh.
     let first = git(
         &scene.path("control-plane"),

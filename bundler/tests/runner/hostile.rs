@@ -1,0 +1,299 @@
+//! Hostile inputs to the centre: each is one failure, within bounds, and nobody else's.
+//!
+//! What comes in: the folders of `tests/fixtures/hostile/centre`, each laid over a small control plane,
+//! and what is too large to lie there, made here. What must come out of the real program, in 4 GiB of
+//! memory and 60 seconds of processor time: the exit code and the words of `verdict.txt`, no panic, and the
+//! other team's files. The count is printed past the test runner's capture.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use super::cli::Scene;
+use super::repositories::{commit, copy, git};
+
+const LIMITS: &str = "ulimit -v 4194304 && ulimit -t 60 && exec \"$@\"";
+
+fn corpus() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/hostile/centre")
+}
+
+#[derive(Default)]
+struct Count {
+    tried: usize,
+    accepted: usize,
+    panics: usize,
+    over_limits: usize,
+    wrong: Vec<String>,
+}
+
+/// Two teams, each with a workload; `wave` is sound whatever the case does.
+fn stage(case: &Path) -> Scene {
+    let scene = super::isolation::scene();
+    let root = scene.folder.path().to_owned();
+    let wave = fs::read_to_string(root.join("app/wave.yaml")).unwrap();
+    fs::remove_file(root.join("app/wave.yaml")).unwrap();
+    scene.write("wave/workload.yaml", &wave);
+    let registration = fs::read_to_string(root.join("main/app.yaml")).unwrap();
+    let wave = registration
+        .replace("name: app", "name: wave")
+        .replace("workspace: team", "workspace: surfers")
+        .replace("git.example.org/app", "git.example.org/wave");
+    scene.write("main/wave.yaml", &wave);
+    scene.edit("dev/policy.yaml", "    workspace: team\n", "");
+    scene.write("manifests/here/app.yaml", "version: 1\n");
+    copy(case, &root);
+    scene
+}
+
+fn run(scene: &Scene, command: &[&str]) -> (Option<i32>, String) {
+    let output = Command::new("timeout")
+        .args([
+            "300",
+            "sh",
+            "-c",
+            LIMITS,
+            "sh",
+            env!("CARGO_BIN_EXE_outhaul"),
+        ])
+        .args(command)
+        .args([
+            "--environment",
+            "dev",
+            "--env-dir",
+            "dev",
+            "--base-dir",
+            "main",
+        ])
+        .args(["--source", "https://git.example.org/app=app"])
+        .args(["--source", "https://git.example.org/wave=wave"])
+        .args(["--source", "https://git.example.org/manifests=manifests"])
+        .args(["--cache", "cache"])
+        .current_dir(scene.folder.path())
+        .output()
+        .unwrap();
+    let text = [output.stdout, output.stderr].concat();
+    (
+        output.status.code(),
+        String::from_utf8_lossy(&text).into_owned(),
+    )
+}
+
+fn judge(count: &mut Count, name: &str, seen: &(Option<i32>, String), accepted: bool) -> bool {
+    let (code, text) = seen;
+    let before = (count.accepted, count.panics, count.over_limits);
+    if text.contains("panicked at") || *code == Some(101) {
+        count.panics += 1;
+    } else if matches!(code, None | Some(124 | 134 | 137)) || text.contains("memory allocation of")
+    {
+        count.over_limits += 1;
+    } else if *code == Some(0) && accepted {
+        count.accepted += 1;
+    }
+    let fine = before == (count.accepted, count.panics, count.over_limits);
+    if !fine {
+        count.wrong.push(format!("{name}: {code:?}: {text}"));
+    }
+    fine
+}
+
+#[test]
+fn every_hostile_input_is_one_failure_within_bounds() {
+    let mut count = Count::default();
+    let mut cases: Vec<_> = fs::read_dir(corpus())
+        .unwrap()
+        .map(|one| one.unwrap().path())
+        .collect();
+    cases.retain(|path| path.is_dir());
+    cases.sort();
+    for case in cases {
+        let name = case.file_name().unwrap().to_str().unwrap().to_owned();
+        let verdict = fs::read_to_string(case.join("verdict.txt")).unwrap();
+        let scene = stage(&case);
+        if let Some(what) = name.strip_prefix("generated_") {
+            generate(&scene, what);
+        }
+        let bundled = what_is_payload(&name);
+        if bundled {
+            make_fleet(&scene);
+        }
+        count.tried += 1;
+        let words: &[&str] = match bundled {
+            true => &[
+                "bundle",
+                "--fleet",
+                "fleet",
+                "--passphrase-file",
+                "passphrase",
+                "--out",
+                "out",
+            ],
+            false => &["render", "--out", "out"],
+        };
+        let seen = run(&scene, words);
+        if !judge(&mut count, &name, &seen, true) {
+            continue;
+        }
+        for line in verdict.lines() {
+            let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+            let holds = match word {
+                "exit" => seen.0 == rest.parse().ok(),
+                "says" => seen.1.contains(rest),
+                "others" if bundled => seen.1.contains("dev/drone: number 1, 4 assignments"),
+                "others" => scene
+                    .folder
+                    .path()
+                    .join("out/drone/wave-0/namespace.yaml")
+                    .exists(),
+                _ => false,
+            };
+            if !holds {
+                count.wrong.push(format!(
+                    "{name}: `{line}` is not so: {:?} {}",
+                    seen.0, seen.1
+                ));
+            }
+        }
+        let checked = run(&scene, &["check"]);
+        judge(&mut count, &format!("{name} (check)"), &checked, true);
+    }
+    let line = format!(
+        "hostile inputs to the centre: tried {}, accepted {}, panics {}, over limits {}\n",
+        count.tried, count.accepted, count.panics, count.over_limits
+    );
+    std::io::stderr().write_all(line.as_bytes()).unwrap();
+    assert!(count.tried >= 40, "{line}");
+    assert!(count.wrong.is_empty(), "{line}{}", count.wrong.join("\n\n"));
+    assert_eq!((count.accepted, count.panics, count.over_limits), (0, 0, 0));
+}
+
+/// Those lie among the manifests, which only a bundle collects.
+fn what_is_payload(name: &str) -> bool {
+    matches!(name, "generated_many_files" | "generated_links")
+}
+
+fn make_fleet(scene: &Scene) {
+    use std::os::unix::fs::PermissionsExt as _;
+    scene.write("passphrase", "correct horse battery staple");
+    let private = fs::Permissions::from_mode(0o600);
+    fs::set_permissions(scene.folder.path().join("passphrase"), private).unwrap();
+    let made = Command::new(env!("CARGO_BIN_EXE_outhaul"))
+        .args([
+            "key",
+            "init",
+            "--fleet",
+            "fleet",
+            "--passphrase-file",
+            "passphrase",
+        ])
+        .current_dir(scene.folder.path())
+        .output()
+        .unwrap();
+    assert!(made.status.success());
+}
+
+/// What is too large, or no file that git keeps.
+fn generate(scene: &Scene, what: &str) {
+    let root = scene.folder.path();
+    let app = root.join("app");
+    match what {
+        "tree_bomb" => {
+            git(&app, &["init", "--quiet"]);
+            let blob = fed(&app, &["hash-object", "-w", "--stdin"], "a: 1\n");
+            let mut entry = format!("100644 blob {blob}");
+            let mut tree = String::new();
+            for _ in 0..8 {
+                let mut lines = String::new();
+                for at in 0..10 {
+                    writeln!(lines, "{entry}\tx{at}.yaml").unwrap();
+                }
+                tree = fed(&app, &["mktree"], &lines);
+                entry = format!("040000 tree {tree}");
+            }
+            point_main_at(&app, &tree);
+        }
+        "deep_tree" => {
+            git(&app, &["init", "--quiet"]);
+            let mut stream = String::from(
+                "commit refs/heads/main\ncommitter T <t@example.org> 0 +0000\ndata 0\n",
+            );
+            writeln!(
+                stream,
+                "M 100644 inline {}a.yaml\ndata 5\na: 1\n",
+                "d/".repeat(4000)
+            )
+            .unwrap();
+            fed(&app, &["fast-import", "--quiet", "--force"], &stream);
+        }
+        "large_file" => {
+            fs::write(app.join("large.yaml"), vec![b' '; 9 << 20]).unwrap();
+        }
+        "many_files" | "links" => {
+            let manifests = root.join("manifests");
+            fs::create_dir_all(manifests.join("here")).unwrap();
+            fs::write(manifests.join("here/app.yaml"), "version: 1\n").unwrap();
+            git(&manifests, &["init", "--quiet"]);
+            commit(&manifests, "first");
+            let ours = if what == "links" { "linked" } else { "many" };
+            let line = "repo: https://git.example.org/manifests";
+            scene.edit(
+                "app/workload.yaml",
+                line,
+                &format!("{line}\n        branch: {ours}"),
+            );
+            git(&manifests, &["checkout", "--quiet", "-b", ours]);
+            if what == "links" {
+                std::os::unix::fs::symlink("/etc/passwd", manifests.join("key.yaml")).unwrap();
+                commit(&manifests, "a link");
+            } else {
+                // The same thousand files in each of three hundred folders.
+                let blob = fed(&manifests, &["hash-object", "-w", "--stdin"], "a");
+                let files: String = (0..1000).fold(String::new(), |mut lines, at| {
+                    writeln!(lines, "100644 blob {blob}\tf{at}").unwrap();
+                    lines
+                });
+                let folder = fed(&manifests, &["mktree"], &files);
+                let folders: String = (0..300).fold(String::new(), |mut lines, at| {
+                    writeln!(lines, "040000 tree {folder}\td{at}").unwrap();
+                    lines
+                });
+                let tree = fed(&manifests, &["mktree"], &folders);
+                let made = fed(&manifests, &["commit-tree", &tree, "-m", "x"], "");
+                git(
+                    &manifests,
+                    &["update-ref", &format!("refs/heads/{ours}"), &made],
+                );
+            }
+            git(&manifests, &["symbolic-ref", "HEAD", "refs/heads/main"]);
+        }
+        other => panic!("nobody knows how to make {other}"),
+    }
+}
+
+fn fed(folder: &Path, arguments: &[&str], input: &str) -> String {
+    let mut child = Command::new("git")
+        .arg("-C")
+        .arg(folder)
+        .args(["-c", "user.name=T", "-c", "user.email=t@example.org"])
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(input.as_bytes())
+        .unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "git {arguments:?}");
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+fn point_main_at(folder: &Path, tree: &str) {
+    let made = fed(folder, &["commit-tree", tree, "-m", "x"], "");
+    git(folder, &["update-ref", "refs/heads/main", &made]);
+}

@@ -1,0 +1,285 @@
+//! One team is one team: what it writes reaches neither this machine nor another team.
+//!
+//! What comes in: a fleet with two workloads of two teams, of which one writes what it should not, or
+//! whose repository is broken. What must come out: the other team's assignments as they are now, the
+//! broken ones as they were, the reasons, exit code 1; and nothing of this machine in any bundle.
+
+use std::fs;
+use std::net::TcpListener;
+
+use super::cli::Scene;
+use super::kept::Fleet;
+use super::repositories::{commit, git};
+
+/// The second team's registration, in a repository of its own.
+fn two_teams(fleet: &Fleet) {
+    let scene = &fleet.scene;
+    let wave = fs::read_to_string(fleet.path("app/wave.yaml")).unwrap();
+    fs::remove_file(fleet.path("app/wave.yaml")).unwrap();
+    scene.write("wave/workload.yaml", &wave);
+    git(&fleet.path("wave"), &["init", "--quiet"]);
+    commit(&fleet.path("wave"), "first");
+    let registration = fs::read_to_string(fleet.path("main/app.yaml")).unwrap();
+    let other = registration
+        .replace("name: app", "name: wave")
+        .replace("workspace: team", "workspace: surfers")
+        .replace("git.example.org/app", "git.example.org/wave");
+    scene.write("main/wave.yaml", &other);
+    scene.edit("dev/policy.yaml", "    workspace: team\n", "");
+}
+
+const WAVE: &[&str] = &["--source", "https://git.example.org/wave=wave"];
+
+#[test]
+fn what_a_team_names_as_its_manifests_opens_nothing_of_this_machine() {
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    server.set_nonblocking(true).unwrap();
+    let port = server.local_addr().unwrap().port();
+    let fleet = Fleet::new();
+    let folder = fleet.path("fleet").display().to_string();
+    let mut before = "https://git.example.org/manifests".to_owned();
+    for repo in [
+        folder.clone(),
+        "fleet".to_owned(),
+        "./fleet".to_owned(),
+        format!("file://{folder}"),
+        format!("FILE://{folder}"),
+        fleet.path("manifests").display().to_string(),
+        format!("http://127.0.0.1:{port}/x"),
+        format!("HTTPS://LOCALHOST:{port}/x"),
+        format!("git://127.1:{port}/x"),
+        format!("https://2130706433:{port}/x"),
+        format!("ssh://git@127.0.0.1:{port}/x"),
+        "https://169.254.169.254/latest/meta-data".to_owned(),
+        format!("ext::sh -c touch% {folder}/mark"),
+        "--upload-pack=touch mark".to_owned(),
+    ] {
+        let quoted = format!("repo: \"{repo}\"");
+        fleet
+            .scene
+            .edit("app/workload.yaml", &format!("repo: {before}"), &quoted);
+        before = format!("\"{repo}\"");
+        let seen = fleet.bundle(&[]);
+        assert!(seen.starts_with("exit code 1"), "{repo}: {seen}");
+        assert!(seen.contains("error[not-collected]"), "{repo}: {seen}");
+        assert!(
+            seen.contains("left out: drone/hello-test"),
+            "{repo}: {seen}"
+        );
+        let checked = fleet.scene.run(&["check"]);
+        assert!(
+            checked.contains("error[not-collected]"),
+            "{repo}: {checked}"
+        );
+    }
+    assert!(!fleet.path("fleet/mark").exists() && !fleet.path("mark").exists());
+    assert!(server.accept().is_err(), "somebody called");
+    let names = fleet.last()["assignments"].as_object().unwrap().clone();
+    assert_eq!(names.len(), 4, "the others are in the bundle");
+
+    // The same server, and the same folder, when who runs outhaul says so.
+    let allowed = format!("127.0.0.1:{port}");
+    let repo = format!("http://127.0.0.1:{port}/x");
+    fleet
+        .scene
+        .edit("app/workload.yaml", &before, &format!("\"{repo}\""));
+    let asked = std::thread::spawn(move || {
+        server.set_nonblocking(false).unwrap();
+        server.accept().is_ok()
+    });
+    let seen = fleet.bundle(&["--allow-host", &allowed]);
+    assert!(seen.contains("cannot reach repository"), "{seen}");
+    assert!(asked.join().unwrap());
+    let mapped = format!("{repo}=manifests");
+    let seen = fleet.bundle(&["--source", &mapped]);
+    assert!(seen.starts_with("exit code 0"), "{seen}");
+}
+
+#[test]
+fn a_registration_is_no_way_to_this_machine_either() {
+    let scene = Scene::new();
+    let app = scene.folder.path().join("app").display().to_string();
+    for repo in [app.clone(), format!("file://{app}"), "app".to_owned()] {
+        let text = fs::read_to_string(scene.folder.path().join("main/app.yaml")).unwrap();
+        let old = text.lines().find(|line| line.contains("repo:")).unwrap();
+        scene.edit("main/app.yaml", old, &format!("    repo: {repo}"));
+        let seen = scene.run(&["render", "--out", "out"]);
+        assert!(seen.starts_with("exit code 1"), "{repo}: {seen}");
+        assert!(seen.contains("error[forbidden-source]"), "{repo}: {seen}");
+    }
+}
+
+#[test]
+fn a_broken_repository_of_one_team_keeps_what_it_ran_and_stops_nobody() {
+    let sound = |fleet: &Fleet| fs::read_to_string(fleet.path("wave/workload.yaml")).unwrap();
+    for (what, code) in [
+        ("bad YAML", "error["),
+        ("no branch", "error[no-such-reference]"),
+        ("unreachable", "error[unreachable]"),
+        ("the name of another team's", "error[duplicate-name]"),
+    ] {
+        let fleet = Fleet::new();
+        two_teams(&fleet);
+        let seen = fleet.bundle(WAVE);
+        assert!(seen.starts_with("exit code 0"), "{what}: {seen}");
+        let first = fleet.last();
+        let rendered = |fleet: &Fleet| {
+            let mut words = vec!["render", "--out", "tree"];
+            words.extend(WAVE);
+            fleet.scene.run(&words)
+        };
+        rendered(&fleet);
+
+        let text = sound(&fleet);
+        let mut sources = WAVE.to_vec();
+        match what {
+            "bad YAML" => {
+                fleet.scene.write("wave/workload.yaml", "kind: [Workload");
+                commit(&fleet.path("wave"), "oops");
+            }
+            "no branch" => {
+                git(&fleet.path("wave"), &["branch", "-m", "gone"]);
+            }
+            "unreachable" => sources.clear(),
+            _ => {
+                let other = fs::read_to_string(fleet.path("app/workload.yaml")).unwrap();
+                fleet.scene.write("wave/second.yaml", &other);
+                commit(&fleet.path("wave"), "mine");
+            }
+        }
+        fleet.scene.edit("dev/config.yaml", "East US", "Far East");
+        let seen = fleet.bundle(&sources);
+        assert!(seen.starts_with("exit code 1"), "{what}: {seen}");
+        assert!(seen.contains(code), "{what}: {seen}");
+        assert!(
+            seen.contains("dev/drone: number 2, 5 assignments"),
+            "{what}: {seen}"
+        );
+        assert!(seen.contains("kept: drone/wave-0"), "{what}: {seen}");
+        let second = fleet.last();
+        let of = |last: &serde_json::Value, name: &str| last["assignments"][name].clone();
+        assert_eq!(of(&second, "wave-0"), of(&first, "wave-0"), "{what}");
+        if what.starts_with("the name") {
+            // Nothing says whose it is: both stay as they were.
+            assert_eq!(of(&second, "hello-test"), of(&first, "hello-test"));
+        } else {
+            assert_ne!(
+                of(&second, "hello-test"),
+                of(&first, "hello-test"),
+                "{what}"
+            );
+        }
+        let mut words = vec!["check"];
+        words.extend(&sources);
+        let seen = fleet.scene.run(&words);
+        assert!(!seen.starts_with("exit code 0"), "{what}: {seen}");
+        assert!(seen.contains(code), "{what}: {seen}");
+
+        let mut words = vec!["render", "--out", "tree"];
+        words.extend(&sources);
+        let seen = fleet.scene.run(&words);
+        assert!(seen.starts_with("exit code 1"), "{what}: {seen}");
+        assert!(seen.contains("kept: drone/wave-3"), "{what}: {seen}");
+        assert!(fleet.path("tree/drone/wave-3/reconciler.yaml").exists());
+        let strict = fleet.bundle(&[&sources[..], &["--strict"]].concat());
+        assert!(strict.starts_with("exit code 1"), "{what}: {strict}");
+        assert!(!fleet.path("out/dev-drone-3.outhaul").exists(), "{what}");
+
+        // Mended: nothing is kept any more.
+        match what {
+            "bad YAML" => fleet.scene.write("wave/workload.yaml", &text),
+            "no branch" => drop(git(&fleet.path("wave"), &["branch", "-m", "main"])),
+            "unreachable" => {}
+            _ => fs::remove_file(fleet.path("wave/second.yaml")).unwrap(),
+        }
+        commit(&fleet.path("wave"), "mended");
+        let seen = fleet.bundle(WAVE);
+        assert!(seen.starts_with("exit code 0"), "{what}: {seen}");
+    }
+}
+
+#[test]
+fn one_payload_that_cannot_be_collected_is_one_payload() {
+    let fleet = Fleet::new();
+    let seen = fleet.bundle(&[]);
+    assert!(seen.starts_with("exit code 0"), "{seen}");
+    let first = fleet.last();
+    // Of five only the one that reads a branch of its own.
+    fleet.scene.edit(
+        "app/workload.yaml",
+        "        repo: https://git.example.org/manifests",
+        "        repo: https://git.example.org/manifests\n        branch: gone",
+    );
+    fleet.scene.edit("dev/config.yaml", "East US", "Far East");
+    let seen = fleet.bundle(&[]);
+    assert!(seen.starts_with("exit code 1"), "{seen}");
+    assert!(seen.contains("has no branch `gone`"), "{seen}");
+    assert!(seen.contains("kept: drone/hello-test"), "{seen}");
+    assert!(
+        seen.contains("dev/drone: number 2, 5 assignments"),
+        "{seen}"
+    );
+    let second = fleet.last();
+    let of = |last: &serde_json::Value, name: &str| last["assignments"][name].clone();
+    assert_eq!(of(&second, "hello-test"), of(&first, "hello-test"));
+    assert_ne!(of(&second, "wave-1"), of(&first, "wave-1"));
+    // What a bundle would leave out is told before.
+    let seen = fleet.scene.run(&[
+        "check",
+        "--source",
+        "https://git.example.org/manifests=manifests",
+    ]);
+    assert!(seen.contains("has no branch `gone`"), "{seen}");
+    assert!(seen.starts_with("exit code 1"), "{seen}");
+}
+
+#[test]
+fn a_teams_repository_brings_workloads_and_nothing_else() {
+    let fleet = Fleet::new();
+    for (path, text) in [
+        ("dev/policy.yaml", "app/policy.yaml"),
+        ("main/templates.yaml", "app/templates.yaml"),
+        ("dev/types.yaml", "app/types.yaml"),
+    ] {
+        fs::copy(fleet.path(path), fleet.path(text)).unwrap();
+    }
+    fleet.scene.write(
+        "app/base.yaml",
+        "apiVersion: scheduler.kalypso.io/v1alpha1\nkind: BaseRepo\nmetadata: {name: mine}\nspec: {repo: \
+         /etc, branch: main, path: .}\n",
+    );
+    let seen = fleet.bundle(&[]);
+    assert!(seen.starts_with("exit code 0"), "{seen}");
+    for kind in [
+        "SchedulingPolicy `everywhere`",
+        "Template `flux`",
+        "BaseRepo `mine`",
+    ] {
+        assert!(
+            seen.contains(&format!("{kind} is ignored")),
+            "{kind}: {seen}"
+        );
+    }
+}
+
+#[test]
+fn a_name_or_a_message_steers_no_terminal_and_shows_no_password() {
+    let scene = Scene::new();
+    scene.write("app/\u{1b}]0;owned\u{7}\r.yaml", "kind: [\u{1b}[31m");
+    scene.edit(
+        "app/workload.yaml",
+        "https://git.example.org/manifests",
+        "https://me:hunter2@git.example.org/manifests",
+    );
+    for words in [
+        &["check"][..],
+        &["check", "--output", "json"],
+        &["render", "--out", "out"],
+        &["schedule"],
+    ] {
+        let seen = scene.run(words);
+        let steers = |c: char| c.is_control() && c != '\n' && c != '\t';
+        assert!(!seen.contains(steers), "{words:?}: {seen:?}");
+        assert!(!seen.contains("hunter2"), "{words:?}: {seen}");
+    }
+}

@@ -1,0 +1,61 @@
+//! What fuzzing does with foreign bytes that claim to be a file of a control plane, the service's
+//! configuration, a webhook, or a URL in one of them.
+//!
+//! What comes in: any bytes. What goes out: nothing; no body may panic, and what is printed of a finding
+//! may steer no terminal. cargo-fuzz runs them from `fuzz/targets`, proptest from `bundler/tests`.
+
+use std::sync::Arc;
+
+use outhaul_bundler::control::diagnostic::SourceFile;
+use outhaul_bundler::control::kinds;
+use outhaul_bundler::control::source::{Cache, Reference, SourceMap, open};
+use outhaul_bundler::serve::{Config, knows_secret};
+use outhaul_bundler::{Diagnostics, terminal};
+
+/// A YAML file of a control plane or of a team.
+pub fn control_plane(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return;
+    };
+    let file = Arc::new(SourceFile {
+        name: "fuzz.yaml".to_owned(),
+        text: text.to_owned(),
+    });
+    let mut findings = Diagnostics::new();
+    for object in kinds::read_file(&file, &mut findings) {
+        assert!(!object.name().is_empty());
+    }
+    let printed = findings.render(false);
+    let printed = terminal::plain(&printed);
+    assert!(!printed.contains(|c: char| c.is_control() && c != '\n' && c != '\t'));
+}
+
+/// `serve.toml`.
+pub fn service(bytes: &[u8]) {
+    Config::parse(&String::from_utf8_lossy(bytes), "serve.toml").ok();
+}
+
+/// A webhook: half of it is a header's value, half the body. Nobody guesses the secret.
+pub fn webhook(bytes: &[u8]) {
+    let (header, body) = bytes.split_at(bytes.len() / 2);
+    for name in ["x-hub-signature-256", "x-gitea-signature", "x-gitlab-token"] {
+        assert!(!knows_secret(
+            b"It's a Secret to Everybody",
+            name,
+            header,
+            body
+        ));
+    }
+}
+
+/// A URL that a team wrote: it never opens what lies here. Names are not resolved.
+pub fn url(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return;
+    };
+    let url = format!("file://{text}");
+    let cache = Cache::at("/nonexistent/outhaul-fuzz");
+    for url in [url.as_str(), &format!("/{text}"), &format!("ext::{text}")] {
+        assert!(open(url, &Reference::Head, &SourceMap::default(), &cache).is_err());
+    }
+}

@@ -122,6 +122,14 @@ pub enum ApplyError {
     /// Files.
     #[error(transparent)]
     File(#[from] crate::durable::FileError),
+    /// The folder into which this site's files are written.
+    #[error("this site's files cannot be written to `{}`: {source}", path.display())]
+    Target {
+        /// The folder.
+        path: std::path::PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
     /// The stream names a reconciler that this agent does not have.
     #[error("this stream is for the reconciler `{kind}`, which this agent does not have")]
     Unknown {
@@ -154,6 +162,9 @@ impl ApplyError {
         match self {
             Self::State(error) => error.help(),
             Self::File(error) => error.help(),
+            Self::Target { .. } => {
+                "correct `target` under `[folder]` in agent.toml, or let the agent write to that folder".into()
+            }
             Self::Unknown { .. } | Self::Mismatch { .. } => {
                 "set `reconciler` in agent.toml to `auto`, or ask the centre for a stream that this \
                  site can apply"

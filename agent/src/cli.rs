@@ -15,6 +15,7 @@ use crate::error::AgentError;
 use crate::home::LockError;
 use crate::state::StateError;
 
+mod apply;
 mod approve;
 mod enrol;
 mod export;
@@ -66,6 +67,7 @@ enum Command {
     Approve(approve::Args),
     Hold(hold::Args),
     Rollback(rollback::Args),
+    Apply(apply::Args),
     Export(export::Args),
     Send(send::Args),
 }
@@ -132,6 +134,7 @@ pub fn main() -> ExitCode {
         Command::Approve(args) => approve::run(&context, &args),
         Command::Hold(args) => hold::run(&context, &args),
         Command::Rollback(args) => rollback::run(&context, &args),
+        Command::Apply(args) => apply::run(&context, &args),
         Command::Export(args) => export::run(&context, &args),
         Command::Send(args) => send::run(&context, &args),
     };

@@ -26,7 +26,12 @@ pub const INSTANTS: [&str; 15] = [
 
 /// Instants that only a failed or reverted bundle passes.
 #[cfg(any(debug_assertions, test))]
-pub const REVERT_INSTANTS: [&str; 2] = ["reverting-committed", "reverted-committed"];
+pub const REVERT_INSTANTS: [&str; 4] = [
+    "reverting-committed",
+    "reverted-committed",
+    "repairing-committed",
+    "repaired-committed",
+];
 
 /// Instants that only a freshness slip passes.
 #[cfg(any(debug_assertions, test))]

@@ -11,7 +11,6 @@ use crate::config::ConfigError;
 use crate::durable::FileError;
 use crate::generation::GenerationError;
 use crate::home::LockError;
-use crate::machine::Impossible;
 use crate::state::StateError;
 
 /// Why a command ended without its result.
@@ -32,9 +31,18 @@ pub enum AgentError {
     /// The reconciler.
     #[error(transparent)]
     Apply(#[from] ApplyError),
-    /// The runner asked the machine for something impossible.
-    #[error(transparent)]
-    Machine(#[from] Impossible),
+    /// Work on a bundle cannot go on, for a reason of this host.
+    #[error("the work on bundle {number} cannot go on: {problem}; {running}")]
+    Blocked {
+        /// The bundle.
+        number: u64,
+        /// What the host lacks.
+        problem: String,
+        /// What runs meanwhile.
+        running: String,
+        /// What puts it right.
+        help: String,
+    },
     /// A bundle was refused; nothing was changed.
     #[error("`{source_name}` is refused, nothing was changed: {message}")]
     Refused {
@@ -74,6 +82,14 @@ pub enum AgentError {
     #[error("{message}")]
     Nothing {
         /// What was looked for, and where.
+        message: String,
+        /// What to do next.
+        help: String,
+    },
+    /// What was ordered was tried and did not work.
+    #[error("{message}")]
+    Failed {
+        /// What failed, and what runs now.
         message: String,
         /// What to do next.
         help: String,
@@ -137,19 +153,27 @@ impl AgentError {
             .collect()
     }
 
+    /// Whether this host, not a bundle, keeps work from going on.
+    pub fn is_of_the_host(&self) -> bool {
+        match self {
+            Self::Apply(ApplyError::State(_)) => false,
+            Self::Apply(_) | Self::File(_) => true,
+            _ => false,
+        }
+    }
+
     /// The exit code.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Refused { rule, .. } if rule == "failed-before" => 1,
             Self::Refused { .. } => 4,
-            Self::Nothing { .. } => 1,
+            Self::Nothing { .. } | Self::Failed { .. } => 1,
             Self::Config(ConfigError::File(_)) => 3,
             Self::Config(_)
             | Self::Usage { .. }
             | Self::Apply(ApplyError::Unknown { .. } | ApplyError::Mismatch { .. }) => 2,
             Self::State(error) => error.exit_code(),
-            Self::Generation(GenerationError::Changed { .. } | GenerationError::Index { .. })
-            | Self::Machine(_) => 5,
+            Self::Generation(GenerationError::Changed { .. } | GenerationError::Index { .. }) => 5,
             _ => 3,
         }
     }
@@ -164,7 +188,9 @@ impl AgentError {
                 "the disk may be failing: check it, then import the bundle again".into()
             }
             Self::Apply(error) => error.help(),
-            Self::Machine(_) => "report it with the output of `outhaul-agent status`".into(),
+            Self::Blocked { help, .. } => {
+                format!("{help}; then run `outhaul-agent apply`, or leave it to the service")
+            }
             Self::Refused { rule, .. } => refusal_help(rule).into(),
             Self::Road { .. } => {
                 "check the stick or the link and repeat the command; a half-copied bundle does no harm"
@@ -173,7 +199,9 @@ impl AgentError {
             Self::Space { .. } => {
                 "free that much and repeat the command, or lower `min_free_mb` in agent.toml".into()
             }
-            Self::Nothing { help, .. } | Self::Usage { help, .. } => help.clone(),
+            Self::Nothing { help, .. } | Self::Failed { help, .. } | Self::Usage { help, .. } => {
+                help.clone()
+            }
             Self::Network { .. } => "nothing is lost: it is tried again, or use a stick".into(),
             Self::Stopped => String::new(),
         }

@@ -226,6 +226,11 @@ impl Agent {
         if let Some(outcome) = self.known(road.name(), &offer)? {
             return Ok(outcome);
         }
+        // Its folder was lost: it is brought back, and applied again.
+        let restored = self
+            .stands()?
+            .active
+            .is_some_and(|active| active.number == number);
         if offer.acceptance.expired {
             let message = format!(
                 "its signatures expired on {}; a new install needs fresh ones",
@@ -250,17 +255,25 @@ impl Agent {
             .missing_bytes(&index.blobs)
             .saturating_add(generation::unpacked_bytes(&index));
         self.check_space(needed)?;
-        self.begin(road.name(), &index, &offer)?;
+        if !restored {
+            self.begin(road.name(), &index, &offer)?;
+        }
         if let Err(error) = self.stage(road, &index, &bytes, &mut blobs) {
             self.take_back(number, &error, &mut blobs)?;
             return Err(error);
         }
-        let (state, note) = self.commit_staged(&index, &offer)?;
-        Ok(Outcome::Rests {
-            number,
-            state,
-            note,
-        })
+        if restored {
+            self.store_trust(&offer)?;
+            return self.repair_known(number, "its folder was brought back");
+        }
+        self.commit_staged(&index, &offer)
+    }
+
+    /// Applies the active bundle again, because `why`.
+    fn repair_known(&mut self, number: u64, why: &str) -> Result<Outcome, AgentError> {
+        self.transition(&Happening::new(Event::RepairDue, why), |_, _| Ok(()))?;
+        self.drive()?;
+        self.rests(number)
     }
 
     /// What is to be done with a number that this site has met before.
@@ -275,22 +288,28 @@ impl Agent {
             );
             return Err(AgentError::refused(name, "mix-and-match", message));
         }
-        if row.as_ref().is_some_and(|row| row.state == State::Active) {
-            // The same content under newer metadata: floors and time move, nothing is applied.
+        let site = self.stands()?;
+        if let Some(active) = site.active.filter(|active| active.number == number) {
+            if self.index(number).is_err() {
+                return Ok(None);
+            }
+            // The same content under newer metadata: floors and time move.
             self.store_trust(offer)?;
+            if active.broken {
+                return self.repair_known(number, "imported again").map(Some);
+            }
             return Ok(Some(Outcome::AlreadyActive { number }));
         }
         if let Some(reason) = generations::remembered(self.store.read(), &offer.index)? {
             let message = format!("bundle {number} is not tried again on this site: {reason}");
             return Err(AgentError::refused(name, "failed-before", message));
         }
-        match row {
-            Some(row) if matches!(row.state, State::Staged | State::Gated) => {
-                let state = self.drive(number, Event::Resumed.into())?;
-                Ok(Some(self.rests(number, state)?))
-            }
-            _ => Ok(None),
+        let known = [site.worked_on(), site.waiting.map(|waiting| waiting.number)];
+        if !known.contains(&Some(number)) {
+            return Ok(None);
         }
+        self.drive()?;
+        Ok(Some(self.rests(number)?))
     }
 
     fn check_index(&self, name: &str, index: &Index, offer: &Offer) -> Result<(), AgentError> {
@@ -342,7 +361,7 @@ impl Agent {
         let generation = Generation {
             number: index.number,
             index: offer.index,
-            state: State::Received,
+            state: State::Verified,
             stream: index.stream.clone(),
             snapshot: index.snapshot.clone(),
             source: name.to_owned(),
@@ -350,14 +369,12 @@ impl Agent {
             good: false,
             whole: false,
         };
-        self.commit(|db, _| {
-            for pass in ["apply", "revert"] {
-                generations::forget_results(db, &format!("{pass} {}", generation.number))?;
-            }
-            generations::put(db, &generation)
-        })
-        .map_err(|error: StateError| AgentError::from(error))?;
-        self.transition(index.number, &Event::Verified.into(), |_, _| Ok(()))?;
+        if !self.stands()?.is_free(index.number) {
+            let message = format!("bundle {} is kept on this site to go back to", index.number);
+            return Err(AgentError::refused(name, "rollback", message));
+        }
+        let begun = Event::CopyBegun(index.number);
+        self.transition(&begun.into(), |db, _| generations::put(db, &generation))?;
         Ok(())
     }
 
@@ -389,16 +406,8 @@ impl Agent {
         blobs: &mut Blobs,
     ) -> Result<(), AgentError> {
         let refused = matches!(error, AgentError::Refused { .. });
-        let event = if refused {
-            Event::Refused
-        } else {
-            Event::SourceLost
-        };
-        let happening = Happening {
-            note: error.to_string(),
-            ..event.into()
-        };
-        self.transition(number, &happening, |_, _| Ok(()))?;
+        let lost = Happening::new(Event::CopyLost(number), error.to_string());
+        self.transition(&lost, |_, _| Ok(()))?;
         crate::durable::remove_tree(&self.home.generation(number).with_extension("new"))?;
         crate::durable::remove_tree(&self.home.generation(number))?;
         if refused {
@@ -408,39 +417,26 @@ impl Agent {
     }
 
     /// Everything is on disk: the site believes the metadata from now on, and goes on.
-    fn commit_staged(
-        &mut self,
-        index: &Index,
-        offer: &Offer,
-    ) -> Result<(State, String), AgentError> {
+    fn commit_staged(&mut self, index: &Index, offer: &Offer) -> Result<Outcome, AgentError> {
         let number = index.number;
         let sidecar = self.home.floors();
         floors::write_sidecar(self.store.read(), &sidecar, &offer.acceptance.versions)?;
         cut::here("floors-raised");
-        let (_, work) = self.transition(number, &Event::Staged.into(), |db, author| {
+        let staged = Event::CopyEnded(number);
+        self.transition(&staged.into(), |db, author| {
             believe(db, author.moment, offer)
         })?;
-        debug_assert_eq!(work, [crate::machine::Action::AskGate]);
-        // What still waits is older than this and never applied any more.
-        self.supersede_waiting(
-            number,
-            &format!("bundle {number} came before it was applied"),
-        )?;
-        let state = self.drive(number, Event::Resumed.into())?;
-        match self.rests(number, state)? {
-            Outcome::Rests { state, note, .. } => Ok((state, note)),
-            Outcome::AlreadyActive { .. } | Outcome::Ordered { .. } => {
-                Ok((State::Active, String::new()))
-            }
-        }
+        self.drive()?;
+        self.rests(number)
     }
 
-    fn rests(&self, number: u64, state: State) -> Result<Outcome, AgentError> {
+    fn rests(&self, number: u64) -> Result<Outcome, AgentError> {
         let row = generations::one(self.store.read(), number)?;
+        let (state, note) = row.map_or((State::Rejected, String::new()), |r| (r.state, r.note));
         Ok(Outcome::Rests {
             number,
             state,
-            note: row.map(|row| row.note).unwrap_or_default(),
+            note,
         })
     }
 

@@ -1,267 +1,473 @@
-//! The way of one bundle on a site, as a pure function: `(state, event) → (state, actions)`.
+//! The whole site as one pure machine: `(site, event) → (site, actions)`.
 //!
-//! What comes in: where a bundle stands and what just happened. What goes out: where it stands now and
-//! what to do next. It does no I/O, so every path can be walked in a test. The runner commits the new
-//! state together with the actions marked `tx` in one transaction, and only then does the others:
-//! after a power cut the event [`Event::Resumed`] gives back the work that was not finished.
+//! What comes in: how the site stands ([`Site`]) and what just happened ([`Event`]). What goes out: how it
+//! stands now, and the rows ([`Action`]) that belong into the same transaction. The work to do next is
+//! [`owed`] by the site alone, so that a power cut loses none of it. It does no I/O. Every pair of site
+//! and event has an answer: an event about work that is over changes nothing. From every site a healthy
+//! newer bundle becomes active; `machine/tests.rs` walks all of them.
 //!
-//! | state | event | next | actions |
-//! | --- | --- | --- | --- |
-//! | received | verified | verified | stage |
-//! | received | refused | rejected | refuse (tx) |
-//! | verified | staged | staged | report (tx), ask the gate |
-//! | verified | refused | rejected | refuse (tx), discard |
-//! | verified | source lost | rejected | discard |
-//! | staged, gated | gate open | applying | report (tx), apply |
-//! | staged | gate shut | gated | report (tx) |
-//! | gated | gate shut | gated | |
-//! | staged, gated | superseded | superseded | clean up |
-//! | applying | applied | soaking | watch |
-//! | applying, soaking | broken, a good generation is there | reverting | remember (tx), report (tx), revert |
-//! | applying, soaking | broken, none is there | failed | remember (tx), report (tx) |
-//! | soaking | healthy | active | report (tx), clean up |
-//! | active | superseded | superseded | |
-//! | active | rollback ordered | reverting | remember (tx), revert |
-//! | reverting | reverted | reverted | clean up; the report is that of the reinstated bundle |
-//! | active, superseded | reinstated | active | report (tx) |
-//! | reverting | revert broken | failed | report (tx) |
-//! | any | resumed | the same | its unfinished work |
-//!
-//! Everything else is refused as [`Impossible`]: a bug in the runner, never a guess.
+//! | event | where it counts | the site afterwards |
+//! | --- | --- | --- |
+//! | copy begun, ended, lost | incoming | incoming; waiting (what waited is superseded); forgotten |
+//! | gate open | waiting; no hold, no approval missing | applying; whatever work was under way is given up |
+//! | gate shut | waiting | reported once |
+//! | applied, healthy | applying, soaking | soaking; active, and the one before is kept |
+//! | broken | applying, soaking | reverting to the active bundle, or failed when there is none |
+//! | rollback | idle, repairing | reverting from the active bundle to the one before; what waits needs approval |
+//! | rollback | applying, soaking | reverting from the candidate to the active bundle; likewise |
+//! | returned | reverting | the older bundle is active and runs |
+//! | return broken | reverting from a candidate | the active bundle is broken |
+//! | return broken | reverting from the active bundle | repairing: the active bundle is applied again |
+//! | repair due | idle with an active bundle | repairing |
+//! | repaired, repair broken | repairing | it runs; it is broken |
+//! | folder lost | waiting, previous, candidate | forgotten; not kept; as broken, but not remembered |
 
-use outhaul_bundle::report::GenerationState;
-use serde::{Deserialize, Serialize};
+mod state;
 
-/// Where a bundle stands. `Reverting` is the agent's own; the hub is told `failed`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum State {
-    /// Its bytes are being read; nothing is on disk.
-    Received,
-    /// Metadata, index and recipient are right; blobs are being copied.
-    Verified,
-    /// All of it is on disk, verified and synced.
-    Staged,
-    /// It waits for a person.
-    Gated,
-    /// The reconciler is at work.
-    Applying,
-    /// Applied; health is being looked at.
-    Soaking,
-    /// It runs.
-    Active,
-    /// Going back to the generation before.
-    Reverting,
-    /// Refused before anything was changed.
-    Rejected,
-    /// Broken, and there was nothing to go back to.
-    Failed,
-    /// Broken or unwanted; the generation before runs.
-    Reverted,
-    /// A newer bundle took its place.
-    Superseded,
+pub use state::State;
+
+/// How a site stands: every bundle that still matters, and the work under way.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct Site {
+    /// The bundle that this site is to run.
+    pub active: Option<Active>,
+    /// The one that ran before it, whole on disk.
+    pub previous: Option<u64>,
+    /// A bundle whose copy was begun.
+    pub incoming: Option<u64>,
+    /// A bundle that is whole on disk and not applied yet.
+    pub waiting: Option<Waiting>,
+    /// What is being done to this host.
+    pub work: Work,
+    /// Whether a person holds back whatever is new.
+    pub hold: bool,
+}
+
+/// The bundle that a site is to run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Active {
+    /// Its number.
+    pub number: u64,
+    /// Whether going back to it or repairing it failed: the host is not as it says.
+    pub broken: bool,
+}
+
+/// A bundle before the gate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Waiting {
+    /// Its number.
+    pub number: u64,
+    /// Whether it was reported that it waits.
+    pub gated: bool,
+    /// Whether a person rolled back after it came: only a person lets it through.
+    pub needs_approval: bool,
+}
+
+/// What is being done to the host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Work {
+    /// Nothing.
+    #[default]
+    Idle,
+    /// This bundle is being applied.
+    Applying(u64),
+    /// It was applied; its health is looked at.
+    Soaking(u64),
+    /// Bundle `to` is applied again in the place of `from`.
+    Reverting {
+        /// The candidate that failed, or the active bundle.
+        from: u64,
+        /// The active bundle, or the one before.
+        to: u64,
+        /// Whether a person wants it.
+        decided: bool,
+    },
+    /// The active bundle is applied again.
+    Repairing,
 }
 
 /// What happened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Event {
-    /// Signatures, number, stream, recipient and space are right.
-    Verified,
-    /// A rule of trust refused it.
-    Refused,
-    /// Every blob was verified and unpacked, and all of it is durable.
-    Staged,
-    /// The stick was pulled, the link broke or the disk is full: not the bundle's fault.
-    SourceLost,
+    /// Signatures, number, stream, recipient and space are right; its blobs are being copied.
+    CopyBegun(u64),
+    /// All of it is on disk, verified and synced.
+    CopyEnded(u64),
+    /// It was refused after all, or its source is gone: nothing of it is left.
+    CopyLost(u64),
     /// Nothing and nobody holds it back.
-    GateOpen,
+    GateOpen(u64),
     /// It has to wait.
-    GateShut,
+    GateShut(u64),
+    /// A person let it through.
+    Approved(u64),
+    /// A person holds back whatever is new.
+    Held,
+    /// The hold is over.
+    Released,
+    /// What waits is no longer for this site.
+    Withdrawn,
     /// Every assignment was applied.
-    Applied,
+    Applied(u64),
     /// An assignment failed, or health is bad.
-    Broken {
-        /// Whether a generation that once worked is whole on disk.
-        can_revert: bool,
-    },
+    Broken(u64),
     /// Health is good.
-    Healthy,
-    /// A person wants the generation before.
+    Healthy(u64),
+    /// Its folder cannot be used any more.
+    FolderLost(u64),
+    /// A person wants the bundle before.
     RollbackOrdered,
-    /// The generation before is applied again.
-    RevertDone,
-    /// Going back failed as well.
-    RevertBroken,
-    /// A newer bundle goes ahead.
-    Superseded,
-    /// A newer bundle was taken back, and this one was applied again.
-    Reinstated,
-    /// The agent starts after a stop or power cut and finds the bundle in this state.
-    Resumed,
+    /// The older bundle is applied again in the place of this one.
+    Returned(u64),
+    /// Going back from this one failed.
+    ReturnBroken(u64),
+    /// The active bundle is to be applied again.
+    RepairDue,
+    /// It runs again.
+    Repaired,
+    /// Applying it again failed.
+    RepairBroken,
+    /// The work under way cannot go on now, through no fault of a bundle.
+    Blocked,
 }
 
-/// What to do. The first three belong into the transaction of the state change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// A row in the transaction of the change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Action {
-    /// Queue a report of the new state (tx).
-    Report,
-    /// Queue a report of the refusal (tx).
-    Refuse,
-    /// Remember the content's digest, so that it is not tried again (tx).
-    Remember,
-    /// Copy the blobs, verify and unpack them.
-    Stage,
-    /// Remove what a cut-off or refused copy left.
-    Discard,
-    /// Ask hold, approval and the removal guard.
-    AskGate,
+    /// Queue a report that this bundle reached this state.
+    Report(u64, State),
+    /// Queue an observation that this bundle is still in this state.
+    ReportAgain(u64, State),
+    /// Queue the one report of a revert: bundle `to` runs in the place of `from`.
+    ReportRevert {
+        /// The bundle that was left.
+        from: u64,
+        /// The one that runs.
+        to: u64,
+    },
+    /// Remember the content's digest, so that it is not tried again.
+    Remember(u64),
+    /// The bundle came to its end; it is not kept on disk.
+    End(u64, State),
+    /// The bundle never came to anything: its row is removed.
+    Forget(u64),
+}
+
+/// The work that a site owes. The runner does it and tells the machine what came of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Task {
+    /// Take back what a cut-off copy left.
+    Discard(u64),
     /// Apply every assignment that has no recorded result yet.
-    Apply,
+    Apply(u64),
     /// Ask the reconciler for health.
-    Watch,
-    /// Apply the last good generation again.
-    Revert,
-    /// Remove generations and blobs that nothing refers to.
-    CleanUp,
+    Watch(u64),
+    /// Apply `to` in the place of `from`.
+    Revert {
+        /// What is left.
+        from: u64,
+        /// What is applied.
+        to: u64,
+    },
+    /// Apply the active bundle again.
+    Repair(u64),
+    /// Ask hold, approval and the removal guard.
+    AskGate(u64),
 }
 
-impl Action {
-    /// Whether it is a row in the transaction of the state change, not work after it.
-    pub fn in_transaction(self) -> bool {
-        matches!(self, Self::Report | Self::Refuse | Self::Remember)
+/// What is to be done next; `None`: the site is at rest.
+pub fn owed(site: &Site) -> Option<Task> {
+    if let Some(number) = site.incoming {
+        return Some(Task::Discard(number));
+    }
+    match (site.work, site.active) {
+        (Work::Applying(number), _) => Some(Task::Apply(number)),
+        (Work::Soaking(number), _) => Some(Task::Watch(number)),
+        (Work::Reverting { from, to, .. }, _) => Some(Task::Revert { from, to }),
+        (Work::Repairing, Some(active)) => Some(Task::Repair(active.number)),
+        _ => site.waiting.map(|waiting| Task::AskGate(waiting.number)),
     }
 }
-
-/// An event that cannot happen in a state.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a bundle that is {state:?} cannot meet {event:?}; this is a defect of the agent")]
-pub struct Impossible {
-    state: State,
-    event: Event,
-}
-
-impl State {
-    /// The word that goes into reports.
-    pub fn reported(self) -> GenerationState {
-        match self {
-            Self::Received => GenerationState::Received,
-            Self::Verified => GenerationState::Verified,
-            Self::Staged => GenerationState::Staged,
-            Self::Gated => GenerationState::Gated,
-            Self::Applying => GenerationState::Applying,
-            Self::Soaking => GenerationState::Soaking,
-            Self::Active => GenerationState::Active,
-            Self::Rejected => GenerationState::Rejected,
-            Self::Failed | Self::Reverting => GenerationState::Failed,
-            Self::Reverted => GenerationState::Reverted,
-            Self::Superseded => GenerationState::Superseded,
-        }
-    }
-
-    /// The word that is stored and shown.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Received => "received",
-            Self::Verified => "verified",
-            Self::Staged => "staged",
-            Self::Gated => "gated",
-            Self::Applying => "applying",
-            Self::Soaking => "soaking",
-            Self::Active => "active",
-            Self::Reverting => "reverting",
-            Self::Rejected => "rejected",
-            Self::Failed => "failed",
-            Self::Reverted => "reverted",
-            Self::Superseded => "superseded",
-        }
-    }
-
-    /// The state that [`Self::word`] names.
-    pub fn from_word(word: &str) -> Option<Self> {
-        ALL.into_iter().find(|state| state.word() == word)
-    }
-
-    /// Whether work on it is still to be finished, after a power cut for example.
-    pub fn unfinished(self) -> bool {
-        matches!(
-            self,
-            Self::Verified
-                | Self::Staged
-                | Self::Gated
-                | Self::Applying
-                | Self::Soaking
-                | Self::Reverting
-        )
-    }
-}
-
-/// All states.
-pub const ALL: [State; 12] = [
-    State::Received,
-    State::Verified,
-    State::Staged,
-    State::Gated,
-    State::Applying,
-    State::Soaking,
-    State::Active,
-    State::Reverting,
-    State::Rejected,
-    State::Failed,
-    State::Reverted,
-    State::Superseded,
-];
 
 /// One step of the machine.
-///
-/// # Errors
-/// [`Impossible`] for a pair that the table does not have.
-pub fn step(state: State, event: Event) -> Result<(State, Vec<Action>), Impossible> {
-    use Action::{
-        Apply, AskGate, CleanUp, Discard, Refuse, Remember, Report, Revert, Stage, Watch,
-    };
-    let (next, actions) = match (state, event) {
-        (State::Received, Event::Verified) => (State::Verified, vec![Stage]),
-        (State::Received, Event::Refused) => (State::Rejected, vec![Refuse]),
-        (State::Verified, Event::Staged) => (State::Staged, vec![Report, AskGate]),
-        (State::Verified, Event::Refused) => (State::Rejected, vec![Refuse, Discard]),
-        (State::Verified, Event::SourceLost) => (State::Rejected, vec![Discard]),
-        (State::Staged | State::Gated, Event::GateOpen) => (State::Applying, vec![Report, Apply]),
-        (State::Staged, Event::GateShut) => (State::Gated, vec![Report]),
-        (State::Gated, Event::GateShut) => (State::Gated, vec![]),
-        (State::Staged | State::Gated, Event::Superseded) => (State::Superseded, vec![CleanUp]),
-        (State::Applying, Event::Applied) => (State::Soaking, vec![Watch]),
-        (State::Applying | State::Soaking, Event::Broken { can_revert: true }) => {
-            (State::Reverting, vec![Remember, Report, Revert])
+pub fn step(mut site: Site, event: Event) -> (Site, Vec<Action>) {
+    let mut actions = Vec::new();
+    match event {
+        Event::CopyBegun(_) | Event::CopyEnded(_) | Event::CopyLost(_) => {
+            site.copied(event, &mut actions);
         }
-        (State::Applying | State::Soaking, Event::Broken { can_revert: false }) => {
-            (State::Failed, vec![Remember, Report])
+        Event::GateOpen(_)
+        | Event::GateShut(_)
+        | Event::Approved(_)
+        | Event::Withdrawn
+        | Event::Held
+        | Event::Released => site.gate(event, &mut actions),
+        Event::Applied(number) if site.work == Work::Applying(number) => {
+            site.work = Work::Soaking(number);
         }
-        (State::Soaking, Event::Healthy) => (State::Active, vec![Report, CleanUp]),
-        (State::Active, Event::Superseded) => (State::Superseded, vec![]),
-        (State::Active, Event::RollbackOrdered) => (State::Reverting, vec![Remember, Revert]),
-        (State::Reverting, Event::RevertDone) => (State::Reverted, vec![CleanUp]),
-        (State::Reverting, Event::RevertBroken) => (State::Failed, vec![Report]),
-        (State::Active | State::Superseded, Event::Reinstated) => (State::Active, vec![Report]),
-        (_, Event::Resumed) => (state, resume(state)),
-        _ => return Err(Impossible { state, event }),
-    };
-    Ok((next, actions))
+        Event::Healthy(number) if site.work == Work::Soaking(number) => {
+            site.take_over(number, &mut actions);
+        }
+        Event::Broken(number) if site.candidate() == Some(number) => {
+            actions.push(Action::Remember(number));
+            site.leave_candidate(number, &mut actions);
+        }
+        Event::FolderLost(number) => site.folder_lost(number, &mut actions),
+        Event::RollbackOrdered => {
+            if let Some((from, to)) = site.rollback_target() {
+                let decided = true;
+                site.work = Work::Reverting { from, to, decided };
+                if let Some(waiting) = &mut site.waiting {
+                    waiting.needs_approval = true;
+                }
+            }
+        }
+        Event::Returned(number) => site.returned(number, &mut actions),
+        Event::ReturnBroken(number) => site.return_broken(number, &mut actions),
+        Event::RepairDue if site.work == Work::Idle && site.active.is_some() => {
+            site.work = Work::Repairing;
+        }
+        Event::Repaired | Event::RepairBroken if site.work == Work::Repairing => {
+            site.repaired(event == Event::Repaired, &mut actions);
+        }
+        Event::Blocked => {
+            if let Some(number) = site.worked_on() {
+                actions.push(Action::Report(number, State::Failed));
+            }
+        }
+        _ => {}
+    }
+    (site, actions)
 }
 
-/// The work that a state still owes.
-fn resume(state: State) -> Vec<Action> {
-    match state {
-        State::Received | State::Rejected => vec![Action::Discard],
-        State::Verified => vec![Action::Stage],
-        State::Staged | State::Gated => vec![Action::AskGate],
-        State::Applying => vec![Action::Apply],
-        State::Soaking => vec![Action::Watch],
-        State::Reverting => vec![Action::Revert],
-        State::Active | State::Reverted | State::Superseded => vec![Action::CleanUp],
-        State::Failed => vec![],
+impl Site {
+    /// The bundle that is being applied for the first time.
+    pub fn candidate(&self) -> Option<u64> {
+        match self.work {
+            Work::Applying(number) | Work::Soaking(number) => Some(number),
+            _ => None,
+        }
+    }
+
+    /// The bundle that the work under way is about.
+    pub fn worked_on(&self) -> Option<u64> {
+        match self.work {
+            Work::Idle => None,
+            Work::Applying(number)
+            | Work::Soaking(number)
+            | Work::Reverting { from: number, .. } => Some(number),
+            Work::Repairing => self.active.map(|active| active.number),
+        }
+    }
+
+    /// From which bundle to which a rollback would go now.
+    pub fn rollback_target(&self) -> Option<(u64, u64)> {
+        let active = self.active?.number;
+        match self.work {
+            Work::Applying(number) | Work::Soaking(number) => Some((number, active)),
+            Work::Idle | Work::Repairing => Some((active, self.previous?)),
+            Work::Reverting { .. } => None,
+        }
+    }
+
+    /// Whether the bundle stays on disk.
+    pub fn keeps(&self, number: u64) -> bool {
+        self.state_of(number)
+            .is_some_and(|state| state != State::Verified)
+            || self.previous == Some(number)
+    }
+
+    /// Whether a copy of the bundle may be begun: nothing that matters is in its place.
+    pub fn is_free(&self, number: u64) -> bool {
+        self.state_of(number).is_none() && !self.keeps(number)
+    }
+
+    /// The state of a bundle that matters; `None` for those that came to their end.
+    pub fn state_of(&self, number: u64) -> Option<State> {
+        let active = self.active.filter(|active| active.number == number);
+        let state = match self.work {
+            Work::Applying(n) if n == number => State::Applying,
+            Work::Soaking(n) if n == number => State::Soaking,
+            Work::Reverting { from, .. } if from == number => State::Reverting,
+            Work::Repairing if active.is_some() => State::Applying,
+            _ => match active {
+                Some(active) if active.broken => State::Failed,
+                Some(_) => State::Active,
+                None if self.incoming == Some(number) => State::Verified,
+                None => match self.waiting.filter(|waiting| waiting.number == number) {
+                    Some(waiting) if waiting.gated => State::Gated,
+                    Some(_) => State::Staged,
+                    None => return None,
+                },
+            },
+        };
+        Some(state)
+    }
+
+    fn copied(&mut self, event: Event, actions: &mut Vec<Action>) {
+        match event {
+            // One that matters already is not copied over.
+            Event::CopyBegun(number) if self.is_free(number) => {
+                if let Some(earlier) = self.incoming.replace(number) {
+                    actions.push(Action::Forget(earlier));
+                }
+            }
+            Event::CopyEnded(number) if self.incoming == Some(number) => {
+                self.incoming = None;
+                self.withdraw(actions);
+                self.waiting = Some(Waiting {
+                    number,
+                    gated: false,
+                    needs_approval: false,
+                });
+                actions.push(Action::Report(number, State::Staged));
+            }
+            Event::CopyLost(number) if self.incoming == Some(number) => {
+                self.incoming = None;
+                actions.push(Action::Forget(number));
+            }
+            _ => {}
+        }
+    }
+
+    fn gate(&mut self, event: Event, actions: &mut Vec<Action>) {
+        match (event, &mut self.waiting) {
+            (Event::Held, _) => self.hold = true,
+            (Event::Released, _) => self.hold = false,
+            (Event::Withdrawn, _) => self.withdraw(actions),
+            (Event::Approved(number), Some(waiting)) if waiting.number == number => {
+                waiting.needs_approval = false;
+            }
+            (Event::GateShut(number), Some(waiting)) if waiting.number == number => {
+                if !waiting.gated {
+                    actions.push(Action::Report(number, State::Gated));
+                }
+                waiting.gated = true;
+            }
+            (Event::GateOpen(number), Some(waiting))
+                if waiting.number == number && !waiting.needs_approval && !self.hold =>
+            {
+                self.waiting = None;
+                match self.work {
+                    Work::Applying(given_up) | Work::Soaking(given_up) => {
+                        actions.push(Action::End(given_up, State::Superseded));
+                    }
+                    Work::Reverting { from, .. } if !self.is_active(from) => {
+                        actions.push(Action::End(from, State::Failed));
+                    }
+                    _ => {}
+                }
+                self.work = Work::Applying(number);
+                actions.push(Action::Report(number, State::Applying));
+            }
+            _ => {}
+        }
+    }
+
+    fn withdraw(&mut self, actions: &mut Vec<Action>) {
+        if let Some(waiting) = self.waiting.take() {
+            actions.push(Action::End(waiting.number, State::Superseded));
+        }
+    }
+
+    fn is_active(&self, number: u64) -> bool {
+        self.active.is_some_and(|active| active.number == number)
+    }
+
+    /// The candidate becomes the active bundle; the one before is kept.
+    fn take_over(&mut self, number: u64, actions: &mut Vec<Action>) {
+        self.work = Work::Idle;
+        let broken = false;
+        if let Some(before) = self.active.replace(Active { number, broken }) {
+            self.previous = Some(before.number);
+            actions.push(Action::End(before.number, State::Superseded));
+        }
+        actions.push(Action::Report(number, State::Active));
+    }
+
+    fn leave_candidate(&mut self, number: u64, actions: &mut Vec<Action>) {
+        actions.push(Action::Report(number, State::Failed));
+        self.work = match self.active {
+            Some(active) => Work::Reverting {
+                from: number,
+                to: active.number,
+                decided: false,
+            },
+            None => {
+                actions.push(Action::End(number, State::Failed));
+                Work::Idle
+            }
+        };
+    }
+
+    fn folder_lost(&mut self, number: u64, actions: &mut Vec<Action>) {
+        if self.candidate() == Some(number) {
+            self.leave_candidate(number, actions);
+        } else if self.waiting.is_some_and(|waiting| waiting.number == number) {
+            self.waiting = None;
+            actions.push(Action::Report(number, State::Rejected));
+            actions.push(Action::Forget(number));
+        } else if self.work == Work::Idle && self.previous == Some(number) {
+            self.previous = None;
+        }
+    }
+
+    fn returned(&mut self, number: u64, actions: &mut Vec<Action>) {
+        let Work::Reverting { from, to, decided } = self.work else {
+            return;
+        };
+        if from != number {
+            return;
+        }
+        if self.is_active(from) {
+            self.previous = None;
+        }
+        if decided {
+            actions.push(Action::Remember(from));
+        }
+        self.active = Some(Active {
+            number: to,
+            broken: false,
+        });
+        self.work = Work::Idle;
+        actions.push(Action::End(from, State::Reverted));
+        actions.push(Action::ReportRevert { from, to });
+    }
+
+    fn return_broken(&mut self, number: u64, actions: &mut Vec<Action>) {
+        let Work::Reverting { from, to, .. } = self.work else {
+            return;
+        };
+        if from != number {
+            return;
+        }
+        if self.is_active(from) {
+            // What ran until a person wanted it away still works, as far as anybody knows.
+            self.work = Work::Repairing;
+            return;
+        }
+        self.work = Work::Idle;
+        self.active = Some(Active {
+            number: to,
+            broken: true,
+        });
+        actions.push(Action::End(from, State::Failed));
+        actions.push(Action::Report(to, State::Failed));
+    }
+
+    fn repaired(&mut self, worked: bool, actions: &mut Vec<Action>) {
+        self.work = Work::Idle;
+        let Some(active) = &mut self.active else {
+            return;
+        };
+        actions.push(match (worked, active.broken) {
+            (true, _) => Action::Report(active.number, State::Active),
+            (false, false) => Action::Report(active.number, State::Failed),
+            (false, true) => Action::ReportAgain(active.number, State::Failed),
+        });
+        active.broken = !worked;
     }
 }
 
 #[cfg(test)]
-#[path = "machine/tests.rs"]
 mod tests;

@@ -238,7 +238,7 @@ impl Agent {
                     "it follows {}/{} from bundle {first} on; what runs goes on until then",
                     to.environment, to.cluster_type
                 );
-                self.supersede_waiting(u64::MAX, "this site was moved to another stream")?;
+                self.withdraw_waiting("this site was moved to another stream")?;
                 Change {
                     stream: Some(to.clone()),
                     ..Change::told(message)
@@ -260,7 +260,7 @@ impl Agent {
                 }
             }
             Instruction::Revoke => {
-                self.supersede_waiting(u64::MAX, "this site was revoked")?;
+                self.withdraw_waiting("this site was revoked")?;
                 Change::told("it installs nothing new any more; what runs goes on".to_owned())
             }
             _ => Change {

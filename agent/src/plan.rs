@@ -111,9 +111,11 @@ impl Agent {
             own_files: own,
         };
         let running = match plan.active {
-            Some(number) => self.index(number)?.assignments,
-            None => Vec::new(),
+            // A folder that is gone keeps nobody from looking at a newer bundle.
+            Some(number) => self.index(number).map(|index| index.assignments),
+            None => Ok(Vec::new()),
         };
+        let running = running.unwrap_or_default();
         for desired in generation::desired(&self.home, &index) {
             let name = desired.assignment.name.as_str().to_owned();
             let recorded = self.recorded(reconciler.kind(), &name)?;

@@ -1,31 +1,34 @@
 //! The runner: performs what the machine asks for, and tells it what came of it.
 //!
-//! What comes in: an event about one bundle. What goes out: the state in which the bundle came to rest.
-//! Each transition is one transaction: state, journal line, report and memory of failures together.
-//! Work happens only after its intent is committed; after a stop or cut, [`Agent::resume`] goes on.
-
-use std::collections::{BTreeMap, BTreeSet};
+//! What comes in: events. What goes out: the site in which it came to rest. Each transition is one
+//! transaction: the site's rows, journal, reports and memory of failures together. Work happens only after
+//! its intent is committed; after a stop or cut, [`Agent::drive`] goes on with what the site owes. It
+//! writes no state that the machine did not decide.
 
 use outhaul_bundle::Index;
-use outhaul_bundle::report::{
-    AssignmentResult, ComplianceStatus, Event as Told, GenerationEvent, RevertedFrom,
-};
+use outhaul_bundle::report::{AssignmentResult, ComplianceStatus, GenerationEvent};
 use rusqlite::Transaction;
 
+use crate::advice;
 use crate::agent::Agent;
 use crate::apply;
 use crate::cut;
 use crate::error::AgentError;
-use crate::generation::{self, Desired};
-use crate::machine::{self, Action, Event, State};
+use crate::generation;
+use crate::machine::{self, Event, Site, State, Task, Work};
 use crate::state::generations::{self, Generation};
 use crate::state::outbox::Author;
-use crate::state::{self, StateError, inventory, key, outbox};
+use crate::state::{self, StateError, key};
 
 mod gate;
 mod observe;
-mod rollback;
+mod pass;
+mod people;
+mod stored;
 mod tidy;
+
+/// Begins the part of a note that says what keeps work from going on.
+const CANNOT_GO_ON: &str = "it cannot go on: ";
 
 /// An event with what is to be told of it.
 #[derive(Debug, Clone)]
@@ -40,10 +43,24 @@ pub struct Happening {
 
 impl From<Event> for Happening {
     fn from(event: Event) -> Self {
+        Self::new(event, String::new())
+    }
+}
+
+impl Happening {
+    /// An event and why.
+    pub fn new(event: Event, note: impl Into<String>) -> Self {
         Self {
             event,
-            note: String::new(),
+            note: note.into(),
             results: Vec::new(),
+        }
+    }
+
+    fn with(event: Event, note: impl Into<String>, results: Vec<AssignmentResult>) -> Self {
+        Self {
+            results,
+            ..Self::new(event, note)
         }
     }
 }
@@ -67,112 +84,130 @@ pub fn generation_event(
 }
 
 impl Agent {
-    /// Drives a bundle from `happening` until it rests. Returns where.
+    /// How the site stands.
     ///
     /// # Errors
-    /// [`AgentError`]; the state on disk then is one to resume from.
-    pub fn drive(&mut self, number: u64, happening: Happening) -> Result<State, AgentError> {
-        let mut next = Some(happening);
-        let mut state = State::Received;
-        while let Some(now) = next.take() {
-            let actions;
-            (state, actions) = self.transition(number, &now, |_, _| Ok(()))?;
-            for action in actions {
-                if self.pulse.stopping() {
-                    return Err(AgentError::Stopped);
-                }
-                if let Some(came) = self.perform(number, action)? {
-                    next = Some(came);
-                }
-            }
-        }
-        Ok(state)
+    /// [`StateError`]
+    pub fn stands(&self) -> Result<Site, StateError> {
+        stored::load(self.store.read())
     }
 
-    /// Commits one transition and returns the work that is left. `more` joins the transaction.
+    /// Does what the site owes until it rests, and returns how it stands then.
+    ///
+    /// # Errors
+    /// [`AgentError`]; the state on disk then is one to go on from.
+    pub fn drive(&mut self) -> Result<Site, AgentError> {
+        let mut site = self.stands()?;
+        while let Some(task) = machine::owed(&site) {
+            if self.pulse.stopping() {
+                return Err(AgentError::Stopped);
+            }
+            self.pulse.beat();
+            let happening = match self.perform(task) {
+                Err(error) if error.is_of_the_host() => {
+                    let blocked = self.blocked(&site, error)?;
+                    // A newer bundle does not wait for what cannot go on.
+                    match self.stands()?.waiting {
+                        Some(waiting) if site.worked_on().is_some() => {
+                            let asked = self.ask_gate(waiting.number)?;
+                            let next = self.transition(&asked, |_, _| Ok(()))?;
+                            if next.work == site.work {
+                                return Err(blocked);
+                            }
+                            site = next;
+                            continue;
+                        }
+                        _ => return Err(blocked),
+                    }
+                }
+                other => other?,
+            };
+            let next = self.transition(&happening, |_, _| Ok(()))?;
+            if next == site {
+                break;
+            }
+            site = next;
+        }
+        self.tidy_up()?;
+        Ok(site)
+    }
+
+    /// Commits one transition and returns how the site stands then. `more` joins the transaction.
     ///
     /// # Errors
     /// [`AgentError`]; nothing was changed then.
     pub fn transition(
         &mut self,
-        number: u64,
         happening: &Happening,
         more: impl FnOnce(&Transaction<'_>, &Author<'_>) -> Result<(), StateError>,
-    ) -> Result<(State, Vec<Action>), AgentError> {
-        let (state, actions) = self.commit(|db, author| {
-            let mut generation = generations::one(db, number)?.ok_or_else(|| unknown(number))?;
-            let before = generation.state;
-            let (next, actions) = machine::step(before, happening.event)?;
+    ) -> Result<Site, AgentError> {
+        let (before, after) = self.commit(|db, author| {
+            let before = stored::load(db)?;
+            let (after, actions) = machine::step(before.clone(), happening.event);
             more(db, author)?;
-            generation.state = next;
-            if happening.event != Event::Resumed {
-                generation.note.clone_from(&happening.note);
-                generation.whole |= next == State::Staged;
-                generation.good |= next == State::Active;
-                generations::put(db, &generation)?;
-                let at = author.moment.wall_ms();
-                generations::journal(db, number, at, next.word(), &happening.note)?;
+            // A site that a person tidied by hand between two events stays as it is.
+            if after != before || !actions.is_empty() || note_is_new(db, &after, happening)? {
+                stored::save(db, author, (&before, &after), &actions, happening)?;
             }
-            match next {
-                State::Rejected => generations::forget(db, number)?,
-                State::Active if happening.event == Event::Healthy => {
-                    take_over(db, author, &generation)?;
-                }
-                _ => {}
-            }
-            if matches!(next, State::Active) && !happening.results.is_empty() {
-                state::set_meta(db, key::RESULTS, Some(&happening.results))?;
-            }
-            for action in actions.iter().filter(|action| action.in_transaction()) {
-                record(db, author, *action, &generation, happening)?;
-            }
-            Ok::<_, AgentError>((next, actions))
+            Ok::<_, StateError>((before, after))
         })?;
-        if let (Some(instant), true) = (instant(state), happening.event != Event::Resumed) {
+        if let Some(instant) = instant(&before, &after) {
             cut::here(instant);
         }
-        let work = actions
-            .into_iter()
-            .filter(|action| !action.in_transaction())
-            .collect();
-        Ok((state, work))
+        Ok(after)
     }
 
-    /// Goes on with everything that a stop or power cut left unfinished.
+    /// What was under way when the agent stopped goes on. Returns what it came to.
     ///
     /// # Errors
-    /// [`AgentError`] of the first that cannot go on.
-    pub fn resume(&mut self) -> Result<Vec<(u64, State)>, AgentError> {
-        let mut resumed = Vec::new();
-        let all = generations::all(self.store.read())?;
-        for generation in all.into_iter().rev().filter(|g| g.state.unfinished()) {
-            let state = self.drive(generation.number, Event::Resumed.into())?;
-            resumed.push((generation.number, state));
-        }
-        Ok(resumed)
+    /// [`AgentError`] of what cannot go on now.
+    pub fn resume(&mut self) -> Result<Option<(u64, State)>, AgentError> {
+        let before = self.stands()?;
+        self.drive()?;
+        let Some(number) = before.worked_on().or(before.incoming) else {
+            return Ok(None);
+        };
+        let row = generations::one(self.store.read(), number)?;
+        let state = row.map_or(State::Rejected, |row| row.state);
+        Ok(Some((number, state)))
     }
 
-    fn perform(&mut self, number: u64, action: Action) -> Result<Option<Happening>, AgentError> {
-        self.pulse.beat();
-        Ok(match action {
-            // The intake stages by itself; only a cut-off copy comes here, and its source is gone.
-            Action::Stage => Some(Happening {
-                note: "the copy was cut off before it was whole".into(),
-                ..Event::SourceLost.into()
-            }),
-            Action::Discard => {
+    fn perform(&mut self, task: Task) -> Result<Happening, AgentError> {
+        Ok(match task {
+            Task::Discard(number) => {
                 self.discard()?;
-                None
+                Happening::new(
+                    Event::CopyLost(number),
+                    "the copy was cut off before it was whole",
+                )
             }
-            Action::AskGate => Some(self.ask_gate(number)?),
-            Action::Apply => Some(self.apply(number)?),
-            Action::Watch => Some(self.watch(number)?),
-            Action::Revert => Some(self.revert(number)?),
-            Action::CleanUp => {
-                self.clean_up()?;
-                None
+            Task::AskGate(number) => self.ask_gate(number)?,
+            Task::Apply(number) => self.apply(number)?,
+            Task::Watch(number) => self.watch(number)?,
+            Task::Revert { from, to } => self.revert(from, to)?,
+            Task::Repair(number) => self.repair(number)?,
+        })
+    }
+
+    /// The host, not a bundle, keeps the work from going on: recorded and reported once for each reason.
+    fn blocked(&mut self, site: &Site, error: AgentError) -> Result<AgentError, AgentError> {
+        let Some(number) = site.worked_on() else {
+            return Ok(error);
+        };
+        let mut note = format!("{CANNOT_GO_ON}{error}");
+        let row = generations::one(self.store.read(), number)?;
+        if row.is_some_and(|row| !row.note.ends_with(&note)) {
+            let why = self.note(number)?;
+            if !why.is_empty() {
+                note = format!("{why}; {note}");
             }
-            Action::Report | Action::Refuse | Action::Remember => None,
+            self.transition(&Happening::new(Event::Blocked, note), |_, _| Ok(()))?;
+        }
+        Ok(AgentError::Blocked {
+            number,
+            running: advice::what_runs(site),
+            help: error.help(),
+            problem: error.to_string(),
         })
     }
 
@@ -198,23 +233,38 @@ impl Agent {
         )?)
     }
 
+    /// The note of a generation's row, without what kept its work from going on meanwhile.
+    ///
+    /// # Errors
+    /// [`StateError`]
+    pub fn note(&self, number: u64) -> Result<String, StateError> {
+        let row = generations::one(self.store.read(), number)?;
+        let note = row.map(|row| row.note).unwrap_or_default();
+        Ok(why(&note).to_owned())
+    }
+
     fn apply(&mut self, number: u64) -> Result<Happening, AgentError> {
-        let index = self.index(number)?;
+        let index = match self.index(number) {
+            Err(AgentError::Generation(error)) => {
+                return Ok(Happening::new(Event::FolderLost(number), error.to_string()));
+            }
+            other => other?,
+        };
         let (results, note) = self.pass(&format!("apply {number}"), &index)?;
-        Ok(match failure(&results) {
-            None => Happening {
-                event: Event::Applied,
-                note,
-                results,
-            },
-            Some(failure) => self.broken(number, failure, results)?,
+        Ok(match pass::failure(&results) {
+            None => Happening::with(Event::Applied(number), note, results),
+            Some(failure) => Happening::with(Event::Broken(number), failure, results),
         })
     }
 
     fn watch(&mut self, number: u64) -> Result<Happening, AgentError> {
-        let index = self.index(number)?;
+        let index = match self.index(number) {
+            Err(AgentError::Generation(error)) => {
+                return Ok(Happening::new(Event::FolderLost(number), error.to_string()));
+            }
+            other => other?,
+        };
         let reconciler = self.reconciler(index.reconciler.kind.as_str())?;
-        let row = generations::one(self.store.read(), number)?.ok_or_else(|| unknown(number))?;
         let mut results = generations::results(self.store.read(), &format!("apply {number}"))?;
         for desired in generation::desired(&self.home, &index) {
             let name = &desired.assignment.name;
@@ -226,194 +276,89 @@ impl Agent {
                 }
             }
         }
-        match results
+        let sick = results
             .iter()
             .find(|r| r.status != ComplianceStatus::Compliant)
-        {
-            None => Ok(Happening {
-                event: Event::Healthy,
-                note: row.note,
-                results,
-            }),
-            Some(sick) => {
-                let note = format!("`{}` is not healthy: {}", sick.name, sick.message);
-                self.broken(number, note, results)
-            }
-        }
-    }
-
-    fn broken(
-        &mut self,
-        number: u64,
-        note: String,
-        results: Vec<AssignmentResult>,
-    ) -> Result<Happening, AgentError> {
-        let can_revert = self.good_before(number)?.is_some();
-        Ok(Happening {
-            event: Event::Broken { can_revert },
-            note,
-            results,
+            .map(|sick| format!("`{}` is not healthy: {}", sick.name, sick.message));
+        Ok(match sick {
+            None => Happening::with(Event::Healthy(number), self.note(number)?, results),
+            Some(note) => Happening::with(Event::Broken(number), note, results),
         })
     }
 
-    /// The generation that a site goes back to from `number`.
-    ///
-    /// # Errors
-    /// [`StateError`]
-    pub fn good_before(&self, number: u64) -> Result<Option<u64>, StateError> {
-        let active: Option<u64> = state::meta(self.store.read(), key::ACTIVE)?;
-        let mut usable = generations::all(self.store.read())?;
-        usable.retain(|g| g.good && g.whole && g.number != number);
-        let running = usable.iter().find(|g| Some(g.number) == active);
-        let older = usable.iter().find(|g| g.number < number);
-        Ok(running.or(older).map(|g| g.number))
-    }
-
-    fn revert(&mut self, number: u64) -> Result<Happening, AgentError> {
-        let left = generations::one(self.store.read(), number)?.ok_or_else(|| unknown(number))?;
-        let (why, left_index) = (left.note, left.index);
-        let Some(good) = self.good_before(number)? else {
-            let note = format!("{why}; and nothing to go back to is left on disk");
-            return Ok(Happening {
-                note,
-                ..Event::RevertBroken.into()
-            });
-        };
-        let index = self.index(good)?;
-        let (results, note) = self.pass(&format!("revert {number}"), &index)?;
-        if let Some(failure) = failure(&results) {
-            let note = format!("{why}; going back to generation {good} failed as well: {failure}");
-            return Ok(Happening {
-                event: Event::RevertBroken,
-                note,
-                results,
-            });
-        }
-        // The older one is active again, in the same transaction in which the newer one is reverted.
-        let reinstated = Happening {
-            event: Event::Reinstated,
-            note,
-            results,
-        };
-        let note = format!("{why}; bundle {good} runs again");
-        let mut told = note.clone();
-        if !reinstated.note.is_empty() {
-            told = format!("{told}; {}", reinstated.note);
-        }
-        let decided_by: Option<String> = state::meta(self.store.read(), key::ROLLBACK)?;
-        let reverted = Happening {
-            note,
-            ..Event::RevertDone.into()
-        };
-        self.transition(number, &reverted, |db, author| {
-            let mut generation = generations::one(db, good)?.ok_or_else(|| unknown(good))?;
-            generation.state = State::Active;
-            generations::put(db, &generation)?;
-            state::set_meta(db, key::ACTIVE, Some(&good))?;
-            state::set_meta(db, key::RESULTS, Some(&reinstated.results))?;
-            state::set_meta::<String>(db, key::ROLLBACK, None)?;
-            let mut event = generation_event(&generation, &reinstated.results, &told);
-            event.reverted_from = Some(RevertedFrom {
-                number,
-                index: left_index,
-                decided_by,
-                reason: apply::shortened(&why),
-            });
-            outbox::queue(db, author, Told::Generation(event)).map(|_| ())
-        })?;
-        // Already committed: what is left is the work that the new state owes.
-        Ok(Event::Resumed.into())
-    }
-
-    /// Applies every assignment of `index` that has no recorded result in this pass, then removes what
-    /// the inventory has beyond it. Stops at the first failure. Returns results and what was removed.
-    fn pass(
-        &mut self,
-        pass: &str,
-        index: &Index,
-    ) -> Result<(Vec<AssignmentResult>, String), AgentError> {
-        let reconciler = self.reconciler(index.reconciler.kind.as_str())?;
-        let done = generations::results(self.store.read(), pass)?;
-        let done: BTreeMap<_, _> = done.into_iter().map(|r| (r.name.clone(), r)).collect();
-        let mut results = Vec::new();
-        for desired in generation::desired(&self.home, index) {
-            let result = match done.get(&desired.assignment.name) {
-                Some(result) => result.clone(),
-                None => self.apply_one(pass, reconciler.as_ref(), &desired)?,
+    fn revert(&mut self, from: u64, to: u64) -> Result<Happening, AgentError> {
+        let why = self.note(from)?;
+        let decided = state::meta::<String>(self.store.read(), key::ROLLBACK)?.is_some();
+        let broken = |failure: &str, results| {
+            let note = if decided {
+                format!("the rollback to bundle {to} failed: {failure}")
+            } else {
+                format!("{why}; going back to bundle {to} failed as well: {failure}")
             };
-            let failed = result.status == ComplianceStatus::Failed;
-            results.push(result);
-            if failed {
-                return Ok((results, String::new()));
-            }
-        }
-        let names: BTreeSet<&str> = index.assignments.iter().map(|a| a.name.as_str()).collect();
-        let note = self.remove_surplus(&names)?;
-        Ok((results, note))
-    }
-
-    fn apply_one(
-        &mut self,
-        pass: &str,
-        reconciler: &dyn apply::Reconciler,
-        desired: &Desired,
-    ) -> Result<AssignmentResult, AgentError> {
-        if self.pulse.stopping() {
-            return Err(AgentError::Stopped);
-        }
-        self.pulse.beat();
-        let name = desired.assignment.name.as_str().to_owned();
-        let number = desired.generation;
-        self.commit(|db, author| {
-            generations::journal(
-                db,
-                number,
-                author.moment.wall_ms(),
-                "step",
-                &format!("{pass}: {name}"),
-            )
-        })?;
-        cut::here("step-intended");
-        let recorded = self.recorded(reconciler.kind(), &name)?;
-        let result = match desired.check() {
-            Ok(()) => reconciler.apply(desired, &recorded, &mut self.store, &self.pulse)?,
-            Err(torn) => apply::result(
-                desired,
-                ComplianceStatus::Failed,
-                &torn.to_string(),
-                Vec::new(),
-            ),
+            Happening::with(Event::ReturnBroken(from), note, results)
         };
-        cut::here("step-applied");
-        self.commit(|db, _| generations::record(db, pass, &result))?;
-        cut::here("step-recorded");
-        Ok(result)
+        let index = match self.index(to) {
+            Err(AgentError::Generation(error)) => {
+                return Ok(broken(&error.to_string(), Vec::new()));
+            }
+            other => other?,
+        };
+        let (results, removed) = self.pass(&format!("revert {from}"), &index)?;
+        if let Some(failure) = pass::failure(&results) {
+            return Ok(broken(&failure, results));
+        }
+        let mut note = format!("{why}; bundle {to} runs again");
+        if !removed.is_empty() {
+            note = format!("{note}; {removed}");
+        }
+        Ok(Happening::with(Event::Returned(from), note, results))
     }
 
-    /// Removes recorded assignments that are not in `names`. Returns one sentence about it, or nothing.
-    fn remove_surplus(&mut self, names: &BTreeSet<&str>) -> Result<String, AgentError> {
-        let items = inventory::items(self.store.read(), None)?;
-        let mut surplus: BTreeMap<(String, String), Vec<inventory::Item>> = BTreeMap::new();
-        for item in items {
-            if item.phase != "left" && !names.contains(item.assignment.as_str()) {
-                let key = (item.assignment.clone(), item.kind.clone());
-                surplus.entry(key).or_default().push(item);
+    fn repair(&mut self, number: u64) -> Result<Happening, AgentError> {
+        let why = self.note(number)?;
+        let sentence = |what: String| match why.as_str() {
+            "" => what,
+            why => format!("{why}; {what}"),
+        };
+        let index = match self.index(number) {
+            Err(AgentError::Generation(error)) => {
+                let note = sentence(format!("bundle {number} cannot be applied again: {error}"));
+                return Ok(Happening::new(Event::RepairBroken, note));
             }
-        }
-        let mut told = Vec::new();
-        for ((assignment, kind), items) in surplus {
-            let reconciler = apply::reconciler_of(&kind, &self.config, &self.home)?;
-            let steps = reconciler.remove(&assignment, &items, &mut self.store, &self.pulse)?;
-            let trouble = steps
-                .iter()
-                .find(|step| matches!(step.status.as_str(), "failed" | "skipped"));
-            told.push(match trouble.filter(|step| !step.message.is_empty()) {
-                None => format!("removed `{assignment}`"),
-                Some(step) => format!("`{assignment}`: {}", step.message),
-            });
-        }
-        Ok(told.join("; "))
+            other => other?,
+        };
+        let (results, _) = self.pass(&format!("repair {number}"), &index)?;
+        Ok(match pass::failure(&results) {
+            None => {
+                let note = sentence(format!("bundle {number} runs again"));
+                Happening::with(Event::Repaired, note, results)
+            }
+            Some(failure) => {
+                let note = sentence(format!("applying bundle {number} again failed: {failure}"));
+                Happening::with(Event::RepairBroken, note, results)
+            }
+        })
     }
+}
+
+/// A note without what kept its work from going on.
+fn why(note: &str) -> &str {
+    let why = note.split(CANNOT_GO_ON).next().unwrap_or_default();
+    why.trim_end_matches("; ")
+}
+
+/// Whether an event that changes nothing else says something new of a bundle: why it waits, for example.
+fn note_is_new(
+    db: &Transaction<'_>,
+    site: &Site,
+    happening: &Happening,
+) -> Result<bool, StateError> {
+    let Event::GateShut(number) = happening.event else {
+        return Ok(false);
+    };
+    let row = generations::one(db, number)?;
+    Ok(site.state_of(number) == Some(State::Gated)
+        && row.is_some_and(|row| row.note != happening.note))
 }
 
 fn unknown(number: u64) -> StateError {
@@ -423,65 +368,24 @@ fn unknown(number: u64) -> StateError {
     }
 }
 
-fn failure(results: &[AssignmentResult]) -> Option<String> {
-    let failed = results
-        .iter()
-        .find(|r| r.status == ComplianceStatus::Failed)?;
-    Some(format!("`{}` failed: {}", failed.name, failed.message))
-}
-
-/// The generation becomes the active one; the one before is superseded.
-fn take_over(
-    db: &Transaction<'_>,
-    author: &Author<'_>,
-    generation: &Generation,
-) -> Result<(), AgentError> {
-    let before: Option<u64> = state::meta(db, key::ACTIVE)?;
-    if let Some(mut old) = before
-        .filter(|before| *before != generation.number)
-        .map(|before| generations::one(db, before))
-        .transpose()?
-        .flatten()
-    {
-        let (next, _) = machine::step(old.state, Event::Superseded)?;
-        old.state = next;
-        generations::put(db, &old)?;
-        generations::journal(db, old.number, author.moment.wall_ms(), next.word(), "")?;
-    }
-    Ok(state::set_meta(db, key::ACTIVE, Some(&generation.number))?)
-}
-
-/// The rows of the actions that belong into the transaction.
-fn record(
-    db: &Transaction<'_>,
-    author: &Author<'_>,
-    action: Action,
-    generation: &Generation,
-    happening: &Happening,
-) -> Result<(), StateError> {
-    match action {
-        Action::Report => {
-            let event = generation_event(generation, &happening.results, &happening.note);
-            outbox::queue(db, author, Told::Generation(event)).map(|_| ())
-        }
-        Action::Remember => {
-            generations::remember(db, &generation.index, generation.number, &happening.note)
-        }
-        // A refusal has its own words, which the intake knows and queues itself.
-        _ => Ok(()),
-    }
-}
-
-/// The name of the instant after a state was committed.
-fn instant(state: State) -> Option<&'static str> {
-    Some(match state {
-        State::Verified => "verified-committed",
-        State::Staged => "staged-committed",
-        State::Applying => "applying-committed",
-        State::Soaking => "soaking-committed",
-        State::Active => "active-committed",
-        State::Reverting => "reverting-committed",
-        State::Reverted => "reverted-committed",
+/// The name of the instant after a change was committed.
+fn instant(before: &Site, after: &Site) -> Option<&'static str> {
+    let newest = |site: &Site| site.active.map(|active| active.number);
+    Some(match (before.work, after.work) {
+        _ if before.incoming.is_none() && after.incoming.is_some() => "verified-committed",
+        _ if before.incoming.is_some() && before.incoming == waiting(after) => "staged-committed",
+        (before, after) if before == after => return None,
+        (_, Work::Applying(_)) => "applying-committed",
+        (_, Work::Soaking(_)) => "soaking-committed",
+        (_, Work::Reverting { .. }) => "reverting-committed",
+        (_, Work::Repairing) => "repairing-committed",
+        (Work::Repairing, Work::Idle) => "repaired-committed",
+        (Work::Soaking(number), Work::Idle) if newest(after) == Some(number) => "active-committed",
+        (Work::Reverting { .. }, Work::Idle) => "reverted-committed",
         _ => return None,
     })
+}
+
+fn waiting(site: &Site) -> Option<u64> {
+    site.waiting.map(|waiting| waiting.number)
 }

@@ -71,8 +71,12 @@ pub mod key {
     pub const HOLD: &str = "hold";
     /// [`super::outbox::Cursor`]
     pub const OUTBOX: &str = "outbox";
-    /// Who ordered a rollback that is still to be done.
+    /// Who ordered the rollback that is under way.
     pub const ROLLBACK: &str = "rollback";
+    /// Number of the active generation while going back to it or repairing it has failed.
+    pub const BROKEN: &str = "broken";
+    /// Number of the waiting generation that only a person lets through, after a rollback.
+    pub const NEEDS_APPROVAL: &str = "needs-approval";
     /// Milliseconds since 1970 of the last look for drift.
     pub const OBSERVED: &str = "observed";
     /// The refusal that was last told of the repository: asked again, it says the same again.

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use outhaul_bundle::report::{AssignmentResult, ComplianceStatus};
 use serde::Serialize;
 
+use crate::advice;
 use crate::agent::Agent;
 use crate::clock;
 use crate::error::AgentError;
@@ -34,6 +35,9 @@ pub struct Status {
     pub orders_done: u64,
     /// The number that runs.
     pub active: Option<u64>,
+    /// What a person is to do, if anything.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to_do: Option<String>,
     /// All generations that are known, newest first.
     pub generations: Vec<GenerationStatus>,
     /// Files of the active bundle that hold values of this site alone, by assignment.
@@ -104,7 +108,11 @@ impl Agent {
                 on_disk: g.whole,
             })
             .collect();
-        let active: Option<u64> = state::meta(db, key::ACTIVE)?;
+        let site = self.stands()?;
+        let active = site.active.map(|active| active.number);
+        let row = site.worked_on().or(active);
+        let row = row.map(|number| generations::one(db, number)).transpose()?;
+        let note = row.flatten().map(|row| row.note).unwrap_or_default();
         // An index that cannot be read is told by what needs it.
         let own_files = active
             .and_then(|number| self.whole_index(number).ok())
@@ -119,6 +127,7 @@ impl Agent {
             key: self.key.public().id(),
             orders_done: state::meta(db, key::ORDERS)?.unwrap_or(0),
             active,
+            to_do: advice::to_do(&site, &note),
             generations,
             own_files,
             assignments: state::meta(db, key::RESULTS)?.unwrap_or_default(),
@@ -163,6 +172,9 @@ impl Status {
             Some(number) => format!("active: bundle {number}"),
             None => "active: nothing yet".into(),
         });
+        if let Some(to_do) = &self.to_do {
+            lines.push(format!("to do: {to_do}"));
+        }
         for g in &self.generations {
             let note = if g.note.is_empty() {
                 String::new()

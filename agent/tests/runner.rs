@@ -38,6 +38,8 @@ mod service;
 mod site;
 #[path = "runner/slips.rs"]
 mod slips;
+#[path = "runner/stuck.rs"]
+mod stuck;
 #[path = "runner/tls.rs"]
 mod tls;
 #[path = "runner/trusted_clock.rs"]

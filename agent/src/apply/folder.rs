@@ -12,6 +12,7 @@ use std::path::PathBuf;
 
 use outhaul_bundle::Digest;
 use outhaul_bundle::report::{AssignmentResult, ComplianceStatus, StepResult};
+use rustix::fs::Access;
 use zeroize::Zeroizing;
 
 use super::{ApplyError, Change, Ledger, Reconciler, result, step};
@@ -70,6 +71,17 @@ impl Folder {
         Self { target, identities }
     }
 
+    fn open_target(&self, create: bool) -> Result<Option<Beneath>, ApplyError> {
+        Beneath::open(&self.target, create).map_err(|error| self.unusable(error.source))
+    }
+
+    fn unusable(&self, source: std::io::Error) -> ApplyError {
+        ApplyError::Target {
+            path: self.target.clone(),
+            source,
+        }
+    }
+
     /// What is wanted, with sealed values opened.
     fn opened(&self, desired: &Desired) -> Result<BTreeMap<String, Wanted>, SecretError> {
         let mut wanted = wanted(desired);
@@ -105,6 +117,22 @@ fn failed(desired: &Desired, message: &str, steps: Vec<StepResult>) -> Assignmen
 impl Reconciler for Folder {
     fn kind(&self) -> &'static str {
         KIND
+    }
+
+    /// The target is writable, or can be made: the nearest folder that exists says so.
+    fn ready(&self) -> Result<(), ApplyError> {
+        let mut nearest = self.target.as_path();
+        while let (false, Some(parent)) = (nearest.exists(), nearest.parent()) {
+            nearest = parent;
+        }
+        if nearest.as_os_str().is_empty() {
+            nearest = std::path::Path::new(".");
+        }
+        if !nearest.is_dir() {
+            return Err(self.unusable(std::io::ErrorKind::NotADirectory.into()));
+        }
+        rustix::fs::access(nearest, Access::WRITE_OK | Access::EXEC_OK)
+            .map_err(|error| self.unusable(error.into()))
     }
 
     fn plan(&self, desired: &Desired, recorded: &[Item]) -> Vec<Change> {
@@ -149,7 +177,7 @@ impl Reconciler for Folder {
             .iter()
             .map(|item| (item.item.as_str(), item))
             .collect();
-        let Some(target) = Beneath::open(&self.target, true)? else {
+        let Some(target) = self.open_target(true)? else {
             return Ok(failed(
                 desired,
                 "the target folder is not there",
@@ -245,7 +273,7 @@ impl Reconciler for Folder {
             Ok(wanted) => wanted,
             Err(error) => return Ok(failed(desired, &error.to_string(), Vec::new())),
         };
-        let target = Beneath::open(&self.target, false)?;
+        let target = self.open_target(false)?;
         for (path, file) in &wanted {
             pulse.beat();
             let message = match target.as_ref().map(|target| target.look(path)) {
@@ -295,7 +323,7 @@ impl Reconciler for Folder {
         ledger: &mut dyn Ledger,
         _pulse: &Pulse,
     ) -> Result<Vec<StepResult>, ApplyError> {
-        match Beneath::open(&self.target, false)? {
+        match self.open_target(false)? {
             Some(target) => remove_files(&target, recorded, ledger),
             None => {
                 ledger.forget(recorded)?;

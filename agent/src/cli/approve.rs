@@ -1,11 +1,9 @@
 //! `approve`: a person says yes to a bundle that waits or failed before.
 
-use outhaul_bundle::report::Event as Told;
-
 use super::Context;
 use crate::error::AgentError;
-use crate::machine::Event;
-use crate::state::{StateError, generations, outbox};
+use crate::machine::State;
+use crate::state::generations;
 
 /// Says yes to a bundle that waits, or lets one that failed be tried again. Reported home.
 #[derive(Debug, clap::Args)]
@@ -24,43 +22,29 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
     // With the lock the work is done here; without it the running agent does it.
     let (mut agent, busy) = super::exclusive_or_shared(context)?;
     let number = args.number;
-    let Some(row) = generations::one(agent.store.read(), number)? else {
-        return Err(AgentError::Nothing {
-            message: format!("this site knows no bundle {number}"),
-            help: "`outhaul-agent status` lists those that it knows".into(),
-        });
-    };
     let who = args.who.clone().unwrap_or_else(super::who);
-    agent
-        .commit(|db, author| {
-            generations::approve(db, &row.index, &who)?;
-            let event = Told::Decision {
-                what: "approve".into(),
-                who: who.clone(),
-                number: Some(number),
-            };
-            outbox::queue(db, author, event).map(|_| ())
-        })
-        .map_err(|error: StateError| AgentError::from(error))?;
-    let mut state = row.state;
-    if row.state.unfinished() && !busy {
-        state = agent.drive(number, Event::Resumed.into())?;
+    let mut site = agent.approve(number, &who)?;
+    let waits = site.waiting.is_some_and(|waiting| waiting.number == number)
+        || site.worked_on() == Some(number);
+    let mut state = site.state_of(number);
+    if waits && !busy {
+        site = agent.drive()?;
+        state = match site.state_of(number) {
+            None => generations::one(agent.store.read(), number)?.map(|row| row.state),
+            live => live,
+        };
     }
-    let next = match (busy, row.state.unfinished()) {
+    let word = state.map_or("not active", State::word);
+    let next = match (busy, waits) {
         (true, true) => "the running agent goes on with it",
+        (false, true) => word,
+        (_, false) if state == Some(State::Active) => "it is active already",
         (_, false) => "import it again to try it",
-        (false, true) => state.word(),
     };
     context.print(
         &format!("bundle {number} is approved by {who}: {next}"),
-        &serde_json::json!({ "number": number, "who": who, "state": state.word() }),
+        &serde_json::json!({ "number": number, "who": who, "state": word }),
     );
-    Ok(u8::from(
-        !busy
-            && matches!(
-                state,
-                crate::machine::State::Failed | crate::machine::State::Reverted
-            )
-            && row.state.unfinished(),
-    ))
+    let failed = matches!(state, Some(State::Failed | State::Reverted));
+    Ok(u8::from(!busy && waits && failed))
 }

@@ -34,11 +34,19 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
     };
     let answer = match calls::here_or_there(&context.state, &call)? {
         Way::Here(mut agent) => {
-            for (number, state) in agent.resume()? {
-                eprintln!(
-                    "bundle {number} had been cut off; it is {} now",
-                    state.word()
-                );
+            match agent.resume() {
+                Ok(Some((number, state))) => {
+                    eprintln!(
+                        "bundle {number} had been cut off; it is {} now",
+                        state.word()
+                    );
+                }
+                Ok(None) => {}
+                // What came before cannot go on: a newer bundle may.
+                Err(error @ AgentError::Blocked { .. }) => {
+                    error.lines().iter().for_each(|line| eprintln!("{line}"));
+                }
+                Err(error) => return Err(error),
             }
             agent.tidy_up()?;
             match &call {

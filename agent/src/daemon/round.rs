@@ -15,7 +15,6 @@ use crate::calls::{self, Answer, Call};
 use crate::error::AgentError;
 use crate::intake::Outcome;
 use crate::intake::pull::Repository;
-use crate::machine::State;
 
 /// First pause after an attempt that failed, unless the setting asks more often.
 const FIRST_PAUSE: Duration = Duration::from_secs(60);
@@ -28,6 +27,8 @@ const MAX_PAUSE: Duration = Duration::from_secs(300);
 pub struct Round {
     watch: Watch,
     decide: Due,
+    /// What keeps unfinished work from going on, as it was last told.
+    unfinished: Option<String>,
     /// What `status` of the service manager was last told.
     shown: String,
     poll: Due,
@@ -107,6 +108,7 @@ impl Round {
         Ok(Self {
             watch: Watch::default(),
             decide: Due::new(15, true, now),
+            unfinished: None,
             shown: String::new(),
             poll: Due::new(
                 config.repository.poll_s,
@@ -132,10 +134,14 @@ impl Round {
         self.answer_calls(agent)?;
         if self.decide.is_due() {
             let decided = decisions(agent);
-            let worked = self.told("what is unfinished", decided)?;
-            if !worked {
-                self.decide.done(false);
+            let problem = decided.as_ref().err().map(ToString::to_string);
+            // Tried again soon, because a person may have put it right; told once.
+            let known =
+                problem == self.unfinished && matches!(decided, Err(AgentError::Blocked { .. }));
+            if known || !self.told("what is unfinished", decided)? {
+                self.decide.done(true);
             }
+            self.unfinished = problem;
         }
         for place in self.watch.changed(&agent.config.watch) {
             let taken = agent.import(&place);
@@ -209,17 +215,18 @@ impl Round {
     /// # Errors
     /// The first [`AgentError`].
     pub fn once(&mut self, agent: &mut Agent) -> Result<u8, AgentError> {
-        decisions(agent)?;
-        let before = crate::intake::active(agent.store.read())?;
         let mut first = None;
         let keep = |result: Result<(), AgentError>, first: &mut Option<AgentError>| match result {
-            Err(AgentError::State(error)) => Err(AgentError::State(error)),
+            Err(error @ (AgentError::State(_) | AgentError::Stopped)) => Err(error),
             Err(error) if first.is_none() => {
                 *first = Some(error);
                 Ok(())
             }
             _ => Ok(()),
         };
+        // What cannot go on keeps no newer bundle away.
+        keep(decisions(agent), &mut first)?;
+        let before = crate::intake::active(agent.store.read())?;
         for place in self.watch.changed(&agent.config.watch) {
             keep(agent.import(&place).map(|_| ()), &mut first)?;
             if agent.config.export_to_media && place.join("reports").is_dir() {
@@ -254,17 +261,12 @@ impl Round {
 
 /// What is unfinished: a cut-off bundle, or what people decided while the service ran.
 fn decisions(agent: &mut Agent) -> Result<(), AgentError> {
-    for (number, state) in agent.resume()? {
-        if state != State::Gated {
-            tracing::info!(
-                number,
-                state = state.word(),
-                "went on with an unfinished bundle"
-            );
-        }
-    }
-    if let Some(state) = agent.roll_back()? {
-        tracing::info!(state = state.word(), "rolled back");
+    if let Some((number, state)) = agent.resume()? {
+        tracing::info!(
+            number,
+            state = state.word(),
+            "went on with an unfinished bundle"
+        );
     }
     Ok(())
 }

@@ -1,244 +1,379 @@
-//! Walks the machine with every outcome and cuts the power between any two durable writes.
+//! Every site that can be reached with three bundles, with every event, every outcome of every task, and a
+//! cut before, in the middle of and after each. The walk is exhaustive within that bound.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-use std::collections::BTreeMap;
-
-use proptest::prelude::*;
+use std::collections::{HashSet, VecDeque};
+use std::sync::LazyLock;
 
 use super::*;
 
-/// What is on disk: all that a power cut leaves.
-#[derive(Debug, Default)]
-struct Disk {
-    state: Option<State>,
-    reports: Vec<State>,
-    refusals: u32,
-    remembered: bool,
-    /// Recorded results by (pass, assignment).
-    results: BTreeMap<(&'static str, u8), bool>,
+/// Numbers of bundles that come to a site.
+const BUNDLES: u64 = 3;
+
+/// What is on the host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+enum Host {
+    #[default]
+    Nothing,
+    /// This bundle and nothing else of ours.
+    Whole(u64),
+    /// Parts of several.
+    Mixed,
 }
 
-/// The host: what was really done, recorded or not.
-#[derive(Debug, Default)]
-struct Host {
-    runs: BTreeMap<(&'static str, u8), u32>,
-    /// Cut-off runs: each may be repeated once.
-    interrupted: BTreeMap<(&'static str, u8), u32>,
+/// What the newest report says of what runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+enum Told {
+    #[default]
+    Nothing,
+    Runs(u64),
+    Failed,
+    UnderWay,
 }
 
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is one independent turn of fate"
-)]
-#[derive(Debug, Clone)]
-struct Fate {
-    assignments: u8,
-    blobs_good: bool,
-    gate_open: bool,
-    fails_at: Option<u8>,
-    healthy: bool,
-    has_good: bool,
-    revert_works: bool,
-}
-
-fn fate() -> impl Strategy<Value = Fate> {
-    (1u8..5, any::<[bool; 5]>(), proptest::option::of(0u8..5)).prop_map(
-        |(assignments, [blobs_good, gate_open, healthy, has_good, revert_works], fails_at)| Fate {
-            assignments,
-            blobs_good,
-            gate_open,
-            fails_at,
-            healthy,
-            has_good,
-            revert_works,
-        },
-    )
-}
-
-/// Thrown by a cut.
-struct Cut;
-
+/// Everything that decides what can happen next.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 struct World {
-    disk: Disk,
+    site: Site,
     host: Host,
-    fate: Fate,
-    fuel: u32,
+    told: Told,
+    /// The newest bundle that came.
+    newest: u64,
 }
 
 impl World {
-    fn instant(&mut self) -> Result<(), Cut> {
-        self.fuel = self.fuel.checked_sub(1).ok_or(Cut)?;
-        Ok(())
-    }
-
-    /// Commits one transition: state and its transactional actions together, or not at all.
-    fn commit(&mut self, event: Event) -> Result<Vec<Action>, Cut> {
-        let state = self.disk.state.unwrap_or(State::Received);
-        let (next, actions) = step(state, event).unwrap();
-        self.instant()?;
-        self.disk.state = Some(next);
-        for action in actions.iter().filter(|a| a.in_transaction()) {
-            match action {
-                Action::Report => self.disk.reports.push(next),
-                Action::Refuse => self.disk.refusals += 1,
-                Action::Remember => self.disk.remembered = true,
-                _ => panic!("{action:?}"),
-            }
-        }
-        self.instant()?;
-        Ok(actions
-            .into_iter()
-            .filter(|a| !a.in_transaction())
-            .collect())
-    }
-
-    fn pass(&mut self, name: &'static str, fails_at: Option<u8>) -> Result<bool, Cut> {
-        for assignment in 0..self.fate.assignments {
-            let key = (name, assignment);
-            if let Some(good) = self.disk.results.get(&key) {
-                if !good {
-                    return Ok(false);
+    /// Takes one step and keeps the book of what was reported; checks what must hold at every step.
+    fn step(&self, event: Event) -> World {
+        let (site, actions) = step(self.site.clone(), event);
+        let mut next = World {
+            site,
+            ..self.clone()
+        };
+        for action in &actions {
+            next.told = match *action {
+                Action::Report(number, State::Active) => Told::Runs(number),
+                Action::Report(_, State::Failed) | Action::ReportAgain(_, State::Failed) => {
+                    Told::Failed
                 }
-                continue;
-            }
-            *self.host.runs.entry(key).or_default() += 1;
-            *self.host.interrupted.entry(key).or_default() += 1;
-            self.instant()?;
-            let good = fails_at != Some(assignment);
-            self.disk.results.insert(key, good);
-            *self.host.interrupted.entry(key).or_default() -= 1;
-            self.instant()?;
-            if !good {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-
-    fn perform(&mut self, action: Action) -> Result<Option<Event>, Cut> {
-        self.instant()?;
-        let broken = Event::Broken {
-            can_revert: self.fate.has_good,
-        };
-        Ok(match action {
-            Action::Stage if self.fate.blobs_good => Some(Event::Staged),
-            Action::Stage => Some(Event::Refused),
-            Action::AskGate if self.fate.gate_open => Some(Event::GateOpen),
-            Action::AskGate => Some(Event::GateShut),
-            Action::Apply => {
-                let good = self.pass("apply", self.fate.fails_at)?;
-                Some(if good { Event::Applied } else { broken })
-            }
-            Action::Watch => Some(if self.fate.healthy {
-                Event::Healthy
-            } else {
-                broken
-            }),
-            Action::Revert => {
-                let good = self.pass("revert", (!self.fate.revert_works).then_some(0))?;
-                Some(if good {
-                    Event::RevertDone
-                } else {
-                    Event::RevertBroken
-                })
-            }
-            _ => None,
-        })
-    }
-
-    fn drive(&mut self, first: Event) -> Result<(), Cut> {
-        let mut event = Some(first);
-        while let Some(now) = event.take() {
-            for action in self.commit(now)? {
-                event = self.perform(action)?.or(event);
-            }
-        }
-        Ok(())
-    }
-}
-
-proptest! {
-    #[test]
-    fn a_cut_anywhere_loses_nothing_and_repeats_only_the_step_that_it_hit(
-        fate in fate(), cuts in proptest::collection::vec(0u32..40, 0..6),
-    ) {
-        let mut world =
-            World { disk: Disk::default(), host: Host::default(), fate: fate.clone(), fuel: 0 };
-        for fuel in cuts.into_iter().chain([u32::MAX]) {
-            world.fuel = fuel;
-            let first = match world.disk.state {
-                None => Event::Verified,
-                Some(_) => Event::Resumed,
+                Action::Report(_, State::Applying) => Told::UnderWay,
+                Action::ReportRevert { to, .. } => Told::Runs(to),
+                Action::Report(_, State::Staged | State::Gated | State::Rejected)
+                | Action::Remember(_)
+                | Action::End(..)
+                | Action::Forget(_) => next.told,
+                other => panic!("{other:?}"),
             };
-            let _ = world.drive(first);
         }
+        next.check(self, event, &actions);
+        next
+    }
 
-        // Never forgotten: it ends where the same fate without cuts ends.
-        let mut calm = World {
-            disk: Disk::default(), host: Host::default(), fate, fuel: u32::MAX,
-        };
-        let _ = calm.drive(Event::Verified);
-        prop_assert_eq!(world.disk.state, calm.disk.state);
-        // Every state that was told once is told once.
-        prop_assert_eq!(&world.disk.reports, &calm.disk.reports);
-        prop_assert_eq!(world.disk.refusals, calm.disk.refusals);
-        prop_assert_eq!(world.disk.remembered, calm.disk.remembered);
-        prop_assert_eq!(&world.disk.results, &calm.disk.results);
-        // Nothing is run again once its result is recorded.
-        for (key, runs) in &world.host.runs {
-            let interrupted = world.host.interrupted.get(key).copied().unwrap_or(0);
-            prop_assert!(*runs <= 1 + interrupted, "{:?} ran {} times", key, runs);
+    fn check(&self, before: &World, event: Event, actions: &[Action]) {
+        let site = &self.site;
+        let context = || format!("{before:?} --{event:?}--> {site:?} {actions:?}");
+        // What is worked on or gone back to is on disk.
+        if let Work::Reverting { from, to, .. } = site.work {
+            assert!(site.keeps(from) && site.keeps(to), "{}", context());
+            assert_ne!(from, to, "{}", context());
         }
+        for number in [site.worked_on(), site.active.map(|active| active.number)] {
+            assert!(
+                number.is_none_or(|number| site.keeps(number)),
+                "{}",
+                context()
+            );
+        }
+        assert!(
+            site.work != Work::Repairing || site.active.is_some(),
+            "{}",
+            context()
+        );
+        // A bundle that mattered either still does, or its end is told.
+        for number in 1..=BUNDLES {
+            let ended = actions.iter().any(
+                |action| matches!(action, Action::End(n, _) | Action::Forget(n) if *n == number),
+            );
+            let matters = site.state_of(number).is_some();
+            if before.site.state_of(number).is_some() {
+                assert_ne!(matters, ended, "bundle {number}: {}", context());
+            } else {
+                assert!(!ended, "bundle {number}: {}", context());
+            }
+        }
+        // A person's hold lets nothing new through.
+        if before.site.hold && event != Event::Released {
+            let candidate = site.candidate();
+            assert!(
+                candidate.is_none() || candidate == before.site.candidate(),
+                "{}",
+                context()
+            );
+        }
+    }
+
+    /// A site at rest says exactly what is on its host.
+    fn check_at_rest(&self) {
+        let Some(active) = self.site.active else {
+            assert!(
+                self.host == Host::Nothing || self.told == Told::Failed,
+                "{self:?}"
+            );
+            return;
+        };
+        if active.broken {
+            assert_eq!(self.told, Told::Failed, "{self:?}");
+        } else {
+            assert_eq!(self.told, Told::Runs(active.number), "{self:?}");
+            assert_eq!(self.host, Host::Whole(active.number), "{self:?}");
+        }
+    }
+
+    /// The host after an attempt to apply something was cut off or failed in the middle.
+    fn partly(&self) -> World {
+        World {
+            host: Host::Mixed,
+            ..self.clone()
+        }
+    }
+
+    /// The host after `number` was applied and what the inventory has beyond it was removed.
+    fn wholly(&self, number: u64) -> World {
+        World {
+            host: Host::Whole(number),
+            ..self.clone()
+        }
+    }
+
+    /// Every way in which the task that is owed can come out, cuts included.
+    fn outcomes(&self, task: Task) -> Vec<World> {
+        let applied = |number, worked: Event, broke: Event| {
+            let cut = self.partly();
+            vec![
+                cut.clone(),
+                // Done, and the power goes before that is recorded.
+                self.wholly(number),
+                self.wholly(number).step(worked),
+                cut.step(broke),
+                cut.step(Event::Blocked),
+                self.step(Event::Blocked),
+            ]
+        };
+        match task {
+            Task::Discard(number) => vec![self.step(Event::CopyLost(number))],
+            Task::AskGate(number) => vec![
+                self.step(Event::GateOpen(number)),
+                self.step(Event::GateShut(number)),
+                self.step(Event::FolderLost(number)),
+            ],
+            Task::Apply(number) => {
+                let mut all = applied(number, Event::Applied(number), Event::Broken(number));
+                all.push(self.step(Event::FolderLost(number)));
+                all
+            }
+            Task::Watch(number) => vec![
+                self.step(Event::Healthy(number)),
+                self.step(Event::Broken(number)),
+                self.step(Event::FolderLost(number)),
+            ],
+            Task::Revert { from, to } => {
+                let mut all = applied(to, Event::Returned(from), Event::ReturnBroken(from));
+                all.push(self.step(Event::ReturnBroken(from)));
+                all
+            }
+            Task::Repair(number) => {
+                let mut all = applied(number, Event::Repaired, Event::RepairBroken);
+                all.push(self.step(Event::RepairBroken));
+                all
+            }
+        }
+    }
+
+    /// What comes from outside at any time: people, sticks, orders, damage, and results that come late.
+    fn others(&self) -> Vec<World> {
+        let mut all = Vec::new();
+        if self.newest < BUNDLES {
+            let newest = self.newest + 1;
+            let begun = self.step(Event::CopyBegun(newest));
+            all.push(World { newest, ..begun });
+        }
+        let mut events = vec![
+            Event::Held,
+            Event::Released,
+            Event::Withdrawn,
+            Event::RollbackOrdered,
+            Event::RepairDue,
+        ];
+        for number in 1..=self.newest {
+            events.push(Event::CopyEnded(number));
+            events.push(Event::CopyLost(number));
+            events.push(Event::Approved(number));
+            events.push(Event::GateShut(number));
+            // Also while work is under way that cannot go on.
+            events.push(Event::GateOpen(number));
+            // A bundle that failed or was left is let through again.
+            if self.site.incoming.is_none() && self.site.state_of(number).is_none() {
+                events.push(Event::CopyBegun(number));
+            }
+            let site = &self.site;
+            if site.previous == Some(number) || site.waiting.is_some_and(|w| w.number == number) {
+                events.push(Event::FolderLost(number));
+            }
+            // Late results of work that another process ended meanwhile.
+            if site.work != Work::Applying(number) {
+                events.push(Event::Applied(number));
+            }
+            if site.candidate() != Some(number) {
+                events.push(Event::Broken(number));
+                events.push(Event::Healthy(number));
+            }
+            if !matches!(site.work, Work::Reverting { from, .. } if from == number) {
+                events.push(Event::Returned(number));
+                events.push(Event::ReturnBroken(number));
+            }
+        }
+        if self.site.work != Work::Repairing {
+            events.push(Event::Repaired);
+            events.push(Event::RepairBroken);
+        }
+        all.extend(events.into_iter().map(|event| self.step(event)));
+        all
+    }
+
+    /// A healthy newer bundle comes, nobody holds it back, and everything works.
+    fn healthy_newer_bundle(&self) -> World {
+        let number = BUNDLES + 1;
+        let mut world = self
+            .step(Event::CopyBegun(number))
+            .step(Event::CopyEnded(number))
+            .step(Event::Approved(number))
+            .step(Event::Released);
+        for _ in 0..20 {
+            let Some(task) = owed(&world.site) else {
+                return world;
+            };
+            world = match task {
+                Task::Discard(number) => world.step(Event::CopyLost(number)),
+                Task::AskGate(number) => world.step(Event::GateOpen(number)),
+                Task::Apply(number) => world.wholly(number).step(Event::Applied(number)),
+                Task::Watch(number) => world.step(Event::Healthy(number)),
+                // What came before need not work.
+                Task::Revert { from, .. } => world.partly().step(Event::ReturnBroken(from)),
+                Task::Repair(_) => world.partly().step(Event::RepairBroken),
+            };
+        }
+        panic!("it never rests: {self:?}");
     }
 }
 
-#[test]
-fn only_soaking_or_an_earlier_success_leads_to_active() {
-    let events = [
-        Event::Verified,
-        Event::Refused,
-        Event::Staged,
-        Event::SourceLost,
-        Event::GateOpen,
-        Event::GateShut,
-        Event::Applied,
-        Event::Broken { can_revert: true },
-        Event::Broken { can_revert: false },
-        Event::Healthy,
-        Event::RollbackOrdered,
-        Event::RevertDone,
-        Event::RevertBroken,
-        Event::Superseded,
-        Event::Reinstated,
-    ];
-    let ways: Vec<_> = ALL
-        .into_iter()
-        .flat_map(|state| events.into_iter().map(move |event| (state, event)))
-        .filter(|(state, event)| matches!(step(*state, *event), Ok((State::Active, _))))
-        .collect();
-    let expected = [
-        (State::Soaking, Event::Healthy),
-        (State::Active, Event::Reinstated),
-        (State::Superseded, Event::Reinstated),
-    ];
-    assert_eq!(ways, expected);
+/// Every world that can be reached.
+static REACHABLE: LazyLock<HashSet<World>> = LazyLock::new(reachable);
+
+fn reachable() -> HashSet<World> {
+    let mut seen = HashSet::from([World::default()]);
+    let mut queue: VecDeque<World> = seen.iter().cloned().collect();
+    while let Some(world) = queue.pop_front() {
+        let mut next = world.others();
+        if let Some(task) = owed(&world.site) {
+            next.extend(world.outcomes(task));
+        }
+        for world in next {
+            if seen.insert(world.clone()) {
+                queue.push_back(world);
+            }
+        }
+    }
+    seen
 }
 
 #[test]
-fn what_cannot_happen_is_refused() {
-    let refused = step(State::Rejected, Event::GateOpen).unwrap_err();
-    assert_eq!(
-        refused,
-        Impossible {
-            state: State::Rejected,
-            event: Event::GateOpen
+fn from_every_site_a_healthy_newer_bundle_becomes_active_and_reports_say_what_runs() {
+    let all = &*REACHABLE;
+    let sites: HashSet<&Site> = all.iter().map(|world| &world.site).collect();
+    // The bound that was exhausted; a machine that lost its states would pass everything else.
+    assert!(sites.len() > 300, "{} sites", sites.len());
+    for world in all {
+        if world.site.work == Work::Idle {
+            world.check_at_rest();
         }
-    );
+        let after = world.healthy_newer_bundle();
+        let active = after.site.active.unwrap();
+        assert_eq!((active.number, active.broken), (BUNDLES + 1, false));
+        assert_eq!(after.host, Host::Whole(BUNDLES + 1));
+        assert_eq!(after.told, Told::Runs(BUNDLES + 1));
+    }
+    println!("{} worlds with {} sites", all.len(), sites.len());
+}
+
+#[test]
+fn every_event_and_every_action_happens_somewhere() {
+    let mut actions = HashSet::new();
+    let mut changed = HashSet::new();
+    let name = |debug: String| debug.split(['(', ' ']).next().unwrap().to_owned();
+    for world in &*REACHABLE {
+        for event in every_event() {
+            let (site, made) = step(world.site.clone(), event);
+            if site != world.site || !made.is_empty() {
+                changed.insert(name(format!("{event:?}")));
+            }
+            actions.extend(made.iter().map(|action| name(format!("{action:?}"))));
+        }
+    }
+    let events: HashSet<_> = every_event()
+        .into_iter()
+        .map(|event| name(format!("{event:?}")))
+        .collect();
+    assert_eq!(changed, events);
+    assert_eq!(actions.len(), 6, "{actions:?}");
+}
+
+fn every_event() -> Vec<Event> {
+    let mut events = vec![
+        Event::Withdrawn,
+        Event::Held,
+        Event::Released,
+        Event::RollbackOrdered,
+        Event::RepairDue,
+        Event::Repaired,
+        Event::RepairBroken,
+        Event::Blocked,
+    ];
+    for number in 1..=BUNDLES {
+        events.extend([
+            Event::CopyBegun(number),
+            Event::CopyEnded(number),
+            Event::CopyLost(number),
+            Event::GateOpen(number),
+            Event::GateShut(number),
+            Event::Approved(number),
+            Event::Applied(number),
+            Event::Broken(number),
+            Event::Healthy(number),
+            Event::FolderLost(number),
+            Event::Returned(number),
+            Event::ReturnBroken(number),
+        ]);
+    }
+    events
+}
+
+#[test]
+fn a_rollback_never_installs_what_waits() {
+    for world in &*REACHABLE {
+        let Some(waiting) = world.site.waiting else {
+            continue;
+        };
+        let (site, _) = step(world.site.clone(), Event::RollbackOrdered);
+        if site == world.site {
+            continue;
+        }
+        let (after, _) = step(site, Event::GateOpen(waiting.number));
+        assert_ne!(after.candidate(), Some(waiting.number), "{world:?}");
+    }
 }
 
 #[test]
 fn words_round_trip() {
-    for state in ALL {
+    for state in state::ALL {
         assert_eq!(State::from_word(state.word()), Some(state));
     }
 }

@@ -11,33 +11,28 @@ use super::{Happening, unknown};
 use crate::agent::Agent;
 use crate::config::Approval;
 use crate::error::AgentError;
-use crate::machine::{Event, State};
+use crate::machine::Event;
 use crate::state::{self, Hold, generations, inventory, key};
 
 impl Agent {
     pub(super) fn ask_gate(&mut self, number: u64) -> Result<Happening, AgentError> {
-        let index = self.index(number)?;
+        let index = match self.index(number) {
+            Err(AgentError::Generation(error)) => {
+                let note = format!("{error}; import it again");
+                return Ok(Happening::new(Event::FolderLost(number), note));
+            }
+            other => other?,
+        };
         Ok(match self.gate(&index)? {
-            None => Event::GateOpen.into(),
-            Some(note) => Happening {
-                note,
-                ..Event::GateShut.into()
-            },
+            None => Event::GateOpen(number).into(),
+            Some(note) => Happening::new(Event::GateShut(number), note),
         })
     }
 
-    /// What waits below `number` is not applied any more.
-    pub(crate) fn supersede_waiting(&mut self, number: u64, note: &str) -> Result<(), AgentError> {
-        for older in generations::all(self.store.read())? {
-            if older.number < number && matches!(older.state, State::Staged | State::Gated) {
-                let superseded = Happening {
-                    note: note.to_owned(),
-                    ..Event::Superseded.into()
-                };
-                self.drive(older.number, superseded)?;
-            }
-        }
-        Ok(())
+    /// What waits is not for this site any more.
+    pub(crate) fn withdraw_waiting(&mut self, note: &str) -> Result<(), AgentError> {
+        self.transition(&Happening::new(Event::Withdrawn, note), |_, _| Ok(()))?;
+        self.tidy_up()
     }
 
     fn gate(&self, index: &Index) -> Result<Option<String>, AgentError> {
@@ -46,6 +41,11 @@ impl Agent {
         let row = generations::one(db, number)?.ok_or_else(|| unknown(number))?;
         if let Some(hold) = state::meta::<Hold>(db, key::HOLD)? {
             return Ok(Some(format!("held by {}: {}", hold.who, hold.why)));
+        }
+        if state::meta::<u64>(db, key::NEEDS_APPROVAL)? == Some(number) {
+            return Ok(Some(format!(
+                "a rollback was ordered after it came; waits for `outhaul-agent approve {number}`"
+            )));
         }
         if generations::approval(db, &row.index)?.is_some() {
             return Ok(None);

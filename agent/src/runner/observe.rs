@@ -11,6 +11,7 @@ use crate::agent::Agent;
 use crate::apply::{self, Reconciler};
 use crate::error::AgentError;
 use crate::generation::{self, Desired};
+use crate::machine::{Event, Work};
 use crate::state::{self, Hold, generations, key, outbox};
 
 impl Agent {
@@ -20,10 +21,25 @@ impl Agent {
     /// # Errors
     /// [`AgentError`] of the memory; what a reconciler cannot do is told as a failed result.
     pub fn observe(&mut self) -> Result<Option<Vec<AssignmentResult>>, AgentError> {
-        let Some(active) = state::meta::<u64>(self.store.read(), key::ACTIVE)? else {
+        let site = self.stands()?;
+        let Some(active) = site.active else {
             return Ok(None);
         };
-        let index = self.index(active)?;
+        // What the agent itself left broken is tried again, whatever the stream says of drift.
+        if active.broken && !site.hold && site.work == Work::Idle {
+            self.transition(&Event::RepairDue.into(), |_, _| Ok(()))?;
+            self.drive()?;
+            return Ok(state::meta(self.store.read(), key::RESULTS)?);
+        }
+        let active = active.number;
+        let index = match self.index(active) {
+            Err(AgentError::Generation(error)) => {
+                let results = self.without_folder(active, &error.to_string())?;
+                self.tell_found(active, &results, &format!("{error}; import it again"))?;
+                return Ok(Some(results));
+            }
+            other => other?,
+        };
         let reconciler = self.reconciler(index.reconciler.kind.as_str())?;
         let desired = generation::desired(&self.home, &index);
         let mut results = self.look(reconciler.as_ref(), &desired)?;
@@ -53,6 +69,21 @@ impl Agent {
         }
         self.tell_found(active, &results, message)?;
         Ok(Some(results))
+    }
+
+    /// What was last known of each assignment, when nothing says any more how it should be.
+    fn without_folder(
+        &self,
+        active: u64,
+        problem: &str,
+    ) -> Result<Vec<AssignmentResult>, AgentError> {
+        let mut results = generations::results(self.store.read(), &format!("apply {active}"))?;
+        for result in &mut results {
+            result.status = ComplianceStatus::Failed;
+            result.message = apply::shortened(problem);
+            result.steps.clear();
+        }
+        Ok(results)
     }
 
     fn look(

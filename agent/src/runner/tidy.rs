@@ -1,7 +1,7 @@
 //! What stays on disk: the active generation, the good one before it, and what is on its way.
 //!
-//! What comes in: the table of generations. What goes out: folders and blobs that nothing refers to any
-//! more are gone. The row says so first, so that nobody goes back to a folder that is being removed.
+//! What comes in: the site, whose rows say first what is not kept. What goes out: folders and blobs that
+//! nothing refers to any more are gone. Nobody goes back to a folder that is being removed.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -11,42 +11,10 @@ use crate::blobs::Blobs;
 use crate::durable;
 use crate::error::AgentError;
 use crate::generation;
-use crate::machine::State;
-use crate::state::generations::Generation;
-use crate::state::{self, floors, generations, key};
+use crate::state::{floors, generations};
 
 impl Agent {
-    /// Keeps two whole generations and removes the rest.
-    pub(super) fn clean_up(&mut self) -> Result<(), AgentError> {
-        let all = generations::all(self.store.read())?;
-        let kept = self.kept(&all)?;
-        self.commit(|db, _| {
-            for mut generation in all
-                .into_iter()
-                .filter(|g| g.whole && !kept.contains(&g.number))
-            {
-                generation.whole = false;
-                generations::put(db, &generation)?;
-                for pass in ["apply", "revert"] {
-                    generations::forget_results(db, &format!("{pass} {}", generation.number))?;
-                }
-            }
-            Ok::<_, AgentError>(())
-        })?;
-        Blobs::new(&self.home).clear_partial()?;
-        self.retain_blobs()?;
-        // Last, because by them the next start sees that it was not finished.
-        for path in self.surplus(&kept)? {
-            durable::remove_tree(&path)?;
-        }
-        // A key too many does no harm; what runs now must not end as a failure for it.
-        if let Err(error) = self.forget_former_keys() {
-            tracing::warn!("keys that were replaced are kept: {error}");
-        }
-        Ok(())
-    }
-
-    /// Finishes a cleaning up that was cut off, and removes what a cut-off copy unpacked.
+    /// Removes what the site does not keep, when there is something, and what a cut-off copy unpacked.
     ///
     /// # Errors
     /// [`AgentError`] of the memory or the disk.
@@ -55,28 +23,25 @@ impl Agent {
         if floors::floors(self.store.read(), &self.home.floors()).is_err() {
             return Ok(());
         }
-        let kept = self.kept(&generations::all(self.store.read())?)?;
-        if self.surplus(&kept)?.is_empty() {
-            Ok(())
-        } else {
-            self.clean_up()
+        let site = self.stands()?;
+        let all = generations::all(self.store.read())?;
+        let kept = all.iter().map(|row| row.number);
+        let kept: BTreeSet<u64> = kept.filter(|number| site.keeps(*number)).collect();
+        let surplus = self.surplus(&kept)?;
+        if surplus.is_empty() {
+            return Ok(());
         }
-    }
-
-    /// The active generation, the good one before it, and those on their way.
-    fn kept(&self, all: &[Generation]) -> Result<BTreeSet<u64>, AgentError> {
-        let active: Option<u64> = state::meta(self.store.read(), key::ACTIVE)?;
-        let before = all
-            .iter()
-            .find(|g| g.good && g.whole && active.is_some_and(|active| g.number < active));
-        let unfinished = all
-            .iter()
-            .filter(|g| g.state.unfinished() && g.state != State::Verified);
-        Ok(unfinished
-            .chain(before)
-            .map(|g| g.number)
-            .chain(active)
-            .collect())
+        Blobs::new(&self.home).clear_partial()?;
+        self.retain_blobs()?;
+        // Last, because by them the next start sees that it was not finished.
+        for path in surplus {
+            durable::remove_tree(&path)?;
+        }
+        // A key too many does no harm; what runs now must not end as a failure for it.
+        if let Err(error) = self.forget_former_keys() {
+            tracing::warn!("keys that were replaced are kept: {error}");
+        }
+        Ok(())
     }
 
     /// Folders of generations that are not among `kept`.
@@ -107,8 +72,10 @@ impl Agent {
             .into_iter()
             .filter(|g| g.whole)
         {
-            let index = generation::read_index(&self.home, row.number, &row.index, &self.limits)?;
-            wanted.extend(index.blobs.iter().map(|blob| blob.digest.hex()));
+            // A folder that is gone needs no blobs, and must not keep the others from being tidied.
+            let index = generation::read_index(&self.home, row.number, &row.index, &self.limits);
+            let blobs = index.iter().flat_map(|index| index.blobs.iter());
+            wanted.extend(blobs.map(|blob| blob.digest.hex()));
         }
         Ok(Blobs::new(&self.home).retain(&wanted)?)
     }

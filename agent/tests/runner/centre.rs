@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use outhaul_bundle::digest::Digest;
 use outhaul_bundle::encode::{Candidate, encode_blob, plan_blobs};
 use outhaul_bundle::fake::{FakeBundle, Memory};
-use outhaul_bundle::index::{Assignment, Content, File, Overlay, Stream};
+use outhaul_bundle::index::{Assignment, Content, DriftPolicy, File, Overlay, Stream};
 use outhaul_bundle::write::write_bundle;
 use outhaul_bundle::{BundleReader, Index, Instruction, Limits, Order};
 use outhaul_signer::Kit;
@@ -36,6 +36,7 @@ pub struct Draft {
     recipients: Vec<String>,
     loads: Vec<Load>,
     orders: Vec<Order>,
+    drift: DriftPolicy,
 }
 
 /// What one site has of its own.
@@ -90,7 +91,14 @@ impl Draft {
             recipients: Vec::new(),
             loads: loads.into_iter().collect(),
             orders: Vec::new(),
+            drift: DriftPolicy::Report,
         }
+    }
+
+    /// What somebody changed on site is put back.
+    pub fn correct_drift(mut self) -> Self {
+        self.drift = DriftPolicy::Correct;
+        self
     }
 
     /// `hello` with a manifest, a small payload and one too large for a pack.
@@ -284,6 +292,7 @@ impl Centre {
             cluster_type: draft.cluster_type.parse().unwrap(),
         };
         index.orders.clone_from(&draft.orders);
+        index.reconciler.drift = draft.drift;
         index.reconciler.kind = draft.kind.parse().unwrap();
         index.recipients = draft
             .recipients

@@ -203,6 +203,62 @@ fn a_cut_at_any_instant_of_a_slip_changes_nothing_about_its_end() {
     panic!("more than {MANY} instants");
 }
 
+/// A site on which bundle 2 runs and a rollback to bundle 1 is about to be ordered.
+fn before_a_rollback(prepare: impl FnOnce(&Path)) -> Site {
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    let load = |content: &str| Load::new("hello").file("manifest.yaml", content);
+    let other = Load::new("other").file("same.yaml", "same");
+    let first = load("one\n").file("only-one.yaml", "1");
+    site.take(&centre.publish(&Draft::new([first, other.clone()])));
+    site.take(&centre.publish(&Draft::new([load("two\n"), other])));
+    prepare(&site.state().join("applied"));
+    site
+}
+
+/// A foreign folder lies where a file of bundle 1 goes.
+fn in_the_way(applied: &Path) {
+    fs::create_dir(applied.join("hello/only-one.yaml")).unwrap();
+}
+
+fn roll_back(site: &Site, cut: Option<&str>) -> Output {
+    let mut command = site.command(&["rollback", "--who", "ann"]);
+    command.envs(cut.map(|cut| ("OUTHAUL_CUT", cut)));
+    command.output().unwrap()
+}
+
+#[test]
+fn a_cut_at_any_instant_of_a_rollback_changes_nothing_about_its_end() {
+    let nothing: fn(&Path) = |_| ();
+    for (prepare, code, active) in [(nothing, 0, 1), (in_the_way as fn(&Path), 1, 2)] {
+        let before = before_a_rollback(prepare);
+        let whole = before.copy();
+        assert_eq!(roll_back(&whole, None).status.code(), Some(code));
+        // When the service started is the only thing that a cut may move.
+        let end = |site: &Site, last: &Output| {
+            let mut end = end(site, last);
+            end.story.retain(|told| told != "started");
+            end
+        };
+        let expected = end(&whole, &whole.run(&["run", "--once"]));
+        assert_eq!(whole.active(), Some(active));
+        let mut cuts = 0;
+        for n in 1..MANY {
+            let site = before.copy();
+            let cut = roll_back(&site, Some(&n.to_string()));
+            // The next start goes on with it, or with what it has come to.
+            let last = site.run(&["run", "--once"]);
+            let end = end(&site, &last);
+            assert_eq!(end, expected, "cut at instant {n}: {}", stderr(&last));
+            if cut.status.signal() != Some(SIGKILL) {
+                break;
+            }
+            cuts = n;
+        }
+        assert!((8..MANY - 1).contains(&cuts), "{cuts}");
+    }
+}
+
 /// Names in the first column of the table of instants.
 fn listed() -> BTreeSet<String> {
     let readme = include_str!("../../README.md");
@@ -221,6 +277,7 @@ fn every_instant_that_the_readme_lists_is_passed() {
     let order = good().order("drone-7", 1, Instruction::Rekey);
     let order = normal.centre.publish(&order);
     let slip = normal.centre.slip("drone");
+    let rollback = before_a_rollback(in_the_way);
     let listed = listed();
     assert!(listed.len() > 10, "{listed:?}");
     for instant in listed {
@@ -232,9 +289,17 @@ fn every_instant_that_the_readme_lists_is_passed() {
             let output = Case::import_file(&normal.before.copy(), file, Some(&instant));
             output.status.signal() == Some(SIGKILL)
         };
+        let rollback_dies = || {
+            let output = roll_back(&rollback.copy(), Some(&instant));
+            output.status.signal() == Some(SIGKILL)
+        };
         assert!(
-            dies(&normal) || dies(&broken) || other_dies(&slip) || other_dies(&order),
-            "no import passes `{instant}`"
+            rollback_dies()
+                || dies(&normal)
+                || dies(&broken)
+                || other_dies(&slip)
+                || other_dies(&order),
+            "no import and no rollback passes `{instant}`"
         );
     }
 }

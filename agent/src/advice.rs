@@ -1,0 +1,47 @@
+//! What runs on a site, and what a person is to do, in words.
+//!
+//! What comes in: the machine's site. What goes out: sentences for `status`, `rollback`, `apply` and
+//! errors, so that all of them say the same. It reads nothing else and decides nothing.
+
+use crate::machine::{Site, Work};
+
+/// What runs, as the second half of a sentence.
+pub fn what_runs(site: &Site) -> String {
+    match (site.active, site.work) {
+        (None, _) => "no bundle is active".to_owned(),
+        (Some(active), Work::Idle) if active.broken => {
+            format!("bundle {} is only partly applied", active.number)
+        }
+        (Some(active), Work::Idle) => format!("bundle {} is active", active.number),
+        (Some(active), _) => format!(
+            "bundle {} is the last one that ran, and may be partly overwritten",
+            active.number
+        ),
+    }
+}
+
+/// How a site whose active bundle is broken is put right.
+pub fn repair(site: &Site) -> Option<String> {
+    let active = site.active.filter(|active| active.broken)?;
+    Some(format!(
+        "put right what is named there, then run `outhaul-agent apply` to apply bundle {} again; a newer \
+         bundle can be imported at any time",
+        active.number
+    ))
+}
+
+/// What a person is to do, if anything; `note` says why the work under way, or the active bundle, stands
+/// as it does.
+pub fn to_do(site: &Site, note: &str) -> Option<String> {
+    match site.worked_on() {
+        Some(number) if !note.is_empty() => Some(format!(
+            "the work on bundle {number} is unfinished ({note}): put that right, then run \
+             `outhaul-agent apply`; a newer bundle can be imported at any time"
+        )),
+        Some(number) => Some(format!(
+            "the work on bundle {number} is unfinished: the service goes on with it, or run \
+             `outhaul-agent apply`"
+        )),
+        None => repair(site),
+    }
+}

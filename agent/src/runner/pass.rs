@@ -1,0 +1,117 @@
+//! One pass over a bundle's assignments: each applied once, then what the inventory has beyond it removed.
+//!
+//! What comes in: the index of the bundle that is to run. What goes out: each assignment's result, recorded
+//! before the next begins, so that a cut repeats only the one that it hit. It stops at the first failure,
+//! and removes only what the inventory lists.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use outhaul_bundle::Index;
+use outhaul_bundle::report::{AssignmentResult, ComplianceStatus};
+
+use crate::agent::Agent;
+use crate::apply;
+use crate::cut;
+use crate::error::AgentError;
+use crate::generation::{self, Desired};
+use crate::state::{generations, inventory};
+
+impl Agent {
+    /// Applies every assignment of `index` that has no recorded result in this pass, then removes what
+    /// the inventory has beyond it. Stops at the first failure. Returns results and what was removed.
+    pub(super) fn pass(
+        &mut self,
+        pass: &str,
+        index: &Index,
+    ) -> Result<(Vec<AssignmentResult>, String), AgentError> {
+        let reconciler = self.reconciler(index.reconciler.kind.as_str())?;
+        let done = generations::results(self.store.read(), pass)?;
+        let done: BTreeMap<_, _> = done.into_iter().map(|r| (r.name.clone(), r)).collect();
+        let mut results = Vec::new();
+        for desired in generation::desired(&self.home, index) {
+            let result = match done.get(&desired.assignment.name) {
+                Some(result) => result.clone(),
+                None => self.apply_one(pass, reconciler.as_ref(), &desired)?,
+            };
+            let failed = result.status == ComplianceStatus::Failed;
+            results.push(result);
+            if failed {
+                return Ok((results, String::new()));
+            }
+        }
+        let names: BTreeSet<&str> = index.assignments.iter().map(|a| a.name.as_str()).collect();
+        let note = self.remove_surplus(&names)?;
+        Ok((results, note))
+    }
+
+    fn apply_one(
+        &mut self,
+        pass: &str,
+        reconciler: &dyn apply::Reconciler,
+        desired: &Desired,
+    ) -> Result<AssignmentResult, AgentError> {
+        if self.pulse.stopping() {
+            return Err(AgentError::Stopped);
+        }
+        self.pulse.beat();
+        let name = desired.assignment.name.as_str().to_owned();
+        let number = desired.generation;
+        self.commit(|db, author| {
+            generations::journal(
+                db,
+                number,
+                author.moment.wall_ms(),
+                "step",
+                &format!("{pass}: {name}"),
+            )
+        })?;
+        cut::here("step-intended");
+        let recorded = self.recorded(reconciler.kind(), &name)?;
+        let result = match desired.check() {
+            Ok(()) => reconciler.apply(desired, &recorded, &mut self.store, &self.pulse)?,
+            Err(torn) => apply::result(
+                desired,
+                ComplianceStatus::Failed,
+                &torn.to_string(),
+                Vec::new(),
+            ),
+        };
+        cut::here("step-applied");
+        self.commit(|db, _| generations::record(db, pass, &result))?;
+        cut::here("step-recorded");
+        Ok(result)
+    }
+
+    /// Removes recorded assignments that are not in `names`. Returns one sentence about it, or nothing.
+    fn remove_surplus(&mut self, names: &BTreeSet<&str>) -> Result<String, AgentError> {
+        let items = inventory::items(self.store.read(), None)?;
+        let mut surplus: BTreeMap<(String, String), Vec<inventory::Item>> = BTreeMap::new();
+        for item in items {
+            if item.phase != "left" && !names.contains(item.assignment.as_str()) {
+                let key = (item.assignment.clone(), item.kind.clone());
+                surplus.entry(key).or_default().push(item);
+            }
+        }
+        let mut told = Vec::new();
+        for ((assignment, kind), items) in surplus {
+            let reconciler = apply::reconciler_of(&kind, &self.config, &self.home)?;
+            let steps = reconciler.remove(&assignment, &items, &mut self.store, &self.pulse)?;
+            let trouble = steps
+                .iter()
+                .find(|step| matches!(step.status.as_str(), "failed" | "skipped"));
+            told.push(match trouble.filter(|step| !step.message.is_empty()) {
+                None => format!("removed `{assignment}`"),
+                Some(step) => format!("`{assignment}`: {}", step.message),
+            });
+        }
+        Ok(told.join("; "))
+    }
+}
+
+/// The first failure, in a sentence.
+pub(super) fn failure(results: &[AssignmentResult]) -> Option<String> {
+    let failed = results
+        .iter()
+        .find(|r| r.status == ComplianceStatus::Failed)?;
+    Some(format!("`{}` failed: {}", failed.name, failed.message))
+}

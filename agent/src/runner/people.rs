@@ -1,0 +1,121 @@
+//! What people decide on site: approve, hold, roll back, apply again.
+//!
+//! What comes in: a decision and who made it. What goes out: the machine's step for it and its report, in
+//! one transaction, so that it stands even when another process does the work. What is impossible now is
+//! refused before anything is changed.
+
+use outhaul_bundle::report::Event as Told;
+
+use super::Happening;
+use crate::agent::Agent;
+use crate::error::AgentError;
+use crate::machine::{Event, Site};
+use crate::state::{self, Hold, generations, key, outbox};
+
+/// From which bundle to which a rollback goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rollback {
+    /// The bundle that is left.
+    pub from: u64,
+    /// The bundle that is to run again.
+    pub to: u64,
+}
+
+fn decision(what: &str, who: &str, number: Option<u64>) -> Told {
+    Told::Decision {
+        what: what.to_owned(),
+        who: who.to_owned(),
+        number,
+    }
+}
+
+fn nothing(message: &str) -> AgentError {
+    AgentError::Nothing {
+        message: message.into(),
+        help: "`outhaul-agent status` lists the bundles; nothing was changed".into(),
+    }
+}
+
+impl Agent {
+    /// Commits that `who` wants the bundle before. Nothing is applied yet: [`Agent::drive`] does it.
+    ///
+    /// # Errors
+    /// [`AgentError::Nothing`] when there is nothing to go back to.
+    pub fn order_rollback(&mut self, who: &str) -> Result<Rollback, AgentError> {
+        let site = self.stands()?;
+        let Some(active) = site.active else {
+            return Err(nothing("no bundle is active on this site"));
+        };
+        let Some((from, to)) = site.rollback_target() else {
+            return Err(nothing(
+                "there is no generation before the active one to go back to",
+            ));
+        };
+        if let Err(AgentError::Generation(error)) = self.index(to) {
+            let lost = Happening::new(Event::FolderLost(to), error.to_string());
+            if to != active.number {
+                self.transition(&lost, |_, _| Ok(()))?;
+            }
+            return Err(nothing(&format!(
+                "bundle {to} is not whole on disk any more, so there is nothing to go back to: {error}"
+            )));
+        }
+        let ordered = Happening::new(Event::RollbackOrdered, format!("rolled back by {who}"));
+        self.transition(&ordered, |db, author| {
+            state::set_meta(db, key::ROLLBACK, Some(&who))?;
+            outbox::queue(db, author, decision("rollback", who, Some(from))).map(|_| ())
+        })?;
+        Ok(Rollback { from, to })
+    }
+
+    /// Commits that `who` wants the active bundle applied again. Returns its number.
+    ///
+    /// # Errors
+    /// [`AgentError::Nothing`] when nothing is active and nothing is under way.
+    pub fn order_repair(&mut self, who: &str) -> Result<u64, AgentError> {
+        let site = self.stands()?;
+        let Some(number) = site.worked_on().or(site.active.map(|active| active.number)) else {
+            return Err(nothing(
+                "no bundle is active on this site, so there is nothing to apply again",
+            ));
+        };
+        let due = Happening::new(Event::RepairDue, format!("applied again by {who}"));
+        self.transition(&due, |db, author| {
+            outbox::queue(db, author, decision("apply", who, Some(number))).map(|_| ())
+        })?;
+        Ok(number)
+    }
+
+    /// Commits that `who` lets a bundle through, also one that failed before.
+    ///
+    /// # Errors
+    /// [`AgentError`] when this site does not know it.
+    pub fn approve(&mut self, number: u64, who: &str) -> Result<Site, AgentError> {
+        let Some(row) = generations::one(self.store.read(), number)? else {
+            return Err(AgentError::Nothing {
+                message: format!("this site knows no bundle {number}"),
+                help: "`outhaul-agent status` lists those that it knows".into(),
+            });
+        };
+        let approved = Happening::new(Event::Approved(number), row.note.clone());
+        self.transition(&approved, |db, author| {
+            generations::approve(db, &row.index, who)?;
+            outbox::queue(db, author, decision("approve", who, Some(number))).map(|_| ())
+        })
+    }
+
+    /// Commits a hold, or with `None` its end.
+    ///
+    /// # Errors
+    /// [`AgentError`] of the memory.
+    pub fn hold(&mut self, hold: Option<&Hold>, who: &str) -> Result<Site, AgentError> {
+        let (event, what) = match hold {
+            Some(_) => (Event::Held, "hold"),
+            None => (Event::Released, "release"),
+        };
+        self.transition(&event.into(), |db, author| {
+            state::set_meta(db, key::HOLD, hold)?;
+            outbox::queue(db, author, decision(what, who, None)).map(|_| ())
+        })
+    }
+}

@@ -1,0 +1,226 @@
+//! The machine's site in the database: the rows that it is read from and written to.
+//!
+//! What comes in: an open transaction. What goes out: a [`Site`], or its rows with the journal and the
+//! reports of a change. It decides nothing: which site follows which is the machine's business. Rows of
+//! earlier agents that contradict themselves (a failed active bundle, an order that stands) read as a
+//! site that can go on.
+
+use rusqlite::{Connection, Transaction};
+
+use super::{Happening, generation_event, unknown, why};
+use crate::apply;
+use crate::machine::{Action, Active, Event, Site, State, Waiting, Work};
+use crate::state::generations::{self, Generation};
+use crate::state::outbox::{self, Author};
+use crate::state::{self, Hold, StateError, key};
+use outhaul_bundle::report::{Event as Told, RevertedFrom};
+
+/// How the site stands.
+///
+/// # Errors
+/// [`StateError`]
+pub fn load(db: &Connection) -> Result<Site, StateError> {
+    let rows = generations::all(db)?;
+    let pointer: Option<u64> = state::meta(db, key::ACTIVE)?;
+    let newest = |wanted: &dyn Fn(&Generation) -> bool| rows.iter().find(|row| wanted(row));
+    let active = newest(&|row| Some(row.number) == pointer);
+    let is_active = |row: &Generation| Some(row.number) == pointer;
+    let previous =
+        newest(&|row| row.good && row.whole && pointer.is_some_and(|pointer| row.number < pointer))
+            .map(|row| row.number);
+    let other = |state: State| newest(&|row| row.state == state && !is_active(row));
+    let decided = state::meta::<String>(db, key::ROLLBACK)?.is_some();
+    let work = match (active.map(|row| row.state), previous) {
+        (Some(State::Applying), _) => Work::Repairing,
+        (Some(State::Reverting), Some(to)) => Work::Reverting {
+            from: pointer.unwrap_or_default(),
+            to,
+            decided,
+        },
+        _ => match (other(State::Reverting), active) {
+            (Some(from), Some(to)) => Work::Reverting {
+                from: from.number,
+                to: to.number,
+                decided,
+            },
+            _ => match (other(State::Applying), other(State::Soaking)) {
+                (Some(row), _) => Work::Applying(row.number),
+                (None, Some(row)) => Work::Soaking(row.number),
+                (None, None) => Work::Idle,
+            },
+        },
+    };
+    let broken: Option<u64> = state::meta(db, key::BROKEN)?;
+    let needs: Option<u64> = state::meta(db, key::NEEDS_APPROVAL)?;
+    let waiting = newest(&|row| matches!(row.state, State::Staged | State::Gated));
+    Ok(Site {
+        active: active.map(|row| Active {
+            number: row.number,
+            broken: row.state == State::Failed || broken == pointer,
+        }),
+        previous,
+        incoming: other(State::Verified).map(|row| row.number),
+        waiting: waiting.map(|row| Waiting {
+            number: row.number,
+            gated: row.state == State::Gated,
+            needs_approval: needs == Some(row.number),
+        }),
+        work,
+        hold: state::meta::<Hold>(db, key::HOLD)?.is_some(),
+    })
+}
+
+/// Writes how the site stands after `happening`, what became of the others, journal and reports.
+///
+/// # Errors
+/// [`StateError`]
+pub fn save(
+    db: &Transaction<'_>,
+    author: &Author<'_>,
+    (before, after): (&Site, &Site),
+    actions: &[Action],
+    happening: &Happening,
+) -> Result<(), StateError> {
+    let at_ms = author.moment.wall_ms();
+    // Reports first: a bundle that is forgotten is still reported with its row.
+    for action in actions {
+        record(db, author, *action, happening)?;
+    }
+    let ended = |number: u64| {
+        actions.iter().find_map(|action| match action {
+            Action::End(ended, state) if *ended == number => Some(*state),
+            _ => None,
+        })
+    };
+    let noted = noted(before, after, happening.event);
+    for row in generations::all(db)? {
+        if actions.contains(&Action::Forget(row.number)) {
+            generations::forget(db, row.number)?;
+            generations::journal(db, row.number, at_ms, "forgotten", &happening.note)?;
+            continue;
+        }
+        let mut new = row.clone();
+        let live = after.state_of(row.number).or_else(|| ended(row.number));
+        // What an earlier agent left in a state that leads nowhere.
+        let dead = (!row.state.is_over()).then_some(State::Superseded);
+        new.state = live.or(dead).unwrap_or(row.state);
+        new.good |= new.state == State::Active;
+        new.whole |= happening.event == Event::CopyEnded(row.number);
+        new.whole &= after.keeps(row.number);
+        if noted.contains(&Some(row.number)) {
+            new.note.clone_from(&happening.note);
+        } else if new.state == State::Superseded && row.state.unfinished() {
+            "a newer bundle came before it ran".clone_into(&mut new.note);
+        } else if new.state == State::Superseded && row.state != new.state {
+            new.note.clear();
+        }
+        if row.whole && !new.whole {
+            for pass in ["apply", "revert", "repair"] {
+                generations::forget_results(db, &format!("{pass} {}", row.number))?;
+            }
+        }
+        if new != row {
+            generations::put(db, &new)?;
+        }
+        if new.state != row.state || noted.contains(&Some(row.number)) {
+            generations::journal(db, row.number, at_ms, new.state.word(), &new.note)?;
+        }
+    }
+    if let Some(pass) = pass(after).filter(|new| pass(before).as_ref() != Some(new)) {
+        generations::forget_results(db, &pass)?;
+    }
+    let active = after.active;
+    state::set_meta(db, key::ACTIVE, active.map(|active| active.number).as_ref())?;
+    let broken = active.filter(|active| active.broken);
+    state::set_meta(db, key::BROKEN, broken.map(|active| active.number).as_ref())?;
+    let needs = after.waiting.filter(|waiting| waiting.needs_approval);
+    let needs = needs.map(|waiting| waiting.number);
+    state::set_meta(db, key::NEEDS_APPROVAL, needs.as_ref())?;
+    if !matches!(after.work, Work::Reverting { decided: true, .. }) {
+        state::set_meta::<String>(db, key::ROLLBACK, None)?;
+    }
+    Ok(())
+}
+
+/// The name under which the results of the work under way are recorded.
+pub fn pass(site: &Site) -> Option<String> {
+    match site.work {
+        Work::Idle => None,
+        Work::Applying(number) | Work::Soaking(number) => Some(format!("apply {number}")),
+        Work::Reverting { from, .. } => Some(format!("revert {from}")),
+        Work::Repairing => Some(format!("repair {}", site.active?.number)),
+    }
+}
+
+/// The bundles that the note of an event is about.
+fn noted(before: &Site, after: &Site, event: Event) -> [Option<u64>; 2] {
+    let active = after.active.map(|active| active.number);
+    match event {
+        Event::CopyBegun(number)
+        | Event::CopyEnded(number)
+        | Event::CopyLost(number)
+        | Event::GateOpen(number)
+        | Event::GateShut(number)
+        | Event::Approved(number)
+        | Event::Applied(number)
+        | Event::Broken(number)
+        | Event::Healthy(number)
+        | Event::FolderLost(number) => [Some(number), None],
+        // What runs again, and what did not work out.
+        Event::Returned(number) | Event::ReturnBroken(number) => [Some(number), active],
+        Event::RollbackOrdered | Event::Blocked => [after.worked_on(), None],
+        Event::RepairDue | Event::Repaired | Event::RepairBroken => [active, None],
+        Event::Withdrawn => [before.waiting.map(|waiting| waiting.number), None],
+        Event::Held | Event::Released => [None, None],
+    }
+}
+
+/// The rows of one action.
+fn record(
+    db: &Transaction<'_>,
+    author: &Author<'_>,
+    action: Action,
+    happening: &Happening,
+) -> Result<(), StateError> {
+    let row = |number: u64| generations::one(db, number)?.ok_or_else(|| unknown(number));
+    let results = &happening.results;
+    match action {
+        Action::Report(number, state) | Action::ReportAgain(number, state) => {
+            let mut row = row(number)?;
+            row.state = state;
+            let event = generation_event(&row, results, &happening.note);
+            if matches!(state, State::Active | State::Failed) && !results.is_empty() {
+                state::set_meta(db, key::RESULTS, Some(results))?;
+            }
+            let event = match action {
+                Action::ReportAgain(..) => Told::Observation(event),
+                _ => Told::Generation(event),
+            };
+            outbox::queue(db, author, event).map(|_| ())
+        }
+        Action::ReportRevert { from, to } => {
+            let left = row(from)?;
+            let mut runs = row(to)?;
+            runs.state = State::Active;
+            let mut event = generation_event(&runs, results, &happening.note);
+            event.reverted_from = Some(RevertedFrom {
+                number: from,
+                index: left.index,
+                decided_by: state::meta(db, key::ROLLBACK)?,
+                reason: apply::shortened(why(&left.note)),
+            });
+            state::set_meta(db, key::RESULTS, Some(results))?;
+            outbox::queue(db, author, Told::Generation(event)).map(|_| ())
+        }
+        Action::Remember(number) => {
+            let row = row(number)?;
+            // What was broken has just been said; what a person left was said when it was ordered.
+            let reason = match happening.event {
+                Event::Broken(_) => &happening.note,
+                _ => &row.note,
+            };
+            generations::remember(db, &row.index, number, reason)
+        }
+        Action::End(..) | Action::Forget(_) => Ok(()),
+    }
+}

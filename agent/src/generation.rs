@@ -13,7 +13,9 @@ use std::path::{Path, PathBuf};
 
 use outhaul_bundle::digest::Hasher;
 use outhaul_bundle::index::{self, Assignment, Content};
+use outhaul_bundle::name::Name;
 use outhaul_bundle::{Digest, Index, Limits, decode};
+use outhaul_signer::seal::marker::Place;
 
 use crate::blobs::Blobs;
 use crate::cut;
@@ -87,6 +89,10 @@ pub struct Desired {
     pub generation: u64,
     /// What the index says of it.
     pub assignment: Assignment,
+    /// The fleet that it comes from: what its sealed values must be bound to.
+    pub fleet: Name,
+    /// The environment, likewise.
+    pub environment: Name,
     /// Folder of the rendered files.
     pub rendered: PathBuf,
     /// Folder of the payload; it may not exist when there is none.
@@ -94,6 +100,15 @@ pub struct Desired {
 }
 
 impl Desired {
+    /// Where its sealed values are opened.
+    pub fn place(&self) -> Place<'_> {
+        Place {
+            fleet: self.fleet.as_str(),
+            environment: self.environment.as_str(),
+            workload: &self.assignment.workload,
+        }
+    }
+
     /// Every file with the path where it lies and the path under which it is named in messages.
     pub fn files(&self) -> impl Iterator<Item = (&index::File, PathBuf, String)> {
         let name = &self.assignment.name;
@@ -141,6 +156,8 @@ pub fn desired(home: &Home, index: &Index) -> Vec<Desired> {
     let folder = home.generation(index.number);
     let one = |assignment: &Assignment| Desired {
         generation: index.number,
+        fleet: index.fleet.clone(),
+        environment: index.stream.environment.clone(),
         assignment: assignment.clone(),
         rendered: folder.join("assignments").join(assignment.name.as_str()),
         payload: folder.join("payload").join(assignment.name.as_str()),

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use outhaul_bundle::index::Blob;
 use outhaul_bundle::seal::{Sealed, Unseal, UnsealError};
-use outhaul_signer::seal::marker::{self, MarkerError, Syntax, Unsealed};
+use outhaul_signer::seal::marker::{self, MarkerError, Place, Syntax, Unsealed};
 use outhaul_signer::seal::{self, Identities, SealError};
 use zeroize::Zeroizing;
 
@@ -80,21 +80,26 @@ impl Secrets {
         Ok(Self(Identities::load_folder(folder)?))
     }
 
-    /// The file at `path`, named `told`, with its values; `None` when it has none.
+    /// The file at `path`, named `told`, with its values as they belong to `here`; `None` when it has none.
     ///
     /// # Errors
-    /// [`SecretError`] when a value cannot be opened by this site or does not fit where it stands.
-    pub fn open_file(&self, path: &Path, told: &str) -> Result<Option<Unsealed>, SecretError> {
+    /// [`SecretError`] when a value cannot be opened by this site, belongs elsewhere, or does not fit where it
+    /// stands.
+    pub fn open_file(
+        &self,
+        path: &Path,
+        told: &str,
+        here: &Place<'_>,
+    ) -> Result<Option<Unsealed>, SecretError> {
         let Some(text) = text_with_markers(path)? else {
             return Ok(None);
         };
-        let opened =
-            marker::unseal_values(&text, &self.0, Syntax::of_file(told)).map_err(|problem| {
-                SecretError::File {
-                    path: told.to_owned(),
-                    problem,
-                }
-            })?;
+        let opened = marker::unseal_values(&text, &self.0, Syntax::of_file(told), here).map_err(
+            |problem| SecretError::File {
+                path: told.to_owned(),
+                problem,
+            },
+        )?;
         Ok((!opened.values.is_empty()).then_some(opened))
     }
 
@@ -102,7 +107,11 @@ impl Secrets {
     ///
     /// # Errors
     /// As [`Secrets::open_file`] and [`Scratch::new`].
-    pub fn copy_opened(&self, folder: &Path) -> Result<Option<Opened>, SecretError> {
+    pub fn copy_opened(
+        &self,
+        folder: &Path,
+        here: &Place<'_>,
+    ) -> Result<Option<Opened>, SecretError> {
         let mut opened = Vec::new();
         let mut others = Vec::new();
         let mut folders = vec![PathBuf::new()];
@@ -118,7 +127,7 @@ impl Secrets {
                     folders.push(relative);
                 } else if kind.is_file() {
                     let told = relative.to_string_lossy().into_owned();
-                    match self.open_file(&entry.path(), &told)? {
+                    match self.open_file(&entry.path(), &told, here)? {
                         Some(unsealed) => opened.push((told, unsealed)),
                         None => others.push((told, entry.path())),
                     }
@@ -303,6 +312,12 @@ mod tests {
 
     use super::*;
 
+    const HERE: Place<'static> = Place {
+        fleet: "f",
+        environment: "dev",
+        workload: "app",
+    };
+
     fn site() -> (tempfile::TempDir, Secrets, String) {
         let folder = tempfile::tempdir().unwrap();
         let key = Secrets::own_public_key(folder.path()).unwrap();
@@ -311,7 +326,8 @@ mod tests {
             key,
             "made once"
         );
-        let marker = marker::seal_value("s3cret value", &[key.parse().unwrap()]).unwrap();
+        let bound = "f/dev/app/PASSWORD".parse().unwrap();
+        let marker = marker::seal_value("s3cret value", &[key.parse().unwrap()], &bound).unwrap();
         let secrets = Secrets::load(folder.path()).unwrap();
         (folder, secrets, marker)
     }
@@ -321,12 +337,20 @@ mod tests {
         let (folder, secrets, marker) = site();
         let path = folder.path().join("config.yaml");
         std::fs::write(&path, "a: b\n").unwrap();
-        assert!(secrets.open_file(&path, "config.yaml").unwrap().is_none());
+        assert!(
+            secrets
+                .open_file(&path, "config.yaml", &HERE)
+                .unwrap()
+                .is_none()
+        );
         std::fs::write(&path, format!("a: {marker}\n")).unwrap();
-        let opened = secrets.open_file(&path, "config.yaml").unwrap().unwrap();
+        let opened = secrets
+            .open_file(&path, "config.yaml", &HERE)
+            .unwrap()
+            .unwrap();
         assert_eq!(opened.text.as_str(), "a: \"s3cret value\"\n");
         std::fs::write(&path, [0xff, 0xfe]).unwrap();
-        assert!(secrets.open_file(&path, "x").unwrap().is_none());
+        assert!(secrets.open_file(&path, "x", &HERE).unwrap().is_none());
     }
 
     #[test]
@@ -336,7 +360,7 @@ mod tests {
         let path = folder.path().join("x");
         std::fs::write(&path, format!("\n{marker}")).unwrap();
         let told = secrets
-            .open_file(&path, "app/config.yaml")
+            .open_file(&path, "app/config.yaml", &HERE)
             .unwrap_err()
             .to_string();
         assert!(

@@ -24,6 +24,7 @@ pub mod layers;
 pub mod merge;
 mod overlay;
 pub mod schema;
+mod sealed;
 pub mod typing;
 
 pub use conflict::{Ambiguity, ambiguities};
@@ -238,14 +239,20 @@ struct Composer<'a> {
     rules: Rules<'a>,
     /// Whether only lists and maps need their places.
     lean: bool,
+    /// Positions of layers with sealed values.
+    sealed: BTreeSet<usize>,
+    environment: &'a str,
     merged: BTreeMap<Vec<usize>, Result<Arc<Composed>, Diagnostics>>,
     checked: BTreeMap<(Vec<usize>, Vec<String>), Result<(), Diagnostics>>,
 }
 
 impl<'a> Composer<'a> {
     fn new(control_plane: &'a ControlPlane, mode: Mode) -> Self {
+        let layers = Layers::of(control_plane, mode);
         Self {
-            layers: Layers::of(control_plane, mode),
+            sealed: sealed::positions(&layers),
+            environment: &control_plane.environment,
+            layers,
             schemas: schema::Schemas::of(control_plane, mode),
             rules: Rules::of(control_plane, mode),
             lean: false,
@@ -264,12 +271,18 @@ impl<'a> Composer<'a> {
         let base = self.layers.matching(cluster_type, target)?;
         let applied = self.schemas.applying(cluster_type, target);
         let composed = self.checked(&base, &applied)?;
+        self.bound(&base, &composed, target)?;
         let groups = sites.groups(&self.layers, &base, cluster_type, target);
         let mut by_version: BTreeMap<Digest, Overlay> = BTreeMap::new();
         let mut findings = SiteFindings::default();
         for (positions, sites) in groups {
             let made = self.layers.sound(positions);
-            match made.and_then(|positions| self.checked(&positions, &applied)) {
+            let made = made.and_then(|positions| {
+                let made = self.checked(&positions, &applied)?;
+                self.bound(&positions, &made, target)?;
+                Ok(made)
+            });
+            match made {
                 Ok(made) if made.version == composed.version => {}
                 Ok(made) => {
                     let overlay = by_version.entry(made.version).or_insert_with(|| Overlay {
@@ -288,6 +301,34 @@ impl<'a> Composer<'a> {
         // No site is in two of them.
         overlays.sort_by(|a, b| a.sites.first().cmp(&b.sites.first()));
         Ok((composed, overlays))
+    }
+
+    /// Whether each sealed value that counts is bound to this environment, workload and key.
+    fn bound(
+        &self,
+        positions: &[usize],
+        composed: &Composed,
+        target: &DeploymentTarget,
+    ) -> Result<(), Diagnostics> {
+        if positions.iter().all(|at| !self.sealed.contains(at)) {
+            return Ok(());
+        }
+        let values = match &composed.values {
+            GoValue::Map(map) => Some(map),
+            _ => None,
+        };
+        let counts =
+            |setting: &&layers::Setting<'_>| match values.and_then(|map| map.get(setting.key)) {
+                // What another container's value replaced is not used.
+                Some(GoValue::Str(text)) => **text == *setting.text.value,
+                value => value.is_some(),
+            };
+        let settings = positions
+            .iter()
+            .filter(|at| self.sealed.contains(at))
+            .flat_map(|at| self.layers.settings(*at))
+            .filter(counts);
+        sealed::check(settings, self.environment, target)
     }
 
     fn checked(

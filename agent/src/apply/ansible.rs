@@ -10,6 +10,7 @@ use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 
 use outhaul_bundle::report::{AssignmentResult, ComplianceStatus, StepResult};
+use outhaul_signer::seal::marker;
 use zeroize::Zeroizing;
 
 use super::{ApplyError, Change, Ledger, Reconciler, result, step};
@@ -32,6 +33,8 @@ pub const KIND: &str = "ansible";
 const PLAYBOOKS: [&str; 2] = ["namespace.yaml", "reconciler.yaml"];
 /// The playbook that takes an assignment back.
 const REMOVE: &str = "remove.yaml";
+/// Beside what is kept for removal: for which fleet, environment and workload it was.
+const PLACE: &str = ".place.json";
 /// Largest rendered file that is kept for removal, in bytes.
 const MAX_KEPT_BYTES: u64 = 16 * 1024 * 1024;
 
@@ -72,7 +75,7 @@ impl Ansible {
     ) -> Result<Outcome, ApplyError> {
         let python = self.python()?;
         let opened = Secrets::load(&self.home.identities())
-            .and_then(|secrets| secrets.copy_opened(place.folder));
+            .and_then(|secrets| secrets.copy_opened(place.folder, &place.sealed_for));
         let (scratch, values) = match opened {
             Ok(Some(opened)) => (Some(opened.scratch), opened.values),
             Ok(None) => (None, Vec::new()),
@@ -132,6 +135,10 @@ impl Ansible {
             let bytes = durable::read(&desired.rendered.join(file.path.as_str()), MAX_KEPT_BYTES)?;
             durable::write(&to, &bytes, 0o600)?;
         }
+        // Sealed values in it are opened as they were here.
+        let place = desired.place();
+        let workload = serde_json::json!([place.fleet, place.environment, place.workload]);
+        durable::write(&new.join(PLACE), workload.to_string().as_bytes(), 0o600)?;
         durable::remove_tree(&kept)?;
         Ok(durable::rename(&new, &kept)?)
     }
@@ -151,12 +158,21 @@ fn without(outcome: Outcome, values: &[Zeroizing<String>]) -> Outcome {
     }
 }
 
+/// For which fleet, environment and workload a kept removal was; empty names, which open nothing, when an
+/// older agent kept it.
+fn kept_place(kept: &Path) -> [String; 3] {
+    let bytes = durable::read(&kept.join(PLACE), MAX_KEPT_BYTES).unwrap_or_default();
+    serde_json::from_slice(&bytes).unwrap_or_default()
+}
+
 /// Where a playbook runs.
 struct Place<'a> {
     folder: &'a Path,
     payload: &'a Path,
     assignment: &'a str,
     generation: u64,
+    /// Where sealed values are opened.
+    sealed_for: marker::Place<'a>,
 }
 
 impl<'a> Place<'a> {
@@ -166,6 +182,7 @@ impl<'a> Place<'a> {
             payload: &desired.payload,
             assignment: desired.assignment.name.as_str(),
             generation: desired.generation,
+            sealed_for: desired.place(),
         }
     }
 }
@@ -325,11 +342,18 @@ impl Reconciler for Ansible {
                            made on this host (users, packages, jobs) is still there";
             return Ok(vec![step(assignment, "skipped", message)]);
         }
+        let place = kept_place(&kept);
+        let [fleet, environment, workload] = &place;
         let place = Place {
             folder: &kept,
             payload: &kept,
             assignment,
             generation,
+            sealed_for: marker::Place {
+                fleet,
+                environment,
+                workload,
+            },
         };
         let outcome = self.run(&place, &[REMOVE], false, pulse)?;
         let mut steps = outcome.steps;

@@ -88,7 +88,7 @@ impl Folder {
         let secrets = Secrets::load(&self.identities)?;
         for (told, file) in &mut wanted {
             file.opened = secrets
-                .open_file(&file.from, told)?
+                .open_file(&file.from, told, &desired.place())?
                 .map(|opened| opened.text);
         }
         Ok(wanted)

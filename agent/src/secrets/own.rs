@@ -134,7 +134,8 @@ fn opened(home: &Home, index: &Index, keys: &Identities) -> Result<Vec<bool>, Se
     for desired in generation::desired(home, index) {
         for (_, path, told) in desired.files() {
             if let Some(text) = text_with_markers(&path)? {
-                let opened = marker::unseal_values(&text, keys, Syntax::of_file(&told));
+                let opened =
+                    marker::unseal_values(&text, keys, Syntax::of_file(&told), &desired.place());
                 found.push(opened.is_ok_and(|opened| !opened.values.is_empty()));
             }
         }

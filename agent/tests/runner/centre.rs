@@ -175,6 +175,11 @@ impl Centre {
         Self { fleet, folder }
     }
 
+    /// The fleet's id.
+    pub fn fleet_id(&self) -> &str {
+        self.fleet.id()
+    }
+
     pub fn kit(&self, site: &str) -> PathBuf {
         self.kit_with_hub(site, "")
     }
@@ -195,6 +200,7 @@ impl Centre {
                 environment: "dev".to_owned(),
                 cluster_type: "drone".to_owned(),
             },
+            earlier_roots: Vec::new(),
             root: String::from_utf8(self.fleet.root_bytes().unwrap()).unwrap(),
             hub_url: String::new(),
             hub_key: String::new(),

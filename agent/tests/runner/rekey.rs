@@ -11,8 +11,9 @@ use crate::orders::{request, running};
 use crate::site::{Site, assert_told, code, stderr, stdout};
 
 /// `hello` with a value that is sealed for the public key `key`.
-fn sealed(value: &str, key: &str) -> Draft {
-    let marker = seal_value(value, &[key.parse().unwrap()]).unwrap();
+fn sealed(centre: &Centre, value: &str, key: &str) -> Draft {
+    let bound = format!("{}/dev/hello/PASSWORD", centre.fleet_id());
+    let marker = seal_value(value, &[key.parse().unwrap()], &bound.parse().unwrap()).unwrap();
     Draft::new([Load::new("hello").file("manifest.yaml", format!("password: {marker}\n"))])
 }
 
@@ -42,15 +43,15 @@ fn the_old_key_opens_what_is_sealed_for_it_until_nothing_on_disk_needs_it() {
     let centre = Centre::new();
     let site = running(&centre);
     let old = seal_key(&site);
-    let rekey = sealed("two", &old).order("drone-7", 1, Instruction::Rekey);
+    let rekey = sealed(&centre, "two", &old).order("drone-7", 1, Instruction::Rekey);
     site.take(&centre.publish(&rekey));
     let new = seal_key(&site);
     assert_ne!(new, old);
     assert_eq!(password(&site), "password: \"two\"\n");
     assert_eq!(keys(&site), ["before", "site.age"]);
     // The centre still seals for the old one.
-    site.take(&centre.publish(&sealed("three", &old)));
-    site.take(&centre.publish(&sealed("four", &new)));
+    site.take(&centre.publish(&sealed(&centre, "three", &old)));
+    site.take(&centre.publish(&sealed(&centre, "four", &new)));
     assert_eq!(password(&site), "password: \"four\"\n");
     assert_eq!(
         keys(&site),
@@ -61,9 +62,9 @@ fn the_old_key_opens_what_is_sealed_for_it_until_nothing_on_disk_needs_it() {
     back.ok(&["rollback"]);
     assert_eq!(password(&back), "password: \"three\"\n");
 
-    site.take(&centre.publish(&sealed("five", &new)));
+    site.take(&centre.publish(&sealed(&centre, "five", &new)));
     assert_eq!(keys(&site), ["site.age"]);
-    let late = centre.publish(&sealed("six", &old));
+    let late = centre.publish(&sealed(&centre, "six", &old));
     let output = site.import(&late);
     assert_told(&output, 1, &["what ran before runs again"]);
     let told = stdout(&output);
@@ -86,7 +87,7 @@ fn a_bundle_without_anything_sealed_forgets_no_key() {
     site.take(&centre.publish(&Draft::hello("three")));
     site.take(&centre.publish(&Draft::hello("four")));
     assert_eq!(keys(&site), ["before", "site.age"]);
-    site.take(&centre.publish(&sealed("five", &old)));
+    site.take(&centre.publish(&sealed(&centre, "five", &old)));
     assert_eq!(password(&site), "password: \"five\"\n");
 }
 
@@ -96,7 +97,7 @@ fn a_bundle_that_waits_through_a_new_key_is_opened_when_it_is_let_in() {
     let site = running(&centre);
     let old = seal_key(&site);
     site.ok(&["hold", "--why", "harvest"]);
-    let rekey = sealed("two", &old).order("drone-7", 1, Instruction::Rekey);
+    let rekey = sealed(&centre, "two", &old).order("drone-7", 1, Instruction::Rekey);
     site.ok(&["import", centre.publish(&rekey).to_str().unwrap()]);
     assert_eq!(site.state_of(2), "gated");
     assert_ne!(seal_key(&site), old);
@@ -117,7 +118,7 @@ fn two_new_keys_in_a_row_lose_none() {
         site.take(&centre.publish(&draft));
     }
     assert_eq!(keys(&site), ["before", "before", "site.age"]);
-    site.take(&centre.publish(&sealed("four", &first)));
+    site.take(&centre.publish(&sealed(&centre, "four", &first)));
     assert_eq!(password(&site), "password: \"four\"\n");
 }
 

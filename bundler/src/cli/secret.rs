@@ -7,11 +7,13 @@ use std::process::ExitCode;
 use clap::Subcommand;
 use outhaul_bundle::name::Name;
 use outhaul_signer::durable;
-use outhaul_signer::seal::marker::{self, MarkerError};
+use outhaul_signer::fleet::Fleet;
+use outhaul_signer::seal::marker::{self, Binding, MarkerError};
 use outhaul_signer::seal::{Identity, Recipient};
 use serde_json::json;
 
 use super::failure::{self, Failure};
+use super::key::fleet_failure;
 use super::{Format, data, print_json, say};
 use crate::assemble::finish::Reader;
 
@@ -36,17 +38,62 @@ enum SecretCommand {
     },
     /// Seal one value, read from standard input, and print the marker to put into a config
     #[command(
-        after_help = "Example:\n  printf %s \"$PASSWORD\" | outhaul secret seal --recipients \
-        press.keys\n\nThe marker is one word. Put it where the value would stand, as the whole value:\n  \
-        password: ENC[age,…]"
+        after_help = "Example:\n  printf %s \"$PASSWORD\" | outhaul secret seal --fleet 0123456789abcdef \
+        --environment dev --workload label-printer --key PASSWORD --recipients press.keys\n\nThe marker is one \
+        word. Put it where the value would stand, as the whole value:\n  PASSWORD: ENC[age,…]\nSites open it \
+        there alone: for another fleet, environment, workload or key it is refused."
     )]
     Seal {
+        #[command(flatten)]
+        place: PlaceArgs,
         #[command(flatten)]
         readers: ReaderArgs,
         /// How data is printed
         #[arg(long, value_enum, default_value_t)]
         output: Format,
     },
+}
+
+/// Where the value may be opened.
+#[derive(Debug, clap::Args)]
+struct PlaceArgs {
+    /// The fleet: its id (16 hexadecimal digits), or its folder
+    #[arg(long, value_name = "ID|DIR")]
+    fleet: String,
+    /// The environment
+    #[arg(long, value_name = "NAME")]
+    environment: Name,
+    /// The workload that uses it (may be given more than once)
+    #[arg(long, value_name = "NAME", required = true)]
+    workload: Vec<Name>,
+    /// The config key that it is the value of
+    #[arg(long, value_name = "NAME")]
+    key: Name,
+}
+
+impl PlaceArgs {
+    fn binding(&self) -> Result<Binding, Failure> {
+        let is_id = |text: &str| {
+            text.len() == 16 && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+        };
+        let fleet = if is_id(&self.fleet) {
+            self.fleet.clone()
+        } else {
+            let fleet = Fleet::open(Path::new(&self.fleet)).map_err(|error| {
+                fleet_failure(error)
+                    .help("give the fleet's id, 16 hexadecimal digits, or its folder")
+            })?;
+            fleet.id().to_owned()
+        };
+        let workloads = self.workload.iter().map(Name::to_string);
+        Binding::new(
+            &fleet,
+            self.environment.as_str(),
+            workloads,
+            self.key.as_str(),
+        )
+        .map_err(|error| Failure::new(failure::USAGE, &error))
+    }
 }
 
 /// For whom to seal.
@@ -69,11 +116,15 @@ impl ReaderArgs {
         }
     }
 
-    /// Everybody named; empty when nobody is.
+    /// Everybody named; `None` when no option names anybody. A file that names nobody is an error: what was
+    /// to be sealed would otherwise be left open.
     ///
     /// # Errors
-    /// [`Failure`] for a file that cannot be read and for a key that is none.
-    pub fn readers(&self) -> Result<Vec<Reader>, Failure> {
+    /// [`Failure`] for a file that cannot be read or names nobody, and for a key that is none.
+    pub fn readers(&self) -> Result<Option<Vec<Reader>>, Failure> {
+        if self.recipient.is_empty() && self.recipients.is_empty() {
+            return Ok(None);
+        }
         let mut readers = Vec::new();
         for text in &self.recipient {
             let (name, key) = text.split_once('=').unwrap_or(("", text));
@@ -82,7 +133,7 @@ impl ReaderArgs {
         for path in &self.recipients {
             readers.extend(from_file(path)?);
         }
-        Ok(readers)
+        Ok(Some(readers))
     }
 }
 
@@ -99,6 +150,16 @@ fn from_file(path: &Path) -> Result<Vec<Reader>, Failure> {
         let (name, key) = line.split_once(char::is_whitespace).unwrap_or(("", line));
         let place = format!("{}:{}", path.display(), at + 1);
         readers.push(reader(name, key.trim(), &place)?);
+    }
+    if readers.is_empty() {
+        let message = format!(
+            "`{}` names nobody to seal for; nothing was written",
+            path.display()
+        );
+        return Err(Failure::say(failure::USAGE, message).help(
+            "write one `NAME age1...` a line (`outhaul site list --recipients` prints those of approved \
+             sites), or leave the option out to seal nothing",
+        ));
     }
     Ok(readers)
 }
@@ -125,7 +186,11 @@ impl Args {
     pub fn run(self) -> Result<ExitCode, Failure> {
         match self.command {
             SecretCommand::Keygen { out, output } => keygen(&out, output),
-            SecretCommand::Seal { readers, output } => seal(&readers, output),
+            SecretCommand::Seal {
+                place,
+                readers,
+                output,
+            } => seal(&place, &readers, output),
         }
     }
 }
@@ -153,12 +218,12 @@ fn keygen(out: &Path, output: Format) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn seal(readers: &ReaderArgs, output: Format) -> Result<ExitCode, Failure> {
-    let readers = readers.readers()?;
-    if readers.is_empty() {
-        return Err(Failure::say(failure::USAGE, "nobody is to read the value")
-            .help("give `--recipient NAME=age1…` or `--recipients FILE`"));
-    }
+fn seal(place: &PlaceArgs, readers: &ReaderArgs, output: Format) -> Result<ExitCode, Failure> {
+    let binding = place.binding()?;
+    let readers = readers.readers()?.ok_or_else(|| {
+        Failure::say(failure::USAGE, "nobody is to read the value")
+            .help("give `--recipient NAME=age1…` or `--recipients FILE`")
+    })?;
     let max = marker::MAX_VALUE_BYTES as u64 + 2;
     let mut value = zeroize::Zeroizing::new(String::with_capacity(marker::MAX_VALUE_BYTES + 2));
     std::io::stdin()
@@ -173,7 +238,7 @@ fn seal(readers: &ReaderArgs, output: Format) -> Result<ExitCode, Failure> {
     let text = value.strip_suffix('\n').unwrap_or(&value);
     let text = text.strip_suffix('\r').unwrap_or(text);
     let keys: Vec<_> = readers.iter().map(|reader| reader.key.clone()).collect();
-    let marker = marker::seal_value(text, &keys).map_err(|error| {
+    let marker = marker::seal_value(text, &keys, &binding).map_err(|error| {
         let code = match &error {
             MarkerError::Seal(_) => failure::INTERNAL,
             _ => failure::USAGE,
@@ -185,11 +250,13 @@ fn seal(readers: &ReaderArgs, output: Format) -> Result<ExitCode, Failure> {
         .map(|reader| reader.name.to_string())
         .collect();
     if output == Format::Json {
-        return print_json(&json!({"marker": marker, "recipients": names}));
+        return print_json(&json!({
+            "marker": marker, "recipients": names, "bound_to": binding.to_string(),
+        }));
     }
     data(&marker);
     say(&format!(
-        "{} can read it, nobody else: not you either",
+        "{} can read it as {binding}, nobody else and nowhere else: not you either",
         names.join(", ")
     ));
     Ok(ExitCode::SUCCESS)

@@ -232,6 +232,11 @@ impl<'a> Layers<'a> {
         self.all.get(position).map_or(&[], |layer| &layer.settings)
     }
 
+    /// How many layers there are.
+    pub fn count(&self) -> usize {
+        self.all.len()
+    }
+
     /// The rank of the layer at `position`: of two layers the one with the higher rank wins.
     pub fn rank(&self, position: usize) -> i64 {
         self.all.get(position).map_or(0, |layer| layer.rank)

@@ -219,7 +219,13 @@ fn a_changed_value_is_told_once_for_all_that_share_it() {
 
 #[test]
 fn a_sealed_value_is_not_printed() {
-    let after = scene(ALL, &[("PASSWORD", "'ENC[age,c2VjcmV0]'")]);
+    let after = scene(
+        ALL,
+        &[(
+            "PASSWORD",
+            "'ENC[age,0123456789abcdef/dev/app+hello/PASSWORD,c2VjcmV0]'",
+        )],
+    );
     let difference = between(&scene(ALL, &[]), &after);
     let all = text::text(&difference) + &markdown::markdown(std::slice::from_ref(&difference));
     let json = serde_json::to_string(&difference).unwrap();

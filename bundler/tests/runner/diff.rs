@@ -54,7 +54,7 @@ fn environment(folder: &Path, after: bool) {
         "mysql://east"
     };
     let data = format!(
-        "  DATABASE_URL: {url}\n  REGION: East\n  TOKEN: ENC[age,{}]\n",
+        "  DATABASE_URL: {url}\n  REGION: East\n  TOKEN: ENC[age,0123456789abcdef/dev/app+hello/TOKEN,{}]\n",
         if after { "bmV3" } else { "b2xk" }
     );
     write(folder, "east-config.yaml", &config("east", "east", &data));

@@ -10,7 +10,7 @@ fn scene() -> Scene {
     scene.write(
         "dev/more.yaml",
         "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a-common\n  labels:\n    platform-config: \"true\"\ndata:\n  \
-         REGION: somewhere\n  TLS: |\n    enabled: true\n    version: 2\n  TOKEN: ENC[age,c2VjcmV0]\n---\n\
+         REGION: somewhere\n  TLS: |\n    enabled: true\n    version: 2\n  TOKEN: ENC[age,0123456789abcdef/dev/app+hello/TOKEN,c2VjcmV0]\n---\n\
          apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: line\n  labels:\n    platform-config: \"true\"\n    \
          line: \"7\"\ndata:\n  REGION: Line 7\n---\n\
          apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: west\n  labels:\n    platform-config: \"true\"\n    \

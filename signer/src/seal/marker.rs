@@ -1,11 +1,12 @@
-//! Secret values inside text: `ENC[age,…]`, where `…` is a sealed value in URL-safe base64.
+//! Secret values inside text: `ENC[age,BINDING,…]`, where `…` is a sealed value in URL-safe base64 and the
+//! [`Binding`] says where it belongs.
 //!
 //! What comes in: a value to seal, or the text of a file that was composed, rendered and carried with
 //! such markers in it. What goes out: one marker, or the text with every marker replaced by its value,
-//! in memory that is wiped. A marker is letters, digits, `-` and `_` between its brackets, so that no
+//! in memory that is wiped. A marker is letters, digits and `, / + . - _` between its brackets, so that no
 //! template, YAML emitter or shell on the way changes it. What does not look exactly so is left alone;
-//! what does and cannot be opened is an error. In YAML, JSON and properties files a value never becomes
-//! syntax.
+//! what does and cannot be opened, or stands where its binding does not allow it, is an error. In YAML, JSON
+//! and properties files a value never becomes syntax.
 
 use std::fmt;
 
@@ -15,8 +16,11 @@ use zeroize::Zeroizing;
 
 use super::{Identities, Recipient, SealError, open, seal};
 
+mod binding;
 pub mod properties;
 mod yaml;
+
+pub use binding::{Binding, Place};
 
 /// How a marker begins. It ends with the next `]`.
 pub const OPENING: &str = "ENC[age,";
@@ -64,6 +68,32 @@ pub enum MarkerError {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MarkerProblem {
+    /// It belongs elsewhere.
+    #[error(
+        "the value is sealed for {what} `{bound}`, and this is {what} `{here}`; it was not opened\nhelp: seal \
+         the value for this place: `outhaul secret seal`"
+    )]
+    Elsewhere {
+        /// `fleet`, `environment` or `workload`.
+        what: &'static str,
+        /// What it is sealed for.
+        bound: String,
+        /// What this is.
+        here: String,
+    },
+    /// The names before it are not those under the seal.
+    #[error(
+        "the names before the sealed value are not those that it was sealed with; it was not used\nhelp: put \
+         the marker back as `outhaul secret seal` printed it"
+    )]
+    Relabelled,
+    /// It is of the time before bindings.
+    #[error(
+        "the value was sealed without saying for which fleet, environment, workload and key, so it could \
+         have been copied here from anywhere; it was not used\nhelp: seal it again: `outhaul secret seal \
+         --fleet ID --environment NAME --workload NAME --key NAME --recipients FILE`"
+    )]
+    Unbound,
     /// It cannot be opened.
     #[error("the sealed value cannot be opened: {0}")]
     Open(SealError),
@@ -123,11 +153,15 @@ impl fmt::Debug for Unsealed {
     }
 }
 
-/// A marker that holds `value`, for `recipients`.
+/// A marker that holds `value`, for `recipients`, to be opened where `binding` says.
 ///
 /// # Errors
 /// [`MarkerError`] when the value is empty, too long or has control characters, or nobody is to read it.
-pub fn seal_value(value: &str, recipients: &[Recipient]) -> Result<String, MarkerError> {
+pub fn seal_value(
+    value: &str,
+    recipients: &[Recipient],
+    binding: &Binding,
+) -> Result<String, MarkerError> {
     let refuse = |problem| Err(MarkerError::Value { problem });
     if value.is_empty() {
         return refuse("the value is empty");
@@ -139,8 +173,10 @@ pub fn seal_value(value: &str, recipients: &[Recipient]) -> Result<String, Marke
         return refuse("the value has control characters\nhelp: encode it in base64 first");
     }
     let mut sealed = Vec::new();
-    seal(value.as_bytes(), &mut sealed, recipients)?;
-    Ok(format!("{OPENING}{}]", URL_SAFE_NO_PAD.encode(sealed)))
+    let bound = Zeroizing::new(binding.around(value));
+    seal(bound.as_bytes(), &mut sealed, recipients)?;
+    let body = URL_SAFE_NO_PAD.encode(sealed);
+    Ok(format!("{OPENING}{binding},{body}]"))
 }
 
 /// Whether `bytes` may hold a marker: a cheap question before [`unseal_values`].
@@ -149,7 +185,22 @@ pub fn may_have_markers(bytes: &[u8]) -> bool {
     bytes.windows(opening.len()).any(|part| part == opening)
 }
 
-/// `text` with every marker replaced by its value.
+/// What each marker of `text` says of where it belongs; `None` for one of the time before bindings. Nothing is
+/// opened: that the names are those under the seal shows only on site.
+pub fn bindings(text: &str) -> Vec<Option<Binding>> {
+    let mut found = Vec::new();
+    for line in text.lines() {
+        let mut from = 0;
+        while let Some((start, end)) = next_marker(line, from) {
+            let (binding, _) = parts(&line[start..end]);
+            found.push(binding.and_then(|text| text.parse().ok()));
+            from = end;
+        }
+    }
+    found
+}
+
+/// `text` with every marker replaced by its value, as it stands at `here`.
 ///
 /// # Errors
 /// [`MarkerError`], with the line of the first marker that cannot be replaced.
@@ -157,6 +208,7 @@ pub fn unseal_values(
     text: &str,
     keys: &Identities,
     syntax: Syntax,
+    here: &Place<'_>,
 ) -> Result<Unsealed, MarkerError> {
     let too_much = |markers| MarkerError::TooMuch {
         bytes: text.len(),
@@ -188,7 +240,7 @@ pub fn unseal_values(
                 line: at + 1,
                 problem,
             };
-            let value = value(&line[start..end], keys).map_err(fail)?;
+            let value = value(&line[start..end], keys, here).map_err(fail)?;
             let (before, after) = (&line[..start], &line[end..]);
             let spot = match place {
                 None if syntax == Syntax::Properties => yaml::Spot::Property,
@@ -210,7 +262,7 @@ pub fn unseal_values(
 
 /// Where the next whole marker stands at or after `from`.
 fn next_marker(line: &str, mut from: usize) -> Option<(usize, usize)> {
-    let inner = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_');
+    let inner = |b: u8| b.is_ascii_alphanumeric() || b"-_.,/+".contains(&b);
     loop {
         let start = from + line.get(from..)?.find(OPENING)?;
         let body = start + OPENING.len();
@@ -223,16 +275,38 @@ fn next_marker(line: &str, mut from: usize) -> Option<(usize, usize)> {
     }
 }
 
-fn value(marker: &str, keys: &Identities) -> Result<Zeroizing<String>, MarkerProblem> {
-    let body = &marker[OPENING.len()..marker.len() - 1];
+/// The binding of a marker, if it has one, and its body.
+fn parts(marker: &str) -> (Option<&str>, &str) {
+    let inside = &marker[OPENING.len()..marker.len() - 1];
+    match inside.split_once(',') {
+        Some((binding, body)) => (Some(binding), body),
+        None => (None, inside),
+    }
+}
+
+fn value(
+    marker: &str,
+    keys: &Identities,
+    here: &Place<'_>,
+) -> Result<Zeroizing<String>, MarkerProblem> {
+    let (binding, body) = parts(marker);
+    let binding = binding.ok_or(MarkerProblem::Unbound)?;
+    let binding: Binding = binding.parse().map_err(|_| MarkerProblem::Relabelled)?;
+    binding.check(here)?;
     let sealed = URL_SAFE_NO_PAD.decode(body).map_err(|_| {
         let problem = "its text is cut off or changed";
         MarkerProblem::Open(SealError::NotSealed { problem })
     })?;
-    let mut bytes = Zeroizing::new(Vec::with_capacity(MAX_VALUE_BYTES));
-    open(&*sealed, keys, &mut *bytes, MAX_VALUE_BYTES as u64).map_err(MarkerProblem::Open)?;
+    let most = binding::MAX_BINDING_BYTES + MAX_VALUE_BYTES;
+    let mut bytes = Zeroizing::new(Vec::with_capacity(most));
+    open(&*sealed, keys, &mut *bytes, most as u64).map_err(MarkerProblem::Open)?;
     let text = str::from_utf8(&bytes).map_err(|_| MarkerProblem::NotText)?;
-    Ok(Zeroizing::new(text.to_owned()))
+    let value = binding.value_in(text)?;
+    if value.len() > MAX_VALUE_BYTES {
+        let max_bytes = MAX_VALUE_BYTES as u64;
+        return Err(MarkerProblem::Open(SealError::TooLarge { max_bytes }));
+    }
+    Ok(Zeroizing::new(value.to_owned()))
 }
 
 /// As `push_str`, but wipes the old buffer when a larger one is needed.

@@ -13,6 +13,8 @@ const VALUE: &str = "it's: a \"secret\" # \\ {x} 4711";
 fn seal(scene: &Scene, key: &str, value: &str) -> String {
     let mut command = scene.command(&outhaul_tests::program("outhaul").unwrap());
     command.args(["secret", "seal", "--recipient", &format!("edge-1={key}")]);
+    command.args(["--fleet", "fleet", "--environment", "dev"]);
+    command.args(["--workload", "hello", "--key", "PASSWORD"]);
     command.stdin(std::process::Stdio::piped());
     command.stdout(std::process::Stdio::piped());
     let mut child = command.spawn().unwrap();

@@ -75,6 +75,8 @@ impl Bench {
         let files = files.collect();
         Desired {
             generation: 1,
+            fleet: "f".parse().unwrap(),
+            environment: "dev".parse().unwrap(),
             assignment: Assignment {
                 name: "app".parse().unwrap(),
                 workload: "app".into(),
@@ -230,7 +232,7 @@ fn a_sealed_value_is_in_the_clear_in_the_target_alone_and_for_its_owner_alone() 
         .unwrap();
     let text = format!(
         "password: {}\n",
-        marker::seal_value("hunter2", &[key]).unwrap()
+        marker::seal_value("hunter2", &[key], &bound("app")).unwrap()
     );
     let done = bench.apply(&[("secret.yaml", &text), ("open.yaml", "a: b\n")]);
     assert_eq!(done.status, ComplianceStatus::Compliant, "{done:?}");
@@ -271,12 +273,36 @@ fn a_value_sealed_for_another_site_fails_its_assignment_and_writes_nothing() {
     let other = Identity::generate().recipient();
     let text = format!(
         "password: {}\n",
-        marker::seal_value("hunter2", &[other]).unwrap()
+        marker::seal_value("hunter2", &[other], &bound("app")).unwrap()
     );
     let done = bench.apply(&[("a.yaml", "a: b\n"), ("secret.yaml", &text)]);
     assert_eq!(done.status, ComplianceStatus::Failed);
     assert!(
         done.message.contains("secret.yaml") && done.message.contains("sealed for others"),
+        "{done:?}"
+    );
+    assert!(!bench.target().join("app/a.yaml").exists());
+}
+
+fn bound(workload: &str) -> outhaul_signer::seal::marker::Binding {
+    format!("f/dev/{workload}/PASSWORD").parse().unwrap()
+}
+
+#[test]
+fn a_value_of_another_workload_fails_its_assignment_by_name_and_writes_nothing() {
+    use outhaul_signer::seal::marker;
+
+    use crate::secrets::Secrets;
+
+    let mut bench = Bench::new();
+    let key = Secrets::own_public_key(&bench.identities()).unwrap();
+    let theirs = marker::seal_value("hunter2", &[key.parse().unwrap()], &bound("payroll")).unwrap();
+    let text = format!("motto: {theirs}\n");
+    let done = bench.apply(&[("a.yaml", "a: b\n"), ("motto.yaml", &text)]);
+    assert_eq!(done.status, ComplianceStatus::Failed);
+    let says = "sealed for workload `payroll`, and this is workload `app`";
+    assert!(
+        done.message.contains(says) && done.message.contains("motto.yaml"),
         "{done:?}"
     );
     assert!(!bench.target().join("app/a.yaml").exists());

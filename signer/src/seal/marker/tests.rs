@@ -19,15 +19,29 @@ fn site() -> Site {
     }
 }
 
+const HERE: Place<'static> = Place {
+    fleet: "0123456789abcdef",
+    environment: "dev",
+    workload: "printer",
+};
+
+fn bound() -> Binding {
+    "0123456789abcdef/dev/printer/PASSWORD".parse().unwrap()
+}
+
+fn unsealed(text: &str, keys: &Identities, syntax: Syntax) -> Result<Unsealed, MarkerError> {
+    unseal_values(text, keys, syntax, &HERE)
+}
+
 impl Site {
     fn marker(&self, value: &str) -> String {
-        seal_value(value, std::slice::from_ref(&self.recipient)).unwrap()
+        seal_value(value, std::slice::from_ref(&self.recipient), &bound()).unwrap()
     }
 
     /// `template` with `@` as a marker of `value`, then unsealed.
     fn through(&self, template: &str, value: &str, syntax: Syntax) -> Result<String, MarkerError> {
         let text = template.replace('@', &self.marker(value));
-        unseal_values(&text, &self.keys, syntax).map(|opened| opened.text.to_string())
+        unsealed(&text, &self.keys, syntax).map(|opened| opened.text.to_string())
     }
 }
 
@@ -42,7 +56,7 @@ fn a_marker_is_one_word_that_nothing_changes_on_the_way() {
     assert!(
         inner
             .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
+            .all(|b| b.is_ascii_alphanumeric() || b"-_.,/+".contains(&b))
     );
     assert!(may_have_markers(marker.as_bytes()) && !may_have_markers(b"ENC[aes,"));
 }
@@ -181,7 +195,7 @@ fn a_value_does_not_break_out_of_quotes_in_other_syntaxes() {
 fn comments_keep_their_markers_sealed() {
     let site = site();
     let text = format!("# was: {}\na: b\n", site.marker("old"));
-    let opened = unseal_values(&text, &site.keys, Syntax::Yaml).unwrap();
+    let opened = unsealed(&text, &site.keys, Syntax::Yaml).unwrap();
     assert_eq!(
         (opened.text.as_str(), opened.values.len()),
         (text.as_str(), 0)
@@ -192,12 +206,13 @@ fn comments_keep_their_markers_sealed() {
 fn what_only_resembles_a_marker_is_left_alone() {
     for text in [
         "ENC[age,]",
+        "ENC[age,a b]",
         "ENC[age,<base64>]",
         "ENC[age,abc",
         "ENC[AES256_GCM,data:x]",
         "ENC[age,ENC[age,",
     ] {
-        let opened = unseal_values(text, &Identities::default(), Syntax::Yaml).unwrap();
+        let opened = unsealed(text, &Identities::default(), Syntax::Yaml).unwrap();
         assert_eq!(opened.text.as_str(), text);
     }
 }
@@ -206,7 +221,7 @@ fn what_only_resembles_a_marker_is_left_alone() {
 fn attack_sealed_for_another_site() {
     let (ours, theirs) = (site(), site());
     let text = format!("ok: {}\nbad: {}\n", ours.marker("x"), theirs.marker("y"));
-    let error = unseal_values(&text, &ours.keys, Syntax::Yaml).unwrap_err();
+    let error = unsealed(&text, &ours.keys, Syntax::Yaml).unwrap_err();
     let told = error.to_string();
     assert!(
         told.contains("line 2") && told.contains("sealed for others"),
@@ -215,17 +230,87 @@ fn attack_sealed_for_another_site() {
     assert!(told.contains(&ours.recipient.id()), "{told}");
 }
 
+/// Team A's value in team B's file, in another environment, in another fleet; with its names changed to fit; and
+/// one of the time before values were bound.
+#[test]
+fn attack_a_value_of_another_place() {
+    let site = site();
+    let marker = site.marker("of team A");
+    let open = |marker: &str, here: Place<'_>| {
+        let opened = unseal_values(marker, &site.keys, Syntax::Plain, &here);
+        opened.map(|opened| opened.text.to_string())
+    };
+    assert!(open(&marker, HERE).is_ok());
+    let (fleet, environment, workload) = ("fedcba9876543210", "prod", "scanner");
+    for (place, says) in [
+        (
+            Place { workload, ..HERE },
+            "workload `printer`, and this is workload `scanner`",
+        ),
+        (
+            Place {
+                environment,
+                ..HERE
+            },
+            "environment `dev`, and this is environment `prod`",
+        ),
+        (Place { fleet, ..HERE }, "this is fleet `fedcba9876543210`"),
+    ] {
+        let told = open(&marker, place).unwrap_err().to_string();
+        assert!(told.contains(says), "{told}");
+        let fitted = format!(
+            "{}/{}/{}/PASSWORD",
+            place.fleet, place.environment, place.workload
+        );
+        let fitted = marker.replace(&bound().to_string(), &fitted);
+        let told = open(&fitted, place).unwrap_err().to_string();
+        assert!(told.contains("not those that it was sealed with"), "{told}");
+    }
+    let renamed = marker.replace("PASSWORD", "MOTTO");
+    let told = open(&renamed, HERE).unwrap_err().to_string();
+    assert!(told.contains("not those that it was sealed with"), "{told}");
+    let mut old = Vec::new();
+    seal(
+        &b"of team A"[..],
+        &mut old,
+        std::slice::from_ref(&site.recipient),
+    )
+    .unwrap();
+    let old = URL_SAFE_NO_PAD.encode(old);
+    for old in [
+        format!("{OPENING}{old}]"),
+        format!("{OPENING}{},{old}]", bound()),
+    ] {
+        let told = open(&old, HERE).unwrap_err().to_string();
+        assert!(told.contains("seal it again"), "{told}");
+    }
+    let two: Binding = Binding::new("f", "dev", ["b".to_owned(), "a".to_owned()], "K").unwrap();
+    assert_eq!(two.to_string(), "f/dev/a+b/K");
+    assert_eq!(
+        bindings(&format!("{marker} {}", "ENC[age,QUJD]")),
+        [Some(bound()), None]
+    );
+    for bad in [
+        "f/dev/b+a/K",
+        "f/dev//K",
+        "f/dev/a/K/x",
+        "f/dev/a/",
+        "f//a/K",
+        "/dev/a/K",
+    ] {
+        assert!(bad.parse::<Binding>().is_err(), "{bad}");
+    }
+}
+
 #[test]
 fn attack_cut_off_and_changed_markers() {
     let site = site();
     let marker = site.marker("a value of some length");
-    let body = &marker[OPENING.len()..marker.len() - 1];
+    let (_, body) = parts(&marker);
+    let head = format!("{OPENING}{},", bound());
     for cut in [1, 4, 30, body.len() / 2, body.len() - 1] {
-        let text = format!("a: {OPENING}{}]", &body[..cut]);
-        assert!(
-            unseal_values(&text, &site.keys, Syntax::Yaml).is_err(),
-            "{cut}"
-        );
+        let text = format!("a: {head}{}]", &body[..cut]);
+        assert!(unsealed(&text, &site.keys, Syntax::Yaml).is_err(), "{cut}");
     }
     for at in (0..body.len()).step_by(7) {
         let other = if body.as_bytes()[at] == b'A' {
@@ -233,11 +318,8 @@ fn attack_cut_off_and_changed_markers() {
         } else {
             "A"
         };
-        let text = format!("{OPENING}{}{other}{}]", &body[..at], &body[at + 1..]);
-        assert!(
-            unseal_values(&text, &site.keys, Syntax::Plain).is_err(),
-            "{at}"
-        );
+        let text = format!("{head}{}{other}{}]", &body[..at], &body[at + 1..]);
+        assert!(unsealed(&text, &site.keys, Syntax::Plain).is_err(), "{at}");
     }
 }
 
@@ -246,16 +328,18 @@ fn bounds_hold() {
     let site = site();
     let ours = std::slice::from_ref(&site.recipient);
     for bad in ["", "a\0b", "\u{1b}[0m", &"x".repeat(MAX_VALUE_BYTES + 1)] {
-        assert!(seal_value(bad, ours).is_err());
+        assert!(seal_value(bad, ours, &bound()).is_err());
     }
     let longest = "x".repeat(MAX_VALUE_BYTES);
     assert_eq!(site.through("@", &longest, Syntax::Plain).unwrap(), longest);
     let mut sealed = Vec::new();
-    seal(&*vec![b'x'; MAX_VALUE_BYTES + 1], &mut sealed, ours).unwrap();
-    let marker = format!("{OPENING}{}]", URL_SAFE_NO_PAD.encode(sealed));
-    assert!(unseal_values(&marker, &site.keys, Syntax::Plain).is_err());
+    let larger = bound().around(&"x".repeat(MAX_VALUE_BYTES + 1));
+    seal(larger.as_bytes(), &mut sealed, ours).unwrap();
+    let body = URL_SAFE_NO_PAD.encode(sealed);
+    let marker = format!("{OPENING}{},{body}]", bound());
+    assert!(unsealed(&marker, &site.keys, Syntax::Plain).is_err());
     let many = site.marker("x").repeat(MAX_MARKERS + 1);
-    let error = unseal_values(&many, &site.keys, Syntax::Plain).unwrap_err();
+    let error = unsealed(&many, &site.keys, Syntax::Plain).unwrap_err();
     assert!(matches!(error, MarkerError::TooMuch { .. }), "{error}");
 }
 
@@ -277,7 +361,7 @@ fn values_are_escaped_in_properties() {
 fn nothing_that_is_printed_shows_a_value() {
     let site = site();
     let text = site.marker("hunter2");
-    let opened = unseal_values(&text, &site.keys, Syntax::Plain).unwrap();
+    let opened = unsealed(&text, &site.keys, Syntax::Plain).unwrap();
     assert_eq!(opened.values[0].as_str(), "hunter2");
     assert_eq!(format!("{opened:?}"), "Unsealed(1 values)");
 }
@@ -300,7 +384,7 @@ proptest! {
     #[test]
     fn foreign_text_never_panics_and_is_left_alone(text in "[ENCage,\\[\\]\"'|>:# \\n\\\\A-Za-z0-9-]{0,200}") {
         for syntax in [Syntax::Plain, Syntax::Properties, Syntax::Yaml] {
-            if let Ok(opened) = unseal_values(&text, &Identities::default(), syntax) {
+            if let Ok(opened) = unsealed(&text, &Identities::default(), syntax) {
                 prop_assert_eq!(opened.text.as_str(), text.as_str());
             }
         }

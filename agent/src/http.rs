@@ -1,11 +1,14 @@
 //! HTTP towards a repository or a hub: the one place that sets up TLS.
 //!
 //! What comes in: a base URL and, where a site has its own, a certificate authority. What goes out: a
-//! [`Client`] with bounded answers and timeouts. Plain `http://` is for this very host only. What comes
-//! over it is not trusted for that: signatures decide, TLS keeps curious eyes out.
+//! [`Client`] with bounded answers and timeouts. A URL is parsed once, into a [`BaseUrl`]; nothing is decided
+//! by how its text begins. Plain `http://` is for this very host only. What comes over it is not trusted for
+//! that: signatures decide, TLS keeps curious eyes out.
 
+use std::fmt;
 use std::io::Read;
 use std::path::Path;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,16 +37,52 @@ const DOWNLOAD: Duration = Duration::from_secs(3600);
 /// # Errors
 /// What is expected instead, for a message.
 pub fn check_url(url: &str) -> Result<(), &'static str> {
-    let expected =
-        "a URL that starts with https:// (http:// only for 127.0.0.1, [::1] or localhost)";
-    let Ok(uri) = url.parse::<ureq::http::Uri>() else {
-        return Err(expected);
-    };
-    let loopback = matches!(uri.host(), Some("127.0.0.1" | "localhost" | "[::1]"));
-    match (uri.scheme_str(), uri.host()) {
-        (Some("https"), Some(_)) => Ok(()),
-        (Some("http"), Some(_)) if loopback => Ok(()),
-        _ => Err(expected),
+    url.parse::<BaseUrl>().map(drop)
+}
+
+/// What a URL must be, for messages.
+const EXPECTED: &str = "a URL that starts with https:// (http:// only for 127.0.0.1, [::1] or localhost), \
+                        without a user, a password, `?` or `#`";
+
+/// Where something is fetched from: over TLS, or from this very host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BaseUrl {
+    tls: bool,
+    /// Scheme and host in lower case, the path without a slash at its end.
+    text: String,
+}
+
+impl FromStr for BaseUrl {
+    type Err = &'static str;
+
+    fn from_str(url: &str) -> Result<Self, &'static str> {
+        let uri: ureq::http::Uri = url.parse().map_err(|_| EXPECTED)?;
+        let scheme = uri.scheme_str().map(str::to_ascii_lowercase);
+        let authority = uri.authority().ok_or(EXPECTED)?.as_str();
+        let host = uri.host().unwrap_or_default().to_ascii_lowercase();
+        let loopback = matches!(host.as_str(), "127.0.0.1" | "localhost" | "[::1]");
+        let tls = match scheme.as_deref() {
+            Some("https") => true,
+            Some("http") if loopback => false,
+            _ => return Err(EXPECTED),
+        };
+        // A password in a URL would be in every message about it.
+        if host.is_empty() || authority.contains('@') || url.contains(['?', '#']) {
+            return Err(EXPECTED);
+        }
+        let scheme = if tls { "https" } else { "http" };
+        let authority = authority.to_ascii_lowercase();
+        let path = uri.path().trim_end_matches('/');
+        Ok(Self {
+            tls,
+            text: format!("{scheme}://{authority}{path}"),
+        })
+    }
+}
+
+impl fmt::Display for BaseUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
     }
 }
 
@@ -51,7 +90,7 @@ pub fn check_url(url: &str) -> Result<(), &'static str> {
 #[derive(Debug)]
 pub struct Client {
     agent: ureq::Agent,
-    base: String,
+    base: BaseUrl,
 }
 
 impl Client {
@@ -61,8 +100,8 @@ impl Client {
     /// # Errors
     /// [`AgentError::Usage`] for a URL that may not be used, [`AgentError::File`] for the authority.
     pub fn new(base: &str, ca: Option<&Path>, pem: &str) -> Result<Self, AgentError> {
-        check_url(base).map_err(|expected| AgentError::Usage {
-            message: format!("`{base}` cannot be used"),
+        let base: BaseUrl = base.parse().map_err(|expected| AgentError::Usage {
+            message: "the URL of the repository or hub cannot be used".to_owned(),
             help: format!("give {expected}"),
         })?;
         let mut config = ureq::Agent::config_builder()
@@ -73,12 +112,11 @@ impl Client {
             .timeout_recv_response(Some(SILENCE))
             .timeout_recv_body(Some(SILENCE))
             .timeout_per_call(None);
-        if base.starts_with("https://") {
+        if base.tls {
             config = config.https_only(true).tls_config(tls(ca, pem)?);
         } else {
             config = config.max_redirects(0).proxy(None);
         }
-        let base = base.trim_end_matches('/').to_owned();
         Ok(Self {
             agent: config.build().into(),
             base,
@@ -212,7 +250,8 @@ fn tls(ca: Option<&Path>, pem: &str) -> Result<TlsConfig, AgentError> {
 
 #[cfg(test)]
 mod tests {
-    use super::check_url;
+    #![allow(clippy::unwrap_used)]
+    use super::{BaseUrl, Client, check_url};
 
     #[test]
     fn plain_http_is_for_this_host_only() {
@@ -220,6 +259,7 @@ mod tests {
             "https://hub.example.org",
             "http://127.0.0.1:1/x",
             "http://localhost:8080",
+            "http://[::1]:8080",
         ] {
             assert!(check_url(good).is_ok(), "{good}");
         }
@@ -227,10 +267,36 @@ mod tests {
             "http://example.org",
             "http://127.0.0.1.example.org",
             "file:///etc",
+            "HTTP://example.org",
+            "hTTp://10.0.0.1/",
+            "https://user:secret@hub.example.org",
+            "https://hub.example.org/?a",
+            "https://",
             "hub",
             "",
         ] {
             assert!(check_url(bad).is_err(), "{bad}");
+            assert!(Client::new(bad, None, "").is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn a_url_means_the_same_however_it_is_spelled() {
+        for (spelled, url) in [
+            (
+                "HTTPS://Hub.Example.ORG/Path/",
+                "https://hub.example.org/Path",
+            ),
+            ("HTTP://LOCALHOST:8080/", "http://localhost:8080"),
+        ] {
+            let parsed: BaseUrl = spelled.parse().unwrap();
+            assert_eq!(parsed.to_string(), url);
+        }
+        // In capitals it went past the TLS settings, and the first request was a panic.
+        let missing = std::path::Path::new("/nowhere/ca.pem");
+        assert!(Client::new("HTTPS://127.0.0.1:1", Some(missing), "").is_err());
+        let client = Client::new("HTTP://127.0.0.1:1/", None, "").unwrap();
+        let error = client.get("x", 10).unwrap_err().to_string();
+        assert!(error.contains("http://127.0.0.1:1/x"), "{error}");
     }
 }

@@ -21,8 +21,11 @@ use zeroize::Zeroizing;
 
 use crate::durable::{self, FileError, SECRET_MODE};
 
+mod prompt;
+mod rest;
 mod secret;
 
+pub use rest::Cost;
 pub use secret::Secret;
 
 /// Largest key file in bytes; a real one has some 300.
@@ -48,6 +51,14 @@ pub enum KeyError {
         what: String,
         /// For example `an Ed25519 key as encrypted PKCS#8 PEM`.
         expected: &'static str,
+    },
+    /// A passphrase that is too easy to guess to guard a new key.
+    #[error(
+        "the passphrase {problem}\nhelp: use four or more random words, or 15 random characters or more"
+    )]
+    WeakPassphrase {
+        /// What is wrong with it; nothing of the passphrase itself.
+        problem: &'static str,
     },
     /// No passphrase was found.
     #[error("no passphrase: {tried}")]
@@ -116,26 +127,44 @@ impl SigningKey {
                 "an encrypted key (`BEGIN ENCRYPTED PRIVATE KEY`)",
             ));
         }
-        let key = KeypairBytes::from_pkcs8_encrypted_der(der.as_bytes(), secret.bytes()).map_err(
-            |_| KeyError::WrongPassphrase {
-                path: path.to_owned(),
-            },
-        )?;
+        let opened = rest::decrypt(der.as_bytes(), secret);
+        let key = opened.and_then(|opened| KeypairBytes::from_pkcs8_der(opened.as_bytes()).ok());
+        let key = key.ok_or_else(|| KeyError::WrongPassphrase {
+            path: path.to_owned(),
+        })?;
         Ok(Self(ed25519_dalek::SigningKey::from_bytes(&key.secret_key)))
     }
 
-    /// Writes the key to `path`, encrypted with `secret`, for its owner only, durably.
+    /// Writes the key to `path`, encrypted with `secret` as strongly as a root key, for its owner only, durably.
     ///
     /// # Errors
     /// [`KeyError`] when it cannot be encrypted or written.
     pub fn save(&self, path: &Path, secret: &Secret) -> Result<(), KeyError> {
-        let pem = self
+        self.save_at(path, secret, Cost::root())
+    }
+
+    /// As [`SigningKey::save`], as strongly as `cost` says.
+    ///
+    /// # Errors
+    /// [`KeyError`] when it cannot be encrypted or written.
+    pub fn save_at(&self, path: &Path, secret: &Secret, cost: Cost) -> Result<(), KeyError> {
+        let plain = self
             .keypair()
-            .to_pkcs8_encrypted_pem(secret.bytes(), LineEnding::LF)
-            .map_err(|error| KeyError::NoRandomness {
-                reason: error.to_string(),
-            })?;
+            .to_pkcs8_der()
+            .map_err(|_| not_a_key(path, "a key that can be written"))?;
+        let pem = rest::encrypt(plain.as_bytes(), secret, cost)?;
         Ok(durable::write(path, pem.as_bytes(), SECRET_MODE)?)
+    }
+
+    /// Whether the encrypted key in `path` rests weaker than a new one of `cost` would.
+    ///
+    /// # Errors
+    /// [`KeyError`] when it cannot be read or is no encrypted key.
+    pub fn is_weaker(path: &Path, cost: Cost) -> Result<bool, KeyError> {
+        let pem = read_secret_file(path)?;
+        let (_, der) = pkcs8::SecretDocument::from_pem(&pem)
+            .map_err(|_| not_a_key(path, "an Ed25519 key as encrypted PKCS#8 PEM"))?;
+        Ok(rest::cost_of(der.as_bytes()).is_none_or(|found| found < cost))
     }
 
     /// A key from `path` that is not encrypted: a site's own, in the folder that only its agent reads.

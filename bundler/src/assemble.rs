@@ -24,6 +24,7 @@ use crate::render::RenderedAssignment;
 
 pub mod finish;
 pub mod spool;
+pub mod waiting;
 
 pub use spool::{Spool, SpoolError};
 

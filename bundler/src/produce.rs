@@ -15,7 +15,7 @@ use outhaul_bundle::index::{Content, DriftPolicy, ReconcilerSettings, Snapshot, 
 use outhaul_bundle::name::{Name, NameError};
 use outhaul_signer::fleet::{Fleet, FleetError};
 use outhaul_signer::key::Secret;
-use outhaul_signer::publish::SignRequest;
+use outhaul_signer::publish::{SignRequest, SignedMetadata};
 
 use crate::Diagnostics;
 use crate::assemble::finish::{FinishError, Reader};
@@ -27,10 +27,12 @@ use crate::isolation::Isolation;
 use crate::pipeline::Platform;
 use crate::sites::{SiteError, Sites};
 
+mod countersigned;
 mod last;
 mod obey;
 mod plan;
 
+pub use countersigned::Waiting;
 pub use last::LastError;
 use last::{LastAssignment, LastStream};
 pub use obey::Refusal;
@@ -47,8 +49,9 @@ pub struct Request<'a> {
     pub publish: Option<&'a Path>,
     /// Only for these sites; empty for every site of the stream.
     pub recipients: BTreeSet<Name>,
-    /// For whom everything is encrypted; empty for a bundle that anybody can read.
-    pub readers: &'a [Reader],
+    /// For whom everything is encrypted; without it the bundle can be read by anybody. A list of nobody is
+    /// refused.
+    pub readers: Option<&'a [Reader]>,
     /// Use a new number even when nothing changed.
     pub renew: bool,
     /// The time of issue that is signed.
@@ -87,6 +90,8 @@ pub struct Produced {
     pub assignments: usize,
     /// Why no bundle is made of it at all, when a delivery policy says so.
     pub withheld: Option<String>,
+    /// Whose signature it waits for; nothing is shipped before.
+    pub waiting: Option<Waiting>,
 }
 
 /// Why a stream's bundle was not made. Streams before it were.
@@ -186,7 +191,11 @@ pub fn produce(
         removals.extend(plan.guard(platform).err());
         if obey::withheld(&plan.delivery).is_none() {
             let stream = format!("{}/{name}", rendering.environment);
-            obey::readers(&plan.delivery, &stream, request.readers.len())?;
+            obey::readers(
+                &plan.delivery,
+                &stream,
+                request.readers.map_or(0, <[_]>::len),
+            )?;
         }
         plans.push(plan);
     }
@@ -219,6 +228,28 @@ fn stream(
         let number = latest.map_or(0, |latest| latest.number);
         return Ok(held_back(plan, why, number));
     }
+    let pending = countersigned::pending(fleet, role, request)?;
+    if let Some(pending) = &pending
+        && let Some(ready) = countersigned::ready(fleet, role, pending)?
+    {
+        let sign = SignRequest {
+            role,
+            number: ready.pending.number,
+            index_bytes: &ready.bundle.index_bytes.clone(),
+            issued: request.issued,
+            expires: ready.pending.expires,
+        };
+        let signed = fleet.sign_bundle(sign, secret)?;
+        return ship(
+            fleet,
+            request,
+            plan,
+            sign,
+            &signed,
+            ready.bundle,
+            &ready.last,
+        );
+    }
     let signer = fleet.statement_signer(secret)?;
     let orders = Sites::of(fleet).orders_for(role)?;
     let mut build = |number: u64| -> Result<Built, ProduceError> {
@@ -246,11 +277,16 @@ fn stream(
             orders: orders.clone(),
         };
         let mut bundle = assemble::assemble(contents, spool)?.attest(&signer)?;
-        if !request.readers.is_empty() {
-            bundle = bundle.seal(request.readers)?;
+        let plain = countersigned::plain_digest(&bundle, request.readers);
+        if let Some(readers) = request.readers {
+            bundle = bundle.seal(readers)?;
         }
         let commits = payloads.commits;
-        Ok(Built { bundle, commits })
+        Ok(Built {
+            bundle,
+            commits,
+            plain,
+        })
     };
     if let Some(latest) = latest.as_ref().filter(|_| !request.renew) {
         // The same content under the number that was signed last has the digest that was signed.
@@ -266,7 +302,19 @@ fn stream(
                 content_bytes: same.bundle.index.content_bytes(),
                 assignments: same.bundle.index.assignments.len(),
                 withheld: None,
+                waiting: None,
             });
+        }
+    }
+    if let Some(pending) = &pending {
+        let same = build(pending.number)?;
+        if countersigned::is_waiting(fleet, role, pending, &same)? {
+            let waiting = Waiting {
+                request: pending.request.clone(),
+                threshold: pending.threshold,
+                found: pending.found,
+            };
+            return Ok(countersigned::waits(plan, &same, pending.number, waiting));
         }
     }
     let number = fleet.next_number(role)?;
@@ -287,26 +335,61 @@ fn stream(
         issued: request.issued,
         expires,
     };
-    let signed = fleet.sign_bundle(sign, secret)?;
-    let file = request
-        .out
-        .join(format!("{environment}-{name}-{number}.outhaul"));
-    let content_bytes = built.bundle.index.content_bytes();
     let last = last_of(environment, plan, &built);
-    let bytes = deliver::write_file(&file, &signed.files, built.bundle)?;
-    fleet.commit(&signed)?;
+    match fleet.sign_bundle(sign, secret) {
+        Ok(signed) => ship(fleet, request, plan, sign, &signed, built.bundle, &last),
+        Err(FleetError::CountersignatureNeeded {
+            threshold,
+            found,
+            request,
+            ..
+        }) => {
+            countersigned::keep(fleet, role, number, &built, &last)?;
+            let waiting = Waiting {
+                request,
+                threshold,
+                found,
+            };
+            Ok(countersigned::waits(plan, &built, number, waiting))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Writes what was signed, and puts it on the fleet's record.
+fn ship(
+    fleet: &Fleet,
+    request: &Request<'_>,
+    plan: &Plan<'_>,
+    sign: SignRequest<'_>,
+    signed: &SignedMetadata,
+    bundle: UnsignedBundle,
+    last: &LastStream,
+) -> Result<Produced, ProduceError> {
+    let SignRequest { role, number, .. } = sign;
+    let stream = &bundle.index.stream;
+    let file = request.out.join(format!(
+        "{}-{}-{number}.outhaul",
+        stream.environment, stream.cluster_type
+    ));
+    let content_bytes = bundle.index.content_bytes();
+    let assignments = bundle.index.assignments.len();
+    let bytes = deliver::write_file(&file, &signed.files, bundle)?;
+    fleet.commit(signed)?;
     last.write(fleet.folder(), role)?;
+    countersigned::forget_before(fleet, role, number + 1)?;
     if let Some(folder) = request.publish {
-        publish(&file, role, &index_bytes, folder)?;
+        publish(&file, role, sign.index_bytes, folder)?;
     }
     Ok(Produced {
-        cluster_type: name.to_owned(),
+        cluster_type: plan.cluster_type.to_owned(),
         number,
         file: Some(file),
         bytes,
         content_bytes,
-        assignments: plan.assignments.len(),
+        assignments,
         withheld: None,
+        waiting: None,
     })
 }
 
@@ -320,6 +403,7 @@ fn held_back(plan: &Plan<'_>, why: String, number: u64) -> Produced {
         content_bytes: 0,
         assignments: plan.assignments.len(),
         withheld: Some(why),
+        waiting: None,
     }
 }
 
@@ -337,6 +421,8 @@ fn expiry(request: &Request<'_>, plan: &Plan<'_>) -> Result<Timestamp, ProduceEr
 struct Built {
     bundle: UnsignedBundle,
     commits: BTreeMap<String, String>,
+    /// Digest of it before it was sealed.
+    plain: Digest,
 }
 
 /// What the stream ships with this bundle.

@@ -9,6 +9,7 @@ use std::sync::OnceLock;
 
 use outhaul_signer::metadata::{self, Key, MetaFile, Signs};
 use outhaul_signer::request::{SigningAnswer, SigningRequest};
+use outhaul_signer::review;
 use outhaul_signer::slip::{self, Slip};
 use outhaul_signer::trust::{self, TrustedMetadata};
 use outhaul_signer::{Envelope, Kit, SigningKey, TimePolicy};
@@ -41,7 +42,9 @@ pub fn kit(bytes: &[u8]) {
 pub fn request(bytes: &[u8]) {
     if let Ok(request) = SigningRequest::from_bytes(bytes) {
         request.payload_bytes().ok();
-        request.summary().ok();
+        if let (Some(fleet), Ok(now)) = (fleet(), NOW.parse()) {
+            review::review(&request, &fleet.root, None, now).ok();
+        }
     }
     SigningAnswer::from_bytes(bytes).ok();
 }

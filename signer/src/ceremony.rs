@@ -13,9 +13,10 @@ use jiff::Timestamp;
 use crate::durable::{self, PUBLIC_MODE};
 use crate::fleet::{Fleet, FleetError, Published};
 use crate::key::{PublicKey, Secret};
-use crate::metadata::{self, Key, MetadataSignature, RoleKeys, Root};
+use crate::metadata::{self, Holder, Holders, Key, MetadataSignature, RoleKeys, Root, is_label};
 use crate::publish::{Online, named};
 use crate::request::{MAX_BYTES, SigningRequest};
+use crate::review;
 use crate::trust::walk::Walk;
 
 mod status;
@@ -30,6 +31,13 @@ pub use stream::StreamChange;
 pub enum RootChange {
     /// A further root key, made elsewhere.
     AddRootKey(PublicKey),
+    /// What people call a root key and who holds it, by its id or the beginning of it.
+    NameKey {
+        /// The id.
+        id: String,
+        /// Name and holder.
+        called: Holder,
+    },
     /// A root key less, by id or the beginning of its id.
     RemoveRootKey(String),
     /// A later expiry and nothing else.
@@ -99,6 +107,7 @@ impl Fleet {
             .flat_map(|role| role.keyids.clone())
             .collect();
         root.keys.retain(|id, _| used.contains(id));
+        root.holders.retain(|id, _| used.contains(id));
         let payload = named(
             &format!("{version}.root.json"),
             metadata::signed_bytes(&root),
@@ -154,6 +163,14 @@ impl Fleet {
                 }
                 replace(root, &["root"], &[], key);
             }
+            RootChange::NameKey { id, called } => {
+                let ids = &root.roles["root"].keyids;
+                let mut found = ids.iter().filter(|found| found.starts_with(id));
+                let (Some(one), None) = (found.next().cloned(), found.next()) else {
+                    return refuse("the id must be of exactly one root key");
+                };
+                name_key(&mut root.holders, one, called)?;
+            }
             RootChange::RemoveRootKey(prefix) => {
                 let role = role_of(root, "root");
                 let before = role.keyids.len();
@@ -188,6 +205,10 @@ impl Fleet {
                 }
                 for id in old {
                     let key = self.ring().make("root", secret)?.public();
+                    // It is made in the same place, by the same people.
+                    if let Some(called) = root.holders.get(&id).cloned() {
+                        root.holders.insert(key.id(), called);
+                    }
                     replace(root, &["root"], &[id], &key);
                 }
             }
@@ -224,7 +245,8 @@ impl Fleet {
             .filter(|(id, _)| counts(id))
             .map(|(id, key)| (id.clone(), key.clone()))
             .collect();
-        let request = SigningRequest::new(self.id(), "root", payload, keys);
+        let request = SigningRequest::new(self.id(), "root", payload, keys)
+            .with_published(self.published_roots()?);
         let mut signatures: BTreeMap<String, MetadataSignature> = BTreeMap::new();
         for entry in self.ring().entries()? {
             if entry.present && counts(&entry.public.id()) {
@@ -244,6 +266,12 @@ impl Fleet {
         };
         let path = self.root_request(root.version);
         if !(signed_by(old) && signed_by(new)) {
+            if let Some(problem) = review::too_few_kept(&published.root, root) {
+                let problem = format!(
+                    "{problem}\nhelp: no co-signer signs that; replace root keys one after another"
+                );
+                return Err(FleetError::Option { problem });
+            }
             durable::create_folder(&self.request_folder())?;
             durable::write(&path, &request.to_bytes(), PUBLIC_MODE)?;
             let found = signatures.len();
@@ -300,6 +328,29 @@ impl Fleet {
             .map_err(|source| FleetError::WouldBeRefused { source })?;
         self.publish_together(&files)
     }
+}
+
+/// Notes what people call the key `id`; both texts empty forget it.
+pub(crate) fn name_key(
+    holders: &mut Holders,
+    id: String,
+    called: &Holder,
+) -> Result<(), FleetError> {
+    for label in [&called.name, &called.holder] {
+        if !label.is_empty() && !is_label(label) {
+            let problem = format!(
+                "`{}` is not a name for a key: 1 to 64 letters, digits, blanks and `. , _ - + @ ' ( ) / :`",
+                label.escape_debug().take(80).collect::<String>()
+            );
+            return Err(FleetError::Option { problem });
+        }
+    }
+    if *called == Holder::default() {
+        holders.remove(&id);
+    } else {
+        holders.insert(id, called.clone());
+    }
+    Ok(())
 }
 
 /// Puts `key` in the place of the keys `old` of each of `roles`.

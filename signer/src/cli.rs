@@ -7,11 +7,13 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand, ValueEnum};
 use jiff::Timestamp;
 use outhaul_signer::durable::FileError;
+use outhaul_signer::review::ReviewError;
 use outhaul_signer::{FleetError, KeyError, Secret, TrustError};
 
 mod countersign;
 mod init;
 mod key;
+mod passphrase;
 mod revoke;
 mod root;
 mod rotate;
@@ -35,7 +37,7 @@ pub struct Cli {
 #[derive(Debug, clap::Args)]
 pub struct Common {
     /// File with the passphrase of the keys (mode 0600); else `$OUTHAUL_PASSPHRASE`, else the systemd
-    /// credential `outhaul-passphrase`
+    /// credential `outhaul-passphrase`, else it is asked for at the terminal
     #[arg(long, global = true, value_name = "FILE")]
     passphrase_file: Option<PathBuf>,
     /// How data is printed on stdout
@@ -57,6 +59,7 @@ enum Command {
     Countersign(countersign::Args),
     Init(init::Args),
     Key(key::Args),
+    Passphrase(passphrase::Args),
     Revoke(revoke::Args),
     Root(root::Args),
     Rotate(rotate::Args),
@@ -72,6 +75,7 @@ pub enum Failure {
     File(FileError),
     Key(KeyError),
     Refused(String),
+    Review(ReviewError),
     Trust(TrustError),
     Usage(String),
 }
@@ -87,12 +91,12 @@ type Result = std::result::Result<Outcome, Failure>;
 
 impl Common {
     fn secret(&self) -> std::result::Result<Secret, Failure> {
-        let file = self.passphrase_file.as_deref();
-        Ok(Secret::from_sources(
-            file,
-            &[Secret::VARIABLE],
-            Secret::CREDENTIAL,
-        )?)
+        Ok(Secret::obtain(self.passphrase_file.as_deref(), false)?)
+    }
+
+    /// For keys that are made now: typed twice, and refused when it is easy to guess.
+    fn new_secret(&self) -> std::result::Result<Secret, Failure> {
+        Ok(Secret::obtain(self.passphrase_file.as_deref(), true)?)
     }
 
     #[expect(
@@ -119,6 +123,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Countersign(args) => args.run(common),
         Command::Init(args) => args.run(common),
         Command::Key(args) => args.run(common),
+        Command::Passphrase(args) => args.run(common),
         Command::Revoke(args) => args.run(common),
         Command::Root(args) => args.run(common),
         Command::Rotate(args) => args.run(common),
@@ -143,6 +148,7 @@ impl Failure {
             Self::File(error) => chain(error),
             Self::Key(error) => chain(error),
             Self::Refused(text) | Self::Usage(text) => text.clone(),
+            Self::Review(error) => chain(error),
             Self::Trust(error) => chain(error),
         }
     }
@@ -152,17 +158,18 @@ impl Failure {
         match self {
             Self::Refused(_) | Self::Fleet(FleetError::CountersignatureNeeded { .. }) => 1,
             Self::Usage(_)
-            | Self::Key(KeyError::NoPassphrase { .. })
+            | Self::Key(KeyError::NoPassphrase { .. } | KeyError::WeakPassphrase { .. })
             | Self::Fleet(
                 FleetError::Exists { .. }
                 | FleetError::NotAFleet { .. }
                 | FleetError::Option { .. }
-                | FleetError::Key(KeyError::NoPassphrase { .. }),
+                | FleetError::Key(KeyError::NoPassphrase { .. } | KeyError::WeakPassphrase { .. }),
             ) => 2,
             Self::File(_)
             | Self::Key(KeyError::File(_) | KeyError::NoRandomness { .. })
             | Self::Fleet(FleetError::File(_) | FleetError::Key(KeyError::File(_))) => 3,
             Self::Trust(_)
+            | Self::Review(_)
             | Self::Key(_)
             | Self::Fleet(
                 FleetError::Key(_)
@@ -200,6 +207,12 @@ impl From<FileError> for Failure {
 impl From<KeyError> for Failure {
     fn from(error: KeyError) -> Self {
         Self::Key(error)
+    }
+}
+
+impl From<ReviewError> for Failure {
+    fn from(error: ReviewError) -> Self {
+        Self::Review(error)
     }
 }
 

@@ -4,11 +4,14 @@
 //! a [`Kit`] whose root metadata was checked to be signed by its own keys. The kit is the one moment of
 //! trust on first use: after it no file of this kind changes what a site believes.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 
 use crate::key::{KeyError, PublicKey};
 use crate::metadata::{Root, parse_own};
+use crate::review::fleet_id;
+use crate::trust::walk::Walk;
 use crate::trust::{TrustError, TrustedMetadata};
 
 /// The format's name; a reader refuses any other.
@@ -30,6 +33,10 @@ pub struct Kit {
     pub stream: KitStream,
     /// The fleet's newest root metadata, as text, byte for byte.
     pub root: String,
+    /// The versions before it, version 1 first: they lead from the root that the fleet's id is the digest of
+    /// to the newest. Empty while that is version 1.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub earlier_roots: Vec<String>,
     /// Where the hub is; empty for a site that only sees sticks.
     #[serde(default)]
     pub hub_url: String,
@@ -71,6 +78,17 @@ pub enum KitError {
     Malformed {
         /// What is wrong.
         problem: String,
+    },
+    /// A later root without the versions that lead to it.
+    #[error(
+        "the kit has root version {version} and {count} of the versions before it, so that its fleet cannot \
+         be told\nhelp: have the kit made again: `outhaul site enrol` puts them in"
+    )]
+    NoChain {
+        /// The newest version.
+        version: u64,
+        /// How many earlier ones there are.
+        count: u64,
     },
     /// First root metadata that is not the named fleet's.
     #[error("the kit names fleet {expected}, its root metadata is of fleet {found}")]
@@ -137,17 +155,38 @@ impl Kit {
         Ok(kit)
     }
 
-    /// The fleet's id is a digest of its first root; of a later root it cannot be told.
+    /// The fleet's id is a digest of its first root, which must lead to the newest.
     fn refuse_other_fleet(&self) -> Result<(), KitError> {
-        let first: Result<Root, _> = parse_own(self.root.as_bytes());
-        let found = hex::encode(&Sha256::digest(self.root.as_bytes())[..8]);
-        if first.is_ok_and(|root| root.version == 1) && found != self.fleet {
+        let newest: Result<Root, _> = parse_own(self.root.as_bytes());
+        let version = newest.map_or(0, |root| root.version);
+        let first = self.earlier_roots.first().unwrap_or(&self.root);
+        let found = fleet_id(first.as_bytes());
+        let count = self.earlier_roots.len() as u64;
+        if count.saturating_add(1) != version {
+            return Err(KitError::NoChain { version, count });
+        }
+        if found != self.fleet {
             return Err(KitError::OtherFleet {
                 expected: self.fleet.clone(),
                 found,
             });
         }
-        Ok(())
+        let later = self.earlier_roots.iter().skip(1).chain([&self.root]);
+        let later: BTreeMap<String, Vec<u8>> = (2_u64..)
+            .zip(later)
+            .map(|(version, text)| (format!("{version}.root.json"), text.clone().into_bytes()))
+            .collect();
+        let chain = Walk::from_root(first.as_bytes()).and_then(|mut walk| {
+            if count > 0 {
+                walk.update_root(&later, &mut |_| {})?;
+            }
+            Ok(walk.set().root_bytes() == self.root.as_bytes())
+        });
+        match chain {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(KitError::NoChain { version, count }),
+            Err(source) => Err(KitError::Root { source }),
+        }
     }
 
     /// The metadata that a site of this kit starts from.

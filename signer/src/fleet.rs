@@ -17,17 +17,18 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::durable::{self, FileError, PUBLIC_MODE};
-use crate::key::{self, KeyError, PublicKey, Secret, SigningKey};
-use crate::metadata::{self, MetadataError, RoleKeys, Root, SPEC_VERSION};
+use crate::key::{self, PublicKey, Secret, SigningKey};
+use crate::metadata::{self, RoleKeys, Root, SPEC_VERSION};
 use crate::publish::Online;
-use crate::trust::TrustError;
 
 mod attest;
+mod error;
 mod journal;
 mod ring;
 mod state;
 
 pub use attest::{StatementSigner, statement_keys};
+pub use error::FleetError;
 pub use ring::{KeyEntry, Ring};
 pub(crate) use state::{Marks, Published, StreamMark};
 
@@ -103,112 +104,6 @@ pub struct StreamSettings {
     pub environment: String,
     /// The cluster type.
     pub cluster_type: String,
-}
-
-/// Why a fleet's folder cannot do what was asked.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum FleetError {
-    /// A second signature is still needed.
-    #[error(
-        "stream `{role}` needs {threshold} signatures, {found} are there; the request is \
-         `{}`\nhelp: `outhaul-signer countersign` the request with another key of the stream, put the \
-         answer beside it, and sign again", request.display()
-    )]
-    CountersignatureNeeded {
-        /// The stream's role.
-        role: String,
-        /// Signatures needed.
-        threshold: usize,
-        /// Signatures there.
-        found: usize,
-        /// The request's file.
-        request: PathBuf,
-    },
-    /// There is a fleet already.
-    #[error("`{}` is a fleet already; nothing was changed", folder.display())]
-    Exists {
-        /// The folder.
-        folder: PathBuf,
-    },
-    /// A file cannot be read or written.
-    #[error(transparent)]
-    File(#[from] FileError),
-    /// The index does not say what the request says.
-    #[error("the index is not what it is to be signed as: {problem}")]
-    Index {
-        /// What contradicts what.
-        problem: String,
-    },
-    /// A key cannot be used.
-    #[error(transparent)]
-    Key(#[from] KeyError),
-    /// Metadata cannot be encoded, signed or read back.
-    #[error("`{file}`")]
-    Metadata {
-        /// The file.
-        file: String,
-        /// Why.
-        source: MetadataError,
-    },
-    /// The private key of a role is not in this folder.
-    #[error(
-        "{role} metadata needs {threshold} of the keys {keys}; {found} in `{}`\nhelp: bring the missing \
-         key's `.pem` and `.pub`, or sign where it is", folder.display()
-    )]
-    MissingKeys {
-        /// The role.
-        role: String,
-        /// Signatures needed.
-        threshold: usize,
-        /// Keys found.
-        found: usize,
-        /// Ids of the keys that would do.
-        keys: String,
-        /// Where keys are looked for.
-        folder: PathBuf,
-    },
-    /// Not a fleet.
-    #[error("`{}` is not a fleet: {problem}\nhelp: `outhaul-signer init` makes one", folder.display())]
-    NotAFleet {
-        /// The folder.
-        folder: PathBuf,
-        /// What is wrong.
-        problem: String,
-    },
-    /// A number that was signed for other content before.
-    #[error("number {number} of stream `{role}` was signed before; the next one is {next}")]
-    NumberUsed {
-        /// The stream's role.
-        role: String,
-        /// The number asked for.
-        number: u64,
-        /// The number to use.
-        next: u64,
-    },
-    /// An option out of its range.
-    #[error("{problem}")]
-    Option {
-        /// What is wrong with it.
-        problem: String,
-    },
-    /// Something else was published in between.
-    #[error(
-        "the fleet published version {published} since this was signed on top of version {base}; \
-         nothing was changed\nhelp: sign the bundle again; sign, write and commit one stream at a time"
-    )]
-    Raced {
-        /// The timestamp version published now.
-        published: u64,
-        /// The one signed on.
-        base: u64,
-    },
-    /// What was just signed would be refused by a site.
-    #[error("what was signed would not be accepted on site; nothing was published")]
-    WouldBeRefused {
-        /// The site's refusal.
-        source: TrustError,
-    },
 }
 
 /// A fleet's folder.
@@ -382,6 +277,21 @@ impl Fleet {
         )?)
     }
 
+    /// Every published root metadata, version 1 first: what a new site's kit carries, so that the fleet can
+    /// be told from the first one.
+    ///
+    /// # Errors
+    /// [`FleetError`] when one cannot be read.
+    pub fn root_chain(&self) -> Result<Vec<String>, FleetError> {
+        let mut roots: Vec<_> = self.published_roots()?.into_iter().collect();
+        let version = |(name, _): &(String, String)| {
+            let digits = name.split('.').next().unwrap_or_default();
+            digits.parse::<u64>().unwrap_or_default()
+        };
+        roots.sort_by_key(version);
+        Ok(roots.into_iter().map(|(_, text)| text).collect())
+    }
+
     /// The folder of the published TUF metadata, as a web server may serve it.
     pub fn metadata_folder(&self) -> PathBuf {
         self.folder.join("metadata")
@@ -457,6 +367,7 @@ fn first_root(
             .map(SigningKey::public)
             .map(|key| (key.id(), metadata::Key::new(&key)))
             .collect(),
+        holders: named_in_order(root_keys),
         roles: BTreeMap::from([
             (
                 "root".to_owned(),
@@ -472,6 +383,21 @@ fn first_root(
     }
 }
 
+/// Several root keys are told apart by names from the beginning; one alone needs none.
+fn named_in_order(root_keys: &[SigningKey]) -> metadata::Holders {
+    if root_keys.len() < 2 {
+        return BTreeMap::new();
+    }
+    let name = |(at, key): (usize, &SigningKey)| {
+        let called = metadata::Holder {
+            name: format!("root-{}", at + 1),
+            holder: String::new(),
+        };
+        (key.public().id(), called)
+    };
+    root_keys.iter().enumerate().map(name).collect()
+}
+
 fn check_options(options: &InitOptions) -> Result<(), FleetError> {
     let refuse = |problem: &str| {
         Err(FleetError::Option {
@@ -481,6 +407,7 @@ fn check_options(options: &InitOptions) -> Result<(), FleetError> {
     if options.passphrase.is_empty() {
         return refuse("an empty passphrase protects nothing");
     }
+    options.passphrase.refuse_weak()?;
     if !(1..=16).contains(&options.root_keys) {
         return refuse("1 to 16 root keys");
     }

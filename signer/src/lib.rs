@@ -20,6 +20,7 @@ pub mod key;
 pub mod metadata;
 pub mod publish;
 pub mod request;
+pub mod review;
 pub mod seal;
 pub mod slip;
 pub mod trust;

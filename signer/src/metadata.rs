@@ -71,6 +71,29 @@ pub struct RoleKeys {
     pub threshold: usize,
 }
 
+/// What people call a key, and who holds it. Words of those who signed the metadata; the id is what counts.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Holder {
+    /// The key's name, such as `vault-b`; a label by [`is_label`], or empty.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub name: String,
+    /// Who holds it, such as `Ana Lima`; a label by [`is_label`], or empty.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub holder: String,
+}
+
+/// Names and holders, by key id.
+pub type Holders = BTreeMap<String, Holder>;
+
+/// Most characters of a name or holder.
+const MAX_LABEL: usize = 64;
+
+/// Whether `text` can be shown to people as it is: 1 to 64 letters, digits, blanks and `. , _ - + @ ' ( ) / :`.
+pub fn is_label(text: &str) -> bool {
+    let allowed = |c: char| c.is_alphanumeric() || " .,_-+@'()/:".contains(c);
+    !text.trim().is_empty() && text.chars().count() <= MAX_LABEL && text.chars().all(allowed)
+}
+
 /// Root metadata: whose signatures count for what.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Root {
@@ -89,6 +112,13 @@ pub struct Root {
     pub keys: BTreeMap<String, Key>,
     /// `root`, `snapshot`, `targets`, `timestamp`.
     pub roles: BTreeMap<String, RoleKeys>,
+    /// What people call the keys.
+    #[serde(
+        default,
+        rename = "x-outhaul-holders",
+        skip_serializing_if = "BTreeMap::is_empty"
+    )]
+    pub holders: Holders,
 }
 
 impl Root {
@@ -137,6 +167,13 @@ pub struct Delegations {
     pub keys: BTreeMap<String, Key>,
     /// The roles, in order of preference.
     pub roles: Vec<DelegatedRole>,
+    /// What people call the keys.
+    #[serde(
+        default,
+        rename = "x-outhaul-holders",
+        skip_serializing_if = "BTreeMap::is_empty"
+    )]
+    pub holders: Holders,
 }
 
 /// One delegated role.

@@ -28,6 +28,8 @@ use crate::trust::{self, TrustedMetadata};
 mod countersign;
 mod online;
 
+pub(crate) use countersign::Asked;
+pub use countersign::Pending;
 pub(crate) use online::{Online, named};
 
 /// What is to be signed for one bundle.
@@ -73,11 +75,12 @@ pub struct Latest {
 
 /// Outhaul's words about a stream's one target.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Custom {
-    number: u64,
-    issued: Timestamp,
-    environment: String,
-    cluster_type: String,
+#[serde(deny_unknown_fields)]
+pub(crate) struct Custom {
+    pub(crate) number: u64,
+    pub(crate) issued: Timestamp,
+    pub(crate) environment: String,
+    pub(crate) cluster_type: String,
 }
 
 /// The part of an index that must agree with what it is signed as.
@@ -192,9 +195,13 @@ impl Fleet {
         };
         // Marked before the first signature: whatever happens next, no version is used twice.
         self.write_marks(&marks)?;
-        let objects = online.stream_keys();
-        let stream_bytes =
-            self.sign_stream(request.role, &stream, &stream_keys, &objects, secret)?;
+        let asked = Asked {
+            role: request.role,
+            keys: &stream_keys,
+            key_objects: &online.stream_keys(),
+            index: Some(request.index_bytes),
+        };
+        let stream_bytes = self.sign_stream(&asked, &stream, secret)?;
         online.pin(
             &format!("{}.json", request.role),
             request.number,

@@ -1,8 +1,8 @@
 //! Signing at a distance: a small file asks for a signature, a small file brings it.
 //!
 //! What comes in: the exact bytes to be signed and the keys that would do. What goes out: a request that a
-//! person carries to the machine of another key, and the answer that comes back. Whoever answers sees what
-//! is signed: [`SigningRequest::summary`] is read from the very bytes, not from words beside them.
+//! person carries to the machine of another key, and the answer that comes back. What the signature would
+//! make count is shown by [`crate::review`], from the very bytes, before anybody answers.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -19,7 +19,9 @@ pub const REQUEST_FORMAT: &str = "outhaul.dev/signing-request/v1";
 /// An answer's format; another is refused.
 pub const ANSWER_FORMAT: &str = "outhaul.dev/signing-answer/v1";
 /// Largest request or answer in bytes.
-pub const MAX_BYTES: usize = 8 * 1024 * 1024;
+pub const MAX_BYTES: usize = 16 * 1024 * 1024;
+/// Largest index that a request brings along, in bytes.
+const MAX_INDEX_BYTES: usize = 4 * 1024 * 1024;
 
 /// "Please sign these bytes."
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,6 +37,12 @@ pub struct SigningRequest {
     pub payload: String,
     /// The keys whose signatures count, by id.
     pub keys: std::collections::BTreeMap<String, Key>,
+    /// What the fleet has published, by file name: what the co-signer's root must lead to.
+    #[serde(default, skip_serializing_if = "std::collections::BTreeMap::is_empty")]
+    pub published: std::collections::BTreeMap<String, String>,
+    /// The index of the bundle that is to be signed, base64; without it only its digest can be shown.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub index: String,
 }
 
 /// "Here is my signature."
@@ -102,7 +110,56 @@ impl SigningRequest {
             role: role.to_owned(),
             payload: STANDARD.encode(payload),
             keys,
+            published: std::collections::BTreeMap::new(),
+            index: String::new(),
         }
+    }
+
+    /// Brings along what the fleet has published, for those who have an older root only.
+    #[must_use]
+    pub fn with_published(mut self, published: std::collections::BTreeMap<String, String>) -> Self {
+        self.published = published;
+        self
+    }
+
+    /// Brings along the index of the bundle, unless it is too large for a request.
+    #[must_use]
+    pub fn with_index(mut self, bytes: &[u8]) -> Self {
+        if bytes.len() <= MAX_INDEX_BYTES {
+            self.index = STANDARD.encode(bytes);
+        }
+        self
+    }
+
+    /// The published files that it brings along.
+    pub fn published_bytes(&self) -> std::collections::BTreeMap<String, Vec<u8>> {
+        let files = self.published.iter();
+        files
+            .map(|(name, text)| (name.clone(), text.clone().into_bytes()))
+            .collect()
+    }
+
+    /// The bundle's index, when it brings it along.
+    ///
+    /// # Errors
+    /// [`RequestError::Malformed`].
+    pub fn index_bytes(&self) -> Result<Option<Vec<u8>>, RequestError> {
+        if self.index.is_empty() {
+            return Ok(None);
+        }
+        STANDARD.decode(&self.index).map(Some).map_err(|error| {
+            let problem = format!("its index is no base64: {error}");
+            let expected = "signing request";
+            RequestError::Malformed { expected, problem }
+        })
+    }
+
+    /// SHA-256 of the bytes to sign, 64 hexadecimal digits.
+    ///
+    /// # Errors
+    /// [`RequestError::Malformed`].
+    pub fn digest(&self) -> Result<String, RequestError> {
+        Ok(digest(&self.payload_bytes()?))
     }
 
     /// The file's bytes.
@@ -119,7 +176,16 @@ impl SigningRequest {
         let malformed = |problem: String| RequestError::Malformed { expected, problem };
         let request: Self = parse(bytes, expected)?;
         if request.format != REQUEST_FORMAT {
-            return Err(malformed(format!("its format is `{}`", request.format)));
+            return Err(malformed("its format is another one".to_owned()));
+        }
+        let hexadecimal = |text: &str| {
+            text.len() == 16 && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+        };
+        let stream = request.role.strip_prefix("s-").is_some_and(hexadecimal);
+        if !hexadecimal(&request.fleet) || !(stream || request.role == "root") {
+            return Err(malformed(
+                "its fleet or role is not one that can be".to_owned(),
+            ));
         }
         // Only what is read back the same is signed: no second meaning in the bytes.
         let value = request.value()?;
@@ -159,31 +225,6 @@ impl SigningRequest {
         parse(&self.payload_bytes()?, "signing request")
     }
 
-    /// What would be signed, in lines for the person who decides.
-    ///
-    /// # Errors
-    /// [`RequestError::Malformed`].
-    pub fn summary(&self) -> Result<String, RequestError> {
-        let value = self.value()?;
-        let text = |key: &str| value[key].to_string().trim_matches('"').to_owned();
-        let mut lines = vec![
-            format!("fleet    {}", self.fleet),
-            format!("role     {}", self.role),
-            format!("version  {}", text("version")),
-            format!("expires  {}", text("expires")),
-            format!("digest   {}", digest(&self.payload_bytes()?)),
-        ];
-        for (path, target) in value["targets"].as_object().into_iter().flatten() {
-            lines.push(format!("target   {path} {}", target["hashes"]["sha256"]));
-            lines.push(format!("         {}", target["custom"]));
-        }
-        for (role, keys) in value["roles"].as_object().into_iter().flatten() {
-            let count = keys["keyids"].as_array().map_or(0, Vec::len);
-            lines.push(format!("{role:<9}{} of {count} keys", keys["threshold"]));
-        }
-        Ok(lines.join("\n"))
-    }
-
     /// Answers with the signature of `signer`.
     ///
     /// # Errors
@@ -219,6 +260,7 @@ impl SigningRequest {
         Ok(answer.signature.clone())
     }
 
+    /// The key of this id, when its signature is asked for and it is what its id says.
     fn key(&self, id: &str) -> Result<PublicKey, RequestError> {
         let wanted = || {
             self.keys
@@ -233,7 +275,12 @@ impl SigningRequest {
         };
         let key = self.keys.get(id).ok_or_else(other)?;
         let public = key.keyval.get("public").map_or("", String::as_str);
-        PublicKey::from_hex(public).map_err(|_| other())
+        let key = PublicKey::from_hex(public).map_err(|_| other())?;
+        if key.id() == id {
+            Ok(key)
+        } else {
+            Err(other())
+        }
     }
 }
 
@@ -282,7 +329,7 @@ fn digest(bytes: &[u8]) -> String {
     hex::encode(Sha256::digest(bytes))
 }
 
-fn short(text: &str) -> String {
+pub(crate) fn short(text: &str) -> String {
     text.chars()
         .filter(char::is_ascii_alphanumeric)
         .take(12)

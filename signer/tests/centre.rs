@@ -101,6 +101,7 @@ impl Centre {
             consistent_snapshot: true,
             keys: BTreeMap::new(),
             roles: BTreeMap::new(),
+            holders: BTreeMap::new(),
         };
         let delegated = |role: &str| DelegatedRole {
             name: role.into(),
@@ -118,6 +119,7 @@ impl Centre {
             delegations: Some(Delegations {
                 keys: BTreeMap::new(),
                 roles: vec![delegated(ROLE), delegated(OTHER)],
+                holders: BTreeMap::new(),
             }),
         };
         let mut centre = Self {

@@ -31,14 +31,14 @@ fn signer(folder: &Path, line: &str) -> Output {
 }
 
 #[track_caller]
-fn run(folder: &Path, code: i32, line: &str) -> Value {
+pub fn run(folder: &Path, code: i32, line: &str) -> Value {
     let output = signer(folder, line);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(code), "{line}: {said}");
     serde_json::from_slice(&output.stdout).unwrap_or(Value::String(said))
 }
 
-fn folder_with_passphrase() -> tempfile::TempDir {
+pub fn folder_with_passphrase() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("pass");
     fs::write(&path, "correct horse battery staple\n").unwrap();
@@ -59,9 +59,26 @@ fn two_people_in_two_places_change_the_root() {
     // must be signed by both: by its own rule.
     assert_eq!(run(at, 1, "root fleet threshold 2")["state"], "waiting");
     let request = "fleet/requests/3.root.json.request";
-    let shown = run(at, 0, &format!("countersign {request} --show"));
+    fs::copy(at.join("fleet/metadata/1.root.json"), at.join("mine.json")).unwrap();
+    let countersign = format!("countersign {request} --root mine.json");
+    let shown = run(at, 0, &format!("{countersign} --show"));
     assert_eq!(shown["signed"]["roles"]["root"]["threshold"], 2);
-    let answer = run(at, 0, &format!("countersign {request} --key vault.pem"));
+    // Nobody is at this terminal, and a script has to name what it signs.
+    let asked = run(at, 2, &format!("{countersign} --key vault.pem"));
+    let digest = shown["digest"].as_str().unwrap();
+    assert!(asked.as_str().unwrap().contains(digest), "{asked}");
+    for other in ["0".repeat(64), digest[..15].to_owned()] {
+        run(
+            at,
+            1,
+            &format!("{countersign} --key vault.pem --digest {other}"),
+        );
+    }
+    let answer = run(
+        at,
+        0,
+        &format!("{countersign} --key vault.pem --digest {digest}"),
+    );
     assert_eq!(answer["key"], vault["id"]);
     assert_eq!(run(at, 0, "root fleet finish")["version"], 3);
     let status = run(at, 0, "status fleet");
@@ -108,8 +125,14 @@ fn a_root_key_that_a_program_holds_signs_the_root_and_nobody_else_s_answer_count
     run(at, 0, "root fleet add-key module.pub");
     assert_eq!(run(at, 1, "root fleet threshold 2")["state"], "waiting");
     let request = "fleet/requests/3.root.json.request";
+    let root = "--root fleet/metadata/1.root.json";
+    let shown = run(at, 0, &format!("countersign {request} {root} --show"));
+    let digest = shown["digest"].as_str().unwrap().to_owned();
     let by = |program: &str| {
-        format!("countersign {request} --signer-command ./{program} --public-key module.pub")
+        format!(
+            "countersign {request} {root} --digest {digest} --signer-command ./{program} --public-key \
+             module.pub"
+        )
     };
     // A program whose signatures are not those of the key that it is said to hold.
     run(at, 1, &by("thief"));
@@ -161,8 +184,17 @@ fn what_goes_wrong_has_its_exit_code_and_says_what_to_do() {
         (2, "root fleet finish", "no change"),
         (2, "--passphrase-file", "value is required"),
         (3, "root fleet add-key missing.pub", "missing.pub"),
-        (3, "countersign missing.request --show", "missing.request"),
-        (1, "countersign pass --show", "not a signing request"),
+        (
+            3,
+            "countersign missing.request --root pass --show",
+            "missing.request",
+        ),
+        (
+            1,
+            "countersign pass --root pass --show",
+            "not a signing request",
+        ),
+        (2, "countersign pass --show", "--root"),
     ] {
         let said = run(at, code, line);
         assert!(said.as_str().unwrap().contains(says), "{line}: {said}");
@@ -186,7 +218,7 @@ fn what_goes_wrong_has_its_exit_code_and_says_what_to_do() {
 
 #[test]
 fn every_command_shows_an_example() {
-    let all = "countersign init key revoke root rotate status stream verify-metadata";
+    let all = "countersign init key passphrase revoke root rotate status stream verify-metadata";
     for command in all.split(' ') {
         let output = Command::new(env!("CARGO_BIN_EXE_outhaul-signer"))
             .args([command, "--help"])

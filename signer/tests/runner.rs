@@ -5,6 +5,7 @@ mod attacks;
 mod centre;
 mod ceremonies;
 mod cli;
+mod cosign;
 mod fleet;
 mod fuzz;
 mod python_tuf;

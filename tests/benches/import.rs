@@ -168,6 +168,7 @@ fn publish(folder: &Path, size: u64) -> (PathBuf, PathBuf) {
             environment: "dev".to_owned(),
             cluster_type: "drone".to_owned(),
         },
+        earlier_roots: Vec::new(),
         root: String::from_utf8(fleet.root_bytes().unwrap()).unwrap(),
         hub_url: String::new(),
         hub_key: String::new(),

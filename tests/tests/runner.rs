@@ -3,6 +3,8 @@
 
 #[path = "runner/attacks.rs"]
 mod attacks;
+#[path = "runner/countersigned.rs"]
+mod countersigned;
 #[path = "runner/documents.rs"]
 mod documents;
 #[path = "runner/loops.rs"]

@@ -85,7 +85,7 @@ impl Args {
             out: &self.out,
             publish: self.publish.as_deref(),
             recipients: self.recipients.iter().cloned().collect(),
-            readers: &readers,
+            readers: readers.as_deref(),
             renew: self.renew,
             issued,
             expires_days: self.expires_days,
@@ -93,7 +93,14 @@ impl Args {
         let production =
             produce::produce(&platform, &fleet, &secret, &request).map_err(produce_failure)?;
         self.print(&platform.rendering.environment, &production)?;
-        isolation_failure(&platform, &production.isolation, 0)
+        let done = isolation_failure(&platform, &production.isolation, 0)?;
+        // What waits for somebody is not shipped: a script must see that.
+        let waits = production.streams.iter().any(|one| one.waiting.is_some());
+        Ok(if waits {
+            ExitCode::from(failure::REFUSED)
+        } else {
+            done
+        })
     }
 
     fn print(&self, environment: &str, production: &Production) -> Result<(), Failure> {
@@ -112,6 +119,10 @@ impl Args {
                         "content_bytes": one.content_bytes,
                         "assignments": one.assignments,
                         "withheld": one.withheld,
+                        "waiting": one.waiting.as_ref().map(|waiting| json!({
+                            "request": waiting.request, "threshold": waiting.threshold,
+                            "found": waiting.found,
+                        })),
                     })
                 })
                 .collect();
@@ -123,6 +134,16 @@ impl Args {
             let stream = format!("{environment}/{}", one.cluster_type);
             if let Some(why) = &one.withheld {
                 say(&format!("{stream}: no bundle, it {why}"));
+                continue;
+            }
+            if let Some(waiting) = &one.waiting {
+                let request = waiting.request.display();
+                say(&format!(
+                    "{stream}: number {} waits for signatures: {} of {} are there, the request is `{request}`\n\
+                     help: `outhaul-signer countersign` it where another key of the stream is, put the answer \
+                     beside it, and run this again: it ships the bundle that was signed",
+                    one.number, waiting.found, waiting.threshold
+                ));
                 continue;
             }
             match &one.file {

@@ -73,7 +73,7 @@ pub struct FleetArgs {
     #[arg(long, value_name = "DIR")]
     pub fleet: PathBuf,
     /// The file with the passphrase of its keys (mode 0600); without it `OUTHAUL_PASSPHRASE`, then the
-    /// systemd credential `outhaul-passphrase`
+    /// systemd credential `outhaul-passphrase`, then it is asked for at the terminal
     #[arg(long, value_name = "FILE")]
     pub passphrase_file: Option<PathBuf>,
 }
@@ -81,8 +81,12 @@ pub struct FleetArgs {
 impl FleetArgs {
     /// The passphrase.
     pub fn secret(&self) -> Result<Secret, Failure> {
-        let file = self.passphrase_file.as_deref();
-        Secret::from_sources(file, &[Secret::VARIABLE], Secret::CREDENTIAL).map_err(key_failure)
+        Secret::obtain(self.passphrase_file.as_deref(), false).map_err(key_failure)
+    }
+
+    /// The passphrase of keys that are made now: typed twice, and refused when it is easy to guess.
+    fn new_secret(&self) -> Result<Secret, Failure> {
+        Secret::obtain(self.passphrase_file.as_deref(), true).map_err(key_failure)
     }
 }
 
@@ -102,7 +106,7 @@ impl Args {
                     clippy::disallowed_methods,
                     reason = "the edge of the program: all below is given the time"
                 )]
-                let mut options = InitOptions::new(fleet.secret()?, Timestamp::now());
+                let mut options = InitOptions::new(fleet.new_secret()?, Timestamp::now());
                 options.hub_url = hub_url;
                 options.hub_key = hub_key.map(public_key).transpose()?.unwrap_or_default();
                 options.root_keys = root_keys;

@@ -89,7 +89,16 @@ impl ListArgs {
         let fleet = Fleet::open(&self.fleet).map_err(fleet_failure)?;
         let sites = Sites::of(&fleet).all().map_err(site_failure)?;
         if self.recipients {
-            for site in sites.iter().filter(|site| !site.seal_key.is_empty()) {
+            // What is sealed for a revoked site's key would still be read with it.
+            let revoked = |site: &Site| site.orders.iter().any(|o| o.what.word() == "revoke");
+            let readers = sites.iter().filter(|site| !site.seal_key.is_empty());
+            let readers: Vec<_> = readers.filter(|site| !revoked(site)).collect();
+            if readers.is_empty() {
+                let message = "no site has an approved key to seal for";
+                return Err(Failure::say(failure::REFUSED, message)
+                    .help("`outhaul site approve` records the key of a site's request"));
+            }
+            for site in readers {
                 data(&format!("{} {}", site.site, site.seal_key));
             }
             return Ok(ExitCode::SUCCESS);

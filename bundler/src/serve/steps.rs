@@ -141,6 +141,8 @@ fn key(
     if let Some(bundle) = &one.bundle {
         // Orders for sites leave with the next bundle, and a revocation should not wait for a change.
         let _ = writeln!(text, "{}", orders(bundle, &one.name));
+        // An answer to a request for a signature ships what waits for it.
+        let _ = writeln!(text, "{}", answers(bundle));
         // Payloads travel in bundles, and are no part of the snapshot before they are collected.
         let mut asked = BTreeSet::new();
         let all = plane.targets.values();
@@ -178,6 +180,18 @@ fn orders(config: &BundleConfig, environment: &str) -> String {
     some.fold(String::new(), |text, found| format!("{text}{found:?}"))
 }
 
+/// Names of the answers to requests for signatures; those to what was shipped are gone.
+fn answers(config: &BundleConfig) -> String {
+    let folder = Fleet::open(&config.fleet).map(|fleet| fleet.request_folder());
+    let entries = folder
+        .ok()
+        .and_then(|folder| std::fs::read_dir(folder).ok());
+    let names = entries.into_iter().flatten().flatten();
+    let names = names.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let answers: BTreeSet<_> = names.filter(|name| name.ends_with(".answer")).collect();
+    answers.into_iter().collect::<Vec<_>>().join(" ")
+}
+
 fn bundle(
     config: &BundleConfig,
     platform: &Platform,
@@ -192,7 +206,7 @@ fn bundle(
         out: &config.out,
         publish: config.publish.as_deref(),
         recipients: BTreeSet::new(),
-        readers: &[],
+        readers: None,
         renew: false,
         issued: now,
         expires_days: config.expires_days,
@@ -203,6 +217,15 @@ fn bundle(
         let stream = &one.cluster_type;
         if let Some(why) = &one.withheld {
             lines.push(format!("{stream}: no bundle, it {why}"));
+        }
+        if let Some(waiting) = &one.waiting {
+            lines.push(format!(
+                "{stream}: bundle {} waits for signatures ({} of {}): {}",
+                one.number,
+                waiting.found,
+                waiting.threshold,
+                waiting.request.display()
+            ));
         }
         if let Some(file) = &one.file {
             lines.push(format!(

@@ -22,7 +22,7 @@ impl Scene {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let now: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
-        let options = InitOptions::new(Secret::new("tests".to_owned()), now);
+        let options = InitOptions::new(Secret::new("a passphrase for tests".to_owned()), now);
         let fleet = Fleet::init(&folder.path().join("fleet"), options).unwrap();
         let scene = Self {
             fleet,

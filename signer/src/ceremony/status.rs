@@ -3,12 +3,13 @@
 //! What comes in: a fleet's published metadata and key folder. What goes out: a value to print. It opens no
 //! private key: the public halves beside them tell which is which.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::fleet::{Fleet, FleetError};
+use crate::key::{Cost, SigningKey};
 use crate::metadata::RoleKeys;
 
 /// The state of a fleet's keys and dates.
@@ -48,6 +49,9 @@ pub struct KeyStatus {
     pub id: String,
     /// Whether its private half is in the fleet's folder.
     pub here: bool,
+    /// Whether that half rests weaker than new keys do: `outhaul-signer passphrase` makes it stronger.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub weak: bool,
 }
 
 impl Fleet {
@@ -57,13 +61,11 @@ impl Fleet {
     /// [`FleetError`] when the fleet cannot be read.
     pub fn status(&self) -> Result<Status, FleetError> {
         let published = self.published()?;
-        let here: BTreeSet<String> = self
-            .ring()
-            .entries()?
-            .into_iter()
-            .filter(|entry| entry.present)
-            .map(|entry| entry.public.id())
-            .collect();
+        let mut here = BTreeMap::new();
+        for entry in self.ring().entries()?.into_iter().filter(|one| one.present) {
+            let weak = SigningKey::is_weaker(&entry.private, Cost::daily()).unwrap_or(false);
+            here.insert(entry.public.id(), weak);
+        }
         let status = |role: &str, keys: &RoleKeys, version: u64, expires: Timestamp| RoleStatus {
             role: role.to_owned(),
             stream: None,
@@ -138,11 +140,12 @@ impl Fleet {
     }
 }
 
-fn key_statuses(ids: &[String], here: &BTreeSet<String>) -> Vec<KeyStatus> {
+fn key_statuses(ids: &[String], here: &BTreeMap<String, bool>) -> Vec<KeyStatus> {
     ids.iter()
         .map(|id| KeyStatus {
             id: id.clone(),
-            here: here.contains(id),
+            here: here.contains_key(id),
+            weak: here.get(id).copied().unwrap_or(false),
         })
         .collect()
 }

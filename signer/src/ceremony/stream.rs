@@ -8,8 +8,8 @@ use jiff::Timestamp;
 
 use crate::fleet::{Fleet, FleetError};
 use crate::key::{PublicKey, Secret};
-use crate::metadata::{DelegatedRole, Key, RoleKeys};
-use crate::publish::{Online, delegated};
+use crate::metadata::{DelegatedRole, Holder, Key, RoleKeys};
+use crate::publish::{Asked, Online, delegated};
 
 /// One change of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,6 +21,13 @@ pub enum StreamChange {
     End,
     /// A new key in place of all present ones.
     Rekey,
+    /// What people call a key of the stream, and who holds it.
+    NameKey {
+        /// Its id.
+        id: String,
+        /// Name and holder.
+        called: Holder,
+    },
     /// A key less, by id or the beginning of its id.
     RemoveKey(String),
     /// How many of its keys must sign.
@@ -56,6 +63,10 @@ impl Fleet {
                 delegations.roles.retain(|delegated| delegated.name != role);
                 continue;
             }
+            if let StreamChange::NameKey { id, called } = change {
+                super::name_key(&mut delegations.holders, id.clone(), called)?;
+                continue;
+            }
             let (keys, roles) = (&mut delegations.keys, &mut delegations.roles);
             let Some(stream) = roles.iter_mut().find(|delegated| delegated.name == role) else {
                 return Err(refuse("a stream that ends has no keys to change"));
@@ -75,7 +86,13 @@ impl Fleet {
         if let (Some(keys), Some((stream, _))) =
             (keys, published.stream(&self.metadata_folder(), role)?)
         {
-            let bytes = self.sign_stream(role, &stream, &keys, &all_keys, secret)?;
+            let asked = Asked {
+                role,
+                keys: &keys,
+                key_objects: &all_keys,
+                index: None,
+            };
+            let bytes = self.sign_stream(&asked, &stream, secret)?;
             online.pin(&format!("{role}.json"), stream.version, &bytes);
             own = Some((format!("{}.{role}.json", stream.version), bytes));
         }
@@ -138,7 +155,7 @@ impl Fleet {
                 }
                 stream.threshold = *count;
             }
-            StreamChange::End => {}
+            StreamChange::End | StreamChange::NameKey { .. } => {}
         }
         Ok(None)
     }

@@ -1,28 +1,47 @@
 //! `outhaul-signer countersign`: another key's signature, where that key is.
 
+use std::io::{BufRead as _, IsTerminal as _};
 use std::path::PathBuf;
 
-use outhaul_signer::SigningKey;
 use outhaul_signer::command::CommandKey;
 use outhaul_signer::durable::{self, PUBLIC_MODE};
 use outhaul_signer::metadata::Signs;
 use outhaul_signer::request::{MAX_BYTES, SigningRequest};
+use outhaul_signer::review::{self, Review};
+use outhaul_signer::trust::walk::MAX_ROOT_BYTES;
+use outhaul_signer::{PublicKey, SigningKey};
 use serde_json::json;
 
 use super::{Common, Failure, Outcome, Result, root};
 
+/// Fewest digits of a digest that name what is signed.
+const MIN_DIGITS: usize = 16;
+/// Longest answer to the question, in bytes.
+const MAX_ANSWER_BYTES: usize = 1024;
+
 /// Sign a request with another key, and write the answer.
 ///
-/// First run it with `--show`, and read what would be signed.
+/// It shows what the signature would change, compared with the root metadata that you have: every key
+/// kept, added and removed, thresholds, dates, a bundle's number, digest and contents. What does not
+/// follow from your root is refused. Then it asks for the name of what you sign; a script names it with
+/// `--digest`, as `--show` printed it. Keep `1.root.json` of your fleet for this: any root that you once
+/// verified will do, newer ones are followed from it.
 ///
-/// Example: `outhaul-signer --passphrase-file pass countersign 2.root.json.request --key vault-b.pem`
+/// Example: `outhaul-signer --passphrase-file pass countersign 2.root.json.request --root 1.root.json
+/// --key vault-b.pem`
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The request's file
     request: PathBuf,
+    /// Root metadata of the fleet that you have verified, such as your copy of `1.root.json`
+    #[arg(long, value_name = "FILE")]
+    root: PathBuf,
     /// Only show what would be signed
     #[arg(long)]
     show: bool,
+    /// What you sign, without being asked: the digest that `--show` printed, or its first 16 digits or more
+    #[arg(long, value_name = "HEX", conflicts_with = "show")]
+    digest: Option<String>,
     /// The private key
     #[arg(long, value_name = "FILE", required_unless_present_any = ["show", "signer_command"])]
     key: Option<PathBuf>,
@@ -35,7 +54,7 @@ pub struct Args {
         conflicts_with = "key"
     )]
     signer_command: Option<PathBuf>,
-    /// The public half of the program's key, PEM
+    /// The public half of the key, PEM [default: `.pub` beside the private key]
     #[arg(long, value_name = "FILE")]
     public_key: Option<PathBuf>,
     /// Where the answer goes [default: beside the request, named after the key]
@@ -48,18 +67,25 @@ impl Args {
         let refuse = |error: &dyn std::error::Error| Failure::Refused(super::chain(error));
         let bytes = durable::read(&self.request, MAX_BYTES as u64)?;
         let request = SigningRequest::from_bytes(&bytes).map_err(|error| refuse(&error))?;
-        let summary = request.summary().map_err(|error| refuse(&error))?;
+        let own_root = durable::read(&self.root, MAX_ROOT_BYTES)?;
+        let public = self.public()?;
+        let review = review::review(&request, &own_root, public.as_ref(), common.now())?;
         if self.show {
             let value = request.value().map_err(|error| refuse(&error))?;
-            common.print(&summary, &json!({"fleet": request.fleet, "signed": value}));
+            common.print(
+                &review.to_string(),
+                &json!({
+                    "fleet": request.fleet, "digest": review.digest(), "name": review.name(),
+                    "review": review, "signed": value,
+                }),
+            );
             return Ok(Outcome::Done);
         }
-        eprintln!("{summary}");
-        let key: Box<dyn Signs> = match (&self.key, &self.signer_command, &self.public_key) {
+        eprintln!("{review}");
+        self.confirm(&review)?;
+        let key: Box<dyn Signs> = match (&self.key, &self.signer_command, public) {
             (Some(path), ..) => Box::new(SigningKey::load(path, &common.secret()?)?),
-            (None, Some(program), Some(public)) => {
-                Box::new(CommandKey::new(program, root::read_public(public)?))
-            }
+            (None, Some(program), Some(public)) => Box::new(CommandKey::new(program, public)),
             _ => {
                 return Err(Failure::Usage(
                     "say `--key` or `--signer-command`".to_owned(),
@@ -77,8 +103,52 @@ impl Args {
         let id = key.public().id();
         common.print(
             &path.display().to_string(),
-            &json!({"answer": path, "key": id}),
+            &json!({"answer": path, "key": id, "digest": review.digest()}),
         );
         Ok(Outcome::Done)
+    }
+
+    /// The public half of the key that is to sign, when it can be told before anything is opened.
+    fn public(&self) -> std::result::Result<Option<PublicKey>, Failure> {
+        let beside = self.key.as_ref().map(|key| key.with_extension("pub"));
+        match (&self.public_key, beside.filter(|path| path.is_file())) {
+            (Some(path), _) => root::read_public(path).map(Some),
+            (None, Some(path)) => root::read_public(&path).map(Some),
+            (None, None) => Ok(None),
+        }
+    }
+
+    /// Nothing is signed before somebody named it.
+    fn confirm(&self, review: &Review) -> std::result::Result<(), Failure> {
+        let (name, digest) = (review.name(), review.digest());
+        if let Some(given) = &self.digest {
+            let given = given.to_ascii_lowercase();
+            let named = given.len() >= MIN_DIGITS && digest.starts_with(&given);
+            return match named {
+                true => Ok(()),
+                false => Err(Failure::Refused(format!(
+                    "`--digest {given}` is not what this request asks for ({digest}); nothing was signed\n\
+                     help: read what is shown above again; give the whole digest, or its first \
+                     {MIN_DIGITS} digits or more"
+                ))),
+            };
+        }
+        if !std::io::stdin().is_terminal() {
+            return Err(Failure::Usage(format!(
+                "nobody is here to be asked; nothing was signed\nhelp: read what is shown above, and name \
+                 what you sign: `--digest {digest}`"
+            )));
+        }
+        eprint!("To sign this, type `{name}`: ");
+        let mut typed = String::new();
+        let mut input = std::io::Read::take(std::io::stdin().lock(), MAX_ANSWER_BYTES as u64);
+        // What cannot be read is not the name.
+        let _ = std::io::BufReader::new(&mut input).read_line(&mut typed);
+        if typed.trim() == name {
+            return Ok(());
+        }
+        Err(Failure::Refused(
+            "that is not what is asked for; nothing was signed".to_owned(),
+        ))
     }
 }

@@ -33,7 +33,7 @@ pub struct Args {
 
 impl Args {
     pub fn run(self, common: &Common) -> Result {
-        let mut options = InitOptions::new(common.secret()?, common.now());
+        let mut options = InitOptions::new(common.new_secret()?, common.now());
         options.root_keys = self.root_keys;
         options.root_threshold = self.root_threshold;
         options.root_days = self.root_days;

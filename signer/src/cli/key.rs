@@ -27,8 +27,9 @@ impl Args {
                 "`{there}` (or its `.pub`) is there already"
             )));
         }
+        let secret = common.new_secret()?;
         let key = SigningKey::generate()?;
-        key.save(&private, &common.secret()?)?;
+        key.save(&private, &secret)?;
         durable::write(&public, key.public().to_pem().as_bytes(), PUBLIC_MODE)?;
         let id = key.public().id();
         common.print(

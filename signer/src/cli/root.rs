@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Subcommand;
 use outhaul_signer::ceremony::{Ceremony, RootChange};
 use outhaul_signer::durable;
+use outhaul_signer::metadata::Holder;
 use outhaul_signer::{Fleet, PublicKey};
 use serde_json::json;
 
@@ -30,9 +31,19 @@ enum Change {
     AddKey {
         /// Its public half, PEM
         public: PathBuf,
+        #[command(flatten)]
+        called: Called,
     },
     /// Publish a change that waited for signatures, for example `finish`
     Finish,
+    /// Say what a root key is called and who holds it, for example `name-key 3f9ac2 --name vault-b
+    /// --holder "Ana Lima"`
+    NameKey {
+        /// Its id, or the beginning of it
+        id: String,
+        #[command(flatten)]
+        called: Called,
+    },
     /// Remove a root key, for example `remove-key 3f9ac2`
     RemoveKey {
         /// Its id, or the beginning of it
@@ -47,22 +58,59 @@ enum Change {
     },
 }
 
+/// What co-signers read beside a key's id.
+#[derive(Debug, Default, clap::Args)]
+pub struct Called {
+    /// What the key is called [default for `add-key`: its file's name]
+    #[arg(long, value_name = "TEXT")]
+    name: Option<String>,
+    /// Who holds it
+    #[arg(long, value_name = "TEXT")]
+    holder: Option<String>,
+}
+
+impl Called {
+    /// As given, or after the file of the key.
+    pub fn or_file(self, path: &Path) -> Holder {
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+        Holder {
+            name: self.name.unwrap_or_else(|| stem.into_owned()),
+            holder: self.holder.unwrap_or_default(),
+        }
+    }
+}
+
 impl Args {
     pub fn run(self, common: &Common) -> Result {
         let fleet = Fleet::open(&self.folder)?;
         let secret = common.secret()?;
-        let change = match self.change {
-            Change::AddKey { public } => RootChange::AddRootKey(read_public(&public)?),
+        let changes = match self.change {
+            Change::AddKey { public, called } => {
+                let key = read_public(&public)?;
+                let called = called.or_file(&public);
+                let id = key.id();
+                vec![
+                    RootChange::AddRootKey(key),
+                    RootChange::NameKey { id, called },
+                ]
+            }
+            Change::NameKey { id, called } => {
+                let called = Holder {
+                    name: called.name.unwrap_or_default(),
+                    holder: called.holder.unwrap_or_default(),
+                };
+                vec![RootChange::NameKey { id, called }]
+            }
             Change::Finish => {
                 return Ok(tell(common, &fleet.finish_root(common.now(), &secret)?));
             }
-            Change::RemoveKey { id } => RootChange::RemoveRootKey(id),
-            Change::Renew => RootChange::Renew,
-            Change::Threshold { count } => RootChange::Threshold(count),
+            Change::RemoveKey { id } => vec![RootChange::RemoveRootKey(id)],
+            Change::Renew => vec![RootChange::Renew],
+            Change::Threshold { count } => vec![RootChange::Threshold(count)],
         };
         Ok(tell(
             common,
-            &fleet.change_root(&[change], common.now(), &secret)?,
+            &fleet.change_root(&changes, common.now(), &secret)?,
         ))
     }
 }
@@ -93,8 +141,8 @@ pub fn tell(common: &Common, state: &Ceremony) -> Outcome {
             });
             common.print(&text, &state);
             eprintln!(
-                "help: `outhaul-signer countersign {path} --key KEY.pem` where another key is, put the \
-                 answer beside the request, then `outhaul-signer root FLEET finish`"
+                "help: `outhaul-signer countersign {path} --root 1.root.json --key KEY.pem` where another \
+                 key is, put the answer beside the request, then `outhaul-signer root FLEET finish`"
             );
             Outcome::Waiting
         }

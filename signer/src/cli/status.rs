@@ -54,6 +54,18 @@ impl Args {
                 .iter()
                 .map(|name| format!("waits for signatures: {name}")),
         );
+        if status
+            .roles
+            .iter()
+            .flat_map(|role| &role.keys)
+            .any(|key| key.weak)
+        {
+            lines.push(
+                "some keys here rest weaker than new ones do: `outhaul-signer passphrase FLEET` encrypts them \
+                 anew"
+                    .to_owned(),
+            );
+        }
         common.print(&lines.join("\n"), &json!(status));
         Ok(Outcome::Done)
     }

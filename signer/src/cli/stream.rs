@@ -6,12 +6,15 @@ use outhaul_signer::Fleet;
 use outhaul_signer::ceremony::StreamChange;
 use serde_json::json;
 
-use super::{Common, Failure, Outcome, Result, root};
+use super::root::{self, Called};
+use super::{Common, Failure, Outcome, Result};
 
 /// Change whose signatures a stream needs.
 ///
-/// With a threshold of 2, every bundle of the stream is countersigned: signing it writes a request, and
-/// signing it again, with the answer beside the request, makes the bundle.
+/// With a threshold of 2, every bundle of the stream is countersigned: `outhaul bundle` writes a request,
+/// and with the answer beside the request `outhaul bundle` again ships the very bundle that was signed.
+/// Raising it asks the new key to sign the published bundle once more: run the same command again with
+/// the answer beside the request. A key is called after its file.
 ///
 /// Example: `outhaul-signer --passphrase-file pass stream ./fleet s-0123456789abcdef --add-key
 /// auditor.pub --threshold 2`
@@ -36,7 +39,11 @@ impl Args {
     pub fn run(self, common: &Common) -> Result {
         let mut changes = Vec::new();
         for path in &self.add_key {
-            changes.push(StreamChange::AddKey(root::read_public(path)?));
+            let key = root::read_public(path)?;
+            let id = key.id();
+            let called = Called::default().or_file(path);
+            changes.push(StreamChange::AddKey(key));
+            changes.push(StreamChange::NameKey { id, called });
         }
         // A lower threshold first, so that a key may go with it in one step.
         changes.extend(self.threshold.map(StreamChange::Threshold));

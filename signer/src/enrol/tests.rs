@@ -8,7 +8,7 @@ use crate::{Fleet, InitOptions, Secret, SigningKey};
 
 fn kit() -> (tempfile::TempDir, Kit) {
     let dir = tempfile::tempdir().unwrap();
-    let secret = Secret::new("passphrase".to_owned());
+    let secret = Secret::new("a passphrase for tests".to_owned());
     let now = "2026-01-01T00:00:00Z".parse().unwrap();
     let fleet = Fleet::init(dir.path(), InitOptions::new(secret, now)).unwrap();
     let kit = Kit {
@@ -20,6 +20,7 @@ fn kit() -> (tempfile::TempDir, Kit) {
             environment: "dev".to_owned(),
             cluster_type: "drone".to_owned(),
         },
+        earlier_roots: Vec::new(),
         root: String::from_utf8(fleet.root_bytes().unwrap()).unwrap(),
         hub_url: "https://hub.example".to_owned(),
         hub_key: SigningKey::generate().unwrap().public().to_pem(),
@@ -79,6 +80,37 @@ fn a_kit_that_was_changed_on_the_way_is_refused() {
         Kit::from_bytes(&large),
         Err(KitError::TooLarge { .. })
     ));
+}
+
+#[test]
+fn a_kit_with_a_later_root_is_bound_to_its_fleet() {
+    let (dir, mut kit) = kit();
+    let fleet = Fleet::open(dir.path()).unwrap();
+    let secret = Secret::new("a passphrase for tests".to_owned());
+    let now = "2026-01-02T00:00:00Z".parse().unwrap();
+    for _ in 0..2 {
+        fleet
+            .change_root(&[crate::ceremony::RootChange::Renew], now, &secret)
+            .unwrap();
+    }
+    kit.earlier_roots = fleet.root_chain().unwrap();
+    kit.root = kit.earlier_roots.pop().unwrap();
+    assert_eq!(kit.earlier_roots.len(), 2);
+    assert_eq!(Kit::from_bytes(&kit.to_bytes()).unwrap(), kit);
+    // Another fleet's name on it; its beginning left out; its middle left out.
+    let mut other = kit.clone();
+    other.fleet = "0123456789abcdef".to_owned();
+    let refusal = Kit::from_bytes(&other.to_bytes()).unwrap_err();
+    assert!(matches!(refusal, KitError::OtherFleet { .. }), "{refusal}");
+    for left in [0..0, 1..2, 0..1] {
+        let mut cut = kit.clone();
+        cut.earlier_roots = kit.earlier_roots[left].to_vec();
+        let refusal = Kit::from_bytes(&cut.to_bytes()).unwrap_err();
+        assert!(matches!(refusal, KitError::NoChain { .. }), "{refusal}");
+    }
+    let mut twice = kit.clone();
+    twice.earlier_roots[1] = kit.earlier_roots[0].clone();
+    assert!(Kit::from_bytes(&twice.to_bytes()).is_err());
 }
 
 proptest! {

@@ -69,7 +69,7 @@ mod tests {
     fn a_statement_is_the_fleets_own_and_nobody_elses() {
         let now = "2026-11-21T00:00:00Z".parse().unwrap();
         let dirs = [(); 2].map(|()| tempfile::tempdir().unwrap());
-        let secret = Secret::new("passphrase".to_owned());
+        let secret = Secret::new("a passphrase for tests".to_owned());
         let fleets = dirs
             .each_ref()
             .map(|dir| Fleet::init(dir.path(), InitOptions::new(secret.clone(), now)).unwrap());

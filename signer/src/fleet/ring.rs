@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use super::FleetError;
 use crate::durable::{self, FileError, PUBLIC_MODE};
-use crate::key::{KeyError, PublicKey, Secret, SigningKey};
+use crate::key::{Cost, KeyError, PublicKey, Secret, SigningKey};
 use crate::metadata::RoleKeys;
 
 /// A fleet's key folder.
@@ -50,7 +50,12 @@ impl Ring {
         let key = SigningKey::generate()?;
         let public = key.public();
         let name = format!("{role}-{}", public.short_id());
-        key.save(&self.folder.join(format!("{name}.pem")), secret)?;
+        let cost = if role == "root" {
+            Cost::root()
+        } else {
+            Cost::daily()
+        };
+        key.save_at(&self.folder.join(format!("{name}.pem")), secret, cost)?;
         let path = self.folder.join(format!("{name}.pub"));
         durable::write(&path, public.to_pem().as_bytes(), PUBLIC_MODE)?;
         Ok(key)
@@ -94,10 +99,12 @@ impl Ring {
         keys: &RoleKeys,
         secret: &Secret,
     ) -> Result<Vec<SigningKey>, FleetError> {
-        let mut opened = Vec::new();
+        let mut opened: Vec<SigningKey> = Vec::new();
         for entry in self.entries()? {
             let wanted = entry.present && keys.keyids.contains(&entry.public.id());
-            if wanted && opened.len() < keys.threshold {
+            // A key that lies here twice is one key.
+            let again = opened.iter().any(|key| key.public() == entry.public);
+            if wanted && !again && opened.len() < keys.threshold {
                 opened.push(entry.open(secret)?);
             }
         }

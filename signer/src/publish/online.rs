@@ -136,6 +136,7 @@ impl<'a> Online<'a> {
                 .flat_map(|r| r.keyids.clone())
                 .collect();
             delegations.keys.retain(|id, _| used.contains(id));
+            delegations.holders.retain(|id, _| used.contains(id));
         }
         let file = format!("{}.targets.json", self.targets.version);
         self.targets_bytes = named(&file, metadata::sign(&self.targets, &all(&signers)))?;

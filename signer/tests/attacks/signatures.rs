@@ -66,24 +66,62 @@ fn threshold_met_by_one_key_that_signs_twice() {
     site.refuse(&centre.bundle(ROLE), "root-chain");
 }
 
+/// Publishes the next root as a signer that knows line ends in texts would: they are signed as they are, and
+/// shipped escaped. Two characters that no key has stand for them until then.
+fn publish_with_line_ends(centre: &mut Centre) {
+    const PLACES: [(char, &str, &str); 2] = [('\u{e000}', "\n", "\\n"), ('\u{e001}', "\r", "\\r")];
+    for key in centre.root.keys.values_mut() {
+        for text in key.keyval.values_mut() {
+            for (place, raw, _) in PLACES {
+                *text = text.replace(raw, &place.to_string());
+            }
+        }
+    }
+    centre.root.version += 1;
+    let text = String::from_utf8(metadata::signed_bytes(&centre.root).unwrap()).unwrap();
+    let written = |escaped: bool| {
+        PLACES
+            .iter()
+            .fold(text.clone(), |text, (place, raw, name)| {
+                text.replace(*place, if escaped { name } else { raw })
+            })
+    };
+    let keys = centre.root_keys.iter();
+    let signatures: Vec<_> = keys
+        .map(|key| metadata::sign_one(written(false).as_bytes(), key).unwrap())
+        .collect();
+    let bytes = metadata::assemble(written(true).as_bytes(), &signatures).unwrap();
+    let file = format!("{}.root.json", centre.root.version);
+    centre.files.insert(file, bytes);
+}
+
+/// One key, listed a second time in each spelling that a verifier could read as another key.
 #[test]
 fn threshold_met_by_one_key_under_two_ids() {
-    let mut centre = Centre::new();
-    let site = site_with(&centre);
-    let twin = centre.root_keys[0].public();
-    centre
-        .root
-        .keys
-        .insert("f".repeat(64), metadata::Key::new(&twin));
-    centre
-        .root
-        .roles
-        .get_mut("root")
-        .unwrap()
-        .keyids
-        .push("f".repeat(64));
-    centre.publish_root();
-    site.refuse(&centre.bundle(ROLE), "malformed");
+    let spellings: [fn(&outhaul_signer::PublicKey) -> String; 6] = [
+        outhaul_signer::PublicKey::to_hex,
+        |key| key.to_hex().to_uppercase(),
+        |key| format!(" {}\n", key.to_hex()),
+        outhaul_signer::PublicKey::to_pem,
+        |key| format!("\n{}\n \n", key.to_pem()),
+        |key| key.to_pem().replace('\n', "\r\n"),
+    ];
+    for spelled in spellings {
+        let mut centre = Centre::new();
+        let site = site_with(&centre);
+        let twin = spelled(&centre.root_keys[0].public());
+        let mut key = metadata::Key::new(&centre.root_keys[0].public());
+        key.keyval.insert("public".to_owned(), twin.clone());
+        centre.root.keys.insert("f".repeat(64), key);
+        let role = centre.root.roles.get_mut("root").unwrap();
+        role.keyids.push("f".repeat(64));
+        publish_with_line_ends(&mut centre);
+        let refusal = site.refuse(&centre.bundle(ROLE), "malformed");
+        assert!(
+            refusal.to_string().contains("one key under two ids"),
+            "{twin:?}: {refusal}"
+        );
+    }
 }
 
 #[test]

@@ -40,7 +40,7 @@ impl Centre {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, text).unwrap();
         }
-        std::fs::write(centre.path("passphrase"), "for tests\n").unwrap();
+        std::fs::write(centre.path("passphrase"), "a passphrase for tests\n").unwrap();
         let private = std::os::unix::fs::PermissionsExt::from_mode(0o600);
         std::fs::set_permissions(centre.path("passphrase"), private).unwrap();
         centre

@@ -108,7 +108,7 @@ impl Scene {
 
     /// A fleet with keys, and a hub's store.
     pub fn fleet(&self) {
-        fs::write(self.path("passphrase"), "for tests\n").unwrap();
+        fs::write(self.path("passphrase"), "a passphrase for tests\n").unwrap();
         let private = std::os::unix::fs::PermissionsExt::from_mode(0o600);
         fs::set_permissions(self.path("passphrase"), private).unwrap();
         let init = [

@@ -28,7 +28,7 @@ struct Centre {
 
 fn centre() -> Centre {
     let folder = tempfile::tempdir().unwrap();
-    let secret = Secret::new("passphrase".to_owned());
+    let secret = Secret::new("a passphrase for tests".to_owned());
     let now = "2026-11-21T00:00:00Z".parse().unwrap();
     let fleet = Fleet::init(folder.path(), InitOptions::new(secret.clone(), now)).unwrap();
     let signer = fleet.statement_signer(&secret).unwrap();

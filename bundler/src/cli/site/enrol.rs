@@ -52,7 +52,8 @@ impl Args {
     pub(super) fn run(self) -> Result<ExitCode, Failure> {
         let fleet = Fleet::open(&self.fleet).map_err(fleet_failure)?;
         let (environment, cluster_type) = (self.environment.as_str(), self.cluster_type.as_str());
-        let root = fleet.newest_root_bytes().map_err(fleet_failure)?;
+        let mut earlier_roots = fleet.root_chain().map_err(fleet_failure)?;
+        let root = earlier_roots.pop().unwrap_or_default();
         let role = fleet.role(environment, cluster_type);
         let kit = Kit {
             format: enrol::FORMAT.to_owned(),
@@ -63,7 +64,8 @@ impl Args {
                 environment: environment.to_owned(),
                 cluster_type: cluster_type.to_owned(),
             },
-            root: String::from_utf8_lossy(&root).into_owned(),
+            root,
+            earlier_roots,
             hub_url: fleet.hub_url().to_owned(),
             hub_key: fleet.hub_key().to_owned(),
             hub_ca: self.hub_ca()?,

@@ -1,7 +1,8 @@
 //! Thresholds that mean what they say: so many different keys, and at least one.
 //!
 //! What comes in: roles as verified metadata lists them. What goes out: a refusal where one key could count
-//! twice or none would do. The core counts key ids; this makes an id stand for a key.
+//! twice or none would do. The core counts key ids, and reads a key in several spellings (hexadecimal in
+//! either case, blanks around it, PEM); this counts the keys that those spellings are of.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,6 +10,7 @@ use sigstore_tuf::Key;
 use sigstore_tuf::metadata::{Root, Targets};
 
 use super::{TrustError, malformed};
+use crate::key::PublicKey;
 
 /// A threshold counts keys, not names of keys: a role that lists one key under two ids could be
 /// satisfied by one person, so such metadata is refused whole.
@@ -29,7 +31,7 @@ fn refuse_repeated_keys<'a>(
     for id in keyids.collect::<BTreeSet<_>>() {
         if keys
             .get(id)
-            .is_some_and(|key| !seen.insert(key.keyval.public.to_ascii_lowercase()))
+            .is_some_and(|key| !seen.insert(value(&key.keyval.public)))
         {
             return Err(malformed(
                 file,
@@ -38,6 +40,23 @@ fn refuse_repeated_keys<'a>(
         }
     }
     Ok(())
+}
+
+/// The key itself, however it is spelled: the 32 bytes of an Ed25519 key, the DER of another one in PEM,
+/// and for what is neither its text without blanks and case.
+fn value(spelled: &str) -> Vec<u8> {
+    let text = spelled.trim();
+    if let Ok(raw) = hex::decode(text) {
+        return raw;
+    }
+    if let Ok(key) = PublicKey::from_pem(text) {
+        return hex::decode(key.to_hex()).unwrap_or_default();
+    }
+    if let Ok((_, der)) = pkcs8::der::Document::from_pem(text) {
+        return der.as_bytes().to_vec();
+    }
+    let solid = text.split_whitespace().collect::<String>();
+    solid.to_ascii_lowercase().into_bytes()
 }
 
 pub(super) fn refuse_repeated_root_keys(file: &str, root: &Root) -> Result<(), TrustError> {

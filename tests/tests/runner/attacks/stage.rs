@@ -75,6 +75,7 @@ impl Stage {
                 environment: "dev".to_owned(),
                 cluster_type: "drone".to_owned(),
             },
+            earlier_roots: Vec::new(),
             root: String::from_utf8(root.clone()).unwrap(),
             hub_url: String::new(),
             hub_key: String::new(),

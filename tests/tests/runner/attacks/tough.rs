@@ -99,6 +99,7 @@ pub fn cyclic_delegations() -> Play {
     own.targets.clear();
     own.delegations = Some(Delegations {
         keys: std::iter::once((key.id(), Key::new(&key))).collect(),
+        holders: std::collections::BTreeMap::new(),
         roles: vec![DelegatedRole {
             name: ROLE.into(),
             keyids: vec![key.id()],

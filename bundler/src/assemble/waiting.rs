@@ -1,0 +1,90 @@
+//! An assembled bundle on disk, while it waits for somebody's signature.
+//!
+//! What comes in: an [`UnsignedBundle`] and a folder. What goes out: its index and encoded blobs there, and
+//! later the very same bundle again. What is sealed cannot be made a second time with the same bytes, and the
+//! control plane moves on meanwhile: what was signed is what ships. It checks the index against the digest
+//! that was signed; every blob is checked against the index when the bundle is written.
+
+use std::fs::{self, File};
+use std::path::Path;
+
+use outhaul_bundle::limits::Limits;
+use outhaul_bundle::{Digest, Index};
+use outhaul_signer::durable;
+
+use super::{AssembleError, Spool, SpoolError, UnsignedBundle, blob_path};
+
+/// The index's file.
+const INDEX: &str = "index.json";
+
+impl UnsignedBundle {
+    /// Keeps it in `folder`, which appears whole or not at all; what was there is replaced.
+    ///
+    /// # Errors
+    /// [`AssembleError::Spool`] when it cannot be written.
+    pub fn keep(&self, folder: &Path) -> Result<(), AssembleError> {
+        let new = folder.with_extension("new");
+        let at = |path: &Path| {
+            let path = path.to_owned();
+            move |source| SpoolError::at(&path, source)
+        };
+        remove(&new)?;
+        fs::create_dir_all(&new).map_err(at(&new))?;
+        for blob in &self.index.blobs {
+            let to = new.join(blob.digest.hex());
+            fs::copy(blob_path(&self.spool, blob), &to).map_err(at(&to))?;
+            let file = File::open(&to).map_err(at(&to))?;
+            file.sync_all().map_err(at(&to))?;
+        }
+        let path = new.join(INDEX);
+        durable::write(&path, &self.index_bytes, durable::SECRET_MODE)
+            .map_err(|error| SpoolError::at(&path, error.source))?;
+        remove(folder)?;
+        fs::rename(&new, folder).map_err(at(folder))?;
+        if let Some(parent) = folder.parent() {
+            let parent_file = File::open(parent).map_err(at(parent))?;
+            parent_file.sync_all().map_err(at(parent))?;
+        }
+        Ok(())
+    }
+
+    /// The bundle that was kept in `folder` and whose index has the digest `expected`; `None` when it is
+    /// not there, or is another one.
+    ///
+    /// # Errors
+    /// [`AssembleError`] when it cannot be read.
+    pub fn kept(folder: &Path, expected: &Digest) -> Result<Option<Self>, AssembleError> {
+        let limits = Limits::default();
+        let path = folder.join(INDEX);
+        let found = durable::read_if_present(&path, limits.max_index_bytes)
+            .map_err(|error| SpoolError::at(&path, error.source))?;
+        let Some(index_bytes) = found.filter(|bytes| Digest::of(bytes) == *expected) else {
+            return Ok(None);
+        };
+        let index = Index::from_bytes(&index_bytes, &limits)?;
+        let spool = Spool::new(&std::env::temp_dir())?;
+        for blob in &index.blobs {
+            let from = folder.join(blob.digest.hex());
+            fs::copy(&from, blob_path(&spool, blob))
+                .map_err(|source| SpoolError::at(&from, source))?;
+        }
+        Ok(Some(Self {
+            index,
+            index_bytes,
+            spool,
+        }))
+    }
+}
+
+/// Removes a folder that was kept; none there is well.
+///
+/// # Errors
+/// [`SpoolError`]
+pub fn remove(folder: &Path) -> Result<(), SpoolError> {
+    match fs::remove_dir_all(folder) {
+        Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+            Err(SpoolError::at(folder, source))
+        }
+        _ => Ok(()),
+    }
+}

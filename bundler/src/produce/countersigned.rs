@@ -1,0 +1,152 @@
+//! A stream that needs somebody else's signature: what waits for it, and what ships once it is there.
+//!
+//! What comes in: the fleet's word on what waits, and a bundle as it was just built. What goes out: the kept
+//! bundle to ship, the request to wait for, or nothing. What was signed ships as it was kept, also when the
+//! control plane moved on meanwhile; the same content asks for no second signature, other content asks
+//! anew under a new number.
+
+use std::path::PathBuf;
+
+use outhaul_bundle::Digest;
+use outhaul_signer::durable;
+use outhaul_signer::fleet::{Fleet, FleetError};
+use outhaul_signer::publish::Pending;
+
+use super::last::LastStream;
+use super::{Built, Plan, ProduceError, Produced, Request};
+use crate::assemble::finish::Reader;
+use crate::assemble::{UnsignedBundle, waiting};
+
+/// The file that tells whether what is built now is what waits.
+const PLAIN: &str = "content";
+/// Ending of the folders in which bundles wait.
+const ENDING: &str = "contents";
+
+/// What a stream waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Waiting {
+    /// The request to be answered.
+    pub request: PathBuf,
+    /// Signatures needed.
+    pub threshold: usize,
+    /// Signatures there.
+    pub found: usize,
+}
+
+/// A bundle with enough signatures, as it was kept.
+#[derive(Debug)]
+pub(super) struct Ready {
+    pub(super) pending: Pending,
+    pub(super) bundle: UnsignedBundle,
+    pub(super) last: LastStream,
+}
+
+/// What waits for the stream `role`, as long as it could still be installed.
+pub(super) fn pending(
+    fleet: &Fleet,
+    role: &str,
+    request: &Request<'_>,
+) -> Result<Option<Pending>, ProduceError> {
+    let found = fleet.pending(role)?;
+    Ok(found.filter(|pending| pending.expires > request.issued))
+}
+
+/// The bundle that waited, when enough signatures are there.
+pub(super) fn ready(
+    fleet: &Fleet,
+    role: &str,
+    pending: &Pending,
+) -> Result<Option<Ready>, ProduceError> {
+    if !pending.is_complete() {
+        return Ok(None);
+    }
+    let folder = folder(fleet, role, pending.number);
+    let bundle = UnsignedBundle::kept(&folder, &Digest::from_bytes(pending.index))?;
+    let last = LastStream::read(&folder, role)?;
+    Ok(bundle.zip(last).map(|(bundle, last)| Ready {
+        pending: pending.clone(),
+        bundle,
+        last,
+    }))
+}
+
+/// Whether `built` is what waits, so that the request stands.
+pub(super) fn is_waiting(
+    fleet: &Fleet,
+    role: &str,
+    pending: &Pending,
+    built: &Built,
+) -> Result<bool, ProduceError> {
+    let folder = folder(fleet, role, pending.number);
+    let plain = durable::read_if_present(&folder.join(PLAIN), 1024).map_err(FleetError::from)?;
+    let same = plain.is_some_and(|plain| plain == built.plain.hex().as_bytes());
+    Ok(same && UnsignedBundle::kept(&folder, &Digest::from_bytes(pending.index))?.is_some())
+}
+
+/// Keeps `built` under its number until it is signed, in the place of what waited before.
+pub(super) fn keep(
+    fleet: &Fleet,
+    role: &str,
+    number: u64,
+    built: &Built,
+    last: &LastStream,
+) -> Result<(), ProduceError> {
+    let kept = folder(fleet, role, number);
+    built.bundle.keep(&kept)?;
+    last.write(&kept, role)?;
+    let plain = built.plain.hex();
+    durable::write(&kept.join(PLAIN), plain.as_bytes(), durable::SECRET_MODE)
+        .map_err(FleetError::from)?;
+    forget_before(fleet, role, number)
+}
+
+/// Removes what waited for signatures of numbers below `number`: requests, answers, contents.
+pub(super) fn forget_before(fleet: &Fleet, role: &str, number: u64) -> Result<(), ProduceError> {
+    let folder = fleet.request_folder();
+    let Ok(entries) = std::fs::read_dir(&folder) else {
+        return Ok(());
+    };
+    for entry in entries.flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let rest = name.split_once('.');
+        let older = rest.is_some_and(|(digits, rest)| {
+            digits.parse::<u64>().is_ok_and(|found| found < number)
+                && rest.starts_with(&format!("{role}."))
+        });
+        if older && entry.path().is_dir() {
+            waiting::remove(&entry.path())?;
+        } else if older {
+            // A file that is gone already is what is wanted.
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
+    Ok(())
+}
+
+/// A stream whose bundle is made, and waits for somebody else's signature.
+pub(super) fn waits(plan: &Plan<'_>, built: &Built, number: u64, waiting: Waiting) -> Produced {
+    Produced {
+        cluster_type: plan.cluster_type.to_owned(),
+        number,
+        file: None,
+        bytes: 0,
+        content_bytes: built.bundle.index.content_bytes(),
+        assignments: plan.assignments.len(),
+        withheld: None,
+        waiting: Some(waiting),
+    }
+}
+
+/// A digest of what the bundle holds and for whom, before it is sealed: no two seals are alike.
+pub(super) fn plain_digest(bundle: &UnsignedBundle, readers: Option<&[Reader]>) -> Digest {
+    let mut text = Digest::of(&bundle.index_bytes).hex();
+    for reader in readers.unwrap_or_default() {
+        text.push_str(&format!("\n{} {}", reader.name, reader.key));
+    }
+    Digest::of(text.as_bytes())
+}
+
+fn folder(fleet: &Fleet, role: &str, number: u64) -> PathBuf {
+    let name = format!("{number}.{role}.{ENDING}");
+    fleet.request_folder().join(name)
+}

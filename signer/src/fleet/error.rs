@@ -1,0 +1,117 @@
+//! Why a fleet's folder cannot do what was asked.
+//!
+//! What comes in: a situation with its data. What goes out: the message for the person in front of the machine.
+//! It decides nothing.
+
+use std::path::PathBuf;
+
+use crate::durable::FileError;
+use crate::key::KeyError;
+use crate::metadata::MetadataError;
+use crate::trust::TrustError;
+
+/// Why a fleet's folder cannot do what was asked.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FleetError {
+    /// A second signature is still needed.
+    #[error(
+        "stream `{role}` needs {threshold} signatures, {found} are there; the request is \
+         `{}`\nhelp: `outhaul-signer countersign` the request with another key of the stream, put the \
+         answer beside it, and sign again", request.display()
+    )]
+    CountersignatureNeeded {
+        /// The stream's role.
+        role: String,
+        /// Signatures needed.
+        threshold: usize,
+        /// Signatures there.
+        found: usize,
+        /// The request's file.
+        request: PathBuf,
+    },
+    /// There is a fleet already.
+    #[error("`{}` is a fleet already; nothing was changed", folder.display())]
+    Exists {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// A file cannot be read or written.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The index does not say what the request says.
+    #[error("the index is not what it is to be signed as: {problem}")]
+    Index {
+        /// What contradicts what.
+        problem: String,
+    },
+    /// A key cannot be used.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    /// Metadata cannot be encoded, signed or read back.
+    #[error("`{file}`")]
+    Metadata {
+        /// The file.
+        file: String,
+        /// Why.
+        source: MetadataError,
+    },
+    /// The private key of a role is not in this folder.
+    #[error(
+        "{role} metadata needs {threshold} of the keys {keys}; {found} in `{}`\nhelp: bring the missing \
+         key's `.pem` and `.pub`, or sign where it is", folder.display()
+    )]
+    MissingKeys {
+        /// The role.
+        role: String,
+        /// Signatures needed.
+        threshold: usize,
+        /// Keys found.
+        found: usize,
+        /// Ids of the keys that would do.
+        keys: String,
+        /// Where keys are looked for.
+        folder: PathBuf,
+    },
+    /// Not a fleet.
+    #[error("`{}` is not a fleet: {problem}\nhelp: `outhaul-signer init` makes one", folder.display())]
+    NotAFleet {
+        /// The folder.
+        folder: PathBuf,
+        /// What is wrong.
+        problem: String,
+    },
+    /// A number that was signed for other content before.
+    #[error("number {number} of stream `{role}` was signed before; the next one is {next}")]
+    NumberUsed {
+        /// The stream's role.
+        role: String,
+        /// The number asked for.
+        number: u64,
+        /// The number to use.
+        next: u64,
+    },
+    /// An option out of its range.
+    #[error("{problem}")]
+    Option {
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// Something else was published in between.
+    #[error(
+        "the fleet published version {published} since this was signed on top of version {base}; \
+         nothing was changed\nhelp: sign the bundle again; sign, write and commit one stream at a time"
+    )]
+    Raced {
+        /// The timestamp version published now.
+        published: u64,
+        /// The one signed on.
+        base: u64,
+    },
+    /// What was just signed would be refused by a site.
+    #[error("what was signed would not be accepted on site; nothing was published")]
+    WouldBeRefused {
+        /// The site's refusal.
+        source: TrustError,
+    },
+}

@@ -1,0 +1,255 @@
+//! A stream that needs two signatures, on two machines, and bundles that are sealed for nobody.
+//!
+//! What comes in: the programs as two people type them, the second with a key, a passphrase and a root of
+//! its own in another folder. What must come out: number after number on the stick, each accepted on site,
+//! with the content that was signed; and no bundle at all where a list of readers names nobody.
+
+use std::fs;
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use super::scene::{Scene, files_below};
+
+/// A control plane, a fleet and a site that took number 1.
+fn first_bundle() -> Scene {
+    let scene = Scene::new();
+    let init = ["init", "control-plane", "--environments", "dev"];
+    scene.run("outhaul", 0, &init);
+    scene.fleet();
+    scene.site("edge-1", "dev", "edge");
+    scene.bundle("dev");
+    scene.carry("edge-1");
+    scene
+}
+
+fn greet(scene: &Scene, greeting: &str) {
+    scene.on_branch("control-plane", "dev", |folder| {
+        let config = folder.join("configs/greeting.yaml");
+        let _ = fs::remove_file(config);
+        let set = format!("GREETING={greeting}");
+        let new = [
+            "new",
+            "config",
+            "greeting",
+            "--in",
+            "control-plane",
+            "--set",
+            &set,
+        ];
+        scene.run("outhaul", 0, &new);
+    });
+}
+
+fn bundle(scene: &Scene, code: i32, more: &[&str]) -> Value {
+    let keys = [
+        "--fleet",
+        "fleet",
+        "--passphrase-file",
+        "passphrase",
+        "--out",
+        "stick",
+    ];
+    let json = ["--output", "json"];
+    let ran = scene.plane(code, "bundle", "dev", &[&keys[..], &json, more].concat());
+    serde_json::from_str(&ran.stdout).unwrap_or(Value::String(ran.stderr))
+}
+
+/// The second person: takes the request over, reads it, signs it by its digest, hands the answer back.
+fn countersign(scene: &Scene, request: &str) -> Value {
+    let carried = "auditor/the.request";
+    fs::copy(scene.path(request), scene.path(carried)).unwrap();
+    let common = [
+        "--passphrase-file",
+        "auditor/passphrase",
+        "--output",
+        "json",
+    ];
+    let line = [
+        "countersign",
+        carried,
+        "--root",
+        "auditor/1.root.json",
+        "--key",
+        "auditor/auditor.pem",
+    ];
+    let show = [&common[..], &line, &["--show"]].concat();
+    let shown: Value = serde_json::from_str(&scene.run("outhaul-signer", 0, &show).stdout).unwrap();
+    let digest = shown["digest"].as_str().unwrap();
+    let sign = [&common[..], &line, &["--digest", digest]].concat();
+    let answered: Value =
+        serde_json::from_str(&scene.run("outhaul-signer", 0, &sign).stdout).unwrap();
+    let answer = PathBuf::from(answered["answer"].as_str().unwrap());
+    let home = format!("{request}.auditor.answer");
+    fs::rename(scene.path(answer.to_str().unwrap()), scene.path(&home)).unwrap();
+    shown["review"].clone()
+}
+
+fn two_signatures(scene: &Scene) -> String {
+    fs::create_dir(scene.path("auditor")).unwrap();
+    let pass = scene.path("auditor/passphrase");
+    fs::write(&pass, "of the second person alone\n").unwrap();
+    let private = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+    fs::set_permissions(pass, private).unwrap();
+    let first = "1.root.json";
+    fs::copy(
+        scene.path("fleet/metadata/1.root.json"),
+        scene.path("auditor").join(first),
+    )
+    .unwrap();
+    let key = [
+        "--passphrase-file",
+        "auditor/passphrase",
+        "key",
+        "auditor/auditor",
+    ];
+    scene.run("outhaul-signer", 0, &key);
+    let status = ["key", "status", "--fleet", "fleet", "--output", "json"];
+    let status: Value = serde_json::from_str(&scene.run("outhaul", 0, &status).stdout).unwrap();
+    let role = status["streams"][0]["role"].as_str().unwrap().to_owned();
+    let change = [
+        "--passphrase-file",
+        "passphrase",
+        "stream",
+        "fleet",
+        &role,
+        "--add-key",
+        "auditor/auditor.pub",
+        "--threshold",
+        "2",
+    ];
+    scene.run("outhaul-signer", 1, &change);
+    let review = countersign(scene, &format!("fleet/requests/1.{role}.json.request"));
+    assert_eq!(review["again"], true, "{review}");
+    scene.run("outhaul-signer", 0, &change);
+    role
+}
+
+#[test]
+fn a_stream_of_two_signatures_ships_number_after_number() {
+    let scene = first_bundle();
+    two_signatures(&scene);
+    let recipients = ["site", "list", "--fleet", "fleet", "--recipients"];
+    scene.run("outhaul", 1, &recipients);
+    let request = files_below(&scene.path("sites/edge-1"))
+        .into_iter()
+        .find(|path| path.to_string_lossy().contains("request"))
+        .unwrap();
+    let approve = [
+        "site",
+        "approve",
+        request.to_str().unwrap(),
+        "--fleet",
+        "fleet",
+    ];
+    scene.run("outhaul", 0, &approve);
+    let keys = scene.run("outhaul", 0, &recipients).stdout;
+    fs::write(scene.path("sites.keys"), keys).unwrap();
+    // The third is sealed: no two seals are alike, so what was signed can only ship as it was kept.
+    for (number, seal) in [(2, &[][..]), (3, &["--seal-for", "sites.keys"])] {
+        let greeting = format!("hello {number}");
+        greet(&scene, &greeting);
+        let asked = bundle(&scene, 1, seal);
+        let waiting = &asked["bundles"][0];
+        assert_eq!(
+            (&waiting["number"], &waiting["waiting"]["found"]),
+            (&number.into(), &1.into()),
+            "{asked}"
+        );
+        assert_eq!(waiting["file"], Value::Null);
+        assert_eq!(bundle(&scene, 1, seal), asked, "the request stands");
+        let request = waiting["waiting"]["request"].as_str().unwrap();
+        let review = countersign(&scene, request);
+        assert_eq!(
+            (&review["number_before"], &review["number"]),
+            (&(number - 1).into(), &number.into())
+        );
+        assert!(
+            review["contents"]["assignments"]["hello-dev"].is_string(),
+            "{review}"
+        );
+        assert_eq!(review["contents"]["sealed"], !seal.is_empty());
+        // The control plane goes on meanwhile; what was signed is what ships.
+        greet(&scene, "not yet");
+        let shipped = bundle(&scene, 0, seal);
+        assert_eq!(shipped["bundles"][0]["number"], number, "{shipped}");
+        assert!(shipped["bundles"][0]["file"].is_string(), "{shipped}");
+        assert_eq!(
+            fs::read_dir(scene.path("fleet/requests")).unwrap().count(),
+            0
+        );
+        scene.carry("edge-1");
+        let applied = files_below(&scene.path("sites/edge-1/applied/hello-dev"));
+        let applied: Vec<_> = applied
+            .iter()
+            .map(|path| fs::read_to_string(path).unwrap())
+            .collect();
+        assert!(
+            applied.iter().any(|text| text.contains(&greeting)),
+            "{applied:?}"
+        );
+    }
+    let status = scene.agent("edge-1", 0, &["status"]).stdout;
+    assert!(status.contains('3'), "{status}");
+}
+
+#[test]
+fn other_content_is_asked_for_anew_and_nothing_ships_by_an_older_answer() {
+    let scene = first_bundle();
+    two_signatures(&scene);
+    greet(&scene, "first thought");
+    let first = bundle(&scene, 1, &[]);
+    let first = first["bundles"][0]["waiting"]["request"].as_str().unwrap();
+    let old = fs::read(scene.path(first)).unwrap();
+    greet(&scene, "second thought");
+    let second = bundle(&scene, 1, &[]);
+    assert_eq!(second["bundles"][0]["number"], 3, "{second}");
+    assert!(!scene.path(first).exists());
+    fs::write(scene.path("stale.request"), old).unwrap();
+    countersign(&scene, "stale.request");
+    fs::copy(
+        scene.path("stale.request.auditor.answer"),
+        scene.path("fleet/requests/stale.answer"),
+    )
+    .unwrap();
+    assert_eq!(bundle(&scene, 1, &[])["bundles"][0]["waiting"]["found"], 1);
+    assert_eq!(
+        fs::read_dir(scene.path("stick"))
+            .unwrap()
+            .filter(|entry| {
+                entry
+                    .as_ref()
+                    .unwrap()
+                    .path()
+                    .extension()
+                    .is_some_and(|end| end == "outhaul")
+            })
+            .count(),
+        1
+    );
+}
+
+#[test]
+fn a_list_of_readers_that_names_nobody_seals_nothing_and_writes_nothing() {
+    let scene = first_bundle();
+    greet(&scene, "a secret plan");
+    let before = files_below(&scene.path("stick"));
+    for text in ["", "# edge-1 age1...\n\n", "\n \n"] {
+        fs::write(scene.path("sites.keys"), text).unwrap();
+        let said = bundle(&scene, 2, &["--seal-for", "sites.keys"]);
+        let said = said.as_str().unwrap().to_owned();
+        assert!(said.contains("names nobody to seal for"), "{said}");
+        assert_eq!(files_below(&scene.path("stick")), before);
+    }
+    // One that names somebody does not make up for one that names nobody.
+    let key = scene
+        .run("outhaul", 0, &["secret", "keygen", "--out", "k.age"])
+        .stdout;
+    fs::write(scene.path("good.keys"), format!("edge-1 {key}")).unwrap();
+    bundle(
+        &scene,
+        2,
+        &["--seal-for", "good.keys", "--seal-for", "sites.keys"],
+    );
+    assert_eq!(files_below(&scene.path("stick")), before);
+}

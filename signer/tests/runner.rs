@@ -8,6 +8,7 @@ mod cli;
 mod cosign;
 mod fleet;
 mod fuzz;
+mod prompt;
 mod python_tuf;
 mod slip;
 

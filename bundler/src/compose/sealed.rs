@@ -62,3 +62,49 @@ fn problem(
         here: key.to_owned(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::super::tests::{config, load, told};
+    use crate::compose::{Mode, compose};
+    use crate::schedule::schedule;
+
+    /// What composing says of `data`, in the environment `test` with the workload `label`.
+    fn refusals(data: &str) -> String {
+        let plane = load(data).unwrap();
+        let composition = compose(&plane, &schedule(&plane), Mode::default());
+        let all: Vec<_> = composition.failures.values().map(told).collect();
+        all.join("\n")
+    }
+
+    fn of(marker: &str) -> String {
+        config("c", "", &format!("PASSWORD: 'ENC[age,{marker}]'"))
+    }
+
+    #[test]
+    fn a_value_that_the_site_would_refuse_is_refused_where_it_stands() {
+        let own = "0123456789abcdef/test/label/PASSWORD,QUJD";
+        assert_eq!(refusals(&of(own)), "");
+        assert_eq!(refusals(&of("f/test/label+other/PASSWORD,QUJD")), "");
+        for (marker, says) in [
+            (
+                "f/test/payroll/PASSWORD,QUJD",
+                "sealed for workload `payroll`, and this is workload `label`",
+            ),
+            ("f/prod/label/PASSWORD,QUJD", "this is environment `test`"),
+            ("f/test/label/MOTTO,QUJD", "sealed for key `MOTTO`"),
+            ("QUJD", "seal it again"),
+            ("f/test/label+a/PASSWORD,QUJD", "seal it again"),
+        ] {
+            let found = refusals(&of(marker));
+            assert!(
+                found.contains(says) && found.contains("error[sealed]"),
+                "{marker}: {found}"
+            );
+        }
+        // What another container replaces is not used by anybody.
+        let replaced = of("QUJD") + &config("d", "line: '7'", "PASSWORD: open");
+        assert_eq!(refusals(&replaced), "");
+    }
+}

@@ -19,7 +19,7 @@ mod refusal;
 mod thresholds;
 
 use refusal::refusal;
-use thresholds::{refuse_repeated_delegation_keys, refuse_repeated_root_keys};
+use thresholds::{refuse_repeated_delegation_keys, refuse_repeated_root_keys, unsupported_keys};
 
 /// Largest root metadata in bytes; python-tuf's bound.
 pub const MAX_ROOT_BYTES: u64 = 512_000;
@@ -49,7 +49,8 @@ impl Walk {
     pub fn from_root(bytes: &[u8]) -> Result<Self, TrustError> {
         provider::install();
         let file = "root.json";
-        let set = TrustedMetadataSet::from_root(bytes).map_err(|e| refusal(file, e))?;
+        let set = TrustedMetadataSet::from_root(bytes)
+            .map_err(|e| unsupported_keys(file, bytes).unwrap_or_else(|| refusal(file, e)))?;
         refuse_repeated_root_keys(file, set.root())?;
         let files = BTreeMap::from([(file.to_owned(), bytes.to_vec())]);
         Ok(Self {
@@ -146,12 +147,14 @@ impl Walk {
             let Some(bytes) = fetch(source, &file, MAX_ROOT_BYTES)? else {
                 return Ok(());
             };
-            self.set.update_root(&bytes).map_err(|error| match error {
-                Error::Json(_) | Error::Malformed(_) => refusal(&file, error),
-                other => TrustError::RootChain {
-                    file: file.clone(),
-                    problem: other.to_string(),
-                },
+            self.set.update_root(&bytes).map_err(|error| {
+                unsupported_keys(&file, &bytes).unwrap_or_else(|| match error {
+                    Error::Json(_) | Error::Malformed(_) => refusal(&file, error),
+                    other => TrustError::RootChain {
+                        file: file.clone(),
+                        problem: other.to_string(),
+                    },
+                })
             })?;
             refuse_repeated_root_keys(&file, self.set.root())?;
             self.files.insert("root.json".to_owned(), bytes);

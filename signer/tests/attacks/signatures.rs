@@ -124,6 +124,36 @@ fn threshold_met_by_one_key_under_two_ids() {
     }
 }
 
+/// A kind of key that TUF has and Outhaul has not is named, not taken for a bad signature.
+#[test]
+fn a_root_of_rsa_keys_is_refused_by_the_name_of_the_kind() {
+    let mut centre = Centre::new();
+    let site = site_with(&centre);
+    centre.publish_root();
+    let mut files = centre.bundle(ROLE);
+    bend(&mut files, "2.root.json", |value| {
+        for key in value["signed"]["keys"]
+            .as_object_mut()
+            .unwrap()
+            .values_mut()
+        {
+            key["keytype"] = "rsa".into();
+            key["scheme"] = "rsassa-pss-sha256".into();
+        }
+    });
+    let refusal = site.refuse(&files, "malformed").to_string();
+    assert!(
+        refusal.contains("`rsa` with `rsassa-pss-sha256` is not supported"),
+        "{refusal}"
+    );
+    let first = files.remove("2.root.json").unwrap();
+    let refusal = outhaul_signer::TrustedMetadata::enrol(&first).unwrap_err();
+    assert!(
+        refusal.to_string().contains("rsassa-pss-sha256"),
+        "{refusal}"
+    );
+}
+
 #[test]
 fn threshold_of_zero() {
     let mut centre = Centre::new();

@@ -77,3 +77,45 @@ pub(super) fn refuse_repeated_delegation_keys(
         refuse_repeated_keys(file, &role.name, role.threshold, ids, &delegations.keys)
     })
 }
+
+/// Why a root cannot be met by any signature: the keys of a role are of kinds that are not verified here. Fleets
+/// use Ed25519 alone; RSA is an optional kind of TUF, and its absence is said instead of "no signature holds".
+pub(super) fn unsupported_keys(file: &str, bytes: &[u8]) -> Option<TrustError> {
+    let root: serde_json::Value = crate::metadata::parse_own(bytes).ok()?;
+    let kind = |id: &serde_json::Value| {
+        let key = &root["keys"][id.as_str().unwrap_or_default()];
+        let text = |name: &str| key[name].as_str().unwrap_or("?").to_owned();
+        (text("keytype"), text("scheme"))
+    };
+    let verified = |scheme: &str| {
+        scheme == "ed25519" || cfg!(feature = "p256") && scheme == "ecdsa-sha2-nistp256"
+    };
+    let role = &root["roles"]["root"];
+    let ids = role["keyids"].as_array()?;
+    let others: BTreeSet<_> = ids
+        .iter()
+        .map(kind)
+        .filter(|(_, scheme)| !verified(scheme))
+        .collect();
+    let good = ids.iter().filter(|id| verified(&kind(id).1)).count();
+    let threshold = role["threshold"].as_u64()?;
+    if others.is_empty() || good as u64 >= threshold {
+        return None;
+    }
+    let plain = |text: &str| -> String {
+        let shown = text.chars().filter(char::is_ascii_graphic);
+        shown.take(40).collect()
+    };
+    let named: Vec<_> = others
+        .iter()
+        .map(|(kind, scheme)| format!("`{}` with `{}`", plain(kind), plain(scheme)))
+        .collect();
+    Some(malformed(
+        file,
+        &format!(
+            "role `root` needs {threshold} signatures, and {good} of its keys are of a kind that this program \
+             verifies (Ed25519); {} is not supported",
+            named.join(", ")
+        ),
+    ))
+}

@@ -1,8 +1,9 @@
 //! Becoming a site: once, with a kit, before anything else.
 //!
 //! What comes in: the bytes of a kit. What goes out: the site's own key, the fleet's root metadata as the
-//! beginning of trust, and a signed request by which the centre learns the key. The key never leaves the
-//! state folder. After this no command takes a key or switches a check off.
+//! beginning of trust, and a request by which the centre learns the key, signed by it and by the key that
+//! is derived from the kit's token; the token itself never travels. The site's key never leaves the state
+//! folder. After this no command takes a key or switches a check off.
 
 use std::path::PathBuf;
 
@@ -31,6 +32,8 @@ pub struct Enrolled {
     pub request: PathBuf,
     /// The public key that values and bundles are sealed for (`age1…`).
     pub seal_key: String,
+    /// Id of the site's own key: what the centre compares before it approves the request.
+    pub fingerprint: String,
     /// Whether the site had been enrolled by the same kit before.
     pub again: bool,
 }
@@ -54,6 +57,7 @@ pub fn enrol(home: &Home, kit: &[u8]) -> Result<Enrolled, AgentError> {
         environment: name(&kit.stream.environment)?,
         cluster_type: name(&kit.stream.cluster_type)?,
     };
+    let kit_key = kit.key();
     let _lock = home.lock()?;
     let config = config::load(&home.config())?;
     home.create()?;
@@ -69,11 +73,12 @@ pub fn enrol(home: &Home, kit: &[u8]) -> Result<Enrolled, AgentError> {
         }
         let (site, key) = again::enrol_again(home, &mut store, site, &kit, &config.clock)?;
         let seal_key = seal_key(home)?;
-        let request = write_request(home, &site, &Asking::first(&kit.token, &seal_key), &key)?;
+        let request = write_request(home, &site, &Asking::first(&kit_key, &seal_key), &key)?;
         return Ok(Enrolled {
             site,
             request,
             seal_key,
+            fingerprint: key.public().id(),
             again: true,
         });
     }
@@ -86,11 +91,11 @@ pub fn enrol(home: &Home, kit: &[u8]) -> Result<Enrolled, AgentError> {
         hub_url: kit.hub_url.clone(),
         hub_key: kit.hub_key.clone(),
         epoch: new_epoch()?,
-        enrolment: Some(Digest::of(kit.token.as_bytes())),
+        enrolment: Some(enrolment(&kit)?),
         hub_ca: kit.hub_ca.clone(),
     };
     let seal_key = seal_key(home)?;
-    let request = write_request(home, &site, &Asking::first(&kit.token, &seal_key), &key)?;
+    let request = write_request(home, &site, &Asking::first(&kit_key, &seal_key), &key)?;
     store.commit(|db| {
         // What an earlier store of this site had accepted still holds.
         let kept = floors::floors(db, &home.floors())?;
@@ -113,6 +118,7 @@ pub fn enrol(home: &Home, kit: &[u8]) -> Result<Enrolled, AgentError> {
         site,
         request,
         seal_key,
+        fingerprint: key.public().id(),
         again: false,
     })
 }
@@ -141,7 +147,8 @@ fn load_or_make_key(home: &Home) -> Result<SigningKey, AgentError> {
 /// What a request is about.
 #[derive(Debug)]
 pub(crate) struct Asking<'a> {
-    token: &'a str,
+    /// For a first key: the key of the kit.
+    kit: Option<&'a SigningKey>,
     /// For new keys by order: the order's number, and the key that vouches for the one that signs.
     rekey: Option<(u64, &'a SigningKey)>,
     /// The public key that is to be sealed for.
@@ -149,9 +156,9 @@ pub(crate) struct Asking<'a> {
 }
 
 impl<'a> Asking<'a> {
-    fn first(token: &'a str, seal_key: &'a str) -> Self {
+    fn first(kit: &'a SigningKey, seal_key: &'a str) -> Self {
         Self {
-            token,
+            kit: Some(kit),
             rekey: None,
             seal_key,
         }
@@ -160,14 +167,14 @@ impl<'a> Asking<'a> {
     /// For new keys, by the order of this number.
     pub(crate) fn rekey(number: u64, old: &'a SigningKey, seal_key: &'a str) -> Self {
         Self {
-            token: "",
+            kit: None,
             rekey: Some((number, old)),
             seal_key,
         }
     }
 }
 
-/// Writes the request for `key`, signed by it, and by the key that it is to replace.
+/// Writes the request for `key`, signed by it, and by the kit's key or the key that it is to replace.
 pub(crate) fn write_request(
     home: &Home,
     site: &Site,
@@ -179,12 +186,17 @@ pub(crate) fn write_request(
         site: site.name.clone(),
         stream: site.stream.clone(),
         public_key: key.public().to_pem(),
-        token: asking.token.to_owned(),
+        kit: asking
+            .kit
+            .map_or_else(String::new, |kit| kit.public().to_hex()),
         seal_key: asking.seal_key.to_owned(),
         order: asking.rekey.map(|(number, _)| number),
     };
     let payload = state::to_json(&request).into_bytes();
     let mut envelope = Envelope::sign(ENROLMENT_PAYLOAD_TYPE, payload, key);
+    if let Some(kit) = asking.kit {
+        envelope = envelope.countersigned(kit);
+    }
     if let Some((_, old)) = asking.rekey {
         envelope = envelope.countersigned(old);
     }
@@ -193,6 +205,13 @@ pub(crate) fn write_request(
     line.push(b'\n');
     durable::write(&path, &line, 0o600)?;
     Ok(path)
+}
+
+/// What an enrolment with `kit` is known by: orders name it.
+fn enrolment(kit: &Kit) -> Result<Digest, StateError> {
+    Digest::from_hex(&kit.id()).map_err(|error| StateError::Key {
+        problem: error.to_string(),
+    })
 }
 
 /// A new life of a store: reports are numbered within it.

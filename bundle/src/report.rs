@@ -276,8 +276,11 @@ pub struct EnrolmentRequest {
     pub stream: Stream,
     /// The site's public key, SPKI PEM.
     pub public_key: String,
-    /// The one-time token of the site's kit; empty when a registered site asks for a new key.
-    pub token: String,
+    /// The public key that the site's kit stands for, 64 hexadecimal digits: its private half is derived
+    /// from the kit's token and has signed this request as well, so that the token itself never
+    /// travels. Empty when a registered site asks for a new key.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub kit: String,
     /// The public key that values and bundles are sealed for (`age1…`).
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub seal_key: String,

@@ -67,7 +67,24 @@ pub enum HttpError {
 /// # Errors
 /// [`HttpError`] for anything but an answer 200 within the bound.
 pub fn fetch(url: &str, authority: Option<&Path>) -> Result<Vec<u8>, HttpError> {
-    let answer = Client::new(authority)?.send(Method::GET, url, &[], None)?;
+    fetch_as(url, authority, None)
+}
+
+/// The same as somebody: with a token, as `Authorization: Bearer`.
+///
+/// # Errors
+/// As [`fetch`].
+pub fn fetch_as(
+    url: &str,
+    authority: Option<&Path>,
+    token: Option<&str>,
+) -> Result<Vec<u8>, HttpError> {
+    let bearer = token.map(|token| zeroize::Zeroizing::new(format!("Bearer {token}")));
+    let headers: Vec<_> = bearer
+        .iter()
+        .map(|value| ("Authorization", value.as_str()))
+        .collect();
+    let answer = Client::new(authority)?.send(Method::GET, url, &headers, None)?;
     if answer.status == 200 {
         return Ok(answer.bytes);
     }

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 mod incoming;
 
-pub use incoming::Settled;
+pub use incoming::{Candidate, Settled};
 
 /// The format's name; another is refused.
 pub const FORMAT: &str = "outhaul.dev/site/v1";
@@ -40,7 +40,7 @@ pub struct Site {
     pub moved_from: Option<Stream>,
     /// Signing roles of the streams whose bundles it may be reading: two while it moves.
     pub roles: BTreeSet<Name>,
-    /// SHA-256 of its kit's one-time token.
+    /// The id of its kit, by which requests prove themselves and orders name the enrolment.
     pub enrolment: Digest,
     /// Its approved keys, SPKI PEM; the last one counts, the others signed earlier reports.
     #[serde(default)]
@@ -74,6 +74,30 @@ pub enum SiteError {
         /// What is wrong.
         problem: String,
     },
+    /// A key for a kit that was used for another one.
+    #[error(
+        "the kit of `{site}` was used: key {approved} is approved for it, and this request is for \
+         {what}; nothing was changed"
+    )]
+    KitUsed {
+        /// The site.
+        site: String,
+        /// The id of the approved key.
+        approved: String,
+        /// What the request asks for instead.
+        what: String,
+    },
+    /// The person who approves named another key.
+    #[error(
+        "the request is of key {found}, not of one whose fingerprint begins with `{named}`; nothing \
+         was changed"
+    )]
+    OtherFingerprint {
+        /// What was named.
+        named: String,
+        /// The id of the request's key.
+        found: String,
+    },
     /// A request that is not believed.
     #[error("the request is refused: {problem}; nothing was changed")]
     Request {
@@ -104,7 +128,13 @@ pub enum SiteError {
 impl SiteError {
     /// Whether it is a matter of trust.
     pub fn is_trust(&self) -> bool {
-        matches!(self, Self::Request { .. } | Self::Signature(_))
+        matches!(
+            self,
+            Self::KitUsed { .. }
+                | Self::OtherFingerprint { .. }
+                | Self::Request { .. }
+                | Self::Signature(_)
+        )
     }
 }
 
@@ -175,26 +205,31 @@ impl<'a> Sites<'a> {
         bytes.map(|bytes| parse(&path, &bytes)).transpose()
     }
 
-    /// Remembers that a kit with this token was written for a site. What was ordered before is void: it
-    /// was for another enrolment.
+    /// Remembers that a kit of this id was written for a site. What was ordered before is void: it was
+    /// for another enrolment.
     ///
     /// # Errors
     /// [`SiteError`] when the record cannot be written.
-    pub fn enrolled(&self, site: &Name, stream: Stream, token: &str) -> Result<Site, SiteError> {
-        let record = Site {
+    pub fn enrolled(&self, site: &Name, stream: Stream, kit: Digest) -> Result<Site, SiteError> {
+        let record = Self::fresh(site, stream, kit);
+        self.write(&record)?;
+        Ok(record)
+    }
+
+    /// The record of a site before anybody approved or ordered anything.
+    fn fresh(site: &Name, stream: Stream, kit: Digest) -> Site {
+        Site {
             format: FORMAT.to_owned(),
             site: site.clone(),
             roles: BTreeSet::from([stream.role.clone()]),
             stream,
             moved_from: None,
-            enrolment: Digest::of(token.as_bytes()),
+            enrolment: kit,
             public_keys: Vec::new(),
             seal_key: String::new(),
             last_order: 0,
             orders: Vec::new(),
-        };
-        self.write(&record)?;
-        Ok(record)
+        }
     }
 
     /// Orders a site to make itself new keys. Only after its first key was approved: that one has to sign

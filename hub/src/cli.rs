@@ -4,11 +4,13 @@
 //! findings or refused, 2 usage or configuration, 3 environment, 4 trust, 5 internal).
 
 mod acks;
+mod caller;
 mod gate;
 mod import;
 mod init;
 mod key;
 mod print;
+mod requests;
 mod serve;
 mod site;
 mod sites;
@@ -44,6 +46,10 @@ pub(crate) struct Common {
         default_value = "/var/lib/outhaul-hub"
     )]
     state: PathBuf,
+    /// File with the passphrase of the hub's key (mode 0600); else `$OUTHAUL_HUB_PASSPHRASE`, else the
+    /// systemd credential `outhaul-hub.passphrase`
+    #[arg(long, global = true, value_name = "FILE")]
+    passphrase_file: Option<PathBuf>,
     /// Form of the data on stdout
     #[arg(long, global = true, value_name = "FORM", default_value = "text")]
     output: Output,
@@ -64,6 +70,7 @@ enum Command {
     Init(init::Args),
     Import(import::Args),
     Acks(acks::Args),
+    Caller(caller::Args),
     Gate(gate::Args),
     Waive(waive::Args),
     Site(site::Args),
@@ -92,6 +99,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Init(args) => init::run(&common, &args),
         Command::Import(args) => import::run(&common, &args),
         Command::Acks(args) => acks::run(&common, &args),
+        Command::Caller(args) => caller::run(&common, &args),
         Command::Gate(args) => gate::run(&common, &args),
         Command::Waive(args) => waive::run(&common, &args),
         Command::Site(args) => site::run(&common, args),

@@ -14,7 +14,7 @@ use outhaul_bundle::limits::Limits;
 use outhaul_bundle::read::{BundleReader, ReadError};
 use outhaul_bundle::{Digest, Index};
 use outhaul_signer::clock::TimePolicy;
-use outhaul_signer::trust::{self, TrustError, TrustedMetadata};
+use outhaul_signer::trust::{self, Acceptance, TrustError, TrustedMetadata};
 use serde::Serialize;
 
 use crate::orders;
@@ -119,36 +119,14 @@ pub fn record(
 ) -> Result<Recorded, DesiredError> {
     let mut reader = BundleReader::new(bundle, Limits::default());
     let metadata = reader.read_metadata()?;
-    let (role, number) = stream_role(&metadata)?;
     // One transaction from the floors that are read to those that are written.
     store.write(|session| {
-        let mut trusted = session.trusted_metadata(&role)?;
-        if trusted.is_empty() {
-            trusted = session.trusted_metadata(ENROLLED)?;
-        }
-        let floors = session.trusted_floors(&role)?;
-        let now = Timestamp::from_millisecond(now_ms).unwrap_or(Timestamp::UNIX_EPOCH);
-        let clock = TimePolicy {
-            lower_bound: Timestamp::UNIX_EPOCH,
-            wall: now,
-            wall_trusted: true,
-        };
-        let trusted = TrustedMetadata(trusted);
-        let accepted = match trust::verify(&trusted, &floors, &metadata, &role, clock) {
-            Err(error @ TrustError::Rollback { .. }) => {
-                // A stick still has the bundles before the newest. Those that are on record, byte for
-                // byte, are known; nothing is believed or changed for it.
-                return known(session, &mut reader, &role, number)?.ok_or(error.into());
-            }
-            verdict => verdict?,
-        };
-        let digest = Digest::from_bytes(accepted.index_sha256);
-        let expected = Content {
-            digest,
-            size: accepted.index_length,
-        };
-        let (index, _) = reader.read_index(&expected)?;
-        check(&index, &role, fleet, accepted.number)?;
+        let (accepted, index, expected) =
+            match verify(session, &mut reader, &metadata, fleet, now_ms)? {
+                Verified::Known(recorded) => return Ok(recorded),
+                Verified::Newer(accepted, index, expected) => (accepted, index, expected),
+            };
+        let role = index.stream.role.as_str();
         let signed = Signed {
             issued_ms: accepted.issued.as_millisecond(),
             signed_as: accepted.versions.get("timestamp").copied().unwrap_or(0),
@@ -157,15 +135,76 @@ pub fn record(
         let new = add(session, &index, expected, signed, now_ms)?;
         if new {
             let carrier = Carrier {
-                role: &role,
+                role,
                 number: index.number,
                 signed,
             };
             orders::record(session, &index.orders, &carrier, fleet, now_ms)?;
         }
-        session.set_trusted(&role, &accepted.trusted.0, &accepted.versions)?;
+        session.set_trusted(role, &accepted.trusted.0, &accepted.versions)?;
         Ok(recorded(&index, new))
     })
+}
+
+/// Verifies a bundle and changes nothing: what does not hold is refused before anybody has to wait for
+/// the store.
+///
+/// # Errors
+/// [`DesiredError`] as of [`record`].
+pub fn check_only(
+    store: &mut Store,
+    bundle: impl Read,
+    fleet: &str,
+    now_ms: i64,
+) -> Result<(), DesiredError> {
+    let mut reader = BundleReader::new(bundle, Limits::default());
+    let metadata = reader.read_metadata()?;
+    store.read(|session| verify(session, &mut reader, &metadata, fleet, now_ms).map(drop))
+}
+
+enum Verified {
+    /// On record, byte for byte, and not the newest.
+    Known(Recorded),
+    Newer(Acceptance, Box<Index>, Content),
+}
+
+fn verify<R: Read>(
+    session: &Session<'_>,
+    reader: &mut BundleReader<R>,
+    metadata: &BTreeMap<String, Vec<u8>>,
+    fleet: &str,
+    now_ms: i64,
+) -> Result<Verified, DesiredError> {
+    let (role, number) = stream_role(metadata)?;
+    let mut trusted = session.trusted_metadata(&role)?;
+    if trusted.is_empty() {
+        trusted = session.trusted_metadata(ENROLLED)?;
+    }
+    let floors = session.trusted_floors(&role)?;
+    let now = Timestamp::from_millisecond(now_ms).unwrap_or(Timestamp::UNIX_EPOCH);
+    let clock = TimePolicy {
+        lower_bound: Timestamp::UNIX_EPOCH,
+        wall: now,
+        wall_trusted: true,
+    };
+    let trusted = TrustedMetadata(trusted);
+    let accepted = match trust::verify(&trusted, &floors, metadata, &role, clock) {
+        Err(error @ TrustError::Rollback { .. }) => {
+            // A stick still has the bundles before the newest. Those that are on record, byte for
+            // byte, are known; nothing is believed or changed for it.
+            let known = known(session, reader, &role, number)?;
+            return known.map(Verified::Known).ok_or(error.into());
+        }
+        verdict => verdict?,
+    };
+    let digest = Digest::from_bytes(accepted.index_sha256);
+    let expected = Content {
+        digest,
+        size: accepted.index_length,
+    };
+    let (index, _) = reader.read_index(&expected)?;
+    check(&index, &role, fleet, accepted.number)?;
+    Ok(Verified::Newer(accepted, Box::new(index), expected))
 }
 
 fn recorded(index: &Index, new: bool) -> Recorded {

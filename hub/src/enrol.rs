@@ -1,21 +1,25 @@
 //! Enrolment: a site's own signed request becomes a registration when somebody approves it.
 //!
-//! What comes in: a request, signed by the very key that it is about, which proves that the sender holds
-//! it. What goes out: a registration, or a request that waits. Approval comes from a person (`site
-//! add`) or from a kit's one-time token that was announced before (`site expect`). A key that is on
-//! record is never replaced without being told so.
+//! What comes in: a request, signed by the very key that it is about and by the key of the kit that the
+//! site was given, which proves that the sender has both. What goes out: a registration, or a request
+//! that waits. Approval comes from a person who names the fingerprint (`site add`), from an order in a
+//! verified bundle, or from a kit that was announced before (`site expect`), once. A request that waits
+//! is never replaced and a conflict is never resolved here; a key that is on record is never replaced
+//! without being told so.
+
+mod waiting;
 
 use outhaul_bundle::Digest;
 use outhaul_bundle::report::{ENROLMENT_PAYLOAD_TYPE, EnrolmentRequest};
+use outhaul_signer::enrol::{ProofError, proven_kit};
 use outhaul_signer::envelope::{Envelope, EnvelopeError};
 use outhaul_signer::key::{KeyError, PublicKey};
 use serde::Serialize;
 
-use crate::orders;
-use crate::store::{PendingRequest, Registration, Session, StoreError};
+pub use waiting::{MIN_FINGERPRINT_DIGITS, Selected, select};
 
-/// Most requests that wait: strangers may send some, too.
-const MAX_WAITING: i64 = 10_000;
+use crate::orders;
+use crate::store::{Origin, Registration, Session, StoreError};
 
 /// A request whose signature holds.
 #[derive(Debug, Clone)]
@@ -24,6 +28,8 @@ pub struct CheckedRequest {
     pub request: EnrolmentRequest,
     /// The key.
     pub key: PublicKey,
+    /// The id of the kit that it proves; `None` for a new key by order.
+    pub kit: Option<Digest>,
     /// The request with its signatures.
     pub(crate) signed: Envelope,
     envelope: Vec<u8>,
@@ -41,6 +47,9 @@ pub enum Enrolled {
     Rekeyed,
     /// Nobody has approved it yet.
     Waiting,
+    /// It waits beside another one for the same site, or for another key than the registered one: a
+    /// person has to decide.
+    Conflict,
 }
 
 /// Why a request was refused.
@@ -59,6 +68,37 @@ pub enum EnrolError {
         /// Id of the key in the request.
         requested: String,
     },
+    /// The kit was used for another key.
+    #[error(
+        "the kit of this request was used: site `{site}` is registered with it and key {registered}, the \
+         request is for key {requested}"
+    )]
+    KitUsed {
+        /// The site.
+        site: String,
+        /// Id of the key on record.
+        registered: String,
+        /// Id of the key in the request.
+        requested: String,
+    },
+    /// Another kit is expected of the site.
+    #[error("site `{site}` is expected with another kit than the one that this request proves")]
+    NotExpected {
+        /// The site.
+        site: String,
+    },
+    /// It proves no kit.
+    #[error("the request proves no kit: {0}")]
+    Proof(#[source] ProofError),
+    /// A person rejected this very request.
+    #[error("this request of site `{site}` was rejected")]
+    Rejected {
+        /// The site.
+        site: String,
+    },
+    /// It shows the kit's token, as agents of before did.
+    #[error("the request shows its kit's token, which whoever carried it could have read")]
+    TokenShown,
     /// Of another fleet.
     #[error("the request is of fleet `{found}`, this hub serves `{expected}`")]
     Fleet {
@@ -95,10 +135,12 @@ pub enum EnrolError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// More requests wait than a person will ever look at.
-    #[error("{waiting} requests wait already; approve or forget some first")]
+    #[error("{waiting} requests {what} wait already; somebody has to approve or reject some first")]
     TooMany {
         /// How many.
         waiting: i64,
+        /// Which ones.
+        what: &'static str,
     },
 }
 
@@ -109,7 +151,11 @@ impl EnrolError {
             Self::OtherKey { .. } => "other-key",
             Self::Fleet { .. } => "fleet",
             Self::Key(_) | Self::Malformed { .. } => "malformed",
+            Self::KitUsed { .. } => "kit-used",
+            Self::NotExpected { .. } => "not-expected",
             Self::OtherStream { .. } => "other-stream",
+            Self::Proof(_) | Self::TokenShown => "proof",
+            Self::Rejected { .. } => "rejected",
             Self::Revoked { .. } => "revoked",
             Self::Signature(_) => "signature",
             Self::Store(_) => "store",
@@ -118,7 +164,7 @@ impl EnrolError {
     }
 }
 
-/// Checks a request's form, fleet and signature.
+/// Checks a request's form, fleet, signature, and the proof of its kit.
 ///
 /// # Errors
 /// [`EnrolError`] when one of them is wrong.
@@ -126,8 +172,13 @@ pub fn check(bytes: &[u8], fleet: &str) -> Result<CheckedRequest, EnrolError> {
     let malformed = |problem: String| EnrolError::Malformed { problem };
     let envelope = Envelope::from_json(bytes).map_err(|error| malformed(error.to_string()))?;
     // The key is inside: read it unverified, then let it vouch for the very bytes it came in.
-    let claimed: EnrolmentRequest = serde_json::from_slice(envelope.unverified_payload())
-        .map_err(|error| malformed(error.to_string()))?;
+    let payload = envelope.unverified_payload();
+    let shows_token = |value: serde_json::Value| value.get("token").is_some();
+    if serde_json::from_slice(payload).is_ok_and(shows_token) {
+        return Err(EnrolError::TokenShown);
+    }
+    let claimed: EnrolmentRequest =
+        serde_json::from_slice(payload).map_err(|error| malformed(error.to_string()))?;
     let key = PublicKey::from_pem(&claimed.public_key).map_err(EnrolError::Key)?;
     envelope
         .verify(ENROLMENT_PAYLOAD_TYPE, std::slice::from_ref(&key))
@@ -136,9 +187,21 @@ pub fn check(bytes: &[u8], fleet: &str) -> Result<CheckedRequest, EnrolError> {
         let (expected, found) = (fleet.to_owned(), claimed.fleet.to_string());
         return Err(EnrolError::Fleet { expected, found });
     }
+    let kit = match claimed.order {
+        Some(_) => None,
+        None => Some(
+            proven_kit(&envelope, ENROLMENT_PAYLOAD_TYPE, &claimed.kit)
+                .map_err(EnrolError::Proof)?,
+        ),
+    };
+    let kit = kit
+        .map(|id| Digest::from_hex(&id))
+        .transpose()
+        .map_err(|error| malformed(error.to_string()))?;
     Ok(CheckedRequest {
         request: claimed,
         key,
+        kit,
         signed: envelope,
         envelope: bytes.to_vec(),
     })
@@ -196,21 +259,56 @@ pub fn approve(
 fn remember_enrolment(session: &Session<'_>, checked: &CheckedRequest) -> Result<(), StoreError> {
     let request = &checked.request;
     let site = request.site.as_str();
-    if !request.token.is_empty() {
-        let enrolment = Digest::of(request.token.as_bytes()).to_string();
-        session.set_enrolment(site, &enrolment)?;
+    if let Some(kit) = &checked.kit {
+        session.set_enrolment(site, &kit.to_string())?;
     }
     orders::settle_moves(session, site)
 }
 
-/// Takes in a request that nobody looked at: registered when its token was announced, else kept until
-/// somebody approves it.
+/// Approves a request because a person says so: never a second key for a kit that was used.
 ///
 /// # Errors
-/// [`EnrolError`] when the site has another key or was revoked.
+/// [`EnrolError`] as of [`approve`], and [`EnrolError::KitUsed`] also with `replace`.
+pub fn approve_by_hand(
+    session: &Session<'_>,
+    checked: &CheckedRequest,
+    replace: bool,
+    now_ms: i64,
+) -> Result<Enrolled, EnrolError> {
+    refuse_used_kit(session, checked)?;
+    approve(session, checked, replace, now_ms)
+}
+
+fn refuse_used_kit(session: &Session<'_>, checked: &CheckedRequest) -> Result<(), EnrolError> {
+    let site = checked.request.site.as_str();
+    let Some(kit) = &checked.kit else {
+        return Ok(());
+    };
+    if session.enrolment(site)?.as_deref() != Some(kit.to_string().as_str()) {
+        return Ok(());
+    }
+    let keys = session.site_keys(site)?;
+    let requested = checked.key.id();
+    match keys.first() {
+        Some(key) if key.key_id != requested => Err(EnrolError::KitUsed {
+            site: site.to_owned(),
+            registered: key.key_id.clone(),
+            requested,
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// Takes in a request that nobody looked at: registered when an order approved its key or its kit was
+/// announced, else kept until somebody approves or rejects it.
+///
+/// # Errors
+/// [`EnrolError`] when the site has another key, was revoked, or is expected with another kit; and when
+/// too many wait.
 pub fn receive(
     session: &Session<'_>,
     checked: &CheckedRequest,
+    origin: Origin<'_>,
     now_ms: i64,
 ) -> Result<Enrolled, EnrolError> {
     let site = checked.request.site.as_str();
@@ -228,32 +326,29 @@ pub fn receive(
         Some(known) => known_key(session, checked, known, false),
         None => Ok(None),
     };
-    match registered {
-        Ok(Some(already)) => return Ok(already),
-        Ok(None) => {}
-        Err(refusal) => {
-            return match orders::receive(session, checked, known.as_ref(), now_ms)? {
-                Some(enrolled) => Ok(enrolled),
-                None => wait_or_refuse(session, checked, known.as_ref(), refusal, now_ms),
-            };
-        }
+    if let Ok(Some(already)) = registered {
+        return Ok(already);
     }
     if let Some(enrolled) = orders::receive(session, checked, known.as_ref(), now_ms)? {
         return Ok(enrolled);
     }
-    let token = Digest::of(checked.request.token.as_bytes()).hex();
-    if session.take_expected(site, &token)? {
-        return approve(session, checked, false, now_ms);
+    if let Some(enrolled) = waiting::expected(session, checked, origin, now_ms)? {
+        return Ok(enrolled);
     }
-    keep(session, checked, now_ms)
+    match registered {
+        Err(refusal) => wait_or_refuse(session, checked, known.as_ref(), refusal, origin, now_ms),
+        Ok(_) => waiting::keep(session, checked, origin, now_ms),
+    }
 }
 
-/// A new key that the present one vouches for waits for its order or for a person; any other is refused.
+/// A new key that the present one vouches for waits for its order or for a person, and so does one that
+/// proves the very kit of the registered one, because somebody should know; any other is refused.
 fn wait_or_refuse(
     session: &Session<'_>,
     checked: &CheckedRequest,
     known: Option<&Registration>,
     refusal: EnrolError,
+    origin: Origin<'_>,
     now_ms: i64,
 ) -> Result<Enrolled, EnrolError> {
     let vouched = match known {
@@ -262,27 +357,10 @@ fn wait_or_refuse(
         }
         _ => false,
     };
-    if vouched {
-        return keep(session, checked, now_ms);
+    if vouched || refuse_used_kit(session, checked).is_err() {
+        return waiting::keep(session, checked, origin, now_ms);
     }
     Err(refusal)
-}
-
-fn keep(
-    session: &Session<'_>,
-    checked: &CheckedRequest,
-    now_ms: i64,
-) -> Result<Enrolled, EnrolError> {
-    let waiting = session.waiting_requests()?;
-    if waiting >= MAX_WAITING {
-        return Err(EnrolError::TooMany { waiting });
-    }
-    session.keep_request(&PendingRequest {
-        site: checked.request.site.to_string(),
-        envelope: checked.envelope.clone(),
-        received_ms: now_ms,
-    })?;
-    Ok(Enrolled::Waiting)
 }
 
 /// `Some` when the site has this key already, `None` when it may be given it.

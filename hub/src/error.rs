@@ -105,6 +105,19 @@ impl HubError {
                     "ask the site's people whether they set it up anew; if they did, repeat with \
                      `--replace`"
                 }
+                EnrolError::KitUsed { .. } => {
+                    "whoever wrote this request has the site's kit: ask the site's people; a machine that \
+                     was set up anew gets a new kit (`outhaul site enrol` at the centre); nothing was \
+                     changed"
+                }
+                EnrolError::Proof(_) | EnrolError::TokenShown => {
+                    "enrol the machine again with its kit and this version of the agent, and bring the \
+                     new request; nothing was changed"
+                }
+                EnrolError::TooMany { .. } => {
+                    "`outhaul-hub site requests` lists them, `outhaul-hub site reject --network` forgets \
+                     what strangers sent; nothing was changed"
+                }
                 EnrolError::Revoked { .. } => "repeat with `--replace` to let it in again",
                 EnrolError::Store(error) => return store_help(error),
                 _ => "make a new request on the site; nothing was changed",
@@ -135,7 +148,7 @@ fn state_code(error: &StateError) -> u8 {
         | StateError::Lock { .. }
         | StateError::Locked { .. } => 3,
         StateError::Key(_) | StateError::Root(_) => 4,
-        StateError::Name { .. } => 5,
+        StateError::KeyNotOpen | StateError::Name { .. } => 5,
         StateError::NotFirstRoot { .. } | StateError::Unfinished { .. } => 2,
         StateError::Store(error) => store_code(error),
     }
@@ -145,7 +158,7 @@ fn store_code(error: &StoreError) -> u8 {
     match error {
         StoreError::Exists { .. } | StoreError::Missing { .. } | StoreError::Newer { .. } => 2,
         StoreError::Corrupt { .. } => 5,
-        StoreError::Open { .. } | StoreError::Sql { .. } => 3,
+        StoreError::Open { .. } | StoreError::Private { .. } | StoreError::Sql { .. } => 3,
     }
 }
 
@@ -158,6 +171,9 @@ fn store_help(error: &StoreError) -> Option<String> {
         StoreError::Newer { .. } => "use the newer `outhaul-hub` that wrote it",
         StoreError::Open { .. } | StoreError::Sql { .. } => {
             "nothing of this command is half-written; check free space and permissions, then repeat it"
+        }
+        StoreError::Private { .. } => {
+            "run the command as the user who owns the hub's state folder; nothing was changed"
         }
         StoreError::Corrupt { .. } => return None,
     };

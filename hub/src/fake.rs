@@ -13,6 +13,7 @@ use outhaul_bundle::report::{
     GenerationEvent, GenerationState, PAYLOAD_TYPE, Report, SiteTime,
 };
 use outhaul_bundle::{Digest, Index};
+use outhaul_signer::enrol::kit_key;
 use outhaul_signer::envelope::Envelope;
 use outhaul_signer::key::SigningKey;
 
@@ -52,6 +53,9 @@ pub fn snapshot(commit: &str) -> Snapshot {
 pub fn config(number: u64, assignment: &str) -> Digest {
     Digest::of(format!("{assignment} {number}").as_bytes())
 }
+
+/// The token of the kits that do not ask for another.
+pub const TOKEN: &str = "one-time-token";
 
 /// Bundle `number` of a stream, with two assignments.
 pub fn index(stream: &Stream, number: u64, commit: &str) -> Index {
@@ -137,6 +141,11 @@ impl Site {
     }
 
     pub fn request(&self) -> Vec<u8> {
+        self.request_with(TOKEN)
+    }
+
+    /// A request that proves the kit with this token.
+    pub fn request_with(&self, token: &str) -> Vec<u8> {
         let request = EnrolmentRequest {
             fleet: name(&self.fleet),
             site: name(&self.name),
@@ -144,10 +153,21 @@ impl Site {
             public_key: self.key.public().to_pem(),
             seal_key: String::new(),
             order: None,
-            token: "one-time-token".to_owned(),
+            kit: self.kit(token).public().to_hex(),
         };
         let payload = serde_json::to_vec(&request).unwrap();
-        Envelope::sign(ENROLMENT_PAYLOAD_TYPE, payload, &self.key).to_json()
+        let envelope = Envelope::sign(ENROLMENT_PAYLOAD_TYPE, payload, &self.key);
+        envelope.countersigned(&self.kit(token)).to_json()
+    }
+
+    /// The key of a kit for this site.
+    pub fn kit(&self, token: &str) -> SigningKey {
+        kit_key(&self.fleet, &self.name, token)
+    }
+
+    /// What an enrolment with that kit is known by.
+    pub fn enrolment(&self, token: &str) -> Digest {
+        Digest::from_hex(&self.kit(token).public().id()).unwrap()
     }
 
     pub fn report(&mut self, event: Event) -> Report {

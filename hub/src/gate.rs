@@ -212,16 +212,22 @@ impl Verdict {
     }
 }
 
-/// Puts a decision on record with its evidence.
+/// Puts a decision on record with its evidence, and who asked for it.
 ///
 /// # Errors
 /// [`StoreError`] when the store fails.
-pub fn keep(session: &Session<'_>, decision: &Decision, now_ms: i64) -> Result<(), StoreError> {
+pub fn keep(
+    session: &Session<'_>,
+    decision: &Decision,
+    asked_by: &str,
+    now_ms: i64,
+) -> Result<(), StoreError> {
     let past = PastDecision {
         at_ms: now_ms,
         environment: decision.environment.clone(),
         commit: decision.commit.clone(),
         verdict: decision.verdict.word().to_owned(),
+        asked_by: asked_by.to_owned(),
     };
     let whole = serde_json::json!(decision).to_string();
     session.add_decision(&past, &decision.fingerprint(), &whole)

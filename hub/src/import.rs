@@ -20,7 +20,7 @@ use crate::enrol::{self, EnrolError, Enrolled};
 use crate::error::HubError;
 use crate::ingest::{self, Batch, Complete, Ingested};
 use crate::state::Hub;
-use crate::store::{Refusal, StoreError};
+use crate::store::{Origin, Refusal, StoreError};
 
 /// How deep a folder is searched: a stick has few levels.
 const MAX_DEPTH: usize = 8;
@@ -33,7 +33,7 @@ pub struct Imported {
     /// Bundles on record, new or known.
     pub bundles: Vec<Recorded>,
     /// What became of each enrolment request.
-    pub requests: BTreeMap<String, Enrolled>,
+    pub requests: Vec<Requested>,
     /// Reports that are new.
     pub reports: u64,
     /// Reports that were on record already.
@@ -47,6 +47,17 @@ pub struct Imported {
     pub acks_problem: Option<String>,
     /// Files that are none of the three kinds.
     pub ignored: u64,
+}
+
+/// An enrolment request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Requested {
+    /// The site that it names.
+    pub site: String,
+    /// The fingerprint of its key.
+    pub fingerprint: String,
+    /// What became of it.
+    pub result: Enrolled,
 }
 
 /// A file, or a line of one, that was refused.
@@ -215,15 +226,17 @@ fn import_request(
 ) -> Result<(), HubError> {
     let bytes = durable::read(path, MAX_ENVELOPE_BYTES as u64)?;
     let outcome = enrol::check(&bytes, hub.fleet()).and_then(|checked| {
-        let site = checked.request.site.to_string();
-        hub.store
-            .write(|session| enrol::receive(session, &checked, now_ms))
-            .map(|to| (site, to))
+        let result = hub
+            .store
+            .write(|session| enrol::receive(session, &checked, Origin::FILE, now_ms))?;
+        Ok(Requested {
+            site: checked.request.site.to_string(),
+            fingerprint: checked.key.id(),
+            result,
+        })
     });
     match outcome {
-        Ok((site, enrolled)) => {
-            done.requests.insert(site, enrolled);
-        }
+        Ok(requested) => done.requests.push(requested),
         Err(EnrolError::Store(error)) => return Err(error.into()),
         Err(error) => {
             let (rule, reason) = (error.rule(), crate::error::chain(&error));

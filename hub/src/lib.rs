@@ -32,6 +32,7 @@ pub mod server;
 pub mod state;
 pub mod store;
 pub mod view;
+pub mod visible;
 
 pub use error::HubError;
 pub use gate::{Decision, Question, Verdict};

@@ -54,20 +54,20 @@ fn believe_waiting(
     fleet: &str,
     now_ms: i64,
 ) -> Result<(), StoreError> {
-    let Some(request) = session.pending_request(site)? else {
-        return Ok(());
-    };
-    let Ok(checked) = enrol::check(&request.envelope, fleet) else {
-        return Ok(());
-    };
-    match receive(session, &checked, session.site(site)?.as_ref(), now_ms) {
-        Err(EnrolError::Store(error)) => Err(error),
-        // It stays waiting, and a person decides.
-        _ => Ok(()),
+    for request in session.requests_of(site)? {
+        let Ok(checked) = enrol::check(&request.envelope, fleet) else {
+            continue;
+        };
+        match receive(session, &checked, session.site(site)?.as_ref(), now_ms) {
+            Err(EnrolError::Store(error)) => return Err(error),
+            // It stays waiting, and a person decides.
+            _ => {}
+        }
     }
+    Ok(())
 }
 
-/// What a request's enrolment was made with: its own token, or for a new key the present one.
+/// What a request's enrolment was made with: its own kit, or for a new key the present one.
 fn enrolment_of(
     session: &Session<'_>,
     checked: &CheckedRequest,
@@ -75,7 +75,7 @@ fn enrolment_of(
     let request = &checked.request;
     match request.order {
         Some(_) => session.enrolment(request.site.as_str()),
-        None => Ok(Some(Digest::of(request.token.as_bytes()).to_string())),
+        None => Ok(checked.kit.map(|kit| kit.to_string())),
     }
 }
 

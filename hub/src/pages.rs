@@ -11,6 +11,7 @@ use minijinja::{AutoEscape, Environment, Value, context};
 use serde::Serialize;
 
 use crate::view::{AssignmentRow, Fleet, OrderRow};
+use crate::visible;
 
 /// Sites shown; those that need attention come first.
 const MAX_SITES: usize = 500;
@@ -52,6 +53,13 @@ struct Ordered<'a> {
 pub fn render(fleet: &Fleet) -> Result<String, minijinja::Error> {
     let mut environment = Environment::new();
     environment.set_auto_escape_callback(|_| AutoEscape::Html);
+    // What would act instead of show is written out in every text, whoever wrote it.
+    environment.set_formatter(|out, state, value| match value.as_str() {
+        Some(text) if !value.is_safe() && text.contains(visible::is_hidden) => {
+            minijinja::escape_formatter(out, state, &Value::from(visible::line(text).into_owned()))
+        }
+        _ => minijinja::escape_formatter(out, state, value),
+    });
     environment.add_filter("code", |text: String| Value::from_safe_string(code(&text)));
     environment.add_filter("short", |text: String| crate::gate::short(&text));
     environment.add_filter("minute", minute);
@@ -158,7 +166,7 @@ fn code(text: &str) -> String {
     let mut html = String::with_capacity(text.len() + 32);
     let names = text.matches('`').count() / 2;
     let mut ticks = 0;
-    for letter in text.chars() {
+    for letter in visible::line(text).chars() {
         match letter {
             '`' if ticks < names * 2 => {
                 html.push_str(if ticks % 2 == 0 { "<code>" } else { "</code>" });

@@ -5,7 +5,11 @@
 //! are finished, within a deadline. It holds the state's lock, so that there is one server.
 
 mod api;
+mod body;
 mod connections;
+mod lanes;
+mod problem;
+mod shared;
 
 use std::fs::File;
 use std::io::BufReader;
@@ -25,7 +29,7 @@ use tower_http::services::ServeDir;
 
 use crate::error::HubError;
 use crate::state::Hub;
-use api::Shared;
+use shared::Shared;
 
 /// Where and how to listen.
 #[derive(Debug, Clone)]

@@ -2,7 +2,10 @@
 //!
 //! What comes in: a folder, and at set-up the fleet's first root metadata. What goes out: an open
 //! [`Hub`]. `hub.db` holds all data, `hub.key` signs acknowledgements, `serve.lock` keeps a second
-//! server away; other commands may run beside a server. It never makes a state that exists anew.
+//! server away; other commands may run beside a server. The folder and all in it are for their owner
+//! only. The key is opened only where something is signed. It never makes a state that exists anew.
+
+mod keys;
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -13,8 +16,10 @@ use outhaul_bundle::name::Name;
 use outhaul_bundle::report::{ACK_PAYLOAD_TYPE, Ack};
 use outhaul_signer::durable::{self, FileError};
 use outhaul_signer::envelope::Envelope;
-use outhaul_signer::key::{KeyError, SigningKey};
+use outhaul_signer::key::{KeyError, PublicKey, Secret, SigningKey};
 use outhaul_signer::trust::{TrustError, TrustedMetadata};
+
+pub use keys::{KEY_CREDENTIAL, PASSPHRASE_CREDENTIAL, PASSPHRASE_VARIABLE};
 
 use crate::desired::ENROLLED;
 use crate::ingest::Complete;
@@ -24,6 +29,7 @@ use crate::store::{self, Store, StoreError};
 pub const KEY_FILE: &str = "hub.key";
 const LOCK_FILE: &str = "serve.lock";
 const FLEET: &str = "fleet";
+const PUBLIC_KEY: &str = "public-key";
 
 /// An open hub.
 #[derive(Debug)]
@@ -32,7 +38,8 @@ pub struct Hub {
     pub store: Store,
     folder: PathBuf,
     fleet: String,
-    key: SigningKey,
+    /// Open only in commands that sign.
+    key: Option<SigningKey>,
 }
 
 /// Why a state folder cannot be used.
@@ -42,6 +49,9 @@ pub enum StateError {
     /// A file or folder failed.
     #[error(transparent)]
     File(#[from] FileError),
+    /// Something has to be signed, and the key was not opened: a defect of this program.
+    #[error("the hub's key is not open")]
+    KeyNotOpen,
     /// The key cannot be made or read.
     #[error(transparent)]
     Key(#[from] KeyError),
@@ -89,20 +99,20 @@ pub enum StateError {
 
 impl Hub {
     /// Makes a hub's state in `folder` for the fleet of `root`, its first root metadata. A set-up
-    /// that was interrupted is completed.
+    /// that was interrupted is completed. With a passphrase the key rests encrypted.
     ///
     /// # Errors
     /// [`StateError`] when the metadata does not hold, the folder cannot be written, or a hub is there.
-    pub fn init(folder: &Path, root: &[u8]) -> Result<Self, StateError> {
+    pub fn init(folder: &Path, root: &[u8], secret: Option<&Secret>) -> Result<Self, StateError> {
         let trusted = TrustedMetadata::enrol(root).map_err(StateError::Root)?;
         let fleet = fleet_id(root)?;
-        durable::create_folder(folder)?;
+        durable::create_private_folder(folder)?;
         let key_path = folder.join(KEY_FILE);
         let key = if key_path.exists() {
-            SigningKey::load_plain(&key_path)?
+            keys::open(&key_path, secret.cloned())?
         } else {
             let key = SigningKey::generate()?;
-            key.save_plain(&key_path)?;
+            keys::save(&key, &key_path, secret)?;
             key
         };
         let mut store = match Store::create(folder) {
@@ -115,17 +125,18 @@ impl Hub {
                 return Err(StoreError::Exists { path });
             }
             session.set_trusted(ENROLLED, &trusted.0, &std::collections::BTreeMap::new())?;
+            session.set_setting(PUBLIC_KEY, &key.public().to_pem())?;
             session.set_setting(FLEET, &fleet)
         })?;
         Ok(Self {
             store,
             folder: folder.to_owned(),
             fleet,
-            key,
+            key: Some(key),
         })
     }
 
-    /// Opens the hub in `folder`.
+    /// Opens the hub in `folder`, without its key.
     ///
     /// # Errors
     /// [`StateError`] when there is none or it cannot be read.
@@ -137,13 +148,34 @@ impl Hub {
                 folder: folder.to_owned(),
             });
         };
-        let key = SigningKey::load_plain(&folder.join(KEY_FILE))?;
+        keys::refuse_open_to_others(&folder.join(KEY_FILE))?;
         Ok(Self {
             store,
             folder: folder.to_owned(),
             fleet,
-            key,
+            key: None,
         })
+    }
+
+    /// Opens the hub in `folder` with its key: that of the systemd credential, or that of the folder,
+    /// which a passphrase may protect.
+    ///
+    /// # Errors
+    /// [`StateError`] as of [`Self::open`], and when the key cannot be opened.
+    pub fn open_signing(folder: &Path, passphrase: Option<&Path>) -> Result<Self, StateError> {
+        let mut hub = Self::open(folder)?;
+        hub.key = Some(keys::load(&folder.join(KEY_FILE), passphrase)?);
+        Ok(hub)
+    }
+
+    /// Encrypts the key in the folder, or changes nothing.
+    ///
+    /// # Errors
+    /// [`StateError`] when it cannot be opened or written.
+    pub fn encrypt_key(&self, secret: &Secret) -> Result<(), StateError> {
+        let path = self.folder.join(KEY_FILE);
+        let key = keys::open(&path, None)?;
+        Ok(keys::save(&key, &path, Some(secret))?)
     }
 
     /// The fleet that this hub serves.
@@ -151,14 +183,19 @@ impl Hub {
         &self.fleet
     }
 
-    /// The hub's public key, SPKI PEM.
-    pub fn public_key_pem(&self) -> String {
-        self.key.public().to_pem()
-    }
-
-    /// Id of the hub's key.
-    pub fn key_id(&self) -> String {
-        self.key.public().id()
+    /// The hub's public key.
+    ///
+    /// # Errors
+    /// [`StateError`] when the store or the key cannot be read.
+    pub fn public_key(&mut self) -> Result<PublicKey, StateError> {
+        if let Some(key) = &self.key {
+            return Ok(key.public());
+        }
+        match self.store.read(|session| session.setting(PUBLIC_KEY))? {
+            Some(pem) => Ok(PublicKey::from_pem(&pem)?),
+            // A state from before it was kept apart has a key that no passphrase protects.
+            None => Ok(keys::load(&self.folder.join(KEY_FILE), None)?.public()),
+        }
     }
 
     /// Says, signed, that the hub has everything of a chain up to a number.
@@ -182,7 +219,8 @@ impl Hub {
             .unwrap_or_default()
             .to_string()
             .into_bytes();
-        Ok(Envelope::sign(ACK_PAYLOAD_TYPE, payload, &self.key))
+        let key = self.key.as_ref().ok_or(StateError::KeyNotOpen)?;
+        Ok(Envelope::sign(ACK_PAYLOAD_TYPE, payload, key))
     }
 
     /// Takes the lock of the one server; it is held as long as the file is.

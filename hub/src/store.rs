@@ -5,26 +5,35 @@
 //! PostgreSQL would run it too: `$n` parameters in the order of first use, `BIGINT` milliseconds, `ON
 //! CONFLICT`, no `rowid`. It checks no signature and reads no clock, and never changes a report.
 
+mod callers;
 mod current;
 mod decisions;
 mod desired;
 mod orders;
 mod outcomes;
+mod refused;
 mod reports;
+mod requests;
 mod sites;
 
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, TransactionBehavior, params};
 
+pub use callers::Caller;
 pub use current::{Attempt, Newest, ObservedAssignment, Running, SiteState};
-pub use decisions::{PastDecision, Refusal, Waiver};
+pub use decisions::{NETWORK, PastDecision, Refusal, Waiver};
 pub use desired::{DesiredAssignment, DesiredBundle, Signed};
 pub use orders::Carrier;
 pub use outcomes::{SiteOrder, TakenSlip};
+pub use refused::SiteRefusal;
 pub use reports::{NewReport, Place, StoredReport};
-pub use sites::{PendingRequest, Registration, SiteKey};
+pub use requests::{Origin, PendingRequest};
+pub use sites::{Registration, SiteKey};
 
 /// The database's name in the state folder.
 pub const FILE_NAME: &str = "hub.db";
@@ -37,7 +46,11 @@ const MIGRATIONS: &[&str] = &[
     include_str!("store/migrations/0003_orders.sql"),
     include_str!("store/migrations/0004_signing_order.sql"),
     include_str!("store/migrations/0005_order_outcomes.sql"),
+    include_str!("store/migrations/0006_siege.sql"),
 ];
+
+/// After this migration older reports are read for what its new table holds.
+const READS_OLDER_REFUSALS: usize = 5;
 
 /// The store, open.
 #[derive(Debug)]
@@ -82,6 +95,14 @@ pub enum StoreError {
         /// The newest that this program knows.
         known: usize,
     },
+    /// The store cannot be kept from others.
+    #[error("`{}` cannot be made readable for its owner only", path.display())]
+    Private {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
     /// `SQLite` failed: a full disk, a damaged file, a folder that cannot be written.
     #[error("the store `{}` cannot {doing}", path.display())]
     Open {
@@ -111,10 +132,8 @@ impl Store {
         if path.exists() {
             return Err(StoreError::Exists { path });
         }
-        Self::connect(
-            path,
-            OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE,
-        )
+        private_file(&path)?;
+        Self::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
     }
 
     /// Opens the store of `folder` and brings its tables up to date.
@@ -126,7 +145,19 @@ impl Store {
         if !path.exists() {
             return Err(StoreError::Missing { path });
         }
+        make_private(folder, &path)?;
         Self::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
+    }
+
+    /// One more connection to a store that is open and up to date, for reading only. Such connections wait
+    /// neither for one another nor for a writer.
+    ///
+    /// # Errors
+    /// [`StoreError`] when it cannot be opened.
+    pub fn reader(folder: &Path) -> Result<Self, StoreError> {
+        let store = Self::prepared(folder.join(FILE_NAME), OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        store.connection.execute_batch("PRAGMA query_only = ON")?;
+        Ok(store)
     }
 
     /// A store in memory, for tests.
@@ -173,6 +204,12 @@ impl Store {
     }
 
     fn connect(path: PathBuf, flags: OpenFlags) -> Result<Self, StoreError> {
+        let mut store = Self::prepared(path, flags)?;
+        store.migrate()?;
+        Ok(store)
+    }
+
+    fn prepared(path: PathBuf, flags: OpenFlags) -> Result<Self, StoreError> {
         let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let open = |doing| {
             let path = path.clone();
@@ -192,9 +229,7 @@ impl Store {
             )
             .map_err(open("be prepared"))?;
         connection.set_prepared_statement_cache_capacity(64);
-        let mut store = Self { connection, path };
-        store.migrate()?;
-        Ok(store)
+        Ok(Self { connection, path })
     }
 
     fn migrate(&mut self) -> Result<(), StoreError> {
@@ -214,6 +249,9 @@ impl Store {
             }
             for (at, text) in MIGRATIONS.iter().enumerate().skip(done) {
                 session.db.execute_batch(text)?;
+                if at == READS_OLDER_REFUSALS {
+                    session.read_older_refusals()?;
+                }
                 let number = to_sql(at as u64 + 1);
                 session.db.execute(
                     "INSERT INTO migrations (version) VALUES ($1)",
@@ -257,6 +295,40 @@ impl Session<'_> {
         let text = format!("SELECT COALESCE(MAX(id), 0) + 1 FROM {table}");
         Ok(self.db.query_row(&text, [], |row| row.get(0))?)
     }
+}
+
+/// The file, for its owner only; what `SQLite` puts beside it gets the same mode.
+fn private_file(path: &Path) -> Result<(), StoreError> {
+    let made = File::options()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path);
+    made.map(drop).map_err(|source| StoreError::Private {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+/// Takes away what others may do with a store of before.
+fn make_private(folder: &Path, path: &Path) -> Result<(), StoreError> {
+    let besides = ["-wal", "-shm"].map(|end| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(end);
+        PathBuf::from(name)
+    });
+    let files = [path.to_owned()].into_iter().chain(besides);
+    let files = files.filter(|path| path.exists()).map(|path| (path, 0o600));
+    for (path, mode) in files.chain([(folder.to_owned(), 0o700)]) {
+        let open = fs::metadata(&path).map(|found| found.permissions().mode() & 0o077 != 0);
+        let made = match open {
+            Ok(false) => Ok(()),
+            Ok(true) => fs::set_permissions(&path, fs::Permissions::from_mode(mode)),
+            Err(error) => Err(error),
+        };
+        made.map_err(|source| StoreError::Private { path, source })?;
+    }
+    Ok(())
 }
 
 /// Numbers in the store are signed 64-bit; readers refuse larger ones before they come here.

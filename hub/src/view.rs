@@ -6,6 +6,7 @@
 //! nothing; the gate does.
 
 mod orders;
+mod requests;
 mod rows;
 
 use std::collections::BTreeMap;
@@ -13,17 +14,20 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 pub use orders::{OrderRow, SlipRow};
-pub use rows::{AssignmentRow, Connection, SiteRow};
+pub use requests::{RequestRow, rows as request_rows};
+pub use rows::{AssignmentRow, BundleStatus, Connection, RefusalRow, SiteRow};
 
 use crate::gate::{self, DEFAULT_MAX_AGE_HOURS, Decision, Facts, Question};
 use crate::moment::{self, HOUR_MS};
 use crate::store::{
-    DesiredAssignment, DesiredBundle, PendingRequest, Refusal, Session, SiteOrder, SiteState,
-    StoreError, TakenSlip, Waiver,
+    DesiredAssignment, DesiredBundle, PendingRequest, Refusal, Session, SiteOrder, SiteRefusal,
+    SiteState, StoreError, TakenSlip, Waiver,
 };
 
 /// Refusals shown.
 const REFUSALS_SHOWN: u32 = 20;
+/// Requests shown; the rest is counted.
+pub const REQUESTS_SHOWN: u32 = 100;
 
 /// One consistent reading of the store.
 #[derive(Debug, Clone)]
@@ -42,8 +46,12 @@ pub struct Reading {
     pub waivers: Vec<Waiver>,
     /// The newest refusals.
     pub refusals: Vec<Refusal>,
-    /// Requests that wait for approval.
+    /// What sites report to have refused, the newest of each.
+    pub site_refusals: BTreeMap<String, Vec<SiteRefusal>>,
+    /// Requests that wait for approval, as many as are shown.
     pub pending: Vec<PendingRequest>,
+    /// How many wait.
+    pub pending_count: u64,
 }
 
 /// Everything that the page shows.
@@ -63,8 +71,10 @@ pub struct Fleet {
     pub gates: Vec<Decision>,
     /// The newest refusals.
     pub refusals: Vec<Refusal>,
-    /// Names of sites that wait for approval.
-    pub pending: Vec<String>,
+    /// Requests that wait for approval, with their fingerprints, as many as are shown.
+    pub pending: Vec<RequestRow>,
+    /// How many wait.
+    pub pending_count: u64,
     /// The waivers that hold.
     pub waivers: Vec<Waiver>,
 }
@@ -80,11 +90,15 @@ pub struct Summary {
     pub stale: usize,
     /// Never heard of.
     pub never: usize,
-    /// With the newest bundle that is for them.
+    /// Running the newest bundle that is for them, by their own report.
     pub current: usize,
+    /// At work on it.
+    pub applying: usize,
+    /// It failed there, was turned away, or they left it again.
+    pub not_taken: usize,
     /// With an older one, or none.
     pub behind: usize,
-    /// Of a stream of which this hub knows no bundle.
+    /// Running what this hub knows no bundle for, or of a stream of which it knows none.
     pub unknown: usize,
     /// Pairs of site and assignment that are as desired.
     pub compliant: usize,
@@ -126,7 +140,9 @@ impl Reading {
             slips: session.last_slips()?,
             waivers: session.waivers(now_ms)?,
             refusals: session.refusals(REFUSALS_SHOWN)?,
-            pending: session.pending_requests()?,
+            site_refusals: session.site_refusals()?,
+            pending: session.pending_requests(REQUESTS_SHOWN)?,
+            pending_count: session.count_requests()?,
         })
     }
 
@@ -177,11 +193,8 @@ impl Reading {
                 })
                 .collect(),
             refusals: self.refusals.clone(),
-            pending: self
-                .pending
-                .iter()
-                .map(|request| request.site.clone())
-                .collect(),
+            pending: requests::rows(&self.pending, &self.sites),
+            pending_count: self.pending_count,
             waivers: self.waivers.clone(),
         }
     }
@@ -225,10 +238,12 @@ fn summary(sites: &[SiteRow], assignments: &[AssignmentRow]) -> Summary {
             Connection::Stale => sum.stale += 1,
             Connection::Never | Connection::Revoked => sum.never += 1,
         }
-        match (site.desired, site.actual) {
-            (None, _) => sum.unknown += 1,
-            (Some(desired), Some(actual)) if actual >= desired => sum.current += 1,
-            (Some(_), _) => sum.behind += 1,
+        match site.bundle {
+            BundleStatus::Applying => sum.applying += 1,
+            BundleStatus::Behind => sum.behind += 1,
+            BundleStatus::Current => sum.current += 1,
+            BundleStatus::NotTaken => sum.not_taken += 1,
+            BundleStatus::OtherContent | BundleStatus::Unknown => sum.unknown += 1,
         }
     }
     for assignment in assignments {

@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
 use crate::centre::Centre;
+use crate::fake::Site;
 use crate::program::{Hub, code, command, stderr};
 
 #[track_caller]
@@ -70,7 +71,7 @@ fn each_mistake_has_its_message_and_code() {
     );
     fails(
         &hub,
-        &["site", "expect", "--site", "a", "--token-sha256", "xyz"],
+        &["site", "expect", "a", "--kit", "xyz"],
         2,
         &["64 hexa"],
     );
@@ -122,28 +123,120 @@ fn a_request_of_another_fleet_or_key_is_refused() {
     let centre = Centre::new(hub.folder.path());
     hub.init(&centre.root());
     let stream = centre.stream("dev", "drone");
-    let add = |bytes: &[u8], more: &[&str]| {
+    let add = |bytes: &[u8], named: &str, more: &[&str]| {
         let file = hub.path("x.request");
         fs::write(&file, bytes).unwrap();
-        hub.run(&[&["site", "add", file.to_str().unwrap()], more].concat())
+        let add = [
+            "site",
+            "add",
+            file.to_str().unwrap(),
+            "--fingerprint",
+            named,
+        ];
+        hub.run(&[&add[..], more].concat())
     };
+    let id = |site: &Site| site.key.public().id();
     let mut foreign = centre.site("drone-1", &stream);
     foreign.fleet = "ffffffffffffffff".to_owned();
-    assert_eq!(code(&add(&foreign.request(), &[])), 4);
-    assert_eq!(code(&add(b"{}", &[])), 2);
-    assert_eq!(
-        code(&add(&centre.site("drone-1", &stream).request(), &[])),
-        0
+    assert_eq!(code(&add(&foreign.request(), &id(&foreign), &[])), 4);
+    assert_eq!(code(&add(b"{}", "", &[])), 2);
+    let site = centre.site("drone-1", &stream);
+    let unnamed = add(&site.request(), "", &[]);
+    assert_eq!(code(&unnamed), 2);
+    assert!(
+        stderr(&unnamed).contains(&format!("fingerprint {}", id(&site))),
+        "the fingerprint is shown before anything is approved: {}",
+        stderr(&unnamed)
     );
-    let anew = centre.site("drone-1", &stream).request();
-    let output = add(&anew, &[]);
+    assert_eq!(code(&add(&site.request(), &id(&foreign), &[])), 2);
+    assert_eq!(hub.json(&["sites"]), serde_json::json!([]));
+    assert_eq!(code(&add(&site.request(), &id(&site), &[])), 0);
+    // The same kit with another key, and also with `--replace`: a kit is good for one key.
+    let thief = centre.site("drone-1", &stream);
+    for more in [&[][..], &["--replace"]] {
+        let output = add(&thief.request(), &id(&thief), more);
+        assert_eq!(code(&output), 4, "{}", stderr(&output));
+        assert!(
+            stderr(&output).contains("the kit of this request was used"),
+            "{}",
+            stderr(&output)
+        );
+    }
+    // A new kit.
+    let anew = centre.site("drone-1", &stream);
+    let request = anew.request_with("a second token");
+    let output = add(&request, &id(&anew), &[]);
     assert_eq!(code(&output), 4);
     assert!(
         stderr(&output).contains("`--replace`"),
         "{}",
         stderr(&output)
     );
-    assert_eq!(code(&add(&anew, &["--replace"])), 0);
+    assert_eq!(code(&add(&request, &id(&anew), &["--replace"])), 0);
+}
+
+#[test]
+fn a_false_request_is_shown_rejected_and_the_site_comes_in_with_a_new_kit() {
+    let hub = Hub::new();
+    let centre = Centre::new(hub.folder.path());
+    hub.init(&centre.root());
+    let stream = centre.stream("dev", "drone");
+    let (site, thief) = (
+        centre.site("drone-1", &stream),
+        centre.site("drone-1", &stream),
+    );
+    for (name, one) in [("a", &thief), ("b", &site)] {
+        let file = hub.path(&format!("{name}.request"));
+        fs::write(&file, one.request()).unwrap();
+        hub.json(&["import", file.to_str().unwrap()]);
+    }
+    let waiting = hub.json(&["site", "requests"]);
+    assert_eq!(waiting["count"], 2);
+    for (row, one) in [(0, &thief), (1, &site)] {
+        let row = &waiting["requests"][row];
+        assert_eq!(row["fingerprint"], one.key.public().id());
+        assert!(
+            row["conflict"]
+                .as_str()
+                .unwrap()
+                .contains("also requested for key"),
+            "{row}"
+        );
+    }
+    let unnamed = hub.run(&["site", "add", "drone-1"]);
+    assert_eq!(code(&unnamed), 2);
+    for one in [&thief, &site] {
+        assert!(
+            stderr(&unnamed).contains(&one.key.public().id()),
+            "{}",
+            stderr(&unnamed)
+        );
+    }
+    assert!(
+        stderr(&unnamed).contains("CONFLICT"),
+        "{}",
+        stderr(&unnamed)
+    );
+    assert_eq!(hub.json(&["sites"]), serde_json::json!([]));
+
+    let theirs = thief.key.public().id();
+    hub.json(&["site", "reject", "drone-1", "--fingerprint", &theirs]);
+    let again = hub.run(&["import", hub.path("a.request").to_str().unwrap()]);
+    assert_eq!(code(&again), 4);
+    assert!(
+        stderr(&again).contains("was rejected"),
+        "{}",
+        stderr(&again)
+    );
+    // Whoever has a copy of the kit is shut out by a new one.
+    let kit = site.enrolment("a second token").hex();
+    hub.json(&["site", "expect", "drone-1", "--kit", &kit]);
+    let ours = site.key.public().id();
+    hub.json(&["site", "reject", "drone-1", "--fingerprint", &ours]);
+    let file = hub.path("c.request");
+    fs::write(&file, site.request_with("a second token")).unwrap();
+    let done = hub.json(&["import", file.to_str().unwrap()]);
+    assert_eq!(done["requests"][0]["result"], "registered");
 }
 
 #[test]
@@ -153,7 +246,7 @@ fn a_stick_that_cannot_be_written_still_brings_its_reports() {
     hub.init(&centre.root());
     let mut site = centre.site("drone-1", &centre.stream("dev", "drone"));
     fs::write(hub.path("r.request"), site.request()).unwrap();
-    hub.json(&["site", "add", hub.path("r.request").to_str().unwrap()]);
+    hub.add(&hub.path("r.request"), &site);
     let stick = hub.path("stick");
     fs::create_dir_all(stick.join("reports")).unwrap();
     fs::write(stick.join("reports/a.reports"), site.started()).unwrap();
@@ -173,7 +266,12 @@ fn a_stick_that_cannot_be_written_still_brings_its_reports() {
 
 #[test]
 fn every_command_has_help_with_an_example() {
-    let commands: [&[&str]; 10] = [
+    let commands: [&[&str]; 15] = [
+        &["site", "reject"],
+        &["site", "requests"],
+        &["site", "expect"],
+        &["caller", "add"],
+        &["caller", "remove"],
         &["serve"],
         &["init"],
         &["import"],

@@ -55,17 +55,22 @@ fn a_stick_brings_everything_home_and_takes_the_acknowledgements_back() {
 
     let done = hub.json(&["import", folder]);
     assert_eq!(done["bundles"].as_array().unwrap().len(), 2);
-    assert_eq!(done["requests"]["drone-1"], "waiting");
+    let fingerprint = site.key.public().id();
+    let request = serde_json::json!({
+        "site": "drone-1", "fingerprint": fingerprint, "result": "waiting",
+    });
+    assert_eq!(done["requests"], serde_json::json!([request]));
     let (closed, decision) = hub.gate("dev", NEW);
     assert_eq!((closed, &decision["verdict"]), (1, &"closed".into()));
     assert_eq!(first_word(&decision), "no-sites");
 
     // Such as the folder of its kit: a folder is no request.
     fs::create_dir(hub.path("drone-1")).unwrap();
-    let added = hub.json(&["site", "add", "drone-1"]);
-    assert_eq!(added["fingerprint"], site.key.public().id());
+    let named = ["--fingerprint", &fingerprint[..16]];
+    let added = hub.json(&[&["site", "add", "drone-1"], &named[..]].concat());
+    assert_eq!(added["fingerprint"], fingerprint);
     let file = stick.join("requests/drone-1.request");
-    let again = hub.json(&["site", "add", file.to_str().unwrap()]);
+    let again = hub.json(&[&["site", "add", file.to_str().unwrap()], &named[..]].concat());
     assert_eq!(again["result"], "already");
     assert_eq!(first_word(&hub.gate("dev", NEW).1), "never-reported");
 

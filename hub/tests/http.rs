@@ -16,10 +16,15 @@ use crate::centre::Centre;
 use crate::fake::{NEW, OLD};
 use crate::program::{Hub, code, stderr};
 
-fn exchange(mut stream: impl Read + Write, head: &str, body: &[u8]) -> (u16, String) {
+pub fn exchange(
+    mut stream: impl Read + Write,
+    head: &str,
+    more: &str,
+    body: &[u8],
+) -> (u16, String) {
     let length = body.len();
     let text = format!(
-        "{head} HTTP/1.1\r\nHost: hub\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n"
+        "{head} HTTP/1.1\r\nHost: hub\r\nConnection: close\r\nContent-Length: {length}\r\n{more}\r\n"
     );
     stream.write_all(text.as_bytes()).unwrap();
     // The server may answer and close before it has read a body that is too long.
@@ -31,11 +36,11 @@ fn exchange(mut stream: impl Read + Write, head: &str, body: &[u8]) -> (u16, Str
     (status, text.split_once("\r\n\r\n").unwrap().1.to_owned())
 }
 
-fn plain(address: &str, head: &str, body: &[u8]) -> (u16, String) {
-    exchange(TcpStream::connect(address).unwrap(), head, body)
+pub fn plain(address: &str, head: &str, body: &[u8]) -> (u16, String) {
+    exchange(TcpStream::connect(address).unwrap(), head, "", body)
 }
 
-fn json(address: &str, head: &str, body: &[u8]) -> (u16, Value) {
+pub fn json(address: &str, head: &str, body: &[u8]) -> (u16, Value) {
     let (status, text) = plain(address, head, body);
     (status, serde_json::from_str(&text).unwrap())
 }
@@ -48,7 +53,7 @@ fn reports_and_bundles_over_http_then_the_gate_and_the_page() {
     let stream = centre.stream("dev", "drone");
     let mut site = centre.site("drone-1", &stream);
     fs::write(hub.path("r.request"), site.request()).unwrap();
-    hub.json(&["site", "add", hub.path("r.request").to_str().unwrap()]);
+    hub.add(&hub.path("r.request"), &site);
     let server = hub.serve(&[]);
     let address = server.address();
 
@@ -195,7 +200,7 @@ fn https_with_a_certificate() {
     let connection = rustls::ClientConnection::new(Arc::new(config), name).unwrap();
     let stream = TcpStream::connect(server.address()).unwrap();
     let tls = rustls::StreamOwned::new(connection, stream);
-    let (status, body) = exchange(tls, "GET /healthz", b"");
+    let (status, body) = exchange(tls, "GET /healthz", "", b"");
     assert_eq!((status, body.as_str()), (200, r#"{"status":"ok"}"#));
     assert_eq!(server.stop(), 0);
 }

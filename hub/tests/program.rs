@@ -6,6 +6,8 @@ use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::Value;
 
+use crate::fake::Site;
+
 /// A folder with a hub's state in it.
 #[derive(Debug)]
 pub struct Hub {
@@ -71,6 +73,14 @@ impl Hub {
     #[track_caller]
     pub fn init(&self, root: &Path) {
         self.json(&["init", "--root", root.to_str().unwrap()]);
+    }
+
+    /// Approves the request in a file, by the fingerprint of its key.
+    #[track_caller]
+    pub fn add(&self, request: &Path, site: &Site) -> Value {
+        let fingerprint = site.key.public().id();
+        let add = ["site", "add", request.to_str().unwrap(), "--fingerprint"];
+        self.json(&[&add[..], &[&fingerprint]].concat())
     }
 
     /// The gate's exit code and decision.

@@ -6,8 +6,10 @@ mod centre;
 #[path = "../src/fake.rs"]
 mod fake;
 mod gate_loop;
+mod hostile;
 mod http;
 mod program;
+mod secrecy;
 
 /// A file that nobody declares would silently test nothing.
 #[test]

@@ -2,13 +2,15 @@
 //!
 //! What comes in: what the centre knows of a new site, or bytes of a stick. What goes out: JSON text, or
 //! a [`Kit`] whose root metadata was checked to be signed by its own keys. The kit is the one moment of
-//! trust on first use: after it no file of this kind changes what a site believes.
+//! trust on first use: after it no file of this kind changes what a site believes. A request proves
+//! that its site has the kit ([`proven_kit`]) without showing the kit's token.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::key::{KeyError, PublicKey};
+use crate::envelope::{Envelope, EnvelopeError};
+use crate::key::{KeyError, PublicKey, SigningKey};
 use crate::metadata::{Root, parse_own};
 use crate::review::fleet_id;
 use crate::trust::walk::Walk;
@@ -47,7 +49,7 @@ pub struct Kit {
     /// the authorities of the system.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub hub_ca: String,
-    /// What the site's request must show once, so that the hub can tell it from a stranger's.
+    /// The secret from which [`Kit::key`] is derived. It never leaves the kit.
     pub token: String,
 }
 
@@ -197,6 +199,17 @@ impl Kit {
         TrustedMetadata::enrol(self.root.as_bytes()).map_err(|source| KitError::Root { source })
     }
 
+    /// The key that proves possession of this kit: it signs the site's enrolment request beside the
+    /// site's own key.
+    pub fn key(&self) -> SigningKey {
+        kit_key(&self.fleet, &self.site, &self.token)
+    }
+
+    /// The kit's id: the id of the public half of [`Kit::key`], 64 hexadecimal digits. It is no secret.
+    pub fn id(&self) -> String {
+        self.key().public().id()
+    }
+
     /// The hub's key, when the kit names one.
     ///
     /// # Errors
@@ -209,6 +222,49 @@ impl Kit {
             .map(Some)
             .map_err(|source| KitError::HubKey { source })
     }
+}
+
+/// The key of the kit with this token. It is bound to the fleet and the site: the same token in another
+/// kit makes another key.
+pub fn kit_key(fleet: &str, site: &str, token: &str) -> SigningKey {
+    let mut digest = Sha256::new();
+    digest.update(b"outhaul.dev/kit-key/v1");
+    for part in [fleet, site, token] {
+        // Lengths before contents, so that no two triples are alike.
+        digest.update((part.len() as u64).to_be_bytes());
+        digest.update(part.as_bytes());
+    }
+    let seed = zeroize::Zeroizing::new(<[u8; 32]>::from(digest.finalize()));
+    SigningKey::from_seed(&seed)
+}
+
+/// Why a request does not prove that its site has a kit.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProofError {
+    /// It names no kit, or what it names is not a key.
+    #[error("it names no kit")]
+    NoKit,
+    /// The kit's key did not sign it.
+    #[error("it is not signed by the key of the kit that it names")]
+    NotSigned(#[source] EnvelopeError),
+}
+
+/// The id of the kit that a request proves to have: `kit` is the public key that it names, which must
+/// have signed the envelope.
+///
+/// # Errors
+/// [`ProofError`].
+pub fn proven_kit(
+    envelope: &Envelope,
+    payload_type: &str,
+    kit: &str,
+) -> Result<String, ProofError> {
+    let key = PublicKey::from_hex(kit).map_err(|_| ProofError::NoKit)?;
+    envelope
+        .verify(payload_type, std::slice::from_ref(&key))
+        .map_err(ProofError::NotSigned)?;
+    Ok(key.id())
 }
 
 /// A new one-time token: 32 hexadecimal digits.

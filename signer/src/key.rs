@@ -113,6 +113,11 @@ impl SigningKey {
         Ok(Self(ed25519_dalek::SigningKey::from_bytes(&seed)))
     }
 
+    /// The key of a seed that the caller derived from a secret.
+    pub(crate) fn from_seed(seed: &[u8; 32]) -> Self {
+        Self(ed25519_dalek::SigningKey::from_bytes(seed))
+    }
+
     /// A key from `path`: PKCS#8 PEM, encrypted with `secret`.
     ///
     /// # Errors

@@ -11,6 +11,8 @@ mod documents;
 mod loops;
 #[path = "runner/refusals.rs"]
 mod refusals;
+#[path = "runner/reported.rs"]
+mod reported;
 #[path = "runner/scene.rs"]
 mod scene;
 #[path = "runner/secrets.rs"]

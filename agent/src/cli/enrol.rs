@@ -25,20 +25,25 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
     let request = enrolled.request.display();
     let again = if enrolled.again { " (as before)" } else { "" };
     let text = format!(
-        "site {} of fleet {} is enrolled{again} for {}/{}\nrequest: {request}\nseal for it with: {} {}",
+        "site {} of fleet {} is enrolled{again} for {}/{}\nfingerprint: {}\nrequest: {request}\nseal for it with: {} {}",
         site.name,
         site.fleet,
         site.stream.environment,
         site.stream.cluster_type,
+        enrolled.fingerprint,
         site.name,
         enrolled.seal_key
     );
-    eprintln!("next: bring the request to the centre (`outhaul-agent export` puts it on a stick)");
+    eprintln!(
+        "next: bring the request to the centre (`outhaul-agent export` puts it on a stick), and tell \
+         whoever approves it the fingerprint by another way, such as by telephone"
+    );
     context.print(
         &text,
         &serde_json::json!({
             "site": site.name, "fleet": site.fleet, "stream": site.stream,
-            "request": enrolled.request, "seal_key": enrolled.seal_key, "again": enrolled.again,
+            "request": enrolled.request, "seal_key": enrolled.seal_key,
+            "fingerprint": enrolled.fingerprint, "again": enrolled.again,
         }),
     );
     Ok(0)

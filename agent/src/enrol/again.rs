@@ -1,7 +1,7 @@
 //! Enrolling a site that is enrolled already: with the same kit nothing changes, a new kit begins anew.
 //!
 //! What comes in: the site's memory and a kit for the same site. What goes out: the site bound to the new
-//! kit's token, so that orders for its earlier enrolment are none for it. A revoked site gets new keys
+//! kit, so that orders for its earlier enrolment are none for it. A revoked site gets new keys
 //! and may install again; what it accepted, reported and runs stays as it was.
 
 use outhaul_bundle::Digest;
@@ -22,9 +22,11 @@ pub(super) fn enrol_again(
     kit: &Kit,
     clock: &ClockConfig,
 ) -> Result<(Site, SigningKey), AgentError> {
-    let enrolment = Digest::of(kit.token.as_bytes());
+    let enrolment = super::enrolment(kit)?;
+    // As sites knew their kit before requests proved it by a signature.
+    let formerly = Digest::of(kit.token.as_bytes());
     let key = orders::key_in_use(home, store.read())?;
-    if site.enrolment == Some(enrolment) {
+    if [enrolment, formerly].map(Some).contains(&site.enrolment) {
         return Ok((site, key));
     }
     site.enrolment = Some(enrolment);

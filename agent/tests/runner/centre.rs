@@ -14,7 +14,7 @@ use outhaul_bundle::write::write_bundle;
 use outhaul_bundle::{BundleReader, Index, Instruction, Limits, Order};
 use outhaul_signer::Kit;
 use outhaul_signer::ceremony::StreamChange;
-use outhaul_signer::enrol::{FORMAT, KitStream};
+use outhaul_signer::enrol::{FORMAT, KitStream, kit_key};
 use outhaul_signer::fleet::{Fleet, InitOptions};
 use outhaul_signer::key::Secret;
 use outhaul_signer::publish::SignRequest;
@@ -35,8 +35,9 @@ pub struct Draft {
     kind: String,
     recipients: Vec<String>,
     loads: Vec<Load>,
-    orders: Vec<Order>,
     drift: DriftPolicy,
+    /// Each with the token of the kit that it is for.
+    orders: Vec<(String, Order)>,
 }
 
 /// What one site has of its own.
@@ -125,12 +126,14 @@ impl Draft {
     }
 
     pub fn order_of_kit(mut self, site: &str, token: &str, number: u64, what: Instruction) -> Self {
-        self.orders.push(Order {
+        let order = Order {
             site: site.parse().unwrap(),
             number,
-            enrolment: Digest::of(token.as_bytes()),
+            // The centre that makes the bundle knows the kit's id.
+            enrolment: Digest::of(b""),
             what,
-        });
+        };
+        self.orders.push((token.to_owned(), order));
         self
     }
 
@@ -297,8 +300,18 @@ impl Centre {
             environment: "dev".parse().unwrap(),
             cluster_type: draft.cluster_type.parse().unwrap(),
         };
-        index.orders.clone_from(&draft.orders);
         index.reconciler.drift = draft.drift;
+        index.orders = draft
+            .orders
+            .iter()
+            .map(|(token, order)| {
+                let key = kit_key(self.fleet.id(), order.site.as_str(), token);
+                Order {
+                    enrolment: Digest::from_hex(&key.public().id()).unwrap(),
+                    ..order.clone()
+                }
+            })
+            .collect();
         index.reconciler.kind = draft.kind.parse().unwrap();
         index.recipients = draft
             .recipients

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Subcommand;
-use outhaul_bundle::Digest;
 use outhaul_signer::fleet::Fleet;
 use serde_json::json;
 
@@ -25,7 +24,7 @@ mod settle;
                         --cluster-type press --out press-7.kit\n\nThen, on the machine:\n  \
                         outhaul-agent --state /var/lib/outhaul-agent enrol press-7.kit\n\nAnd when \
                         its request is home:\n  outhaul site approve stick/requests/press-7.request \
-                        --fleet fleet"
+                        --fleet fleet --fingerprint 8eb0f2a93a0b77c1"
 )]
 pub struct Args {
     #[command(subcommand)]
@@ -150,6 +149,14 @@ fn as_json(site: &Site) -> serde_json::Value {
 }
 
 fn site_failure(error: SiteError) -> Failure {
+    if let SiteError::KitUsed { site, .. } = &error {
+        let help = format!(
+            "whoever wrote this request has the kit: ask the site's people whether the machine was set \
+             up anew; if it was, write a new kit (`outhaul site enrol {site}`), which also shuts out \
+             everybody who has the old one; if it was not, find out who has a copy"
+        );
+        return Failure::new(failure::TRUST, &error).help(help);
+    }
     if error.is_trust() {
         return Failure::new(failure::TRUST, &error).help(
             "get the request again from the machine itself (`outhaul-agent export`), or write a new kit",
@@ -171,9 +178,4 @@ fn site_failure(error: SiteError) -> Failure {
             .help("approve its request with `outhaul site approve`, or write a new kit for it"),
         other => Failure::new(failure::ENVIRONMENT, &other).help("nothing was changed"),
     }
-}
-
-/// The digest of a kit's token, as a hub expects it.
-fn token_digest(token: &str) -> String {
-    Digest::of(token.as_bytes()).hex()
 }

@@ -191,16 +191,9 @@ impl Scene {
             ])
             .args(["--out", &kit])
             .json()?;
-        let token = made["token_sha256"].as_str().unwrap_or_default().to_owned();
+        let kit_id = made["kit_id"].as_str().unwrap_or_default().to_owned();
         self.hub()
-            .args([
-                "site",
-                "expect",
-                "--site",
-                site.name,
-                "--token-sha256",
-                &token,
-            ])
+            .args(["site", "expect", site.name, "--kit", &kit_id])
             .run()?;
         let root = self.folder.join(site.name);
         make(&root.join("state"))?;

@@ -5,9 +5,12 @@
 
 use std::path::Path;
 
+use zeroize::Zeroizing;
+
 use super::Decision;
 use crate::control::model::PromotionPolicy;
 use crate::control::source::git::is_commit_id;
+use crate::forge::{ForgeError, read_token};
 use crate::http::{self, HttpError};
 
 /// Why there is no decision.
@@ -30,6 +33,9 @@ pub enum GateError {
         /// What was given.
         commit: String,
     },
+    /// The file with the hub's token cannot be used.
+    #[error("cannot read the hub's token that `$OUTHAUL_HUB_TOKEN_FILE` names: {0}")]
+    Token(#[from] ForgeError),
     /// It cannot be reached.
     #[error(transparent)]
     Http(#[from] HttpError),
@@ -88,11 +94,26 @@ impl Hub<'_> {
         if let Some(percent) = rule.quorum_percent {
             url.push_str(&format!("&quorum_percent={percent}"));
         }
-        let bytes = http::fetch(&url, self.authority)?;
+        let bytes = http::fetch_as(
+            &url,
+            self.authority,
+            token()?.as_deref().map(String::as_str),
+        )?;
         serde_json::from_slice(&bytes).map_err(|error| GateError::Answer {
             hub: hub.to_owned(),
             problem: error.to_string(),
         })
+    }
+}
+
+/// Names the file with the token under which the hub records the decisions of this program.
+const TOKEN_FILE_VARIABLE: &str = "OUTHAUL_HUB_TOKEN_FILE";
+
+/// The token; without one the hub answers all the same and records nothing.
+fn token() -> Result<Option<Zeroizing<String>>, GateError> {
+    match std::env::var_os(TOKEN_FILE_VARIABLE) {
+        Some(path) => Ok(Some(read_token(Path::new(&path))?)),
+        None => Ok(None),
     }
 }
 

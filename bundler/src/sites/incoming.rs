@@ -1,14 +1,16 @@
 //! What comes home about sites: requests that a person approves, and reports of orders carried out.
 //!
 //! What comes in: envelopes of unknown origin. What goes out: changed records. A request is signed by
-//! the key that it is about and shows the token of the kit that the centre wrote, or, by order, is
-//! signed by the key that it replaces as well. A report is signed by a key that was approved before.
+//! the key that it is about, and by the key of the kit that the centre wrote or, by order, the key that it
+//! replaces. A kit is good for one key; a second one is refused and named. A report is signed by a key
+//! that was approved before.
 
 use outhaul_bundle::index::Stream;
 use outhaul_bundle::report::{
     ENROLMENT_PAYLOAD_TYPE, EnrolmentRequest, Event, PAYLOAD_TYPE, Report,
 };
 use outhaul_bundle::{Digest, Instruction};
+use outhaul_signer::enrol::proven_kit;
 use outhaul_signer::{Envelope, PublicKey};
 
 use super::{Site, SiteError, Sites};
@@ -32,12 +34,44 @@ fn refused<T>(problem: impl Into<String>) -> Result<T, SiteError> {
     })
 }
 
-impl Sites<'_> {
-    /// Approves the key of a request: the next bundle of the site's stream says so.
+/// A request whose signatures hold, not approved yet.
+#[derive(Debug)]
+pub struct Candidate {
+    /// The site's record as it is.
+    pub site: Site,
+    /// The key that the request is about.
+    pub key: PublicKey,
+    /// What would be sealed for it (`age1…`); empty for nothing.
+    pub seal_key: String,
+    /// Whether this very key is approved already.
+    pub known: bool,
+}
+
+/// Fewest digits that name a key.
+pub const MIN_FINGERPRINT_DIGITS: usize = 16;
+
+impl Candidate {
+    /// Holds the key to the fingerprint that somebody compared: all of it, or its first 16 digits or more.
     ///
     /// # Errors
-    /// [`SiteError::Request`] and [`SiteError::Signature`] for a request that is not believed.
-    pub fn approve(&self, bytes: &[u8]) -> Result<(Site, PublicKey), SiteError> {
+    /// [`SiteError::OtherFingerprint`].
+    pub fn named(&self, fingerprint: &str) -> Result<(), SiteError> {
+        let found = self.key.id();
+        let named = fingerprint.to_ascii_lowercase();
+        if named.len() >= MIN_FINGERPRINT_DIGITS && found.starts_with(&named) {
+            return Ok(());
+        }
+        Err(SiteError::OtherFingerprint { named, found })
+    }
+}
+
+impl Sites<'_> {
+    /// Checks a request, and changes nothing: its signatures, its fleet, that it proves the kit last
+    /// written for its site, and that this kit was not used for another key.
+    ///
+    /// # Errors
+    /// [`SiteError`] for a request that cannot be approved.
+    pub fn candidate(&self, bytes: &[u8]) -> Result<Candidate, SiteError> {
         let malformed = |problem: String| SiteError::Request { problem };
         let envelope =
             Envelope::from_json(bytes.trim_ascii()).map_err(|e| malformed(e.to_string()))?;
@@ -56,39 +90,79 @@ impl Sites<'_> {
                 self.fleet.id()
             ));
         }
-        let mut site = match self.find(request.site.as_str())? {
-            Some(site) => site,
-            None => self.unrecorded(&request)?,
-        };
+        let recorded = self.find(request.site.as_str())?;
         if request.order.is_some() {
-            let Some(old) = site.public_keys.last() else {
+            let old = recorded
+                .as_ref()
+                .and_then(|site| site.public_keys.last().cloned());
+            let (Some(site), Some(old)) = (recorded, old) else {
                 return refused("it asks to replace a key, and none was approved before");
             };
-            let old = PublicKey::from_pem(old).map_err(|error| malformed(error.to_string()))?;
-            if old.id() != key.id() {
+            let old = PublicKey::from_pem(&old).map_err(|error| malformed(error.to_string()))?;
+            let known = old.id() == key.id();
+            if !known {
                 signed(&old)?;
             }
-        } else if Digest::of(request.token.as_bytes()) != site.enrolment {
+            return Ok(Candidate {
+                site,
+                key,
+                seal_key: request.seal_key,
+                known,
+            });
+        }
+        let kit = proven_kit(&envelope, ENROLMENT_PAYLOAD_TYPE, &request.kit)
+            .map_err(|error| malformed(format!("{error}; enrol the machine with its kit again")))?;
+        let kit = Digest::from_hex(&kit).map_err(|error| malformed(error.to_string()))?;
+        let site = match recorded {
+            Some(site) => site,
+            None => self.unrecorded(&request, kit)?,
+        };
+        if kit != site.enrolment {
             return refused(format!(
-                "it shows another token than that of the kit last written for `{}`",
+                "it proves another kit than the one last written for `{}`",
                 site.site
             ));
         }
-        let pem = key.to_pem();
-        site.public_keys.retain(|known| *known != pem);
-        site.public_keys.push(pem);
-        if !request.seal_key.is_empty() {
-            site.seal_key.clone_from(&request.seal_key);
-        }
-        let id = Digest::from_hex(&key.id()).map_err(|error| malformed(error.to_string()))?;
-        let approves = |what: &Instruction| matches!(what, Instruction::Approve { .. });
-        site.orders.retain(|order| !approves(&order.what));
-        let site = self.order(site, Instruction::Approve { key: id })?;
-        Ok((site, key))
+        let known = unused_or_same(&site, &key, &request)?;
+        Ok(Candidate {
+            site,
+            key,
+            seal_key: request.seal_key,
+            known,
+        })
     }
 
-    /// A site that was enrolled before there were records: its kit's token is what it shows.
-    fn unrecorded(&self, request: &EnrolmentRequest) -> Result<Site, SiteError> {
+    /// Approves a checked request: the next bundle of the site's stream says so. Of a key that is approved
+    /// already nothing changes.
+    ///
+    /// # Errors
+    /// [`SiteError`] when the record cannot be written.
+    pub fn approve(&self, candidate: Candidate) -> Result<Site, SiteError> {
+        let Candidate {
+            mut site,
+            key,
+            seal_key,
+            known,
+        } = candidate;
+        if known {
+            return Ok(site);
+        }
+        let pem = key.to_pem();
+        site.public_keys.retain(|older| *older != pem);
+        site.public_keys.push(pem);
+        if !seal_key.is_empty() {
+            site.seal_key = seal_key;
+        }
+        let id = Digest::from_hex(&key.id()).map_err(|error| SiteError::Request {
+            problem: error.to_string(),
+        })?;
+        let approves = |what: &Instruction| matches!(what, Instruction::Approve { .. });
+        site.orders.retain(|order| !approves(&order.what));
+        self.order(site, Instruction::Approve { key: id })
+    }
+
+    /// A site that was enrolled before there were records: the kit that it proves is its kit.
+    fn unrecorded(&self, request: &EnrolmentRequest, kit: Digest) -> Result<Site, SiteError> {
         let Stream {
             role,
             environment,
@@ -97,10 +171,7 @@ impl Sites<'_> {
         if *role.as_str() != self.fleet.role(environment.as_str(), cluster_type.as_str()) {
             return refused("its stream's role is none of this fleet");
         }
-        if request.token.is_empty() {
-            return refused("it shows no token, and this fleet has no record of the site");
-        }
-        self.enrolled(&request.site, request.stream.clone(), &request.token)
+        Ok(Self::fresh(&request.site, request.stream.clone(), kit))
     }
 
     /// Drops the orders that a line of a report file says were carried out. A line that is no such
@@ -167,4 +238,29 @@ impl Sites<'_> {
             refused,
         }))
     }
+}
+
+/// Whether the kit was used for this very key already; an error when it was for another one, or for
+/// another key to seal for.
+fn unused_or_same(
+    site: &Site,
+    key: &PublicKey,
+    request: &EnrolmentRequest,
+) -> Result<bool, SiteError> {
+    let Some(approved) = site.public_keys.last() else {
+        return Ok(false);
+    };
+    let approved = PublicKey::from_pem(approved).map_or_else(|_| String::new(), |key| key.id());
+    let what = if approved != key.id() {
+        format!("key {}", key.id())
+    } else if request.seal_key != site.seal_key {
+        "another key to seal for".to_owned()
+    } else {
+        return Ok(true);
+    };
+    Err(SiteError::KitUsed {
+        site: site.site.to_string(),
+        approved,
+        what,
+    })
 }

@@ -6,9 +6,10 @@ use outhaul_bundle::report::{
     ENROLMENT_PAYLOAD_TYPE, EnrolmentRequest, Event, FORMAT as REPORT, PAYLOAD_TYPE, Report,
     SiteTime,
 };
+use outhaul_signer::enrol::kit_key;
 use outhaul_signer::fleet::InitOptions;
 use outhaul_signer::key::Secret;
-use outhaul_signer::{Envelope, SigningKey};
+use outhaul_signer::{Envelope, PublicKey, SigningKey};
 
 use super::*;
 
@@ -31,7 +32,8 @@ impl Scene {
         };
         let stream = scene.stream("drone");
         let name = "drone-7".parse().unwrap();
-        scene.sites().enrolled(&name, stream, "token").unwrap();
+        let kit = scene.kit("token");
+        scene.sites().enrolled(&name, stream, kit).unwrap();
         scene
     }
 
@@ -47,18 +49,40 @@ impl Scene {
         }
     }
 
+    /// The id of the kit with this token.
+    fn kit(&self, token: &str) -> Digest {
+        let key = kit_key(self.fleet.id(), "drone-7", token);
+        Digest::from_hex(&key.public().id()).unwrap()
+    }
+
+    fn approve(&self, request: &Envelope) -> Result<(Site, PublicKey), SiteError> {
+        let candidate = self.sites().candidate(&request.to_json())?;
+        let key = candidate.key.clone();
+        candidate.named(&key.id()).unwrap();
+        Ok((self.sites().approve(candidate)?, key))
+    }
+
     fn request(&self, key: &SigningKey, token: &str, order: Option<u64>) -> Envelope {
         let request = EnrolmentRequest {
             fleet: self.fleet.id().parse().unwrap(),
             site: "drone-7".parse().unwrap(),
             stream: self.stream("drone"),
             public_key: key.public().to_pem(),
-            token: token.to_owned(),
+            kit: String::new(),
             seal_key: "age1site".to_owned(),
             order,
         };
+        if order.is_some() {
+            let payload = serde_json::to_vec(&request).unwrap();
+            return Envelope::sign(ENROLMENT_PAYLOAD_TYPE, payload, key);
+        }
+        let kit = kit_key(self.fleet.id(), "drone-7", token);
+        let request = EnrolmentRequest {
+            kit: kit.public().to_hex(),
+            ..request
+        };
         let payload = serde_json::to_vec(&request).unwrap();
-        Envelope::sign(ENROLMENT_PAYLOAD_TYPE, payload, key)
+        Envelope::sign(ENROLMENT_PAYLOAD_TYPE, payload, key).countersigned(&kit)
     }
 
     fn done(&self, number: u64, key: &SigningKey) -> Vec<u8> {
@@ -101,8 +125,8 @@ impl Scene {
 #[test]
 fn an_approved_key_travels_with_the_stream_until_the_site_says_so() {
     let scene = Scene::new();
-    let request = scene.request(&scene.key, "token", None).to_json();
-    let (site, key) = scene.sites().approve(&request).unwrap();
+    let request = scene.request(&scene.key, "token", None);
+    let (site, key) = scene.approve(&request).unwrap();
     assert_eq!(
         (key.id(), &site.seal_key[..]),
         (scene.key.public().id(), "age1site")
@@ -125,32 +149,80 @@ fn an_approved_key_travels_with_the_stream_until_the_site_says_so() {
 }
 
 #[test]
-fn a_request_with_another_kit_s_token_is_refused() {
+fn a_request_that_proves_another_kit_or_none_is_refused() {
     let scene = Scene::new();
-    let request = scene.request(&scene.key, "stolen", None).to_json();
-    let error = scene.sites().approve(&request).unwrap_err();
-    assert!(
-        error.is_trust() && error.to_string().contains("another token"),
-        "{error}"
-    );
+    let refused = |request: &Envelope, says: &str| {
+        let error = scene.approve(request).unwrap_err();
+        assert!(
+            error.is_trust() && error.to_string().contains(says),
+            "{error}"
+        );
+    };
+    let other = scene.request(&scene.key, "stolen", None);
+    refused(&other, "proves another kit");
+    // The id of the kit is no secret: naming it proves nothing.
+    let kit = kit_key(scene.fleet.id(), "drone-7", "token");
+    let mut request: EnrolmentRequest = serde_json::from_slice(other.unverified_payload()).unwrap();
+    request.kit = kit.public().to_hex();
+    let payload = serde_json::to_vec(&request).unwrap();
+    let named = Envelope::sign(ENROLMENT_PAYLOAD_TYPE, payload, &scene.key);
+    refused(&named, "not signed by the key of the kit");
+    assert!(scene.kinds("drone").is_empty());
+}
+
+#[test]
+fn a_kit_admits_one_key_and_one_key_to_seal_for() {
+    let scene = Scene::new();
+    let first = scene.request(&scene.key, "token", None);
+    scene.approve(&first).unwrap();
+    let before = scene.sites().one("drone-7").unwrap();
+    // Whoever has a copy of the kit.
+    let thief = SigningKey::generate().unwrap();
+    let error = scene
+        .approve(&scene.request(&thief, "token", None))
+        .unwrap_err();
+    assert!(matches!(error, SiteError::KitUsed { .. }), "{error}");
+    assert!(error.to_string().contains(&thief.public().id()), "{error}");
+    let mut request: EnrolmentRequest = serde_json::from_slice(first.unverified_payload()).unwrap();
+    request.seal_key = "age1thief".to_owned();
+    let payload = serde_json::to_vec(&request).unwrap();
+    let kit = kit_key(scene.fleet.id(), "drone-7", "token");
+    let sealed = Envelope::sign(ENROLMENT_PAYLOAD_TYPE, payload, &scene.key).countersigned(&kit);
+    let error = scene.approve(&sealed).unwrap_err();
+    assert!(matches!(error, SiteError::KitUsed { .. }), "{error}");
+    // The same request again changes nothing either.
+    scene.approve(&first).unwrap();
+    assert_eq!(scene.sites().one("drone-7").unwrap(), before);
+}
+
+#[test]
+fn the_person_who_approves_names_the_key() {
+    let scene = Scene::new();
+    let request = scene.request(&scene.key, "token", None).to_json();
+    let candidate = scene.sites().candidate(&request).unwrap();
+    let id = scene.key.public().id();
+    candidate.named(&id).unwrap();
+    candidate.named(&id[..16].to_uppercase()).unwrap();
+    let other = SigningKey::generate().unwrap().public().id();
+    for wrong in ["", &id[..15], &other, &format!("{id}0")] {
+        let error = candidate.named(wrong).unwrap_err();
+        assert!(
+            matches!(error, SiteError::OtherFingerprint { .. }),
+            "{wrong}"
+        );
+    }
 }
 
 #[test]
 fn a_key_is_replaced_only_when_the_key_before_signed_as_well() {
     let scene = Scene::new();
-    let first = scene.request(&scene.key, "token", None).to_json();
-    scene.sites().approve(&first).unwrap();
+    let first = scene.request(&scene.key, "token", None);
+    scene.approve(&first).unwrap();
     let next = SigningKey::generate().unwrap();
     let alone = scene.request(&next, "", Some(2));
-    assert!(
-        scene
-            .sites()
-            .approve(&alone.to_json())
-            .unwrap_err()
-            .is_trust()
-    );
+    assert!(scene.approve(&alone).unwrap_err().is_trust());
     let both = alone.countersigned(&scene.key);
-    let (site, key) = scene.sites().approve(&both.to_json()).unwrap();
+    let (site, key) = scene.approve(&both).unwrap();
     assert_eq!((key.id(), site.public_keys.len()), (next.public().id(), 2));
 }
 
@@ -185,7 +257,7 @@ fn a_new_kit_voids_what_was_ordered_before() {
     let name = "drone-7".parse().unwrap();
     scene
         .sites()
-        .enrolled(&name, scene.stream("drone"), "second")
+        .enrolled(&name, scene.stream("drone"), scene.kit("second"))
         .unwrap();
     assert!(scene.kinds("drone").is_empty());
 }
@@ -202,8 +274,8 @@ fn a_new_key_is_ordered_only_when_there_is_one_that_can_vouch_for_it() {
     let error = scene.sites().rekey("drone-7").unwrap_err();
     assert!(matches!(error, SiteError::Unapproved { .. }), "{error}");
     assert!(scene.kinds("drone").is_empty());
-    let first = scene.request(&scene.key, "token", None).to_json();
-    scene.sites().approve(&first).unwrap();
+    let first = scene.request(&scene.key, "token", None);
+    scene.approve(&first).unwrap();
     scene.sites().rekey("drone-7").unwrap();
     assert_eq!(scene.kinds("drone"), [(1, "approve"), (2, "rekey")]);
 }
@@ -211,8 +283,8 @@ fn a_new_key_is_ordered_only_when_there_is_one_that_can_vouch_for_it() {
 #[test]
 fn an_order_that_the_site_refuses_travels_no_longer_and_a_refused_move_moves_nobody() {
     let scene = Scene::new();
-    let first = scene.request(&scene.key, "token", None).to_json();
-    scene.sites().approve(&first).unwrap();
+    let first = scene.request(&scene.key, "token", None);
+    scene.approve(&first).unwrap();
     let to = scene.stream("tractor");
     scene.sites().relocate("drone-7", to).unwrap();
     let refused = |token: &str| {
@@ -220,7 +292,7 @@ fn an_order_that_the_site_refuses_travels_no_longer_and_a_refused_move_moves_nob
             number: 2,
             what: "move".to_owned(),
             message: "too low".to_owned(),
-            enrolment: Digest::of(token.as_bytes()),
+            enrolment: scene.kit(token),
         };
         scene.told(&scene.key, event)
     };

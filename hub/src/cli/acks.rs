@@ -21,7 +21,7 @@ pub(crate) struct Args {
 }
 
 pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
-    let mut hub = Hub::open(&common.state)?;
+    let mut hub = Hub::open_signing(&common.state, common.passphrase_file.as_deref())?;
     let files = import::write_acks(&mut hub, &args.folder, None, moment::now_ms())?;
     match common.output {
         Output::Json => print::json(&json!({ "acks": files })),

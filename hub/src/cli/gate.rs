@@ -8,6 +8,9 @@ use crate::state::Hub;
 use crate::store::StoreError;
 use crate::view::Reading;
 
+/// Who asks, on record.
+const ASKED_BY: &str = "command line";
+
 /// Decide whether a base commit may go on from an environment: exit code 0 open, 1 closed
 ///
 /// Closed unless every site of the environment that is neither revoked nor waived has reported
@@ -45,7 +48,7 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
     };
     let decision = hub.store.write(|session| {
         let decision = Reading::take(session, question.now_ms)?.gate(&question);
-        gate::keep(session, &decision, question.now_ms)?;
+        gate::keep(session, &decision, ASKED_BY, question.now_ms)?;
         Ok::<_, StoreError>(decision)
     })?;
     match common.output {

@@ -8,6 +8,7 @@ use crate::error::HubError;
 use crate::import::{self, Imported};
 use crate::moment;
 use crate::state::Hub;
+use crate::visible;
 
 /// Take in bundles, enrolment requests and reports, from files or whole folders
 ///
@@ -29,7 +30,12 @@ pub(crate) struct Args {
 }
 
 pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
-    let mut hub = Hub::open(&common.state)?;
+    // Only acknowledgements are signed.
+    let mut hub = if args.no_acks {
+        Hub::open(&common.state)?
+    } else {
+        Hub::open_signing(&common.state, common.passphrase_file.as_deref())?
+    };
     let done = import::import(&mut hub, &args.paths, !args.no_acks, moment::now_ms())?;
     match common.output {
         Output::Json => print::json(&done),
@@ -50,16 +56,26 @@ fn text(done: &Imported) {
             crate::gate::short(&bundle.base_commit)
         ));
     }
-    for (site, enrolled) in &done.requests {
-        let what = match enrolled {
+    for request in &done.requests {
+        let what = match request.result {
             Enrolled::Already => "is registered already",
             Enrolled::Registered => {
-                "is registered now: its token was expected, or a bundle approved its key"
+                "is registered now: its kit was expected, or a bundle approved its key"
             }
             Enrolled::Rekeyed => "has a new key now",
-            Enrolled::Waiting => "waits for approval: `outhaul-hub site add` with its name",
+            Enrolled::Waiting => "waits for approval",
+            Enrolled::Conflict => {
+                "waits beside another request or a registered key: CONFLICT, somebody has to decide"
+            }
         };
-        print::data(&format!("site `{site}` {what}"));
+        print::data(&format!("site `{}` {what}", request.site));
+        if matches!(request.result, Enrolled::Waiting | Enrolled::Conflict) {
+            print::talk(&format!(
+                "  fingerprint {}: compare it with the machine's, then `outhaul-hub site add {} \
+                 --fingerprint {}`",
+                request.fingerprint, request.site, request.fingerprint
+            ));
+        }
     }
     if done.reports + done.duplicates > 0 {
         print::data(&format!(
@@ -77,7 +93,9 @@ fn text(done: &Imported) {
             .map_or_else(String::new, |line| format!(":{line}"));
         print::talk(&format!(
             "refused: {}{at}: {}: {}",
-            refused.file, refused.rule, refused.reason
+            visible::line(&refused.file),
+            refused.rule,
+            visible::line(&refused.reason)
         ));
     }
     if !done.refused.is_empty() {

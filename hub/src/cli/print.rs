@@ -7,20 +7,43 @@ use std::io::Write as _;
 
 use serde::Serialize;
 
+use crate::visible;
+
 /// A line of talk on stderr.
 pub(super) fn talk(text: &str) {
-    drop(writeln!(std::io::stderr().lock(), "{text}"));
+    drop(writeln!(
+        std::io::stderr().lock(),
+        "{}",
+        visible::lines(text)
+    ));
 }
 
-/// A line of data on stdout.
+/// A line of data on stdout. What would end the line, or act on a terminal, is written out.
 pub(super) fn data(text: &str) {
-    drop(writeln!(std::io::stdout().lock(), "{text}"));
+    drop(writeln!(
+        std::io::stdout().lock(),
+        "{}",
+        visible::line(text)
+    ));
+}
+
+/// Several lines of this program's own on stdout, such as a key.
+pub(super) fn block(text: &str) {
+    drop(writeln!(
+        std::io::stdout().lock(),
+        "{}",
+        visible::lines(text)
+    ));
 }
 
 /// A value as JSON on stdout.
 pub(super) fn json<T: Serialize>(value: &T) {
     match serde_json::to_string_pretty(value) {
-        Ok(text) => data(&text),
+        Ok(text) => drop(writeln!(
+            std::io::stdout().lock(),
+            "{}",
+            visible::json(&text)
+        )),
         Err(error) => talk(&format!(
             "error: the result cannot be written as JSON: {error}"
         )),
@@ -29,8 +52,13 @@ pub(super) fn json<T: Serialize>(value: &T) {
 
 /// Rows under a heading, columns as wide as their widest cell.
 pub(super) fn table(heading: &[&str], rows: &[Vec<String>]) {
+    let shown = |cell: &String| visible::line(cell).into_owned();
+    let rows: Vec<Vec<String>> = rows
+        .iter()
+        .map(|row| row.iter().map(shown).collect())
+        .collect();
     let mut widths: Vec<usize> = heading.iter().map(|cell| cell.chars().count()).collect();
-    for row in rows {
+    for row in &rows {
         for (width, cell) in widths.iter_mut().zip(row) {
             *width = (*width).max(cell.chars().count());
         }
@@ -45,7 +73,7 @@ pub(super) fn table(heading: &[&str], rows: &[Vec<String>]) {
         data(text.trim_end());
     };
     line(&mut heading.iter().copied());
-    for row in rows {
+    for row in &rows {
         line(&mut row.iter().map(String::as_str));
     }
 }
@@ -57,4 +85,10 @@ pub(super) fn count(number: u64, what: &str) -> String {
     } else {
         format!("{number} {what}s")
     }
+}
+
+/// `1 request waits`, `2 requests wait`.
+pub(super) fn waits(number: u64) -> String {
+    let verb = if number == 1 { "waits" } else { "wait" };
+    format!("{} {verb}", count(number, "request"))
 }

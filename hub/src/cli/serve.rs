@@ -66,7 +66,7 @@ pub(super) fn run(common: &Common, args: Args) -> Result<u8, HubError> {
             help: "give the folder that `outhaul bundle --publish` writes".to_owned(),
         });
     }
-    let hub = Hub::open(&common.state)?;
+    let hub = Hub::open_signing(&common.state, common.passphrase_file.as_deref())?;
     let options = Options {
         listen: args.listen,
         tls,

@@ -1,17 +1,19 @@
 //! `outhaul-hub site`: who may report.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use outhaul_bundle::name::Name;
 use outhaul_signer::durable;
 use outhaul_signer::envelope::MAX_ENVELOPE_BYTES;
 use serde_json::json;
 
-use super::{Common, Output, print, sites};
-use crate::enrol::{self, Enrolled};
+use super::{Common, Output, print, requests, sites};
+use crate::enrol::{self, CheckedRequest, Enrolled, MIN_FINGERPRINT_DIGITS};
 use crate::error::HubError;
 use crate::moment;
 use crate::state::Hub;
+use crate::store::StoreError;
+use crate::view::request_rows;
 
 /// Register, list and revoke sites
 #[derive(Debug, clap::Args)]
@@ -25,36 +27,57 @@ enum SiteCommand {
     Add(Add),
     Expect(Expect),
     List(sites::Args),
+    Reject(requests::Reject),
+    Requests(requests::List),
     Revoke(Revoke),
 }
 
-/// Approve a site's enrolment request; prints the fingerprint of its key
+/// Approve the enrolment request of the key whose fingerprint you compared
+///
+/// Without a fingerprint it shows what waits and approves nothing.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  outhaul-hub site add stick/requests/drone-17.request --state hub\n  \
-                        outhaul-hub site add drone-17 --state hub"
+    after_help = "Examples:\n  outhaul-hub site add drone-17 --state hub\n  outhaul-hub site add drone-17 \
+                        --fingerprint 8eb0f2a93a0b77c1 --state hub\n  outhaul-hub site add \
+                        stick/requests/drone-17.request --fingerprint 8eb0f2a93a0b77c1 --state hub"
 )]
 struct Add {
     /// The request's file, or the name of a site whose request was imported
     request: PathBuf,
+    /// Fingerprint of the key to approve, as the machine shows it: all of it, or its first 16 digits
+    #[arg(
+        long,
+        value_name = "HEX",
+        default_value = "",
+        hide_default_value = true
+    )]
+    fingerprint: String,
+    /// Id of its kit, when the same key waits with several
+    #[arg(
+        long,
+        value_name = "HEX",
+        default_value = "",
+        hide_default_value = true
+    )]
+    kit: String,
     /// Let the site have a new key, follow another stream, or come back after it was revoked
     #[arg(long)]
     replace: bool,
 }
 
-/// Announce a kit's token: a request that shows it needs no approval, once
+/// Announce a kit: a request that proves it needs no approval, once
+///
+/// A request for this site that proves another kit is refused from then on. While another request for
+/// the site waits, a person decides all the same.
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Example:\n  outhaul-hub site expect --site drone-17 --token-sha256 9f86d0… \
-                        --state hub"
-)]
+#[command(after_help = "Example:\n  outhaul-hub site expect drone-17 --kit \
+                        9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08 --state hub")]
 struct Expect {
     /// The site
-    #[arg(long, value_name = "NAME")]
     site: Name,
-    /// SHA-256 of the kit's token, 64 hexadecimal digits
+    /// The kit's id, 64 hexadecimal digits, as `outhaul site enrol` prints it
     #[arg(long, value_name = "HEX")]
-    token_sha256: String,
+    kit: String,
 }
 
 /// Revoke a site: its reports are refused, and gates no longer wait for it
@@ -70,23 +93,26 @@ pub(super) fn run(common: &Common, args: Args) -> Result<u8, HubError> {
         SiteCommand::Add(args) => add(common, &args),
         SiteCommand::Expect(args) => expect(common, &args),
         SiteCommand::List(args) => sites::run(common, &args),
+        SiteCommand::Reject(args) => requests::reject(common, &args),
+        SiteCommand::Requests(_) => requests::list(common),
         SiteCommand::Revoke(args) => revoke(common, &args),
     }
 }
 
 fn add(common: &Common, args: &Add) -> Result<u8, HubError> {
     let mut hub = Hub::open(&common.state)?;
-    let bytes = request(&mut hub, &args.request)?;
+    let bytes = request(&mut hub, args)?;
     let file = args.request.display().to_string();
     let refused = |source| HubError::Enrol {
         file: file.clone(),
         source: Box::new(source),
     };
     let checked = enrol::check(&bytes, hub.fleet()).map_err(refused)?;
+    named(&checked, &args.fingerprint)?;
     let now_ms = moment::now_ms();
     let enrolled = hub
         .store
-        .write(|session| enrol::approve(session, &checked, args.replace, now_ms))
+        .write(|session| enrol::approve_by_hand(session, &checked, args.replace, now_ms))
         .map_err(refused)?;
     let site = &checked.request.site;
     let stream = &checked.request.stream;
@@ -100,49 +126,79 @@ fn add(common: &Common, args: &Add) -> Result<u8, HubError> {
             let what = match enrolled {
                 Enrolled::Already => "is registered already",
                 Enrolled::Rekeyed => "has a new key",
-                Enrolled::Registered | Enrolled::Waiting => "is registered",
+                Enrolled::Registered | Enrolled::Waiting | Enrolled::Conflict => "is registered",
             };
             print::data(&format!(
-                "site `{site}` of {}/{} {what}\nfingerprint {fingerprint}",
+                "site `{site}` of {}/{} {what}",
                 stream.environment, stream.cluster_type
             ));
+            print::data(&format!("fingerprint {fingerprint}"));
         }
     }
     Ok(0)
 }
 
-/// The request in a file, or the one that was imported for a site of this name.
-fn request(hub: &mut Hub, path: &Path) -> Result<Vec<u8>, HubError> {
+/// Holds the key to the fingerprint that somebody compared. A file is shown like a request that waits.
+fn named(checked: &CheckedRequest, fingerprint: &str) -> Result<(), HubError> {
+    let found = checked.key.id();
+    let named = fingerprint.to_ascii_lowercase();
+    if named.len() >= MIN_FINGERPRINT_DIGITS && found.starts_with(&named) {
+        return Ok(());
+    }
+    let stream = &checked.request.stream;
+    let what = format!(
+        "  {} of {}/{}: fingerprint {found}",
+        checked.request.site, stream.environment, stream.cluster_type
+    );
+    let problem = if named.is_empty() {
+        format!("no fingerprint was named; the request is:\n{what}")
+    } else {
+        format!("the request's fingerprint does not begin with `{named}`; the request is:\n{what}")
+    };
+    Err(HubError::Usage {
+        problem,
+        help: "compare the fingerprint with the one that `outhaul-agent status` shows on the machine, and \
+               name all of it, or its first 16 digits, with `--fingerprint`; nothing was changed"
+            .to_owned(),
+    })
+}
+
+/// The request in a file, or the one that waits for a site of this name.
+fn request(hub: &mut Hub, args: &Add) -> Result<Vec<u8>, HubError> {
+    let path = &args.request;
     // A folder of a site's name, such as its kit's, is no request.
     if path.exists() && !path.is_dir() {
         return Ok(durable::read(path, MAX_ENVELOPE_BYTES as u64)?);
     }
-    let pending = hub.store.read(|session| session.pending_requests())?;
     let name = path.to_string_lossy();
-    let found = pending.into_iter().find(|request| request.site == name);
-    found
-        .map(|request| request.envelope)
-        .ok_or_else(|| HubError::Usage {
-            problem: format!("`{name}` is neither a file nor a site that waits for approval"),
-            help: "`outhaul-hub sites` lists who waits".to_owned(),
-        })
+    Ok(requests::find(hub, &name, &args.fingerprint, &args.kit)?.envelope)
 }
 
 fn expect(common: &Common, args: &Expect) -> Result<u8, HubError> {
-    let token = args.token_sha256.to_ascii_lowercase();
-    if outhaul_bundle::Digest::from_hex(&token).is_err() {
+    let kit = args.kit.to_ascii_lowercase();
+    if outhaul_bundle::Digest::from_hex(&kit).is_err() {
         return Err(HubError::Usage {
-            problem: format!("`{token}` is no SHA-256"),
-            help: "the kit's maker prints it: 64 hexadecimal digits".to_owned(),
+            problem: format!("`{kit}` is not the id of a kit"),
+            help: "`outhaul site enrol` prints it: 64 hexadecimal digits; nothing was changed"
+                .to_owned(),
         });
     }
     let mut hub = Hub::open(&common.state)?;
     let now_ms = moment::now_ms();
-    hub.store
-        .write(|session| session.expect_site(args.site.as_str(), &token, now_ms))?;
+    let waiting = hub.store.write(|session| {
+        session.expect_site(args.site.as_str(), &kit, now_ms)?;
+        let waiting = session.requests_of(args.site.as_str())?;
+        let rows = request_rows(&waiting, &session.site_states()?);
+        Ok::<_, StoreError>(rows)
+    })?;
     match common.output {
-        Output::Json => print::json(&json!({ "site": args.site, "expected": true })),
-        Output::Text => print::data(&format!("site `{}` is expected", args.site)),
+        Output::Json => print::json(&json!({
+            "site": args.site, "expected": true, "kit": kit, "waiting": waiting,
+        })),
+        Output::Text => {
+            print::data(&format!("site `{}` is expected with kit {kit}", args.site));
+            requests::talk(&waiting, waiting.len() as u64);
+        }
     }
     Ok(0)
 }

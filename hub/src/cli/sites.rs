@@ -1,10 +1,11 @@
 //! `outhaul-hub sites`: every site, with what it should and does run.
 
-use super::{Common, Output, print};
+use super::{Common, Output, print, requests};
 use crate::error::HubError;
 use crate::moment;
 use crate::state::Hub;
 use crate::view::{Reading, SiteRow};
+use crate::visible;
 
 /// List every site: last seen, desired and actual bundle, state
 #[derive(Debug, clap::Args)]
@@ -31,11 +32,22 @@ pub(super) fn run(common: &Common, _args: &Args) -> Result<u8, HubError> {
                 "KEY",
             ];
             print::table(&heading, &rows);
-            for site in &view.pending {
-                print::talk(&format!(
-                    "Site `{site}` waits for approval: `outhaul-hub site add {site}`."
-                ));
+            for site in &view.sites {
+                if let Some(attempt) = &site.attempt {
+                    print::talk(&format!("{}: {}", site.site, visible::line(attempt)));
+                }
+                for refusal in &site.refused {
+                    print::talk(&format!(
+                        "{}: refused on site {}: `{}`: {}: {}",
+                        site.site,
+                        refusal.site_time,
+                        visible::line(&refusal.source),
+                        visible::line(&refusal.rule),
+                        visible::line(&refusal.message)
+                    ));
+                }
             }
+            requests::talk(&view.pending, view.pending_count);
         }
     }
     Ok(0)

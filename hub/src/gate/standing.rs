@@ -178,6 +178,16 @@ fn assess(
         if let Some(wrong) = wrong(running) {
             return wrong;
         }
+        // It had the commit, or a later one, and left it again: no quorum goes over that.
+        if let (Some(attempt), Some(needed)) = (&site.attempt, needed)
+            && attempt.state == "reverted"
+            && running.bundle < needed.number
+            && attempt.bundle >= needed.number
+        {
+            let text: String = attempt.sentence().chars().take(300).collect();
+            let text = format!("runs bundle {} again: {text}", running.bundle);
+            return (Standing::Failed, text);
+        }
         if let Some(known) = known(facts, running).filter(|known| known.index != running.index) {
             let other = format!(
                 "runs a bundle {} of other content than this hub verified (expected {}, found {})",
@@ -313,12 +323,8 @@ fn behind(site: &SiteState, running: &Running, needed: &DesiredBundle) -> String
     );
     match &site.attempt {
         Some(attempt) if attempt.bundle >= needed.number => {
-            let said: String = attempt.message.chars().take(200).collect();
-            let colon = if said.is_empty() { "" } else { ": " };
-            format!(
-                "{text} (bundle {} is {}{colon}{said})",
-                attempt.bundle, attempt.state
-            )
+            let told: String = attempt.sentence().chars().take(300).collect();
+            format!("{text} ({told})")
         }
         _ => text,
     }

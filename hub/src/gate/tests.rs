@@ -281,6 +281,7 @@ fn closed_when_behind_and_says_how_far_the_newer_one_came() {
         bundle: 2,
         state: "rejected".into(),
         message: "disk".into(),
+        decided_by: None,
     };
     site.attempt = Some(attempt);
     let decision = World::new().with([site]).closed("behind");
@@ -289,6 +290,33 @@ fn closed_when_behind_and_says_how_far_the_newer_one_came() {
         "{:?}",
         decision.reasons
     );
+}
+
+#[test]
+fn a_site_that_left_the_bundle_again_closes_at_any_quorum_and_for_ever() {
+    let left = |bundle| {
+        let mut site = well("a", 1);
+        site.attempt = Some(Attempt {
+            report: 8,
+            bundle,
+            state: "reverted".into(),
+            message: "the printer stopped".into(),
+            decided_by: Some("bob".into()),
+        });
+        site
+    };
+    let many = |first| std::iter::once(first).chain((0..9).map(|n| well(&format!("s{n}"), 2)));
+    let mut world = World::new().with(many(left(2)));
+    let decision = world.ask(NEW, 50);
+    assert_eq!(decision.verdict, Verdict::Closed);
+    let reason = "runs bundle 1 again: bundle 2 is reverted by bob: the printer stopped";
+    assert!(
+        decision.reasons[0].contains(reason),
+        "{:?}",
+        decision.reasons
+    );
+    world.sites[0].newest.as_mut().unwrap().received_ms = 0;
+    world.closed("failed");
 }
 
 #[test]

@@ -6,7 +6,8 @@ use outhaul_signer::key::SigningKey;
 
 use super::*;
 use crate::enrol::{self, Enrolled};
-use crate::fake::{FLEET, NEW, OLD, Site, line, name};
+use crate::fake::{self, FLEET, NEW, OLD, Site, line, name};
+use crate::store::Origin;
 
 fn store_with(sites: &[&Site]) -> Store {
     let mut store = Store::in_memory().unwrap();
@@ -236,29 +237,196 @@ fn a_replaced_key_may_finish_its_epoch_and_start_none() {
     assert_eq!(states[0].running.as_ref().unwrap().bundle, 3);
 }
 
+fn receive(store: &mut Store, site: &Site) -> Result<Enrolled, enrol::EnrolError> {
+    let checked = enrol::check(&site.request(), FLEET).unwrap();
+    store.write(|session| enrol::receive(session, &checked, Origin::FILE, 3))
+}
+
+fn waiting(store: &mut Store) -> Vec<String> {
+    let left = store.read(|session| session.pending_requests(99)).unwrap();
+    left.into_iter().map(|request| request.key_id).collect()
+}
+
 #[test]
-fn a_request_waits_unless_its_token_was_announced() {
+fn a_request_waits_unless_its_kit_was_announced_and_a_kit_is_good_for_one_key() {
     let site = Site::new("a", "dev", "drone");
     let mut store = Store::in_memory().unwrap();
-    let checked = enrol::check(&site.request(), FLEET).unwrap();
-    let done = store
-        .write(|session| enrol::receive(session, &checked, 1))
-        .unwrap();
-    assert_eq!(done, Enrolled::Waiting);
-    let token = outhaul_bundle::Digest::of(b"one-time-token").hex();
+    assert_eq!(receive(&mut store, &site).unwrap(), Enrolled::Waiting);
+    let kit = site.enrolment(fake::TOKEN).hex();
     store
-        .write(|session| session.expect_site("a", &token, 2))
+        .write(|session| session.expect_site("a", &kit, 2))
         .unwrap();
-    let done = store
-        .write(|session| enrol::receive(session, &checked, 3))
+    assert_eq!(receive(&mut store, &site).unwrap(), Enrolled::Registered);
+    assert!(waiting(&mut store).is_empty());
+    // The kit is spent: another key with it is shown as a conflict, and no person can approve it.
+    let thief = Site::new("a", "dev", "drone");
+    assert_eq!(receive(&mut store, &thief).unwrap(), Enrolled::Conflict);
+    assert_eq!(waiting(&mut store), [thief.key.public().id()]);
+    let checked = enrol::check(&thief.request(), FLEET).unwrap();
+    for replace in [false, true] {
+        let done = store.write(|session| enrol::approve_by_hand(session, &checked, replace, 4));
+        assert!(
+            matches!(done, Err(enrol::EnrolError::KitUsed { .. })),
+            "{done:?}"
+        );
+    }
+    let keys = store.read(|session| session.site_keys("a")).unwrap();
+    assert_eq!((keys.len(), &keys[0].key_id), (1, &site.key.public().id()));
+}
+
+#[test]
+fn a_pending_request_is_never_replaced_and_a_conflict_is_not_resolved_by_an_announced_kit() {
+    let (first, second) = (
+        Site::new("a", "dev", "drone"),
+        Site::new("a", "dev", "drone"),
+    );
+    let mut store = Store::in_memory().unwrap();
+    assert_eq!(receive(&mut store, &first).unwrap(), Enrolled::Waiting);
+    assert_eq!(receive(&mut store, &second).unwrap(), Enrolled::Conflict);
+    assert_eq!(receive(&mut store, &first).unwrap(), Enrolled::Conflict);
+    let both = [first.key.public().id(), second.key.public().id()];
+    assert_eq!(waiting(&mut store), both);
+    let kit = first.enrolment(fake::TOKEN).hex();
+    store
+        .write(|session| session.expect_site("a", &kit, 2))
         .unwrap();
-    assert_eq!(done, Enrolled::Registered);
-    let left = store.read(|session| session.pending_requests()).unwrap();
-    assert_eq!(left, []);
-    // The token is spent: another key with it waits for a person, or is refused.
-    let thief = enrol::check(&Site::new("a", "dev", "drone").request(), FLEET).unwrap();
-    let done = store.write(|session| enrol::receive(session, &thief, 4));
-    assert!(matches!(done, Err(enrol::EnrolError::OtherKey { .. })));
+    assert_eq!(receive(&mut store, &second).unwrap(), Enrolled::Conflict);
+    assert_eq!(waiting(&mut store), both);
+    // Once a person has rejected the false one, the true one is let in; the false one stays away.
+    let found = store.read(|session| session.requests_of("a")).unwrap();
+    store
+        .write(|session| session.reject_request(&found[1], 5))
+        .unwrap();
+    assert_eq!(receive(&mut store, &first).unwrap(), Enrolled::Registered);
+    let again = receive(&mut store, &second);
+    assert!(
+        matches!(again, Err(enrol::EnrolError::Rejected { .. })),
+        "{again:?}"
+    );
+}
+
+#[test]
+fn a_request_that_proves_another_kit_than_the_announced_one_is_not_stored() {
+    let site = Site::new("a", "dev", "drone");
+    let mut store = Store::in_memory().unwrap();
+    let kit = site.enrolment("a newer kit").hex();
+    store
+        .write(|session| session.expect_site("a", &kit, 2))
+        .unwrap();
+    let refused = receive(&mut store, &site);
+    assert!(
+        matches!(refused, Err(enrol::EnrolError::NotExpected { .. })),
+        "{refused:?}"
+    );
+    assert!(waiting(&mut store).is_empty());
+}
+
+#[test]
+fn strangers_fill_their_own_room_only_and_one_command_empties_it() {
+    let mut store = Store::in_memory().unwrap();
+    let from = |store: &mut Store, site: &str, origin: Origin<'_>| {
+        let checked = enrol::check(&Site::new(site, "dev", "drone").request(), FLEET).unwrap();
+        store.write(|session| enrol::receive(session, &checked, origin, 3))
+    };
+    let address = |peer| Origin {
+        lane: "network",
+        peer,
+    };
+    let mut refused = None;
+    for number in 0..65 {
+        let done = from(&mut store, &format!("junk-{number}"), address("10.0.0.1"));
+        refused = done.err();
+    }
+    let refused = refused.unwrap();
+    assert!(
+        refused
+            .to_string()
+            .contains("64 requests from this address"),
+        "{refused}"
+    );
+    for origin in [address("10.0.0.2"), Origin::FILE] {
+        let done = from(&mut store, &format!("real-{}", origin.lane), origin).unwrap();
+        assert_eq!(done, Enrolled::Waiting);
+    }
+    for _ in 0..7 {
+        from(&mut store, "real-file", Origin::FILE).unwrap();
+    }
+    let refused = from(&mut store, "real-file", Origin::FILE).unwrap_err();
+    assert!(
+        refused.to_string().contains("8 requests for this site"),
+        "{refused}"
+    );
+    assert_eq!(store.write(|session| session.reject_network()).unwrap(), 65);
+    assert_eq!(waiting(&mut store).len(), 8);
+    let checked = from(&mut store, "junk-0", address("10.0.0.1")).unwrap();
+    assert_eq!(checked, Enrolled::Waiting);
+}
+
+#[test]
+fn a_request_shows_no_token_and_one_that_does_is_refused() {
+    let site = Site::new("a", "dev", "drone");
+    let envelope = Envelope::from_json(&site.request()).unwrap();
+    let text = String::from_utf8(envelope.unverified_payload().to_vec()).unwrap();
+    assert!(!text.contains(fake::TOKEN), "{text}");
+    let mut value: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let unproven = Envelope::sign(envelope.payload_type(), text.into_bytes(), &site.key);
+    let refused = enrol::check(&unproven.to_json(), FLEET);
+    assert!(
+        matches!(refused, Err(enrol::EnrolError::Proof(_))),
+        "{refused:?}"
+    );
+    value["token"] = fake::TOKEN.into();
+    let payload = value.to_string().into_bytes();
+    let shown = Envelope::sign(envelope.payload_type(), payload, &site.key).to_json();
+    let refused = enrol::check(&shown, FLEET);
+    assert!(
+        matches!(refused, Err(enrol::EnrolError::TokenShown)),
+        "{refused:?}"
+    );
+}
+
+#[test]
+fn after_many_bad_signatures_the_rest_of_a_batch_is_not_looked_at() {
+    let (mut site, mut thief) = (
+        Site::new("a", "dev", "drone"),
+        Site::new("a", "dev", "drone"),
+    );
+    let mut store = store_with(&[&site]);
+    let bad = thief.started();
+    let lines = [bad.repeat(3), site.started()].concat();
+    let batch = Batch {
+        fleet: FLEET,
+        via: "http",
+        received_ms: 5,
+    };
+    let mut intake = Intake::new(Some(2));
+    let mut lines = lines.as_slice();
+    let chunk = intake.chunk(&mut lines, "http", 9).unwrap().unwrap();
+    let checked = store
+        .read(|session| intake.check(session, &batch, chunk))
+        .unwrap();
+    store
+        .write(|session| intake.record(session, &batch, checked))
+        .unwrap();
+    let done = store.write(|session| intake.finish(session)).unwrap();
+    let rules: Vec<_> = done.refused.iter().map(|refused| refused.rule).collect();
+    assert_eq!(rules, ["signature", "signature", "not-read", "not-read"]);
+    assert_eq!(done.accepted, 0);
+}
+
+#[test]
+fn what_is_on_record_is_known_again_without_a_look_at_its_signature() {
+    let (mut site, thief) = (
+        Site::new("a", "dev", "drone"),
+        Site::new("a", "dev", "drone"),
+    );
+    let mut store = store_with(&[&site]);
+    let report = site.report(Event::Started {
+        agent_version: "1".to_owned(),
+    });
+    assert_eq!(take(&mut store, &[site.sign(&report)]).accepted, 1);
+    let again = take(&mut store, &[thief.sign(&report)]);
+    assert_eq!((again.duplicates, again.refused_lines), (1, 0));
 }
 
 #[test]

@@ -6,9 +6,9 @@ use outhaul_signer::key::SigningKey;
 use proptest::prelude::*;
 
 use super::*;
-use crate::fake::{FLEET, NEW, Site, name, stream};
+use crate::fake::{FLEET, NEW, Site, TOKEN, name, stream};
 use crate::ingest::{Batch, Ingested, ingest};
-use crate::store::{Signed, Store};
+use crate::store::{Origin, Signed, Store};
 
 struct Scene {
     store: Store,
@@ -41,7 +41,7 @@ impl Scene {
     fn receive(&mut self, request: &[u8]) -> Result<Enrolled, EnrolError> {
         let checked = enrol::check(request, FLEET)?;
         self.store
-            .write(|session| enrol::receive(session, &checked, 20))
+            .write(|session| enrol::receive(session, &checked, Origin::FILE, 20))
     }
 
     fn order(&mut self, number: u64, token: &str, what: Instruction) {
@@ -84,7 +84,7 @@ impl Scene {
         let mut request: EnrolmentRequest =
             serde_json::from_slice(envelope.unverified_payload()).unwrap();
         request.public_key = next.public().to_pem();
-        request.token = String::new();
+        request.kit = String::new();
         request.order = Some(1);
         let payload = serde_json::to_vec(&request).unwrap();
         let mut envelope = Envelope::sign(ENROLMENT_PAYLOAD_TYPE, payload, next);
@@ -95,13 +95,16 @@ impl Scene {
     }
 }
 
-const TOKEN: &str = "one-time-token";
+/// What an enrolment of `a` with the kit of this token is known by.
+fn enrolment(token: &str) -> Digest {
+    Site::new("a", "dev", "drone").enrolment(token)
+}
 
 fn order(number: u64, token: &str, what: Instruction) -> Order {
     Order {
         site: name("a"),
         number,
-        enrolment: Digest::of(token.as_bytes()),
+        enrolment: enrolment(token),
         what,
     }
 }
@@ -111,7 +114,7 @@ fn done(site: &mut Site, token: &str, number: u64, what: &str) -> Vec<u8> {
         number,
         what: what.to_owned(),
         message: String::new(),
-        enrolment: Some(Digest::of(token.as_bytes())),
+        enrolment: Some(enrolment(token)),
     })
 }
 
@@ -181,7 +184,10 @@ fn after_a_new_key_the_old_one_signs_only_what_came_before() {
     let report = scene.site.report(Event::Started {
         agent_version: "0.1.0".to_owned(),
     });
-    let by_old = scene.site.sign(&report);
+    let later = scene.site.report(Event::Started {
+        agent_version: "0.1.0".to_owned(),
+    });
+    let by_old = scene.site.sign(&later);
     scene.site.key = next;
     let by_new = scene.site.sign(&report);
     assert_eq!(scene.take(&by_new).accepted, 1, "the epoch goes on");
@@ -325,7 +331,7 @@ fn rekey_by(site: &Site, number: u64, next: &SigningKey) -> Vec<u8> {
     let mut request: EnrolmentRequest =
         serde_json::from_slice(envelope.unverified_payload()).unwrap();
     request.public_key = next.public().to_pem();
-    request.token = String::new();
+    request.kit = String::new();
     request.order = Some(number);
     let payload = serde_json::to_vec(&request).unwrap();
     Envelope::sign(ENROLMENT_PAYLOAD_TYPE, payload, next)
@@ -376,6 +382,6 @@ proptest! {
         prop_assert_eq!((&end.cluster_type[..], end.key_generation), ("press", 2));
         let keys = scene.store.read(|session| session.site_keys("a")).unwrap();
         prop_assert_eq!(&keys[0].key_id, &next.public().id());
-        prop_assert!(scene.store.read(|session| session.pending_requests()).unwrap().is_empty());
+        prop_assert!(scene.store.read(|session| session.pending_requests(9)).unwrap().is_empty());
     }
 }

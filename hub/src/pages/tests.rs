@@ -11,7 +11,7 @@ use crate::fake::{self, FLEET, NEW, OLD, Site};
 use crate::ingest::{Batch, ingest};
 use crate::moment::{DAY_MS, HOUR_MS};
 use crate::orders;
-use crate::store::{Carrier, Signed, Store, Waiver};
+use crate::store::{Carrier, Origin, Signed, Store, Waiver};
 use crate::view::{Fleet, Reading};
 
 const NOW: i64 = 1_795_000_000_000;
@@ -133,7 +133,6 @@ fn ordered() -> Fleet {
             .write(|session| enrol::approve(session, &checked, false, NOW - 9 * DAY_MS))
             .unwrap();
     }
-    let enrolment = Digest::of(b"one-time-token");
     let key = Digest::of(b"a key");
     let to = fake::stream("stage", "tractor");
     let orders = [
@@ -146,7 +145,7 @@ fn ordered() -> Fleet {
     .map(|(site, number, what)| Order {
         site: fake::name(&site.name),
         number,
-        enrolment,
+        enrolment: site.enrolment(fake::TOKEN),
         what,
     });
     let stream = fake::stream("dev", "drone");
@@ -170,6 +169,7 @@ fn ordered() -> Fleet {
             .unwrap();
     }
     let told = |site: &mut Site, number, what: &str, message: &str| {
+        let enrolment = site.enrolment(fake::TOKEN);
         site.say(Event::OrderDone {
             number,
             what: what.to_owned(),
@@ -189,7 +189,7 @@ fn ordered() -> Fleet {
         number: 1,
         what: "move".to_owned(),
         message: "the order to move begins at bundle 3, this site has seen <b>4</b>".to_owned(),
-        enrolment,
+        enrolment: refuses.enrolment(fake::TOKEN),
     };
     let lines = [
         told(&mut done, 1, "approve", "this site's key is approved"),
@@ -236,6 +236,68 @@ fn orders_and_slips_have_their_place() {
         .find(|site| site.site == "drone-done")
         .unwrap();
     insta::assert_json_snapshot!("site-with-orders", (&site.orders, &site.slip));
+}
+
+#[test]
+fn two_requests_for_one_site_show_as_a_conflict_with_their_fingerprints() {
+    let mut store = Store::in_memory().unwrap();
+    let both = [
+        Site::new("drone-7", "dev", "drone"),
+        Site::new("drone-7", "dev", "drone"),
+    ];
+    for site in &both {
+        let checked = enrol::check(&site.request(), FLEET).unwrap();
+        let origin = Origin {
+            lane: "network",
+            peer: "10.0.0.9",
+        };
+        store
+            .write(|session| enrol::receive(session, &checked, origin, NOW))
+            .unwrap();
+    }
+    let html = body(&view(&mut store));
+    for site in &both {
+        assert!(html.contains(&site.key.public().id()), "{html}");
+    }
+    assert_eq!(html.matches("pill bad\">conflict").count(), 2, "{html}");
+    assert!(html.contains("from 10.0.0.9"), "{html}");
+}
+
+#[test]
+fn what_a_site_wrote_never_reaches_the_page_as_an_escape_sequence() {
+    let mut site = Site::new("drone-1", "dev", "drone");
+    let mut store = Store::in_memory().unwrap();
+    let checked = enrol::check(&site.request(), FLEET).unwrap();
+    store
+        .write(|session| enrol::approve(session, &checked, false, NOW))
+        .unwrap();
+    let hostile = "\u{1b}[2J\u{9b}31m\u{202e}gpj.exe\u{7}";
+    let mut failed = site.event(2, NEW, G::Failed, C::Failed);
+    failed.message = hostile.to_owned();
+    let refusal = Event::Refusal {
+        source: hostile.to_owned(),
+        rule: "rollback".to_owned(),
+        message: hostile.to_owned(),
+    };
+    let lines = [site.say(Event::Generation(failed)), site.say(refusal)].concat();
+    let batch = Batch {
+        fleet: FLEET,
+        via: "stick.reports",
+        received_ms: NOW,
+    };
+    assert_eq!(
+        ingest(&mut store, lines.as_slice(), &batch)
+            .unwrap()
+            .accepted,
+        2
+    );
+    let html = render(&view(&mut store)).unwrap();
+    let acts = |letter: char| letter != '\n' && crate::visible::is_hidden(letter);
+    assert!(!html.contains(acts), "{:?}", html.find(acts));
+    assert!(
+        html.contains("refused on site: <code>\\u{1b}[2J\\u{9b}31m\\u{202e}gpj.exe"),
+        "{html}"
+    );
 }
 
 #[test]
@@ -297,7 +359,8 @@ fn failures_come_first_and_the_three_axes_are_counted_apart() {
     assert_eq!(verdicts, expected);
     let sum = fleet.summary;
     assert_eq!((sum.fresh, sum.stale, sum.never), (6, 1, 1));
-    assert_eq!((sum.current, sum.behind, sum.unknown), (5, 3, 0));
+    assert_eq!((sum.current, sum.behind, sum.unknown), (4, 2, 0));
+    assert_eq!((sum.applying, sum.not_taken), (0, 2));
     assert_eq!((sum.drifted, sum.failed, sum.waiting), (1, 2, 6));
 }
 

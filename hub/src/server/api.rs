@@ -1,120 +1,49 @@
 //! The HTTP API and the page's address: what is asked, what is answered.
 //!
 //! What comes in: requests. What goes out: JSON, HTML, and for reports the signed acknowledgements. The
-//! two calls that write take only what is signed; who sends it does not matter. Bodies are bounded,
-//! the store is used off the event loop, and no answer holds a path of this machine.
+//! calls that write take only what is signed; who sends it does not matter, and nothing is stored of what
+//! does not hold but a bounded note that it was refused. A gate's decision is put on record for callers
+//! with a token only. Bodies and lists are bounded, the store is used off the event loop, and no answer
+//! holds a path of this machine.
 
-use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{Query, State};
-use axum::http::{HeaderName, StatusCode, header};
+use axum::extract::{Extension, Query, State};
+use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use axum::response::{Html, IntoResponse, Json, Response};
 use axum::routing::{get, post};
-use serde::Deserialize;
+use outhaul_bundle::Digest;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tokio::sync::Semaphore;
 
-use crate::desired;
+use super::body;
+use super::connections::Peer;
+use super::problem::Problem;
+use super::shared::Shared;
+use crate::desired::{self, DesiredError};
 use crate::enrol::{self, EnrolError};
 use crate::error::{HubError, chain};
 use crate::gate::{DEFAULT_MAX_AGE_HOURS, Question, keep};
-use crate::ingest::{self, Batch};
+use crate::ingest::{Batch, Intake};
 use crate::moment::{self, HOUR_MS};
 use crate::pages;
-use crate::state::Hub;
-use crate::store::{Refusal, Store, StoreError};
-use crate::view::{Fleet, Reading};
+use crate::store::{NETWORK, Origin, StoreError};
+use crate::view::{Reading, request_rows};
 
 /// Largest body of reports, in bytes.
 const MAX_REPORTS_BYTES: usize = 16 * 1024 * 1024;
 /// Largest enrolment request, in bytes.
-const MAX_REQUEST_BYTES: usize = 256 * 1024;
+const MAX_REQUEST_BYTES: usize = 64 * 1024;
 /// How much of a bundle is read: an index of the largest size and its metadata.
 const MAX_BUNDLE_BYTES: usize = 72 * 1024 * 1024;
-/// Bodies of bundles held at once.
-const BUNDLES_AT_ONCE: usize = 2;
-/// Bodies of reports held at once.
-const REPORTS_AT_ONCE: usize = 8;
-/// Time for a body to come in.
-const BODY_WITHIN: Duration = Duration::from_secs(120);
-
-/// What all requests share.
-#[derive(Debug)]
-pub(super) struct Shared {
-    hub: Mutex<Hub>,
-    /// A second connection, so that looking never waits for writing.
-    reader: Mutex<Store>,
-    fleet: String,
-    reports: Semaphore,
-    bundles: Semaphore,
-}
-
-impl Shared {
-    pub(super) fn new(hub: Hub, state: &Path) -> Result<Self, HubError> {
-        Ok(Self {
-            reader: Mutex::new(Store::open(state)?),
-            fleet: hub.fleet().to_owned(),
-            hub: Mutex::new(hub),
-            reports: Semaphore::new(REPORTS_AT_ONCE),
-            bundles: Semaphore::new(BUNDLES_AT_ONCE),
-        })
-    }
-
-    /// Whether the store answers.
-    pub(super) async fn alive(self: &Arc<Self>) -> Result<(), HubError> {
-        self.look(|store, _| Ok(store.read(|session| session.setting("fleet")).map(drop)?))
-            .await
-    }
-
-    async fn look<T: Send + 'static>(
-        self: &Arc<Self>,
-        work: impl FnOnce(&mut Store, &str) -> Result<T, HubError> + Send + 'static,
-    ) -> Result<T, HubError> {
-        let shared = Arc::clone(self);
-        off_the_loop(move || {
-            let mut store = shared.reader.lock().unwrap_or_else(PoisonError::into_inner);
-            work(&mut store, &shared.fleet)
-        })
-        .await
-    }
-
-    async fn change<T: Send + 'static>(
-        self: &Arc<Self>,
-        work: impl FnOnce(&mut Hub) -> Result<T, HubError> + Send + 'static,
-    ) -> Result<T, HubError> {
-        let shared = Arc::clone(self);
-        off_the_loop(move || work(&mut shared.hub.lock().unwrap_or_else(PoisonError::into_inner)))
-            .await
-    }
-
-    async fn fleet(self: &Arc<Self>) -> Result<Fleet, HubError> {
-        let now_ms = moment::now_ms();
-        self.look(move |store, fleet| {
-            Ok(store
-                .read(|session| Reading::take(session, now_ms))?
-                .view(fleet, now_ms))
-        })
-        .await
-    }
-}
-
-async fn off_the_loop<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, HubError> + Send + 'static,
-) -> Result<T, HubError> {
-    tokio::task::spawn_blocking(work)
-        .await
-        .unwrap_or_else(|error| {
-            let source = std::io::Error::other(error);
-            Err(HubError::Serve {
-                doing: "finish a request".to_owned(),
-                source,
-            })
-        })
-}
+/// Reports recorded in one go: others write in between.
+const LINES_AT_ONCE: usize = 256;
+/// Bad signatures of one batch that are looked at.
+const MAX_BAD_SIGNATURES: usize = 256;
+/// Rows of a list in one answer.
+const MAX_ROWS: usize = 10_000;
 
 pub(super) fn router(shared: Arc<Shared>) -> Router {
     Router::new()
@@ -125,13 +54,13 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
         .route("/api/v1/gate", get(gate))
         .route("/api/v1/reports", post(reports))
         .route("/api/v1/bundles", post(bundles))
-        .route("/api/v1/requests", post(requests))
+        .route("/api/v1/requests", get(waiting).post(requests))
         .fallback(async || Problem::new(StatusCode::NOT_FOUND, "nothing is here"))
         .with_state(shared)
 }
 
 async fn page(State(shared): State<Arc<Shared>>) -> Result<Response, Problem> {
-    let html = pages::render(&shared.fleet().await?).map_err(HubError::from)?;
+    let html = shared.fleet(|fleet| Ok(pages::render(&fleet)?)).await?;
     let headers: [(HeaderName, &str); 4] = [
         // Nothing is loaded and nothing runs: even a text that escaped escaping could do nothing.
         (
@@ -150,12 +79,63 @@ async fn health(State(shared): State<Arc<Shared>>) -> Result<Json<Value>, Proble
     Ok(Json(json!({ "status": "ok" })))
 }
 
-async fn sites(State(shared): State<Arc<Shared>>) -> Result<Json<Value>, Problem> {
-    Ok(Json(json!(shared.fleet().await?.sites)))
+/// Which part of a list.
+#[derive(Debug, Default, Deserialize)]
+struct Part {
+    /// Rows in one answer, at most 10,000, which is the default.
+    limit: Option<usize>,
+    /// Rows to leave out, in the list's order.
+    #[serde(default)]
+    offset: usize,
 }
 
-async fn assignments(State(shared): State<Arc<Shared>>) -> Result<Json<Value>, Problem> {
-    Ok(Json(json!(shared.fleet().await?.assignments)))
+/// The rows of one answer as JSON, with a `Link` to the next ones.
+fn rows<T: Serialize>(path: &str, part: &Part, all: &[T]) -> Response {
+    let limit = part.limit.unwrap_or(MAX_ROWS).clamp(1, MAX_ROWS);
+    let from = part.offset.min(all.len());
+    let to = from.saturating_add(limit).min(all.len());
+    let answer = Json(json!(&all[from..to])).into_response();
+    if to == all.len() {
+        return answer;
+    }
+    let next = format!("<{path}?limit={limit}&offset={to}>; rel=\"next\"");
+    ([(header::LINK, next)], answer).into_response()
+}
+
+async fn sites(
+    State(shared): State<Arc<Shared>>,
+    Query(part): Query<Part>,
+) -> Result<Response, Problem> {
+    let answer = shared.fleet(move |fleet| {
+        let mut sites = fleet.sites;
+        sites.sort_by(|a, b| a.site.cmp(&b.site));
+        Ok(rows("/api/v1/sites", &part, &sites))
+    });
+    Ok(answer.await?)
+}
+
+async fn assignments(
+    State(shared): State<Arc<Shared>>,
+    Query(part): Query<Part>,
+) -> Result<Response, Problem> {
+    let answer =
+        shared.fleet(move |fleet| Ok(rows("/api/v1/assignments", &part, &fleet.assignments)));
+    Ok(answer.await?)
+}
+
+/// The requests that wait, with the fingerprints that a person compares.
+async fn waiting(
+    State(shared): State<Arc<Shared>>,
+    Query(part): Query<Part>,
+) -> Result<Response, Problem> {
+    let answer = shared.look(move |store, _| {
+        let shown = store.read(|session| {
+            let pending = session.pending_requests(u32::MAX)?;
+            Ok::<_, StoreError>(request_rows(&pending, &session.site_states()?))
+        })?;
+        Ok(rows("/api/v1/requests", &part, &shown))
+    });
+    Ok(answer.await?)
 }
 
 #[derive(Debug, Deserialize)]
@@ -169,6 +149,7 @@ struct GateQuery {
 async fn gate(
     State(shared): State<Arc<Shared>>,
     Query(query): Query<GateQuery>,
+    headers: HeaderMap,
 ) -> Result<Json<Value>, Problem> {
     let now_ms = moment::now_ms();
     let hours = query.max_age_hours.unwrap_or(DEFAULT_MAX_AGE_HOURS);
@@ -177,6 +158,7 @@ async fn gate(
         let text = "max_age_hours is 1 to 87600, quorum_percent 1 to 100";
         return Err(Problem::new(StatusCode::BAD_REQUEST, text));
     }
+    let caller = caller(&shared, &headers).await?;
     let question = Question {
         environment: query.environment,
         commit: query.commit,
@@ -191,37 +173,82 @@ async fn gate(
             Ok((reading.gate(&question), known))
         })
         .await?;
-    let answer = json!(decision);
-    if known {
-        // Only of commits that a signed bundle names: strangers cannot fill the store with questions.
+    let mut answer = json!(decision);
+    // Only for a caller with a token, and of commits that a signed bundle names: nobody else writes what
+    // somebody may later take for evidence.
+    let recorded = caller.is_some() && known;
+    answer["recorded"] = recorded.into();
+    if let Some(caller) = caller.filter(|_| known) {
         shared
             .change(move |hub| {
                 Ok(hub
                     .store
-                    .write(|session| keep(session, &decision, now_ms))?)
+                    .write(|session| keep(session, &decision, &caller, now_ms))?)
             })
             .await?;
     }
     Ok(Json(answer))
 }
 
-async fn reports(State(shared): State<Arc<Shared>>, body: Body) -> Result<Json<Value>, Problem> {
-    let _slot = shared.reports.acquire().await;
-    let (bytes, whole) = read_body(body, MAX_REPORTS_BYTES).await?;
+/// Who asks, by the token in `Authorization: Bearer`; `None` for anybody.
+async fn caller(shared: &Arc<Shared>, headers: &HeaderMap) -> Result<Option<String>, Problem> {
+    let Some(value) = headers.get(header::AUTHORIZATION) else {
+        return Ok(None);
+    };
+    let wrong = || {
+        let text = "this token is not known; `outhaul-hub caller add` makes one";
+        Problem::new(StatusCode::UNAUTHORIZED, text)
+    };
+    let text = value.to_str().map_err(|_| wrong())?;
+    let token = text.strip_prefix("Bearer ").ok_or_else(wrong)?;
+    // The digest is looked up, so that no comparison of the token itself can be timed.
+    let digest = Digest::of(token.trim().as_bytes()).hex();
+    let found = shared
+        .look(move |store, _| Ok(store.read(|session| session.caller(&digest))?))
+        .await?;
+    found.map(Some).ok_or_else(wrong)
+}
+
+async fn reports(
+    State(shared): State<Arc<Shared>>,
+    Extension(peer): Extension<Peer>,
+    body: Body,
+) -> Result<Json<Value>, Problem> {
+    let (bytes, whole) = body::read(&shared.reports, peer, body, MAX_REPORTS_BYTES).await?;
     if !whole {
         let text = format!("more than {MAX_REPORTS_BYTES} bytes: send fewer reports at once");
         return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, text));
     }
     let now_ms = moment::now_ms();
+    let mut intake = Intake::new(Some(MAX_BAD_SIGNATURES));
+    let mut lines = std::io::Cursor::new(bytes);
+    loop {
+        // Piece by piece: batches take turns, and between pieces anybody can write.
+        let checked;
+        (intake, lines, checked) = shared
+            .check(move |store, fleet| {
+                let Some(chunk) = intake.chunk(&mut lines, NETWORK, LINES_AT_ONCE)? else {
+                    return Ok((intake, lines, None));
+                };
+                let batch = batch(fleet, now_ms);
+                let checked = store.read(|session| intake.check(session, &batch, chunk))?;
+                Ok((intake, lines, Some(checked)))
+            })
+            .await?;
+        let Some(checked) = checked else { break };
+        intake = shared
+            .change(move |hub| {
+                let fleet = hub.fleet().to_owned();
+                let batch = batch(&fleet, now_ms);
+                hub.store
+                    .write(|session| intake.record(session, &batch, checked))?;
+                Ok(intake)
+            })
+            .await?;
+    }
     let answer = shared
         .change(move |hub| {
-            let fleet = hub.fleet().to_owned();
-            let batch = Batch {
-                fleet: &fleet,
-                via: "http",
-                received_ms: now_ms,
-            };
-            let done = ingest::ingest(&mut hub.store, bytes.as_slice(), &batch)?;
+            let done = hub.store.write(|session| intake.finish(session))?;
             let mut acks = Vec::new();
             for complete in &done.complete {
                 let envelope = hub.acknowledge(complete, now_ms)?.to_json();
@@ -239,149 +266,111 @@ async fn reports(State(shared): State<Arc<Shared>>, body: Body) -> Result<Json<V
     Ok(Json(answer))
 }
 
-async fn requests(State(shared): State<Arc<Shared>>, body: Body) -> Result<Response, Problem> {
-    let _slot = shared.reports.acquire().await;
-    let (bytes, whole) = read_body(body, MAX_REQUEST_BYTES).await?;
+fn batch(fleet: &str, now_ms: i64) -> Batch<'_> {
+    Batch {
+        fleet,
+        via: NETWORK,
+        received_ms: now_ms,
+    }
+}
+
+async fn requests(
+    State(shared): State<Arc<Shared>>,
+    Extension(peer): Extension<Peer>,
+    body: Body,
+) -> Result<Response, Problem> {
+    let (bytes, whole) = body::read(&shared.requests, peer, body, MAX_REQUEST_BYTES).await?;
     if !whole {
         let text = format!("more than {MAX_REQUEST_BYTES} bytes: this is no enrolment request");
         return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, text));
     }
     let now_ms = moment::now_ms();
-    let outcome = shared
-        .change(move |hub| {
-            let fleet = hub.fleet().to_owned();
-            let received = enrol::check(bytes.trim_ascii(), &fleet).and_then(|checked| {
-                hub.store
-                    .write(|session| enrol::receive(session, &checked, now_ms))
-            });
-            match received {
-                Ok(enrolled) => Ok(Ok(json!({ "result": enrolled }))),
-                Err(EnrolError::Store(error)) => Err(error.into()),
-                Err(error) => {
-                    let refusal = Refusal {
-                        at_ms: now_ms,
-                        source: "http".to_owned(),
-                        site: None,
-                        rule: error.rule().to_owned(),
-                        message: chain(&error),
+    let checked = enrol::check(bytes.trim_ascii(), &shared.fleet);
+    let received = match checked {
+        Err(error) => Err(error),
+        Ok(checked) => {
+            let fingerprint = checked.key.id();
+            let result = shared
+                .change(move |hub| {
+                    let address = peer.network().to_string();
+                    let origin = Origin {
+                        lane: "network",
+                        peer: &address,
                     };
-                    hub.store.write(|session| session.add_refusal(&refusal))?;
-                    Ok(Err(
-                        json!({ "error": refusal.message, "rule": refusal.rule }),
-                    ))
-                }
-            }
-        })
-        .await?;
-    Ok(match outcome {
-        Ok(answer) => Json(answer).into_response(),
-        Err(refused) => (StatusCode::UNPROCESSABLE_ENTITY, Json(refused)).into_response(),
-    })
-}
-
-async fn bundles(State(shared): State<Arc<Shared>>, body: Body) -> Result<Response, Problem> {
-    let _slot = shared.bundles.acquire().await;
-    // A whole bundle may be sent: what comes after the index is not even read.
-    let (bytes, _) = read_body(body, MAX_BUNDLE_BYTES).await?;
-    let now_ms = moment::now_ms();
-    let outcome = shared
-        .change(move |hub| {
-            let fleet = hub.fleet().to_owned();
-            match desired::record(&mut hub.store, bytes.as_slice(), &fleet, now_ms) {
-                Ok(recorded) => Ok(Ok(recorded)),
-                Err(desired::DesiredError::Store(error)) => Err(error.into()),
-                Err(error) => {
-                    let (rule, message) = (error.rule().to_owned(), error.to_string());
-                    let refusal = Refusal {
-                        at_ms: now_ms,
-                        source: "http".to_owned(),
-                        site: None,
-                        rule: rule.clone(),
-                        message: message.clone(),
-                    };
-                    hub.store.write(|session| session.add_refusal(&refusal))?;
-                    Ok(Err(json!({ "error": message, "rule": rule })))
-                }
-            }
-        })
-        .await?;
-    Ok(match outcome {
-        Ok(recorded) => Json(recorded).into_response(),
-        Err(refused) => (StatusCode::UNPROCESSABLE_ENTITY, Json(refused)).into_response(),
-    })
-}
-
-/// Reads at most `max` bytes; says whether that was all.
-async fn read_body(body: Body, max: usize) -> Result<(Vec<u8>, bool), Problem> {
-    use std::pin::Pin;
-
-    let mut body = body;
-    let mut bytes = Vec::new();
-    let reading = async {
-        loop {
-            let frame = std::future::poll_fn(|context| {
-                hyper::body::Body::poll_frame(Pin::new(&mut body), context)
-            });
-            match frame.await {
-                None => return Ok((bytes, true)),
-                Some(Err(error)) => {
-                    let text = format!("the body cannot be read: {error}");
-                    return Err(Problem::new(StatusCode::BAD_REQUEST, text));
-                }
-                Some(Ok(frame)) => {
-                    let Ok(data) = frame.into_data() else {
-                        continue;
-                    };
-                    if bytes.len() + data.len() > max {
-                        bytes.extend_from_slice(&data[..max - bytes.len()]);
-                        return Ok((bytes, false));
+                    let received = hub
+                        .store
+                        .write(|session| enrol::receive(session, &checked, origin, now_ms));
+                    match received {
+                        Err(EnrolError::Store(error)) => Err(error.into()),
+                        other => Ok(other),
                     }
-                    bytes.extend_from_slice(&data);
-                }
-            }
+                })
+                .await?;
+            result.map(|result| json!({ "result": result, "fingerprint": fingerprint }))
         }
     };
-    match tokio::time::timeout(BODY_WITHIN, reading).await {
-        Ok(read) => read,
-        Err(_) => Err(Problem::new(
-            StatusCode::REQUEST_TIMEOUT,
-            "the body took too long",
-        )),
-    }
-}
-
-/// An answer that says what went wrong.
-#[derive(Debug)]
-struct Problem {
-    status: StatusCode,
-    message: String,
-}
-
-impl Problem {
-    fn new(status: StatusCode, message: impl Into<String>) -> Self {
-        Self {
-            status,
-            message: message.into(),
+    match received {
+        Ok(answer) => Ok(Json(answer).into_response()),
+        Err(error) => {
+            let status = match error {
+                EnrolError::TooMany { .. } => StatusCode::TOO_MANY_REQUESTS,
+                _ => StatusCode::UNPROCESSABLE_ENTITY,
+            };
+            refused(&shared, status, error.rule(), chain(&error), now_ms).await
         }
     }
 }
 
-impl From<HubError> for Problem {
-    fn from(error: HubError) -> Self {
-        // The whole chain goes to the journal; the peer is told only that this hub has a problem.
-        tracing::error!(error = chain(&error), "a request failed");
-        let full = matches!(&error, HubError::Store(StoreError::Sql { .. }));
-        let message = if full {
-            "the hub's store failed; send again later"
-        } else {
-            "the hub failed"
-        };
-        Self::new(StatusCode::INTERNAL_SERVER_ERROR, message)
+async fn bundles(
+    State(shared): State<Arc<Shared>>,
+    Extension(peer): Extension<Peer>,
+    body: Body,
+) -> Result<Response, Problem> {
+    // A whole bundle may be sent: what comes after the index is not even read.
+    let (bytes, _) = body::read(&shared.bundles, peer, body, MAX_BUNDLE_BYTES).await?;
+    let now_ms = moment::now_ms();
+    // First beside the store: what does not hold keeps nobody from writing.
+    let (bytes, checked) = shared
+        .check(move |store, fleet| {
+            let checked = desired::check_only(store, bytes.as_slice(), fleet, now_ms);
+            Ok((bytes, checked))
+        })
+        .await?;
+    let outcome = match checked {
+        Err(error) => Err(error),
+        Ok(()) => {
+            shared
+                .change(move |hub| {
+                    let fleet = hub.fleet().to_owned();
+                    Ok(desired::record(
+                        &mut hub.store,
+                        bytes.as_slice(),
+                        &fleet,
+                        now_ms,
+                    ))
+                })
+                .await?
+        }
+    };
+    match outcome {
+        Ok(recorded) => Ok(Json(recorded).into_response()),
+        Err(DesiredError::Store(error)) => Err(HubError::from(error).into()),
+        Err(error) => {
+            let status = StatusCode::UNPROCESSABLE_ENTITY;
+            refused(&shared, status, error.rule(), error.to_string(), now_ms).await
+        }
     }
 }
 
-impl IntoResponse for Problem {
-    fn into_response(self) -> Response {
-        (self.status, Json(json!({ "error": self.message }))).into_response()
-    }
+/// The answer to what was refused, and a bounded note of it.
+async fn refused(
+    shared: &Arc<Shared>,
+    status: StatusCode,
+    rule: &str,
+    message: String,
+    now_ms: i64,
+) -> Result<Response, Problem> {
+    shared.refuse(rule, message.clone(), now_ms).await?;
+    let answer = json!({ "error": message, "rule": rule });
+    Ok((status, Json(answer)).into_response())
 }

@@ -1,13 +1,16 @@
 //! Connections: accepted, perhaps wrapped in TLS, served, and ended in order.
 //!
 //! What comes in: a listener and a router. What goes out: answered requests. A handshake or a header that
-//! does not come in time ends that connection alone, and at most so many are open at once, so that
-//! slow or hostile peers cannot hold the hub.
+//! does not come in time ends that connection alone, and at most so many are open at once, in all and
+//! of one peer, so that slow or hostile peers cannot hold the hub.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::Router;
+use axum::extract::Extension;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
@@ -18,13 +21,65 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
 use super::STOP_WITHIN;
+use super::lanes::network;
 
 /// Connections open at once.
 const MAX_CONNECTIONS: usize = 1024;
 /// Time for a TLS handshake, and for the head of a request.
 const HEAD_WITHIN: Duration = Duration::from_secs(15);
+/// Connections of one peer open at once; this machine itself, where a proxy may be, is not counted.
+const MAX_OF_PEER: usize = 128;
 /// Rest after an `accept` that failed, for example because no descriptor is free.
 const REST: Duration = Duration::from_millis(100);
+
+/// Who is at the other end of a connection.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Peer(pub(super) IpAddr);
+
+impl Peer {
+    /// The network that counts as one peer.
+    pub(super) fn network(self) -> IpAddr {
+        network(self.0)
+    }
+}
+
+/// How many connections each peer has open.
+type Peers = Arc<Mutex<BTreeMap<IpAddr, usize>>>;
+
+/// One connection in the count of its peer.
+#[derive(Debug)]
+struct Share {
+    peers: Peers,
+    of: IpAddr,
+}
+
+impl Share {
+    fn take(peers: &Peers, peer: Peer) -> Option<Self> {
+        let of = peer.network();
+        let mut open = peers.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = open.entry(of).or_default();
+        if *count >= MAX_OF_PEER && !of.is_loopback() {
+            return None;
+        }
+        *count += 1;
+        Some(Self {
+            peers: Arc::clone(peers),
+            of,
+        })
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        let mut open = self.peers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = open.get_mut(&self.of) {
+            *count -= 1;
+            if *count == 0 {
+                open.remove(&self.of);
+            }
+        }
+    }
+}
 
 /// Serves connections until `stopped` turns true, then finishes those that are open.
 pub(super) async fn accept(
@@ -34,6 +89,7 @@ pub(super) async fn accept(
     mut stopped: watch::Receiver<bool>,
 ) {
     let slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let peers = Peers::default();
     let mut open = JoinSet::new();
     loop {
         while open.try_join_next().is_some() {}
@@ -47,11 +103,17 @@ pub(super) async fn accept(
             () = told(&mut stopped) => break,
         };
         match accepted {
-            Ok((stream, _)) => {
-                let (tls, router, stopped) = (tls.clone(), router.clone(), stopped.clone());
+            Ok((stream, address)) => {
+                let peer = Peer(address.ip());
+                let Some(share) = Share::take(&peers, peer) else {
+                    tracing::debug!(%address, "too many connections of one peer");
+                    continue;
+                };
+                let router = router.clone().layer(Extension(peer));
+                let (tls, stopped) = (tls.clone(), stopped.clone());
                 open.spawn(async move {
                     connection(stream, tls, router, stopped).await;
-                    drop(slot);
+                    drop((slot, share));
                 });
             }
             Err(error) => {

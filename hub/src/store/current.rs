@@ -32,7 +32,7 @@ pub struct SiteState {
     pub newest: Option<Newest>,
     /// What it runs, by its newest report that tells so.
     pub running: Option<Running>,
-    /// A bundle that it has begun with or turned away since.
+    /// A bundle above that one that is on its way, was turned away, or was left again.
     pub attempt: Option<Attempt>,
     /// Reports of the newest epoch that are missing, as first and last number.
     pub missing: Vec<(u64, u64)>,
@@ -97,17 +97,40 @@ pub struct ObservedAssignment {
     pub message: String,
 }
 
-/// A bundle that came after the one that runs.
+/// A bundle above the one that runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Attempt {
     /// Number of the report that tells of it.
     pub report: u64,
     /// The bundle's number.
     pub bundle: u64,
-    /// How far it came: `received`, `verified`, `staged`, `gated` or `rejected`.
+    /// How far it came: `received`, `verified`, `staged`, `gated`, `rejected`, or `reverted` when the site
+    /// left it again.
     pub state: String,
-    /// What the site said.
+    /// What the site said; for `reverted` why.
     pub message: String,
+    /// The person who decided to leave it; `None` when it failed.
+    pub decided_by: Option<String>,
+}
+
+impl Attempt {
+    /// Whether it ended without the bundle running.
+    pub fn ended(&self) -> bool {
+        matches!(self.state.as_str(), "rejected" | "reverted" | "failed")
+    }
+
+    /// `bundle 2 is reverted by bob: the label printer stopped`.
+    pub fn sentence(&self) -> String {
+        let by = match &self.decided_by {
+            Some(who) => format!(" by {who}"),
+            None => String::new(),
+        };
+        let colon = if self.message.is_empty() { "" } else { ": " };
+        format!(
+            "bundle {} is {}{by}{colon}{}",
+            self.bundle, self.state, self.message
+        )
+    }
 }
 
 /// The newest epoch of each site: the one in which a report tells the present.
@@ -238,13 +261,23 @@ impl Session<'_> {
         Ok(found)
     }
 
+    /// The newest that each site told of a bundle above the one that it runs: on its way, turned away, or
+    /// left again. A look at what runs does not end it; a bundle that takes its place does.
     fn attempts(&self) -> Result<BTreeMap<String, Attempt>, StoreError> {
-        let newest = newest_observations("");
+        let newest = newest_observations("WHERE o.running = 1");
         let text = format!(
-            "WITH {NEWEST_EPOCHS}, {newest}
-             SELECT o.site, o.number, o.bundle_number, o.state, o.message
-               FROM newest_observations o
-              WHERE o.running = 0 AND o.state <> 'superseded'"
+            "WITH {NEWEST_EPOCHS}, {newest}, told AS (
+                SELECT site, epoch, number, bundle_number, state, message, NULL AS decided_by
+                  FROM observations WHERE running = 0 AND state <> 'superseded'
+                UNION ALL
+                SELECT site, epoch, number, bundle_number, 'reverted', reason, decided_by FROM reverts)
+             SELECT site, number, bundle_number, state, message, decided_by FROM (
+                SELECT t.*, ROW_NUMBER() OVER (PARTITION BY t.site ORDER BY t.number DESC) AS place
+                  FROM told t
+                  JOIN newest_epochs e ON e.site = t.site AND e.epoch = t.epoch
+                  LEFT JOIN newest_observations o ON o.site = t.site
+                 WHERE o.site IS NULL OR t.bundle_number > o.bundle_number) AS ranked
+              WHERE place = 1"
         );
         let mut query = self.db.prepare_cached(&text)?;
         let rows = query.query_map([], |row| {
@@ -253,6 +286,7 @@ impl Session<'_> {
                 bundle: from_sql(row.get(2)?),
                 state: row.get(3)?,
                 message: row.get(4)?,
+                decided_by: row.get(5)?,
             };
             Ok((row.get(0)?, attempt))
         })?;

@@ -1,16 +1,24 @@
 //! What was decided and what was turned away: gate decisions, waivers, refusals.
 //!
 //! What comes in: decisions with their evidence, waivers with their end, refusals with their reason.
-//! What goes out: the same, newest first. Decisions are kept for good; refusals are bounded, because
-//! anybody who reaches the hub can cause one.
+//! What goes out: the same, newest first. Decisions that opened a gate are kept for good, those that
+//! did not up to a thousand of an environment; refusals are bounded, because anybody who reaches the hub
+//! can cause one.
 
 use rusqlite::{OptionalExtension as _, params};
 use serde::Serialize;
 
 use super::{Session, StoreError};
 
-/// Refusals kept: enough to see an attack, too few to fill a disk.
-const MAX_REFUSALS: i64 = 1000;
+/// Refusals kept of what came over the network, where anybody can cause one: enough to see an attack, too
+/// few to fill a disk.
+const MAX_NETWORK_REFUSALS: i64 = 500;
+/// Refusals kept of what somebody imported: what the network sends does not push them out.
+const MAX_FILE_REFUSALS: i64 = 500;
+/// Closed decisions kept of one environment; open ones are kept for good.
+const MAX_CLOSED: i64 = 1000;
+/// The source of what came over the network.
+pub const NETWORK: &str = "http";
 /// Longest text of a refusal kept, in characters.
 const MAX_REFUSAL_CHARS: usize = 600;
 
@@ -57,10 +65,12 @@ pub struct PastDecision {
     pub commit: String,
     /// `open` or `closed`.
     pub verdict: String,
+    /// Who asked: a caller's name, or `command line`; empty for those of before.
+    pub asked_by: String,
 }
 
 impl Session<'_> {
-    /// Records a refusal; the oldest beyond a thousand are forgotten.
+    /// Records a refusal; the oldest of its lane beyond five hundred are forgotten.
     ///
     /// # Errors
     /// [`StoreError`] when the store fails.
@@ -77,9 +87,16 @@ impl Session<'_> {
             refusal.rule,
             message
         ])?;
-        self.db
-            .prepare_cached("DELETE FROM refusals WHERE id <= $1")?
-            .execute(params![id - MAX_REFUSALS])?;
+        let (lane, most) = if refusal.source == NETWORK {
+            ("source = 'http'", MAX_NETWORK_REFUSALS)
+        } else {
+            ("source <> 'http'", MAX_FILE_REFUSALS)
+        };
+        let text = format!(
+            "DELETE FROM refusals WHERE {lane} AND id <= (
+                SELECT id FROM refusals WHERE {lane} ORDER BY id DESC LIMIT 1 OFFSET $1)"
+        );
+        self.db.prepare_cached(&text)?.execute(params![most])?;
         Ok(())
     }
 
@@ -127,8 +144,8 @@ impl Session<'_> {
         }
         let id = self.next_id("gate_decisions")?;
         let text = "INSERT INTO gate_decisions
-                (id, at_ms, environment, base_commit, verdict, fingerprint, decision)
-             VALUES ($1, $2, $3, $4, $5, $6, $7)";
+                (id, at_ms, environment, base_commit, verdict, fingerprint, decision, asked_by)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
         self.db.execute(
             text,
             params![
@@ -138,9 +155,16 @@ impl Session<'_> {
                 decision.commit,
                 decision.verdict,
                 fingerprint,
-                whole
+                whole,
+                decision.asked_by
             ],
         )?;
+        let text = "DELETE FROM gate_decisions
+             WHERE environment = $1 AND verdict = 'closed' AND id <= (
+                SELECT id FROM gate_decisions WHERE environment = $1 AND verdict = 'closed'
+                 ORDER BY id DESC LIMIT 1 OFFSET $2)";
+        self.db
+            .execute(text, params![decision.environment, MAX_CLOSED])?;
         Ok(())
     }
 
@@ -150,7 +174,7 @@ impl Session<'_> {
     /// [`StoreError`] when the store fails.
     pub fn decisions(&self, at_most: u32) -> Result<Vec<PastDecision>, StoreError> {
         let mut query = self.db.prepare_cached(
-            "SELECT at_ms, environment, base_commit, verdict FROM gate_decisions
+            "SELECT at_ms, environment, base_commit, verdict, asked_by FROM gate_decisions
               ORDER BY id DESC LIMIT $1",
         )?;
         let rows = query.query_map(params![at_most], |row| {
@@ -159,6 +183,7 @@ impl Session<'_> {
                 environment: row.get(1)?,
                 commit: row.get(2)?,
                 verdict: row.get(3)?,
+                asked_by: row.get(4)?,
             })
         })?;
         Ok(rows.collect::<Result<_, _>>()?)

@@ -233,13 +233,4 @@ impl Session<'_> {
         )?;
         Ok(())
     }
-
-    /// How many requests wait.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the store fails.
-    pub fn waiting_requests(&self) -> Result<i64, StoreError> {
-        let text = "SELECT COUNT(*) FROM enrolment_requests";
-        Ok(self.db.query_row(text, [], |row| row.get(0))?)
-    }
 }

@@ -182,6 +182,14 @@ impl Session<'_> {
                     .execute(text, params![site, epoch, number, lost.0, lost.1, reason])?;
                 Ok(())
             }
+            Event::Refusal {
+                source,
+                rule,
+                message,
+            } => {
+                let row = (source.as_str(), rule.as_str(), message.as_str());
+                self.add_site_refusal(site, epoch, report.number, row)
+            }
             // Kept whole in `reports`; they change nothing about what runs.
             _ => self.add_told(report),
         }
@@ -277,6 +285,22 @@ impl Session<'_> {
             i64::from(running),
             event.message
         ])?;
+        if let Some(left) = &event.reverted_from {
+            let text = "INSERT INTO reverts (site, epoch, number, bundle_number, index_digest,
+                    decided_by, reason) VALUES ($1, $2, $3, $4, $5, $6, $7)";
+            self.db.execute(
+                text,
+                params![
+                    site,
+                    epoch,
+                    number,
+                    to_sql(left.number),
+                    left.index.to_string(),
+                    left.decided_by,
+                    left.reason
+                ],
+            )?;
+        }
         let text = "INSERT INTO observed_assignments
                 (site, epoch, number, assignment, status, config_version, message)
              VALUES ($1, $2, $3, $4, $5, $6, $7)
@@ -318,10 +342,7 @@ fn kind(event: &Event) -> &'static str {
 /// Whether a state tells what the site runs, rather than what is on its way or was turned away.
 fn runs(state: GenerationState) -> bool {
     use GenerationState as S;
-    matches!(
-        state,
-        S::Applying | S::Soaking | S::Active | S::Failed | S::Reverted
-    )
+    matches!(state, S::Applying | S::Soaking | S::Active | S::Failed)
 }
 
 fn gravity(status: ComplianceStatus) -> u8 {

@@ -1,4 +1,4 @@
-//! Sites, their keys, and who is waiting to become one.
+//! Sites and their keys.
 //!
 //! What comes in: enrolments that somebody approved. What goes out: registrations and keys. A key is
 //! never exchanged silently: a new one is a new generation, and the old one stays on record.
@@ -36,18 +36,6 @@ pub struct SiteKey {
     pub key_id: String,
     /// SPKI PEM.
     pub public_key: String,
-}
-
-/// A request that waits for somebody to approve it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct PendingRequest {
-    /// The site's name.
-    pub site: String,
-    /// The signed request, as it came.
-    #[serde(skip)]
-    pub envelope: Vec<u8>,
-    /// When it came, milliseconds since 1970.
-    pub received_ms: i64,
 }
 
 const COLUMNS: &str =
@@ -117,7 +105,7 @@ impl Session<'_> {
             public_key,
             site.enrolled_ms
         ])?;
-        self.forget_request(&site.site)
+        self.forget_request(&site.site, key_id)
     }
 
     /// Revokes a site: its reports are refused and gates no longer wait for it. `false` when there
@@ -128,93 +116,6 @@ impl Session<'_> {
     pub fn revoke_site(&self, site: &str, now_ms: i64) -> Result<bool, StoreError> {
         let text = "UPDATE sites SET revoked_ms = $1 WHERE site = $2 AND revoked_ms IS NULL";
         Ok(self.db.execute(text, params![now_ms, site])? == 1)
-    }
-
-    /// Keeps a request until somebody approves it; a newer one of the same site replaces it.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the store fails.
-    pub fn keep_request(&self, request: &PendingRequest) -> Result<(), StoreError> {
-        let text = "INSERT INTO enrolment_requests (site, envelope, received_ms)
-             VALUES ($1, $2, $3)
-             ON CONFLICT (site) DO UPDATE SET envelope = excluded.envelope,
-                received_ms = excluded.received_ms";
-        self.db.execute(
-            text,
-            params![request.site, request.envelope, request.received_ms],
-        )?;
-        Ok(())
-    }
-
-    /// The requests that wait, by name.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the store fails.
-    pub fn pending_requests(&self) -> Result<Vec<PendingRequest>, StoreError> {
-        let mut query = self.db.prepare_cached(
-            "SELECT site, envelope, received_ms FROM enrolment_requests ORDER BY site",
-        )?;
-        let rows = query.query_map([], |row| {
-            Ok(PendingRequest {
-                site: row.get(0)?,
-                envelope: row.get(1)?,
-                received_ms: row.get(2)?,
-            })
-        })?;
-        Ok(rows.collect::<Result<_, _>>()?)
-    }
-
-    /// The request of one site that waits.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the store fails.
-    pub fn pending_request(&self, site: &str) -> Result<Option<PendingRequest>, StoreError> {
-        let mut query = self.db.prepare_cached(
-            "SELECT site, envelope, received_ms FROM enrolment_requests WHERE site = $1",
-        )?;
-        let found = query.query_row(params![site], |row| {
-            Ok(PendingRequest {
-                site: row.get(0)?,
-                envelope: row.get(1)?,
-                received_ms: row.get(2)?,
-            })
-        });
-        Ok(found.optional()?)
-    }
-
-    /// Remembers that a kit with this token was handed out.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the store fails.
-    pub fn expect_site(
-        &self,
-        site: &str,
-        token_sha256: &str,
-        now_ms: i64,
-    ) -> Result<(), StoreError> {
-        let text = "INSERT INTO expected_sites (site, token_sha256, expected_ms)
-             VALUES ($1, $2, $3)
-             ON CONFLICT (site) DO UPDATE SET token_sha256 = excluded.token_sha256,
-                expected_ms = excluded.expected_ms";
-        self.db.execute(text, params![site, token_sha256, now_ms])?;
-        Ok(())
-    }
-
-    /// Takes the expectation of a token: `true` once, when a kit with it was handed out.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the store fails.
-    pub fn take_expected(&self, site: &str, token_sha256: &str) -> Result<bool, StoreError> {
-        let text = "DELETE FROM expected_sites WHERE site = $1 AND token_sha256 = $2";
-        Ok(self.db.execute(text, params![site, token_sha256])? == 1)
-    }
-
-    fn forget_request(&self, site: &str) -> Result<(), StoreError> {
-        self.db.execute(
-            "DELETE FROM enrolment_requests WHERE site = $1",
-            params![site],
-        )?;
-        Ok(())
     }
 }
 

@@ -1,6 +1,6 @@
 //! The fold: whatever the order and the road, the newest state is the newest report of the newest epoch.
 
-use outhaul_bundle::report::{ComplianceStatus as C, Event, GenerationState as G};
+use outhaul_bundle::report::{ComplianceStatus as C, Event, GenerationState as G, RevertedFrom};
 use proptest::prelude::*;
 
 use crate::enrol::{self, Enrolled};
@@ -43,18 +43,123 @@ fn runs(store: &mut Store, site: &str) -> Option<(u64, String, u64)> {
         .map(|r| (r.bundle, r.state, r.report))
 }
 
+/// What an agent queues when it leaves bundle 2: one report, of the bundle that runs again.
+fn left_again(site: &mut Site, decided_by: Option<&str>) -> Vec<u8> {
+    let index = fake::index(&site.stream, 2, NEW);
+    let mut event = site.event(1, OLD, G::Active, C::Compliant);
+    event.reverted_from = Some(RevertedFrom {
+        number: 2,
+        index: outhaul_bundle::Digest::of(&index.to_bytes()),
+        decided_by: decided_by.map(str::to_owned),
+        reason: "the printer stopped".to_owned(),
+    });
+    site.say(Event::Generation(event))
+}
+
 #[test]
-fn a_rollback_shows() {
+fn a_revert_shows_what_runs_and_why_and_stays_until_a_newer_bundle_comes() {
     let mut site = Site::new("a", "dev", "drone");
     let mut store = store_with(&[&site]);
     let lines = [
         site.active(1, OLD),
+        site.state(2, NEW, G::Staged, C::InProgress),
+        site.state(2, NEW, G::Applying, C::InProgress),
         site.state(2, NEW, G::Failed, C::Failed),
-        site.state(2, NEW, G::Reverted, C::Failed),
-        site.active(1, OLD),
+        left_again(&mut site, None),
     ];
     take(&mut store, &lines, 100);
-    assert_eq!(runs(&mut store, "a"), Some((1, "active".into(), 4)));
+    let look = site.event(1, OLD, G::Active, C::Compliant);
+    for _ in 0..2 {
+        let now = state(&mut store, "a");
+        assert_eq!(now.running.unwrap().bundle, 1);
+        let attempt = now.attempt.unwrap();
+        assert_eq!(
+            attempt.sentence(),
+            "bundle 2 is reverted: the printer stopped"
+        );
+        // A look at what runs says nothing of the bundle that was left.
+        take(
+            &mut store,
+            &[site.say(Event::Observation(look.clone()))],
+            200,
+        );
+    }
+    take(&mut store, &[site.active(3, NEW)], 300);
+    assert_eq!(state(&mut store, "a").attempt, None);
+    let lines = [site.active(2, NEW), left_again(&mut site, Some("bob"))];
+    take(&mut store, &lines, 400);
+    let attempt = state(&mut store, "a").attempt.unwrap();
+    assert_eq!(
+        attempt.sentence(),
+        "bundle 2 is reverted by bob: the printer stopped"
+    );
+}
+
+#[test]
+fn what_older_agents_wrote_of_a_revert_shows_the_same() {
+    let mut site = Site::new("a", "dev", "drone");
+    let mut store = store_with(&[&site]);
+    let lines = [
+        site.active(1, OLD),
+        site.active(2, NEW),
+        site.active(1, OLD),
+        site.state(2, NEW, G::Reverted, C::Failed),
+    ];
+    take(&mut store, &lines, 100);
+    assert_eq!(runs(&mut store, "a"), Some((1, "active".into(), 3)));
+    assert_eq!(state(&mut store, "a").attempt.unwrap().state, "reverted");
+}
+
+#[test]
+fn what_a_site_refused_is_on_record_also_from_before_there_was_a_table_for_it() {
+    let mut site = Site::new("a", "dev", "drone");
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = Store::create(folder.path()).unwrap();
+    let checked = enrol::check(&site.request(), FLEET).unwrap();
+    store
+        .write(|session| enrol::approve(session, &checked, false, 10))
+        .unwrap();
+    let line = site.say(Event::Refusal {
+        source: "stick".to_owned(),
+        rule: "rollback".to_owned(),
+        message: "too old".to_owned(),
+    });
+    take(&mut store, &[line], 100);
+    let refused = |store: &mut Store| {
+        let found = store.read(|session| session.site_refusals()).unwrap();
+        found["a"].clone()
+    };
+    let before = refused(&mut store);
+    assert_eq!((before.len(), &before[0].rule[..]), (1, "rollback"));
+    // As a store of before has it.
+    let db = &store.connection;
+    db.execute_batch("DELETE FROM site_refusals").unwrap();
+    store
+        .write(|session| session.read_older_refusals())
+        .unwrap();
+    assert_eq!(refused(&mut store), before);
+}
+
+#[test]
+fn what_the_network_sends_does_not_push_out_other_refusals() {
+    let mut store = Store::in_memory().unwrap();
+    let refusal = |source: &str, at_ms| crate::store::Refusal {
+        at_ms,
+        source: source.to_owned(),
+        site: None,
+        rule: "r".to_owned(),
+        message: "m".to_owned(),
+    };
+    store
+        .write(|session| {
+            session.add_refusal(&refusal("stick.reports", 1))?;
+            (0..600).try_for_each(|at| session.add_refusal(&refusal("http", at)))
+        })
+        .unwrap();
+    let kept = store.read(|session| session.refusals(9999)).unwrap();
+    assert_eq!(kept.len(), 501);
+    assert_eq!(kept[500].source, "stick.reports");
+    assert_eq!(kept[499].at_ms, 100);
 }
 
 #[test]
@@ -217,7 +322,7 @@ fn refusals_are_bounded() {
     let kept = store.read(|session| session.refusals(2_000)).unwrap();
     assert_eq!(
         (kept.len(), kept[0].at_ms, kept[0].message.len()),
-        (1000, 1009, 600)
+        (500, 1009, 600)
     );
 }
 

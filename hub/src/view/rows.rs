@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::{OrderRow, Reading, SlipRow, newest_for};
 use crate::gate::DEFAULT_MAX_AGE_HOURS;
 use crate::moment::{self, HOUR_MS};
-use crate::store::SiteState;
+use crate::store::{Attempt, DesiredBundle, SiteRefusal, SiteState};
 
 /// Whether a site is heard of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -24,6 +24,51 @@ pub enum Connection {
     Revoked,
     /// Longer ago.
     Stale,
+}
+
+/// Where a site stands with the newest bundle that is for it, by what it reported itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BundleStatus {
+    /// It is at work on it.
+    Applying,
+    /// It runs an older one, or none, and did not report the newest.
+    Behind,
+    /// It reported that it runs.
+    Current,
+    /// It failed, was turned away, or the site left it again.
+    NotTaken,
+    /// It runs another content under the number.
+    OtherContent,
+    /// This hub knows no bundle for the site, or not the one that it runs.
+    Unknown,
+}
+
+/// Something that a site reports to have refused.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RefusalRow {
+    /// The file or address that it came from.
+    pub source: String,
+    /// The rule.
+    pub rule: String,
+    /// What the site expected and found.
+    pub message: String,
+    /// When the hub received the report, RFC 3339.
+    pub told_at: String,
+    /// When, by the site's clock, RFC 3339.
+    pub site_time: String,
+}
+
+impl From<&SiteRefusal> for RefusalRow {
+    fn from(refusal: &SiteRefusal) -> Self {
+        Self {
+            source: refusal.source.clone(),
+            rule: refusal.rule.clone(),
+            message: refusal.message.clone(),
+            told_at: moment::rfc3339(refusal.received_ms),
+            site_time: moment::rfc3339(refusal.wall_ms),
+        }
+    }
 }
 
 /// One site.
@@ -59,12 +104,16 @@ pub struct SiteRow {
     pub desired: Option<u64>,
     /// Number of the bundle that it runs.
     pub actual: Option<u64>,
-    /// The state of that bundle: `active` is good.
+    /// Where it stands with the newest bundle that is for it.
+    pub bundle: BundleStatus,
+    /// The state of the bundle that it runs: `active` is good.
     pub state: String,
     /// What the site said of it.
     pub message: String,
-    /// A bundle that is on its way or was turned away.
+    /// A bundle that is on its way, was turned away, or was left again, with the reason.
     pub attempt: Option<String>,
+    /// What it reports to have refused, the newest first.
+    pub refused: Vec<RefusalRow>,
     /// Reports that are missing, as first and last number.
     pub missing: Vec<(u64, u64)>,
     /// Reports that the site declared lost.
@@ -75,7 +124,8 @@ pub struct SiteRow {
     pub slip: Option<SlipRow>,
     /// Until when it is waived, RFC 3339.
     pub waived_until: Option<String>,
-    /// One word for the row: `failed`, `drifted`, `never`, `stale`, `behind`, `busy`, `ok`, `revoked`.
+    /// One word for the row: `failed`, `reverted`, `drifted`, `rejected`, `other-content`, `never`, `stale`,
+    /// `behind`, `unknown`, `busy`, `ok`, `revoked`.
     pub verdict: &'static str,
     /// Its place in the order of attention; lower needs more.
     #[serde(skip)]
@@ -117,7 +167,9 @@ pub struct AssignmentRow {
 pub(super) fn site(reading: &Reading, site: &SiteState, now_ms: i64) -> SiteRow {
     let newest = site.newest.as_ref();
     let running = site.running.as_ref();
-    let desired = newest_for(&reading.bundles, site).map(|bundle| bundle.number);
+    let newest_bundle = newest_for(&reading.bundles, site);
+    let desired = newest_bundle.map(|bundle| bundle.number);
+    let bundle = bundle_status(site, newest_bundle);
     let limit_ms = i64::from(DEFAULT_MAX_AGE_HOURS) * HOUR_MS;
     let connection = match newest {
         _ if site.revoked_ms.is_some() => Connection::Revoked,
@@ -126,7 +178,7 @@ pub(super) fn site(reading: &Reading, site: &SiteState, now_ms: i64) -> SiteRow 
         Some(_) => Connection::Fresh,
     };
     let actual = running.map(|running| running.bundle);
-    let (verdict, attention) = verdict(site, connection, desired);
+    let (verdict, attention) = verdict(site, connection, bundle);
     let waiver = reading
         .waivers
         .iter()
@@ -152,15 +204,16 @@ pub(super) fn site(reading: &Reading, site: &SiteState, now_ms: i64) -> SiteRow 
         acknowledged: newest.map(|newest| newest.acked),
         desired,
         actual,
+        bundle,
         state: running.map_or_else(String::new, |running| running.state.clone()),
         message: message(site),
-        attempt: site.attempt.as_ref().map(|attempt| {
-            let colon = if attempt.message.is_empty() { "" } else { ": " };
-            format!(
-                "bundle {} is {}{colon}{}",
-                attempt.bundle, attempt.state, attempt.message
-            )
-        }),
+        attempt: site.attempt.as_ref().map(Attempt::sentence),
+        refused: reading
+            .site_refusals
+            .get(&site.site)
+            .map_or_else(Vec::new, |refusals| {
+                refusals.iter().map(RefusalRow::from).collect()
+            }),
         missing: site.missing.clone(),
         declared_lost: site.declared_lost.clone(),
         orders: reading
@@ -197,31 +250,61 @@ fn message(site: &SiteState) -> String {
     }
 }
 
-fn verdict(site: &SiteState, connection: Connection, desired: Option<u64>) -> (&'static str, u8) {
+fn bundle_status(site: &SiteState, newest: Option<&DesiredBundle>) -> BundleStatus {
+    let Some(newest) = newest else {
+        return BundleStatus::Unknown;
+    };
+    let running = site.running.as_ref().filter(|r| r.role == site.role);
+    let Some(running) = running.filter(|running| running.bundle >= newest.number) else {
+        return match &site.attempt {
+            Some(attempt) if attempt.bundle >= newest.number && attempt.ended() => {
+                BundleStatus::NotTaken
+            }
+            _ => BundleStatus::Behind,
+        };
+    };
+    if running.bundle > newest.number {
+        return BundleStatus::Unknown;
+    }
+    if running.index != newest.index {
+        return BundleStatus::OtherContent;
+    }
+    match running.state.as_str() {
+        "active" => BundleStatus::Current,
+        "applying" | "soaking" => BundleStatus::Applying,
+        _ => BundleStatus::NotTaken,
+    }
+}
+
+fn verdict(site: &SiteState, connection: Connection, bundle: BundleStatus) -> (&'static str, u8) {
     let running = site.running.as_ref();
     let has =
         |status: &str| running.is_some_and(|r| r.assignments.values().any(|a| a.status == status));
     let state = running.map_or("", |running| running.state.as_str());
-    let rejected = site
-        .attempt
-        .as_ref()
-        .is_some_and(|attempt| attempt.state == "rejected");
     match connection {
         Connection::Revoked => return ("revoked", 9),
         Connection::Never => return ("never", 2),
         Connection::Fresh | Connection::Stale => {}
     }
-    if matches!(state, "failed" | "reverted") || has("failed") {
-        ("failed", 0)
+    if state == "failed" || has("failed") {
+        return ("failed", 0);
+    }
+    let ended = site.attempt.as_ref().map(|attempt| attempt.state.as_str());
+    if bundle == BundleStatus::NotTaken && ended == Some("reverted") {
+        ("reverted", 0)
     } else if has("drifted") {
         ("drifted", 1)
-    } else if rejected {
+    } else if ended == Some("rejected") {
         ("rejected", 1)
+    } else if bundle == BundleStatus::OtherContent {
+        ("other-content", 1)
     } else if connection == Connection::Stale {
         ("stale", 3)
-    } else if desired.is_some_and(|desired| running.is_none_or(|r| r.bundle < desired)) {
+    } else if bundle == BundleStatus::Behind {
         ("behind", 4)
-    } else if state != "active" || has("in_progress") {
+    } else if bundle == BundleStatus::Unknown {
+        ("unknown", 4)
+    } else if bundle == BundleStatus::Applying || state != "active" || has("in_progress") {
         ("busy", 5)
     } else {
         ("ok", 6)
@@ -256,7 +339,11 @@ pub(super) fn assignments(reading: &Reading) -> Vec<AssignmentRow> {
             let actual = observed.and_then(|observed| observed.get(name));
             let desired_config = want.map(|want| want.config_for(&site.site).to_owned());
             let actual_config = actual.map(|actual| actual.config_version.clone());
-            let same = want.is_none() || desired_config == actual_config;
+            // What an older bundle says of an assignment is no word about the one that is wanted, even
+            // where the config is the same.
+            let same = want.is_none()
+                || (desired_config == actual_config
+                    && bundle.is_some_and(|b| running.is_some_and(|r| r.index == b.index)));
             let status = match actual {
                 Some(actual) if same || actual.status != "compliant" => actual.status.as_str(),
                 _ => "waiting",

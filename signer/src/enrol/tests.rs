@@ -119,3 +119,34 @@ proptest! {
         drop(Kit::from_bytes(&bytes));
     }
 }
+
+#[test]
+fn a_kit_is_proven_by_a_signature_and_never_by_its_token() {
+    let (_dir, kit) = kit();
+    let (own, other) = (kit.key(), SigningKey::generate().unwrap());
+    let payload = b"a request".to_vec();
+    let signed = Envelope::sign("t", payload.clone(), &other).countersigned(&own);
+    let named = own.public().to_hex();
+    assert_eq!(proven_kit(&signed, "t", &named).unwrap(), kit.id());
+    let stranger = Envelope::sign("t", payload, &other);
+    assert!(matches!(
+        proven_kit(&stranger, "t", &named),
+        Err(ProofError::NotSigned(_))
+    ));
+    assert!(matches!(
+        proven_kit(&signed, "t", ""),
+        Err(ProofError::NoKit)
+    ));
+    let text = String::from_utf8(signed.to_json()).unwrap();
+    assert!(!text.contains(&kit.token));
+}
+
+#[test]
+fn the_key_of_a_kit_is_bound_to_fleet_site_and_token() {
+    let key = |fleet, site, token| kit_key(fleet, site, token).public().id();
+    assert_eq!(key("f", "s", "t"), key("f", "s", "t"));
+    for other in [key("g", "s", "t"), key("f", "r", "t"), key("f", "s", "u")] {
+        assert_ne!(key("f", "s", "t"), other);
+    }
+    assert_ne!(key("ab", "c", "t"), key("a", "bc", "t"));
+}

@@ -154,11 +154,9 @@ impl Scene {
         let told = self.agent(name, 0, &["--output", "json", "enrol", &kit]);
         let told: serde_json::Value = serde_json::from_str(&told.stdout).unwrap();
         let request = told["request"].as_str().unwrap();
-        self.run(
-            "outhaul-hub",
-            0,
-            &["--state", "hub", "site", "add", request],
-        );
+        let fingerprint = told["fingerprint"].as_str().unwrap();
+        let add = ["--state", "hub", "site", "add", request, "--fingerprint"];
+        self.run("outhaul-hub", 0, &[&add[..], &[fingerprint]].concat());
         told["seal_key"].as_str().unwrap().to_owned()
     }
 

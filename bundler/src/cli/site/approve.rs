@@ -1,4 +1,7 @@
 //! `outhaul site approve`: a site's key is its own.
+//!
+//! What comes in: a request and the fingerprint that somebody compared. What goes out: an order that
+//! travels with the next bundle. Without a fingerprint it shows what the request is and approves nothing.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -12,12 +15,16 @@ use super::{site_failure, stream};
 use crate::cli::failure::{self, Failure};
 use crate::cli::key::fleet_failure;
 use crate::cli::{Format, data, print_json, say};
-use crate::sites::Sites;
+use crate::sites::{Candidate, Sites};
 
 /// Approve the key of a site's request: the next bundle of its stream says so
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Example:\n  outhaul site approve stick/requests/press-7.request --fleet fleet"
+    after_help = "Example:\n  outhaul site approve stick/requests/press-7.request --fleet fleet\n\nIt \
+                        shows the fingerprint of the request's key and changes nothing. Compare it with \
+                        what `outhaul-agent enrol` or `status` shows on the machine, then name it:\n  \
+                        outhaul site approve stick/requests/press-7.request --fleet fleet \
+                        --fingerprint 8eb0f2a93a0b77c1"
 )]
 pub(super) struct Args {
     /// The request, as `outhaul-agent export` put it on a stick
@@ -25,6 +32,9 @@ pub(super) struct Args {
     /// The fleet's folder
     #[arg(long, value_name = "DIR")]
     fleet: PathBuf,
+    /// Fingerprint of the key to approve, as the machine shows it: all of it, or its first 16 digits
+    #[arg(long, value_name = "HEX")]
+    fingerprint: Option<String>,
     /// How data is printed
     #[arg(long, value_enum, default_value_t)]
     output: Format,
@@ -35,23 +45,48 @@ impl Args {
         let fleet = Fleet::open(&self.fleet).map_err(fleet_failure)?;
         let bytes = durable::read(&self.request, MAX_ENVELOPE_BYTES as u64)
             .map_err(|error| Failure::new(failure::ENVIRONMENT, &error))?;
-        let (site, key) = Sites::of(&fleet).approve(&bytes).map_err(site_failure)?;
+        let sites = Sites::of(&fleet);
+        let candidate = sites.candidate(&bytes).map_err(site_failure)?;
+        let Some(fingerprint) = &self.fingerprint else {
+            return Err(self.unnamed(&candidate));
+        };
+        candidate.named(fingerprint).map_err(site_failure)?;
+        let (key, known) = (candidate.key.clone(), candidate.known);
+        let site = sites.approve(candidate).map_err(site_failure)?;
         if self.output == Format::Json {
             return print_json(&json!({
                 "site": site.site, "fingerprint": key.id(), "seal_key": site.seal_key,
-                "order": site.last_order,
+                "known": known, "order": site.last_order,
             }));
         }
         data(&format!(
-            "site `{}` of {} is approved\nfingerprint {}",
+            "site `{}` of {} is approved{}\nfingerprint {}",
             site.site,
             stream(&site),
+            if known { " (as before)" } else { "" },
             key.id()
         ));
-        say(
-            "compare the fingerprint with the one that `outhaul-agent status` shows on the machine; the \
-             next bundle of its stream tells the site, and a hub that gets that bundle",
-        );
+        say("the next bundle of its stream tells the site, and a hub that gets that bundle");
         Ok(ExitCode::SUCCESS)
+    }
+
+    /// What the request is, for the person who has to compare before anything is approved.
+    fn unnamed(&self, candidate: &Candidate) -> Failure {
+        let site = &candidate.site;
+        let message = format!(
+            "the request of site `{}` of {} was not approved: no fingerprint was named\n  fingerprint \
+             {}\n  seal for    {}",
+            site.site,
+            stream(site),
+            candidate.key.id(),
+            candidate.seal_key
+        );
+        Failure::say(failure::USAGE, message).help(format!(
+            "compare it with the fingerprint that `outhaul-agent status` shows on the machine; if it is \
+             the same, repeat with `--fingerprint {}`; if it is not, somebody else wrote this request: \
+             write a new kit with `outhaul site enrol {}`; nothing was changed",
+            candidate.key.id(),
+            site.site
+        ))
     }
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use outhaul_bundle::Digest;
 use outhaul_bundle::index::Stream;
 use outhaul_bundle::name::Name;
 use outhaul_signer::durable;
@@ -10,7 +11,7 @@ use outhaul_signer::enrol::{self, Kit, KitStream};
 use outhaul_signer::fleet::Fleet;
 use serde_json::json;
 
-use super::{site_failure, token_digest};
+use super::site_failure;
 use crate::cli::failure::{self, Failure};
 use crate::cli::key::{fleet_failure, key_failure};
 use crate::cli::{Format, print_json, say};
@@ -81,12 +82,12 @@ impl Args {
         durable::write(&self.out, &kit.to_bytes(), durable::SECRET_MODE)
             .map_err(|error| Failure::new(failure::ENVIRONMENT, &error))?;
         Sites::of(&fleet)
-            .enrolled(&self.site, stream, &kit.token)
+            .enrolled(&self.site, stream, kit_id(&kit)?)
             .map_err(site_failure)?;
         if self.output == Format::Json {
             return print_json(&json!({
                 "kit": self.out, "site": kit.site, "role": kit.stream.role,
-                "token_sha256": token_digest(&kit.token),
+                "kit_id": kit.id(),
             }));
         }
         say(&format!(
@@ -95,9 +96,16 @@ impl Args {
             self.out.display()
         ));
         say(
-            "next: on the machine `outhaul-agent enrol` it; its request comes home with the first \
-             reports, `outhaul site approve` and `outhaul-hub site add` approve it",
+            "next: on the machine `outhaul-agent enrol` it, which prints the fingerprint of its key; its \
+             request comes home with the first reports, `outhaul site approve` and `outhaul-hub site \
+             add` approve it by that fingerprint",
         );
+        say(&format!(
+            "a hub takes the request of this very kit without asking, once, after `outhaul-hub site \
+             expect {} --kit {}`",
+            kit.site,
+            kit.id()
+        ));
         Ok(ExitCode::SUCCESS)
     }
 
@@ -115,4 +123,8 @@ impl Args {
         Err(Failure::say(failure::USAGE, message)
             .help("give a PEM file with the authority's certificate; nothing was written"))
     }
+}
+
+fn kit_id(kit: &Kit) -> Result<Digest, Failure> {
+    Digest::from_hex(&kit.id()).map_err(|error| Failure::new(failure::INTERNAL, &error))
 }

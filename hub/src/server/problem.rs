@@ -1,0 +1,54 @@
+//! An answer that says what went wrong, without telling strangers more than they need.
+//!
+//! What comes in: a status and a sentence, or an error of the hub. What goes out: JSON with `error`. The
+//! whole chain of an error goes to the journal only.
+
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Json, Response};
+use serde_json::json;
+
+use crate::error::{HubError, chain};
+use crate::store::StoreError;
+
+/// An answer that says what went wrong.
+#[derive(Debug)]
+pub(super) struct Problem {
+    status: StatusCode,
+    message: String,
+}
+
+impl Problem {
+    pub(super) fn new(status: StatusCode, message: impl Into<String>) -> Self {
+        Self {
+            status,
+            message: message.into(),
+        }
+    }
+}
+
+impl From<HubError> for Problem {
+    fn from(error: HubError) -> Self {
+        // The whole chain goes to the journal; the peer is told only that this hub has a problem.
+        tracing::error!(error = chain(&error), "a request failed");
+        let full = matches!(&error, HubError::Store(StoreError::Sql { .. }));
+        let message = if full {
+            "the hub's store failed; send again later"
+        } else {
+            "the hub failed"
+        };
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, message)
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let answer = Json(json!({ "error": self.message }));
+        if self.status == StatusCode::REQUEST_TIMEOUT
+            || self.status == StatusCode::SERVICE_UNAVAILABLE
+        {
+            // The rest of the body is not waited for.
+            return (self.status, [(header::CONNECTION, "close")], answer).into_response();
+        }
+        (self.status, answer).into_response()
+    }
+}

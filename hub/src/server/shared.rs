@@ -1,0 +1,201 @@
+//! What all requests share: one writer, a pool of readers, a connection of its own for liveness, and lanes.
+//!
+//! What comes in: work on the store. What goes out: its result, worked out off the event loop. Readers wait
+//! neither for one another nor for the writer, and whether the store answers is never asked through a
+//! connection that a query uses.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::Semaphore;
+
+use super::lanes::Lane;
+use crate::error::HubError;
+use crate::moment;
+use crate::state::Hub;
+use crate::store::{NETWORK, Refusal, Store};
+use crate::view::{Fleet, Reading};
+
+/// Connections that answer questions.
+const READERS: usize = 8;
+/// Connections that look up keys for batches of reports.
+const CHECKERS: usize = 2;
+/// Refusals recorded in one second of what the network sends.
+const REFUSALS_A_SECOND: u32 = 20;
+
+/// What all requests share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    hub: Mutex<Hub>,
+    readers: Pool,
+    checkers: Pool,
+    liveness: Mutex<Store>,
+    pub(super) fleet: String,
+    pub(super) reports: Arc<Lane>,
+    pub(super) requests: Arc<Lane>,
+    pub(super) bundles: Arc<Lane>,
+    refusals: Mutex<(i64, u32)>,
+}
+
+/// Connections of which each is used by one piece of work at a time.
+#[derive(Debug)]
+struct Pool {
+    free: Semaphore,
+    stores: Mutex<Vec<Store>>,
+}
+
+impl Pool {
+    fn open(state: &Path, count: usize) -> Result<Self, HubError> {
+        let stores: Result<Vec<_>, _> = (0..count).map(|_| Store::reader(state)).collect();
+        Ok(Self {
+            free: Semaphore::new(count),
+            stores: Mutex::new(stores?),
+        })
+    }
+
+    fn take(&self) -> Option<Store> {
+        self.stores
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .pop()
+    }
+
+    fn put_back(&self, store: Store) {
+        self.stores
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(store);
+    }
+}
+
+impl Shared {
+    pub(super) fn new(hub: Hub, state: &Path) -> Result<Self, HubError> {
+        Ok(Self {
+            readers: Pool::open(state, READERS)?,
+            checkers: Pool::open(state, CHECKERS)?,
+            liveness: Mutex::new(Store::reader(state)?),
+            fleet: hub.fleet().to_owned(),
+            hub: Mutex::new(hub),
+            reports: Lane::new(64, 256 * 1024 * 1024),
+            requests: Lane::new(32, 4 * 1024 * 1024),
+            bundles: Lane::new(4, 160 * 1024 * 1024),
+            refusals: Mutex::new((0, 0)),
+        })
+    }
+
+    /// Whether the store answers. No query is waited for.
+    pub(super) async fn alive(self: &Arc<Self>) -> Result<(), HubError> {
+        let shared = Arc::clone(self);
+        off_the_loop(move || {
+            let mut store = shared
+                .liveness
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            Ok(store.read(|session| session.setting("fleet")).map(drop)?)
+        })
+        .await
+    }
+
+    /// Answers a question.
+    pub(super) async fn look<T: Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce(&mut Store, &str) -> Result<T, HubError> + Send + 'static,
+    ) -> Result<T, HubError> {
+        self.in_pool(|shared| &shared.readers, work).await
+    }
+
+    /// Checks what came in, before anything is written.
+    pub(super) async fn check<T: Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce(&mut Store, &str) -> Result<T, HubError> + Send + 'static,
+    ) -> Result<T, HubError> {
+        self.in_pool(|shared| &shared.checkers, work).await
+    }
+
+    async fn in_pool<T: Send + 'static>(
+        self: &Arc<Self>,
+        pool: fn(&Self) -> &Pool,
+        work: impl FnOnce(&mut Store, &str) -> Result<T, HubError> + Send + 'static,
+    ) -> Result<T, HubError> {
+        // Never closed, so this waits and does not fail.
+        let _free = pool(self).free.acquire().await;
+        let shared = Arc::clone(self);
+        off_the_loop(move || {
+            let Some(mut store) = pool(&shared).take() else {
+                let source = std::io::Error::other("no connection is free");
+                let doing = "answer a request".to_owned();
+                return Err(HubError::Serve { doing, source });
+            };
+            let done = work(&mut store, &shared.fleet);
+            pool(&shared).put_back(store);
+            done
+        })
+        .await
+    }
+
+    /// Writes. One at a time, so what takes long does not belong in here.
+    pub(super) async fn change<T: Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce(&mut Hub) -> Result<T, HubError> + Send + 'static,
+    ) -> Result<T, HubError> {
+        let shared = Arc::clone(self);
+        off_the_loop(move || work(&mut shared.hub.lock().unwrap_or_else(PoisonError::into_inner)))
+            .await
+    }
+
+    /// Everything that is shown, turned into `T` off the event loop as well.
+    pub(super) async fn fleet<T: Send + 'static>(
+        self: &Arc<Self>,
+        shown: impl FnOnce(Fleet) -> Result<T, HubError> + Send + 'static,
+    ) -> Result<T, HubError> {
+        let now_ms = moment::now_ms();
+        self.look(move |store, fleet| {
+            let reading = store.read(|session| Reading::take(session, now_ms))?;
+            shown(reading.view(fleet, now_ms))
+        })
+        .await
+    }
+
+    /// Records a refusal, as long as there are few of them: strangers must not keep the store busy.
+    pub(super) async fn refuse(
+        self: &Arc<Self>,
+        rule: &str,
+        message: String,
+        now_ms: i64,
+    ) -> Result<(), HubError> {
+        {
+            let mut budget = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
+            let second = now_ms.div_euclid(1000);
+            if budget.0 != second {
+                *budget = (second, 0);
+            }
+            budget.1 += 1;
+            if budget.1 > REFUSALS_A_SECOND {
+                return Ok(());
+            }
+        }
+        let refusal = Refusal {
+            at_ms: now_ms,
+            source: NETWORK.to_owned(),
+            site: None,
+            rule: rule.to_owned(),
+            message,
+        };
+        self.change(move |hub| Ok(hub.store.write(|session| session.add_refusal(&refusal))?))
+            .await
+    }
+}
+
+async fn off_the_loop<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, HubError> + Send + 'static,
+) -> Result<T, HubError> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .unwrap_or_else(|error| {
+            let source = std::io::Error::other(error);
+            Err(HubError::Serve {
+                doing: "finish a request".to_owned(),
+                source,
+            })
+        })
+}

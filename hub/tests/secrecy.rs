@@ -1,0 +1,114 @@
+//! What lies on the hub's disk, and who can read it.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use crate::centre::Centre;
+use crate::program::{Hub, code, stderr};
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+fn private(path: &Path, bytes: &[u8]) {
+    fs::write(path, bytes).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
+}
+
+#[test]
+fn the_state_is_for_its_owner_only_and_a_looser_one_is_tightened() {
+    let hub = Hub::new();
+    let centre = Centre::new(hub.folder.path());
+    hub.init(&centre.root());
+    let (folder, store) = (hub.state(), hub.state().join("hub.db"));
+    assert_eq!((mode(&folder), mode(&store)), (0o700, 0o600));
+    assert_eq!(mode(&folder.join("hub.key")), 0o600);
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
+    fs::set_permissions(&store, fs::Permissions::from_mode(0o644)).unwrap();
+    let server = hub.serve(&[]);
+    for entry in fs::read_dir(&folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.file_name().unwrap() != "serve.lock" {
+            assert_eq!(mode(&path), 0o600, "{}", path.display());
+        }
+    }
+    assert_eq!(mode(&folder), 0o700);
+    assert_eq!(server.stop(), 0);
+}
+
+#[test]
+fn an_encrypted_key_signs_with_its_passphrase_or_as_a_credential_and_not_without() {
+    let hub = Hub::new();
+    let centre = Centre::new(hub.folder.path());
+    let secret = hub.path("hub.passphrase");
+    private(&secret, b"a passphrase of the tests\n");
+    let (root, file) = (centre.root(), secret.to_str().unwrap());
+    let made = hub.json(&[
+        "init",
+        "--root",
+        root.to_str().unwrap(),
+        "--passphrase-file",
+        file,
+    ]);
+    assert_eq!(made["key_encrypted"], true);
+    let key = fs::read_to_string(hub.state().join("hub.key")).unwrap();
+    assert!(
+        key.starts_with("-----BEGIN ENCRYPTED PRIVATE KEY-----"),
+        "{key}"
+    );
+    // What signs nothing needs none.
+    assert_eq!(hub.json(&["key"])["key_id"], made["key_id"]);
+    hub.json(&["sites"]);
+    let stick = hub.path("stick");
+    fs::create_dir(&stick).unwrap();
+    let acks = ["acks", stick.to_str().unwrap()];
+    let without = hub.run(&acks);
+    assert_eq!(code(&without), 4, "{}", stderr(&without));
+    assert!(
+        stderr(&without).contains("--passphrase-file"),
+        "{}",
+        stderr(&without)
+    );
+    private(&secret, b"another passphrase\n");
+    let wrong = hub.run(&[&acks[..], &["--passphrase-file", file]].concat());
+    assert_eq!(code(&wrong), 4, "{}", stderr(&wrong));
+    assert!(
+        !stderr(&wrong).contains("another passphrase"),
+        "{}",
+        stderr(&wrong)
+    );
+    private(&secret, b"a passphrase of the tests\n");
+    hub.json(&[&acks[..], &["--passphrase-file", file]].concat());
+    let credentials = hub.path("credentials");
+    fs::create_dir(&credentials).unwrap();
+    fs::copy(&secret, credentials.join("outhaul-hub.passphrase")).unwrap();
+    let folder = credentials.to_str().unwrap();
+    let server = hub.serve_in(&[], &[("CREDENTIALS_DIRECTORY", folder)]);
+    assert!(server.url.starts_with("http://"), "it serves");
+    assert_eq!(server.stop(), 0);
+}
+
+#[test]
+fn a_plain_key_can_be_encrypted_later() {
+    let hub = Hub::new();
+    let centre = Centre::new(hub.folder.path());
+    let root = centre.root();
+    let output = hub.run(&["init", "--root", root.to_str().unwrap()]);
+    assert!(
+        stderr(&output).contains("rests unencrypted"),
+        "{}",
+        stderr(&output)
+    );
+    let before = hub.json(&["key"]);
+    let secret = hub.path("hub.passphrase");
+    private(&secret, b"a passphrase of the tests\n");
+    let file = secret.to_str().unwrap();
+    let after = hub.json(&["key", "--encrypt", "--passphrase-file", file]);
+    assert_eq!(before, after);
+    let key = fs::read_to_string(hub.state().join("hub.key")).unwrap();
+    assert!(
+        key.starts_with("-----BEGIN ENCRYPTED PRIVATE KEY-----"),
+        "{key}"
+    );
+}

@@ -1,0 +1,181 @@
+//! What the hub shows is what real agents wrote: reverts by a person and by a failure, and refusals.
+//!
+//! What comes in: bundles of a small control plane, a real agent, its own reports on a stick. What must come
+//! out at the hub: what runs, what was left and why, also after the agent has looked for drift again.
+
+use std::fs;
+
+use serde_json::Value;
+
+use super::scene::Scene;
+
+const PLANE: [(&str, &str); 4] = [
+    (
+        "dev/bench.yaml",
+        "apiVersion: scheduler.kalypso.io/v1alpha1\nkind: ClusterType\nmetadata:\n  name: bench\n  \
+         labels:\n    hosts: \"true\"\nspec:\n  reconciler: out\n  namespaceService: place\n",
+    ),
+    (
+        "dev/policy.yaml",
+        "apiVersion: scheduler.kalypso.io/v1alpha1\nkind: SchedulingPolicy\nmetadata:\n  name: all\nspec:\n  \
+         deploymentTargetSelector:\n    labelSelector: {}\n  clusterTypeSelector:\n    labelSelector:\n      \
+         matchLabels:\n        hosts: \"true\"\n",
+    ),
+    (
+        "main/lamp.yaml",
+        "apiVersion: scheduler.kalypso.io/v1alpha1\nkind: WorkloadRegistration\nmetadata:\n  name: lamp\n\
+         spec:\n  workload:\n    repo: https://git.example/lamp\n    branch: main\n    path: .\n  workspace: \
+         light\n",
+    ),
+    (
+        "lamp/workload.yaml",
+        "apiVersion: scheduler.kalypso.io/v1alpha1\nkind: Workload\nmetadata:\n  name: lamp\nspec:\n  \
+         deploymentTargets:\n    - name: dim\n      environment: dev\n",
+    ),
+];
+
+/// Bundle `number`, of a base commit of that digit, whose template writes what no other does.
+fn bundle(scene: &Scene, number: u64) -> String {
+    let template = format!(
+        "apiVersion: outhaul.dev/v1alpha1\nkind: Template\nmetadata:\n  name: out\nspec:\n  type: \
+         reconciler\n  reconciler: folder\n  manifests:\n    - |\n      run: lamp\n      number: \
+         {number}\n---\napiVersion: outhaul.dev/v1alpha1\nkind: Template\nmetadata:\n  name: place\nspec:\n  \
+         type: namespace\n  manifests:\n    - |\n      name: place\n"
+    );
+    fs::write(scene.path("main/templates.yaml"), template).unwrap();
+    let commit = number.to_string().repeat(40);
+    let made = [
+        "bundle",
+        "--environment",
+        "dev",
+        "--env-dir",
+        "dev",
+        "--base-dir",
+        "main",
+        "--base-commit",
+        &commit,
+        "--source",
+        "https://git.example/lamp=lamp",
+        "--fleet",
+        "fleet",
+        "--passphrase-file",
+        "passphrase",
+        "--out",
+        "stick",
+    ];
+    scene.run("outhaul", 0, &made);
+    scene.run("outhaul-hub", 0, &["--state", "hub", "import", "stick"]);
+    commit
+}
+
+fn json(scene: &Scene, code: i32, arguments: &[&str]) -> Value {
+    let hub = ["--state", "hub", "--output", "json"];
+    let ran = scene.run("outhaul-hub", code, &[&hub[..], arguments].concat());
+    serde_json::from_str(&ran.stdout).unwrap()
+}
+
+/// What the hub says of the site, after its reports came home.
+fn at_the_hub(scene: &Scene) -> Value {
+    scene.home("bench-1");
+    json(scene, 0, &["sites"])[0].clone()
+}
+
+#[test]
+fn a_revert_a_failure_and_a_refusal_show_at_the_hub_as_the_agent_wrote_them() {
+    let scene = Scene::new();
+    for (path, text) in PLANE {
+        let path = scene.path(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    scene.fleet();
+    scene.site("bench-1", "dev", "bench");
+    bundle(&scene, 1);
+    fs::copy(
+        scene.path("stick/dev-bench-1.outhaul"),
+        scene.path("first.outhaul"),
+    )
+    .unwrap();
+    scene.carry("bench-1");
+    let second = bundle(&scene, 2);
+    // It never came to the second: what it said of the first is no word about it.
+    let site = at_the_hub(&scene);
+    assert_eq!(
+        (&site["verdict"], &site["bundle"]),
+        (&"behind".into(), &"behind".into()),
+        "{site}"
+    );
+    scene.carry("bench-1");
+    let site = at_the_hub(&scene);
+    assert_eq!(
+        (&site["verdict"], &site["bundle"]),
+        (&"ok".into(), &"current".into()),
+        "{site}"
+    );
+
+    scene.agent("bench-1", 0, &["rollback", "--who", "ann"]);
+    for look in 0..2 {
+        let site = at_the_hub(&scene);
+        assert_eq!(
+            (&site["actual"], &site["state"]),
+            (&1.into(), &"active".into()),
+            "{site}"
+        );
+        assert_eq!(
+            (&site["verdict"], &site["bundle"]),
+            (&"reverted".into(), &"not_taken".into())
+        );
+        let why = site["attempt"].as_str().unwrap();
+        assert!(
+            why.starts_with("bundle 2 is reverted by ann: ") && why.len() > 30,
+            "{why}"
+        );
+        let asked = [
+            "gate",
+            "--environment",
+            "dev",
+            "--commit",
+            &second,
+            "--quorum",
+            "1%",
+        ];
+        let gate = json(&scene, 1, &asked);
+        assert!(
+            gate["reasons"][0].as_str().unwrap().starts_with("failed: "),
+            "{gate}"
+        );
+        if look == 0 {
+            // Only the look for drift comes after; no stick, no hub.
+            scene.agent("bench-1", 0, &["run", "--once"]);
+        }
+    }
+
+    // A file of somebody else is in the way of what the third adds.
+    bundle(&scene, 3);
+    let applied = scene.path("sites/bench-1/applied");
+    let files = super::scene::files_below(&applied);
+    let file = files.iter().find(|file| file.is_file()).unwrap();
+    let text = fs::read(file).unwrap();
+    fs::remove_file(file).unwrap();
+    fs::create_dir(file).unwrap();
+    fs::write(file.join("theirs"), "somebody else's").unwrap();
+    scene.agent("bench-1", 1, &["import", "stick"]);
+    let site = at_the_hub(&scene);
+    assert_eq!(site["bundle"], "not_taken", "{site}");
+    assert_ne!(site["verdict"], "ok", "{site}");
+    fs::remove_dir_all(file).unwrap();
+    fs::write(file, text).unwrap();
+
+    let old = scene.path("first.outhaul");
+    scene.agent("bench-1", 4, &["import", old.to_str().unwrap()]);
+    let site = at_the_hub(&scene);
+    let refusal = &site["refused"][0];
+    assert_eq!(refusal["source"], "first.outhaul", "{site}");
+    assert_eq!(refusal["rule"], "rollback", "{site}");
+    let listed = scene.run("outhaul-hub", 0, &["--state", "hub", "sites"]);
+    assert!(
+        listed.stderr.contains("refused on site"),
+        "{}",
+        listed.everything()
+    );
+}

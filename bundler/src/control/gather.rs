@@ -15,12 +15,15 @@ use super::diagnostic::{Cause, Diagnostic, Diagnostics, Location, SourceFile};
 use super::kinds::suggest::did_you_mean;
 use super::kinds::{self, Object};
 use super::model::{BaseRepo, Environment, Lost, WorkloadRegistration};
-use super::source::ignore::Ignore;
 use super::source::{
     self, Opened, Reference, SourceError, SourceMap, TreeFile, TreeLimits, normal_path, normal_url,
 };
 use super::{LoadRequest, Origin, threads};
 use crate::snapshot::snapshot;
+
+mod files;
+
+use files::{is_yaml, sourceignore, text_file};
 
 /// The base repository whose commit is promoted.
 pub(super) const MAIN: &str = "main";
@@ -471,42 +474,10 @@ impl<'a> Gathering<'a> {
     }
 }
 
-fn text_file(name: String, file: TreeFile) -> Result<Arc<SourceFile>, Box<Diagnostic>> {
-    match String::from_utf8(file.bytes) {
-        // A byte order mark is not part of the text.
-        Ok(text) => {
-            let text = text
-                .strip_prefix('\u{feff}')
-                .map(str::to_owned)
-                .unwrap_or(text);
-            Ok(Arc::new(SourceFile { name, text }))
-        }
-        Err(error) => {
-            let at = error.utf8_error().valid_up_to();
-            let message = format!("`{name}` is not UTF-8 text (byte {at})");
-            let finding = Diagnostic::error("not-text", message);
-            Err(Box::new(finding.help("save it as UTF-8, or rename it")))
-        }
-    }
-}
-
 fn source_of(name: &str, opened: &Opened) -> Source {
     Source {
         name: name.into(),
         repo: opened.url.clone(),
         commit: opened.commit.clone(),
     }
-}
-
-fn sourceignore(opened: &Opened) -> Result<Ignore, SourceError> {
-    let tree = opened.tree("", &|path| path == ".sourceignore", &TreeLimits::YAML)?;
-    let text = tree
-        .files
-        .first()
-        .map(|file| String::from_utf8_lossy(&file.bytes).into_owned());
-    Ok(text.map(|text| Ignore::parse(&text)).unwrap_or_default())
-}
-
-fn is_yaml(path: &str) -> bool {
-    path.ends_with(".yaml") || path.ends_with(".yml")
 }

@@ -1,0 +1,42 @@
+//! Which files of a source are looked at, and as what.
+//!
+//! What comes in: files of a source. What goes out: those that are part of a control plane, as text. What
+//! the text says is for others.
+
+use std::sync::Arc;
+
+use super::super::diagnostic::{Diagnostic, SourceFile};
+use super::super::source::ignore::Ignore;
+use super::super::source::{Opened, SourceError, TreeFile, TreeLimits};
+
+pub(super) fn text_file(name: String, file: TreeFile) -> Result<Arc<SourceFile>, Box<Diagnostic>> {
+    match String::from_utf8(file.bytes) {
+        // A byte order mark is not part of the text.
+        Ok(text) => {
+            let text = text
+                .strip_prefix('\u{feff}')
+                .map(str::to_owned)
+                .unwrap_or(text);
+            Ok(Arc::new(SourceFile { name, text }))
+        }
+        Err(error) => {
+            let at = error.utf8_error().valid_up_to();
+            let message = format!("`{name}` is not UTF-8 text (byte {at})");
+            let finding = Diagnostic::error("not-text", message);
+            Err(Box::new(finding.help("save it as UTF-8, or rename it")))
+        }
+    }
+}
+
+pub(super) fn sourceignore(opened: &Opened) -> Result<Ignore, SourceError> {
+    let tree = opened.tree("", &|path| path == ".sourceignore", &TreeLimits::YAML)?;
+    let text = tree
+        .files
+        .first()
+        .map(|file| String::from_utf8_lossy(&file.bytes).into_owned());
+    Ok(text.map(|text| Ignore::parse(&text)).unwrap_or_default())
+}
+
+pub(super) fn is_yaml(path: &str) -> bool {
+    path.ends_with(".yaml") || path.ends_with(".yml")
+}

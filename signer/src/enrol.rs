@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 
 use crate::envelope::{Envelope, EnvelopeError};
 use crate::key::{KeyError, PublicKey, SigningKey};

@@ -49,10 +49,8 @@ impl Agent {
     /// [`AgentError`] when the site is not enrolled or its folder cannot be used.
     pub fn open(state: &Path) -> Result<Self, AgentError> {
         let home = Home::new(state);
+        home.check_enrolled()?;
         let config = config::load(&home.config())?;
-        if !home.database().exists() {
-            return Err(StateError::NotEnrolled.into());
-        }
         home.create()?;
         let store = Store::open(&home.database())?;
         let site = state::site(store.read())?;
@@ -76,9 +74,7 @@ impl Agent {
     /// As [`Agent::open`], and when another agent is at work.
     pub fn exclusive(state: &Path) -> Result<Self, AgentError> {
         let home = Home::new(state);
-        if !home.database().exists() {
-            return Err(StateError::NotEnrolled.into());
-        }
+        home.check_enrolled()?;
         let lock = home.lock()?;
         let mut agent = Self::open(state)?;
         agent.lock = Some(lock);

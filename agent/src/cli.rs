@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand, ValueEnum};
+use outhaul_kit::text::printable_lines;
 use serde::Serialize;
 
 use crate::agent::Agent;
@@ -83,7 +84,7 @@ impl Context {
     /// Prints a result: `text` for people, `value` for scripts.
     fn print(&self, text: &str, value: &impl Serialize) {
         match self.output {
-            Output::Text => println!("{text}"),
+            Output::Text => println!("{}", printable_lines(text)),
             Output::Json => println!("{}", crate::state::to_json(value)),
         }
     }
@@ -91,7 +92,7 @@ impl Context {
     /// Prints an answer: messages on stderr, the result on stdout.
     fn print_answer(&self, answer: &Answer) -> u8 {
         for line in &answer.messages {
-            eprintln!("{line}");
+            say(line);
         }
         if !answer.text.is_empty() || !answer.value.is_null() {
             self.print(&answer.text, &answer.value);
@@ -150,8 +151,13 @@ pub fn main() -> ExitCode {
 /// An error in words, on stderr.
 fn tell(error: &AgentError) {
     for line in error.lines() {
-        eprintln!("{line}");
+        say(&line);
     }
+}
+
+/// A line on stderr. It may quote names and messages of strangers, which must not control a terminal.
+fn say(line: &str) {
+    eprintln!("{}", printable_lines(line));
 }
 
 /// The agent with the lock, or without it (and `true`) while another process has it.

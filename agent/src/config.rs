@@ -233,7 +233,7 @@ pub enum ConfigError {
 /// # Errors
 /// [`ConfigError`] with file, line and column.
 pub fn load(path: &Path) -> Result<Config, ConfigError> {
-    let Some(bytes) = durable::read_if_there(path, MAX_CONFIG_BYTES)? else {
+    let Some(bytes) = durable::read_if_present(path, MAX_CONFIG_BYTES)? else {
         return Ok(Config::default());
     };
     parse(

@@ -26,6 +26,9 @@ use round::Round;
 /// How often folders are looked at and decisions of people are picked up.
 const LOOK: Duration = Duration::from_secs(2);
 
+/// How long work that was asked to end may give no sign of life.
+const PATIENCE: Duration = Duration::from_secs(20);
+
 /// Works until told to stop; with `once`, until everything that is due was done.
 ///
 /// # Errors
@@ -47,8 +50,20 @@ pub fn run(agent: Agent, once: bool) -> Result<u8, AgentError> {
             result
         })
         .map_err(|error| system("start its working thread", &error))?;
-    runtime.block_on(shell(&pulse, &wake, done))?;
-    worker.join().unwrap_or_else(|_| Err(AgentError::Stopped))
+    match runtime.block_on(shell(&pulse, &wake, done))? {
+        Ended::Worked => worker.join().unwrap_or_else(|_| Err(AgentError::Stopped)),
+        // It waits for a device or a file system that does not answer, and cannot be asked. What it was
+        // doing is resumed at the next start, as after a power cut.
+        Ended::Hangs => Err(AgentError::Stopped),
+    }
+}
+
+/// How the work ended.
+enum Ended {
+    /// By itself, or because it was asked to.
+    Worked,
+    /// It was asked to end and gave no sign of life any more.
+    Hangs,
 }
 
 fn work(mut agent: Agent, once: bool, woken: &mpsc::Receiver<()>) -> Result<u8, AgentError> {
@@ -74,7 +89,7 @@ async fn shell(
     pulse: &Pulse,
     wake: &mpsc::Sender<()>,
     mut done: oneshot::Receiver<()>,
-) -> Result<(), AgentError> {
+) -> Result<Ended, AgentError> {
     let mut terminate =
         signal(SignalKind::terminate()).map_err(|error| system("wait for signals", &error))?;
     let mut interrupt =
@@ -82,9 +97,20 @@ async fn shell(
     let period = sd_notify::watchdog_enabled();
     let mut tick = tokio::time::interval(period.map_or(Duration::from_secs(3600), |p| p / 3));
     let mut beats = 0;
+    let mut asked = None;
     loop {
         tokio::select! {
-            _ = &mut done => return Ok(()),
+            _ = &mut done => return Ok(Ended::Worked),
+            () = tokio::time::sleep(PATIENCE), if asked.is_some() => {
+                let now = pulse.beats();
+                if asked.replace(now) == Some(now) {
+                    tracing::warn!(
+                        "the action under way does not answer; the next start goes on with it"
+                    );
+                    return Ok(Ended::Hangs);
+                }
+                continue;
+            }
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
             _ = tick.tick() => {
@@ -99,6 +125,7 @@ async fn shell(
         tracing::info!("stopping after the action that is under way");
         notify(NotifyState::Stopping);
         pulse.stop();
+        asked = Some(pulse.beats());
         // The worker may have ended already.
         let _ = wake.send(());
     }

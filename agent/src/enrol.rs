@@ -124,23 +124,17 @@ pub fn enrol(home: &Home, kit: &[u8]) -> Result<Enrolled, AgentError> {
 }
 
 fn seal_key(home: &Home) -> Result<String, AgentError> {
-    let key = Secrets::own_public_key(&home.identities());
-    Ok(key.map_err(|error| StateError::Key {
-        problem: error.to_string(),
-    })?)
+    Ok(Secrets::own_public_key(&home.identities()).map_err(StateError::from)?)
 }
 
 /// A key that an interrupted enrolment made is used again.
 fn load_or_make_key(home: &Home) -> Result<SigningKey, AgentError> {
     let path = home.key();
-    let failed = |error: &dyn std::error::Error| StateError::Key {
-        problem: chain(error),
-    };
     if path.exists() {
-        return Ok(SigningKey::load_plain(&path).map_err(|error| failed(&error))?);
+        return Ok(SigningKey::load_plain(&path).map_err(StateError::from)?);
     }
-    let key = SigningKey::generate().map_err(|error| failed(&error))?;
-    key.save_plain(&path).map_err(|error| failed(&error))?;
+    let key = SigningKey::generate().map_err(StateError::from)?;
+    key.save_plain(&path).map_err(StateError::from)?;
     Ok(key)
 }
 

@@ -4,10 +4,11 @@
 //! applied. Reading (`status`) and deciding (`approve`, `hold`) need no lock: SQLite orders those.
 
 use std::fs::{File, TryLockError};
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use crate::durable::{self, FileError, at};
+use crate::state::StateError;
 
 /// The state folder.
 #[derive(Debug, Clone)]
@@ -34,6 +35,20 @@ impl Home {
             durable::make_folder(&folder)?;
         }
         Ok(())
+    }
+
+    /// Whether there is a site here. A folder that this user may not enter is told apart from one that
+    /// holds nothing.
+    ///
+    /// # Errors
+    /// [`StateError::NotEnrolled`], or [`StateError::File`] when it cannot be known.
+    pub fn check_enrolled(&self) -> Result<(), StateError> {
+        let database = self.database();
+        match std::fs::metadata(&database) {
+            Ok(_) => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(StateError::NotEnrolled),
+            Err(error) => Err(at("open", &database)(error).into()),
+        }
     }
 
     /// The folder itself.

@@ -29,6 +29,7 @@ pub mod file;
 pub mod media;
 pub mod pull;
 pub mod slip;
+pub mod visit;
 
 /// A way by which a bundle comes. The same verifier judges all of them.
 pub trait Road {
@@ -216,8 +217,11 @@ impl Agent {
             rule: rule.clone(),
             message: crate::apply::shortened(message),
         };
-        self.commit(|db, author| outbox::queue(db, author, event).map(|_| ()))
-            .map_err(|error: StateError| error.into())
+        self.commit(|db, author| {
+            visit::remember_refusal(db, author.moment.wall_ms(), error)?;
+            outbox::queue(db, author, event).map(|_| ())
+        })
+        .map_err(|error: StateError| error.into())
     }
 
     fn try_admit(&mut self, road: &mut dyn Road) -> Result<Outcome, AgentError> {

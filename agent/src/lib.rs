@@ -20,7 +20,6 @@ mod clock;
 pub mod config;
 mod cut;
 mod daemon;
-mod durable;
 mod enrol;
 mod error;
 mod generation;
@@ -36,3 +35,5 @@ mod runner;
 mod secrets;
 mod state;
 mod status;
+
+use outhaul_kit::durable;

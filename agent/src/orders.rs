@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::agent::Agent;
 use crate::cut;
-use crate::enrol::{Asking, chain, write_request};
+use crate::enrol::{Asking, write_request};
 use crate::error::AgentError;
 use crate::home::Home;
 use crate::intake::{Offer, Outcome, believe};
@@ -61,7 +61,7 @@ pub(crate) struct NextKeys {
 impl NextKeys {
     /// Made now, or by an attempt that was cut off.
     pub(crate) fn make(home: &Home) -> Result<Self, StateError> {
-        let seal = Secrets::next_public_key(home).map_err(|error| unusable(error.to_string()))?;
+        let seal = Secrets::next_public_key(home)?;
         Ok(Self {
             signing: next_key(home)?,
             seal,
@@ -100,7 +100,7 @@ pub fn key_in_use(home: &Home, db: &Connection) -> Result<SigningKey, StateError
     let wanted: Option<String> = state::meta(db, key::KEY_ID)?;
     let key = load();
     let Some(wanted) = wanted else {
-        return key.map_err(|error| unusable(chain(&error)));
+        return key.map_err(StateError::from);
     };
     if let Ok(key) = key
         && key.public().id() == wanted
@@ -112,7 +112,7 @@ pub fn key_in_use(home: &Home, db: &Connection) -> Result<SigningKey, StateError
         crate::durable::rename(&home.next_key(), &home.key())?;
     }
     // Another process may have been faster: what counts is the key that is there now.
-    let key = load().map_err(|error| unusable(chain(&error)))?;
+    let key = load()?;
     if key.public().id() == wanted {
         return Ok(key);
     }
@@ -125,11 +125,10 @@ pub fn key_in_use(home: &Home, db: &Connection) -> Result<SigningKey, StateError
 fn next_key(home: &Home) -> Result<SigningKey, StateError> {
     let path = home.next_key();
     if path.exists() {
-        return SigningKey::load_plain(&path).map_err(|error| unusable(chain(&error)));
+        return Ok(SigningKey::load_plain(&path)?);
     }
-    let key = SigningKey::generate().map_err(|error| unusable(chain(&error)))?;
-    key.save_plain(&path)
-        .map_err(|error| unusable(chain(&error)))?;
+    let key = SigningKey::generate()?;
+    key.save_plain(&path)?;
     Ok(key)
 }
 

@@ -9,6 +9,7 @@ use std::path::Path;
 use outhaul_bundle::index::{Assignment, Content};
 use outhaul_bundle::name::Name;
 use outhaul_bundle::{Digest, Index};
+use outhaul_kit::{media, text};
 use serde::Serialize;
 
 use crate::agent::Agent;
@@ -93,7 +94,8 @@ impl Agent {
     /// # Errors
     /// [`AgentError`] as for an import.
     pub fn plan(&self, file: &Path) -> Result<Plan, AgentError> {
-        let mut road = FileRoad::open(file, self.limits, &self.pulse)?;
+        let opened = media::open_file(file)?;
+        let mut road = FileRoad::new(text::file_name(file), opened, self.limits, &self.pulse);
         let offer = self.judge(&mut road)?;
         let expected = Content {
             digest: offer.index,

@@ -6,6 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
+use outhaul_kit::media::Media;
 use outhaul_signer::Envelope;
 use serde::Deserialize;
 
@@ -19,6 +20,8 @@ use crate::state::outbox::{self, Waiting};
 /// Most bytes in one POST or file: the hub takes 16 MiB.
 const MAX_BATCH_BYTES: usize = 8 * 1024 * 1024;
 const MAX_ANSWER_BYTES: u64 = 16 * 1024 * 1024;
+/// A medium is a stranger's folder: ordinary permissions, so that the next machine can read it.
+const MODE: u32 = 0o644;
 /// Most batches in one go.
 const MAX_BATCHES: usize = 1_000;
 /// Largest enrolment request, in bytes.
@@ -82,18 +85,13 @@ impl Agent {
     /// # Errors
     /// [`AgentError::File`] for a full or read-only medium; nothing is lost.
     pub fn export(&mut self, folder: &Path) -> Result<Exported, AgentError> {
-        if !folder.is_dir() {
-            let source = std::io::Error::from(std::io::ErrorKind::NotFound);
-            return Err(durable::at("open", folder)(source).into());
-        }
+        let media = Media::open(folder)?;
         let mut exported = Exported::default();
         let request = self.home.request(self.site.name.as_str());
         if let Some(bytes) = self.request()? {
-            let to = folder
-                .join("requests")
-                .join(request.file_name().unwrap_or_default());
-            write_to_medium(&to, &bytes)?;
-            exported.request = Some(to);
+            let to = Path::new("requests").join(request.file_name().unwrap_or_default());
+            media.write(&to, &bytes, MODE)?;
+            exported.request = Some(folder.join(to));
         }
         let mut after = 0;
         for _ in 0..MAX_BATCHES {
@@ -106,13 +104,14 @@ impl Agent {
                 "{}-{}-{}-{}.reports",
                 site.name, site.epoch, first.number, last.number
             );
-            let to = folder.join("reports").join(name);
-            write_to_medium(&to, &lines(&batch))?;
+            let to = Path::new("reports").join(name);
+            media.write(&to, &lines(&batch), MODE)?;
             self.pulse.beat();
             after = last.number;
             exported.reports += batch.len() as u64;
-            exported.files.push(to);
+            exported.files.push(folder.join(to));
         }
+        media.sync()?;
         Ok(exported)
     }
 
@@ -122,7 +121,7 @@ impl Agent {
             return Ok(None);
         }
         let path = self.home.request(self.site.name.as_str());
-        Ok(durable::read_if_there(&path, MAX_REQUEST_BYTES)?)
+        Ok(durable::read_if_present(&path, MAX_REQUEST_BYTES)?)
     }
 
     /// Sends the enrolment request while it is not answered, and all waiting reports, to the hub.
@@ -197,13 +196,4 @@ fn lines(batch: &[Waiting]) -> Vec<u8> {
         bytes.push(b'\n');
     }
     bytes
-}
-
-/// A medium is a stranger's folder: ordinary permissions, so that the next machine can read it.
-fn write_to_medium(path: &Path, bytes: &[u8]) -> Result<(), AgentError> {
-    if let Some(parent) = path.parent() {
-        std::fs::create_dir_all(parent).map_err(durable::at("create", parent))?;
-        durable::write(path, bytes, 0o644)?;
-    }
-    Ok(())
 }

@@ -11,6 +11,7 @@ use std::time::Duration;
 use outhaul_bundle::Digest;
 use outhaul_bundle::index::Stream;
 use outhaul_bundle::name::Name;
+use outhaul_signer::KeyError;
 use rusqlite::{
     Connection, ErrorCode, OpenFlags, OptionalExtension, Transaction, TransactionBehavior,
 };
@@ -93,6 +94,10 @@ pub mod key {
     pub const SEAL_KEY: &str = "seal-key";
     /// The request is brought home until the hub has acknowledged this report.
     pub const REQUEST_UNTIL: &str = "request-until";
+    /// [`crate::intake::visit::Refused`], the latest last, for `status`.
+    pub const REFUSALS: &str = "refusals";
+    /// [`crate::intake::visit::Visit`]: the sticks and folders that were read, the latest last.
+    pub const MEDIA: &str = "media";
     /// Latest result of each assignment, for `status`.
     pub const RESULTS: &str = "results";
 }
@@ -175,19 +180,18 @@ impl StateError {
                  first: `systemctl stop outhaul-agent`"
                     .into()
             }
-            Self::Database { source, .. }
-                if source.sqlite_error_code() == Some(ErrorCode::DiskFull) =>
-            {
-                "free some space on the state folder's file system and repeat the command".into()
-            }
-            Self::Database { .. } => "look at the disk, then repeat the command".into(),
+            Self::Database { source, .. } => database_help(source.sqlite_error_code()).into(),
             Self::Damaged { path, .. } => format!(
                 "copy the folder away for analysis, move `{}` aside and enrol this site again; \
                  `floors.json` beside it keeps older bundles out, do not remove it",
                 path.display()
             ),
             Self::Newer { .. } => "install the newer agent again".into(),
-            Self::NotEnrolled => "run `outhaul-agent --state DIR enrol SITE.kit` first".into(),
+            Self::NotEnrolled => {
+                "run `outhaul-agent --state DIR enrol SITE.kit` first; if this machine was enrolled, name its \
+                 state folder with `--state`"
+                    .into()
+            }
             Self::Floors { .. } => {
                 "import a freshness slip that is newer than both (`outhaul slip` at the centre writes \
                  one), or restore the whole state folder from one backup; report it: somebody may have \
@@ -195,7 +199,45 @@ impl StateError {
                     .into()
             }
             Self::Value { .. } => "this is a defect, or the file was edited; report it".into(),
-            Self::Key { .. } => "restore `site.key` from a backup, or enrol this site anew".into(),
+            Self::Key { .. } => {
+                "what runs goes on; restore `site.key` from a backup of the state folder, or ask the centre \
+                 for a new kit (`outhaul site enrol`)"
+                    .into()
+            }
+        }
+    }
+}
+
+/// Space, permission, damage and somebody else at work: each has its own way out.
+fn database_help(code: Option<ErrorCode>) -> &'static str {
+    match code {
+        Some(ErrorCode::DiskFull) => {
+            "free some space on the state folder's file system (`df -h` shows it) and repeat the command"
+        }
+        Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
+            "run the command as the user that owns the state folder (usually with `sudo`), and check that \
+             its file system is mounted writable"
+        }
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+            "another command is at work on it: wait for it and repeat this one"
+        }
+        Some(ErrorCode::CannotOpen | ErrorCode::SystemIoFailure) => {
+            "check the space (`df -h`) and the permissions of the state folder, then the disk (`dmesg`), \
+             and repeat the command"
+        }
+        _ => "look at the disk, then repeat the command",
+    }
+}
+
+impl From<KeyError> for StateError {
+    /// A key file that cannot be read or written is the disk's matter; one that is gone or damaged the
+    /// key's.
+    fn from(error: KeyError) -> Self {
+        match error {
+            KeyError::File(error) if !error.is_missing() => Self::File(error),
+            other => Self::Key {
+                problem: crate::enrol::chain(&other),
+            },
         }
     }
 }

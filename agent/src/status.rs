@@ -12,9 +12,15 @@ use crate::advice;
 use crate::agent::Agent;
 use crate::clock;
 use crate::error::AgentError;
+use crate::intake::visit::{Refused, Visit};
 use crate::orders::Standing;
 use crate::plan;
 use crate::state::{self, Hold, floors, generations, inventory, key, outbox};
+
+mod attention;
+pub mod blind;
+
+use attention::Attention;
 
 /// How this site stands.
 #[derive(Debug, Serialize)]
@@ -61,6 +67,15 @@ pub struct Status {
     pub reports_acknowledged: u64,
     /// It is certainly not earlier than this.
     pub time_lower_bound: String,
+    /// Sticks and folders that were read, the latest last.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub media: Vec<Visit>,
+    /// Bundles and slips that were refused, the latest last.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub refusals: Vec<Refused>,
+    /// What a person should do something about.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub attention: Vec<Attention>,
     /// Why no bundle would be accepted at all, if so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trouble: Option<String>,
@@ -138,11 +153,19 @@ impl Agent {
             reports_last: cursor.last,
             reports_acknowledged: cursor.acknowledged,
             time_lower_bound: clock::now(db, &self.config.clock)?.bound.at().to_string(),
+            media: state::meta(db, key::MEDIA)?.unwrap_or_default(),
+            refusals: state::meta(db, key::REFUSALS)?.unwrap_or_default(),
+            attention: self.attention()?,
             trouble: floors::floors(db, &self.home.floors())
                 .err()
                 .map(|error| error.to_string()),
         })
     }
+}
+
+/// A time of the site's clock, for people.
+fn at(ms: i64) -> String {
+    jiff::Timestamp::from_millisecond(ms).map_or_else(|_| ms.to_string(), |at| at.to_string())
 }
 
 impl Status {
@@ -218,6 +241,16 @@ impl Status {
             self.reports_waiting, self.reports_last, self.reports_acknowledged
         ));
         lines.push(format!("time: not before {}", self.time_lower_bound));
+        for visit in &self.media {
+            lines.push(format!("stick `{}`: {}", visit.place, visit.text));
+        }
+        for refused in &self.refusals {
+            lines.push(format!("refused: {} ({})", refused.text, at(refused.at_ms)));
+        }
+        for attention in &self.attention {
+            lines.push(format!("attention: {}", attention.message));
+            lines.push(format!("  help: {}", attention.help));
+        }
         if let Some(trouble) = &self.trouble {
             lines.push(format!("trouble: {trouble}"));
         }

@@ -10,6 +10,8 @@ mod ansible;
 mod centre;
 #[path = "runner/clocks.rs"]
 mod clocks;
+#[path = "runner/hostile_media.rs"]
+mod hostile_media;
 #[path = "runner/import.rs"]
 mod import;
 #[path = "runner/media.rs"]

@@ -132,8 +132,8 @@ impl HubError {
             Self::State(StateError::Store(error))
             | Self::Store(error)
             | Self::Ingest(IngestError::Store(error)) => return store_help(error),
-            Self::File(_) | Self::State(StateError::File(_)) => {
-                "what is on record is safe; check the path, its permissions and free space"
+            Self::File(error) | Self::State(StateError::File(error)) => {
+                return Some(format!("what is on record is safe; {}", error.help()));
             }
             _ => return None,
         };

@@ -4,14 +4,17 @@
 //! acknowledgements beside them (`acks/<site>.acks`), which the site reads when the stick comes back.
 //! Bundles are read before requests and requests before reports, so that one visit is enough. A file
 //! that is refused is named with its reason and does not stop the rest; nothing on a stick is changed
-//! but the acknowledgements.
+//! but the acknowledgements. No link on it is followed, and only regular files are opened.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
-use std::io::{self, BufReader};
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
-use outhaul_signer::durable::{self, FileError};
+use outhaul_kit::durable::{self, FileError};
+use outhaul_kit::media::{Bounds, Media, Place};
+use outhaul_kit::text;
 use outhaul_signer::envelope::MAX_ENVELOPE_BYTES;
 use serde::Serialize;
 
@@ -22,10 +25,12 @@ use crate::ingest::{self, Batch, Complete, Ingested};
 use crate::state::Hub;
 use crate::store::{Origin, Refusal, StoreError};
 
-/// How deep a folder is searched: a stick has few levels.
-const MAX_DEPTH: usize = 8;
-/// Most files looked at.
-const MAX_FILES: usize = 100_000;
+/// How much of a folder is searched: a stick has few levels.
+const BOUNDS: Bounds = Bounds {
+    depth: 8,
+    entries: 1_000_000,
+    kept: 100_000,
+};
 
 /// What became of an import.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize)]
@@ -77,12 +82,45 @@ pub struct RefusedFile {
     pub is_trust: bool,
 }
 
-#[derive(Debug, Default)]
-struct Found {
-    bundles: Vec<PathBuf>,
-    requests: Vec<PathBuf>,
-    reports: Vec<PathBuf>,
-    ignored: u64,
+/// What a file is, by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sort {
+    Bundle,
+    Request,
+    Reports,
+}
+
+impl Sort {
+    fn of(name: &Path) -> Option<Self> {
+        match name.extension().and_then(OsStr::to_str)? {
+            "outhaul" => Some(Self::Bundle),
+            "request" => Some(Self::Request),
+            "reports" => Some(Self::Reports),
+            _ => None,
+        }
+    }
+}
+
+/// Files of one folder, by their relative paths.
+struct Folder {
+    media: Media,
+    files: Vec<PathBuf>,
+}
+
+impl Folder {
+    fn of(&self, sort: Sort) -> Vec<PathBuf> {
+        let files = self.files.iter();
+        files
+            .filter(|path| Sort::of(path) == Some(sort))
+            .cloned()
+            .collect()
+    }
+
+    /// The file, and its path for messages; `None` when it is gone since it was listed.
+    fn open(&self, path: &Path) -> Result<Option<(File, PathBuf)>, FileError> {
+        let file = self.media.open_file(path)?;
+        Ok(file.map(|file| (file, self.media.path().join(path))))
+    }
 }
 
 /// Imports every path; with `write_acks`, folders get their acknowledgements.
@@ -97,30 +135,20 @@ pub fn import(
 ) -> Result<Imported, HubError> {
     let mut done = Imported::default();
     for path in paths {
-        let mut found = Found::default();
-        let is_folder = fs::metadata(path).map_err(read_error(path))?.is_dir();
-        if is_folder {
-            search(path, 0, &mut found)?;
-        } else {
-            sort_in(path, &mut found);
-        }
-        if !is_folder && found.ignored > 0 {
-            return Err(HubError::Usage {
-                problem: format!("`{}` is no bundle, request or report file", path.display()),
-                help: "expected `*.outhaul`, `*.request` or `*.reports`, or a folder with some"
-                    .into(),
-            });
-        }
-        done.ignored += found.ignored;
-        let sites = import_found(hub, found, &mut done, now_ms)?;
-        if is_folder && write_acks && !sites.is_empty() {
-            match self::write_acks(hub, path, Some(&sites), now_ms) {
-                Ok(files) => done.acks.extend(files),
-                // A read-only stick: the reports are in, and that is what matters.
-                Err(HubError::File(error)) => {
-                    done.acks_problem = Some(crate::error::chain(&error));
+        match Place::open(path)? {
+            Place::File(file) => import_file(hub, path, file, &mut done, now_ms)?,
+            Place::Folder(media) => {
+                let folder = search(media, &mut done)?;
+                let sites = import_found(hub, &folder, &mut done, now_ms)?;
+                if !write_acks || sites.is_empty() {
+                    continue;
                 }
-                Err(error) => return Err(error),
+                match write_acks_to(hub, &folder.media, Some(&sites), now_ms) {
+                    Ok(files) => done.acks.extend(files),
+                    // A read-only stick: the reports are in, and that is what matters.
+                    Err(HubError::File(error)) => done.acks_problem = Some(error.to_string()),
+                    Err(error) => return Err(error),
+                }
             }
         }
     }
@@ -134,6 +162,15 @@ pub fn import(
 pub fn write_acks(
     hub: &mut Hub,
     folder: &Path,
+    only: Option<&BTreeSet<String>>,
+    now_ms: i64,
+) -> Result<Vec<String>, HubError> {
+    write_acks_to(hub, &Media::open(folder)?, only, now_ms)
+}
+
+fn write_acks_to(
+    hub: &mut Hub,
+    media: &Media,
     only: Option<&BTreeSet<String>>,
     now_ms: i64,
 ) -> Result<Vec<String>, HubError> {
@@ -153,58 +190,102 @@ pub fn write_acks(
         bytes.extend_from_slice(line.trim_ascii());
         bytes.push(b'\n');
     }
-    let folder = folder.join("acks");
-    if !files.is_empty() {
-        durable::create_folder(&folder)?;
-    }
     let mut written = Vec::new();
     for (site, bytes) in files {
-        let path = folder.join(format!("{site}.acks"));
-        durable::write(&path, &bytes, durable::PUBLIC_MODE)?;
-        written.push(path.display().to_string());
+        let path = Path::new("acks").join(format!("{site}.acks"));
+        media.write(&path, &bytes, durable::PUBLIC_MODE)?;
+        written.push(text::path(&media.path().join(path)));
     }
+    media.sync()?;
     Ok(written)
+}
+
+fn import_file(
+    hub: &mut Hub,
+    path: &Path,
+    file: File,
+    done: &mut Imported,
+    now_ms: i64,
+) -> Result<(), HubError> {
+    match Sort::of(path) {
+        Some(Sort::Bundle) => import_bundle(hub, path, file, done, now_ms),
+        Some(Sort::Request) => import_request(hub, path, file, done, now_ms),
+        Some(Sort::Reports) => import_reports(hub, path, file, done, now_ms).map(drop),
+        None => Err(HubError::Usage {
+            problem: format!(
+                "`{}` is no bundle, request or report file",
+                text::path(path)
+            ),
+            help: "expected `*.outhaul`, `*.request` or `*.reports`, or a folder with some".into(),
+        }),
+    }
 }
 
 fn import_found(
     hub: &mut Hub,
-    mut found: Found,
+    folder: &Folder,
     done: &mut Imported,
     now_ms: i64,
 ) -> Result<BTreeSet<String>, HubError> {
-    let order = |path: &PathBuf| File::open(path).map_or(u64::MAX, desired::claimed_order);
-    if found.bundles.len() > 1 {
-        found
-            .bundles
-            .sort_by_cached_key(|path| (order(path), path.clone()));
+    let order = |path: &PathBuf| match folder.open(path) {
+        Ok(Some((file, _))) => desired::claimed_order(file),
+        _ => u64::MAX,
+    };
+    let mut bundles = folder.of(Sort::Bundle);
+    if bundles.len() > 1 {
+        bundles.sort_by_cached_key(|path| (order(path), path.clone()));
     }
-    for path in &found.bundles {
-        import_bundle(hub, path, done, now_ms)?;
+    for path in bundles {
+        if let Some((file, path)) = opened(folder, &path, done) {
+            import_bundle(hub, &path, file, done, now_ms)?;
+        }
     }
-    for path in &found.requests {
-        import_request(hub, path, done, now_ms)?;
+    for path in folder.of(Sort::Request) {
+        if let Some((file, path)) = opened(folder, &path, done) {
+            import_request(hub, &path, file, done, now_ms)?;
+        }
     }
     let mut sites = BTreeSet::new();
-    for path in &found.reports {
-        let ingested = import_reports(hub, path, done, now_ms)?;
-        sites.extend(ingested.complete.into_iter().map(|complete| complete.site));
+    for path in folder.of(Sort::Reports) {
+        if let Some((file, path)) = opened(folder, &path, done) {
+            let ingested = import_reports(hub, &path, file, done, now_ms)?;
+            sites.extend(ingested.complete.into_iter().map(|complete| complete.site));
+        }
     }
     Ok(sites)
+}
+
+/// An entry that cannot be used does not stop the rest.
+fn opened(folder: &Folder, path: &Path, done: &mut Imported) -> Option<(File, PathBuf)> {
+    folder.open(path).unwrap_or_else(|error| {
+        done.refused.push(unusable(&error));
+        None
+    })
+}
+
+fn unusable(error: &FileError) -> RefusedFile {
+    RefusedFile {
+        file: text::path(&error.path),
+        line: None,
+        rule: "unusable-entry".to_owned(),
+        reason: error.source.to_string(),
+        is_trust: false,
+    }
 }
 
 fn import_bundle(
     hub: &mut Hub,
     path: &Path,
+    file: File,
     done: &mut Imported,
     now_ms: i64,
 ) -> Result<(), HubError> {
-    let file = File::open(path).map_err(read_error(path))?;
     let fleet = hub.fleet().to_owned();
     match desired::record(&mut hub.store, file, &fleet, now_ms) {
         Ok(recorded) => done.bundles.push(recorded),
         Err(DesiredError::Store(error)) => return Err(error.into()),
         Err(error) if error.is_environment() => {
-            let file = path.display().to_string();
+            let file = text::path(path);
             return Err(HubError::Bundle {
                 file,
                 source: Box::new(error),
@@ -221,10 +302,15 @@ fn import_bundle(
 fn import_request(
     hub: &mut Hub,
     path: &Path,
+    file: File,
     done: &mut Imported,
     now_ms: i64,
 ) -> Result<(), HubError> {
-    let bytes = durable::read(path, MAX_ENVELOPE_BYTES as u64)?;
+    let mut bytes = Vec::new();
+    // One byte more than a request may have is one that is refused.
+    file.take(MAX_ENVELOPE_BYTES as u64 + 1)
+        .read_to_end(&mut bytes)
+        .map_err(durable::at("read", path))?;
     let outcome = enrol::check(&bytes, hub.fleet()).and_then(|checked| {
         let result = hub
             .store
@@ -249,12 +335,11 @@ fn import_request(
 fn import_reports(
     hub: &mut Hub,
     path: &Path,
+    file: File,
     done: &mut Imported,
     now_ms: i64,
 ) -> Result<Ingested, HubError> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let via: String = name.chars().filter(|c| !c.is_control()).take(200).collect();
-    let file = File::open(path).map_err(read_error(path))?;
+    let via: String = text::file_name(path).chars().take(200).collect();
     let fleet = hub.fleet().to_owned();
     let batch = Batch {
         fleet: &fleet,
@@ -265,7 +350,7 @@ fn import_reports(
     done.reports += ingested.accepted;
     done.duplicates += ingested.duplicates;
     let lines = ingested.refused.iter().map(|line| RefusedFile {
-        file: path.display().to_string(),
+        file: text::path(path),
         line: Some(line.line),
         rule: line.rule.to_owned(),
         reason: line.reason.clone(),
@@ -283,19 +368,18 @@ fn refuse(
     reason: String,
     now_ms: i64,
 ) -> Result<(), HubError> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
     hub.store
         .write(|session| {
             session.add_refusal(&Refusal {
                 at_ms: now_ms,
-                source: name.into_owned(),
+                source: text::file_name(path),
                 site: None,
                 rule: rule.to_owned(),
                 message: reason.clone(),
             })
         })
         .map_err(|error: StoreError| HubError::from(error))?;
-    let file = path.display().to_string();
+    let file = text::path(path);
     done.refused.push(RefusedFile {
         file,
         line,
@@ -306,48 +390,24 @@ fn refuse(
     Ok(())
 }
 
-fn search(folder: &Path, depth: usize, found: &mut Found) -> Result<(), HubError> {
-    let mut entries: Vec<_> = fs::read_dir(folder)
-        .and_then(Iterator::collect::<io::Result<Vec<_>>>)
-        .map_err(read_error(folder))?;
-    entries.sort_by_key(fs::DirEntry::file_name);
-    for entry in entries {
-        let path = entry.path();
-        let kind = entry.file_type().map_err(read_error(&path))?;
-        // Links are not followed: a stick must not point into this machine.
-        if kind.is_dir() && depth < MAX_DEPTH {
-            search(&path, depth + 1, found)?;
-        } else if kind.is_file() {
-            let seen = found.bundles.len() + found.requests.len() + found.reports.len();
-            if seen >= MAX_FILES {
-                return Err(HubError::Usage {
-                    problem: format!("more than {MAX_FILES} files below `{}`", folder.display()),
-                    help: "import the folders one by one".into(),
-                });
-            }
-            sort_in(&path, found);
-        }
+/// Files of the three kinds below a folder; what has such a name and is no regular file is refused.
+fn search(media: Media, done: &mut Imported) -> Result<Folder, HubError> {
+    let found = media.files(BOUNDS, |name| Sort::of(Path::new(name)).is_some())?;
+    if found.incomplete {
+        return Err(HubError::Usage {
+            problem: format!(
+                "more than {} files or {} entries below `{}`",
+                BOUNDS.kept,
+                BOUNDS.entries,
+                text::path(media.path())
+            ),
+            help: "import the folders one by one".into(),
+        });
     }
-    Ok(())
-}
-
-fn sort_in(path: &Path, found: &mut Found) {
-    let hidden = path
-        .file_name()
-        .is_some_and(|name| name.to_string_lossy().starts_with('.'));
-    match path.extension().and_then(|extension| extension.to_str()) {
-        Some("outhaul") if !hidden => found.bundles.push(path.to_owned()),
-        Some("request") if !hidden => found.requests.push(path.to_owned()),
-        Some("reports") if !hidden => found.reports.push(path.to_owned()),
-        _ => found.ignored += 1,
-    }
-}
-
-fn read_error(path: &Path) -> impl FnOnce(io::Error) -> FileError {
-    let path = path.to_owned();
-    move |source| FileError {
-        doing: "read",
-        path,
-        source,
-    }
+    done.ignored += found.ignored as u64;
+    done.refused.extend(found.unusable.iter().map(unusable));
+    Ok(Folder {
+        media,
+        files: found.files,
+    })
 }

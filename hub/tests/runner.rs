@@ -7,6 +7,7 @@ mod centre;
 mod fake;
 mod gate_loop;
 mod hostile;
+mod hostile_media;
 mod http;
 mod program;
 mod secrecy;

@@ -26,7 +26,7 @@ pub fn slip(agent: &mut Agent, text: &str) -> Answer {
 /// Imports what lies at `path`.
 pub fn path(agent: &mut Agent, path: &Path) -> Answer {
     let mut answer = Answer::default();
-    match agent.import(path) {
+    match agent.import_noted(path) {
         Ok(findings) => found(path, findings, &mut answer),
         Err(error) => answer.fail(&error),
     }
@@ -37,7 +37,7 @@ fn found(path: &Path, mut findings: Findings, answer: &mut Answer) {
     let skipped = findings.passed_over.iter();
     answer
         .messages
-        .extend(skipped.map(|line| format!("passed over {line}")));
+        .extend(skipped.map(|line| format!("skipped {line}")));
     if findings.acknowledged > 0 {
         let line = format!("the hub acknowledged {} reports", findings.acknowledged);
         answer.messages.push(line);
@@ -114,7 +114,7 @@ fn nothing(path: &Path, findings: &Findings, answer: &mut Answer) {
     answer.fail(&AgentError::Nothing {
         message: format!("no bundle for this site in `{}`", path.display()),
         help:
-            "bundles are files named `*.outhaul`, slips `*.slip`, up to three folders deep; what was passed over \
+            "bundles are files named `*.outhaul`, slips `*.slip`, up to three folders deep; what was skipped \
                is listed above"
                 .into(),
     });

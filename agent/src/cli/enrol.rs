@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
+use outhaul_kit::media;
+
 use super::Context;
-use crate::durable;
 use crate::enrol;
 use crate::error::AgentError;
 use crate::home::Home;
@@ -19,7 +20,7 @@ pub struct Args {
 }
 
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
-    let kit = durable::read(&args.kit, outhaul_signer::enrol::MAX_KIT_BYTES as u64)?;
+    let kit = media::read_file(&args.kit, outhaul_signer::enrol::MAX_KIT_BYTES as u64)?;
     let enrolled = enrol::enrol(&Home::new(&context.state), &kit)?;
     let site = &enrolled.site;
     let request = enrolled.request.display();

@@ -27,7 +27,9 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
             .map(|f| format!("  {}", f.display())),
     );
     eprintln!(
-        "they stay here until the hub's acknowledgement comes back on a stick or over the network"
+        "they stay here until the hub's acknowledgement comes back on a stick or over the network; \
+         `{}` is safe to remove now",
+        outhaul_kit::text::path(&args.folder)
     );
     context.print(
         &lines.join("\n"),

@@ -44,7 +44,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
                 Ok(None) => {}
                 // What came before cannot go on: a newer bundle may.
                 Err(error @ AgentError::Blocked { .. }) => {
-                    error.lines().iter().for_each(|line| eprintln!("{line}"));
+                    error.lines().iter().for_each(|line| super::say(line));
                 }
                 Err(error) => return Err(error),
             }

@@ -3,6 +3,8 @@
 use super::Context;
 use crate::agent::Agent;
 use crate::error::AgentError;
+use crate::home::Home;
+use crate::status::blind::Blind;
 
 /// Shows what runs, what waits, and what the hub has not heard yet. Works while `run` works.
 #[derive(Debug, clap::Args)]
@@ -12,7 +14,18 @@ use crate::error::AgentError;
 pub struct Args {}
 
 pub(super) fn run(context: &Context, _args: &Args) -> Result<u8, AgentError> {
-    let status = Agent::open(&context.state)?.status()?;
-    context.print(&status.text(), &status);
-    Ok(0)
+    match Agent::open(&context.state) {
+        Ok(agent) => {
+            let status = agent.status()?;
+            context.print(&status.text(), &status);
+            Ok(0)
+        }
+        // What can be said is said; the error and its way out follow.
+        Err(error) => {
+            if let Some(blind) = Blind::look(&Home::new(&context.state), &error) {
+                context.print(&blind.text(), &blind);
+            }
+            Err(error)
+        }
+    }
 }

@@ -42,7 +42,7 @@ impl Links {
 
 fn tables() -> BTreeSet<String> {
     let text = |path: &str| {
-        let bytes = durable::read_if_there(Path::new(path), MAX_TABLE_BYTES);
+        let bytes = durable::read_if_present(Path::new(path), MAX_TABLE_BYTES);
         String::from_utf8_lossy(&bytes.ok().flatten().unwrap_or_default()).into_owned()
     };
     let mut routes = ipv4(&text("/proc/self/net/route"));

@@ -143,12 +143,14 @@ impl Round {
             }
             self.unfinished = problem;
         }
-        for place in self.watch.changed(&agent.config.watch) {
-            let taken = agent.import(&place);
-            let taken = self.told(&place.display().to_string(), taken)?;
-            if taken && agent.config.export_to_media && place.join("reports").is_dir() {
-                let exported = agent.export(&place).map(|_| ());
-                self.told(&place.display().to_string(), exported)?;
+        for place in self
+            .watch
+            .changed(&agent.config.watch, agent.site.name.as_str())
+        {
+            let visited = agent.visit(&place);
+            // What came of it is in the log already.
+            if let Err(error @ (AgentError::State(_) | AgentError::Stopped)) = visited {
+                return Err(error);
             }
         }
         if self.poll.is_due() {
@@ -227,11 +229,11 @@ impl Round {
         // What cannot go on keeps no newer bundle away.
         keep(decisions(agent), &mut first)?;
         let before = crate::intake::active(agent.store.read())?;
-        for place in self.watch.changed(&agent.config.watch) {
-            keep(agent.import(&place).map(|_| ()), &mut first)?;
-            if agent.config.export_to_media && place.join("reports").is_dir() {
-                keep(agent.export(&place).map(|_| ()), &mut first)?;
-            }
+        for place in self
+            .watch
+            .changed(&agent.config.watch, agent.site.name.as_str())
+        {
+            keep(agent.visit(&place), &mut first)?;
         }
         if agent.config.repository.url.is_some() {
             keep(pull(agent), &mut first)?;

@@ -1,14 +1,15 @@
 //! Which watched places have something new: folders of `agent.toml`, and what is mounted below them.
 //!
 //! What comes in: the folders, the kernel's table of mounts, and what lay there the last time. What goes
-//! out: the places whose bundles, slips or acknowledgements changed. It reads what the file system says
-//! of files, never their content; what is new is judged by the intake.
+//! out: the places whose bundles, slips or acknowledgements changed, and mounts that are new. It reads
+//! what the file system says of files, never their content; what is new is judged by the intake.
 
-use std::collections::BTreeMap;
-use std::os::unix::fs::MetadataExt;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use crate::durable;
+use outhaul_kit::media::{self as kit_media, Marks, Place};
+
+use crate::durable::{self, FileError};
 use crate::intake::media;
 
 /// Largest table of mounts that is read, in bytes.
@@ -17,62 +18,77 @@ const MAX_MOUNTS_BYTES: u64 = 1024 * 1024;
 /// What lay in a place: the marks of each file that could matter.
 type Print = Vec<(PathBuf, Marks)>;
 
-/// By what a changed file shows. What unpacks or synchronises files sets their time as it likes, and two
-/// slips of one stream are often of one size: the time of the change itself is the kernel's. Not the
-/// inode: on FAT its number is made up anew whenever the file was out of memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Marks {
-    size: u64,
-    modified: (i64, i64),
-    changed: (i64, i64),
-}
-
 /// What was seen.
 #[derive(Debug, Default)]
 pub struct Watch {
     seen: BTreeMap<PathBuf, Print>,
+    /// Watched folders that could not be read, as it was logged.
+    troubled: BTreeMap<PathBuf, String>,
 }
 
 impl Watch {
-    /// Places that changed since the last call.
-    pub fn changed(&mut self, folders: &[PathBuf]) -> Vec<PathBuf> {
-        let mut places: Vec<PathBuf> = folders.to_vec();
-        places.extend(mounts_below(folders));
-        places.sort();
-        places.dedup();
+    /// Places that changed since the last call; of acknowledgements, those for `site` count.
+    pub fn changed(&mut self, folders: &[PathBuf], site: &str) -> Vec<PathBuf> {
+        let mounts: BTreeSet<PathBuf> = mounts_below(folders).into_iter().collect();
+        let mut places: BTreeSet<PathBuf> = folders.iter().cloned().collect();
+        places.extend(mounts.iter().cloned());
         // A stick that was pulled and comes back is new again.
         self.seen.retain(|place, _| places.contains(place));
-        places.retain(|place| {
-            let print = print(place);
-            let changed = self.seen.get(place) != Some(&print);
-            self.seen.insert(place.clone(), print.clone());
-            changed && !print.is_empty()
-        });
-        places
+        self.troubled.retain(|place, _| places.contains(place));
+        let mut changed = Vec::new();
+        for place in places {
+            let print = match print(&place, site) {
+                Ok(print) => {
+                    self.troubled.remove(&place);
+                    print
+                }
+                Err(error) => {
+                    self.trouble(&place, &error);
+                    Print::new()
+                }
+            };
+            let before = self.seen.insert(place.clone(), print.clone());
+            // A stick with nothing on it for this site is told of, too.
+            let is_new_mount = before.is_none() && mounts.contains(&place);
+            if is_new_mount || (before.as_ref() != Some(&print) && !print.is_empty()) {
+                changed.push(place);
+            }
+        }
+        changed
+    }
+
+    /// One line in the log for as long as it stays the same. A folder that is not there yet is none.
+    fn trouble(&mut self, place: &Path, error: &FileError) {
+        let told = error.to_string();
+        if !error.is_missing() && self.troubled.get(place) != Some(&told) {
+            tracing::warn!("watched folder: {told}; {}", error.help());
+            self.troubled.insert(place.to_owned(), told);
+        }
     }
 }
 
-fn print(place: &Path) -> Print {
-    let mut files = media::bundles(place).unwrap_or_default();
-    if let Ok(acks) = durable::list(&place.join("acks")) {
-        files.extend(acks);
-    }
-    files
-        .into_iter()
-        .filter_map(|file| {
-            let meta = std::fs::metadata(&file).ok()?;
-            let marks = Marks {
-                size: meta.len(),
-                modified: (meta.mtime(), meta.mtime_nsec()),
-                changed: (meta.ctime(), meta.ctime_nsec()),
-            };
-            Some((file, marks))
-        })
-        .collect()
+fn print(place: &Path, site: &str) -> Result<Print, FileError> {
+    let media = match Place::open(place)? {
+        Place::Folder(media) => media,
+        Place::File(file) => {
+            let marks = kit_media::marks(&file).map_err(durable::at("look at", place))?;
+            return Ok(vec![(place.to_owned(), marks)]);
+        }
+    };
+    let found = media::bundles(&media)?;
+    let acks = media::acks_of(site);
+    let files = found.files.into_iter().chain([acks]);
+    let mut print: Print = files
+        .filter_map(|file| media.marks(&file).map(|marks| (file, marks)))
+        .collect();
+    // What cannot be used is told of once, too.
+    let unusable = found.unusable.into_iter();
+    print.extend(unusable.map(|error| (error.path, Marks::default())));
+    Ok(print)
 }
 
 fn mounts_below(folders: &[PathBuf]) -> Vec<PathBuf> {
-    let table = durable::read_if_there(Path::new("/proc/self/mounts"), MAX_MOUNTS_BYTES);
+    let table = durable::read_if_present(Path::new("/proc/self/mounts"), MAX_MOUNTS_BYTES);
     let table = table.ok().flatten().unwrap_or_default();
     mount_points(&String::from_utf8_lossy(&table))
         .into_iter()
@@ -105,6 +121,8 @@ fn mount_points(table: &str) -> Vec<PathBuf> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use std::os::unix::fs::MetadataExt;
+
     use super::*;
 
     #[test]
@@ -122,14 +140,14 @@ mod tests {
         let folders = [folder.path().to_path_buf()];
         let mut watch = Watch::default();
         assert!(
-            watch.changed(&folders).is_empty(),
+            watch.changed(&folders, "drone-7").is_empty(),
             "an empty folder brings nothing"
         );
         durable::write(&folder.path().join("a.outhaul"), b"1", 0o600).unwrap();
-        assert_eq!(watch.changed(&folders), folders);
-        assert!(watch.changed(&folders).is_empty());
+        assert_eq!(watch.changed(&folders, "drone-7"), folders);
+        assert!(watch.changed(&folders, "drone-7").is_empty());
         durable::write(&folder.path().join("a.outhaul"), b"12", 0o600).unwrap();
-        assert_eq!(watch.changed(&folders), folders);
+        assert_eq!(watch.changed(&folders, "drone-7"), folders);
     }
 
     #[test]
@@ -148,13 +166,13 @@ mod tests {
             (meta.ctime(), meta.ctime_nsec())
         };
         written_at(b"one");
-        assert_eq!(watch.changed(&folders), folders);
+        assert_eq!(watch.changed(&folders, "drone-7"), folders);
         let before = changed();
         // The kernel's clock for files has steps of some milliseconds.
         while changed() == before {
             written_at(b"two");
         }
-        assert_eq!(watch.changed(&folders), folders);
-        assert!(watch.changed(&folders).is_empty());
+        assert_eq!(watch.changed(&folders, "drone-7"), folders);
+        assert!(watch.changed(&folders, "drone-7").is_empty());
     }
 }

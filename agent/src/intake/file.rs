@@ -1,12 +1,11 @@
 //! The road of a file: an `.outhaul` bundle, read once from its first byte to its last.
 //!
-//! What comes in: a path on a stick or a disk. What goes out: the three steps of the bundle reader, with
+//! What comes in: an open file of a stick or a disk. What goes out: the three steps of the bundle reader, with
 //! the reader's words for what is wrong. The file is never opened for writing and never sought in.
 
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::Path;
 
 use outhaul_bundle::index::Content;
 use outhaul_bundle::{BundleReader, Index, Limits};
@@ -14,7 +13,6 @@ use outhaul_signer::MetadataSource;
 
 use super::Road;
 use crate::blobs::Blobs;
-use crate::durable::at;
 use crate::error::AgentError;
 use crate::pulse::Pulse;
 
@@ -41,18 +39,10 @@ impl Read for Beating {
 }
 
 impl FileRoad {
-    /// Opens the file.
-    ///
-    /// # Errors
-    /// [`AgentError::File`]
-    pub fn open(path: &Path, limits: Limits, pulse: &Pulse) -> Result<Self, AgentError> {
-        let file = File::open(path).map_err(at("open", path))?;
-        Ok(Self {
-            name: path
-                .file_name()
-                .unwrap_or_default()
-                .to_string_lossy()
-                .into_owned(),
+    /// Reads `file`, which is called `name` in messages.
+    pub fn new(name: String, file: File, limits: Limits, pulse: &Pulse) -> Self {
+        Self {
+            name,
             reader: BundleReader::new(
                 Beating {
                     file,
@@ -61,7 +51,7 @@ impl FileRoad {
                 limits,
             ),
             metadata: None,
-        })
+        }
     }
 
     /// For whom the bundle says it is, unverified: for messages about bundles that are not ours.

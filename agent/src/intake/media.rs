@@ -2,25 +2,32 @@
 //!
 //! What comes in: a path. What goes out: the bundles below it (a few levels deep, so that a stick with a
 //! folder per site works, and a whole home directory is not walked), freshness slips and acknowledgements
-//! for this site; of many bundles the newest acceptable one, after what the slips bring. Nothing is written to the medium.
+//! for this site; of many bundles the newest acceptable one, after what the slips bring. Nothing is
+//! written to the medium, no link on it is followed, and only regular files are opened.
 
+use std::ffi::OsStr;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use outhaul_bundle::report::{ACK_PAYLOAD_TYPE, Ack};
+use outhaul_kit::media::{Bounds, Found, Media, Place};
+use outhaul_kit::text;
 use outhaul_signer::{Envelope, PublicKey};
 
 use super::file::FileRoad;
 use super::slip::{self, News};
 use super::{Offer, Outcome};
 use crate::agent::Agent;
-use crate::durable::{self, FileError};
+use crate::durable::FileError;
 use crate::error::AgentError;
 use crate::state::{StateError, outbox};
 
-/// Folders below the one given.
-const MAX_DEPTH: usize = 3;
-/// Entries looked at per medium.
-const MAX_ENTRIES: usize = 20_000;
+/// What is looked at of a medium.
+const BOUNDS: Bounds = Bounds {
+    depth: 3,
+    entries: 100_000,
+    kept: 2_000,
+};
 /// Largest file of acknowledgements, in bytes.
 const MAX_ACKS_BYTES: u64 = 16 * 1024 * 1024;
 
@@ -41,55 +48,22 @@ pub struct Findings {
     pub acknowledged: u64,
 }
 
-/// Bundles and freshness slips at `path` or below, sorted.
+/// Bundles and freshness slips on a medium.
 ///
 /// # Errors
-/// [`FileError`] for a path that is not there or cannot be read.
-pub fn bundles(path: &Path) -> Result<Vec<PathBuf>, FileError> {
-    let meta = std::fs::metadata(path).map_err(durable::at("open", path))?;
-    if meta.is_file() {
-        return Ok(vec![path.to_owned()]);
-    }
-    let mut found = Vec::new();
-    let mut left = MAX_ENTRIES;
-    walk(path, MAX_DEPTH, &mut left, &mut found)?;
-    found.sort();
-    Ok(found)
+/// [`FileError`] for a medium that cannot be listed.
+pub fn bundles(media: &Media) -> Result<Found, FileError> {
+    media.files(BOUNDS, |name| is_ours(Path::new(name)))
 }
 
-fn walk(
-    folder: &Path,
-    depth: usize,
-    left: &mut usize,
-    found: &mut Vec<PathBuf>,
-) -> Result<(), FileError> {
-    for path in durable::list(folder)? {
-        *left = left.saturating_sub(1);
-        if *left == 0 {
-            break;
-        }
-        let Ok(meta) = std::fs::symlink_metadata(&path) else {
-            continue;
-        };
-        let hidden = path
-            .file_name()
-            .is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
-        if hidden {
-            continue;
-        }
-        if meta.is_dir() && depth > 0 {
-            // One folder that cannot be read does not hide the others.
-            let _ = walk(&path, depth - 1, left, found);
-        } else if meta.is_file() && is_ours(&path) {
-            found.push(path);
-        }
-    }
-    Ok(())
+/// Where acknowledgements for `site` lie on a medium.
+pub fn acks_of(site: &str) -> PathBuf {
+    Path::new("acks").join(format!("{site}.acks"))
 }
 
-fn is_ours(path: &Path) -> bool {
-    path.extension()
-        .is_some_and(|end| end == "outhaul" || end == "slip")
+fn is_ours(name: &Path) -> bool {
+    name.extension()
+        .is_some_and(|end| end == OsStr::new("outhaul") || end == OsStr::new("slip"))
 }
 
 impl Agent {
@@ -98,55 +72,98 @@ impl Agent {
     /// # Errors
     /// [`AgentError`]: for a single file its refusal; for a folder only what stops everything.
     pub fn import(&mut self, path: &Path) -> Result<Findings, AgentError> {
-        let mut findings = Findings::default();
-        let files = bundles(path)?;
-        if path.is_dir() {
-            findings.acknowledged = self.take_acks(path)?;
+        match Place::open(path)? {
+            Place::File(file) => self.import_file(path, file),
+            Place::Folder(media) => self.import_folder(&media),
         }
-        if let ([file], true) = (files.as_slice(), path.is_file()) {
-            if slip::is_slip(file) {
-                let news = self.take_slip(file);
-                if let Err(error) = &news {
-                    self.tell_refusal(error)?;
-                }
-                findings.slips.push(news?);
-                return Ok(findings);
+    }
+
+    fn import_file(&mut self, path: &Path, file: File) -> Result<Findings, AgentError> {
+        let mut findings = Findings::default();
+        let name = text::file_name(path);
+        if slip::is_slip(path, &file) {
+            let news = self.take_slip(&name, file);
+            if let Err(error) = &news {
+                self.tell_refusal(error)?;
             }
-            let mut road = FileRoad::open(file, self.limits, &self.pulse)?;
-            findings.outcome = Some(self.admit(&mut road).map_err(|e| with_claim(e, &road))?);
-            findings.taken = Some(file.clone());
+            findings.slips.push(news?);
             return Ok(findings);
         }
+        let mut road = FileRoad::new(name, file, self.limits, &self.pulse);
+        findings.outcome = Some(self.admit(&mut road).map_err(|e| with_claim(e, &road))?);
+        findings.taken = Some(path.to_owned());
+        Ok(findings)
+    }
+
+    fn import_folder(&mut self, media: &Media) -> Result<Findings, AgentError> {
+        let mut findings = Findings::default();
+        let found = bundles(media)?;
+        let unusable = found.unusable.iter().map(ToString::to_string);
+        findings.passed_over.extend(unusable);
+        if found.incomplete {
+            findings.passed_over.push(format!(
+                "a part of `{}`: it holds more than {} entries or {} bundles; name the folder or file \
+                 that is meant",
+                text::path(media.path()),
+                BOUNDS.entries,
+                BOUNDS.kept
+            ));
+        }
+        match self.take_acks(media) {
+            Ok(gone) => findings.acknowledged = gone,
+            Err(AgentError::File(error)) => findings.passed_over.push(error.to_string()),
+            Err(other) => return Err(other),
+        }
         // Slips first: a key that one of them takes away signs no bundle any more.
-        let (slips, files): (Vec<_>, Vec<_>) =
-            files.into_iter().partition(|file| slip::is_slip(file));
-        for file in slips {
-            match self.take_slip(&file) {
+        let mut files = Vec::new();
+        for path in found.files {
+            if self.pulse.stopping() {
+                return Err(AgentError::Stopped);
+            }
+            let file = match media.open_file(&path) {
+                Ok(Some(file)) => file,
+                // Gone since it was listed.
+                Ok(None) => continue,
+                Err(error) => {
+                    findings.passed_over.push(error.to_string());
+                    continue;
+                }
+            };
+            if !slip::is_slip(&path, &file) {
+                files.push(path);
+                continue;
+            }
+            let name = text::file_name(&path);
+            match self.take_slip(&name, file) {
                 Ok(news) => findings.slips.push(news),
-                Err(error) => self.pass_over(&file, error, &mut findings)?,
+                Err(error) => self.pass_over(&name, error, &mut findings)?,
             }
         }
         let mut offers: Vec<(PathBuf, Offer)> = Vec::new();
-        for file in files {
-            match self.look_at(&file) {
-                Ok(offer) => offers.push((file, offer)),
-                Err(error) => self.pass_over(&file, error, &mut findings)?,
+        for path in files {
+            if self.pulse.stopping() {
+                return Err(AgentError::Stopped);
+            }
+            match self.look_at(media, &path) {
+                Ok(offer) => offers.push((path, offer)),
+                Err(error) => self.pass_over(&text::file_name(&path), error, &mut findings)?,
             }
         }
         offers.sort_by_key(|(_, offer)| std::cmp::Reverse(offer.acceptance.number));
-        for (file, offer) in offers {
+        for (path, offer) in offers {
+            let name = text::file_name(&path);
             if findings.outcome.is_some() {
                 let number = offer.acceptance.number;
                 findings
                     .passed_over
-                    .push(format!("`{}`: bundle {number} is older", told(&file)));
+                    .push(format!("`{name}`: bundle {number} is older"));
                 continue;
             }
-            let mut road = FileRoad::open(&file, self.limits, &self.pulse)?;
+            let mut road = self.road(media, &path)?;
             match self.admit(&mut road) {
                 Ok(outcome) => {
                     findings.outcome = Some(outcome);
-                    findings.taken = Some(file);
+                    findings.taken = Some(media.path().join(path));
                 }
                 Err(error @ AgentError::Refused { .. }) => findings.refused.push(error),
                 Err(other) => return Err(other),
@@ -155,15 +172,27 @@ impl Agent {
         Ok(findings)
     }
 
-    fn look_at(&self, file: &Path) -> Result<Offer, AgentError> {
-        let mut road = FileRoad::open(file, self.limits, &self.pulse)?;
+    fn road(&self, media: &Media, path: &Path) -> Result<FileRoad, AgentError> {
+        let name = text::file_name(path);
+        let Some(file) = media.open_file(path)? else {
+            let problem = "it is not there any more: was the stick pulled?".to_owned();
+            return Err(AgentError::Road {
+                source_name: name,
+                problem,
+            });
+        };
+        Ok(FileRoad::new(name, file, self.limits, &self.pulse))
+    }
+
+    fn look_at(&self, media: &Media, path: &Path) -> Result<Offer, AgentError> {
+        let mut road = self.road(media, path)?;
         self.judge(&mut road)
             .map_err(|error| with_claim(error, &road))
     }
 
     fn pass_over(
         &mut self,
-        file: &Path,
+        name: &str,
         error: AgentError,
         findings: &mut Findings,
     ) -> Result<(), AgentError> {
@@ -177,9 +206,7 @@ impl Agent {
             return match error {
                 AgentError::State(_) => Err(error),
                 other => {
-                    findings
-                        .passed_over
-                        .push(format!("`{}`: {other}", told(file)));
+                    findings.passed_over.push(format!("`{name}`: {other}"));
                     Ok(())
                 }
             };
@@ -204,10 +231,9 @@ impl Agent {
     /// Takes acknowledgements for this site from `acks/` on a medium.
     ///
     /// # Errors
-    /// [`AgentError`] of the memory; a file that cannot be used is left alone.
-    pub fn take_acks(&mut self, folder: &Path) -> Result<u64, AgentError> {
-        let file = folder.join("acks").join(format!("{}.acks", self.site.name));
-        let Ok(Some(bytes)) = durable::read_if_there(&file, MAX_ACKS_BYTES) else {
+    /// [`AgentError::File`] for what lies there and cannot be used, or [`AgentError`] of the memory.
+    pub fn take_acks(&mut self, media: &Media) -> Result<u64, AgentError> {
+        let Some(bytes) = media.read(&acks_of(self.site.name.as_str()), MAX_ACKS_BYTES)? else {
             return Ok(0);
         };
         let lines = bytes.split(|b| *b == b'\n').filter(|line| !line.is_empty());
@@ -267,11 +293,4 @@ fn with_claim(error: AgentError, road: &FileRoad) -> AgentError {
         }
         (error, _) => error,
     }
-}
-
-fn told(file: &Path) -> String {
-    file.file_name()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .into_owned()
 }

@@ -6,6 +6,9 @@
 //! with one report home. What the slip says of itself only serves the messages. A slip newer than all
 //! that a damaged memory still tells of is also the only way out of contradicting floors.
 
+use std::fs::File;
+use std::io::Read as _;
+use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
 use jiff::Timestamp;
@@ -19,7 +22,6 @@ use crate::agent::Agent;
 use crate::blobs::Blobs;
 use crate::clock;
 use crate::cut;
-use crate::durable;
 use crate::error::AgentError;
 use crate::state::floors::{self, Floors};
 use crate::state::{StateError, generations, outbox};
@@ -115,26 +117,30 @@ impl Road for SlipRoad<'_> {
     }
 }
 
-/// Whether the file at `path` is meant as a slip: by its ending or its first bytes.
-pub fn is_slip(path: &Path) -> bool {
-    if path.extension().is_some_and(|end| end == "slip") {
+/// Whether `file` is meant as a slip: by the ending of its name or its first bytes.
+pub fn is_slip(name: &Path, file: &File) -> bool {
+    if name.extension().is_some_and(|end| end == "slip") {
         return true;
     }
     let mut first = [0u8; 3];
-    let read = std::fs::File::open(path)
-        .and_then(|mut file| std::io::Read::read_exact(&mut file, &mut first));
-    read.is_ok() && first == MAGIC[..3]
+    file.read_exact_at(&mut first, 0).is_ok() && first == MAGIC[..3]
 }
 
 impl Agent {
-    /// Believes what the slip in the file `path` brings.
+    /// Believes what the slip in `file` brings.
     ///
     /// # Errors
     /// A refusal, not reported yet, or [`AgentError`] of the stick or the memory; nothing was changed.
-    pub fn take_slip(&mut self, path: &Path) -> Result<News, AgentError> {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let bytes = durable::read(path, MAX_TEXT_BYTES as u64)?;
-        self.believe_read(&name, Slip::from_bytes(&bytes))
+    pub fn take_slip(&mut self, name: &str, file: File) -> Result<News, AgentError> {
+        let mut bytes = Vec::new();
+        // One byte more than a slip may have is one that the reader refuses.
+        file.take(MAX_TEXT_BYTES as u64 + 1)
+            .read_to_end(&mut bytes)
+            .map_err(|error| AgentError::Road {
+                source_name: name.to_owned(),
+                problem: error.to_string(),
+            })?;
+        self.believe_read(name, Slip::from_bytes(&bytes))
     }
 
     /// Believes what a scanned or typed slip brings.

@@ -9,8 +9,9 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use outhaul_bundle::Index;
+use outhaul_signer::KeyError;
 use outhaul_signer::seal::marker::Syntax;
-use outhaul_signer::seal::{self, Identities, Identity, marker};
+use outhaul_signer::seal::{self, Identities, Identity, SealError, marker};
 use rusqlite::Connection;
 
 use super::{SecretError, Secrets, io_error, text_with_markers};
@@ -42,6 +43,11 @@ impl Secrets {
         public(&path)
     }
 
+    /// Whether the site's own key is in its place.
+    pub fn has_own_key(folder: &Path) -> bool {
+        folder.join(OWN_KEY).exists()
+    }
+
     /// The public half of the site's next key: made now, or by an attempt that was cut off.
     ///
     /// # Errors
@@ -52,6 +58,24 @@ impl Secrets {
             Identity::generate().save(&path)?;
         }
         public(&path)
+    }
+}
+
+impl From<SecretError> for StateError {
+    /// A key file that cannot be read or written is the disk's matter; one that is gone or damaged the
+    /// key's.
+    fn from(error: SecretError) -> Self {
+        match error {
+            SecretError::Keys(SealError::File(error) | SealError::Key(KeyError::File(error)))
+                if !error.is_missing() =>
+            {
+                Self::File(error)
+            }
+            SecretError::Io { doing, path, error } => Self::File(durable::at(doing, &path)(error)),
+            other => Self::Key {
+                problem: other.to_string(),
+            },
+        }
     }
 }
 
@@ -80,9 +104,7 @@ pub(crate) fn finish(home: &Home, db: &Connection) -> Result<(), StateError> {
             let path = home
                 .identities()
                 .join(format!("{FORMER}{}.age", old.recipient().id()));
-            old.save(&path).map_err(|error| StateError::Key {
-                problem: error.to_string(),
-            })?;
+            old.save(&path).map_err(SecretError::from)?;
             cut::here("old-seal-key-kept");
         }
         // Another process may have been faster: what counts is the key that is there now.
@@ -155,11 +177,7 @@ impl Agent {
         if former.is_empty() {
             return Ok(());
         }
-        let keys = |result: Result<Identities, SecretError>| {
-            result.map_err(|error| StateError::Key {
-                problem: error.to_string(),
-            })
-        };
+        let keys = |result: Result<Identities, SecretError>| result.map_err(StateError::from);
         let own = Identity::load(&folder.join(OWN_KEY)).map_err(SecretError::from);
         let own = keys(own.map(|own| Identities::new(vec![own])))?;
         let present = keys(present(&folder))?;
@@ -170,11 +188,7 @@ impl Agent {
         for row in generations::all(db)?.into_iter().filter(|row| row.whole) {
             let index = generation::read_index(&self.home, row.number, &row.index, &self.limits)?
                 .for_site(&self.site.name);
-            let by = |keys: &Identities| {
-                opened(&self.home, &index, keys).map_err(|error| StateError::Key {
-                    problem: error.to_string(),
-                })
-            };
+            let by = |keys: &Identities| opened(&self.home, &index, keys).map_err(StateError::from);
             if by(&present)? != by(&all)? {
                 return Ok(());
             }

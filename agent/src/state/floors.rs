@@ -64,7 +64,7 @@ enum Found {
 }
 
 fn read_sidecar(path: &Path) -> Result<Found, StateError> {
-    let Some(bytes) = durable::read_if_there(path, MAX_SIDECAR_BYTES)? else {
+    let Some(bytes) = durable::read_if_present(path, MAX_SIDECAR_BYTES)? else {
         return Ok(Found::Missing);
     };
     Ok(match serde_json::from_slice::<Sidecar>(&bytes) {

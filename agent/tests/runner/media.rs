@@ -205,7 +205,7 @@ fn of_many_bundles_on_a_stick_the_newest_for_this_stream_is_taken() {
         &output,
         0,
         &[
-            "passed over `tractor.outhaul`",
+            "skipped `tractor.outhaul`",
             "dev/tractor",
             "bundle 1 is older",
         ],
@@ -225,5 +225,5 @@ fn an_empty_stick_is_told_as_such() {
         &["no bundle for this site", "*.outhaul"],
     );
     let gone = stick.path().join("gone");
-    assert_told(&site.import(&gone), 3, &["gone", "check the path"]);
+    assert_told(&site.import(&gone), 3, &["gone", "mounted"]);
 }

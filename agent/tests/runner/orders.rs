@@ -285,7 +285,13 @@ fn a_bundle_with_a_forged_order_is_refused_and_the_order_not_done() {
 /// What a site is after its orders, whatever happened on the way.
 fn end(site: &Site) -> (Value, Vec<String>, [usize; 4]) {
     let mut status = site.status();
-    for moving in ["time_lower_bound", "key", "observed_ms"] {
+    for moving in [
+        "time_lower_bound",
+        "key",
+        "observed_ms",
+        "media",
+        "refusals",
+    ] {
         status[moving] = Value::Null;
     }
     let asked = request(site).unwrap().0;

@@ -34,7 +34,7 @@ impl MetadataSource for Folder {
     ) -> std::result::Result<Option<Vec<u8>>, SourceError> {
         durable::read_if_present(&self.0.join(name), max_bytes).map_err(|error| {
             match error.source.kind() {
-                std::io::ErrorKind::InvalidData => SourceError::TooLarge {
+                std::io::ErrorKind::FileTooLarge => SourceError::TooLarge {
                     name: name.to_owned(),
                     max_bytes,
                 },

@@ -40,7 +40,17 @@ struct Rule {
     why: &'static str,
 }
 
-const RULES: [Rule; 6] = [
+const RULES: [Rule; 7] = [
+    Rule {
+        member: "outhaul-kit",
+        never: &[
+            &OUTSIDE,
+            &CENTRE,
+            &["outhaul-bundle", "outhaul-signer"],
+            PROGRAMS,
+        ],
+        why: "what all programs share knows no rule of the product",
+    },
     Rule {
         member: "outhaul-bundle",
         never: &[&OUTSIDE, &CENTRE, &["outhaul-signer"], PROGRAMS],

@@ -61,7 +61,13 @@ fn rust_file(name: &str, text: &str) -> Vec<String> {
 
 /// `fs::write` in a program leaves half a file when the power goes. Tests and tools may use it.
 fn torn_writes(name: &str, text: &str) -> Vec<String> {
-    let ships = ["agent/src/", "bundler/src/", "hub/src/", "signer/src/"];
+    let ships = [
+        "agent/src/",
+        "bundler/src/",
+        "hub/src/",
+        "kit/src/",
+        "signer/src/",
+    ];
     if !ships.iter().any(|folder| name.starts_with(folder)) || name.ends_with("tests.rs") {
         return Vec::new();
     }
@@ -70,7 +76,7 @@ fn torn_writes(name: &str, text: &str) -> Vec<String> {
     lines
         .filter(|(line, _)| line.contains("fs::write("))
         .map(|(_, number)| {
-            format!("{name}:{number}: `fs::write` tears: use the crate's durable module")
+            format!("{name}:{number}: `fs::write` tears: use `outhaul_kit::durable`")
         })
         .collect()
 }

@@ -76,7 +76,8 @@ pub fn run(run: &Run<'_>, pulse: &Pulse) -> Result<Outcome, ApplyError> {
     let results = run.home.join("results.jsonl");
     durable::make_folder(&plugins)?;
     let plugin = plugins.join(format!("{CALLBACK_NAME}.py"));
-    if durable::read_if_there(&plugin, MAX_RESULT_BYTES)?.as_deref() != Some(CALLBACK.as_bytes()) {
+    if durable::read_if_present(&plugin, MAX_RESULT_BYTES)?.as_deref() != Some(CALLBACK.as_bytes())
+    {
         durable::write(&plugin, CALLBACK.as_bytes(), 0o600)?;
     }
     durable::remove_file(&results)?;
@@ -95,7 +96,7 @@ pub fn run(run: &Run<'_>, pulse: &Pulse) -> Result<Outcome, ApplyError> {
         problem: error.to_string(),
     })?;
 
-    let bytes = durable::read_if_there(&results, MAX_RESULT_BYTES)?.unwrap_or_default();
+    let bytes = durable::read_if_present(&results, MAX_RESULT_BYTES)?.unwrap_or_default();
     let steps = parse(&bytes);
     let success = ended.is_some_and(|status| status.success());
     let reason = match (ended, success) {

@@ -1,0 +1,79 @@
+//! `status` when the agent cannot be opened: its key is gone, its database or `agent.toml` is damaged.
+//!
+//! What comes in: the state folder and the error. What goes out: what can still be read there, from the
+//! database if it opens and from the disk if not. It repairs nothing and changes nothing.
+
+use serde::Serialize;
+
+use crate::durable;
+use crate::error::AgentError;
+use crate::home::{Home, LockError};
+use crate::state::{self, Site, StateError, Store, key};
+
+/// What can still be said.
+#[derive(Debug, Serialize)]
+pub struct Blind {
+    /// The site, if its name can be read.
+    pub site: Option<String>,
+    /// The fleet, likewise.
+    pub fleet: Option<String>,
+    /// The number that runs, if the database can be read.
+    pub active: Option<u64>,
+    /// The bundles whose folders are on disk.
+    pub on_disk: Vec<u64>,
+    /// Why no more can be said.
+    pub trouble: String,
+    /// What to do next.
+    pub help: String,
+}
+
+impl Blind {
+    /// What is left to say after `error`; `None` where there is nothing to look at.
+    pub fn look(home: &Home, error: &AgentError) -> Option<Self> {
+        if let AgentError::State(
+            StateError::NotEnrolled
+            | StateError::File(_)
+            | StateError::Lock(LockError::Busy { .. }),
+        ) = error
+        {
+            return None;
+        }
+        let names = durable::list(&home.generations()).ok()?;
+        let mut on_disk: Vec<u64> = names
+            .iter()
+            .filter_map(|path| path.file_name()?.to_str()?.parse().ok())
+            .collect();
+        on_disk.sort_unstable();
+        let store = Store::open(&home.database()).ok();
+        let db = store.as_ref().map(Store::read);
+        let site: Option<Site> = db.and_then(|db| state::site(db).ok());
+        Some(Self {
+            fleet: site.as_ref().map(|site| site.fleet.to_string()),
+            site: site.map(|site| site.name.to_string()),
+            active: db.and_then(|db| state::meta(db, key::ACTIVE).ok().flatten()),
+            on_disk,
+            trouble: error.to_string(),
+            help: error.help(),
+        })
+    }
+
+    /// For people.
+    pub fn text(&self) -> String {
+        let mut lines = Vec::new();
+        if let (Some(site), Some(fleet)) = (&self.site, &self.fleet) {
+            lines.push(format!("site {site} of fleet {fleet}"));
+        }
+        lines.push(match self.active {
+            Some(number) => format!("active: bundle {number}"),
+            None => "active: cannot be read; what runs on this host goes on".to_owned(),
+        });
+        let on_disk: Vec<_> = self.on_disk.iter().map(ToString::to_string).collect();
+        if !on_disk.is_empty() {
+            lines.push(format!("bundles on disk: {}", on_disk.join(", ")));
+        }
+        lines.push(
+            "nothing new is installed and no report is written until this is put right:".to_owned(),
+        );
+        lines.join("\n")
+    }
+}

@@ -1,0 +1,306 @@
+//! Sticks that somebody prepared to do harm: nothing outside them is touched, nothing waits for them, and
+//! each entry that cannot be used is named.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use outhaul_bundle::report::Event;
+
+use crate::centre::{Centre, Draft};
+use crate::service::Service;
+use crate::site::{Site, assert_told, stderr, tree};
+
+/// A site on which bundle 1 runs, a stick, and beside it what must stay as it is.
+struct Scene {
+    centre: Centre,
+    site: Site,
+    folder: tempfile::TempDir,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let centre = Centre::new();
+        let site = Site::new(&centre, "drone-7");
+        site.take(&centre.publish(&Draft::hello("one")));
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("stick")).unwrap();
+        fs::create_dir(folder.path().join("outside")).unwrap();
+        fs::write(folder.path().join("outside/file"), "kept").unwrap();
+        site.configure(&format!("watch = [{:?}]", folder.path().join("stick")));
+        Self {
+            centre,
+            site,
+            folder,
+        }
+    }
+
+    fn stick(&self, name: &str) -> PathBuf {
+        self.folder.path().join("stick").join(name)
+    }
+
+    fn make(&self, folder: &str) {
+        fs::create_dir_all(self.stick(folder)).unwrap();
+    }
+
+    fn outside(&self) -> PathBuf {
+        self.folder.path().join("outside")
+    }
+
+    fn fifo(&self, name: &str) {
+        let done = Command::new("mkfifo").arg(self.stick(name)).status();
+        assert!(done.unwrap().success());
+    }
+
+    fn good_bundle(&self) {
+        let bundle = self.centre.publish(&Draft::hello("two"));
+        fs::copy(bundle, self.stick("good.outhaul")).unwrap();
+    }
+
+    /// Runs a command on the stick. One that waits for the stick is ended, with a code of its own.
+    fn run(&self, arguments: &[&str]) -> Output {
+        let command = self.site.command(arguments);
+        let mut bounded = Command::new("timeout");
+        bounded.args(["--signal=KILL", "120"]);
+        bounded.arg(command.get_program()).args(command.get_args());
+        for (name, _) in command.get_envs() {
+            bounded.env_remove(name);
+        }
+        bounded.output().unwrap()
+    }
+
+    fn on_stick(&self, command: &str) -> Output {
+        self.run(&[command, self.stick("").to_str().unwrap()])
+    }
+
+    #[track_caller]
+    fn assert_untouched(&self) {
+        let outside: Vec<_> = tree(&self.outside()).into_iter().collect();
+        assert_eq!(outside, [("file".to_owned(), b"kept".to_vec())]);
+    }
+}
+
+#[test]
+fn temporary_names_that_are_links_destroy_nothing() {
+    let scene = Scene::new();
+    // Which files an export writes is known to whoever held the stick before.
+    let before = tempfile::tempdir().unwrap();
+    scene.site.ok(&["export", before.path().to_str().unwrap()]);
+    let names: Vec<_> = tree(before.path()).into_keys().collect();
+    assert_eq!(names.len(), 2, "{names:?}");
+    for name in &names {
+        let (folder, file) = name.split_once('/').unwrap();
+        scene.make(folder);
+        let planted = scene.stick(&format!("{folder}/.{file}.tmp"));
+        symlink(scene.outside().join("file"), planted).unwrap();
+    }
+    scene.good_bundle();
+    assert_told(&scene.run(&["run", "--once"]), 0, &["reports written"]);
+    assert_eq!(scene.site.active(), Some(2));
+    let told = scene.on_stick("export");
+    assert_told(&told, 0, &["safe to remove now"]);
+    scene.assert_untouched();
+    assert!(scene.stick("requests/drone-7.request").is_file());
+}
+
+#[test]
+fn folders_that_are_links_are_named_and_not_followed() {
+    for name in ["reports", "requests"] {
+        let scene = Scene::new();
+        symlink(scene.outside(), scene.stick(name)).unwrap();
+        let words = [
+            name,
+            "a symbolic link, not a folder",
+            "help: remove or rename",
+        ];
+        assert_told(&scene.on_stick("export"), 3, &words);
+        scene.good_bundle();
+        let told = scene.run(&["run", "--once"]);
+        if name == "reports" {
+            assert_told(&told, 3, &["reports were not written", words[1]]);
+        }
+        // What came is taken all the same.
+        assert_eq!(scene.site.active(), Some(2));
+        scene.assert_untouched();
+    }
+}
+
+#[test]
+fn files_where_folders_and_folders_where_files_belong_are_named() {
+    let scene = Scene::new();
+    fs::write(scene.stick("requests"), "").unwrap();
+    let words = ["requests`: it is a regular file, not a folder", "help:"];
+    assert_told(&scene.on_stick("export"), 3, &words);
+    fs::remove_file(scene.stick("requests")).unwrap();
+    scene.make("requests/drone-7.request");
+    let words = ["drone-7.request`: it is a folder, not a regular file"];
+    assert_told(&scene.on_stick("export"), 3, &words);
+    scene.make("acks/drone-7.acks");
+    scene.good_bundle();
+    let words = ["skipped", "drone-7.acks`: it is a folder"];
+    assert_told(&scene.on_stick("import"), 0, &words);
+}
+
+/// Every kind of entry that is no file, under every name that is looked for.
+fn plant_everything(scene: &Scene) -> UnixListener {
+    scene.make("acks");
+    scene.fifo("acks/drone-7.acks");
+    scene.fifo("fifo.outhaul");
+    scene.fifo("fifo.slip");
+    symlink("/dev/zero", scene.stick("zero.outhaul")).unwrap();
+    symlink(scene.outside().join("file"), scene.stick("out.slip")).unwrap();
+    symlink(scene.outside(), scene.stick("folder")).unwrap();
+    symlink(scene.stick(""), scene.stick("loop")).unwrap();
+    UnixListener::bind(scene.stick("socket.outhaul")).unwrap()
+}
+
+#[test]
+fn what_is_no_file_is_named_and_nothing_waits_for_it() {
+    let scene = Scene::new();
+    let _socket = plant_everything(&scene);
+    let words = [
+        "drone-7.acks`: it is a FIFO",
+        "fifo.outhaul`: it is a FIFO",
+        "fifo.slip`: it is a FIFO",
+        "zero.outhaul`: it is a symbolic link",
+        "out.slip`: it is a symbolic link",
+        "socket.outhaul`: it is a socket",
+    ];
+    assert_told(&scene.on_stick("import"), 1, &words);
+    for name in ["fifo.outhaul", "zero.outhaul", "socket.outhaul"] {
+        let path = scene.stick(name);
+        for command in ["import", "plan"] {
+            let told = scene.run(&[command, path.to_str().unwrap()]);
+            assert_told(&told, 3, &[name, "not a regular file", "help:"]);
+        }
+    }
+    let kit = scene.stick("fifo.slip");
+    let told = scene.run(&["enrol", kit.to_str().unwrap()]);
+    assert_told(&told, 3, &["fifo.slip", "a FIFO"]);
+    // A good bundle between them is taken.
+    scene.good_bundle();
+    assert_told(&scene.on_stick("import"), 0, &words);
+    assert_eq!(scene.site.active(), Some(2));
+    scene.assert_untouched();
+}
+
+#[test]
+fn the_service_ends_when_it_is_asked_to_whatever_the_stick_is() {
+    let scene = Scene::new();
+    let _socket = plant_everything(&scene);
+    symlink(scene.outside(), scene.stick("reports")).unwrap();
+    let mut service = Service::start(&scene.site);
+    service.wait_for("STATUS=bundle 1 is active");
+    assert!(service.terminate().success());
+    scene.assert_untouched();
+    let status = scene.site.status();
+    let visit = status["media"].as_array().unwrap().last().unwrap();
+    let told = visit["text"].as_str().unwrap();
+    assert!(told.contains("a FIFO"), "{told}");
+    assert_eq!(visit["busy"], false);
+}
+
+#[test]
+fn a_name_with_escape_sequences_reaches_no_terminal() {
+    let scene = Scene::new();
+    let name = "\u{1b}]0;owned\u{7}\u{202e}.outhaul";
+    fs::write(scene.stick(name), "no bundle").unwrap();
+    scene.fifo("\u{1b}[2Jx.slip");
+    let raw = |text: &str| text.contains(['\u{1b}', '\u{7}', '\u{202e}']);
+    let told = scene.on_stick("import");
+    assert_told(&told, 4, &["\\u{1b}]0;owned\\u{7}", "\\u{1b}[2Jx.slip"]);
+    assert!(!raw(&stderr(&told)));
+    for output in [scene.run(&["run", "--once"]), scene.run(&["status"])] {
+        let text = [output.stdout, output.stderr].concat();
+        let text = String::from_utf8(text).unwrap();
+        assert!(text.contains("owned") && !raw(&text), "{text}");
+    }
+    let told: Vec<_> = scene
+        .site
+        .reports()
+        .iter()
+        .filter_map(|report| match &report.event {
+            Event::Refusal { source, .. } => Some(source.clone()),
+            _ => None,
+        })
+        .collect();
+    assert!(
+        !told.is_empty() && told.iter().all(|name| !raw(name)),
+        "{told:?}"
+    );
+}
+
+#[test]
+fn a_stick_with_very_many_names_is_looked_at_up_to_a_bound_and_says_so() {
+    let scene = Scene::new();
+    scene.make("many");
+    let first = scene.stick("many/0.slip");
+    fs::write(&first, "").unwrap();
+    // Names alone: links to one file, so that no disk is filled.
+    for n in 1..2_100 {
+        fs::hard_link(&first, scene.stick(&format!("many/{n}.slip"))).unwrap();
+    }
+    scene.good_bundle();
+    let told = scene.on_stick("import");
+    assert_told(&told, 0, &["it holds more than", "name the folder or file"]);
+    assert_eq!(scene.site.active(), Some(2));
+}
+
+/// The line of the journal about one stick.
+fn line(output: &Output, place: &Path) -> String {
+    let told = stderr(output);
+    let of_place = format!("`{}`:", place.display());
+    let lines: Vec<_> = told
+        .lines()
+        .filter(|line| line.contains(&of_place))
+        .collect();
+    assert_eq!(lines.len(), 1, "{told}");
+    lines[0].to_owned()
+}
+
+#[test]
+fn each_stick_leaves_one_line_in_the_journal_and_in_status() {
+    let scene = Scene::new();
+    let sticks = tempfile::tempdir().unwrap();
+    let stick = |name: &str, bundle: &Path| {
+        let place = sticks.path().join(name);
+        fs::create_dir(&place).unwrap();
+        fs::copy(bundle, place.join(format!("{name}.outhaul"))).unwrap();
+        place
+    };
+    let old = scene.centre.publish(&Draft::hello("two"));
+    let good = scene.centre.publish(&Draft::hello("three"));
+    let stranger = Centre::new();
+    let foreign = stranger.publish(&Draft::hello("four"));
+    let whole = fs::read(&good).unwrap();
+    let cut = sticks.path().join("cut.part");
+    fs::write(&cut, &whole[..whole.len() / 2]).unwrap();
+    let places = [
+        (stick("cut", &cut), "refused"),
+        (stick("foreign", &foreign), "refused"),
+        (stick("good", &good), "bundle 3 is active"),
+        (stick("old", &old), "skipped"),
+    ];
+    let watched: Vec<_> = places.iter().map(|(place, _)| place).collect();
+    scene.site.configure(&format!("watch = {watched:?}"));
+    let output = scene.run(&["run", "--once"]);
+    let status = scene.site.status();
+    let media = status["media"].as_array().unwrap();
+    for (place, what) in &places {
+        let shown = place.to_str().unwrap();
+        let visit = media.iter().find(|visit| visit["place"] == shown).unwrap();
+        let line = line(&output, place);
+        for told in [line.as_str(), visit["text"].as_str().unwrap()] {
+            assert!(told.contains(what), "{told}");
+            assert!(told.ends_with("it is safe to remove now"), "{told}");
+        }
+    }
+    // Refusals are in `status`, too, after their reports have left.
+    let refusals = status["refusals"].as_array().unwrap();
+    assert_eq!(refusals.len(), 2, "{refusals:?}");
+    let shown = scene.run(&["status"]);
+    let shown = String::from_utf8(shown.stdout).unwrap();
+    assert!(shown.contains("refused: `foreign.outhaul`"), "{shown}");
+}

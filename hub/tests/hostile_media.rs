@@ -1,0 +1,101 @@
+//! Sticks that somebody prepared to do harm to a hub: nothing outside them is touched, nothing waits for
+//! them, each entry that cannot be used is named, and what is good on them is taken in.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+use crate::centre::Centre;
+use crate::program::{Hub, code, stderr};
+
+/// A hub that knows a site, and a stick with a report of it.
+fn scene() -> (Hub, PathBuf) {
+    let hub = Hub::new();
+    let centre = Centre::new(hub.folder.path());
+    hub.init(&centre.root());
+    let mut site = centre.site("drone-1", &centre.stream("dev", "drone"));
+    fs::write(hub.path("r.request"), site.request()).unwrap();
+    hub.json(&["site", "add", hub.path("r.request").to_str().unwrap()]);
+    let stick = hub.path("stick");
+    fs::create_dir_all(stick.join("reports")).unwrap();
+    fs::write(stick.join("reports/a.reports"), site.started()).unwrap();
+    fs::create_dir(hub.path("outside")).unwrap();
+    fs::write(hub.path("outside/file"), "kept").unwrap();
+    (hub, stick)
+}
+
+#[track_caller]
+fn assert_untouched(hub: &Hub) {
+    let names: Vec<_> = fs::read_dir(hub.path("outside"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    assert_eq!(names, ["file"]);
+    assert_eq!(fs::read(hub.path("outside/file")).unwrap(), b"kept");
+}
+
+#[track_caller]
+fn assert_told(output: &Output, expected: i32, words: &[&str]) {
+    let told = stderr(output);
+    assert_eq!(code(output), expected, "{told}");
+    for word in words {
+        assert!(told.contains(word), "`{word}` is not in: {told}");
+    }
+}
+
+#[test]
+fn acknowledgements_are_not_written_through_links() {
+    let (hub, stick) = scene();
+    symlink(hub.path("outside"), stick.join("acks")).unwrap();
+    let output = hub.run(&["import", stick.to_str().unwrap()]);
+    let words = [
+        "not acknowledged",
+        "acks`: it is a symbolic link, not a folder",
+    ];
+    assert_told(&output, 0, &words);
+    let output = hub.run(&["acks", stick.to_str().unwrap()]);
+    assert_told(
+        &output,
+        3,
+        &["a symbolic link", "what is on record is safe"],
+    );
+    assert_untouched(&hub);
+    fs::remove_file(stick.join("acks")).unwrap();
+    fs::create_dir(stick.join("acks")).unwrap();
+    let planted = stick.join("acks/.drone-1.acks.tmp");
+    symlink(hub.path("outside/file"), planted).unwrap();
+    hub.json(&["acks", stick.to_str().unwrap()]);
+    assert!(fs::metadata(stick.join("acks/drone-1.acks")).unwrap().len() > 100);
+    assert_untouched(&hub);
+}
+
+#[test]
+fn what_is_no_file_is_named_and_nothing_waits_for_it() {
+    let (hub, stick) = scene();
+    for name in ["b.reports", "c.request", "d.outhaul", "\u{1b}[2J.reports"] {
+        let made = Command::new("mkfifo").arg(stick.join(name)).status();
+        assert!(made.unwrap().success());
+    }
+    symlink("/dev/zero", stick.join("e.reports")).unwrap();
+    symlink(hub.path("outside"), stick.join("more")).unwrap();
+    symlink(&stick, stick.join("loop")).unwrap();
+    let output = hub.run(&["import", stick.to_str().unwrap()]);
+    let words = [
+        "b.reports: unusable-entry: it is a FIFO",
+        "c.request: unusable-entry: it is a FIFO",
+        "d.outhaul: unusable-entry: it is a FIFO",
+        "e.reports: unusable-entry: it is a symbolic link",
+        "\\u{1b}[2J.reports",
+        "everything else was taken in",
+    ];
+    assert_told(&output, 1, &words);
+    assert!(!stderr(&output).contains('\u{1b}'));
+    let told = String::from_utf8(output.stdout).unwrap();
+    assert!(told.contains("1 report taken in"), "{told}");
+    assert!(stick.join("acks/drone-1.acks").exists());
+    let fifo = stick.join("b.reports");
+    let output = hub.run(&["import", fifo.to_str().unwrap()]);
+    assert_told(&output, 3, &["b.reports", "a FIFO", "help:"]);
+    assert_untouched(&hub);
+}

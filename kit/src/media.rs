@@ -1,0 +1,490 @@
+//! Folders that a stranger may have prepared: sticks, watched folders, whatever travels.
+//!
+//! What comes in: the path that a person or a configuration names, and relative names below it. What goes
+//! out: regular files, whole or not there, and bounded listings. Every part of a name is opened without
+//! following links; a link, FIFO, socket or device is an error that names it, found before it is opened,
+//! so that nothing here leaves the folder, waits for a stranger or wakes a device. The folder itself may
+//! be reached through links: it is what the person named.
+
+use std::collections::VecDeque;
+use std::ffi::OsStr;
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
+
+use crate::durable::{FileError, at, read_bounded};
+
+const FOLDER: OFlags = OFlags::RDONLY
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC);
+/// What lies there may have become a FIFO or a terminal since it was looked at: neither is waited for.
+const READ: OFlags = OFlags::RDONLY
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::NONBLOCK)
+    .union(OFlags::NOCTTY)
+    .union(OFlags::CLOEXEC);
+const CREATE: OFlags = OFlags::WRONLY
+    .union(OFlags::CREATE)
+    .union(OFlags::EXCL)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC);
+
+/// Something other than what must be there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unexpected {
+    /// What is there: `a symbolic link` …
+    pub found: &'static str,
+    /// What must be there: `a regular file` …
+    pub expected: &'static str,
+}
+
+impl fmt::Display for Unexpected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { found, expected } = self;
+        write!(f, "it is {found}, not {expected}; it was not opened")
+    }
+}
+
+impl std::error::Error for Unexpected {}
+
+/// How much of a medium is looked at.
+#[derive(Debug, Clone, Copy)]
+pub struct Bounds {
+    /// Folders below the one named.
+    pub depth: usize,
+    /// Entries looked at, of any kind.
+    pub entries: usize,
+    /// Entries kept: files found, and folders still to be looked at.
+    pub kept: usize,
+}
+
+/// What a listing found.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// Regular files with a wanted name, relative to the medium, sorted.
+    pub files: Vec<PathBuf>,
+    /// What has a wanted name and is no regular file, and folders that could not be read.
+    pub unusable: Vec<FileError>,
+    /// How many regular files have another name.
+    pub ignored: usize,
+    /// Whether a bound ended the search before everything was looked at.
+    pub incomplete: bool,
+}
+
+/// By what a changed file shows. What unpacks or synchronises files sets their time as it likes: the time
+/// of the change itself is the kernel's. Not the inode: on FAT its number is made up anew whenever the
+/// file was out of memory.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Marks {
+    size: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+/// What a person named: one file, or a folder.
+#[derive(Debug)]
+pub enum Place {
+    /// A regular file, open for reading.
+    File(File),
+    /// A folder.
+    Folder(Media),
+}
+
+impl Place {
+    /// Opens what lies at `path`. A link to a folder is followed, a link in the place of a file is not.
+    ///
+    /// # Errors
+    /// [`FileError`] when it is not there, cannot be opened, or is neither a regular file nor a folder.
+    pub fn open(path: &Path) -> Result<Self, FileError> {
+        let fail = |error: Errno| at("open", path)(error.into());
+        let named = rustix::fs::lstat(path).map_err(fail)?;
+        if kind(&named) == FileType::Symlink {
+            return match rustix::fs::stat(path) {
+                Ok(behind) if kind(&behind) == FileType::Directory => {
+                    Media::open(path).map(Self::Folder)
+                }
+                _ => Err(unexpected(
+                    "open",
+                    path,
+                    &named,
+                    "a regular file or a folder",
+                )),
+            };
+        }
+        match kind(&named) {
+            FileType::Directory => Media::open(path).map(Self::Folder),
+            FileType::RegularFile => {
+                let file = rustix::fs::open(path, READ, Mode::empty()).map_err(fail)?;
+                regular(file, path).map(Self::File)
+            }
+            _ => Err(unexpected(
+                "open",
+                path,
+                &named,
+                "a regular file or a folder",
+            )),
+        }
+    }
+}
+
+/// Opens a regular file that a person named on a medium.
+///
+/// # Errors
+/// [`FileError`] for anything else.
+pub fn open_file(path: &Path) -> Result<File, FileError> {
+    match Place::open(path)? {
+        Place::File(file) => Ok(file),
+        Place::Folder(_) => Err(at("open", path)(io::Error::other(Unexpected {
+            found: "a folder",
+            expected: "a regular file",
+        }))),
+    }
+}
+
+/// Reads a regular file of at most `max_bytes` that a person named on a medium.
+///
+/// # Errors
+/// [`FileError`], also when it is larger.
+pub fn read_file(path: &Path, max_bytes: u64) -> Result<Vec<u8>, FileError> {
+    read_bounded(open_file(path)?, max_bytes).map_err(at("read", path))
+}
+
+/// The marks of an open file.
+///
+/// # Errors
+/// What the system says.
+pub fn marks(file: &File) -> io::Result<Marks> {
+    let found = file.metadata()?;
+    Ok(Marks {
+        size: found.len(),
+        modified: (found.mtime(), found.mtime_nsec()),
+        changed: (found.ctime(), found.ctime_nsec()),
+    })
+}
+
+/// An open folder of a stranger.
+#[derive(Debug)]
+pub struct Media {
+    root: OwnedFd,
+    path: PathBuf,
+}
+
+impl Media {
+    /// Opens the folder at `path`, which must be there.
+    ///
+    /// # Errors
+    /// [`FileError`] when it is not there or not a folder.
+    pub fn open(path: &Path) -> Result<Self, FileError> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let root = rustix::fs::open(path, flags, Mode::empty())
+            .map_err(|error| at("open", path)(error.into()))?;
+        Ok(Self {
+            root,
+            path: path.to_owned(),
+        })
+    }
+
+    /// The path by which it was opened.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether a folder of this name is there.
+    ///
+    /// # Errors
+    /// [`FileError`] for something else of that name.
+    pub fn has_folder(&self, name: &str) -> Result<bool, FileError> {
+        self.folder(Path::new(name), false)
+            .map(|found| found.is_some())
+    }
+
+    /// Opens a regular file; `None` when there is nothing of this name.
+    ///
+    /// # Errors
+    /// [`FileError`] for anything else that lies there, or stands for one of its folders.
+    pub fn open_file(&self, relative: &Path) -> Result<Option<File>, FileError> {
+        let Some((folder, name)) = self.parent(relative, false)? else {
+            return Ok(None);
+        };
+        let path = self.path.join(relative);
+        let fail = |error: Errno| at("open", &path)(error.into());
+        match rustix::fs::statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Err(Errno::NOENT) => return Ok(None),
+            Err(error) => return Err(fail(error)),
+            Ok(stat) if kind(&stat) != FileType::RegularFile => {
+                return Err(unexpected("open", &path, &stat, "a regular file"));
+            }
+            Ok(_) => {}
+        }
+        match rustix::fs::openat(&folder, name, READ, Mode::empty()) {
+            Err(Errno::NOENT) => Ok(None),
+            Err(error) => Err(fail(error)),
+            Ok(file) => regular(file, &path).map(Some),
+        }
+    }
+
+    /// Reads a regular file of at most `max_bytes`; `None` when there is nothing of this name.
+    ///
+    /// # Errors
+    /// As [`Media::open_file`], and for a larger one.
+    pub fn read(&self, relative: &Path, max_bytes: u64) -> Result<Option<Vec<u8>>, FileError> {
+        let Some(file) = self.open_file(relative)? else {
+            return Ok(None);
+        };
+        let bytes = read_bounded(file, max_bytes);
+        bytes
+            .map(Some)
+            .map_err(at("read", &self.path.join(relative)))
+    }
+
+    /// The marks of whatever lies there, opened or not; `None` when there is nothing.
+    pub fn marks(&self, relative: &Path) -> Option<Marks> {
+        let (folder, name) = self.parent(relative, false).ok()??;
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let there = rustix::fs::openat(&folder, name, flags, Mode::empty()).ok()?;
+        marks(&File::from(there)).ok()
+    }
+
+    /// Writes a file so that it holds the old or the new content, never a part; makes its folders.
+    ///
+    /// # Errors
+    /// [`FileError`] for a full or read-only medium, or when something else stands where the file or one
+    /// of its folders must go. Nothing outside is touched.
+    pub fn write(&self, relative: &Path, bytes: &[u8], mode: u32) -> Result<(), FileError> {
+        let path = self.path.join(relative);
+        let fail = |error: Errno| at("write", &path)(error.into());
+        let Some((folder, name)) = self.parent(relative, true)? else {
+            return Err(fail(Errno::NOENT));
+        };
+        if let Ok(there) = rustix::fs::statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW)
+            && kind(&there) != FileType::RegularFile
+        {
+            return Err(unexpected("write", &path, &there, "a regular file"));
+        }
+        let mut temporary = std::ffi::OsString::from(".");
+        temporary.push(name);
+        temporary.push(".tmp");
+        // The leftover of a stick that was pulled; a link of this name goes, and is not followed.
+        match rustix::fs::unlinkat(&folder, &temporary, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(error) => {
+                let beside = path.with_file_name(&temporary);
+                return Err(at("remove", &beside)(error.into()));
+            }
+        }
+        let mode = Mode::from_raw_mode(mode);
+        let file = rustix::fs::openat(&folder, &temporary, CREATE, mode).map_err(fail)?;
+        let written = (|| {
+            // The next machine has other users; FAT knows no modes, which is no reason to fail.
+            let _ = rustix::fs::fchmod(&file, mode);
+            let mut file = File::from(file);
+            file.write_all(bytes)?;
+            file.sync_all()?;
+            rustix::fs::renameat(&folder, &temporary, &folder, name)?;
+            sync_folder(&folder)?;
+            Ok::<(), io::Error>(())
+        })();
+        written.map_err(|source| {
+            let _ = rustix::fs::unlinkat(&folder, &temporary, AtFlags::empty());
+            at("write", &path)(source)
+        })
+    }
+
+    /// Makes everything on the medium durable: after this it can be pulled.
+    ///
+    /// # Errors
+    /// [`FileError`]
+    pub fn sync(&self) -> Result<(), FileError> {
+        rustix::fs::syncfs(&self.root).map_err(|error| at("sync", &self.path)(error.into()))
+    }
+
+    /// Regular files whose name is `wanted`, folder by folder from the top, so that a folder full of
+    /// something else hides nothing above it. Hidden entries are left out.
+    ///
+    /// # Errors
+    /// [`FileError`] when the medium itself cannot be listed.
+    pub fn files(
+        &self,
+        bounds: Bounds,
+        wanted: impl Fn(&OsStr) -> bool,
+    ) -> Result<Found, FileError> {
+        let mut found = Found::default();
+        let mut entries = bounds.entries;
+        let mut waiting = VecDeque::from([(PathBuf::new(), 0)]);
+        while let Some((folder, depth)) = waiting.pop_front() {
+            let listed = self.entries(&folder, |name, kind| {
+                if entries == 0 || found.files.len() + found.unusable.len() >= bounds.kept {
+                    found.incomplete = true;
+                    return false;
+                }
+                entries -= 1;
+                let path = folder.join(name);
+                match kind {
+                    _ if name.as_bytes().starts_with(b".") => {}
+                    FileType::Directory if depth == bounds.depth => {}
+                    FileType::Directory if waiting.len() >= bounds.kept => found.incomplete = true,
+                    FileType::Directory => waiting.push_back((path, depth + 1)),
+                    FileType::RegularFile if wanted(name) => found.files.push(path),
+                    FileType::RegularFile => found.ignored += 1,
+                    other if wanted(name) => {
+                        let path = self.path.join(path);
+                        found
+                            .unusable
+                            .push(not_a(other, "read", &path, "a regular file"));
+                    }
+                    _ => {}
+                }
+                true
+            });
+            match listed {
+                Err(error) if folder.as_os_str().is_empty() => return Err(error),
+                Err(error) => found.unusable.push(error),
+                Ok(()) => {}
+            }
+        }
+        found.files.sort();
+        found.unusable.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(found)
+    }
+
+    /// Hands each entry of a folder to `each` until it says no; nothing is collected.
+    fn entries(
+        &self,
+        folder: &Path,
+        mut each: impl FnMut(&OsStr, FileType) -> bool,
+    ) -> Result<(), FileError> {
+        let path = self.path.join(folder);
+        let fail = |error: Errno| at("list", &path)(error.into());
+        let Some(folder) = self.folder(folder, false)? else {
+            return Ok(());
+        };
+        for entry in Dir::read_from(&folder).map_err(fail)? {
+            let entry = entry.map_err(fail)?;
+            let name = OsStr::from_bytes(entry.file_name().to_bytes());
+            if name == "." || name == ".." {
+                continue;
+            }
+            let kind = match entry.file_type() {
+                // Some file systems do not say; an entry that is gone meanwhile is none.
+                FileType::Unknown => {
+                    match rustix::fs::statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+                        Ok(stat) => kind(&stat),
+                        Err(_) => continue,
+                    }
+                }
+                known => known,
+            };
+            if !each(name, kind) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// The folder that holds `relative`, and its last part.
+    fn parent<'a>(
+        &self,
+        relative: &'a Path,
+        create: bool,
+    ) -> Result<Option<(OwnedFd, &'a OsStr)>, FileError> {
+        let Some(name) = relative.file_name() else {
+            return Err(at("open", &self.path.join(relative))(Errno::INVAL.into()));
+        };
+        let folder = relative.parent().unwrap_or(Path::new(""));
+        Ok(self.folder(folder, create)?.map(|folder| (folder, name)))
+    }
+
+    /// A folder below the medium, each part opened without following links.
+    fn folder(&self, relative: &Path, create: bool) -> Result<Option<OwnedFd>, FileError> {
+        let mut path = self.path.clone();
+        let mut here = rustix::fs::openat(&self.root, ".", FOLDER, Mode::empty())
+            .map_err(|error| at("open", &path)(error.into()))?;
+        for part in relative.components() {
+            let Component::Normal(part) = part else {
+                return Err(at("open", &self.path.join(relative))(Errno::INVAL.into()));
+            };
+            path.push(part);
+            let mut next = rustix::fs::openat(&here, part, FOLDER, Mode::empty());
+            if create && matches!(next, Err(Errno::NOENT)) {
+                next = make_folder(&here, part);
+            }
+            here = match next {
+                Ok(next) => next,
+                Err(Errno::NOENT) if !create => return Ok(None),
+                Err(error @ (Errno::LOOP | Errno::NOTDIR)) => {
+                    let there = rustix::fs::statat(&here, part, AtFlags::SYMLINK_NOFOLLOW);
+                    return Err(match there {
+                        Ok(there) => unexpected("open", &path, &there, "a folder"),
+                        Err(_) => at("open", &path)(error.into()),
+                    });
+                }
+                Err(error) => return Err(at("open", &path)(error.into())),
+            };
+        }
+        Ok(Some(here))
+    }
+}
+
+/// Makes a folder that the next machine's users can read, too.
+fn make_folder(here: &OwnedFd, name: &OsStr) -> Result<OwnedFd, Errno> {
+    let mode = Mode::from_raw_mode(0o755);
+    match rustix::fs::mkdirat(here, name, mode) {
+        Ok(()) | Err(Errno::EXIST) => {}
+        Err(error) => return Err(error),
+    }
+    let made = rustix::fs::openat(here, name, FOLDER, Mode::empty())?;
+    let _ = rustix::fs::fchmod(&made, mode);
+    sync_folder(here)?;
+    Ok(made)
+}
+
+fn sync_folder(folder: &OwnedFd) -> Result<(), Errno> {
+    match rustix::fs::fsync(folder) {
+        // FAT and some network file systems have no fsync for folders.
+        Err(Errno::INVAL) => Ok(()),
+        other => other,
+    }
+}
+
+/// What was opened, when it is a regular file after all.
+fn regular(file: OwnedFd, path: &Path) -> Result<File, FileError> {
+    let stat = rustix::fs::fstat(file.as_fd()).map_err(|error| at("open", path)(error.into()))?;
+    if kind(&stat) == FileType::RegularFile {
+        Ok(File::from(file))
+    } else {
+        Err(unexpected("open", path, &stat, "a regular file"))
+    }
+}
+
+fn kind(stat: &Stat) -> FileType {
+    FileType::from_raw_mode(stat.st_mode)
+}
+
+fn unexpected(doing: &'static str, path: &Path, there: &Stat, expected: &'static str) -> FileError {
+    not_a(kind(there), doing, path, expected)
+}
+
+fn not_a(found: FileType, doing: &'static str, path: &Path, expected: &'static str) -> FileError {
+    let found = match found {
+        FileType::Symlink => "a symbolic link",
+        FileType::Directory => "a folder",
+        FileType::Fifo => "a FIFO",
+        FileType::Socket => "a socket",
+        FileType::BlockDevice | FileType::CharacterDevice => "a device",
+        FileType::RegularFile => "a regular file",
+        _ => "of an unknown kind",
+    };
+    at(doing, path)(io::Error::other(Unexpected { found, expected }))
+}
+
+#[cfg(test)]
+#[path = "media/tests.rs"]
+mod tests;

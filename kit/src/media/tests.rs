@@ -1,0 +1,201 @@
+//! Media as somebody who means harm prepares them: nothing outside is touched, nothing waits.
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixListener;
+
+use rustix::fs::{CWD, Mode, mkfifoat};
+
+use super::*;
+
+const BOUNDS: Bounds = Bounds {
+    depth: 2,
+    entries: 1_000,
+    kept: 100,
+};
+
+/// A medium, and beside it a folder that must stay as it is.
+struct Scene {
+    folder: tempfile::TempDir,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("stick")).unwrap();
+        fs::create_dir(folder.path().join("outside")).unwrap();
+        fs::write(folder.path().join("outside/file"), "kept").unwrap();
+        Self { folder }
+    }
+
+    fn stick(&self, name: &str) -> PathBuf {
+        self.folder.path().join("stick").join(name)
+    }
+
+    fn outside(&self) -> PathBuf {
+        self.folder.path().join("outside")
+    }
+
+    fn media(&self) -> Media {
+        Media::open(&self.stick("")).unwrap()
+    }
+
+    #[track_caller]
+    fn assert_untouched(&self) {
+        let names: Vec<_> = fs::read_dir(self.outside())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name())
+            .collect();
+        assert_eq!(names, ["file"]);
+        assert_eq!(fs::read(self.outside().join("file")).unwrap(), b"kept");
+    }
+}
+
+fn fifo(path: &Path) {
+    mkfifoat(CWD, path, Mode::from_raw_mode(0o644)).unwrap();
+}
+
+#[test]
+fn a_write_makes_its_folders_and_leaves_nothing_else() {
+    let scene = Scene::new();
+    let media = scene.media();
+    media.write(Path::new("acks/a.acks"), b"1", 0o644).unwrap();
+    media.write(Path::new("acks/a.acks"), b"2", 0o644).unwrap();
+    assert_eq!(
+        media.read(Path::new("acks/a.acks"), 1).unwrap().unwrap(),
+        b"2"
+    );
+    assert_eq!(fs::read_dir(scene.stick("acks")).unwrap().count(), 1);
+    assert_eq!(media.read(Path::new("acks/b.acks"), 1).unwrap(), None);
+    assert_eq!(media.read(Path::new("no/b.acks"), 1).unwrap(), None);
+}
+
+#[test]
+fn a_temporary_name_that_is_a_link_is_removed_and_not_followed() {
+    let scene = Scene::new();
+    symlink(scene.outside().join("file"), scene.stick(".a.tmp")).unwrap();
+    scene.media().write(Path::new("a"), b"new", 0o644).unwrap();
+    assert_eq!(fs::read(scene.stick("a")).unwrap(), b"new");
+    scene.assert_untouched();
+}
+
+#[test]
+fn what_stands_where_a_file_or_folder_must_go_is_named_and_left() {
+    let scene = Scene::new();
+    symlink(scene.outside(), scene.stick("reports")).unwrap();
+    symlink(scene.outside().join("file"), scene.stick("link")).unwrap();
+    fs::create_dir(scene.stick("folder")).unwrap();
+    fs::create_dir(scene.stick(".busy.tmp")).unwrap();
+    fifo(&scene.stick("fifo"));
+    let media = scene.media();
+    for (name, words) in [
+        ("reports/a", ["reports`", "a symbolic link, not a folder"]),
+        ("link", ["link`", "a symbolic link, not a regular file"]),
+        ("folder", ["folder`", "a folder, not a regular file"]),
+        ("fifo", ["fifo`", "a FIFO, not a regular file"]),
+        ("fifo/a", ["fifo`", "a FIFO, not a folder"]),
+        ("busy", [".busy.tmp`", "cannot remove"]),
+    ] {
+        let error = media.write(Path::new(name), b"new", 0o644).unwrap_err();
+        let told = error.to_string();
+        assert!(words.iter().all(|word| told.contains(word)), "{told}");
+    }
+    scene.assert_untouched();
+}
+
+#[test]
+fn only_regular_files_are_read_and_nothing_is_waited_for() {
+    let scene = Scene::new();
+    fs::create_dir(scene.stick("acks")).unwrap();
+    fifo(&scene.stick("acks/fifo"));
+    let _socket = UnixListener::bind(scene.stick("acks/socket")).unwrap();
+    symlink("/dev/zero", scene.stick("acks/zero")).unwrap();
+    fs::write(scene.stick("acks/large"), [0; 11]).unwrap();
+    let media = scene.media();
+    for (name, word) in [
+        ("fifo", "a FIFO"),
+        ("socket", "a socket"),
+        ("zero", "a symbolic link"),
+        ("large", "larger than the 10 bytes"),
+        ("..", "Invalid argument"),
+    ] {
+        let error = media.read(&Path::new("acks").join(name), 10).unwrap_err();
+        assert!(error.to_string().contains(word), "{error}");
+        assert!(!error.help().contains('\u{1b}'));
+    }
+}
+
+#[test]
+fn what_a_person_names_is_a_regular_file_or_a_folder() {
+    let scene = Scene::new();
+    fifo(&scene.stick("fifo"));
+    symlink(scene.outside(), scene.stick("folder")).unwrap();
+    symlink(scene.outside().join("file"), scene.stick("link")).unwrap();
+    symlink("nowhere", scene.stick("dangling")).unwrap();
+    let opened = |name: &str| Place::open(&scene.stick(name)).map_err(|error| error.to_string());
+    assert!(matches!(opened("folder"), Ok(Place::Folder(_))));
+    assert!(matches!(
+        Place::open(&scene.outside().join("file")),
+        Ok(Place::File(_))
+    ));
+    assert!(opened("fifo").unwrap_err().contains("a FIFO"));
+    assert!(opened("link").unwrap_err().contains("a symbolic link"));
+    assert!(opened("dangling").unwrap_err().contains("a symbolic link"));
+    assert!(opened("gone").unwrap_err().contains("No such file"));
+    assert!(
+        matches!(Place::open(Path::new("/dev/null")), Err(error) if error.to_string().contains("a device"))
+    );
+}
+
+#[test]
+fn a_listing_follows_nothing_and_names_what_it_cannot_use() {
+    let scene = Scene::new();
+    fs::create_dir_all(scene.stick("a/b/c")).unwrap();
+    for name in [
+        "1.slip",
+        "a/2.slip",
+        "a/b/3.slip",
+        "a/b/c/4.slip",
+        ".5.slip",
+        "photo",
+    ] {
+        fs::write(scene.stick(name), "").unwrap();
+    }
+    fs::write(scene.outside().join("file"), "kept").unwrap();
+    symlink(scene.outside(), scene.stick("a/out")).unwrap();
+    symlink(scene.outside().join("file"), scene.stick("6.slip")).unwrap();
+    fifo(&scene.stick("a/7.slip"));
+    let slips = |name: &OsStr| name.as_bytes().ends_with(b".slip");
+    let found = scene.media().files(BOUNDS, slips).unwrap();
+    let files: Vec<_> = found
+        .files
+        .iter()
+        .map(|path| path.to_str().unwrap())
+        .collect();
+    assert_eq!(files, ["1.slip", "a/2.slip", "a/b/3.slip"]);
+    assert_eq!(found.unusable.len(), 2);
+    assert_eq!((found.ignored, found.incomplete), (1, false));
+}
+
+#[test]
+fn a_listing_ends_at_its_bounds_and_says_so() {
+    let scene = Scene::new();
+    fs::create_dir(scene.stick("many")).unwrap();
+    fs::write(scene.stick("z.slip"), "").unwrap();
+    for n in 0..200 {
+        fs::write(scene.stick(&format!("many/{n}.slip")), "").unwrap();
+    }
+    let slips = |name: &OsStr| name.as_bytes().ends_with(b".slip");
+    for (entries, kept) in [(50, 1_000), (1_000, 50)] {
+        let bounds = Bounds {
+            entries,
+            kept,
+            ..BOUNDS
+        };
+        let found = scene.media().files(bounds, slips).unwrap();
+        assert!(found.incomplete && found.files.len() <= 50);
+        // What lies at the top is found whatever lies below it.
+        assert!(found.files.contains(&PathBuf::from("z.slip")));
+    }
+}

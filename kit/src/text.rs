@@ -1,0 +1,73 @@
+//! Foreign text for people: what a stranger wrote must not control the terminal that shows it.
+//!
+//! What comes in: names of files, messages of other programs. What goes out: the same text, with control
+//! characters, line separators and changes of writing direction shown as `\u{…}`. It changes nothing
+//! that a person can read.
+
+use std::borrow::Cow;
+use std::path::Path;
+
+/// The text with everything in it that a terminal or log would obey instead of show, escaped.
+pub fn printable(text: &str) -> Cow<'_, str> {
+    escaped(text, |c| c.is_control() || is_invisible(c))
+}
+
+/// Like [`printable`], for text of our own of several lines that may quote foreign text: line ends stay.
+pub fn printable_lines(text: &str) -> Cow<'_, str> {
+    escaped(text, |c| {
+        (c.is_control() && !matches!(c, '\n' | '\t')) || is_invisible(c)
+    })
+}
+
+/// A path for a message.
+pub fn path(path: &Path) -> String {
+    printable(&path.to_string_lossy()).into_owned()
+}
+
+/// The last part of a path for a message.
+pub fn file_name(path: &Path) -> String {
+    printable(&path.file_name().unwrap_or_default().to_string_lossy()).into_owned()
+}
+
+fn escaped(text: &str, obeyed: impl Fn(char) -> bool) -> Cow<'_, str> {
+    if !text.chars().any(&obeyed) {
+        return Cow::Borrowed(text);
+    }
+    let mut plain = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if obeyed(c) {
+            plain.extend(c.escape_unicode());
+        } else {
+            plain.push(c);
+        }
+    }
+    Cow::Owned(plain)
+}
+
+/// Marks of writing direction, line and paragraph separators, and the byte order mark.
+fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_terminal_would_obey_is_shown_instead() {
+        let title = "a\u{1b}]0;owned\u{7}b\r\u{9b}2J\u{202e}txt.exe";
+        let plain = printable(title);
+        assert_eq!(
+            plain,
+            "a\\u{1b}]0;owned\\u{7}b\\u{d}\\u{9b}2J\\u{202e}txt.exe"
+        );
+        assert_eq!(printable_lines("a\nb\u{1b}"), "a\nb\\u{1b}");
+    }
+
+    #[test]
+    fn ordinary_names_stay_as_they_are() {
+        for name in ["drone-7.outhaul", "Übung 3 (北).slip", "a'b\"c"] {
+            assert!(matches!(printable(name), Cow::Borrowed(same) if same == name));
+        }
+    }
+}

@@ -374,7 +374,7 @@ impl Agent {
             whole: false,
         };
         if !self.stands()?.is_free(index.number) {
-            let message = format!("bundle {} is kept on this site to go back to", index.number);
+            let message = format!("this site has a bundle newer than {}", index.number);
             return Err(AgentError::refused(name, "rollback", message));
         }
         let begun = Event::CopyBegun(index.number);

@@ -277,9 +277,12 @@ impl Site {
             || self.previous == Some(number)
     }
 
-    /// Whether a copy of the bundle may be begun: nothing that matters is in its place.
+    /// Whether a copy of the bundle may be begun: it is newer than all that matters.
     pub fn is_free(&self, number: u64) -> bool {
-        self.state_of(number).is_none() && !self.keeps(number)
+        let active = self.active.map(|active| active.number);
+        let waiting = self.waiting.map(|waiting| waiting.number);
+        let newest = active.max(waiting).max(self.worked_on());
+        newest.is_none_or(|newest| number > newest) && self.state_of(number).is_none()
     }
 
     /// The state of a bundle that matters; `None` for those that came to their end.
@@ -470,4 +473,4 @@ impl Site {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

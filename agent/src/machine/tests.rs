@@ -268,6 +268,11 @@ impl World {
 /// Every world that can be reached.
 static REACHABLE: LazyLock<HashSet<World>> = LazyLock::new(reachable);
 
+/// Every site that can be reached, for the test that stores and reads them.
+pub(crate) fn reachable_sites() -> HashSet<Site> {
+    REACHABLE.iter().map(|world| world.site.clone()).collect()
+}
+
 fn reachable() -> HashSet<World> {
     let mut seen = HashSet::from([World::default()]);
     let mut queue: VecDeque<World> = seen.iter().cloned().collect();

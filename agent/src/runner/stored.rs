@@ -224,3 +224,6 @@ fn record(
         Action::End(..) | Action::Forget(_) => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,107 @@
+//! What is written is what is read: every site that the machine can reach survives the database.
+#![allow(clippy::unwrap_used)]
+
+use std::path::Path;
+
+use jiff::Timestamp;
+use outhaul_bundle::Digest;
+use outhaul_bundle::fake::FakeBundle;
+use outhaul_signer::{LowerBound, SigningKey};
+
+use super::*;
+use crate::clock::Moment;
+use crate::machine::tests::reachable_sites;
+use crate::state::Store;
+
+/// More numbers than any of the sites has.
+const NUMBERS: u64 = 4;
+
+struct Speaker {
+    site: state::Site,
+    key: SigningKey,
+    moment: Moment,
+}
+
+impl Speaker {
+    fn new() -> Self {
+        let index = FakeBundle::new(1, &[]).unwrap().index;
+        Self {
+            site: state::Site {
+                fleet: "f".parse().unwrap(),
+                name: "s".parse().unwrap(),
+                stream: index.stream,
+                hub_url: String::new(),
+                hub_key: String::new(),
+                epoch: "e".parse().unwrap(),
+                enrolment: None,
+                hub_ca: String::new(),
+            },
+            key: SigningKey::generate().unwrap(),
+            moment: Moment {
+                bound: LowerBound::new(Timestamp::UNIX_EPOCH),
+                wall: Timestamp::UNIX_EPOCH,
+                wall_trusted: false,
+            },
+        }
+    }
+
+    fn author(&self) -> Author<'_> {
+        Author {
+            site: &self.site,
+            key: &self.key,
+            moment: &self.moment,
+            max_rows: 100,
+        }
+    }
+}
+
+/// Rows of bundles that ran once or never, as the events before left them.
+fn rows(db: &Connection, site: &Site) {
+    let index = FakeBundle::new(1, &[]).unwrap().index;
+    db.execute_batch("DELETE FROM generation; DELETE FROM meta")
+        .unwrap();
+    for number in 1..=NUMBERS {
+        let ran = site.active.is_some_and(|active| active.number == number);
+        let generation = Generation {
+            number,
+            index: Digest::of(&[u8::try_from(number).unwrap()]),
+            state: State::Superseded,
+            stream: index.stream.clone(),
+            snapshot: index.snapshot.clone(),
+            source: String::new(),
+            note: String::new(),
+            good: ran || site.previous == Some(number),
+            whole: true,
+        };
+        generations::put(db, &generation).unwrap();
+    }
+}
+
+#[test]
+fn every_site_that_can_be_reached_is_read_as_it_was_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = Store::open(Path::new(&folder.path().join("agent.db"))).unwrap();
+    let speaker = Speaker::new();
+    let sites = reachable_sites();
+    assert!(sites.len() > 300, "{}", sites.len());
+    let read = |db: &Transaction<'_>| {
+        for site in &sites {
+            rows(db, site);
+            // Written by who decides them, in the same transaction.
+            let hold = site.hold.then(|| Hold {
+                who: "ann".into(),
+                why: String::new(),
+            });
+            state::set_meta(db, key::HOLD, hold.as_ref())?;
+            if matches!(site.work, Work::Reverting { decided: true, .. }) {
+                state::set_meta(db, key::ROLLBACK, Some(&"ann"))?;
+            }
+            let nothing = Happening::from(Event::Released);
+            let before = Site::default();
+            save(db, &speaker.author(), (&before, site), &[], &nothing)?;
+            assert_eq!(load(db)?, *site);
+        }
+        Ok::<_, StateError>(())
+    };
+    store.commit(read).unwrap();
+}

@@ -16,7 +16,7 @@ use crate::state::{self, Hold, generations, key, outbox};
 
 impl Agent {
     /// Compares the active generation with this host and queues what was found. `None`: nothing is
-    /// active.
+    /// active, or something is being changed.
     ///
     /// # Errors
     /// [`AgentError`] of the memory; what a reconciler cannot do is told as a failed result.
@@ -25,8 +25,12 @@ impl Agent {
         let Some(active) = site.active else {
             return Ok(None);
         };
+        // What is being changed is neither compared nor put back; what came of it was reported.
+        if site.work != Work::Idle {
+            return Ok(None);
+        }
         // What the agent itself left broken is tried again, whatever the stream says of drift.
-        if active.broken && !site.hold && site.work == Work::Idle {
+        if active.broken && !site.hold {
             self.transition(&Event::RepairDue.into(), |_, _| Ok(()))?;
             self.drive()?;
             return Ok(state::meta(self.store.read(), key::RESULTS)?);

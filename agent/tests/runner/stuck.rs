@@ -265,6 +265,9 @@ fn a_target_that_goes_wrong_while_applying_is_reported_as_failed_and_blocks_noth
         "{:?}",
         site.story()
     );
+    // Looking for drift meanwhile says nothing of a bundle that is half replaced.
+    assert_told(&site.run(&["run", "--once"]), 3, &["a-file/below"]);
+    assert!(!site.story().contains(&"2 observed".to_owned()));
     let status = stdout(&site.run(&["status"]));
     assert!(
         status.contains("to do: ") && status.contains("a-file/below"),

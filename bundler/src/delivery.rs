@@ -6,7 +6,7 @@
 
 use crate::control::ControlPlane;
 use crate::control::diagnostic::{Diagnostic, Diagnostics, Location};
-use crate::control::model::{ClusterType, DeliveryPolicy, Encryption, Images, Road};
+use crate::control::model::{ClusterType, DeliveryPolicy, Drift, Encryption, Images, Road};
 
 pub mod storage;
 
@@ -25,6 +25,8 @@ pub struct Delivery {
     pub size_budget: Option<Said<u64>>,
     /// The largest share of assignments that one change may remove.
     pub max_removal_percent: Option<Said<u8>>,
+    /// What sites do about drift.
+    pub drift: Option<Said<Drift>>,
 }
 
 /// What a policy says, and where.
@@ -69,6 +71,7 @@ pub fn of(plane: &ControlPlane, cluster_type: &ClusterType) -> Result<Delivery, 
         encryption: merge.field("encryption", |policy| policy.encryption),
         size_budget: merge.field("sizeBudget", |policy| policy.size_budget),
         max_removal_percent: merge.field("maxRemovalPercent", |policy| policy.max_removal_percent),
+        drift: merge.field("drift", |policy| policy.drift),
     };
     if findings.is_empty() {
         Ok(delivery)

@@ -21,6 +21,7 @@ use crate::Diagnostics;
 use crate::assemble::finish::{FinishError, Reader};
 use crate::assemble::{self, AssembleError, Contents, Spool, SpoolError, UnsignedBundle};
 use crate::collect::{CollectError, Collector};
+use crate::control::model::Drift;
 use crate::deliver::{self, DeliverError};
 use crate::guard::Removal;
 use crate::isolation::Isolation;
@@ -267,7 +268,10 @@ fn stream(
             reconciler: ReconcilerSettings {
                 kind: reconciler.as_str().parse()?,
                 settings: BTreeMap::new(),
-                drift: DriftPolicy::default(),
+                drift: match plan.delivery.drift.as_ref().map(|said| said.value) {
+                    Some(Drift::Correct) => DriftPolicy::Correct,
+                    Some(Drift::Report) | None => DriftPolicy::Report,
+                },
             },
             snapshot: with_payloads(&platform.rendering.snapshot, payloads.sources),
             recipients: request.recipients.clone(),

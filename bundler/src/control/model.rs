@@ -11,7 +11,7 @@ use super::diagnostic::{Diagnostics, Location};
 mod delivery;
 mod policy;
 
-pub use delivery::{DeliveryPolicy, Encryption, Images, PromotionPolicy, Road};
+pub use delivery::{DeliveryPolicy, Drift, Encryption, Images, PromotionPolicy, Road};
 pub use policy::{
     Answer, Effect, Pair, Placement, Preference, SchedulingPolicy, Spread, Taint, Toleration,
 };

@@ -10,7 +10,7 @@ use super::shape::{
 };
 use crate::control::kinds::OUTHAUL;
 use crate::control::model::composition::{ArrayRule, Conflicts, Precedence};
-use crate::control::model::{Effect, Encryption, Images, ReconcilerKind, Road};
+use crate::control::model::{Drift, Effect, Encryption, Images, ReconcilerKind, Road};
 
 const LABELS: &str = "Labels, as text: quote `\"true\"` and numbers.";
 /// More cluster types than anybody has.
@@ -163,6 +163,11 @@ fn delivery() -> Kind {
                 "maxRemovalPercent",
                 "The largest share of assignments that one change may remove; 30 when nobody says.",
                 whole(0, 100),
+            ),
+            may(
+                "drift",
+                "What sites do about what somebody changed by hand: `report` it, which is the default, or `correct` it as well.",
+                one_of(&Drift::ALL.map(Drift::as_str)),
             ),
         ]),
     )

@@ -129,6 +129,29 @@ fn the_policys_days_count_and_git_alone_makes_no_bundle() {
     assert!(seen.contains("expires 2026-12-11T12:00:00Z"), "{seen}");
 }
 
+#[test]
+fn the_policy_says_whether_sites_put_back_what_was_changed_by_hand() {
+    for (fields, expected) in [
+        ("  expiresDays: 20\n", "report"),
+        ("  drift: report\n", "report"),
+        ("  drift: correct\n", "correct"),
+    ] {
+        let centre = Centre::new();
+        let made = centre.bundle(fields);
+        assert!(made.status.success(), "{}", told(&made));
+        let bundle = centre.folder.path().join("stick/dev-bench-1.outhaul");
+        // The index lies in the bundle as it is.
+        let bytes = String::from_utf8_lossy(&fs::read(bundle).unwrap()).into_owned();
+        let drift = format!("\"drift\":\"{expected}\"");
+        assert!(bytes.contains(&drift), "{fields}");
+    }
+    let told = Centre::new().refused("  drift: ignore\n", 2);
+    assert!(
+        told.contains("report") && told.contains("correct"),
+        "{told}"
+    );
+}
+
 /// Has the printer's labels in an OCI registry, as `more` says.
 fn in_a_registry(centre: &Centre, more: &str) {
     let file = centre

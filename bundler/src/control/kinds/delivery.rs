@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::super::diagnostic::Diagnostic;
-use super::super::model::{DeliveryPolicy, Encryption, Images, Road, Spot};
+use super::super::model::{DeliveryPolicy, Drift, Encryption, Images, Road, Spot};
 use super::super::yaml::Value;
 use super::fields::{Fields, Reader};
 use super::label_selector;
@@ -20,6 +20,7 @@ const KNOWN: &[&str] = &[
     "encryption",
     "sizeBudget",
     "maxRemovalPercent",
+    "drift",
 ];
 
 pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<DeliveryPolicy> {
@@ -34,6 +35,7 @@ pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Deliv
     let encryption = reader.choice(&spec, "encryption", Encryption::ALL, Encryption::as_str);
     let size_budget = size(reader, &spec, "sizeBudget");
     let max_removal = reader.integer(&spec, "maxRemovalPercent", 0..=100);
+    let drift = reader.choice(&spec, "drift", Drift::ALL, Drift::as_str);
     let mut places = BTreeMap::new();
     note(&mut places, "delivery", delivery.as_ref());
     note(&mut places, "images", images.as_ref());
@@ -41,6 +43,7 @@ pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Deliv
     note(&mut places, "encryption", encryption.as_ref());
     note(&mut places, "sizeBudget", size_budget.as_ref());
     note(&mut places, "maxRemovalPercent", max_removal.as_ref());
+    note(&mut places, "drift", drift.as_ref());
     let written = KNOWN.iter().filter(|key| spec.field(key).is_some()).count();
     // One for the selector; a field that did not read must not count as one that says nothing.
     if written != places.len() + usize::from(spec.field("clusterTypeSelector").is_some()) {
@@ -66,6 +69,7 @@ pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Deliv
         encryption: encryption.map(|spot| spot.value),
         size_budget: size_budget.map(|spot| spot.value),
         max_removal_percent: max_removal.and_then(|spot| u8::try_from(spot.value).ok()),
+        drift: drift.map(|spot| spot.value),
         places,
         location: metadata.location,
     })

@@ -29,6 +29,8 @@ pub struct DeliveryPolicy {
     pub size_budget: Option<u64>,
     /// The largest share of assignments that one change may remove, 0 to 100.
     pub max_removal_percent: Option<u8>,
+    /// What sites do about files and tasks that were changed by hand.
+    pub drift: Option<Drift>,
     /// Where each field is written, by its name.
     pub places: BTreeMap<&'static str, Location>,
     /// Where it is written.
@@ -100,6 +102,28 @@ impl Encryption {
         match self {
             Self::None => "none",
             Self::Required => "required",
+        }
+    }
+}
+
+/// What sites do about drift: what they applied and somebody changed by hand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Drift {
+    /// It is reported.
+    Report,
+    /// It is reported and put back.
+    Correct,
+}
+
+impl Drift {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Report, Self::Correct];
+
+    /// As it is written.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Report => "report",
+            Self::Correct => "correct",
         }
     }
 }

@@ -345,6 +345,55 @@ mod tests {
         assert_eq!(parse("", "agent.toml").unwrap(), Config::default());
     }
 
+    /// The names that a section takes, as its own refusal lists them.
+    fn keys_of(section: &str) -> Vec<String> {
+        let header = match section {
+            "" => String::new(),
+            name => format!("[{name}]\n"),
+        };
+        let listed = refusal(&format!("{header}no-such-key = 1\n"));
+        let (_, listed) = listed.split_once("expected ").unwrap();
+        let names = listed.split('`').skip(1).step_by(2);
+        names.map(ToOwned::to_owned).collect()
+    }
+
+    #[test]
+    fn the_operators_page_has_every_key_with_its_default() {
+        let page = include_str!("../../docs/operator.md");
+        let (_, block) = page.split_once("```toml\n# agent.toml\n").unwrap();
+        let (block, _) = block.split_once("```").unwrap();
+        assert_eq!(parse(block, "operator.md").unwrap(), Config::default());
+        let mut section = "";
+        let mut named = std::collections::BTreeSet::new();
+        for line in block.lines().filter(|line| !line.is_empty()) {
+            match line
+                .strip_prefix('[')
+                .and_then(|rest| rest.strip_suffix(']'))
+            {
+                Some(name) => section = name,
+                None => {
+                    let (key, _) = line.trim_start_matches("# ").split_once(" = ").unwrap();
+                    named.insert((section.to_owned(), key.to_owned()));
+                }
+            }
+            named.insert((String::new(), section.to_owned()));
+        }
+        let sections = ["", "folder", "ansible", "repository", "hub", "clock"];
+        for section in sections {
+            let keys = keys_of(section);
+            assert!(!keys.is_empty(), "{section}");
+            for key in keys {
+                assert!(
+                    named.contains(&(section.to_owned(), key.clone())),
+                    "{section} {key}"
+                );
+            }
+        }
+        // What the page calls an example is one.
+        let tried = block.replace("\n# ", "\n");
+        parse(&tried, "operator.md").unwrap();
+    }
+
     #[test]
     fn an_unknown_key_is_named_with_its_place() {
         let message = refusal("drift_s = 60\n[folder]\ntargte = \"/srv\"\n");

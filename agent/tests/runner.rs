@@ -38,6 +38,8 @@ mod server;
 mod service;
 #[path = "runner/site.rs"]
 mod site;
+#[path = "runner/situations.rs"]
+mod situations;
 #[path = "runner/slips.rs"]
 mod slips;
 #[path = "runner/stuck.rs"]

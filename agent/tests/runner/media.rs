@@ -20,14 +20,15 @@ pub fn is_root() -> bool {
 }
 
 /// A folder that can be made read-only for everyone, root included.
-struct Stick {
+#[derive(Debug)]
+pub struct Stick {
     folder: tempfile::TempDir,
     mounted: bool,
 }
 
 impl Stick {
     /// `None` where a file system would have to be mounted and cannot be.
-    fn new(size: &str) -> Option<Self> {
+    pub fn new(size: &str) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         if !is_root() {
             return Some(Self {
@@ -49,7 +50,11 @@ impl Stick {
         })
     }
 
-    fn path(&self) -> &Path {
+    pub fn is_mounted(&self) -> bool {
+        self.mounted
+    }
+
+    pub fn path(&self) -> &Path {
         self.folder.path()
     }
 

@@ -1,0 +1,146 @@
+//! Permission, space, damage and absence: each is told as what it is, with its own way out, and `status`
+//! answers in all of them.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
+use outhaul_tests::skipped;
+
+use crate::centre::{Centre, Draft};
+use crate::media::{Stick, is_root};
+use crate::site::{Site, assert_told, stderr, stdout};
+
+fn running() -> (Centre, Site) {
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    site.take(&centre.publish(&Draft::hello("one")));
+    (centre, site)
+}
+
+/// What `status` says needs a person.
+fn attention(site: &Site) -> Vec<String> {
+    let status = site.status();
+    let all = status["attention"].as_array().cloned().unwrap_or_default();
+    let words = |value: &serde_json::Value| value["what"].as_str().unwrap().to_owned();
+    all.iter().map(words).collect()
+}
+
+#[test]
+fn status_names_what_differs_now_what_waits_and_what_is_missing() {
+    let (centre, site) = running();
+    assert_eq!(attention(&site), Vec::<String>::new());
+    // No look for drift was made since.
+    fs::remove_file(site.state().join("applied/hello/manifest.yaml")).unwrap();
+    assert_eq!(attention(&site), ["drift"]);
+    site.configure("approval = \"always\"");
+    site.import(&centre.publish(&Draft::hello("two")));
+    fs::remove_file(site.state().join("identities/site.age")).unwrap();
+    assert_eq!(attention(&site), ["approval", "drift", "seal-key"]);
+    site.configure("approval = \"always\"\nmin_free_mb = 1000000000");
+    let told = stdout(&site.run(&["status"]));
+    for words in [
+        "attention: bundle 2 waits",
+        "help: `outhaul-agent approve 2`",
+        "`hello` is not as bundle 1 says",
+        "not enough space",
+        "a `rekey`",
+    ] {
+        assert!(told.contains(words), "`{words}` is not in: {told}");
+    }
+}
+
+#[test]
+fn a_damaged_database_and_a_lost_key_are_told_apart_and_status_answers() {
+    let (_centre, site) = running();
+    let key = fs::read(site.state().join("site.key")).unwrap();
+    fs::remove_file(site.state().join("site.key")).unwrap();
+    let output = site.run(&["status"]);
+    assert_told(
+        &output,
+        3,
+        &["site's key", "restore `site.key`", "a new kit"],
+    );
+    assert!(
+        stdout(&output).contains("active: bundle 1"),
+        "{}",
+        stdout(&output)
+    );
+    fs::write(site.state().join("site.key"), key).unwrap();
+    let private = fs::Permissions::from_mode(0o600);
+    fs::set_permissions(site.state().join("site.key"), private).unwrap();
+    assert_eq!(site.active(), Some(1));
+
+    for name in ["agent.db", "agent.db-wal", "agent.db-shm"] {
+        let path = site.state().join(name);
+        if path.exists() {
+            fs::write(path, vec![7; 8192]).unwrap();
+        }
+    }
+    let output = site.run(&["status"]);
+    assert_told(&output, 3, &["is damaged", "floors.json"]);
+    let told = stdout(&output);
+    assert!(told.contains("bundles on disk: 1"), "{told}");
+    assert!(told.contains("what runs on this host goes on"), "{told}");
+}
+
+#[test]
+fn a_user_who_may_not_enter_is_told_so_and_not_to_enrol() {
+    let (centre, site) = running();
+    let bundle = centre.publish(&Draft::hello("two"));
+    let open = fs::Permissions::from_mode(0o755);
+    fs::set_permissions(site.folder.path(), open).unwrap();
+    let shut = fs::Permissions::from_mode(if is_root() { 0o700 } else { 0o000 });
+    fs::set_permissions(site.state(), shut).unwrap();
+    let command = site.command(&["import", bundle.to_str().unwrap()]);
+    let output = if is_root() {
+        let found = Command::new("setpriv").arg("--version").output();
+        if found.is_err() {
+            return skipped("there is no setpriv to become another user");
+        }
+        // Whoever that is, the program can be read.
+        let program = site.folder.path().join("outhaul-agent");
+        fs::copy(command.get_program(), &program).unwrap();
+        let mut other = Command::new("setpriv");
+        other.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
+        other.arg(program).args(command.get_args());
+        other.output().unwrap()
+    } else {
+        site.run(&["import", bundle.to_str().unwrap()])
+    };
+    let private = fs::Permissions::from_mode(0o700);
+    fs::set_permissions(site.state(), private).unwrap();
+    assert_told(&output, 3, &["Permission denied", "sudo"]);
+    assert!(!stderr(&output).contains("enrol"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_full_disk_is_told_as_such_by_every_command_that_writes() {
+    let Some(disk) = Stick::new("1m").filter(Stick::is_mounted) else {
+        return skipped("only root can mount a small file system");
+    };
+    let centre = Centre::new();
+    let kit = centre.kit("drone-7");
+    let site = Site {
+        name: "drone-7".to_owned(),
+        folder: tempfile::tempdir().unwrap(),
+    };
+    std::os::unix::fs::symlink(disk.path(), site.state()).unwrap();
+    let fill = disk.path().join("photos");
+    let _ = fs::write(&fill, vec![1; 2 << 20]);
+    let words = ["help:", "space"];
+    let output = site.run(&["enrol", kit.to_str().unwrap()]);
+    assert_told(&output, 3, &words);
+    assert!(!stderr(&output).contains("site.key` from a backup"));
+    fs::remove_file(&fill).unwrap();
+    site.ok(&["enrol", kit.to_str().unwrap()]);
+    let _ = fs::write(&fill, vec![1; 2 << 20]);
+    let bundle = centre.publish(&Draft::hello("one"));
+    let output = site.import(&bundle);
+    assert_told(&output, 3, &words);
+    assert!(
+        !stderr(&output).contains("from a backup"),
+        "{}",
+        stderr(&output)
+    );
+}

@@ -12,6 +12,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use crate::media::Unexpected;
 use crate::text;
 
 /// Mode of files that hold secrets.
@@ -53,10 +54,10 @@ impl FileError {
     /// What helps: space, permission, absence and damage each have their own way out.
     pub fn help(&self) -> String {
         use io::ErrorKind as Kind;
-        if self
-            .source
-            .get_ref()
-            .is_some_and(|why| why.is::<crate::media::Unexpected>())
+        let cause = self.source.get_ref();
+        if cause
+            .and_then(|why| why.downcast_ref::<Unexpected>())
+            .is_some()
         {
             return "remove or rename that entry, or use another stick; nothing outside was touched".into();
         }

@@ -480,7 +480,7 @@ fn not_a(found: FileType, doing: &'static str, path: &Path, expected: &'static s
         FileType::Socket => "a socket",
         FileType::BlockDevice | FileType::CharacterDevice => "a device",
         FileType::RegularFile => "a regular file",
-        _ => "of an unknown kind",
+        FileType::Unknown => "of an unknown kind",
     };
     at(doing, path)(io::Error::other(Unexpected { found, expected }))
 }

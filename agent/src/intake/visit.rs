@@ -145,7 +145,7 @@ impl Agent {
             // One at a time: what another start had begun was cut off.
             for cut in all.iter_mut().filter(|known| known.busy) {
                 cut.busy = false;
-                cut.text = "reading it was cut off; nothing of it is half done".to_owned();
+                "reading it was cut off; nothing of it is half done".clone_into(&mut cut.text);
             }
             all.push(Visit {
                 place,

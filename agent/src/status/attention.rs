@@ -103,8 +103,8 @@ impl Agent {
             Ok(differing)
         });
         let help = || {
-            "the next look for drift reports it (`drift_s` in agent.toml); what is different is put right \
-             where the stream says so, or with the next bundle"
+            "`outhaul-agent apply` puts it right now; the next look for drift reports it (`drift_s` in \
+             agent.toml), and puts it right where the stream says so"
                 .to_owned()
         };
         Ok(match looked {
@@ -119,7 +119,12 @@ impl Agent {
             Err(error) => vec![Attention {
                 what: "drift",
                 message: format!("what runs cannot be compared with bundle {active}: {error}"),
-                help: error.help(),
+                help: match error {
+                    AgentError::Generation(_) => format!(
+                        "import bundle {active} again, which brings its folder back, or a newer bundle"
+                    ),
+                    other => other.help(),
+                },
             }],
         })
     }

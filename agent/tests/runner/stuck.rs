@@ -345,6 +345,8 @@ fn folders_of_older_bundles_that_are_gone_block_no_newer_one() {
         found.message
     );
     assert_eq!(found.assignments[0].status, ComplianceStatus::Failed);
+    let status = stdout(&site.run(&["status"]));
+    assert!(status.contains("import bundle 2 again"), "{status}");
     assert_told(
         &site.run(&["apply"]),
         1,
@@ -387,6 +389,11 @@ fn apply_puts_back_files_that_were_deleted_by_hand() {
     .unwrap();
     assert_told(&site.run(&["run", "--once"]), 0, &[]);
     assert!(!file.exists(), "the stream says: report only");
+    let status = stdout(&site.run(&["status"]));
+    assert!(
+        status.contains("`outhaul-agent apply` puts it right now"),
+        "{status}"
+    );
     // Also under a hold: nothing new is installed by it.
     site.ok(&["hold"]);
     let output = site.run(&["apply", "--who", "ann"]);

@@ -126,6 +126,10 @@ impl HubError {
                 "other commands work beside it; stop it first to serve from here"
             }
             Self::State(StateError::Unfinished { .. }) => "run `outhaul-hub init` again",
+            Self::State(StateError::OtherKey { .. }) => {
+                "sites take acknowledgements of the key in their kits only: bring that key back, as \
+                 `hub.key` or as the credential; nothing was changed"
+            }
             Self::State(StateError::NotFirstRoot { .. }) => {
                 "take `1.root.json` from the fleet folder's metadata"
             }
@@ -147,7 +151,7 @@ fn state_code(error: &StateError) -> u8 {
         | StateError::File(_)
         | StateError::Lock { .. }
         | StateError::Locked { .. } => 3,
-        StateError::Key(_) | StateError::Root(_) => 4,
+        StateError::Key(_) | StateError::OtherKey { .. } | StateError::Root(_) => 4,
         StateError::KeyNotOpen | StateError::Name { .. } => 5,
         StateError::NotFirstRoot { .. } | StateError::Unfinished { .. } => 2,
         StateError::Store(error) => store_code(error),

@@ -75,6 +75,14 @@ pub enum StateError {
         /// The text.
         text: String,
     },
+    /// The key is not the one that this state was made with.
+    #[error("the hub's key is {found}, this state was made with key {expected}")]
+    OtherKey {
+        /// Id of the key that sites know.
+        expected: String,
+        /// Id of the key found.
+        found: String,
+    },
     /// The root metadata is not the fleet's first.
     #[error(
         "this is root metadata version {found}, a hub is set up with the first (`1.root.json`)"
@@ -164,7 +172,17 @@ impl Hub {
     /// [`StateError`] as of [`Self::open`], and when the key cannot be opened.
     pub fn open_signing(folder: &Path, passphrase: Option<&Path>) -> Result<Self, StateError> {
         let mut hub = Self::open(folder)?;
-        hub.key = Some(keys::load(&folder.join(KEY_FILE), passphrase)?);
+        let key = keys::load(&folder.join(KEY_FILE), passphrase)?;
+        let found = key.public();
+        // Sites take acknowledgements of the key in their kits only: another one would be noticed late.
+        match hub.store.read(|session| session.setting(PUBLIC_KEY))? {
+            Some(pem) if pem != found.to_pem() => {
+                let expected = PublicKey::from_pem(&pem)?.id();
+                let found = found.id();
+                return Err(StateError::OtherKey { expected, found });
+            }
+            _ => hub.key = Some(key),
+        }
         Ok(hub)
     }
 
@@ -172,9 +190,12 @@ impl Hub {
     ///
     /// # Errors
     /// [`StateError`] when it cannot be opened or written.
-    pub fn encrypt_key(&self, secret: &Secret) -> Result<(), StateError> {
+    pub fn encrypt_key(&mut self, secret: &Secret) -> Result<(), StateError> {
         let path = self.folder.join(KEY_FILE);
         let key = keys::open(&path, None)?;
+        let pem = key.public().to_pem();
+        self.store
+            .write(|session| session.set_setting(PUBLIC_KEY, &pem))?;
         Ok(keys::save(&key, &path, Some(secret))?)
     }
 

@@ -16,7 +16,7 @@ fn scene() -> (Hub, PathBuf) {
     hub.init(&centre.root());
     let mut site = centre.site("drone-1", &centre.stream("dev", "drone"));
     fs::write(hub.path("r.request"), site.request()).unwrap();
-    hub.json(&["site", "add", hub.path("r.request").to_str().unwrap()]);
+    hub.add(&hub.path("r.request"), &site);
     let stick = hub.path("stick");
     fs::create_dir_all(stick.join("reports")).unwrap();
     fs::write(stick.join("reports/a.reports"), site.started()).unwrap();

@@ -87,6 +87,16 @@ fn an_encrypted_key_signs_with_its_passphrase_or_as_a_credential_and_not_without
     let server = hub.serve_in(&[], &[("CREDENTIALS_DIRECTORY", folder)]);
     assert!(server.url.starts_with("http://"), "it serves");
     assert_eq!(server.stop(), 0);
+    // Another key would sign what no site takes.
+    let other = outhaul_signer::SigningKey::generate().unwrap();
+    other.save_plain(&hub.state().join("hub.key")).unwrap();
+    let swapped = hub.run(&acks);
+    assert_eq!(code(&swapped), 4, "{}", stderr(&swapped));
+    assert!(
+        stderr(&swapped).contains("this state was made with key"),
+        "{}",
+        stderr(&swapped)
+    );
 }
 
 #[test]

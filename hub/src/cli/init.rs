@@ -34,7 +34,10 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
     let sources = [PASSPHRASE_VARIABLE];
     let passphrase = common.passphrase_file.as_deref();
     let secret = match Secret::from_sources(passphrase, &sources, PASSPHRASE_CREDENTIAL) {
-        Ok(secret) => Some(secret),
+        Ok(secret) => {
+            secret.refuse_weak().map_err(StateError::from)?;
+            Some(secret)
+        }
         // None was given, which is allowed and said.
         Err(KeyError::NoPassphrase { .. }) if passphrase.is_none() => None,
         Err(error) => return Err(StateError::from(error).into()),

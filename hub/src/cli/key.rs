@@ -25,6 +25,7 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
         let file = common.passphrase_file.as_deref();
         let secret = Secret::from_sources(file, &[PASSPHRASE_VARIABLE], PASSPHRASE_CREDENTIAL)
             .map_err(StateError::from)?;
+        secret.refuse_weak().map_err(StateError::from)?;
         hub.encrypt_key(&secret)?;
         print::talk(
             "The hub's key is encrypted; `serve`, `import` and `acks` need the passphrase.",

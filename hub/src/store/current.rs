@@ -104,8 +104,8 @@ pub struct Attempt {
     pub report: u64,
     /// The bundle's number.
     pub bundle: u64,
-    /// How far it came: `received`, `verified`, `staged`, `gated`, `rejected`, or `reverted` when the site
-    /// left it again.
+    /// How far it came: `received`, `verified`, `staged`, `gated`, `rejected`, `failed`, or `reverted` when
+    /// the site left it again.
     pub state: String,
     /// What the site said; for `reverted` why.
     pub message: String,
@@ -268,7 +268,7 @@ impl Session<'_> {
         let text = format!(
             "WITH {NEWEST_EPOCHS}, {newest}, told AS (
                 SELECT site, epoch, number, bundle_number, state, message, NULL AS decided_by
-                  FROM observations WHERE running = 0 AND state <> 'superseded'
+                  FROM observations WHERE state NOT IN ('active', 'superseded')
                 UNION ALL
                 SELECT site, epoch, number, bundle_number, 'reverted', reason, decided_by FROM reverts)
              SELECT site, number, bundle_number, state, message, decided_by FROM (

@@ -145,8 +145,8 @@ fn a_revert_a_failure_and_a_refusal_show_at_the_hub_as_the_agent_wrote_them() {
             "{gate}"
         );
         if look == 0 {
-            // Only the look for drift comes after; no stick, no hub.
-            scene.agent("bench-1", 0, &["run", "--once"]);
+            // Only the look for drift comes after: there is no stick, and its hub does not answer.
+            scene.agent("bench-1", 3, &["run", "--once"]);
         }
     }
 

@@ -33,6 +33,7 @@ mod last;
 mod obey;
 mod plan;
 
+use countersigned::Ready;
 pub use countersigned::Waiting;
 pub use last::LastError;
 use last::{LastAssignment, LastStream};
@@ -233,23 +234,7 @@ fn stream(
     if let Some(pending) = &pending
         && let Some(ready) = countersigned::ready(fleet, role, pending)?
     {
-        let sign = SignRequest {
-            role,
-            number: ready.pending.number,
-            index_bytes: &ready.bundle.index_bytes.clone(),
-            issued: request.issued,
-            expires: ready.pending.expires,
-        };
-        let signed = fleet.sign_bundle(sign, secret)?;
-        return ship(
-            fleet,
-            request,
-            plan,
-            sign,
-            &signed,
-            ready.bundle,
-            &ready.last,
-        );
+        return ship_ready(fleet, secret, request, plan, ready);
     }
     let signer = fleet.statement_signer(secret)?;
     let orders = Sites::of(fleet).orders_for(role)?;
@@ -313,11 +298,7 @@ fn stream(
     if let Some(pending) = &pending {
         let same = build(pending.number)?;
         if countersigned::is_waiting(fleet, role, pending, &same)? {
-            let waiting = Waiting {
-                request: pending.request.clone(),
-                threshold: pending.threshold,
-                found: pending.found,
-            };
+            let waiting = Waiting::of(pending);
             return Ok(countersigned::waits(plan, &same, pending.number, waiting));
         }
     }
@@ -340,15 +321,49 @@ fn stream(
         expires,
     };
     let last = last_of(environment, plan, &built);
+    ship_or_ask(fleet, secret, request, plan, sign, built, &last)
+}
+
+/// Ships what waited, now that enough signatures are there.
+fn ship_ready(
+    fleet: &Fleet,
+    secret: &Secret,
+    request: &Request<'_>,
+    plan: &Plan<'_>,
+    ready: Ready,
+) -> Result<Produced, ProduceError> {
+    let sign = SignRequest {
+        role: &plan.role,
+        number: ready.pending.number,
+        index_bytes: &ready.bundle.index_bytes.clone(),
+        issued: request.issued,
+        expires: ready.pending.expires,
+    };
+    let signed = fleet.sign_bundle(sign, secret)?;
+    let Ready { bundle, last, .. } = ready;
+    ship(fleet, request, plan, sign, &signed, bundle, &last)
+}
+
+/// Signs and ships what was built, or keeps it until somebody else has signed it as well.
+fn ship_or_ask(
+    fleet: &Fleet,
+    secret: &Secret,
+    request: &Request<'_>,
+    plan: &Plan<'_>,
+    sign: SignRequest<'_>,
+    built: Built,
+    last: &LastStream,
+) -> Result<Produced, ProduceError> {
     match fleet.sign_bundle(sign, secret) {
-        Ok(signed) => ship(fleet, request, plan, sign, &signed, built.bundle, &last),
+        Ok(signed) => ship(fleet, request, plan, sign, &signed, built.bundle, last),
         Err(FleetError::CountersignatureNeeded {
             threshold,
             found,
             request,
             ..
         }) => {
-            countersigned::keep(fleet, role, number, &built, &last)?;
+            let SignRequest { role, number, .. } = sign;
+            countersigned::keep(fleet, role, number, &built, last)?;
             let waiting = Waiting {
                 request,
                 threshold,

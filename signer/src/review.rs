@@ -36,7 +36,7 @@ pub enum Review {
     /// A new root.
     Root(RootReview),
     /// A bundle of a stream.
-    Stream(StreamReview),
+    Stream(Box<StreamReview>),
 }
 
 /// Why a request is not shown for approval, and not signed.
@@ -108,7 +108,8 @@ pub fn review(
     if request.role == "root" {
         root::review(request, &known, signer, now).map(Review::Root)
     } else {
-        stream::review(request, &known, signer, now).map(Review::Stream)
+        let review = stream::review(request, &known, signer, now)?;
+        Ok(Review::Stream(Box::new(review)))
     }
 }
 

@@ -33,6 +33,16 @@ pub struct Waiting {
     pub found: usize,
 }
 
+impl Waiting {
+    pub(super) fn of(pending: &Pending) -> Self {
+        Self {
+            request: pending.request.clone(),
+            threshold: pending.threshold,
+            found: pending.found,
+        }
+    }
+}
+
 /// A bundle with enough signatures, as it was kept.
 #[derive(Debug)]
 pub(super) struct Ready {

@@ -58,7 +58,10 @@ impl Binding {
             key: key.to_owned(),
         };
         let names = [&binding.fleet, &binding.environment, &binding.key];
-        let sound = names.into_iter().chain(&binding.workloads).all(is_name);
+        let sound = names
+            .into_iter()
+            .chain(&binding.workloads)
+            .all(|name| is_name(name));
         if !sound || binding.workloads.is_empty() || binding.to_string().len() > MAX_BINDING_BYTES {
             return Err(refuse);
         }
@@ -128,7 +131,7 @@ fn elsewhere(what: &'static str, bound: &str, here: &str, same: bool) -> Result<
     })
 }
 
-fn is_name(text: &String) -> bool {
+fn is_name(text: &str) -> bool {
     let allowed = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-');
     !text.is_empty() && text.len() <= 253 && text.bytes().all(allowed)
 }

@@ -65,6 +65,7 @@ impl Blind {
         }
         lines.push(match self.active {
             Some(number) => format!("active: bundle {number}"),
+            None if self.site.is_some() => "active: nothing yet".to_owned(),
             None => "active: cannot be read; what runs on this host goes on".to_owned(),
         });
         let on_disk: Vec<_> = self.on_disk.iter().map(ToString::to_string).collect();

@@ -2,7 +2,7 @@
 //!
 //! What comes in: an [`Index`] that the bundler assembled, or bytes that signed metadata vouches for.
 //! What goes out: canonical bytes (sorted keys, no spaces), or an [`Index`] that was checked for
-//! consistency: every content that a file names, also one of a single site's, is carried by a blob or
+//! consistency, after its lists were counted: every content that a file names, also one of a single site's, is carried by a blob or
 //! required from the base; what was kept is an assignment, and no two orders contradict. It holds no time
 //! and no path of a machine: the same snapshot gives the same bytes anywhere.
 
@@ -13,10 +13,16 @@ use serde::{Deserialize, Serialize};
 use crate::digest::Digest;
 use crate::limits::Limits;
 use crate::name::{Name, RelativePath};
+use crate::number;
 use crate::order::{self, Order};
 use crate::seal::Sealed;
 
 mod overlay;
+mod shape;
+mod tree;
+
+use shape::Shape;
+use tree::{Carried, Tree};
 
 pub use overlay::Overlay;
 
@@ -34,9 +40,14 @@ pub struct Index {
     /// The stream that this bundle is a number of.
     pub stream: Stream,
     /// This bundle's number in its stream: 1, 2, 3 … Equal to the version of the stream's role.
+    #[serde(deserialize_with = "number::one")]
     pub number: u64,
     /// The number whose content a delta bundle builds on; absent for a full bundle.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "number::optional",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub requires: Option<u64>,
     /// The commits that the content was rendered from.
     pub snapshot: Snapshot,
@@ -246,16 +257,16 @@ impl Index {
     /// # Errors
     /// [`IndexError`] when the bytes are malformed, of another format, or inconsistent.
     pub fn from_bytes(bytes: &[u8], limits: &Limits) -> Result<Self, IndexError> {
-        #[derive(Deserialize)]
-        struct Header {
-            format: String,
-        }
-        let header: Header =
+        let shape: Shape =
             serde_json::from_slice(bytes).map_err(|error| IndexError::Malformed { error })?;
-        if header.format != FORMAT {
+        if shape.format != FORMAT {
             return Err(IndexError::UnknownFormat {
-                found: header.format,
+                found: shape.format,
             });
+        }
+        if let Some((what, found, max)) = shape.beyond(limits) {
+            let problem = format!("{found} {what}, the limit is {max}");
+            return Err(IndexError::Inconsistent { problem });
         }
         let index: Self =
             serde_json::from_slice(bytes).map_err(|error| IndexError::Malformed { error })?;
@@ -299,13 +310,6 @@ impl Index {
             && !(1..self.number).contains(&base)
         {
             return fail(format!("number {} builds on number {base}", self.number));
-        }
-        if self.blobs.len() > limits.max_blobs {
-            return fail(format!(
-                "{} blobs, the limit is {}",
-                self.blobs.len(),
-                limits.max_blobs
-            ));
         }
         let mut carried = BTreeMap::new();
         let mut seen_blobs = BTreeSet::new();
@@ -354,26 +358,20 @@ impl Index {
         if let Some(problem) = order::problem(&self.orders) {
             return fail(problem);
         }
+        let carried = Carried {
+            sizes: &carried,
+            delta: self.requires.is_some(),
+        };
         let mut names = BTreeSet::new();
-        check_tree(
-            "attestations",
-            &self.attestations,
-            &carried,
-            self.requires.is_some(),
-        )?;
+        Tree::new("attestations", &self.attestations, carried)?;
         for assignment in &self.assignments {
             if !names.insert(assignment.name.as_str().to_ascii_lowercase()) {
                 return fail(format!("assignment `{}` is listed twice", assignment.name));
             }
-            for files in [&assignment.files, &assignment.payload] {
-                check_tree(
-                    assignment.name.as_str(),
-                    files,
-                    &carried,
-                    self.requires.is_some(),
-                )?;
-            }
-            assignment.check_overlays(&carried, self.requires.is_some())?;
+            let name = assignment.name.as_str();
+            Tree::new(name, &assignment.payload, carried)?;
+            let base = Tree::new(name, &assignment.files, carried)?;
+            assignment.check_overlays(&base, carried)?;
         }
         Ok(())
     }
@@ -385,52 +383,6 @@ fn stored_as_it_is(blob: &Blob) -> bool {
         None => content.digest == blob.digest && content.size == blob.size,
         Some(sealed) => content.size == sealed.size,
     })
-}
-
-/// No path twice (case folded: sticks and some sites do not tell case), no file that is also a
-/// folder, and every content is there.
-fn check_tree(
-    assignment: &str,
-    files: &[File],
-    carried: &BTreeMap<Digest, u64>,
-    delta: bool,
-) -> Result<(), IndexError> {
-    let fail = |problem: String| Err(IndexError::Inconsistent { problem });
-    let mut paths = BTreeSet::new();
-    for file in files {
-        if !paths.insert(file.path.as_str().to_lowercase()) {
-            return fail(format!(
-                "`{assignment}` has `{}` twice (case ignored)",
-                file.path
-            ));
-        }
-        match carried.get(&file.content) {
-            Some(size) if *size != file.size => {
-                return fail(format!(
-                    "`{assignment}/{}` and its blob differ in size",
-                    file.path
-                ));
-            }
-            None if !delta => {
-                return fail(format!(
-                    "nothing carries the content of `{assignment}/{}`",
-                    file.path
-                ));
-            }
-            Some(_) | None => {}
-        }
-    }
-    for path in &paths {
-        for (at, _) in path.match_indices('/') {
-            if paths.contains(&path[..at]) {
-                return fail(format!(
-                    "`{assignment}/{}` is both file and folder",
-                    &path[..at]
-                ));
-            }
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -23,6 +23,22 @@ pub struct Limits {
     pub max_window_log: u32,
     /// Most blobs in one bundle.
     pub max_blobs: usize,
+    /// Most files of one bundle: rendered, of overlays, payloads and attestations together; as many
+    /// different contents. 400,000: twice what fits into the largest index when paths have usual lengths.
+    pub max_files: usize,
+    /// Most assignments of one bundle. 20,000: a whole large fleet's on one cluster type.
+    pub max_assignments: usize,
+    /// Most overlays of all assignments together. 100,000: every site of the largest stream has its own.
+    pub max_overlays: usize,
+    /// Most sites that a bundle may be for by name. 100,000: the largest stream.
+    pub max_recipients: usize,
+    /// Most names of sites in recipients, overlays and seals together: each takes some 100 bytes of memory.
+    /// 500,000: ten assignments of the largest stream with values for half of its sites.
+    pub max_site_names: usize,
+    /// Most orders of one bundle. 100,000: one for each site of the largest stream.
+    pub max_orders: usize,
+    /// Most policies of all assignments and settings of the reconciler together.
+    pub max_settings: usize,
 }
 
 impl Default for Limits {
@@ -36,7 +52,14 @@ impl Default for Limits {
             max_content_bytes: 64 << 30,
             max_packed_content_bytes: 16 * 1024 * 1024,
             max_window_log: 25,
-            max_blobs: 1_000_000,
+            max_blobs: 400_000,
+            max_files: 400_000,
+            max_assignments: 20_000,
+            max_overlays: 100_000,
+            max_recipients: 100_000,
+            max_site_names: 500_000,
+            max_orders: crate::order::MAX_ORDERS,
+            max_settings: 200_000,
         }
     }
 }

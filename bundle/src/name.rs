@@ -12,6 +12,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 /// The longest path, in bytes.
 pub const MAX_PATH_BYTES: usize = 1024;
+/// Most parts of a path. Each file is compared with every folder on its way.
+pub const MAX_PATH_PARTS: usize = 64;
 /// The longest name, in bytes. Kubernetes allows 253 for most object names.
 pub const MAX_NAME_BYTES: usize = 253;
 
@@ -56,7 +58,7 @@ impl FromStr for Name {
 }
 
 /// A file's path inside a bundle's tree: `/` between parts, no empty part, no `.` or `..`, no
-/// backslash, colon or control character, at most 1,024 bytes.
+/// backslash, colon or control character, at most 1,024 bytes and 64 parts.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct RelativePath(String);
@@ -88,7 +90,11 @@ impl FromStr for RelativePath {
         // Colons and backslashes mean something to Windows and to some archive tools.
         let bad_char = |c: char| c.is_control() || matches!(c, '\\' | ':');
         let bad_part = |part: &str| part.is_empty() || part == "." || part == "..";
-        if text.len() > MAX_PATH_BYTES || text.contains(bad_char) || text.split('/').any(bad_part) {
+        if text.len() > MAX_PATH_BYTES
+            || text.split('/').count() > MAX_PATH_PARTS
+            || text.contains(bad_char)
+            || text.split('/').any(bad_part)
+        {
             return Err(NameError {
                 found: text.chars().take(80).collect(),
                 expected: "a relative path that stays inside its folder",

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::digest::Digest;
 use crate::index::Stream;
 use crate::name::Name;
+use crate::number;
 
 /// Most orders in one bundle: a few for each site of the largest stream.
 pub const MAX_ORDERS: usize = 100_000;
@@ -23,6 +24,7 @@ pub struct Order {
     /// The site.
     pub site: Name,
     /// 1, 2, 3 … within the enrolment; a site does each once, in this order.
+    #[serde(deserialize_with = "number::one")]
     pub number: u64,
     /// SHA-256 of the one-time token of the kit that the site was enrolled with: an order for an earlier
     /// life of the site is none for this one.
@@ -46,6 +48,7 @@ pub enum Instruction {
         /// The stream.
         to: Stream,
         /// The first number of it that the site takes: above every number that it may have seen.
+        #[serde(deserialize_with = "number::one")]
         first: u64,
     },
     /// Make a new key and ask for it, signed by the old one as well.
@@ -68,12 +71,6 @@ impl Instruction {
 
 /// What is wrong with a list of orders, if anything.
 pub(crate) fn problem(orders: &[Order]) -> Option<String> {
-    if orders.len() > MAX_ORDERS {
-        return Some(format!(
-            "{} orders, the limit is {MAX_ORDERS}",
-            orders.len()
-        ));
-    }
     let mut seen = BTreeSet::new();
     for order in orders {
         let Order { site, number, .. } = order;
@@ -155,10 +152,15 @@ mod tests {
             }
             match serde_json::from_value::<Order>(value.clone()) {
                 Ok(order) => {
-                    prop_assert!(!extra && matches!(&kind[..], "rekey" | "revoke"));
+                    prop_assert!(!extra && number <= number::MAX_NUMBER);
+                    prop_assert!(matches!(&kind[..], "rekey" | "revoke"));
                     prop_assert_eq!(serde_json::to_value(&order).unwrap(), value);
                 }
-                Err(_) => prop_assert!(extra || !matches!(&kind[..], "rekey" | "revoke")),
+                Err(_) => prop_assert!(
+                    extra
+                        || number > number::MAX_NUMBER
+                        || !matches!(&kind[..], "rekey" | "revoke")
+                ),
             }
         }
     }

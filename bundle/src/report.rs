@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::digest::Digest;
 use crate::index::{Snapshot, Stream};
 use crate::name::Name;
+use crate::number;
 
 /// The format's name; a reader refuses any other.
 pub const FORMAT: &str = "outhaul.dev/report/v1";
@@ -36,6 +37,7 @@ pub struct Report {
     /// The life of the agent's store: a new random value when a store had to be made anew.
     pub epoch: Name,
     /// 1, 2, 3 … within the epoch, without gaps.
+    #[serde(deserialize_with = "number::one")]
     pub number: u64,
     /// Digest of the payload bytes of report `number - 1`; absent for number 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -79,8 +81,10 @@ pub enum Event {
     /// Reports `from..=to` are gone: why.
     Gap {
         /// First number lost.
+        #[serde(deserialize_with = "number::one")]
         from: u64,
         /// Last number lost.
+        #[serde(deserialize_with = "number::one")]
         to: u64,
         /// Why.
         reason: String,
@@ -92,7 +96,11 @@ pub enum Event {
         /// Who, as they named themselves.
         who: String,
         /// The bundle's number, where it is about one.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(
+            default,
+            deserialize_with = "number::optional",
+            skip_serializing_if = "Option::is_none"
+        )]
         number: Option<u64>,
     },
     /// A freshness slip was believed: floors rose and time came, nothing was installed.
@@ -102,13 +110,16 @@ pub enum Event {
         /// The signed time that it brought, milliseconds since 1970.
         issued_ms: i64,
         /// The newest bundle number of the stream that it tells of.
+        #[serde(deserialize_with = "number::one")]
         number: u64,
         /// The site's floors after it: versions by name of metadata.
+        #[serde(deserialize_with = "number::by_name")]
         versions: BTreeMap<String, u64>,
     },
     /// A signed order was carried out.
     OrderDone {
         /// The order's number.
+        #[serde(deserialize_with = "number::one")]
         number: u64,
         /// `approve`, `move`, `rekey`, `revoke`.
         what: String,
@@ -121,6 +132,7 @@ pub enum Event {
     /// A signed order was looked at and will never be carried out by this site.
     OrderRefused {
         /// The order's number.
+        #[serde(deserialize_with = "number::one")]
         number: u64,
         /// As in [`Event::OrderDone`].
         what: String,
@@ -143,6 +155,7 @@ pub struct GenerationEvent {
     /// The stream.
     pub stream: Stream,
     /// The bundle's number.
+    #[serde(deserialize_with = "number::one")]
     pub number: u64,
     /// Digest of the bundle's `index.json`.
     pub index: Digest,
@@ -165,6 +178,7 @@ pub struct GenerationEvent {
 #[serde(deny_unknown_fields)]
 pub struct RevertedFrom {
     /// Its number.
+    #[serde(deserialize_with = "number::one")]
     pub number: u64,
     /// Digest of its `index.json`.
     pub index: Digest,
@@ -259,8 +273,13 @@ pub struct Ack {
     /// The epoch.
     pub epoch: Name,
     /// Highest number up to which nothing is missing; 0 when number 1 is missing.
+    #[serde(deserialize_with = "number::one")]
     pub number: u64,
-    /// The hub's clock, milliseconds since 1970: signed time that a site may learn from.
+    /// The digest of that report's payload as the hub has it. Absent when the number is 0 or was declared
+    /// lost. A site whose own report of this number is another one was restored from an older copy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<Digest>,
+    /// The hub's clock, milliseconds since 1970: a site believes it only within a slack.
     pub hub_time_ms: i64,
 }
 
@@ -286,7 +305,11 @@ pub struct EnrolmentRequest {
     pub seal_key: String,
     /// The number of the order by which a registered site asks for a new key. Its old key has then
     /// signed as well.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "number::optional",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub order: Option<u64>,
 }
 

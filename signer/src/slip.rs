@@ -14,6 +14,8 @@ use std::collections::BTreeMap;
 
 use sha2::{Digest as _, Sha256};
 
+use crate::trust::MAX_VERSION;
+
 mod json;
 mod make;
 mod text;
@@ -271,8 +273,11 @@ impl Slip {
         let mut files = BTreeMap::new();
         for _ in 0..reader.count()? {
             let (tag, version) = (reader.byte()?, reader.count()?);
-            let kind = Kind::from_parts(tag, version)
-                .ok_or_else(|| malformed(format!("there is no file of kind {tag}")))?;
+            let kind = Kind::from_parts(tag, version).ok_or_else(|| {
+                malformed(format!(
+                    "there is no file of kind {tag} and version {version}"
+                ))
+            })?;
             files.insert(kind.name(&role), reader.file()?);
         }
         reader.end()?;
@@ -311,7 +316,7 @@ impl Kind {
         }
         let (version, rest) = name.split_once('.')?;
         let number: u64 = version.parse().ok()?;
-        if number.to_string() != version {
+        if number.to_string() != version || number > MAX_VERSION {
             return None;
         }
         match rest.strip_suffix(".json")? {
@@ -344,6 +349,9 @@ impl Kind {
     }
 
     fn from_parts(tag: u8, version: u64) -> Option<Self> {
+        if version > MAX_VERSION {
+            return None;
+        }
         match tag {
             0 => Some(Self::Root(version)),
             1 => Some(Self::Targets(version)),

@@ -14,6 +14,7 @@ use jiff::Timestamp;
 use crate::clock::TimePolicy;
 
 mod altered;
+mod delegated;
 mod error;
 mod floors;
 pub mod provider;
@@ -26,6 +27,9 @@ pub use remembered::remembered;
 
 /// Most root rotations that one check follows: years of missed sticks.
 pub const MAX_ROOT_ROTATIONS: u64 = 1024;
+/// The largest version of any metadata, 2^53 - 1, as for all numbers that cross the gap: the largest integer
+/// that every JSON reader and every database holds exactly.
+pub const MAX_VERSION: u64 = (1 << 53) - 1;
 
 /// Metadata that was accepted, by its name without a version: `root.json`, `timestamp.json`,
 /// `snapshot.json`, `targets.json`, `<role>.json`. The bytes are kept as they were signed.
@@ -98,8 +102,29 @@ pub struct Acceptance {
     pub expires: Timestamp,
     /// The new floors: the version of each role by its name without `.json`, `root` included.
     pub versions: BTreeMap<String, u64>,
+    /// Whether the fleet's root took the key away that signed the times that were believed so far: the
+    /// lower bound begins anew at `signed_at`, which is how a fleet undoes what a wrong clock signed.
+    pub time_restarts: bool,
     /// Whether a role has expired. Blocks a new install; what runs goes on, and the state is kept.
     pub expired: bool,
+}
+
+impl Acceptance {
+    /// What is known of the time once this was accepted: `now`, or from `signed_at` on when time restarts.
+    pub fn policy(&self, now: TimePolicy) -> TimePolicy {
+        restarted(now, self.time_restarts, self.signed_at)
+    }
+}
+
+fn restarted(now: TimePolicy, restarts: bool, signed_at: Timestamp) -> TimePolicy {
+    if restarts {
+        TimePolicy {
+            lower_bound: signed_at,
+            ..now
+        }
+    } else {
+        now
+    }
 }
 
 /// Checks what `source` offers for the stream `role` against what the site believes.

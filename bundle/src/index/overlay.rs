@@ -8,7 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Assignment, File, Index, IndexError, check_tree};
+use super::tree::{Carried, Tree};
+use super::{Assignment, File, Index, IndexError};
 use crate::digest::Digest;
 use crate::name::Name;
 
@@ -61,8 +62,8 @@ impl Assignment {
     /// No site twice, no overlay without sites or files, and each gives a tree that can be written.
     pub(super) fn check_overlays(
         &self,
-        carried: &BTreeMap<Digest, u64>,
-        delta: bool,
+        base: &Tree<'_>,
+        carried: Carried<'_>,
     ) -> Result<(), IndexError> {
         let fail = |problem: String| Err(IndexError::Inconsistent { problem });
         let mut seen: BTreeSet<&Name> = BTreeSet::new();
@@ -82,9 +83,8 @@ impl Assignment {
                 }
             }
             let tree = format!("{} for {first}", self.name);
-            check_tree(&tree, &overlay.files, carried, delta)?;
-            let whole = laid_over(self.files.clone(), overlay.files.clone());
-            check_tree(&tree, &whole, carried, delta)?;
+            Tree::new(&tree, &overlay.files, carried)?;
+            base.takes(&tree, &overlay.files)?;
         }
         Ok(())
     }

@@ -253,3 +253,69 @@ fn overlays_are_checked() {
     });
     assert!(two.contains("two overlays for `drone-1`"), "{two}");
 }
+
+/// The bytes of an index in whose place of `"recipients"` or the like stands what `list` gives.
+fn bomb(before: &str, list: String) -> Vec<u8> {
+    let text = String::from_utf8(index().to_bytes()).unwrap();
+    let at = text.find(before).unwrap();
+    format!("{}{list}{}", &text[..at], &text[at..]).into_bytes()
+}
+
+fn names(count: usize) -> String {
+    let names: Vec<_> = (0..count).map(|n| format!("\"s{n:x}\"")).collect();
+    names.join(",")
+}
+
+fn refused(bytes: &[u8]) -> String {
+    match Index::from_bytes(bytes, &Limits::default()) {
+        Err(IndexError::Inconsistent { problem }) => problem,
+        other => panic!("expected a refusal, found {:?}", other.map(drop)),
+    }
+}
+
+#[test]
+fn lists_beyond_what_a_site_needs_are_refused_by_their_count() {
+    let max = Limits::default();
+    let recipients = format!("\"recipients\":[{}],", names(max.max_recipients + 1));
+    let problem = refused(&bomb("\"reconciler\"", recipients));
+    assert_eq!(problem, "100001 recipients, the limit is 100000");
+    let sites = names(max.max_site_names + 1);
+    let overlay = format!("\"overlays\":[{{\"sites\":[{sites}]}}],");
+    let problem = refused(&bomb("\"policies\"", overlay));
+    assert_eq!(problem, "500001 names of sites, the limit is 500000");
+    let empty = vec!["{}"; max.max_overlays + 1].join(",");
+    let problem = refused(&bomb("\"policies\"", format!("\"overlays\":[{empty}],")));
+    assert_eq!(problem, "100001 overlays, the limit is 100000");
+    for (before, list, what) in [
+        ("\"reconciler\"", "orders", "100001 orders"),
+        ("\"reconciler\"", "attestations", "files"),
+        ("\"policies\"", "payload", "files"),
+    ] {
+        let many = vec!["0"; 100_001 + 300_000 * usize::from(what == "files")].join(",");
+        let problem = refused(&bomb(before, format!("\"{list}\":[{many}],")));
+        assert!(problem.contains(what), "{list}: {problem}");
+    }
+    let policies = vec!["\"\""; max.max_settings + 1].join(",");
+    let text = String::from_utf8(index().to_bytes()).unwrap();
+    let start = text.find("\"policies\":[").unwrap() + "\"policies\":[".len();
+    let end = start + text[start..].find(']').unwrap();
+    let text = format!("{}{policies}{}", &text[..start], &text[end..]);
+    assert!(refused(text.as_bytes()).contains("policies and settings"));
+}
+
+#[test]
+fn numbers_beyond_the_one_bound_are_refused_when_they_are_parsed() {
+    let text = String::from_utf8(index().to_bytes()).unwrap();
+    for number in [crate::MAX_NUMBER + 1, i64::MAX as u64 + 1, u64::MAX] {
+        let changed = text.replacen("\"number\":2", &format!("\"number\":{number}"), 1);
+        assert_ne!(changed, text);
+        let error = Index::from_bytes(changed.as_bytes(), &Limits::default()).unwrap_err();
+        assert!(error.to_string().contains("out of range"), "{error}");
+    }
+    let largest = text.replacen(
+        "\"number\":2",
+        &format!("\"number\":{}", crate::MAX_NUMBER),
+        1,
+    );
+    assert!(Index::from_bytes(largest.as_bytes(), &Limits::default()).is_ok());
+}

@@ -14,7 +14,9 @@ use sigstore_tuf::metadata::Targets;
 use super::altered::{refuse_altered_roots, refuse_altered_timestamp};
 use super::floors::Floors;
 use super::walk::{MAX_ROOT_BYTES, Walk, matches};
-use super::{Acceptance, MetadataSource, TimePolicy, TrustError, TrustedMetadata};
+use super::{
+    Acceptance, MAX_VERSION, MetadataSource, TimePolicy, TrustError, TrustedMetadata, restarted,
+};
 
 pub(super) fn verify(
     trusted: &TrustedMetadata,
@@ -80,10 +82,13 @@ pub(super) fn verify(
     expires = expires.min(stream.expires);
     let target = the_one_target(stream, role)?;
     for (name, version) in &found {
+        refuse_out_of_range(name, *version)?;
         floors.check(name, *version)?;
     }
     refuse_issue_beyond(&format!("{role}.json"), Some(target.issued), expires)?;
     let signed_at = refreshed.map_or(target.issued, |time| time.max(target.issued));
+    let time_restarts = floors.has_fallen("timestamp");
+    let now = restarted(now, time_restarts, signed_at);
     Ok(Acceptance {
         trusted: walk.trusted_for(role),
         index_length: target.length,
@@ -93,8 +98,20 @@ pub(super) fn verify(
         signed_at,
         expires,
         versions: floors.raised(&found),
+        time_restarts,
         // A signed time that was verified just now proves it as well as one from before.
         expired: now.has_passed(expires) || signed_at >= expires,
+    })
+}
+
+/// A version that some programs hold exactly and others do not would be a floor here and none there.
+fn refuse_out_of_range(role: &str, version: u64) -> Result<(), TrustError> {
+    if version <= MAX_VERSION {
+        return Ok(());
+    }
+    Err(TrustError::Malformed {
+        file: format!("{role}.json"),
+        problem: format!("version {version} is out of range, the largest is {MAX_VERSION}"),
     })
 }
 

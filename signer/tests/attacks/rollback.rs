@@ -151,10 +151,10 @@ fn fast_forward_is_recovered_from_by_rotating_the_keys() {
     let mut site = site_with(&centre);
     // A thief of the online and the stream's key drives every version up.
     let honest = (centre.snapshot.version, centre.timestamp.version);
-    (centre.snapshot.version, centre.timestamp.version) = (1 << 62, 1 << 62);
+    (centre.snapshot.version, centre.timestamp.version) = ((1 << 53) - 9, (1 << 53) - 9);
     centre
         .streams
-        .insert(ROLE.into(), stream(ROLE, 1 << 62, b"evil"));
+        .insert(ROLE.into(), stream(ROLE, (1 << 53) - 9, b"evil"));
     centre.publish();
     site.accept(&centre.bundle(ROLE));
     (centre.snapshot.version, centre.timestamp.version) = honest;
@@ -210,4 +210,16 @@ fn a_key_that_is_added_frees_no_floor() {
     centre.streams.insert(ROLE.into(), stream(ROLE, 1, b"one"));
     centre.publish();
     site.refuse(&centre.bundle(ROLE), "rollback");
+}
+
+#[test]
+fn versions_that_not_every_reader_holds_are_refused() {
+    for version in [1 << 53, 1 << 63, u64::MAX] {
+        let mut centre = Centre::new();
+        let site = site_with(&centre);
+        centre.timestamp.version = version - 1;
+        centre.publish_timestamp();
+        let refusal = site.refuse(&centre.bundle(ROLE), "malformed").to_string();
+        assert!(refusal.contains("out of range"), "{refusal}");
+    }
 }

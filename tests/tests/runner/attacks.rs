@@ -79,6 +79,7 @@ attacks! {
     wrong_recipient_second_target, "A stream that vouches for more than its index.", metadata::stream_with_a_second_target;
     wrong_number, "A number that is not the version of the stream's metadata.", metadata::number_that_is_not_the_version;
     fast_forward, "After a thief drove the versions up: refused until the keys are changed, then taken.", metadata::fast_forward;
+    fast_forward_beyond_the_bound, "Versions of 2^53 and above, which not every reader holds exactly.", metadata::fast_forward_beyond_the_bound;
 
     tough_cve_2025_2885_root_version_not_sequential, "A root that skips a version.", tough::root_version_not_sequential;
     tough_cve_2025_2886_terminating_delegation, "A terminating delegation of higher priority claims the name.", tough::terminating_delegation_passed_over;
@@ -122,6 +123,9 @@ attacks! {
     content_case_folded_paths, "Two signed paths that differ in case only.", contents::case_folded_paths;
     content_file_and_folder_of_one_name, "A signed path that is a file and a folder.", contents::file_that_is_also_a_folder;
     content_unknown_field, "A signed index with a field that no agent knows.", contents::unknown_field;
+    content_recipients_bomb, "A signed index for one site more than any stream has.", contents::recipients_bomb;
+    content_overlay_bomb, "A signed index with more overlays than any stream has sites.", contents::overlay_bomb;
+    content_number_beyond_the_bound, "Signed bundle numbers of 2^53 and above.", contents::number_beyond_the_bound;
     content_index_of_another_stream, "An index that says it is another stream's.", contents::index_of_another_stream;
     content_index_of_another_fleet, "An index that says it is another fleet's.", contents::index_of_another_fleet;
     content_index_with_another_number, "An index that says it is another number.", contents::index_with_another_number;

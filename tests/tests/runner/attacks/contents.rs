@@ -54,6 +54,43 @@ pub fn unknown_field() -> Play {
     stage.refuses(&[&first], &next)
 }
 
+/// An index with `list` before the field `before`.
+fn with_list(before: &str, list: &str) -> Play {
+    let (mut stage, first) = running();
+    let next = stage.next_text("evil", |text| {
+        text.replacen(before, &format!("{list}{before}"), 1)
+    });
+    stage.refuses(&[&first], &next)
+}
+
+pub fn recipients_bomb() -> Play {
+    let names = vec!["\"a\""; limits().max_recipients + 1];
+    let list = format!("\"recipients\":[{}],", names.join(","));
+    with_list("\"snapshot\"", &list)
+}
+
+pub fn overlay_bomb() -> Play {
+    let overlays = vec!["{\"sites\":[\"a\"],\"files\":[]}"; limits().max_overlays + 1];
+    let list = format!("\"overlays\":[{}],", overlays.join(","));
+    with_list("\"policies\"", &list)
+}
+
+pub fn number_beyond_the_bound() -> Play {
+    let (mut stage, first) = running();
+    let attacks: Vec<_> = [1_u64 << 53, 1 << 63, u64::MAX]
+        .into_iter()
+        .map(|number| {
+            let bend = |text: String| {
+                let at = text.find("\"number\":").unwrap() + "\"number\":".len();
+                let end = at + text[at..].find(',').unwrap();
+                format!("{}{number}{}", &text[..at], &text[end..])
+            };
+            stage.next_text("evil", bend).bytes()
+        })
+        .collect();
+    stage.refuses_bytes(&[&first], &attacks)
+}
+
 pub fn index_of_another_stream() -> Play {
     let (mut stage, first) = running();
     let next = stage.next_bent("evil", |index| {

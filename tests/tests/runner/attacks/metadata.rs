@@ -327,7 +327,9 @@ pub fn fast_forward() -> Play {
     let (mut stage, first) = running();
     let centre = &mut stage.centre;
     let honest = (centre.snapshot.version, centre.timestamp.version);
-    (centre.snapshot.version, centre.timestamp.version) = (1 << 62, 1 << 62);
+    // The largest version but a few: each publication counts on from here.
+    let most = (1 << 53) - 9;
+    (centre.snapshot.version, centre.timestamp.version) = (most, most);
     // A thief of the online key drives the versions up; the honest centre cannot go on below them …
     let driven = stage.next("driven up");
     (
@@ -344,4 +346,26 @@ pub fn fast_forward() -> Play {
     stage
         .refuses(&[&first, &driven], &honest)
         .then_takes(&recovered)
+}
+
+/// Versions that one program holds exactly and another does not: as a floor they would be two.
+pub fn fast_forward_beyond_the_bound() -> Play {
+    let (mut stage, first) = running();
+    let honest = (
+        stage.centre.snapshot.version,
+        stage.centre.timestamp.version,
+    );
+    let driven: Vec<_> = [1 << 53, 1 << 63, u64::MAX]
+        .into_iter()
+        .map(|version: u64| {
+            let centre = &mut stage.centre;
+            (centre.snapshot.version, centre.timestamp.version) = (version - 1, version - 1);
+            stage.next("driven up").bytes()
+        })
+        .collect();
+    let centre = &mut stage.centre;
+    (centre.snapshot.version, centre.timestamp.version) = honest;
+    // Nothing of it was believed, so that no key has to be changed for the site to go on.
+    let next = stage.next("honest");
+    stage.refuses_bytes(&[&first], &driven).then_takes(&next)
 }

@@ -1,0 +1,229 @@
+//! How much an index lists, counted before any of it is kept.
+//!
+//! What comes in: the bytes of an index. What goes out: how many entries its lists have, all lists of one
+//! kind together, or the first one that is beyond what a site can need. A short entry costs a few bytes on
+//! the wire and a hundred in memory: an index within its size could fill a site's memory by its lists
+//! alone. This pass keeps nothing but sums. It believes nothing: the index is read and checked after it.
+
+use std::fmt;
+use std::ops::AddAssign;
+
+use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+
+use crate::limits::Limits;
+
+/// What of an index is counted.
+#[derive(Deserialize)]
+pub(super) struct Shape {
+    pub(super) format: String,
+    #[serde(default)]
+    recipients: Count,
+    #[serde(default)]
+    snapshot: SnapshotShape,
+    #[serde(default)]
+    reconciler: ReconcilerShape,
+    #[serde(default)]
+    assignments: Sum<AssignmentShape>,
+    #[serde(default)]
+    kept: Count,
+    #[serde(default)]
+    orders: Count,
+    #[serde(default)]
+    attestations: Count,
+    #[serde(default)]
+    blobs: Sum<BlobShape>,
+}
+
+#[derive(Default, Deserialize)]
+struct SnapshotShape {
+    #[serde(default)]
+    workloads: Count,
+}
+
+#[derive(Default, Deserialize)]
+struct ReconcilerShape {
+    #[serde(default)]
+    settings: Count,
+}
+
+#[derive(Default, Deserialize)]
+struct AssignmentShape {
+    #[serde(default)]
+    policies: Count,
+    #[serde(default)]
+    files: Count,
+    #[serde(default)]
+    payload: Count,
+    #[serde(default)]
+    overlays: Sum<OverlayShape>,
+}
+
+#[derive(Default, Deserialize)]
+struct OverlayShape {
+    #[serde(default)]
+    sites: Count,
+    #[serde(default)]
+    files: Count,
+}
+
+#[derive(Default, Deserialize)]
+struct BlobShape {
+    #[serde(default)]
+    contents: Count,
+    #[serde(default)]
+    sealed: Option<SealedShape>,
+}
+
+#[derive(Default, Deserialize)]
+struct SealedShape {
+    #[serde(default)]
+    recipients: Count,
+}
+
+impl AddAssign for AssignmentShape {
+    fn add_assign(&mut self, other: Self) {
+        self.policies += other.policies;
+        self.files += other.files;
+        self.payload += other.payload;
+        self.overlays += other.overlays;
+    }
+}
+
+impl AddAssign for OverlayShape {
+    fn add_assign(&mut self, other: Self) {
+        self.sites += other.sites;
+        self.files += other.files;
+    }
+}
+
+impl AddAssign for BlobShape {
+    fn add_assign(&mut self, other: Self) {
+        self.contents += other.contents;
+        let more = other.sealed.unwrap_or_default();
+        self.sealed.get_or_insert_default().recipients += more.recipients;
+    }
+}
+
+impl Shape {
+    /// The first list that is longer than a site can need: what it holds, how many, and the limit.
+    pub(super) fn beyond(&self, limits: &Limits) -> Option<(&'static str, usize, usize)> {
+        let assignments = &self.assignments.sum;
+        let overlays = &assignments.overlays;
+        let sealed = self.blobs.sum.sealed.as_ref();
+        let files = [
+            assignments.files.0,
+            assignments.payload.0,
+            overlays.sum.files.0,
+            self.attestations.0,
+        ];
+        let names = [
+            self.recipients.0,
+            overlays.sum.sites.0,
+            sealed.map_or(0, |sealed| sealed.recipients.0),
+        ];
+        let settings = [assignments.policies.0, self.reconciler.settings.0];
+        let sources = [self.snapshot.workloads.0, self.kept.0];
+        let counted = [
+            ("recipients", self.recipients.0, limits.max_recipients),
+            ("names of sites", total(&names), limits.max_site_names),
+            ("orders", self.orders.0, limits.max_orders),
+            (
+                "assignments",
+                self.assignments.count,
+                limits.max_assignments,
+            ),
+            ("overlays", overlays.count, limits.max_overlays),
+            ("files", total(&files), limits.max_files),
+            (
+                "policies and settings",
+                total(&settings),
+                limits.max_settings,
+            ),
+            ("sources", total(&sources), limits.max_assignments * 2),
+            ("blobs", self.blobs.count, limits.max_blobs),
+            ("contents", self.blobs.sum.contents.0, limits.max_files),
+        ];
+        counted.into_iter().find(|(_, found, max)| found > max)
+    }
+}
+
+fn total(counts: &[usize]) -> usize {
+    counts.iter().fold(0, |sum, one| sum.saturating_add(*one))
+}
+
+/// How many entries a list or map has.
+#[derive(Default)]
+struct Count(usize);
+
+impl AddAssign for Count {
+    fn add_assign(&mut self, other: Self) {
+        self.0 = self.0.saturating_add(other.0);
+    }
+}
+
+impl<'de> Deserialize<'de> for Count {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Counting;
+        impl<'de> Visitor<'de> for Counting {
+            type Value = Count;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list or a map")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Count, A::Error> {
+                let mut count = 0;
+                while list.next_element::<IgnoredAny>()?.is_some() {
+                    count += 1;
+                }
+                Ok(Count(count))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Count, A::Error> {
+                let mut count = 0;
+                while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {
+                    count += 1;
+                }
+                Ok(Count(count))
+            }
+        }
+        deserializer.deserialize_any(Counting)
+    }
+}
+
+/// How many entries a list has, and the sum of what they list in turn.
+#[derive(Default)]
+struct Sum<T> {
+    count: usize,
+    sum: T,
+}
+
+impl<T: AddAssign> AddAssign for Sum<T> {
+    fn add_assign(&mut self, other: Self) {
+        self.count = self.count.saturating_add(other.count);
+        self.sum += other.sum;
+    }
+}
+
+impl<'de, T: Deserialize<'de> + Default + AddAssign> Deserialize<'de> for Sum<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Summing<T>(Sum<T>);
+        impl<'de, T: Deserialize<'de> + AddAssign> Visitor<'de> for Summing<T> {
+            type Value = Sum<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(mut self, mut list: A) -> Result<Sum<T>, A::Error> {
+                while let Some(one) = list.next_element::<T>()? {
+                    self.0.count += 1;
+                    self.0.sum += one;
+                }
+                Ok(self.0)
+            }
+        }
+        deserializer.deserialize_seq(Summing(Self::default()))
+    }
+}

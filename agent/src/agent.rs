@@ -91,8 +91,8 @@ impl Agent {
     ) -> Result<T, E> {
         let (site, key, config) = (&self.site, &self.key, &self.config);
         self.store.commit(|db| {
-            let mut moment = clock::now(db, &config.clock)?;
-            moment.store(db, None)?;
+            let moment = clock::now(db, &config.clock)?;
+            moment.store(db)?;
             let author = Author {
                 site,
                 key,

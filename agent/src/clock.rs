@@ -2,13 +2,13 @@
 //!
 //! What comes in: the stored lower bound, the boot clock (`CLOCK_BOOTTIME`, which also counts while the
 //! machine sleeps), the wall clock, and whether the file is there that vouches for it. What goes out: a [`Moment`] for reports and for the verifier.
-//! The rules are the signer's [`LowerBound`]: only verified signed times and the boot clock raise it,
-//! the wall clock never does.
+//! The rules are the signer's [`LowerBound`]: times that the fleet's metadata signed and the boot clock
+//! raise it, a hub's word within its slack, the wall clock never.
 
 use jiff::Timestamp;
 use outhaul_bundle::report::SiteTime;
 use outhaul_signer::clock::BootReading;
-use outhaul_signer::{LowerBound, TimePolicy};
+use outhaul_signer::{Acceptance, LowerBound, TimePolicy};
 use rusqlite::Connection;
 
 use crate::config::ClockConfig;
@@ -63,19 +63,37 @@ pub fn now(db: &Connection, config: &ClockConfig) -> Result<Moment, StateError> 
 }
 
 impl Moment {
-    /// Stores the bound, raised to `verified` when a signed time was just verified.
+    /// Stores the bound.
     ///
     /// # Errors
     /// [`StateError`]
-    pub fn store(
-        &mut self,
-        db: &Connection,
-        verified: Option<Timestamp>,
-    ) -> Result<(), StateError> {
-        if let Some(verified) = verified {
-            self.bound.raise(verified);
-        }
+    pub fn store(&self, db: &Connection) -> Result<(), StateError> {
         state::set_meta(db, state::key::CLOCK, Some(&self.bound))
+    }
+
+    /// Stores the bound, raised to the time that accepted metadata signed; or begun anew there, when the
+    /// fleet took away the key by which time was believed so far.
+    ///
+    /// # Errors
+    /// [`StateError`]
+    pub fn believe(&mut self, db: &Connection, accepted: &Acceptance) -> Result<(), StateError> {
+        if accepted.time_restarts {
+            self.bound.restart(accepted.signed_at);
+        } else {
+            self.bound.raise(accepted.signed_at);
+        }
+        self.store(db)
+    }
+
+    /// Stores the bound, raised to what a hub signed, within the slack.
+    ///
+    /// # Errors
+    /// [`StateError`]
+    pub fn believe_hub(&mut self, db: &Connection, hub_time_ms: i64) -> Result<(), StateError> {
+        if let Ok(at) = Timestamp::from_millisecond(hub_time_ms) {
+            self.bound.raise_by_hub(at);
+        }
+        self.store(db)
     }
 
     /// What a report says of time.

@@ -148,6 +148,7 @@ impl HubError {
 fn state_code(error: &StateError) -> u8 {
     match error {
         StateError::Key(KeyError::File(_) | KeyError::NoRandomness { .. })
+        | StateError::Clock { .. }
         | StateError::File(_)
         | StateError::Lock { .. }
         | StateError::Locked { .. } => 3,

@@ -17,6 +17,7 @@
 )]
 
 pub mod cli;
+pub mod clock;
 pub mod desired;
 pub mod enrol;
 pub mod error;

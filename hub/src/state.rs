@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use outhaul_bundle::Digest;
 use outhaul_bundle::name::Name;
 use outhaul_bundle::report::{ACK_PAYLOAD_TYPE, Ack};
+use outhaul_signer::clock::Implausible;
 use outhaul_signer::durable::{self, FileError};
 use outhaul_signer::envelope::Envelope;
 use outhaul_signer::key::{KeyError, PublicKey, Secret, SigningKey};
@@ -21,6 +22,7 @@ use outhaul_signer::trust::{TrustError, TrustedMetadata};
 
 pub use keys::{KEY_CREDENTIAL, PASSPHRASE_CREDENTIAL, PASSPHRASE_VARIABLE};
 
+use crate::clock;
 use crate::desired::ENROLLED;
 use crate::ingest::Complete;
 use crate::store::{self, Store, StoreError};
@@ -52,6 +54,16 @@ pub enum StateError {
     /// Something has to be signed, and the key was not opened: a defect of this program.
     #[error("the hub's key is not open")]
     KeyNotOpen,
+    /// Nothing should be signed with this machine's clock.
+    #[error(
+        "{problem}; no acknowledgement is signed, the reports that came in are kept and will be \
+         acknowledged\nhelp: set this machine's clock; if the fleet signed a wrong time, import a bundle \
+         that was signed after it was put right"
+    )]
+    Clock {
+        /// By how much it is off.
+        problem: Implausible,
+    },
     /// The key cannot be made or read.
     #[error(transparent)]
     Key(#[from] KeyError),
@@ -219,11 +231,26 @@ impl Hub {
         }
     }
 
-    /// Says, signed, that the hub has everything of a chain up to a number.
+    /// Says, signed, that the hub has everything of each chain up to a number.
     ///
     /// # Errors
-    /// [`StateError::Name`] when the store holds a name that is none.
-    pub fn acknowledge(&self, complete: &Complete, now_ms: i64) -> Result<Envelope, StateError> {
+    /// [`StateError::Name`] when the store holds a name that is none; [`StateError::Clock`] when nothing
+    /// should be signed with this machine's clock.
+    pub fn acknowledge(
+        &mut self,
+        complete: &[Complete],
+        now_ms: i64,
+    ) -> Result<Vec<Envelope>, StateError> {
+        if complete.is_empty() {
+            return Ok(Vec::new());
+        }
+        if let Some(problem) = clock::problem(&mut self.store, now_ms)? {
+            return Err(StateError::Clock { problem });
+        }
+        complete.iter().map(|one| self.sign(one, now_ms)).collect()
+    }
+
+    fn sign(&self, complete: &Complete, now_ms: i64) -> Result<Envelope, StateError> {
         let name = |text: &str| -> Result<Name, StateError> {
             text.parse().map_err(|_| StateError::Name {
                 text: text.to_owned(),
@@ -234,6 +261,10 @@ impl Hub {
             site: name(&complete.site)?,
             epoch: name(&complete.epoch)?,
             number: complete.number,
+            digest: complete
+                .digest
+                .as_ref()
+                .and_then(|digest| digest.parse().ok()),
             hub_time_ms: now_ms,
         };
         let payload = serde_json::to_value(&ack)

@@ -8,7 +8,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use jiff::Timestamp;
 use outhaul_signer::durable::FileError;
 use outhaul_signer::review::ReviewError;
-use outhaul_signer::{FleetError, KeyError, Secret, TrustError};
+use outhaul_signer::{Fleet, FleetError, KeyError, Secret, TrustError};
 
 mod countersign;
 mod init;
@@ -105,6 +105,15 @@ impl Common {
     )]
     fn now(&self) -> Timestamp {
         self.now.unwrap_or_else(Timestamp::now)
+    }
+
+    /// The time to sign with: what was typed, or this machine's clock if the fleet finds it plausible.
+    fn sign_at(&self, fleet: &Fleet) -> std::result::Result<Timestamp, Failure> {
+        let now = self.now();
+        if self.now.is_none() {
+            fleet.refuse_implausible_clock(now)?;
+        }
+        Ok(now)
     }
 
     /// Prints `text`, or `json` when that was asked for.

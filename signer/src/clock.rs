@@ -1,18 +1,32 @@
 //! The lower bound of time: what a site knows of "now" when nothing may be believed of its clock.
 //!
-//! What comes in: signed times that were verified, readings of the boot clock, and the wall clock with
-//! the caller's word on whether something trustworthy set it. What goes out: a bound that only rises,
-//! and the "now" by which expiry is judged. Pure: it reads no clock, and the wall clock never raises
-//! the bound, so that a wrong date of 2099 cannot shut a site for good and one of 1970 opens nothing.
+//! What comes in: times that the fleet's metadata signed, a hub's word, readings of the boot clock, and the
+//! wall clock with the caller's word on whether something trustworthy set it. What goes out: a bound that
+//! only rises, and the "now" by which expiry is judged. Pure: it reads no clock. The wall clock never
+//! raises the bound and a hub's at most by [`HUB_SLACK`], so that a wrong date of 2099 cannot shut a site
+//! for good and one of 1970 opens nothing. It falls only when the fleet's root takes away the key that
+//! signed the time. [`implausible`] is for those who sign: a wrong clock is best stopped there.
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
+
+mod plausible;
+
+pub use plausible::{Implausible, MAX_AHEAD, MAX_BEHIND, implausible};
+
+/// How far a hub's time may take the bound beyond what the fleet's metadata and the boot clock say: three
+/// days, less than any usual term of a bundle. A hub's key is online; it must not be able to expire what
+/// the fleet signed.
+pub const HUB_SLACK: SignedDuration = SignedDuration::from_hours(3 * 24);
 
 /// "It is certainly not earlier than this", with what is needed to carry it through a reboot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LowerBound {
     at: Timestamp,
+    /// By how many milliseconds a hub's word is ahead of that, at most [`HUB_SLACK`].
+    #[serde(default, skip_serializing_if = "is_zero")]
+    hub_ahead_ms: u64,
     /// The boot clock when the bound was last moved by it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     boot: Option<BootReading>,
@@ -31,19 +45,46 @@ pub struct BootReading {
 impl LowerBound {
     /// The bound of a site that knows nothing yet: when its program was built, or its root signed.
     pub fn new(at: Timestamp) -> Self {
-        Self { at, boot: None }
+        Self {
+            at,
+            hub_ahead_ms: 0,
+            boot: None,
+        }
     }
 
     /// The bound.
     pub fn at(&self) -> Timestamp {
-        self.at
+        // Whatever a file says, a hub's word never counts for more than the slack.
+        let ahead = i64::try_from(self.hub_ahead_ms).unwrap_or(i64::MAX);
+        let ahead = SignedDuration::from_millis(ahead).min(HUB_SLACK);
+        self.at.checked_add(ahead).unwrap_or(Timestamp::MAX)
     }
 
-    /// Raises the bound to a signed time that was verified. `false` when it was there already.
+    /// Raises the bound to a time that the fleet's metadata signed. `false` when it was there already.
     pub fn raise(&mut self, signed: Timestamp) -> bool {
-        let raised = signed > self.at;
+        let before = self.at();
         self.at = self.at.max(signed);
-        raised
+        self.keep_ahead(before);
+        signed > before
+    }
+
+    /// Raises the bound to what a hub says, but never more than [`HUB_SLACK`] beyond what the fleet's
+    /// metadata and the boot clock say, however often it says so.
+    pub fn raise_by_hub(&mut self, hub: Timestamp) {
+        self.keep_ahead(hub.max(self.at()));
+    }
+
+    /// Begins anew at `signed`, as the boot clock stands: the key that signed what was believed before does
+    /// not count any more.
+    pub fn restart(&mut self, signed: Timestamp) {
+        self.at = signed;
+        self.hub_ahead_ms = 0;
+    }
+
+    fn keep_ahead(&mut self, of: Timestamp) {
+        let ahead = of.duration_since(self.at);
+        let ahead = ahead.clamp(SignedDuration::ZERO, HUB_SLACK).as_millis();
+        self.hub_ahead_ms = u64::try_from(ahead).unwrap_or(0);
     }
 
     /// Raises the bound by the time that the boot clock says has passed.
@@ -67,6 +108,14 @@ impl LowerBound {
             self.boot = Some(reading);
         }
     }
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde hands over a reference"
+)]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// What is known of the time at one check.

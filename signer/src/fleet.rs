@@ -22,6 +22,7 @@ use crate::metadata::{self, RoleKeys, Root, SPEC_VERSION};
 use crate::publish::Online;
 
 mod attest;
+mod clock;
 mod error;
 mod journal;
 mod ring;

@@ -92,7 +92,7 @@ fn slips(slips: &[News], answer: &mut Answer) {
 
 fn slip_json(news: &News) -> serde_json::Value {
     serde_json::json!({
-        "slip": news.name, "fresh": news.fresh, "recovered": news.recovered,
+        "slip": news.name, "fresh": news.fresh, "recovered": news.recovered, "time_restarts": news.time_restarts,
         "number": news.number, "signed_at": news.signed_at.to_string(),
         "expires": news.expires.to_string(), "expired": news.expired,
     })

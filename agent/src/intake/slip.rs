@@ -38,6 +38,8 @@ pub struct News {
     pub fresh: bool,
     /// Whether contradicting or lost floors hold again because of it.
     pub recovered: bool,
+    /// Whether time begins anew at what it signs: what a replaced key signed does not count any more.
+    pub time_restarts: bool,
     /// The newest bundle number of the stream that it tells of.
     pub number: u64,
     /// The signed time that it brings.
@@ -73,8 +75,13 @@ impl News {
         } else {
             ""
         };
+        let time = if self.time_restarts {
+            "times that a replaced key signed do not count any more, "
+        } else {
+            ""
+        };
         format!(
-            "`{name}`: floors raised, it is at least {signed_at}, the newest bundle is {number} \
+            "`{name}`: floors raised, {time}it is at least {signed_at}, the newest bundle is {number} \
              ({date} {expires}){again}; nothing was installed"
         )
     }
@@ -172,14 +179,14 @@ impl Agent {
         };
         let road = &mut SlipRoad { name, slip: &slip };
         let offer = self
-            .judge_above(road, &floors)
+            .judge_above(road, &floors, &self.site.stream)
             .map_err(|error| with_lacking_roots(error, &slip))?;
         let accepted = &offer.acceptance;
         if doubtful {
             self.refuse_unless_newer(name, accepted, &floors)?;
         }
         let row = generations::one(db, accepted.number)?;
-        if row.is_some_and(|row| row.index != offer.index) {
+        if row.is_some_and(|row| self.contradicts(&row, &offer)) {
             let message = format!(
                 "this site knows another bundle {} than the slip tells of",
                 accepted.number
@@ -192,6 +199,7 @@ impl Agent {
             name: name.to_owned(),
             fresh: !same,
             recovered: doubtful,
+            time_restarts: accepted.time_restarts,
             number: accepted.number,
             signed_at: accepted.signed_at,
             expires: accepted.expires,

@@ -13,7 +13,7 @@ use outhaul_bundle::index::{Assignment, Content, DriftPolicy, File, Overlay, Str
 use outhaul_bundle::write::write_bundle;
 use outhaul_bundle::{BundleReader, Index, Instruction, Limits, Order};
 use outhaul_signer::Kit;
-use outhaul_signer::ceremony::StreamChange;
+use outhaul_signer::ceremony::{RootChange, StreamChange};
 use outhaul_signer::enrol::{FORMAT, KitStream, kit_key};
 use outhaul_signer::fleet::{Fleet, InitOptions};
 use outhaul_signer::key::Secret;
@@ -288,6 +288,12 @@ impl Centre {
         self.fleet
             .change_stream(&role, &changes, now(), &secret())
             .unwrap();
+    }
+
+    /// The keys of snapshot and timestamp are replaced: what the old ones signed of time does not count.
+    pub fn rotate_online_keys(&self) {
+        let changes = [RootChange::RotateOnline];
+        self.fleet.change_root(&changes, now(), &secret()).unwrap();
     }
 
     fn index(&self, draft: &Draft, number: u64) -> (Index, Memory) {

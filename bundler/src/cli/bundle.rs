@@ -80,6 +80,11 @@ impl Args {
             reason = "the edge of the program: all below is given the time"
         )]
         let issued = self.issued.unwrap_or_else(Timestamp::now);
+        if self.issued.is_none() {
+            fleet
+                .refuse_implausible_clock(issued)
+                .map_err(fleet_failure)?;
+        }
         let request = Request {
             cluster_types: &self.cluster_type,
             out: &self.out,

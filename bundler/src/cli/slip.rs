@@ -85,6 +85,11 @@ impl Args {
             reason = "the edge of the program: all below is given the time"
         )]
         let issued = self.issued.unwrap_or_else(Timestamp::now);
+        if self.issued.is_none() {
+            fleet
+                .refuse_implausible_clock(issued)
+                .map_err(fleet_failure)?;
+        }
         let default = || issued.checked_add(SignedDuration::from_hours(24 * 180));
         let expires = match self.expires {
             Some(expires) => expires,

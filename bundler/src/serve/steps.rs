@@ -201,6 +201,9 @@ fn bundle(
 ) -> Result<(), Problem> {
     let secret = secret(config).map_err(|error| Problem::of(&error, false))?;
     let fleet = Fleet::open(&config.fleet).map_err(|error| Problem::of(&error, false))?;
+    fleet
+        .refuse_implausible_clock(now)
+        .map_err(|error| Problem::of(&error, false))?;
     let request = Request {
         cluster_types: &[],
         out: &config.out,

@@ -106,7 +106,7 @@ fn text(done: &Imported) {
             "warning: the reports are in, but not acknowledged: {problem}"
         ));
         print::talk(
-            "help: the sites keep their reports; make the stick writable and run `outhaul-hub acks`",
+            "help: the sites keep their reports; when that is mended, run `outhaul-hub acks`",
         );
     }
     let nothing = done.bundles.is_empty()

@@ -29,6 +29,7 @@ use crate::gate::{DEFAULT_MAX_AGE_HOURS, Question, keep};
 use crate::ingest::{Batch, Intake};
 use crate::moment::{self, HOUR_MS};
 use crate::pages;
+use crate::state::StateError;
 use crate::store::{NETWORK, Origin, StoreError};
 use crate::view::{Reading, request_rows};
 
@@ -76,7 +77,12 @@ async fn page(State(shared): State<Arc<Shared>>) -> Result<Response, Problem> {
 
 async fn health(State(shared): State<Arc<Shared>>) -> Result<Json<Value>, Problem> {
     shared.alive().await?;
-    Ok(Json(json!({ "status": "ok" })))
+    let clock = shared.clock().await?;
+    Ok(Json(match clock {
+        None => json!({ "status": "ok" }),
+        // It serves; what it does not do is sign.
+        Some(problem) => json!({ "status": "degraded", "clock": problem.to_string() }),
+    }))
 }
 
 /// Which part of a list.
@@ -249,13 +255,22 @@ async fn reports(
     let answer = shared
         .change(move |hub| {
             let done = hub.store.write(|session| intake.finish(session))?;
-            let mut acks = Vec::new();
-            for complete in &done.complete {
-                let envelope = hub.acknowledge(complete, now_ms)?.to_json();
-                acks.push(serde_json::from_slice::<Value>(&envelope).unwrap_or_default());
-            }
+            let (signed, clock) = match hub.acknowledge(&done.complete, now_ms) {
+                Err(error @ StateError::Clock { .. }) => {
+                    // The reports are in; the sites send them again until the clock is right.
+                    let text = error.to_string();
+                    tracing::error!(error = text, "acknowledgements are not signed");
+                    (Vec::new(), Some(text))
+                }
+                signed => (signed?, None),
+            };
+            let acks: Vec<Value> = signed
+                .iter()
+                .map(|ack| serde_json::from_slice(&ack.to_json()).unwrap_or_default())
+                .collect();
             Ok(json!({
                 "acks": acks,
+                "clock": clock,
                 "accepted": done.accepted,
                 "duplicates": done.duplicates,
                 "refused": done.refused,

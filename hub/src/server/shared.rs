@@ -7,9 +7,11 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use outhaul_signer::clock::Implausible;
 use tokio::sync::Semaphore;
 
 use super::lanes::Lane;
+use crate::clock;
 use crate::error::HubError;
 use crate::moment;
 use crate::state::Hub;
@@ -92,6 +94,19 @@ impl Shared {
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner);
             Ok(store.read(|session| session.setting("fleet")).map(drop)?)
+        })
+        .await
+    }
+
+    /// What is wrong with this machine's clock. No query is waited for.
+    pub(super) async fn clock(self: &Arc<Self>) -> Result<Option<Implausible>, HubError> {
+        let shared = Arc::clone(self);
+        off_the_loop(move || {
+            let mut store = shared
+                .liveness
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            Ok(clock::problem(&mut store, moment::now_ms())?)
         })
         .await
     }

@@ -242,6 +242,19 @@ impl Session<'_> {
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
+    /// Root and timestamp metadata that were verified last, of each stream that has a timestamp.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn trusted_timestamps(&self) -> Result<Vec<(Vec<u8>, Vec<u8>)>, StoreError> {
+        let text = "SELECT r.body, t.body FROM trusted_metadata t
+             JOIN trusted_metadata r ON r.role = t.role AND r.name = 'root.json'
+             WHERE t.name = 'timestamp.json' ORDER BY t.role";
+        let mut query = self.db.prepare_cached(text)?;
+        let rows = query.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
     /// The highest versions accepted for a stream.
     ///
     /// # Errors

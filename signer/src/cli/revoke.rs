@@ -33,7 +33,12 @@ impl Args {
         } else {
             StreamChange::Rekey
         };
-        fleet.change_stream(&self.role, &[change], common.now(), &common.secret()?)?;
+        fleet.change_stream(
+            &self.role,
+            &[change],
+            common.sign_at(&fleet)?,
+            &common.secret()?,
+        )?;
         let what = if self.end { "ended" } else { "has a new key" };
         let text = format!("stream {} {what}", self.role);
         common.print(&text, &json!({"role": self.role, "ended": self.end}));

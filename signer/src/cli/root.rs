@@ -102,7 +102,10 @@ impl Args {
                 vec![RootChange::NameKey { id, called }]
             }
             Change::Finish => {
-                return Ok(tell(common, &fleet.finish_root(common.now(), &secret)?));
+                return Ok(tell(
+                    common,
+                    &fleet.finish_root(common.sign_at(&fleet)?, &secret)?,
+                ));
             }
             Change::RemoveKey { id } => vec![RootChange::RemoveRootKey(id)],
             Change::Renew => vec![RootChange::Renew],
@@ -110,7 +113,7 @@ impl Args {
         };
         Ok(tell(
             common,
-            &fleet.change_root(&changes, common.now(), &secret)?,
+            &fleet.change_root(&changes, common.sign_at(&fleet)?, &secret)?,
         ))
     }
 }

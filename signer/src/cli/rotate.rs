@@ -41,7 +41,7 @@ impl Args {
         .map(|(_, change)| change)
         .collect();
         let fleet = Fleet::open(&self.folder)?;
-        let state = fleet.change_root(&changes, common.now(), &common.secret()?)?;
+        let state = fleet.change_root(&changes, common.sign_at(&fleet)?, &common.secret()?)?;
         Ok(root::tell(common, &state))
     }
 }

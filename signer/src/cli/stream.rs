@@ -54,7 +54,12 @@ impl Args {
             ));
         }
         let fleet = Fleet::open(&self.folder)?;
-        fleet.change_stream(&self.role, &changes, common.now(), &common.secret()?)?;
+        fleet.change_stream(
+            &self.role,
+            &changes,
+            common.sign_at(&fleet)?,
+            &common.secret()?,
+        )?;
         common.print(
             &format!("stream {} is changed", self.role),
             &json!({"role": self.role}),

@@ -154,3 +154,38 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_hub_raises_the_bound_by_the_slack_at_most_however_often_it_speaks() {
+    let start = at("2026-06-01T00:00:00Z");
+    let mut bound = LowerBound::new(start);
+    bound.raise_by_hub(start + SignedDuration::from_hours(1));
+    assert_eq!(bound.at(), start + SignedDuration::from_hours(1));
+    for _ in 0..3 {
+        bound.raise_by_hub(at("2099-01-01T00:00:00Z"));
+        assert_eq!(bound.at(), start + HUB_SLACK);
+    }
+    // What the fleet signs takes the place of it, and the slack begins there.
+    let later = start + SignedDuration::from_hours(24);
+    bound.raise(later);
+    assert_eq!(bound.at(), start + HUB_SLACK);
+    bound.raise(start + HUB_SLACK + SignedDuration::from_hours(1));
+    assert_eq!(
+        bound.at(),
+        start + HUB_SLACK + SignedDuration::from_hours(1)
+    );
+    let text = serde_json::to_string(&bound).unwrap();
+    assert!(!text.contains("hub_ahead_ms"), "{text}");
+    // A stored value beyond the slack counts for no more than the slack.
+    let edited = r#"{"at":"2026-06-01T00:00:00Z","hub_ahead_ms":9999999999999}"#;
+    let edited: LowerBound = serde_json::from_str(edited).unwrap();
+    assert_eq!(edited.at(), start + HUB_SLACK);
+}
+
+#[test]
+fn a_bound_that_restarts_forgets_what_the_old_key_signed() {
+    let mut bound = LowerBound::new(at("2029-06-01T00:00:00Z"));
+    bound.raise_by_hub(at("2099-01-01T00:00:00Z"));
+    bound.restart(at("2026-06-01T00:00:00Z"));
+    assert_eq!(bound.at(), at("2026-06-01T00:00:00Z"));
+}

@@ -83,7 +83,8 @@ impl<'a> Floors<'a> {
         self.versions.get(role).copied().unwrap_or(0)
     }
 
-    fn has_fallen(&self, role: &str) -> bool {
+    /// Whether a key was taken away from `role` since its floor was set.
+    pub(super) fn has_fallen(&self, role: &str) -> bool {
         // The root's own floor never falls: its chain only grows.
         let (Some(then), Some(now)) = (self.then.get(role), self.now.get(role)) else {
             return false;

@@ -1,0 +1,122 @@
+//! Wrong clocks at the centre and the hub, with the real programs: nothing is signed with them, and what one
+//! signed nevertheless is undone by the commands that docs/operator.md names.
+
+use std::process::Command;
+
+use outhaul_tests::{Ran, available_or_skip, program, run};
+
+use super::scene::Scene;
+
+/// `date -u`, as the programs read times.
+fn date(when: &str) -> String {
+    let output = Command::new("date")
+        .args(["-u", "-d", when, "+%Y-%m-%dT%H:%M:%SZ"])
+        .output()
+        .unwrap();
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+fn under(scene: &Scene, clock: &str, name: &str, arguments: &[&str]) -> Ran {
+    let mut command = scene.command("faketime".as_ref());
+    command.args(["-f", clock]).arg(program(name).unwrap());
+    run(command.args(arguments)).unwrap()
+}
+
+fn told(ran: &Ran, code: i32, words: &[&str]) {
+    assert_eq!(ran.code, Some(code), "{}", ran.everything());
+    for word in words {
+        assert!(ran.stderr.contains(word), "{word}: {}", ran.everything());
+    }
+}
+
+fn bound(scene: &Scene) -> String {
+    let status = scene.agent("edge-1", 0, &["--output", "json", "status"]);
+    let status: serde_json::Value = serde_json::from_str(&status.stdout).unwrap();
+    status["time_lower_bound"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_wrong_clock_signs_nothing_and_what_it_signed_is_undone() {
+    if !available_or_skip("faketime") {
+        return;
+    }
+    let scene = Scene::new();
+    let init = ["init", "control-plane", "--environments", "dev"];
+    scene.run("outhaul", 0, &init);
+    scene.fleet();
+    scene.site("edge-1", "dev", "edge");
+    scene.on_branch("control-plane", "main", |_| {});
+    let promote = ["promote", "--control-plane", "control-plane", "--to", "dev"];
+    scene.run("outhaul", 0, &promote);
+    scene.bundle("dev");
+    scene.carry("edge-1");
+    scene.home("edge-1");
+
+    let keys = ["--fleet", "fleet", "--passphrase-file", "passphrase"];
+    let stream = [
+        "--environment",
+        "dev",
+        "--cluster-type",
+        "edge",
+        "--out",
+        "s.slip",
+    ];
+    let slip = [&["slip"][..], &keys, &stream].concat();
+    let rotate = [
+        "--passphrase-file",
+        "passphrase",
+        "rotate",
+        "fleet",
+        "online",
+    ];
+    let acks = ["--state", "hub", "acks", "elsewhere"];
+    for (clock, words) in [
+        ("2099-01-01 00:00:00", "more than 400 days after"),
+        ("-30d", "before the newest time that the fleet signed"),
+    ] {
+        let nothing = [words, "nothing was signed", "help:"];
+        told(&under(&scene, clock, "outhaul", &slip), 2, &nothing);
+        told(
+            &under(&scene, clock, "outhaul-signer", &rotate),
+            2,
+            &nothing,
+        );
+        told(
+            &under(&scene, clock, "outhaul-hub", &acks),
+            3,
+            &[words, "help:"],
+        );
+    }
+    assert!(!scene.path("s.slip").exists() && !scene.path("elsewhere").exists());
+
+    // A person types a wrong time, and a site believes it.
+    let (issued, expires) = (date("+600 days"), date("+700 days"));
+    let wrong = ["--issued", &issued, "--expires", &expires];
+    scene.run("outhaul", 0, &[&slip[..], &wrong].concat());
+    scene.agent("edge-1", 0, &["import", "s.slip"]);
+    assert!(bound(&scene) >= issued);
+    let out = [&keys[..], &["--out", "stick", "--renew"]].concat();
+    let refused = scene.plane(2, "bundle", "dev", &out);
+    told(&refused, 2, &["before the newest time"]);
+
+    // As docs/operator.md says.
+    let now = date("now");
+    scene.run(
+        "outhaul-signer",
+        0,
+        &[&["--now", &now][..], &rotate].concat(),
+    );
+    let right = [&out[..], &["--issued", &now]].concat();
+    scene.plane(0, "bundle", "dev", &right);
+    scene.carry("edge-1");
+    assert!(bound(&scene) < date("+1 day"), "{}", bound(&scene));
+    let status = scene.agent("edge-1", 0, &["status"]);
+    assert!(
+        status.stdout.contains("active: bundle 2"),
+        "{}",
+        status.stdout
+    );
+    // And the hub goes on signing.
+    scene.home("edge-1");
+    scene.run("outhaul-hub", 0, &acks);
+}

@@ -2,12 +2,11 @@
 //!
 //! What comes in: a [`Road`] (a file, or a repository over HTTPS; [`slip`] is for metadata alone). What
 //! goes out: an [`Outcome`]. In this order: metadata against what the site trusts; number; index;
-//! recipients; space; each blob against its digest while it streams in; unpacking. Only then are the new
-//! metadata and floors stored, in the same transaction as the generation. A refused bundle leaves one
-//! report and nothing else.
+//! recipients; revocation; space; each blob against its digest while it streams in; unpacking. Only then
+//! are other orders carried out, and the new metadata and floors stored, in the same transaction as the
+//! generation. A refused bundle leaves one report and nothing else, except for what README.md lists.
 
 use outhaul_bundle::index::{Content, Stream};
-use outhaul_bundle::name::Name;
 use outhaul_bundle::report::Event as Told;
 use outhaul_bundle::{Digest, Index};
 use outhaul_signer::{Acceptance, MetadataSource, TrustError, trust};
@@ -16,7 +15,6 @@ use rusqlite::Connection;
 use crate::agent::Agent;
 use crate::blobs::Blobs;
 use crate::clock::{self, Moment};
-use crate::cut;
 use crate::error::AgentError;
 use crate::generation;
 use crate::machine::{Event, State};
@@ -25,6 +23,7 @@ use crate::state::floors::Floors;
 use crate::state::generations::{self, Generation};
 use crate::state::{self, StateError, floors, key, outbox};
 
+mod copy;
 pub mod file;
 pub mod media;
 pub mod pull;
@@ -118,17 +117,22 @@ impl Agent {
     /// A refusal, or [`AgentError`] of the road or the memory.
     pub fn judge(&self, road: &mut dyn Road) -> Result<Offer, AgentError> {
         let floors = floors::floors(self.store.read(), &self.home.floors())?;
-        self.judge_above(road, &floors)
+        self.judge_above(road, &floors, &self.site.stream)
     }
 
-    fn judge_above(&self, road: &mut dyn Road, floors: &Floors) -> Result<Offer, AgentError> {
+    fn judge_above(
+        &self,
+        road: &mut dyn Road,
+        floors: &Floors,
+        stream: &Stream,
+    ) -> Result<Offer, AgentError> {
         let db = self.store.read();
         let trusted = floors::trusted(db)?;
         let moment = clock::now(db, &self.config.clock)?;
         let name = road.name().to_owned();
         let carried = road.is_carried();
         let max_age_h = road.max_issued_age_h();
-        let role = self.site.stream.role.as_str();
+        let role = stream.role.as_str();
         let metadata = road.metadata()?;
         let now = moment.policy();
         let acceptance = trust::verify(&trusted, floors, metadata, role, now)
@@ -150,14 +154,16 @@ impl Agent {
                 environment,
                 cluster_type,
                 ..
-            } = &self.site.stream;
+            } = stream;
             let message = format!("it is not of this site's stream, {environment}/{cluster_type}");
             return Err(AgentError::refused(&name, "stream", message));
         }
         let stale = |hours: u64| {
             let age =
                 jiff::SignedDuration::from_hours(i64::try_from(hours).unwrap_or(i64::MAX / 3600));
-            moment.policy().is_stale(acceptance.signed_at, age)
+            acceptance
+                .policy(moment.policy())
+                .is_stale(acceptance.signed_at, age)
         };
         if max_age_h.is_some_and(stale) {
             let message = format!(
@@ -225,7 +231,13 @@ impl Agent {
     }
 
     fn try_admit(&mut self, road: &mut dyn Road) -> Result<Outcome, AgentError> {
-        let offer = self.judge(road)?;
+        let (offer, read) = match self.judge(road) {
+            Ok(offer) => (offer, None),
+            Err(error) => match self.back_from_move(road)? {
+                Some((offer, read)) => (offer, Some(read)),
+                None => return Err(error),
+            },
+        };
         let number = offer.acceptance.number;
         if let Some(outcome) = self.known(road.name(), &offer)? {
             return Ok(outcome);
@@ -242,18 +254,22 @@ impl Agent {
             );
             return Err(AgentError::refused(road.name(), "expired", message));
         }
-        let expected = Content {
-            digest: offer.index,
-            size: offer.acceptance.index_length,
+        let (index, bytes) = match read {
+            Some(read) => read,
+            None => road.index(&expected(&offer))?,
         };
-        let (index, bytes) = road.index(&expected)?;
         self.check_index(road.name(), &index, &offer)?;
-        if let Some(outcome) = self.obey(&index, &offer)? {
+        self.drop_void_orders(&index, &offer)?;
+        if let Some(outcome) = self.obey_revocation(&index, &offer)? {
             return Ok(outcome);
         }
         self.refuse_if_revoked(road.name())?;
         let index = index.for_site(&self.site.name);
-        self.reconciler(index.reconciler.kind.as_str())?.ready()?;
+        let kind = index.reconciler.kind.as_str();
+        let ordered = !self.orders_of(&index)?.is_empty();
+        if !ordered {
+            self.reconciler(kind)?.ready()?;
+        }
         let mut blobs = Blobs::new(&self.home);
         let needed = blobs
             .missing_bytes(&index.blobs)
@@ -262,9 +278,26 @@ impl Agent {
         if !restored {
             self.begin(road.name(), &index, &offer)?;
         }
-        if let Err(error) = self.stage(road, &index, &bytes, &mut blobs) {
-            self.take_back(number, &error, &mut blobs)?;
-            return Err(error);
+        let staged = self
+            .stage(road, &index, &bytes, &mut blobs)
+            .and_then(|()| self.obey(&index, &offer))
+            .and_then(|ended| {
+                // An order may be the cure for a reconciler that is not here, so that it comes first.
+                if ordered && ended.is_none() {
+                    self.reconciler(kind)?.ready()?;
+                }
+                Ok(ended)
+            });
+        match staged {
+            Ok(None) => {}
+            Ok(Some(outcome)) => {
+                self.put_away(number, "nothing else of it is for this site", &mut blobs)?;
+                return Ok(outcome);
+            }
+            Err(error) => {
+                self.take_back(number, &error, &mut blobs)?;
+                return Err(error);
+            }
         }
         if restored {
             self.store_trust(&offer)?;
@@ -280,11 +313,18 @@ impl Agent {
         self.rests(number)
     }
 
+    /// Whether this site knows another bundle under an offer's number. What it refused of a stream that it
+    /// has left since is none.
+    fn contradicts(&self, row: &Generation, offer: &Offer) -> bool {
+        let left = row.state == State::Rejected && row.stream.role != self.site.stream.role;
+        row.index != offer.index && !left
+    }
+
     /// What is to be done with a number that this site has met before.
     fn known(&mut self, name: &str, offer: &Offer) -> Result<Option<Outcome>, AgentError> {
         let number = offer.acceptance.number;
         let row = generations::one(self.store.read(), number)?;
-        if let Some(row) = row.as_ref().filter(|row| row.index != offer.index) {
+        if let Some(row) = row.as_ref().filter(|row| self.contradicts(row, offer)) {
             let message = format!(
                 "this site knows another bundle {number}: its index is {}…, this one's is {}…",
                 row.index.short(),
@@ -316,124 +356,6 @@ impl Agent {
         Ok(Some(self.rests(number)?))
     }
 
-    fn check_index(&self, name: &str, index: &Index, offer: &Offer) -> Result<(), AgentError> {
-        let site = &self.site;
-        let stream = |s: &Stream| format!("{}/{}", s.environment, s.cluster_type);
-        if index.fleet != site.fleet {
-            let message = format!(
-                "it is of fleet `{}`, this site is of `{}`",
-                index.fleet, site.fleet
-            );
-            return Err(AgentError::refused(name, "fleet", message));
-        }
-        if index.stream != site.stream {
-            let message = format!(
-                "this bundle is for {}, this site is {} of {}",
-                stream(&index.stream),
-                site.name,
-                stream(&site.stream)
-            );
-            return Err(AgentError::refused(name, "stream", message));
-        }
-        if !index.recipients.is_empty() && !index.recipients.contains(&site.name) {
-            let names: Vec<_> = index.recipients.iter().map(Name::as_str).take(10).collect();
-            let message = format!(
-                "this bundle is for {}, this site is {}",
-                names.join(", "),
-                site.name
-            );
-            return Err(AgentError::refused(name, "recipient", message));
-        }
-        if index.number != offer.acceptance.number {
-            let signed = offer.acceptance.number;
-            let message = format!(
-                "its metadata says number {signed}, its index {}",
-                index.number
-            );
-            return Err(AgentError::refused(name, "mix-and-match", message));
-        }
-        if let Some(base) = index.requires {
-            let message =
-                format!("it builds on bundle {base}; this agent reads whole bundles only");
-            return Err(AgentError::refused(name, "delta", message));
-        }
-        Ok(())
-    }
-
-    /// The row from which a power cut is seen: a copy was begun.
-    fn begin(&mut self, name: &str, index: &Index, offer: &Offer) -> Result<(), AgentError> {
-        let generation = Generation {
-            number: index.number,
-            index: offer.index,
-            state: State::Verified,
-            stream: index.stream.clone(),
-            snapshot: index.snapshot.clone(),
-            source: name.to_owned(),
-            note: String::new(),
-            good: false,
-            whole: false,
-        };
-        if !self.stands()?.is_free(index.number) {
-            let message = format!("this site has a bundle newer than {}", index.number);
-            return Err(AgentError::refused(name, "rollback", message));
-        }
-        let begun = Event::CopyBegun(index.number);
-        self.transition(&begun.into(), |db, _| generations::put(db, &generation))?;
-        Ok(())
-    }
-
-    fn stage(
-        &mut self,
-        road: &mut dyn Road,
-        index: &Index,
-        bytes: &[u8],
-        blobs: &mut Blobs,
-    ) -> Result<(), AgentError> {
-        road.blobs(index, blobs)?;
-        blobs.sync()?;
-        cut::here("blobs-complete");
-        self.pulse.beat();
-        generation::unpack(&self.home, blobs, index, bytes, &self.limits).map_err(|error| {
-            if error.is_environment() {
-                AgentError::from(error)
-            } else {
-                AgentError::refused(road.name(), error.rule(), error.to_string())
-            }
-        })
-    }
-
-    /// A copy that did not come to its end leaves nothing.
-    fn take_back(
-        &mut self,
-        number: u64,
-        error: &AgentError,
-        blobs: &mut Blobs,
-    ) -> Result<(), AgentError> {
-        let refused = matches!(error, AgentError::Refused { .. });
-        let lost = Happening::new(Event::CopyLost(number), error.to_string());
-        self.transition(&lost, |_, _| Ok(()))?;
-        crate::durable::remove_tree(&self.home.generation(number).with_extension("new"))?;
-        crate::durable::remove_tree(&self.home.generation(number))?;
-        if refused {
-            blobs.take_back()?;
-        }
-        self.discard()
-    }
-
-    /// Everything is on disk: the site believes the metadata from now on, and goes on.
-    fn commit_staged(&mut self, index: &Index, offer: &Offer) -> Result<Outcome, AgentError> {
-        let number = index.number;
-        let sidecar = self.home.floors();
-        floors::write_sidecar(self.store.read(), &sidecar, &offer.acceptance.versions)?;
-        cut::here("floors-raised");
-        let staged = Event::CopyEnded(number);
-        self.transition(&staged.into(), |db, author| {
-            believe(db, author.moment, offer)
-        })?;
-        self.drive()?;
-        self.rests(number)
-    }
-
     fn rests(&self, number: u64) -> Result<Outcome, AgentError> {
         let row = generations::one(self.store.read(), number)?;
         let (state, note) = row.map_or((State::Rejected, String::new()), |r| (r.state, r.note));
@@ -457,6 +379,14 @@ impl Agent {
     }
 }
 
+/// The index that an offer's metadata vouches for.
+fn expected(offer: &Offer) -> Content {
+    Content {
+        digest: offer.index,
+        size: offer.acceptance.index_length,
+    }
+}
+
 fn is_active(db: &Connection, number: u64) -> bool {
     let row = generations::one(db, number);
     row.is_ok_and(|row| row.is_some_and(|row| row.state == State::Active))
@@ -466,7 +396,7 @@ fn is_active(db: &Connection, number: u64) -> bool {
 pub(crate) fn believe(db: &Connection, moment: &Moment, offer: &Offer) -> Result<(), StateError> {
     floors::store(db, &offer.acceptance.versions)?;
     floors::store_trusted(db, &offer.acceptance.trusted)?;
-    moment.clone().store(db, Some(offer.acceptance.signed_at))
+    moment.clone().believe(db, &offer.acceptance)
 }
 
 /// What the verifier said: a refusal, or a road that failed.

@@ -3,7 +3,8 @@
 //! What comes in: an index that the metadata vouches for. What goes out: a new key, another stream, a site
 //! that installs nothing new, or the news that its key is approved; each once, with a report in the
 //! transaction of the change. Orders for other sites and for earlier enrolments are not looked at. No
-//! order stops what runs.
+//! order stops what runs. A revocation acts as soon as metadata and index hold; every other order only
+//! when the whole bundle was verified. README.md has the table.
 
 use outhaul_bundle::index::{Index, Stream};
 use outhaul_bundle::order::{Instruction, Order};
@@ -19,8 +20,16 @@ use crate::enrol::{Asking, write_request};
 use crate::error::AgentError;
 use crate::home::Home;
 use crate::intake::{Offer, Outcome, believe};
+use crate::machine::State;
 use crate::secrets::{Secrets, own};
 use crate::state::{self, StateError, floors, generations, key, outbox};
+
+pub(crate) mod carried;
+
+/// Most ids of this site's own earlier keys that are remembered.
+const MAX_FORMER_KEYS: usize = 16;
+
+use carried::Carried;
 
 /// What the centre said of a key of this site.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,7 +78,16 @@ impl NextKeys {
     }
 
     /// From the commit of this on, they are the keys in use.
-    pub(crate) fn put_in_use(&self, db: &Connection) -> Result<(), StateError> {
+    pub(crate) fn put_in_use(
+        &self,
+        db: &Connection,
+        before: &SigningKey,
+    ) -> Result<(), StateError> {
+        let mut former: Vec<String> = state::meta(db, key::FORMER_KEYS)?.unwrap_or_default();
+        former.push(before.public().id());
+        // Long out of use: nobody asks for them any more.
+        former.drain(..former.len().saturating_sub(MAX_FORMER_KEYS));
+        state::set_meta(db, key::FORMER_KEYS, Some(&former))?;
         state::set_meta(db, key::KEY_ID, Some(&self.signing.public().id()))?;
         state::set_meta(db, key::SEAL_KEY, Some(&self.seal))
     }
@@ -133,30 +151,39 @@ fn next_key(home: &Home) -> Result<SigningKey, StateError> {
 }
 
 impl Agent {
-    /// Carries out what a verified index orders this site. `Some` when nothing else of the bundle is
-    /// for this site any more.
+    /// Revokes this site when the index says so: the one order for which the rest of the bundle need not be
+    /// whole. Floors and metadata stay as they were.
+    ///
+    /// # Errors
+    /// [`AgentError`] of the memory; an order that was not recorded is done again.
+    pub fn obey_revocation(
+        &mut self,
+        index: &Index,
+        offer: &Offer,
+    ) -> Result<Option<Outcome>, AgentError> {
+        let orders = self.orders_of(index)?;
+        let revocation = orders
+            .into_iter()
+            .find(|order| order.what == Instruction::Revoke);
+        let Some(order) = revocation else {
+            return Ok(None);
+        };
+        let change = self.carry_out(order, offer)?;
+        let note = change.message.clone();
+        self.record_order(order, change, offer)?;
+        let number = index.number;
+        Ok(Some(Outcome::Ordered { number, note }))
+    }
+
+    /// Carries out what the index of a bundle that was verified whole orders this site. `Some` when nothing
+    /// else of the bundle is for this site any more.
     ///
     /// # Errors
     /// [`AgentError`] of the memory or the state folder; orders that were not recorded are done again.
     pub fn obey(&mut self, index: &Index, offer: &Offer) -> Result<Option<Outcome>, AgentError> {
-        let done: u64 = state::meta(self.store.read(), key::ORDERS)?.unwrap_or(0);
-        let mut mine: Vec<&Order> = index
-            .orders
-            .iter()
-            .filter(|order| {
-                order.site == self.site.name
-                    && Some(order.enrolment) == self.site.enrolment
-                    && order.number > done
-            })
-            .collect();
-        mine.sort_unstable_by_key(|order| order.number);
-        for order in mine {
-            let change = self.carry_out(order)?;
-            let ends = match order.what {
-                Instruction::Revoke => true,
-                Instruction::Move { .. } => change.stream.is_some(),
-                _ => false,
-            };
+        for order in self.orders_of(index)? {
+            let change = self.carry_out(order, offer)?;
+            let ends = change.stream.is_some();
             let note = change.message.clone();
             self.record_order(order, change, offer)?;
             if ends {
@@ -165,6 +192,19 @@ impl Agent {
             }
         }
         Ok(None)
+    }
+
+    /// Orders for this very enrolment that were not carried out yet, in their order.
+    pub(crate) fn orders_of<'a>(&self, index: &'a Index) -> Result<Vec<&'a Order>, AgentError> {
+        let done: u64 = state::meta(self.store.read(), key::ORDERS)?.unwrap_or(0);
+        let is_mine = |order: &&Order| {
+            order.site == self.site.name
+                && Some(order.enrolment) == self.site.enrolment
+                && order.number > done
+        };
+        let mut mine: Vec<&Order> = index.orders.iter().filter(is_mine).collect();
+        mine.sort_unstable_by_key(|order| order.number);
+        Ok(mine)
     }
 
     /// What a revoked site says to whatever comes.
@@ -190,9 +230,17 @@ impl Agent {
             return Ok(Standing::Revoked);
         }
         let approved: Option<Approved> = state::meta(db, key::APPROVED)?;
+        let former: Vec<String> = state::meta(db, key::FORMER_KEYS)?.unwrap_or_default();
         let own = self.key.public().id();
         Ok(match approved {
             Some(approved) if approved.key == own => Standing::Approved,
+            Some(approved) if former.contains(&approved.key) => {
+                if self.request_waits()? {
+                    Standing::Requested
+                } else {
+                    Standing::Approved
+                }
+            }
             Some(_) => Standing::OtherKeyApproved,
             // A hub acknowledges only what a key that it knows has signed.
             None if !self.request_waits()? => Standing::Approved,
@@ -208,12 +256,19 @@ impl Agent {
     }
 
     /// Everything of an order that comes before its transaction.
-    fn carry_out(&mut self, order: &Order) -> Result<Change, AgentError> {
+    fn carry_out(&mut self, order: &Order, offer: &Offer) -> Result<Change, AgentError> {
         let own = self.key.public().id();
+        let former: Vec<String> =
+            state::meta(self.store.read(), key::FORMER_KEYS)?.unwrap_or_default();
         Ok(match &order.what {
             Instruction::Approve { key } if key.hex() == own => {
                 Change::told("this site's key is approved".to_owned())
             }
+            // It was asked for before this site made the key that it has now.
+            Instruction::Approve { key } if former.contains(&key.hex()) => Change::told(format!(
+                "this site's earlier key {:.12} is approved; its present key {own:.12} is asked for",
+                key.hex()
+            )),
             Instruction::Approve { key } => Change {
                 refused: true,
                 ..Change::told(format!(
@@ -224,12 +279,27 @@ impl Agent {
             },
             Instruction::Move { to, first } => {
                 let known = generations::all(self.store.read())?;
-                let highest = known.iter().map(|row| row.number).max().unwrap_or(0);
+                // The bundle that brings the order is of the stream that is left, and nothing of it stays.
+                let seen = known
+                    .iter()
+                    .filter(|row| row.index != offer.index && row.state != State::Rejected);
+                let highest = seen.map(|row| row.number).max().unwrap_or(0);
                 if *first <= highest {
                     return Ok(Change {
                         refused: true,
                         ..Change::told(format!(
                             "the order to move begins at bundle {first}, this site has seen {highest}"
+                        ))
+                    });
+                }
+                let trusted = &offer.acceptance.trusted;
+                if trusted.stream_keys(to.role.as_str()).is_none() {
+                    return Ok(Change {
+                        refused: true,
+                        ..Change::told(format!(
+                            "the order to move leads to {}/{} (`{}`), and the fleet's metadata delegates \
+                             no such stream: no bundle would ever reach this site there",
+                            to.environment, to.cluster_type, to.role
                         ))
                     });
                 }
@@ -278,26 +348,33 @@ impl Agent {
     ) -> Result<(), AgentError> {
         let number = order.number;
         let event = told(order, &change);
+        let mut carried = Carried::load(self.store.read())?;
+        carried.add(order, &self.site.stream, &offer.acceptance.trusted);
         let mut offer = Offer {
             acceptance: offer.acceptance.clone(),
             index: offer.index,
         };
         let mut site = self.site.clone();
-        if let (Some(to), Instruction::Move { first, .. }) = (&change.stream, &order.what) {
-            // The old stream's own metadata says nothing to this site any more.
+        if let Some(to) = &change.stream {
+            // The old stream's own metadata says nothing to this site any more. Its floor stays, for the
+            // case that the order turns out not to count.
             let old = format!("{}.json", site.stream.role);
             offer.acceptance.trusted.0.remove(&old);
-            let versions = &mut offer.acceptance.versions;
-            versions.remove(site.stream.role.as_str());
-            versions.insert(to.role.to_string(), *first);
             site.stream = to.clone();
         }
-        let versions = &offer.acceptance.versions;
-        floors::write_sidecar(self.store.read(), &self.home.floors(), versions)?;
+        // A revocation does not wait for the rest of the bundle, so that the rest changes nothing by it.
+        let believed = (order.what != Instruction::Revoke).then_some(&offer);
+        if let Some(offer) = believed {
+            let versions = &offer.acceptance.versions;
+            floors::write_sidecar(self.store.read(), &self.home.floors(), versions)?;
+        }
         cut::here("order-floors-raised");
         self.commit(|db, author| {
-            believe(db, author.moment, &offer)?;
+            if let Some(offer) = believed {
+                believe(db, author.moment, offer)?;
+            }
             state::set_meta(db, key::ORDERS, Some(&number))?;
+            state::set_meta(db, key::CARRIED, Some(&carried))?;
             let report = outbox::queue(db, author, event)?;
             match &order.what {
                 Instruction::Approve { key: approved } => {
@@ -313,7 +390,7 @@ impl Agent {
                 state::set_meta(db, key::SITE, Some(&site))?;
             }
             if let Some(next) = &change.next {
-                next.put_in_use(db)?;
+                next.put_in_use(db, author.key)?;
                 state::set_meta(db, key::REQUEST_UNTIL, Some(&(report + 1)))?;
                 state::set_meta::<Approved>(db, key::APPROVED, None)?;
             }

@@ -18,6 +18,8 @@ mod import;
 mod media;
 #[path = "runner/network.rs"]
 mod network;
+#[path = "runner/order_trust.rs"]
+mod order_trust;
 #[path = "runner/orders.rs"]
 mod orders;
 #[path = "runner/overlays.rs"]

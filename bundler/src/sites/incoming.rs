@@ -218,7 +218,13 @@ impl Sites<'_> {
         let Some(at) = site.orders.iter().position(|order| order.number == number) else {
             return Ok(None);
         };
-        let order = site.orders.remove(at);
+        // A revocation stands for as long as the site's enrolment: each bundle repeats it, so that it holds
+        // beyond the key that first signed it.
+        let order = if site.orders[at].what == Instruction::Revoke && refused.is_none() {
+            site.orders[at].clone()
+        } else {
+            site.orders.remove(at)
+        };
         if let Instruction::Move { to, .. } = order.what {
             match (&refused, site.moved_from.take()) {
                 (None, _) => site

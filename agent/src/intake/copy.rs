@@ -1,0 +1,204 @@
+//! From a verified index to a generation on disk, or to nothing: what is checked, copied and taken back.
+//!
+//! What comes in: an index that the metadata vouches for, and the road that brings its blobs. What goes out:
+//! a staged generation with the trust that vouches for it, in one transaction, or a state folder as it was
+//! before. It decides nothing about orders: that is its caller's business.
+
+use outhaul_bundle::Index;
+use outhaul_bundle::index::Stream;
+use outhaul_bundle::name::Name;
+
+use super::{Offer, Outcome, Road, believe, expected};
+use crate::agent::Agent;
+use crate::blobs::Blobs;
+use crate::cut;
+use crate::error::AgentError;
+use crate::generation;
+use crate::machine::{Event, State};
+use crate::orders::carried::arrived;
+use crate::runner::Happening;
+use crate::state::generations::{self, Generation};
+use crate::state::{self, floors, key};
+
+impl Agent {
+    /// A bundle of the stream that this site was told to leave, when the order to move does not count any
+    /// more: the site follows it again. Decided by verified metadata and index, before any blob is read.
+    pub(super) fn back_from_move(
+        &mut self,
+        road: &mut dyn Road,
+    ) -> Result<Option<(Offer, (Index, Vec<u8>))>, AgentError> {
+        let Some(moved) = self.moved()? else {
+            return Ok(None);
+        };
+        let floors = floors::floors(self.store.read(), &self.home.floors())?;
+        let Ok(offer) = self.judge_above(road, &floors, &moved.from) else {
+            return Ok(None);
+        };
+        let Ok((index, bytes)) = road.index(&expected(&offer)) else {
+            return Ok(None);
+        };
+        if index.stream != moved.from || !self.take_back_move(&moved, &index, &offer)? {
+            return Ok(None);
+        }
+        Ok(Some((offer, (index, bytes))))
+    }
+
+    pub(super) fn check_index(
+        &self,
+        name: &str,
+        index: &Index,
+        offer: &Offer,
+    ) -> Result<(), AgentError> {
+        let site = &self.site;
+        let stream = |s: &Stream| format!("{}/{}", s.environment, s.cluster_type);
+        if index.fleet != site.fleet {
+            let message = format!(
+                "it is of fleet `{}`, this site is of `{}`",
+                index.fleet, site.fleet
+            );
+            return Err(AgentError::refused(name, "fleet", message));
+        }
+        // An order to move names the new stream; what the stream calls itself, its own key signs.
+        let arrives = index.stream.role == site.stream.role && self.moved()?.is_some();
+        if index.stream != site.stream && !arrives {
+            let message = format!(
+                "this bundle is for {}, this site is {} of {}",
+                stream(&index.stream),
+                site.name,
+                stream(&site.stream)
+            );
+            return Err(AgentError::refused(name, "stream", message));
+        }
+        if !index.recipients.is_empty() && !index.recipients.contains(&site.name) {
+            let names: Vec<_> = index.recipients.iter().map(Name::as_str).take(10).collect();
+            let message = format!(
+                "this bundle is for {}, this site is {}",
+                names.join(", "),
+                site.name
+            );
+            return Err(AgentError::refused(name, "recipient", message));
+        }
+        if index.number != offer.acceptance.number {
+            let signed = offer.acceptance.number;
+            let message = format!(
+                "its metadata says number {signed}, its index {}",
+                index.number
+            );
+            return Err(AgentError::refused(name, "mix-and-match", message));
+        }
+        if let Some(base) = index.requires {
+            let message =
+                format!("it builds on bundle {base}; this agent reads whole bundles only");
+            return Err(AgentError::refused(name, "delta", message));
+        }
+        Ok(())
+    }
+
+    /// The row from which a power cut is seen: a copy was begun.
+    pub(super) fn begin(
+        &mut self,
+        name: &str,
+        index: &Index,
+        offer: &Offer,
+    ) -> Result<(), AgentError> {
+        let generation = Generation {
+            number: index.number,
+            index: offer.index,
+            state: State::Verified,
+            stream: index.stream.clone(),
+            snapshot: index.snapshot.clone(),
+            source: name.to_owned(),
+            note: String::new(),
+            good: false,
+            whole: false,
+        };
+        if !self.stands()?.is_free(index.number) {
+            let message = format!("this site has a bundle newer than {}", index.number);
+            return Err(AgentError::refused(name, "rollback", message));
+        }
+        let begun = Event::CopyBegun(index.number);
+        self.transition(&begun.into(), |db, _| generations::put(db, &generation))?;
+        Ok(())
+    }
+
+    pub(super) fn stage(
+        &mut self,
+        road: &mut dyn Road,
+        index: &Index,
+        bytes: &[u8],
+        blobs: &mut Blobs,
+    ) -> Result<(), AgentError> {
+        road.blobs(index, blobs)?;
+        blobs.sync()?;
+        cut::here("blobs-complete");
+        self.pulse.beat();
+        generation::unpack(&self.home, blobs, index, bytes, &self.limits).map_err(|error| {
+            if error.is_environment() {
+                AgentError::from(error)
+            } else {
+                AgentError::refused(road.name(), error.rule(), error.to_string())
+            }
+        })
+    }
+
+    /// A copy that did not come to its end leaves nothing.
+    pub(super) fn take_back(
+        &mut self,
+        number: u64,
+        error: &AgentError,
+        blobs: &mut Blobs,
+    ) -> Result<(), AgentError> {
+        let refused = matches!(error, AgentError::Refused { .. });
+        self.leave_nothing(number, &error.to_string(), refused, blobs)
+    }
+
+    /// A copy that was verified whole and of which nothing is to be installed.
+    pub(super) fn put_away(
+        &mut self,
+        number: u64,
+        why: &str,
+        blobs: &mut Blobs,
+    ) -> Result<(), AgentError> {
+        self.leave_nothing(number, why, true, blobs)
+    }
+
+    fn leave_nothing(
+        &mut self,
+        number: u64,
+        why: &str,
+        blobs_too: bool,
+        blobs: &mut Blobs,
+    ) -> Result<(), AgentError> {
+        let lost = Happening::new(Event::CopyLost(number), why);
+        self.transition(&lost, |_, _| Ok(()))?;
+        crate::durable::remove_tree(&self.home.generation(number).with_extension("new"))?;
+        crate::durable::remove_tree(&self.home.generation(number))?;
+        if blobs_too {
+            blobs.take_back()?;
+        }
+        self.discard()
+    }
+
+    /// Everything is on disk: the site believes the metadata from now on, and goes on.
+    pub(super) fn commit_staged(
+        &mut self,
+        index: &Index,
+        offer: &Offer,
+    ) -> Result<Outcome, AgentError> {
+        let number = index.number;
+        let sidecar = self.home.floors();
+        floors::write_sidecar(self.store.read(), &sidecar, &offer.acceptance.versions)?;
+        cut::here("floors-raised");
+        let staged = Event::CopyEnded(number);
+        let mut site = self.site.clone();
+        site.stream.clone_from(&index.stream);
+        self.transition(&staged.into(), |db, author| {
+            state::set_meta(db, key::SITE, Some(&site))?;
+            arrived(db)?;
+            believe(db, author.moment, offer)
+        })?;
+        self.site = site;
+        self.drive()?;
+        self.rests(number)
+    }
+}

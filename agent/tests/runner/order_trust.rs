@@ -1,0 +1,258 @@
+//! What an order needs in order to act, and what becomes of it when the key that signed it is taken away.
+//!
+//! Every row of README.md's table of what a damaged bundle may do: the whole memory and state folder are
+//! compared before and after.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use outhaul_bundle::Instruction;
+use outhaul_bundle::digest::Digest;
+use rusqlite::{Connection, OpenFlags};
+
+use crate::centre::{Centre, Draft};
+use crate::orders::running;
+use crate::site::{Site, assert_told, code, stderr, stdout, tree};
+
+/// The state folder and the memory as they are, but for what every look at a stick changes: the clock, the
+/// reports, the journal.
+fn whole_state(site: &Site) -> BTreeMap<String, Vec<u8>> {
+    let mut state = tree(&site.state());
+    state.retain(|name, _| !name.starts_with("agent.db") && !name.ends_with("lock"));
+    let database = fs::read_dir(site.state())
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .find(|path| path.extension().is_some_and(|end| end == "db"))
+        .unwrap();
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY;
+    state.retain(|name, _| !name.contains(".db"));
+    let db = Connection::open_with_flags(database, flags).unwrap();
+    let tables: Vec<String> = db
+        .prepare("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")
+        .unwrap()
+        .query_map([], |row| row.get(0))
+        .unwrap()
+        .map(Result::unwrap)
+        .filter(|name: &String| !name.starts_with("sqlite_"))
+        .filter(|name| !["outbox", "journal"].contains(&name.as_str()))
+        .collect();
+    for table in tables {
+        let mut query = db.prepare(&format!("SELECT * FROM {table}")).unwrap();
+        let columns = query.column_count();
+        let mut rows = query.query([]).unwrap();
+        while let Some(row) = rows.next().unwrap() {
+            let values: Vec<_> = (0..columns)
+                .map(|at| format!("{:?}", row.get_ref(at).unwrap()))
+                .collect();
+            let changes = ["clock", "outbox"].map(|name| format!("Text({:?})", name.as_bytes()));
+            if table == "meta" && changes.contains(&values[0]) {
+                continue;
+            }
+            state.insert(format!("{table}: {}", values.join(", ")), Vec::new());
+        }
+    }
+    state
+}
+
+/// What is in one state and not in the other, by the first word.
+fn difference(
+    before: &BTreeMap<String, Vec<u8>>,
+    after: &BTreeMap<String, Vec<u8>>,
+) -> Vec<String> {
+    let only = |a: &BTreeMap<String, Vec<u8>>, b: &BTreeMap<String, Vec<u8>>| {
+        a.iter()
+            .filter(|(name, bytes)| b.get(*name) != Some(bytes))
+            .map(|(name, _)| name.clone())
+            .collect::<Vec<_>>()
+    };
+    [only(before, after), only(after, before)].concat()
+}
+
+/// The bundle with one byte of its last blob flipped, and cut off in it.
+fn damaged(bundle: &Path) -> [PathBuf; 2] {
+    let bytes = fs::read(bundle).unwrap();
+    let at = bytes.len() - 20_000;
+    let mut flipped = bytes.clone();
+    flipped[at] ^= 1;
+    [("flipped", flipped), ("cut", bytes[..at].to_vec())].map(|(name, bytes)| {
+        let path = bundle.with_file_name(format!("{name}.outhaul"));
+        fs::write(&path, bytes).unwrap();
+        path
+    })
+}
+
+fn move_to(centre: &Centre, cluster_type: &str, first: u64) -> Instruction {
+    Instruction::Move {
+        to: centre.stream(cluster_type),
+        first,
+    }
+}
+
+#[test]
+fn a_damaged_bundle_changes_nothing_but_by_a_revocation() {
+    let centre = Centre::new();
+    centre.publish(&Draft::hello("elsewhere").cluster_type("press"));
+    let rows = [
+        ("nothing", None),
+        (
+            "approve",
+            Some(Instruction::Approve {
+                key: Digest::of(b"another key"),
+            }),
+        ),
+        ("rekey", Some(Instruction::Rekey)),
+        ("move", Some(move_to(&centre, "press", 90))),
+        ("revoke", Some(Instruction::Revoke)),
+    ];
+    let site = running(&centre);
+    for (name, what) in rows {
+        let mut draft = Draft::hello("two");
+        if let Some(what) = what {
+            draft = draft.order("drone-7", 1, what);
+        }
+        let bundle = centre.publish(&draft);
+        for bad in damaged(&bundle) {
+            let site = site.copy();
+            let before = whole_state(&site);
+            let output = site.import(&bad);
+            let after = whole_state(&site);
+            let changed = difference(&before, &after);
+            if name == "revoke" {
+                assert_eq!(code(&output), 0, "{}", stderr(&output));
+                let told = stdout(&output);
+                assert!(told.contains("installs nothing new any more"), "{told}");
+                let of_orders = changed.iter().all(|line| line.starts_with("meta: "));
+                assert!(of_orders && changed.len() == 3, "{changed:#?}");
+                assert_eq!(site.status()["enrolment"], "revoked");
+                continue;
+            }
+            let told = stderr(&output);
+            assert!([3, 4].contains(&code(&output)), "{name}: {told}");
+            // The row of a refused copy is the memory of the refusal.
+            let changed: Vec<_> = changed
+                .into_iter()
+                .filter(|line| !line.starts_with("generation: ") && !line.starts_with("result: "))
+                .collect();
+            assert!(changed.is_empty(), "{name}: {changed:#?}\n{told}");
+            assert_eq!(site.active(), Some(1), "{name}");
+        }
+        // The same bundle, whole.
+        let site = site.copy();
+        let output = site.import(&bundle);
+        assert_eq!(code(&output), 0, "{name}: {}", stderr(&output));
+        assert_eq!(site.status()["orders_done"], u64::from(name != "nothing"));
+    }
+}
+
+#[test]
+fn an_order_to_move_to_a_stream_that_nobody_delegates_is_refused() {
+    let centre = Centre::new();
+    let site = running(&centre);
+    let nowhere = move_to(&centre, "nowhere", 90);
+    site.take(&centre.publish(&Draft::hello("two").order("drone-7", 1, nowhere)));
+    let story = site.story();
+    assert!(
+        story.contains(&"order move refused".to_owned()),
+        "{story:?}"
+    );
+    centre.replace_stream_key();
+    site.take(&centre.publish(&Draft::hello("three")));
+    assert_eq!(site.active(), Some(3));
+}
+
+#[test]
+fn orders_of_a_replaced_key_do_not_count() {
+    let centre = Centre::new();
+    let site = running(&centre);
+    let huge = (1 << 53) - 1;
+    let stolen = Draft::hello("stolen").order("drone-7", huge, Instruction::Revoke);
+    let output = site.import(&centre.publish(&stolen));
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    assert_eq!(site.status()["enrolment"], "revoked");
+    assert_told(
+        &site.import(&centre.publish(&Draft::hello("three"))),
+        4,
+        &["revoked"],
+    );
+    centre.replace_stream_key();
+    // The fleet itself repeats it: it stands.
+    let repeated = Draft::hello("four").order("drone-7", huge, Instruction::Revoke);
+    let still = site.copy();
+    assert_told(&still.import(&centre.publish(&repeated)), 4, &["revoked"]);
+    // It does not: the site is reached again, and the numbers that the thief used up are free.
+    let own = Digest::from_hex(site.status()["key"].as_str().unwrap()).unwrap();
+    let approve = Instruction::Approve { key: own };
+    site.take(&centre.publish(&Draft::hello("five").order("drone-7", 1, approve)));
+    let status = site.status();
+    assert_eq!(
+        (status["enrolment"].as_str(), status["orders_done"].as_u64()),
+        (Some("approved"), Some(1))
+    );
+    let story = site.story();
+    assert!(
+        story.contains(&"order revoke refused".to_owned()),
+        "{story:?}"
+    );
+}
+
+#[test]
+fn a_site_that_a_thief_moved_is_taken_back_by_its_own_stream() {
+    let centre = Centre::new();
+    let press = centre.publish(&Draft::hello("press").cluster_type("press"));
+    let site = running(&centre);
+    let stolen = Draft::hello("stolen").order("drone-7", 1, move_to(&centre, "press", 1 << 50));
+    let output = site.import(&centre.publish(&stolen));
+    assert!(
+        stdout(&output).contains("follows dev/press"),
+        "{}",
+        stderr(&output)
+    );
+    assert_eq!(site.status()["cluster_type"], "press");
+    // While the key is the fleet's, the order counts.
+    let third = centre.publish(&Draft::hello("three"));
+    assert_told(&site.copy().import(&third), 4, &["stream"]);
+    // What the thief named as the first number keeps no bundle of the new stream out.
+    let there = site.copy();
+    assert_told(&there.import(&press), 4, &["nothing was changed"]);
+    let newer = centre.publish(&Draft::hello("press, newer").cluster_type("press"));
+    there.take(&newer);
+    centre.replace_stream_key();
+    let back = centre.publish(&Draft::hello("four"));
+    site.take(&back);
+    assert_eq!(site.status()["cluster_type"], "drone");
+    assert_eq!(site.active(), Some(4));
+    // A site that the new stream has reached stays there.
+    assert_told(&there.import(&back), 4, &["stream"]);
+}
+
+#[test]
+fn what_a_wrong_clock_of_the_centre_signed_is_undone_by_new_online_keys() {
+    let centre = Centre::new();
+    let site = running(&centre);
+    let hours = |hours: i64| crate::centre::now() + jiff::SignedDuration::from_hours(hours);
+    let wrong = centre.slip_issued("drone", hours(24 * 600), hours(24 * 700));
+    site.ok(&["import", wrong.to_str().unwrap()]);
+    assert!(
+        site.status()["time_lower_bound"].as_str().unwrap() > hours(24 * 599).to_string().as_str()
+    );
+    assert_told(
+        &site.import(&centre.publish(&Draft::hello("two"))),
+        4,
+        &["expired"],
+    );
+    // On site: a slip is enough, and so is the next bundle.
+    centre.rotate_online_keys();
+    let with_slip = site.copy();
+    let told = with_slip.ok(&["import", centre.slip("drone").to_str().unwrap()]);
+    assert_eq!(told["slips"][0]["time_restarts"], true, "{told}");
+    let newest = centre.publish(&Draft::hello("three"));
+    for site in [site, with_slip] {
+        site.take(&newest);
+        let bound = site.status()["time_lower_bound"].clone();
+        assert!(
+            bound.as_str().unwrap() < hours(24).to_string().as_str(),
+            "{bound}"
+        );
+    }
+}

@@ -101,8 +101,8 @@ pub fn enrol(home: &Home, kit: &[u8]) -> Result<Enrolled, AgentError> {
         let kept = floors::floors(db, &home.floors())?;
         floors::store_trusted(db, &trusted)?;
         floors::store(db, &kept)?;
-        let mut moment = crate::clock::now(db, &config.clock)?;
-        moment.store(db, None)?;
+        let moment = crate::clock::now(db, &config.clock)?;
+        moment.store(db)?;
         state::set_meta(db, key::SITE, Some(&site))?;
         let author = Author {
             site: &site,
@@ -209,7 +209,7 @@ fn enrolment(kit: &Kit) -> Result<Digest, StateError> {
 }
 
 /// A new life of a store: reports are numbered within it.
-fn new_epoch() -> Result<Name, AgentError> {
+pub(crate) fn new_epoch() -> Result<Name, AgentError> {
     let mut bytes = [0u8; 8];
     let problem = |problem: String| StateError::Key { problem };
     getrandom::fill(&mut bytes).map_err(|error| problem(error.to_string()))?;

@@ -10,6 +10,7 @@
 //! verified, never removes what it did not make, and after a power cut goes on where it was.
 //! The way of a bundle through a cut is published in README.md and tested at every instant.
 
+mod acks;
 mod advice;
 mod agent;
 mod apply;

@@ -19,7 +19,8 @@ use crate::state::outbox::{self, Waiting};
 
 /// Most bytes in one POST or file: the hub takes 16 MiB.
 const MAX_BATCH_BYTES: usize = 8 * 1024 * 1024;
-const MAX_ANSWER_BYTES: u64 = 16 * 1024 * 1024;
+/// Largest answer, in bytes. 1 MiB: acknowledgements of one site's epochs and 200 refused lines.
+const MAX_ANSWER_BYTES: u64 = 1024 * 1024;
 /// A medium is a stranger's folder: ordinary permissions, so that the next machine can read it.
 const MODE: u32 = 0o644;
 /// Most batches in one go.
@@ -160,9 +161,14 @@ impl Agent {
                 .iter()
                 .filter_map(|value| Envelope::from_json(value.to_string().as_bytes()).ok())
                 .collect();
+            let epoch = self.site.epoch.clone();
             after = last.number;
             sent.sent += batch.len() as u64;
             sent.acknowledged += self.accept_acks(&envelopes)?;
+            if self.site.epoch != epoch {
+                // Numbered anew: all of it goes again.
+                after = 0;
+            }
             sent.refused.extend(
                 answer
                     .refused

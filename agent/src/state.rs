@@ -84,6 +84,12 @@ pub mod key {
     pub const REFUSED: &str = "refused";
     /// The number of the last order that was carried out.
     pub const ORDERS: &str = "orders";
+    /// [`crate::orders::carried::Carried`]: orders, with the keys that vouched for them.
+    pub const CARRIED: &str = "carried-orders";
+    /// Ids of this site's own earlier keys.
+    pub const FORMER_KEYS: &str = "former-keys";
+    /// [`crate::acks::Renumbered`]: why reports are numbered anew.
+    pub const RENUMBERED: &str = "renumbered";
     /// [`crate::orders::Approved`]: what the centre said of a key of this site.
     pub const APPROVED: &str = "approved";
     /// The number of the order by which this site was revoked.

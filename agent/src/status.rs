@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use outhaul_bundle::report::{AssignmentResult, ComplianceStatus};
 use serde::Serialize;
 
+use crate::acks::Renumbered;
 use crate::advice;
 use crate::agent::Agent;
 use crate::clock;
@@ -65,6 +66,9 @@ pub struct Status {
     pub reports_last: u64,
     /// The last number that the hub acknowledged.
     pub reports_acknowledged: u64,
+    /// Why reports are numbered anew, if they are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub renumbered: Option<String>,
     /// It is certainly not earlier than this.
     pub time_lower_bound: String,
     /// Sticks and folders that were read, the latest last.
@@ -152,6 +156,7 @@ impl Agent {
             reports_waiting: outbox::count(db)?,
             reports_last: cursor.last,
             reports_acknowledged: cursor.acknowledged,
+            renumbered: state::meta::<Renumbered>(db, key::RENUMBERED)?.map(|why| why.sentence()),
             time_lower_bound: clock::now(db, &self.config.clock)?.bound.at().to_string(),
             media: state::meta(db, key::MEDIA)?.unwrap_or_default(),
             refusals: state::meta(db, key::REFUSALS)?.unwrap_or_default(),
@@ -240,6 +245,7 @@ impl Status {
             "reports: {} waiting, {} made, {} acknowledged",
             self.reports_waiting, self.reports_last, self.reports_acknowledged
         ));
+        lines.extend(self.renumbered.iter().cloned());
         lines.push(format!("time: not before {}", self.time_lower_bound));
         for visit in &self.media {
             lines.push(format!("stick `{}`: {}", visit.place, visit.text));

@@ -22,7 +22,7 @@ use crate::desired::{self, DesiredError, Recorded};
 use crate::enrol::{self, EnrolError, Enrolled};
 use crate::error::HubError;
 use crate::ingest::{self, Batch, Complete, Ingested};
-use crate::state::Hub;
+use crate::state::{Hub, StateError};
 use crate::store::{Origin, Refusal, StoreError};
 
 /// How much of a folder is searched: a stick has few levels.
@@ -147,6 +147,9 @@ pub fn import(
                     Ok(files) => done.acks.extend(files),
                     // A read-only stick: the reports are in, and that is what matters.
                     Err(HubError::File(error)) => done.acks_problem = Some(error.to_string()),
+                    Err(HubError::State(error @ StateError::Clock { .. })) => {
+                        done.acks_problem = Some(error.to_string());
+                    }
                     Err(error) => return Err(error),
                 }
             }
@@ -174,20 +177,21 @@ fn write_acks_to(
     only: Option<&BTreeSet<String>>,
     now_ms: i64,
 ) -> Result<Vec<String>, HubError> {
-    let chains = hub.store.read(|session| session.acknowledged())?;
+    let chains = hub.store.read(|session| {
+        let chains = session.acknowledged()?;
+        let complete = |(site, epoch, number)| Complete::at(session, site, epoch, number);
+        chains
+            .into_iter()
+            .map(complete)
+            .collect::<Result<Vec<_>, StoreError>>()
+    })?;
+    let wanted = |complete: &Complete| only.is_none_or(|only| only.contains(&complete.site));
+    let chains: Vec<_> = chains.into_iter().filter(wanted).collect();
+    let signed = hub.acknowledge(&chains, now_ms)?;
     let mut files: BTreeMap<String, Vec<u8>> = BTreeMap::new();
-    for (site, epoch, number) in chains {
-        if only.is_some_and(|only| !only.contains(&site)) {
-            continue;
-        }
-        let complete = Complete {
-            site,
-            epoch,
-            number,
-        };
-        let line = hub.acknowledge(&complete, now_ms)?.to_json();
+    for (complete, ack) in chains.into_iter().zip(signed) {
         let bytes = files.entry(complete.site).or_default();
-        bytes.extend_from_slice(line.trim_ascii());
+        bytes.extend_from_slice(ack.to_json().trim_ascii());
         bytes.push(b'\n');
     }
     let mut written = Vec::new();

@@ -6,6 +6,7 @@
 //! refused line is recorded and shown, and does not stop the rest. Signatures are checked before anything
 //! is written, and apart from writing. It never replaces what is on record.
 
+mod chain;
 mod line;
 
 use std::collections::BTreeSet;
@@ -14,13 +15,15 @@ use std::io::{self, BufRead, Read as _};
 use outhaul_signer::envelope::MAX_ENVELOPE_BYTES;
 use serde::Serialize;
 
-use crate::store::{Refusal, Session, Store, StoreError};
+use crate::store::{Place, Refusal, Session, Store, StoreError};
 use line::{Refused, SIGNATURE, SignedReport, Taken, check_line, record_report};
 
 /// Lines of one transaction: enough to share its disk flush, few enough for others to write between.
 const LINES_AT_ONCE: usize = 2000;
 /// The same in bytes.
 const BYTES_AT_ONCE: usize = 1024 * 1024;
+/// Rules about the key of a report: what they refuse counts when the report after it vouches for it.
+const HELD: [&str; 3] = [SIGNATURE, "epoch-key", "retired-key"];
 /// Refused lines listed one by one; the rest is counted.
 const MAX_LISTED: usize = 200;
 /// Refused lines of one batch that are recorded: a flood must not push out what came before it.
@@ -64,6 +67,36 @@ pub struct Complete {
     pub epoch: String,
     /// The number; 0 when the first is missing.
     pub number: u64,
+    /// Digest of that report as it is on record; none where the site declared it lost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+}
+
+impl Complete {
+    /// What is on record at the end of a chain that is complete up to `number`.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn at(
+        session: &Session<'_>,
+        site: String,
+        epoch: String,
+        number: u64,
+    ) -> Result<Self, StoreError> {
+        let place = Place {
+            site,
+            epoch,
+            number,
+        };
+        let digest = session.stored_report(&place)?.map(|stored| stored.digest);
+        let Place { site, epoch, .. } = place;
+        Ok(Self {
+            site,
+            epoch,
+            number,
+            digest,
+        })
+    }
 }
 
 /// Why a batch stopped.
@@ -201,6 +234,7 @@ impl Intake {
             }
             checked.push((number, outcome));
         }
+        take_vouched_for(session, &mut checked)?;
         Ok(Checked(checked))
     }
 
@@ -214,11 +248,24 @@ impl Intake {
         batch: &Batch<'_>,
         checked: Checked,
     ) -> Result<(), StoreError> {
+        let mut held = Vec::new();
         for (number, outcome) in checked.0 {
             let outcome = match outcome {
                 Err(refused) => Err(refused),
-                Ok(report) => record_report(session, batch, report)?,
+                Ok(report) => match record_report(session, batch, &report)? {
+                    Err(refused) if HELD.contains(&refused.rule) => {
+                        held.push((number, report));
+                        continue;
+                    }
+                    outcome => outcome,
+                },
             };
+            self.count(session, batch, number, outcome)?;
+        }
+        // What another key signed may be vouched for by the report after it: the newest first.
+        held.sort_by_key(|(_, report)| std::cmp::Reverse(report.number()));
+        for (number, report) in held {
+            let outcome = record_report(session, batch, &report)?;
             self.count(session, batch, number, outcome)?;
         }
         Ok(())
@@ -232,11 +279,8 @@ impl Intake {
         let mut done = std::mem::take(&mut self.done);
         for (site, epoch) in std::mem::take(&mut self.touched) {
             let number = session.advance_ack(&site, &epoch)?;
-            done.complete.push(Complete {
-                site,
-                epoch,
-                number,
-            });
+            done.complete
+                .push(Complete::at(session, site, epoch, number)?);
         }
         Ok(done)
     }
@@ -257,6 +301,8 @@ impl Intake {
             }
             Err(refused) => {
                 done.refused_lines += 1;
+                // Its site's own key signed it: the acknowledgement tells the site how it stands here.
+                self.touched.extend(refused.exchanged.clone());
                 if done.refused_lines <= MAX_RECORDED {
                     session.add_refusal(&Refusal {
                         at_ms: batch.received_ms,
@@ -267,7 +313,9 @@ impl Intake {
                     })?;
                 }
                 if done.refused.len() < MAX_LISTED {
-                    let Refused { site, rule, reason } = refused;
+                    let Refused {
+                        site, rule, reason, ..
+                    } = refused;
                     done.refused.push(RefusedLine {
                         line: number,
                         site,
@@ -279,6 +327,39 @@ impl Intake {
         }
         Ok(())
     }
+}
+
+/// Turns refusals into reports to be recorded where the report after them vouches for them: one of the same
+/// lines that a key signed, or one on record.
+fn take_vouched_for(
+    session: &Session<'_>,
+    checked: &mut [(u64, Result<SignedReport, Refused>)],
+) -> Result<(), StoreError> {
+    let mut named: BTreeSet<String> = checked
+        .iter()
+        .filter_map(|(_, outcome)| outcome.as_ref().ok()?.previous())
+        .collect();
+    let number = |outcome: &Result<SignedReport, Refused>| {
+        let held = outcome.as_ref().err().and_then(|r| r.held.as_ref());
+        held.map(|held| held.number())
+    };
+    let mut order: Vec<usize> = (0..checked.len())
+        .filter(|at| number(&checked[*at].1).is_some())
+        .collect();
+    order.sort_by_key(|at| std::cmp::Reverse(number(&checked[*at].1)));
+    for at in order {
+        let Err(refused) = &mut checked[at].1 else {
+            continue;
+        };
+        let Some(held) = refused.held.take() else {
+            continue;
+        };
+        if named.contains(held.digest()) || held.is_named_on_record(session)? {
+            named.extend(held.previous());
+            checked[at].1 = Ok(*held);
+        }
+    }
+    Ok(())
 }
 
 #[derive(Debug)]

@@ -3,6 +3,8 @@
 
 #[path = "runner/attacks.rs"]
 mod attacks;
+#[path = "runner/clocks.rs"]
+mod clocks;
 #[path = "runner/countersigned.rs"]
 mod countersigned;
 #[path = "runner/documents.rs"]
@@ -13,6 +15,8 @@ mod loops;
 mod refusals;
 #[path = "runner/reported.rs"]
 mod reported;
+#[path = "runner/restored.rs"]
+mod restored;
 #[path = "runner/scene.rs"]
 mod scene;
 #[path = "runner/secrets.rs"]

@@ -40,8 +40,8 @@ pub(super) fn enrol_again(
         None
     };
     store.commit(|db| {
-        let mut moment = crate::clock::now(db, clock)?;
-        moment.store(db, None)?;
+        let moment = crate::clock::now(db, clock)?;
+        moment.store(db)?;
         let author = Author {
             site: &site,
             key: &key,
@@ -56,11 +56,11 @@ pub(super) fn enrol_again(
         let report = outbox::queue(db, &author, told)?;
         state::set_meta(db, key::SITE, Some(&site))?;
         state::set_meta(db, key::REQUEST_UNTIL, Some(&(report + 1)))?;
-        for forgotten in [key::ORDERS, key::REVOKED, key::APPROVED] {
+        for forgotten in [key::ORDERS, key::REVOKED, key::APPROVED, key::CARRIED] {
             state::set_meta::<u64>(db, forgotten, None)?;
         }
         if let Some(next) = &next {
-            next.put_in_use(db)?;
+            next.put_in_use(db, &key)?;
         }
         Ok::<_, StateError>(())
     })?;

@@ -9,18 +9,17 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use outhaul_bundle::report::{ACK_PAYLOAD_TYPE, Ack};
 use outhaul_kit::media::{Bounds, Found, Media, Place};
 use outhaul_kit::text;
-use outhaul_signer::{Envelope, PublicKey};
+use outhaul_signer::Envelope;
 
 use super::file::FileRoad;
 use super::slip::{self, News};
 use super::{Offer, Outcome};
+use crate::acks::MAX_ACKS;
 use crate::agent::Agent;
 use crate::durable::FileError;
 use crate::error::AgentError;
-use crate::state::{StateError, outbox};
 
 /// What is looked at of a medium.
 const BOUNDS: Bounds = Bounds {
@@ -238,38 +237,10 @@ impl Agent {
         };
         let lines = bytes.split(|b| *b == b'\n').filter(|line| !line.is_empty());
         let envelopes: Vec<_> = lines
+            .take(MAX_ACKS)
             .filter_map(|line| Envelope::from_json(line).ok())
             .collect();
         self.accept_acks(&envelopes)
-    }
-
-    /// Believes acknowledgements that the hub's key signed: what they cover leaves the outbox, and the
-    /// hub's signed time raises the lower bound. Returns how many reports left.
-    ///
-    /// # Errors
-    /// [`AgentError`] of the memory.
-    pub fn accept_acks(&mut self, envelopes: &[Envelope]) -> Result<u64, AgentError> {
-        let Ok(hub) = PublicKey::from_pem(&self.site.hub_key) else {
-            return Ok(0);
-        };
-        let keys = [hub];
-        let acks: Vec<Ack> = envelopes
-            .iter()
-            .filter_map(|envelope| envelope.verify(ACK_PAYLOAD_TYPE, &keys).ok())
-            .filter_map(|payload| serde_json::from_slice(payload).ok())
-            .filter(|ack: &Ack| ack.fleet == self.site.fleet && ack.site == self.site.name)
-            .collect();
-        let site = self.site.clone();
-        self.commit(|db, author| {
-            let mut gone = 0;
-            let mut moment = author.moment.clone();
-            for ack in &acks {
-                gone += outbox::acknowledge(db, &site, ack)?;
-                moment.store(db, jiff::Timestamp::from_millisecond(ack.hub_time_ms).ok())?;
-            }
-            Ok::<_, StateError>(gone)
-        })
-        .map_err(AgentError::from)
     }
 }
 

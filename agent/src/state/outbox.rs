@@ -1,7 +1,7 @@
 //! Reports that wait for the hub: numbered, chained, signed, bounded.
 //!
 //! What comes in: an event, in the transaction of the change that it tells. What goes out: envelopes in
-//! order, and fewer of them once the hub has acknowledged. A queued report never changes. When the box
+//! order, and fewer of them once the hub has acknowledged. A queued report never changes within its epoch. When the box
 //! is full, the oldest that say least (observations first, then steps on the way) are dropped and the
 //! lost numbers are told as gaps; failures, decisions and the newest state of all are never dropped.
 
@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 use outhaul_bundle::Digest;
 use outhaul_bundle::name::Name;
-use outhaul_bundle::report::{self, Ack, Event, GenerationState, Report};
+use outhaul_bundle::report::{self, Ack, Event, GenerationState, Report, SiteTime};
 use outhaul_signer::{Envelope, SigningKey};
 use rusqlite::{Connection, OptionalExtension, params};
 use serde::{Deserialize, Serialize};
@@ -74,6 +74,15 @@ pub fn queue(db: &Connection, author: &Author<'_>, event: Event) -> Result<u64, 
 }
 
 fn append(db: &Connection, author: &Author<'_>, event: Event) -> Result<u64, StateError> {
+    append_at(db, author, author.moment.site_time(), event)
+}
+
+fn append_at(
+    db: &Connection,
+    author: &Author<'_>,
+    at: SiteTime,
+    event: Event,
+) -> Result<u64, StateError> {
     let mut cursor = cursor(db)?;
     let class = class(&event);
     let report = Report {
@@ -83,7 +92,7 @@ fn append(db: &Connection, author: &Author<'_>, event: Event) -> Result<u64, Sta
         epoch: author.site.epoch.clone(),
         number: cursor.last + 1,
         previous: cursor.digest,
-        at: author.moment.site_time(),
+        at,
         event,
     };
     let payload = report.to_bytes();
@@ -178,6 +187,87 @@ pub fn acknowledge(db: &Connection, site: &Site, ack: &Ack) -> Result<u64, State
         .map_err(doing("remove acknowledged reports"))?;
     set_meta(db, key::OUTBOX, Some(&cursor))?;
     Ok(gone as u64)
+}
+
+/// Whether a hub's verified acknowledgement tells of reports that this memory never wrote, or wrote
+/// otherwise: it is an older copy of what the hub knows.
+///
+/// # Errors
+/// [`StateError`]
+pub fn contradicts(db: &Connection, site: &Site, ack: &Ack) -> Result<bool, StateError> {
+    let ours: (&Name, &Name, &Name) = (&site.fleet, &site.name, &site.epoch);
+    if ours != (&ack.fleet, &ack.site, &ack.epoch) {
+        return Ok(false);
+    }
+    let cursor = cursor(db)?;
+    if ack.number > cursor.last {
+        return Ok(true);
+    }
+    let Some(theirs) = ack.digest else {
+        return Ok(false);
+    };
+    let own = if ack.number == cursor.last {
+        cursor.digest
+    } else {
+        let envelope: Option<Vec<u8>> = db
+            .query_row(
+                "SELECT envelope FROM outbox WHERE number = ?1",
+                [signed(ack.number)],
+                |row| row.get(0),
+            )
+            .optional()
+            .map_err(doing("read a report"))?;
+        envelope.map(|bytes| digest_of(&bytes)).transpose()?
+    };
+    Ok(own.is_some_and(|own| own != theirs))
+}
+
+fn envelope(bytes: &[u8]) -> Result<Envelope, StateError> {
+    Envelope::from_json(bytes).map_err(|error| StateError::Value {
+        what: "report".into(),
+        problem: error.to_string(),
+    })
+}
+
+fn digest_of(bytes: &[u8]) -> Result<Digest, StateError> {
+    Ok(Digest::of(envelope(bytes)?.unverified_payload()))
+}
+
+/// Begins a new numbering, that of `next`: all that waits is queued again under it, with its times, after
+/// one report that says so.
+///
+/// # Errors
+/// [`StateError`]
+pub fn renumber(db: &Connection, author: &Author<'_>, next: &Site) -> Result<(), StateError> {
+    let waiting = waiting(db, 0, usize::MAX)?;
+    let waited = cursor(db)?.acknowledged < meta(db, key::REQUEST_UNTIL)?.unwrap_or(1);
+    db.execute("DELETE FROM outbox", [])
+        .map_err(doing("number reports anew"))?;
+    set_meta(db, key::OUTBOX, Some(&Cursor::default()))?;
+    // A request that was answered need not be brought home again.
+    set_meta(db, key::REQUEST_UNTIL, Some(&u64::from(waited)))?;
+    let author = Author {
+        site: next,
+        ..*author
+    };
+    let told = Event::Decision {
+        what: "renumber".to_owned(),
+        who: "the agent: the hub has other reports under this site's numbers".to_owned(),
+        number: None,
+    };
+    append(db, &author, told)?;
+    for row in waiting {
+        let report = Report::from_bytes(envelope(&row.envelope)?.unverified_payload());
+        let report = report.map_err(|error| StateError::Value {
+            what: "report".into(),
+            problem: error.to_string(),
+        })?;
+        // A gap of the old numbering is none of the new one.
+        if !matches!(report.event, Event::Gap { .. }) {
+            append_at(db, &author, report.at, report.event)?;
+        }
+    }
+    Ok(())
 }
 
 /// Drops what says least until a quarter of the box is free again, and tells the gaps.

@@ -89,6 +89,7 @@ impl Memory {
             site: self.site.name.clone(),
             epoch: self.site.epoch.clone(),
             number,
+            digest: None,
             hub_time_ms: 0,
         };
         let site = self.site.clone();

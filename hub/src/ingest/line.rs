@@ -3,18 +3,17 @@
 //! What comes in: an envelope of unknown origin. What goes out: a report on record, or the rule that refused
 //! it. Checking only reads the store, so that it can happen beside it; recording looks the site up again.
 
-use outhaul_bundle::report::{Event, PAYLOAD_TYPE, Report};
+use outhaul_bundle::report::{PAYLOAD_TYPE, Report};
 use outhaul_bundle::{Digest, name::Name};
 use outhaul_signer::envelope::Envelope;
 use outhaul_signer::key::PublicKey;
 use serde::Deserialize;
 
 use super::Batch;
+use super::chain::{fits, is_vouched_for, out_of_range, place};
 use crate::orders;
-use crate::store::{NewReport, Place, Registration, Session, StoreError};
+use crate::store::{NewReport, Registration, Session, StoreError};
 
-/// The largest report number: beyond it JSON readers disagree about integers.
-const MAX_NUMBER: u64 = (1 << 53) - 1;
 /// The rule of a signature that does not hold.
 pub(super) const SIGNATURE: &str = "signature";
 
@@ -31,6 +30,10 @@ pub(super) struct Refused {
     pub site: Option<String>,
     pub rule: &'static str,
     pub reason: String,
+    /// A report that no key signed that may, but that the one after it could vouch for.
+    pub held: Option<Box<SignedReport>>,
+    /// The site and epoch of a rightly signed report that contradicts what is on record.
+    pub exchanged: Option<(String, String)>,
 }
 
 impl Refused {
@@ -39,18 +42,52 @@ impl Refused {
             site: None,
             rule,
             reason: reason.into(),
+            held: None,
+            exchanged: None,
         }
     }
 }
 
-/// A report that its site's key signed, or that is on record already.
+/// Why a report may be believed.
+#[derive(Debug, Clone)]
+enum Signed {
+    /// The very payload is on record.
+    OnRecord,
+    /// By the site's key of this generation.
+    By(i64),
+    /// By no key of the site; why. Only the report after it can vouch for it.
+    ByNobody(String),
+}
+
+/// A report that its site's key signed, that is on record already, or that another may vouch for.
 #[derive(Debug)]
 pub(super) struct SignedReport {
     report: Report,
     digest: String,
     line: Vec<u8>,
-    /// Generation of the key that signed it; `None` when the very payload is on record.
-    generation: Option<i64>,
+    signed: Signed,
+}
+
+impl SignedReport {
+    /// Its number in its chain.
+    pub fn number(&self) -> u64 {
+        self.report.number
+    }
+
+    /// Its digest.
+    pub fn digest(&self) -> &str {
+        &self.digest
+    }
+
+    /// Whether the report after it is on record and names it.
+    pub fn is_named_on_record(&self, session: &Session<'_>) -> Result<bool, StoreError> {
+        is_vouched_for(session, &self.report, &self.digest)
+    }
+
+    /// The digest of the report before it, as it says.
+    pub fn previous(&self) -> Option<String> {
+        self.report.previous.map(|digest| digest.to_string())
+    }
 }
 
 /// Checks one line; only reads the store.
@@ -68,11 +105,21 @@ pub(super) fn check_line(
     };
     let checked = check_claimed(session, batch, &envelope, &claim)?;
     Ok(match checked {
-        Ok((report, digest, generation)) => Ok(SignedReport {
+        Ok((report, digest, Signed::ByNobody(problem))) => Err(Refused {
+            site: Some(claim.site.to_string()),
+            held: Some(Box::new(SignedReport {
+                report,
+                digest,
+                line,
+                signed: Signed::ByNobody(problem.clone()),
+            })),
+            ..Refused::new(SIGNATURE, problem)
+        }),
+        Ok((report, digest, signed)) => Ok(SignedReport {
             report,
             digest,
             line,
-            generation,
+            signed,
         }),
         Err(refused) => Err(Refused {
             site: Some(claim.site.to_string()),
@@ -109,7 +156,7 @@ fn check_claimed(
     batch: &Batch<'_>,
     envelope: &Envelope,
     claim: &Claim,
-) -> Result<Result<(Report, String, Option<i64>), Refused>, StoreError> {
+) -> Result<Result<(Report, String, Signed), Refused>, StoreError> {
     let refuse = |rule, reason: String| Ok(Err(Refused::new(rule, reason)));
     let site = match registered(session, &claim.site)? {
         Ok(site) => site,
@@ -122,7 +169,7 @@ fn check_claimed(
         && let Some(stored) = session.stored_report(&place(&report, report.number))?
         && stored.digest == digest
     {
-        return Ok(Ok((report, digest, None)));
+        return Ok(Ok((report, digest, Signed::OnRecord)));
     }
     // Newest key first; an older one may still sign what its own epochs had left to tell.
     let (mut signed, mut problem) = (None, None);
@@ -143,7 +190,17 @@ fn check_claimed(
     }
     let Some((payload, generation)) = signed else {
         let text = problem.map_or_else(|| "no key is on record".to_owned(), |e| e.to_string());
-        return refuse(SIGNATURE, text);
+        let report = Report::from_bytes(envelope.unverified_payload());
+        return match report {
+            Ok(report)
+                if report.fleet.as_str() == batch.fleet
+                    && report.site == claim.site
+                    && out_of_range(&report).is_none() =>
+            {
+                Ok(Ok((report, digest, Signed::ByNobody(text))))
+            }
+            _ => refuse(SIGNATURE, text),
+        };
     };
     let report = match Report::from_bytes(payload) {
         Ok(report) => report,
@@ -159,14 +216,14 @@ fn check_claimed(
     if let Some(problem) = out_of_range(&report) {
         return refuse("malformed", problem);
     }
-    Ok(Ok((report, digest, Some(generation))))
+    Ok(Ok((report, digest, Signed::By(generation))))
 }
 
 /// Records a checked report, in the transaction in which its site is looked up again.
 pub(super) fn record_report(
     session: &Session<'_>,
     batch: &Batch<'_>,
-    checked: SignedReport,
+    checked: &SignedReport,
 ) -> Result<Result<Taken, Refused>, StoreError> {
     let report = &checked.report;
     let site = report.site.to_string();
@@ -181,33 +238,51 @@ pub(super) fn record_report(
         Err(refused) => return refuse(refused.rule, refused.reason),
     };
     let epoch = report.epoch.as_str();
-    let Some(generation) = checked.generation else {
+    if matches!(checked.signed, Signed::OnRecord) {
         let epoch = epoch.to_owned();
         return Ok(Ok(Taken {
             site,
             epoch,
             new: false,
         }));
+    }
+    let generation = match checked.signed {
+        Signed::By(generation) => Some(generation),
+        Signed::OnRecord | Signed::ByNobody(_) => None,
     };
-    let present = generation == known.key_generation;
-    match session.epoch_key(&site, epoch)? {
+    let present = generation == Some(known.key_generation);
+    match (generation, session.epoch_key(&site, epoch)?) {
         // The newest key goes on where the one before stopped; that one still signs what came before.
-        Some((of_epoch, _)) if generation > of_epoch && present => {}
-        Some((of_epoch, Some(first))) if generation < of_epoch && report.number < first => {}
-        Some((of_epoch, _)) if of_epoch != generation => {
+        (Some(generation), Some((of_epoch, _))) if generation > of_epoch && present => {}
+        (Some(generation), Some((of_epoch, Some(first))))
+            if generation < of_epoch && report.number < first => {}
+        (Some(generation), Some((of_epoch, _))) if of_epoch == generation => {}
+        (Some(generation), None) if present => session.start_epoch(report, generation)?,
+        _ if is_vouched_for(session, report, &checked.digest)? => {}
+        (Some(_), Some(_)) => {
             let text = format!("epoch `{epoch}` is signed by another key of this site");
             return refuse("epoch-key", text);
         }
-        None if !present => {
+        (Some(_), None) => {
             let text = format!("a new epoch `{epoch}` signed by a key that was replaced");
             return refuse("retired-key", text);
         }
-        Some(_) => {}
-        None => session.start_epoch(report, generation)?,
+        (None, _) => {
+            let Signed::ByNobody(problem) = &checked.signed else {
+                return refuse(SIGNATURE, String::new());
+            };
+            return refuse(SIGNATURE, problem.clone());
+        }
     }
     let new = match fits(session, report, &checked.digest)? {
         Ok(new) => new,
-        Err(reason) => return refuse("exchanged", reason),
+        Err(reason) => {
+            return Ok(Err(Refused {
+                site: Some(site.clone()),
+                exchanged: generation.map(|_| (site, epoch.to_owned())),
+                ..Refused::new("exchanged", reason)
+            }));
+        }
     };
     if new {
         session.add_report(&NewReport {
@@ -217,7 +292,7 @@ pub(super) fn record_report(
             via: batch.via,
             received_ms: batch.received_ms,
         })?;
-        if present && generation > 1 {
+        if let Some(generation) = generation.filter(|generation| present && *generation > 1) {
             session.rekey_epoch(report, generation)?;
         }
         orders::reported(session, report)?;
@@ -227,82 +302,4 @@ pub(super) fn record_report(
         epoch: epoch.to_owned(),
         new,
     }))
-}
-
-fn place(report: &Report, number: u64) -> Place {
-    Place {
-        site: report.site.to_string(),
-        epoch: report.epoch.to_string(),
-        number,
-    }
-}
-
-fn out_of_range(report: &Report) -> Option<String> {
-    if report.number > MAX_NUMBER {
-        return Some(format!("report number {} is out of range", report.number));
-    }
-    match &report.event {
-        Event::Gap { from, to, .. } if *from == 0 || from > to || *to >= report.number => Some(
-            format!("report {} declares {from} to {to} lost", report.number),
-        ),
-        Event::Generation(event) | Event::Observation(event) if event.number > MAX_NUMBER => {
-            Some(format!("bundle number {} is out of range", event.number))
-        }
-        Event::FreshnessSlip { number, .. } if *number > MAX_NUMBER => {
-            Some(format!("bundle number {number} is out of range"))
-        }
-        Event::OrderDone { number, .. } | Event::OrderRefused { number, .. }
-            if *number > MAX_NUMBER =>
-        {
-            Some(format!("order number {number} is out of range"))
-        }
-        _ => None,
-    }
-}
-
-/// Whether the report is new, or why it contradicts what is on record around its place.
-fn fits(
-    session: &Session<'_>,
-    report: &Report,
-    digest: &str,
-) -> Result<Result<bool, String>, StoreError> {
-    let at = |number| place(report, number);
-    let number = report.number;
-    if let Some(stored) = session.stored_report(&at(number))? {
-        if stored.digest == digest {
-            return Ok(Ok(false));
-        }
-        return Ok(Err(format!(
-            "report {number} is on record with other content (expected {}, found {digest}): the \
-             site's store was restored from a copy, or two machines use one key",
-            stored.digest
-        )));
-    }
-    if number > 1
-        && let Some(before) = session.stored_report(&at(number - 1))?
-    {
-        let claimed = report
-            .previous
-            .map(|digest| digest.to_string())
-            .unwrap_or_default();
-        if claimed != before.digest {
-            return Ok(Err(format!(
-                "report {number} follows another report {} than the one on record (expected {}, \
-                 found {claimed})",
-                number - 1,
-                before.digest
-            )));
-        }
-    }
-    if let Some(after) = session.stored_report(&at(number + 1))?
-        && after.previous.as_deref() != Some(digest)
-    {
-        return Ok(Err(format!(
-            "report {} on record follows another report {number} than this one (expected {}, found \
-             {digest})",
-            number + 1,
-            after.previous.unwrap_or_default()
-        )));
-    }
-    Ok(Ok(true))
 }

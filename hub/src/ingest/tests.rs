@@ -445,3 +445,38 @@ fn a_request_signed_by_another_key_is_refused() {
     let foreign = enrol::check(&site.request(), "ffffffffffffffff");
     assert!(matches!(foreign, Err(enrol::EnrolError::Fleet { .. })));
 }
+
+#[test]
+fn what_an_unknown_earlier_key_signed_counts_when_the_present_key_s_report_names_it() {
+    let mut site = Site::new("a", "dev", "drone");
+    let mut before: Vec<_> = (1..=3).map(|number| site.active(number, NEW)).collect();
+    let stranger = {
+        let mut other = Site::new("a", "dev", "drone");
+        other.active(9, NEW)
+    };
+    site.key = SigningKey::generate().unwrap();
+    // Only the key that the site has now was ever registered.
+    let mut store = store_with(&[&site]);
+    let alone = take(&mut store, &before);
+    assert_eq!((alone.accepted, alone.refused_lines), (0, 3));
+    before.insert(1, stranger);
+    before.push(site.active(4, NEW));
+    let done = take(&mut store, &before);
+    assert_eq!((done.accepted, done.refused_lines), (4, 1), "{done:?}");
+    assert_eq!(done.refused[0].rule, "signature");
+    assert_eq!(done.complete[0].number, 4);
+}
+
+#[test]
+fn a_contradiction_that_the_site_s_own_key_signed_is_answered_with_what_is_on_record() {
+    let mut site = Site::new("a", "dev", "drone");
+    let mut store = store_with(&[&site]);
+    let first = site.active(1, NEW);
+    let copy = (site.next, site.previous);
+    take(&mut store, &[first, site.active(2, NEW)]);
+    (site.next, site.previous) = copy;
+    let done = take(&mut store, &[site.active(7, NEW)]);
+    assert_eq!(done.refused[0].rule, "exchanged");
+    assert_eq!(done.complete[0].number, 2);
+    assert!(done.complete[0].digest.is_some());
+}

@@ -1,0 +1,99 @@
+//! What a hub's signed acknowledgements do: reports leave, time moves a little, an old memory shows.
+//!
+//! What comes in: envelopes from a stick or from the hub's answer. What goes out: fewer reports in the
+//! outbox. An acknowledgement of reports that this memory never wrote, or wrote otherwise, shows that the
+//! state folder was restored from an older copy (or that two machines use one key): the hub refuses what
+//! continues the old numbering. Then a new numbering begins, all that waits goes home again under it, and
+//! both stay on record at the hub.
+
+use outhaul_bundle::report::{ACK_PAYLOAD_TYPE, Ack};
+use outhaul_signer::{Envelope, PublicKey};
+use serde::{Deserialize, Serialize};
+
+use crate::agent::Agent;
+use crate::enrol;
+use crate::error::AgentError;
+use crate::state::{self, StateError, key, outbox};
+
+/// Most acknowledgements that one file or answer is read for: one for each numbering that this site ever
+/// had, and each costs the check of a signature.
+pub const MAX_ACKS: usize = 256;
+
+/// Why reports are numbered anew.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Renumbered {
+    /// The epoch of the numbering before.
+    pub before: String,
+    /// The hub has reports of that numbering up to here.
+    pub hub_has: u64,
+    /// This memory had written that many of it.
+    pub written: u64,
+    /// When, milliseconds since 1970 by the site's clock.
+    pub at_ms: i64,
+}
+
+impl Renumbered {
+    /// One sentence for people.
+    pub fn sentence(&self) -> String {
+        format!(
+            "reports are numbered anew: the hub had others under the numbers that this state folder uses \
+             ({} there, {} here), so the folder was restored from an older copy, or two machines use one \
+             key; what waited was queued again, and if nobody restored it, tell the centre",
+            self.hub_has, self.written
+        )
+    }
+}
+
+impl Agent {
+    /// Believes acknowledgements that the hub's key signed: what they cover leaves the outbox, and the
+    /// hub's time raises the lower bound within its slack. Returns how many reports left.
+    ///
+    /// # Errors
+    /// [`AgentError`] of the memory.
+    pub fn accept_acks(&mut self, envelopes: &[Envelope]) -> Result<u64, AgentError> {
+        let Ok(hub) = PublicKey::from_pem(&self.site.hub_key) else {
+            return Ok(0);
+        };
+        let keys = [hub];
+        let acks: Vec<Ack> = envelopes
+            .iter()
+            .take(MAX_ACKS)
+            .filter_map(|envelope| envelope.verify(ACK_PAYLOAD_TYPE, &keys).ok())
+            .filter_map(|payload| serde_json::from_slice(payload).ok())
+            .filter(|ack: &Ack| ack.fleet == self.site.fleet && ack.site == self.site.name)
+            .collect();
+        let site = self.site.clone();
+        let mut next = self.site.clone();
+        next.epoch = enrol::new_epoch()?;
+        let (gone, renumbered) = self
+            .commit(|db, author| {
+                let (mut gone, mut renumbered) = (0, false);
+                let mut moment = author.moment.clone();
+                for ack in &acks {
+                    moment.believe_hub(db, ack.hub_time_ms)?;
+                    if outbox::contradicts(db, &site, ack)? {
+                        let written = outbox::cursor(db)?.last;
+                        outbox::renumber(db, author, &next)?;
+                        let why = Renumbered {
+                            before: site.epoch.to_string(),
+                            hub_has: ack.number,
+                            written,
+                            at_ms: moment.wall_ms(),
+                        };
+                        state::set_meta(db, key::SITE, Some(&next))?;
+                        state::set_meta(db, key::RENUMBERED, Some(&why))?;
+                        tracing::warn!("{}", why.sentence());
+                        renumbered = true;
+                        break;
+                    }
+                    gone += outbox::acknowledge(db, &site, ack)?;
+                }
+                Ok::<_, StateError>((gone, renumbered))
+            })
+            .map_err(AgentError::from)?;
+        if renumbered {
+            self.site = next;
+        }
+        Ok(gone)
+    }
+}

@@ -1,0 +1,86 @@
+//! Where a report belongs in its chain: whether its numbers can be, and what is on record around it.
+//!
+//! What comes in: a report and the store. What goes out: whether it is new, why it contradicts its
+//! neighbours, or whether the one after it vouches for it. It writes nothing.
+
+use outhaul_bundle::report::{Event, Report};
+
+use crate::store::{Place, Session, StoreError};
+
+/// The place of a report's chain.
+pub(super) fn place(report: &Report, number: u64) -> Place {
+    Place {
+        site: report.site.to_string(),
+        epoch: report.epoch.to_string(),
+        number,
+    }
+}
+
+/// Why a report's own numbers cannot be.
+pub(super) fn out_of_range(report: &Report) -> Option<String> {
+    match &report.event {
+        Event::Gap { from, to, .. } if *from == 0 || from > to || *to >= report.number => Some(
+            format!("report {} declares {from} to {to} lost", report.number),
+        ),
+        _ => None,
+    }
+}
+
+/// Whether the report after this one is on record and names this very one as the one before: then the key
+/// that signed that one vouches for this one, whoever signed it. So the reports of a site that changed its
+/// key on the way, or was enrolled again, are complete.
+pub(super) fn is_vouched_for(
+    session: &Session<'_>,
+    report: &Report,
+    digest: &str,
+) -> Result<bool, StoreError> {
+    let after = session.stored_report(&place(report, report.number.saturating_add(1)))?;
+    Ok(after.is_some_and(|after| after.previous.as_deref() == Some(digest)))
+}
+
+/// Whether the report is new, or why it contradicts what is on record around its place.
+pub(super) fn fits(
+    session: &Session<'_>,
+    report: &Report,
+    digest: &str,
+) -> Result<Result<bool, String>, StoreError> {
+    let at = |number| place(report, number);
+    let number = report.number;
+    if let Some(stored) = session.stored_report(&at(number))? {
+        if stored.digest == digest {
+            return Ok(Ok(false));
+        }
+        return Ok(Err(format!(
+            "report {number} is on record with other content (expected {}, found {digest}): the \
+             site's store was restored from a copy, or two machines use one key",
+            stored.digest
+        )));
+    }
+    if number > 1
+        && let Some(before) = session.stored_report(&at(number - 1))?
+    {
+        let claimed = report
+            .previous
+            .map(|digest| digest.to_string())
+            .unwrap_or_default();
+        if claimed != before.digest {
+            return Ok(Err(format!(
+                "report {number} follows another report {} than the one on record (expected {}, \
+                 found {claimed})",
+                number - 1,
+                before.digest
+            )));
+        }
+    }
+    if let Some(after) = session.stored_report(&at(number + 1))?
+        && after.previous.as_deref() != Some(digest)
+    {
+        return Ok(Err(format!(
+            "report {} on record follows another report {number} than this one (expected {}, found \
+             {digest})",
+            number + 1,
+            after.previous.unwrap_or_default()
+        )));
+    }
+    Ok(Ok(true))
+}

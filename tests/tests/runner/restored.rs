@@ -1,0 +1,96 @@
+//! A site whose state folder was restored from a backup, with the real hub and agent, by stick.
+//!
+//! What must come out: the hub has every report that anybody wrote, none twice, none lost; the site says
+//! what happened and is heard again.
+
+use std::fs;
+use std::process::Command;
+
+use outhaul_tests::{Ran, program, run};
+
+use super::scene::Scene;
+
+fn hub(scene: &Scene, arguments: &[&str]) -> Ran {
+    let mut command: Command = scene.command(&program("outhaul-hub").unwrap());
+    run(command.args(["--state", "hub"]).args(arguments)).unwrap()
+}
+
+/// A new stick goes to the hub and back.
+fn there_and_back(scene: &Scene, site: &str) -> Ran {
+    let _ = fs::remove_dir_all(scene.path("stick"));
+    fs::create_dir(scene.path("stick")).unwrap();
+    scene.agent(site, 0, &["export", "stick"]);
+    let told = hub(scene, &["import", "stick"]);
+    // A stick with acknowledgements alone has no bundle: what it did is in `status`.
+    let mut command = scene.command(&program("outhaul-agent").unwrap());
+    let state = format!("sites/{site}");
+    run(command.args(["--state", &state, "import", "stick"])).unwrap();
+    told
+}
+
+fn status(scene: &Scene, site: &str) -> serde_json::Value {
+    let told = scene.agent(site, 0, &["--output", "json", "status"]);
+    serde_json::from_str(&told.stdout).unwrap()
+}
+
+#[test]
+fn a_site_restored_from_a_backup_is_heard_again_and_no_report_is_lost() {
+    for kit in [false, true] {
+        let scene = Scene::new();
+        scene.fleet();
+        scene.site("edge-1", "dev", "edge");
+        let say = |why: &str| scene.agent("edge-1", 0, &["hold", "--why", why]);
+        say("before the backup");
+        assert_eq!(there_and_back(&scene, "edge-1").code, Some(0));
+        let copied = Command::new("cp")
+            .args(["-a", "sites/edge-1", "backup"])
+            .current_dir(scene.path(""))
+            .status();
+        assert!(copied.unwrap().success());
+        for why in ["after it", "and again"] {
+            say(why);
+        }
+        assert_eq!(there_and_back(&scene, "edge-1").code, Some(0));
+        let before = status(&scene, "edge-1");
+        assert_eq!(before["reports_waiting"], 0, "{before}");
+
+        // The disk dies; the backup comes back, and goes its own way.
+        fs::remove_dir_all(scene.path("sites/edge-1")).unwrap();
+        fs::rename(scene.path("backup"), scene.path("sites/edge-1")).unwrap();
+        if kit {
+            let out = ["--fleet", "fleet", "--out", "again.kit"];
+            let stream = ["--environment", "dev", "--cluster-type", "edge"];
+            let enrol = ["site", "enrol", "edge-1"];
+            scene.run("outhaul", 0, &[&enrol[..], &out, &stream].concat());
+            let told = scene.agent("edge-1", 0, &["--output", "json", "enrol", "again.kit"]);
+            let told: serde_json::Value = serde_json::from_str(&told.stdout).unwrap();
+            let request = told["request"].as_str().unwrap();
+            let status = status(&scene, "edge-1");
+            let key = status["key"].as_str().unwrap();
+            let add = ["site", "add", "--replace", "--fingerprint", key, request];
+            let added = hub(&scene, &add);
+            assert_eq!(added.code, Some(0), "{}", added.everything());
+        }
+        for why in ["restored", "still restored", "really"] {
+            say(why);
+        }
+        let refused = there_and_back(&scene, "edge-1");
+        assert!(
+            refused.everything().contains("exchanged"),
+            "{}",
+            refused.everything()
+        );
+        let told = status(&scene, "edge-1");
+        assert!(
+            told["renumbered"].as_str().unwrap().contains("restored"),
+            "{told}"
+        );
+        let accepted = there_and_back(&scene, "edge-1");
+        assert_eq!(accepted.code, Some(0), "{}", accepted.everything());
+        let told = status(&scene, "edge-1");
+        assert_eq!(told["reports_waiting"], 0, "{told}");
+        // The new numbering has the word of it and all that waited.
+        let waited = 3 + i64::from(kit);
+        assert_eq!(told["reports_last"].as_i64(), Some(1 + waited), "{told}");
+    }
+}

@@ -14,7 +14,7 @@ use outhaul_bundle::Digest;
 use outhaul_gocompat::{GoMap, GoValue, MapKind};
 
 use crate::control::ControlPlane;
-use crate::control::diagnostic::{Diagnostics, Location};
+use crate::control::diagnostic::{Diagnostic, Diagnostics, Location};
 use crate::control::model::composition::ArrayRule;
 use crate::control::model::{ClusterType, CompositionPolicy, DeploymentTarget, Site};
 use crate::schedule::{AssignmentId, Schedule};
@@ -27,7 +27,7 @@ pub mod schema;
 mod sealed;
 pub mod typing;
 
-pub use conflict::{Ambiguity, ambiguities};
+pub use conflict::{Ambiguity, ambiguities, contradiction};
 use layers::Layers;
 use merge::Arrays;
 use overlay::Sites;
@@ -356,12 +356,7 @@ impl<'a> Composer<'a> {
         }
         let findings = conflict::conflicts(&self.layers, positions, &self.rules);
         let made = if findings.is_empty() {
-            Ok(Arc::new(merge_layers(
-                &self.layers,
-                positions,
-                &self.rules,
-                self.lean,
-            )))
+            merge_layers(&self.layers, positions, &self.rules, self.lean).map(Arc::new)
         } else {
             Err(findings)
         };
@@ -375,7 +370,7 @@ fn merge_layers(
     positions: &[usize],
     rules: &Rules<'_>,
     lean: bool,
-) -> Composed {
+) -> Result<Composed, Diagnostics> {
     let mut settings: Vec<&layers::Setting<'_>> = positions
         .iter()
         .flat_map(|at| layers.settings(*at))
@@ -393,6 +388,9 @@ fn merge_layers(
                 Some((_, before)) => {
                     let arrays = rules.arrays(setting.key);
                     merged = merge::merges(&before, new, arrays);
+                    if arrays == Arrays::AsKalypso && merge::kalypso_fails(&before, new) {
+                        return Err(uncomparable_names(setting).into());
+                    }
                     match merged {
                         true => {
                             let both = merge::merge(before.into_owned(), new.clone(), arrays);
@@ -415,11 +413,22 @@ fn merge_layers(
     map.entries = entries.into_iter().collect();
     let values = GoValue::Map(map);
     let version = Digest::of(typing::canonical(&values).as_bytes());
-    Composed {
+    Ok(Composed {
         values,
         version,
         provenance,
-    }
+    })
+}
+
+/// What Kalypso cannot merge, where its bytes are asked for.
+fn uncomparable_names(setting: &layers::Setting<'_>) -> Diagnostic {
+    let message = format!(
+        "`{}` of `{}` has an item whose `name` is a list or a map: Kalypso fails on it",
+        setting.key, setting.container
+    );
+    Diagnostic::error("uncomparable-names", message)
+        .at(&setting.text.location)
+        .help("give the items names that are text, or render without `--compat`: there they stay apart")
 }
 
 fn note(

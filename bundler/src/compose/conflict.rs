@@ -65,6 +65,20 @@ pub fn ambiguities(plane: &ControlPlane, mode: Mode) -> Vec<Ambiguity> {
     found
 }
 
+/// What two texts of one key do not agree on: the key, or the path to a value inside it; `None` when one
+/// adds to the other and replaces nothing.
+pub fn contradiction(
+    plane: &ControlPlane,
+    key: &str,
+    first: &str,
+    second: &str,
+    mode: Mode,
+) -> Option<String> {
+    let [first, second] = [first, second].map(|text| typing::typed(text, mode));
+    let path = clash(&first, &second, Rules::of(plane, mode).arrays(key))?;
+    Some(told(key, &path))
+}
+
 /// Conflicts among the layers at `positions`, which make one config.
 pub(super) fn conflicts(
     layers: &Layers<'_>,

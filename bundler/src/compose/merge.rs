@@ -70,6 +70,40 @@ fn add_item(list: &mut Vec<GoValue>, item: GoValue, arrays: Arrays) {
     }
 }
 
+/// Whether Kalypso fails to merge them: its program ends when it compares two names that are both lists or
+/// both maps.
+pub fn kalypso_fails(before: &GoValue, next: &GoValue) -> bool {
+    match (before, next) {
+        (GoValue::List(before), GoValue::List(next)) => {
+            next.iter().enumerate().any(|(at, item)| {
+                // What was appended is compared with what comes after it.
+                let there = before.iter().chain(&next[..at]);
+                there.into_iter().any(|existing| {
+                    uncomparable(existing, item)
+                        || (same_item(existing, item, Arrays::AsKalypso)
+                            && kalypso_fails(existing, item))
+                })
+            })
+        }
+        (GoValue::Map(before), GoValue::Map(next)) => next.iter().any(|(key, value)| {
+            let existing = before.entries.get(key);
+            existing.is_some_and(|existing| kalypso_fails(existing, value))
+        }),
+        _ => false,
+    }
+}
+
+fn uncomparable(a: &GoValue, b: &GoValue) -> bool {
+    let (GoValue::Map(a), GoValue::Map(b)) = (a, b) else {
+        return false;
+    };
+    matches!(
+        (a.get("name"), b.get("name")),
+        (Some(GoValue::List(_)), Some(GoValue::List(_)))
+            | (Some(GoValue::Map(_)), Some(GoValue::Map(_)))
+    )
+}
+
 /// Whether two items of lists are one item.
 pub fn same_item(a: &GoValue, b: &GoValue, arrays: Arrays) -> bool {
     let (GoValue::Map(a), GoValue::Map(b)) = (a, b) else {

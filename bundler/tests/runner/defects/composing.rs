@@ -35,6 +35,24 @@ fn defect_05_items_without_a_name_are_not_the_same_item() {
 }
 
 #[test]
+fn items_whose_names_cannot_be_compared_stay_apart_and_fail_as_in_kalypso() {
+    let scene = Scene::new();
+    scene.config_template("items:\n{{ toYaml .ConfigData.RULES }}");
+    let rules = |name: &str, rules: &str| config(name, "", &format!("  RULES: \"{rules}\"\n"));
+    scene.write("dev/config.yaml", &rules("a", "[{name: [a], port: 1}]"));
+    scene.write("dev/more.yaml", &rules("b", "[{name: [a], host: x}]"));
+    assert_eq!(
+        scene.rendered_data(),
+        "items:\n- name:\n    - a\n  port: 1\n- host: x\n  name:\n    - a\n"
+    );
+    let said = "`RULES` of `b` has an item whose `name` is a list or a map: Kalypso fails on it";
+    scene.render_compat().complains(said);
+    // A list and a map are of different types: Go compares them, and they differ.
+    scene.write("dev/more.yaml", &rules("b", "[{name: {a: b}, host: x}]"));
+    scene.compat_data();
+}
+
+#[test]
 fn defect_06_text_becomes_what_its_schema_declares_and_nothing_else() {
     let scene = Scene::new();
     scene
@@ -52,6 +70,19 @@ fn defect_06_text_becomes_what_its_schema_declares_and_nothing_else() {
     scene.render_compat().complains("unsupported value: NaN");
     scene.write("dev/schema.yaml", &schema("number"));
     scene.render().complains("`RATIO`");
+    // Booleans and what is nested, which Kalypso refuses.
+    scene.data("  DEBUG: \"true\"\n  PORTS: \"['8080']\"\n");
+    let nested = schema("number").replace(
+        "\"LIMITS\": {\"properties\": {\"cpu\": {\"type\": \"integer\"}}}",
+        "\"PORTS\": {\"items\": {\"type\": \"integer\"}}",
+    );
+    scene.write("dev/schema.yaml", &nested);
+    scene.render().ok();
+    scene.render_compat().complains("PORTS.0: Invalid type");
+    let boolean = nested.replace("\"items\": {\"type\": \"integer\"}", "");
+    scene.write("dev/schema.yaml", &boolean);
+    scene.render().ok();
+    scene.render_compat().complains("DEBUG: Invalid type");
 }
 
 #[test]

@@ -13,13 +13,14 @@ use outhaul_bundle::Digest;
 use outhaul_bundle::index::Snapshot;
 use outhaul_gocompat::TemplateView;
 
-use crate::compose::{self, Composed, Composition, Mode};
+use crate::compose::{self, Composed, Composition, Mode, Provenance};
 use crate::control::ControlPlane;
 use crate::control::diagnostic::{Diagnostic, Diagnostics};
 use crate::control::model::{ClusterType, DeploymentTarget, Spot, TemplateType};
 use crate::schedule::{Assignment, AssignmentId, Schedule};
 
 mod config_map;
+mod culprit;
 mod engine;
 mod filters;
 mod jinja;
@@ -29,13 +30,16 @@ pub(crate) mod memory;
 pub mod namespace;
 pub mod overlay;
 mod past;
-mod place;
+pub(crate) mod place;
 pub mod trace;
 
 use engine::{Engines, Shared};
 pub use memory::Memory;
 pub use overlay::RenderedOverlay;
 pub use past::{Past, Since, render_since};
+
+/// The code of findings about a config's key that a template cannot use.
+pub const BAD_KEY: &str = "config-key";
 
 /// Everything that one render of one environment gives.
 #[derive(Debug, Clone, PartialEq)]
@@ -305,7 +309,9 @@ fn text_of<'a>(
     engines: &Engines<'a>,
     shared: &mut Shared<'a>,
 ) -> Result<String, Diagnostics> {
-    let text = engines.render(name, kind, data, shared)?;
+    let text = engines
+        .render(name, kind, data, shared)
+        .map_err(|findings| at_its_key(findings, composed, engines))?;
     // Kalypso's defect 7, which only `--compat` reproduces.
     if engines.compat() || kind != TemplateType::Config || !config_map::has_structure(composed) {
         return Ok(text);
@@ -320,6 +326,27 @@ fn text_of<'a>(
         ..data
     };
     engines.render(name, kind, data, shared)
+}
+
+/// A key that cannot be what a template makes of it is wrong where it is written.
+fn at_its_key(findings: Diagnostics, composed: &Composed, engines: &Engines<'_>) -> Diagnostics {
+    let at_its_key = |mut finding: Diagnostic| {
+        let Some(key) = filters::refused_key(&finding.message) else {
+            return finding;
+        };
+        let applied = composed.provenance.get(key).and_then(Provenance::location);
+        let Some(at) = applied.or_else(|| engines.first_set(key)).cloned() else {
+            return finding;
+        };
+        finding.code = BAD_KEY;
+        if let Some(template) = finding.location.replace(at) {
+            finding = finding.related(&template, "this template needs it to be one");
+        }
+        finding
+    };
+    let mut made = Diagnostics::new();
+    made.extend(findings.into_iter().map(at_its_key));
+    made
 }
 
 impl Rendering {

@@ -10,12 +10,13 @@ use std::sync::Arc;
 use outhaul_gocompat as go;
 use outhaul_gocompat::{Fields, RenderOptions, TemplateView};
 
+use super::culprit::{self, Culprit};
 use super::jinja::{bounded, environment, jinja_context, problem};
 use super::jinja_process::{self, Problem, Process};
 use super::place;
 use crate::compose::Mode;
 use crate::control::ControlPlane;
-use crate::control::diagnostic::{Diagnostic, Diagnostics};
+use crate::control::diagnostic::{Diagnostic, Diagnostics, Location};
 use crate::control::kinds::suggest::did_you_mean;
 use crate::control::model::{Language, Spot, Template, TemplateType};
 
@@ -108,6 +109,12 @@ impl<'a> Engines<'a> {
             }
         }
         findings
+    }
+
+    /// Where the first container that sets `key` does so.
+    pub fn first_set(&self, key: &str) -> Option<&'a Location> {
+        let mut containers = self.control_plane.configs.values();
+        containers.find_map(|container| Some(&container.data.get(key)?.location))
     }
 
     /// Whether Kalypso's defects are reproduced.
@@ -250,14 +257,22 @@ impl<'a> Engines<'a> {
         if let Some(error) = self.jinja_errors.get(&(template.name.as_str(), at)) {
             return Err(jinja_finding(template, manifest, &problem(error)));
         }
+        let name = jinja_name(&template.name, at);
         let rendered = if jinja_process::is_needed(&manifest.value) {
             self.process.render(&manifest.value, data)
         } else {
-            bounded(&self.jinja, &jinja_name(&template.name, at), context)
+            bounded(&self.jinja, &name, context)
         };
-        rendered
-            .map(Text::Own)
-            .map_err(|problem| jinja_finding(template, manifest, &problem))
+        rendered.map(Text::Own).map_err(|problem| {
+            let parsed = self.jinja.get_template(&name).ok();
+            let culprit = parsed.zip(problem.start).and_then(|(parsed, start)| {
+                culprit::find(&parsed, &self.jinja, context, FIELDS, start)
+            });
+            match culprit {
+                Some(culprit) => named(template, manifest, culprit),
+                None => jinja_finding(template, manifest, &problem),
+            }
+        })
     }
 
     /// Documents with `---` between them. Kalypso glues it to a text without a line end (its defect
@@ -350,6 +365,20 @@ fn jinja_finding(
         problem.line,
         column,
     )))
+}
+
+/// The finding about a name that the data does not have.
+fn named(template: &Template, manifest: &Spot<String>, culprit: Culprit) -> Box<Diagnostic> {
+    let before = manifest.value.get(..culprit.at).unwrap_or_default();
+    let line = before.matches('\n').count() + 1;
+    let column = before.len() - before.rfind('\n').map_or(0, |at| at + 1) + 1;
+    let message = format!("template `{}`: {}", template.name, culprit.message);
+    let at = place::inside(&manifest.location, line, column);
+    Box::new(
+        Diagnostic::error("template", message)
+            .at(&at)
+            .help(culprit.help),
+    )
 }
 
 fn jinja_name(template: &str, at: usize) -> String {

@@ -163,6 +163,15 @@ fn short(name: &str) -> String {
     format!("{kept}-{}", hex.get(..DIGITS).unwrap_or(hex))
 }
 
+/// How a message about a key ends that the config must not have.
+const RENAME: &str = "rename it in the config";
+
+/// The key that a message of a filter refuses; `None` for other messages.
+pub(super) fn refused_key(message: &str) -> Option<&str> {
+    let (before, _) = message.strip_suffix(RENAME)?.split_once("` cannot be ")?;
+    Some(before.rsplit('`').next().unwrap_or(before))
+}
+
 /// A key of the data of a `ConfigMap` or `Secret`.
 fn config_key(key: &str) -> Result<String, Error> {
     let inner = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
@@ -174,7 +183,7 @@ fn config_key(key: &str) -> Result<String, Error> {
     {
         return Err(refused(format!(
             "`{key}` cannot be a key of a ConfigMap or Secret, which takes letters, digits, `-`, `_` and \
-             `.`, at most 253; rename it in the config"
+             `.`, at most 253; {RENAME}"
         )));
     }
     Ok(key.to_owned())
@@ -187,7 +196,7 @@ fn variable(name: &str) -> Result<String, Error> {
     {
         return Err(refused(format!(
             "`{name}` cannot be the name of a variable, which takes letters, digits and `_`, first no \
-             digit; rename it in the config"
+             digit; {RENAME}"
         )));
     }
     Ok(name.to_owned())

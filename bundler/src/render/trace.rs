@@ -38,8 +38,8 @@ impl How {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Named => "names it",
-            Self::Whole => "takes the whole ConfigData",
-            Self::Output => "gives something else when it changes",
+            Self::Whole => "iterates ConfigData",
+            Self::Output => "its output changes with the value",
         }
     }
 }

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use outhaul_bundle::index::Snapshot;
 
-use crate::compose::{self, Composition, Mode, schema};
+use crate::compose::{Composition, Mode, schema};
 use crate::control::diagnostic::{Diagnostic, Diagnostics};
 use crate::control::kinds::suggest::did_you_mean;
 use crate::control::model::{Labels, TemplateType};
@@ -17,15 +17,19 @@ use crate::control::{self, ControlPlane, LoadRequest};
 use crate::counted::counted;
 use crate::delivery;
 use crate::pipeline;
-use crate::render::{Rendering, namespace};
+use crate::render::{BAD_KEY, Rendering, namespace};
 use crate::schedule::{self, Schedule};
 
 mod configs;
 mod lists;
 mod names;
+pub mod offline;
 mod payloads;
+mod precedence;
+pub mod report;
 mod templates;
 mod texts;
+mod whole;
 
 /// What was found in one environment.
 #[derive(Debug)]
@@ -63,6 +67,7 @@ pub fn environment(request: &LoadRequest, mode: Mode) -> Checked {
                 mode,
             );
             payloads::uncollected(&platform, &mut findings);
+            findings.append(offline::unreachable(&platform, None));
             findings.sort();
             Checked {
                 environment: request.environment.clone(),
@@ -106,11 +111,13 @@ pub fn check(
     references(plane, &mut findings);
     environments(plane, &mut findings);
     policies(plane, &mut findings);
+    whole::missing(plane, &mut findings);
+    whole::unassigned(plane, schedule, &mut findings);
     local(plane, mode, &mut findings);
     failures(rendering, &mut findings);
     configs::unused(plane, mode, &mut findings);
     templates::unused_keys(plane, composition, &mut findings);
-    precedence(composition, plane, mode, &mut findings);
+    precedence::doubtful(composition, plane, mode, &mut findings);
     lists::doubtful(composition, plane, mode, &mut findings);
     namespaces(plane, schedule, mode, &mut findings);
     findings.sort();
@@ -140,6 +147,12 @@ fn failures(rendering: &Rendering, findings: &mut Diagnostics) {
                 .message
                 .strip_prefix(&title)
                 .unwrap_or(&finding.message);
+            // A key is wrong once, whatever each template wanted to make of it.
+            let bare = if finding.code == BAD_KEY {
+                BAD_KEY
+            } else {
+                bare
+            };
             let key = (bare.to_owned(), place(finding));
             if said.contains(&key) {
                 continue;
@@ -202,7 +215,7 @@ fn references(plane: &ControlPlane, findings: &mut Diagnostics) {
     for site in plane.sites.values() {
         if !plane.cluster_types.contains_key(&site.cluster_type.value) {
             let message = format!(
-                "site `{}` is of cluster type `{}`, which is not there",
+                "site `{}` is of cluster type `{}`, which does not exist",
                 site.name, site.cluster_type.value
             );
             findings.push(
@@ -223,7 +236,7 @@ fn environments(plane: &ControlPlane, findings: &mut Diagnostics) {
     for target in plane.other_targets.values() {
         if !plane.environments.contains_key(&target.environment) {
             let message = format!(
-                "deployment target `{}` is for environment `{}`, which is not there",
+                "deployment target `{}` is for environment `{}`, which does not exist",
                 target.name, target.environment
             );
             findings.push(
@@ -264,6 +277,10 @@ fn policies(plane: &ControlPlane, findings: &mut Diagnostics) {
         };
         if labels.is_empty() {
             let message = format!("policy `{}` selects {what}: there is none", policy.name);
+            // That there is none is a finding of its own.
+            if plane.cluster_types.is_empty() || plane.targets.is_empty() {
+                continue;
+            }
             findings.push(Diagnostic::note("selects-nothing", message).at(&policy.location));
             continue;
         }
@@ -308,64 +325,6 @@ fn keys(labels: &[&Labels], key: &str) -> String {
     let all: BTreeSet<&String> = labels.iter().flat_map(|labels| labels.keys()).collect();
     let all: Vec<&String> = all.into_iter().filter(|key| !key.contains('/')).collect();
     did_you_mean(key, &all)
-}
-
-/// Two containers with equally many labels that set one key differently: only their names decide.
-fn precedence(
-    composition: &Composition,
-    plane: &ControlPlane,
-    mode: Mode,
-    findings: &mut Diagnostics,
-) {
-    // A composition policy says what decides; then only what it leaves open is ambiguous.
-    if plane.composition.is_some() {
-        findings.extend(compose::ambiguities(plane, mode).into_iter().map(|found| {
-            let message = format!(
-                "`{}` is set by `{}` and `{}`, which apply to the same; the later name wins",
-                found.path, found.loser, found.winner
-            );
-            Diagnostic::warning("ambiguous-precedence", message)
-                .at(&found.won_at)
-                .label("this wins")
-                .related(&found.lost_at, "over this")
-                .help("give one of them a further label, or a priority in the composition policy")
-        }));
-        return;
-    }
-    let mut seen = BTreeSet::new();
-    let weight = |name: &str| plane.configs.get(name).map_or(0, |c| c.labels.len());
-    for composed in composition.assignments.values() {
-        for (key, provenance) in &composed.provenance {
-            for pair in provenance.layers.windows(2) {
-                let [first, second] = pair else { continue };
-                let equal = weight(&first.container) == weight(&second.container);
-                if !equal
-                    || second.merged
-                    || first.text == second.text
-                    || first.container == second.container
-                {
-                    continue;
-                }
-                if seen.insert((
-                    key.clone(),
-                    first.container.clone(),
-                    second.container.clone(),
-                )) {
-                    let message = format!(
-                        "`{key}` is set by `{}` and `{}`, which are equally specific; the later name wins",
-                        first.container, second.container
-                    );
-                    findings.push(
-                        Diagnostic::warning("ambiguous-precedence", message)
-                            .at(&second.location)
-                            .label("this wins")
-                            .related(&first.location, "over this")
-                            .help("give one of them a further label, or one key to one container"),
-                    );
-                }
-            }
-        }
-    }
 }
 
 /// Kalypso's defect 26: names that no cluster takes.

@@ -19,6 +19,7 @@ pub mod model;
 pub mod selector;
 pub mod source;
 mod threads;
+mod unread;
 pub mod yaml;
 
 pub use diagnostic::{Diagnostic, Diagnostics};
@@ -131,6 +132,7 @@ fn loaded(mut gathering: gather::Gathering<'_>, request: &LoadRequest) -> Loaded
     gathering.run();
     let (found, snapshot, mut findings) = gathering.finish();
     let control_plane = assemble::assemble(&request.environment, found, &mut findings);
+    unread::missing_base(&control_plane, request, &mut findings);
     findings.sort();
     (control_plane, snapshot, findings)
 }

@@ -15,7 +15,10 @@ use crate::control::model::{ClusterType, DeploymentTarget, Site};
 use crate::render::trace::{self, How};
 use crate::schedule::explain::{Verdict, explain};
 
+use requested::Candidate;
+
 pub mod key;
+pub mod requested;
 pub mod site;
 
 /// Everything about one pair.
@@ -77,6 +80,8 @@ pub struct KeyStory {
     pub layers: Vec<LayerAt>,
     /// Who sets it and does not apply.
     pub passed_over: Vec<PassedOver>,
+    /// When nothing that applies sets it: where it could be set, for most first.
+    pub could_be_set_in: Vec<Candidate>,
     /// What schemas say of it.
     pub schemas: Vec<SchemaSays>,
     /// The template lines that it reaches.
@@ -268,6 +273,10 @@ fn one_key(
         value: value.map(|value| unsealed(schema::to_json(value))),
         layers: provenance.map(layers_at).unwrap_or_default(),
         passed_over: passed_over(plane, cluster_type, target, key, mode, &applies),
+        could_be_set_in: match provenance {
+            Some(_) => Vec::new(),
+            None => requested::candidates(plane, cluster_type, target, mode),
+        },
         schemas: applied
             .iter()
             .map(|schema| says(plane, schema, key))

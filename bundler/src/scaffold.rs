@@ -171,7 +171,7 @@ pub fn control_plane(folder: &Path, plan: &Plan) -> Result<Written, ScaffoldErro
     let first = repository.branch("main", "A control plane to start from", &main)?;
     branches.push(("main".to_owned(), first.clone(), listed(&main)));
     for (branch, files) in sample::branches(plan, Some(&first)) {
-        let message = format!("What is {branch}'s own");
+        let message = format!("Initial `{branch}` configuration");
         let commit = repository.branch(&branch, &message, &files)?;
         branches.push((branch, commit, listed(&files)));
     }

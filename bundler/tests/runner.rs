@@ -14,6 +14,7 @@ mod runner {
     pub mod diff;
     pub mod explain;
     pub mod forges;
+    pub mod formats;
     pub mod fuzz;
     pub mod golden;
     pub mod hostile;
@@ -21,6 +22,7 @@ mod runner {
     pub mod isolation;
     pub mod kalypso;
     pub mod kept;
+    pub mod places;
     pub mod promotion;
     pub mod replay;
     pub mod repositories;
@@ -28,6 +30,7 @@ mod runner {
     pub mod scheduling;
     pub mod schemas;
     pub mod serve;
+    pub mod silent;
     pub mod sites;
     pub mod story;
     pub mod teams;

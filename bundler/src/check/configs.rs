@@ -24,7 +24,8 @@ struct Holders {
     sites: BTreeSet<usize>,
 }
 
-struct Index<'a> {
+/// Who has which label.
+pub(super) struct Index<'a> {
     plane: &'a ControlPlane,
     holders: HashMap<(&'a str, &'a str), Holders>,
     /// Position of each site's cluster type.
@@ -126,7 +127,7 @@ fn at(kind: &str, name: &str, location: &crate::control::diagnostic::Location) -
 }
 
 impl<'a> Index<'a> {
-    fn of(plane: &'a ControlPlane) -> Self {
+    pub(super) fn of(plane: &'a ControlPlane) -> Self {
         let mut holders: HashMap<(&str, &str), Holders> = HashMap::new();
         for (at, cluster_type) in plane.cluster_types.values().enumerate() {
             let own = ("cluster-type", cluster_type.name.as_str());
@@ -164,7 +165,7 @@ impl<'a> Index<'a> {
     }
 
     /// Whether a pair, perhaps on one of its sites, has all of `labels`.
-    fn applies(&self, labels: &[(&str, &str)], with_sites: bool, mode: Mode) -> bool {
+    pub(super) fn applies(&self, labels: &[(&str, &str)], with_sites: bool, mode: Mode) -> bool {
         if labels.len() > MAX_LABELS || mode.compat && labels.iter().any(|(_, v)| v.is_empty()) {
             return self.any_pair(labels, mode);
         }

@@ -17,7 +17,7 @@ pub(super) fn retyped(plane: &ControlPlane, findings: &mut Diagnostics) {
             if written.is_none_or(|written| written.trim_end() != text.value) {
                 continue;
             }
-            let message = format!("`{key}` is text here and {what} to older YAML");
+            let message = format!("`{key}` is a string in YAML 1.2, {what} in 1.1");
             findings.push(
                 Diagnostic::warning("yaml-retyped", message)
                     .at(&text.location)

@@ -15,6 +15,7 @@ use super::render::{InputArgs, isolation_failure, isolation_json};
 use super::{Format, print_json, say};
 use crate::assemble::AssembleError;
 use crate::assemble::finish::FinishError;
+use crate::check::offline;
 use crate::collect::CollectError;
 use crate::counted::assignments;
 use crate::deliver;
@@ -97,6 +98,10 @@ impl Args {
         };
         let production =
             produce::produce(&platform, &fleet, &secret, &request).map_err(produce_failure)?;
+        let unreachable = offline::unreachable(&platform, Some(&self.cluster_type));
+        if !unreachable.is_empty() {
+            say(unreachable.render(false).trim_end());
+        }
         self.print(&platform.rendering.environment, &production)?;
         let done = isolation_failure(&platform, &production.isolation, 0)?;
         // What waits for somebody is not shipped: a script must see that.

@@ -1,24 +1,32 @@
 //! `outhaul check`: everything that is wrong or doubtful in a control plane, at once.
 
+use std::path::Path;
 use std::process::ExitCode;
 
+use clap::ValueEnum;
 use serde_json::json;
 
+use super::explain::could_be_set_in;
 use super::failure::Failure;
 use super::render::InputArgs;
-use super::{Format, data, print_json, say};
-use crate::check::{self, Checked};
+use super::{data, print_json, say};
+use crate::check::{self, Checked, report};
 use crate::control::diagnostic::{Diagnostic, Severity};
-use crate::control::{self, Diagnostics};
+use crate::control::source::git::{Repository, is_repository};
+use crate::control::{self, Diagnostics, LoadRequest, Origin};
 use crate::counted::{assignments, counted};
+use crate::explain::requested::{self, Requested};
+use crate::schedule;
 
-/// Check a control plane: every finding at once, with its place and a way out
+/// Check a control plane: all findings, each with location and fix
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Without --environment every environment that the control plane lists is checked.\n\
     Exit code 1 when there is an error; warnings alone give 0, or 1 with --strict. Notes never count.\n\n\
-    Example:\n  outhaul check --control-plane control-plane \
-    --source https://git.factory.example/label-printer=label-printer"
+    Examples:\n  outhaul check --control-plane control-plane \
+    --source https://git.factory.example/label-printer=label-printer\n  \
+    outhaul check --environment dev --control-plane . --working-copy\n  \
+    outhaul check --control-plane . --output sarif > findings.sarif"
 )]
 pub struct Args {
     #[command(flatten)]
@@ -26,39 +34,64 @@ pub struct Args {
     /// Warnings count as errors
     #[arg(long)]
     strict: bool,
+    /// Check working copies as they are, with edits that are not committed
+    #[arg(long)]
+    working_copy: bool,
+    /// Instead list the keys of the platform config that schemas and templates ask for, by cluster type
+    #[arg(long)]
+    requested: bool,
     /// How data is printed
     #[arg(long, value_enum, default_value_t)]
-    output: Format,
+    output: CheckFormat,
+}
+
+/// How findings are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum CheckFormat {
+    /// One JSON document.
+    Json,
+    /// One line for each finding: `file:line:column: severity[code]: message`.
+    Lines,
+    /// A SARIF 2.1.0 log.
+    Sarif,
+    /// For people.
+    #[default]
+    Text,
 }
 
 impl Args {
     /// Does it.
     pub fn run(self) -> Result<ExitCode, Failure> {
+        if self.requested {
+            return self.list_requested();
+        }
         let mut all = Diagnostics::new();
         let mut checked = Vec::new();
         for environment in self.environments()? {
-            let request = self.input.request_for(&environment)?;
+            let request = self.request(&environment)?;
             let one = check::environment(&request, self.input.mode());
             all.append(one.findings.clone());
             checked.push(one);
         }
-        // What environments share is said once.
+        // What environments share is printed once.
         all.sort();
-        if self.output == Format::Json {
-            let documents: Vec<_> = checked.iter().map(document).collect();
-            print_json(&json!({
-                "errors": all.count(Severity::Error),
-                "warnings": all.count(Severity::Warning),
-                "notes": all.count(Severity::Note),
-                "environments": documents,
-            }))?;
-        } else {
-            if !all.is_empty() {
-                data(all.render(false).trim_end());
+        match self.output {
+            CheckFormat::Json => {
+                let documents: Vec<_> = checked.iter().map(document).collect();
+                print_json(&json!({
+                    "errors": all.count(Severity::Error),
+                    "warnings": all.count(Severity::Warning),
+                    "notes": all.count(Severity::Note),
+                    "environments": documents,
+                }))?;
             }
-            for one in &checked {
-                talk(one);
-            }
+            CheckFormat::Sarif => drop(print_json(&report::sarif(&all))?),
+            CheckFormat::Lines if !all.is_empty() => data(report::lines(&all).trim_end()),
+            CheckFormat::Text if !all.is_empty() => data(all.render(false).trim_end()),
+            CheckFormat::Lines | CheckFormat::Text => {}
+        }
+        if matches!(self.output, CheckFormat::Lines | CheckFormat::Text) {
+            checked.iter().for_each(summary);
         }
         let code = all.exit_code();
         Ok(
@@ -71,12 +104,40 @@ impl Args {
         )
     }
 
+    fn list_requested(&self) -> Result<ExitCode, Failure> {
+        let mut documents = Vec::new();
+        for environment in self.environments()? {
+            let (plane, _) = control::load(&self.request(&environment)?)
+                .map_err(|findings| Failure::findings(&findings))?;
+            let schedule = schedule::schedule(&plane);
+            let found = requested::requested(&plane, &schedule, None, self.input.mode());
+            if self.output == CheckFormat::Json {
+                documents.push(json!({ "environment": environment, "requested": found }));
+            } else {
+                data(requested_text(&environment, &found).trim_end());
+            }
+        }
+        if self.output == CheckFormat::Json {
+            print_json(&json!({ "environments": documents }))?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn request(&self, environment: &str) -> Result<LoadRequest, Failure> {
+        let mut request = self.input.request_for(environment)?;
+        if self.working_copy {
+            request.sources.read_working_copies();
+            promoted_as_it_is(&mut request);
+        }
+        Ok(request)
+    }
+
     /// The one that was named, or all.
     fn environments(&self) -> Result<Vec<String>, Failure> {
         if !self.input.environment().is_empty() {
             return Ok(vec![self.input.environment().to_owned()]);
         }
-        let request = self.input.request_for("")?;
+        let request = self.request("")?;
         let listed = control::environments(&request).map_err(|f| Failure::findings(&f))?;
         if listed.is_empty() {
             return Err(
@@ -88,6 +149,20 @@ impl Args {
             .into_iter()
             .map(|environment| environment.name)
             .collect())
+    }
+}
+
+/// Where the working copy holds what is promoted, each environment is checked as if it had been.
+fn promoted_as_it_is(request: &mut LoadRequest) {
+    let Origin::Repository { url, .. } = &request.from else {
+        return;
+    };
+    let folder = Path::new(url.strip_prefix("file://").unwrap_or(url));
+    if !is_repository(folder) || !folder.join(control::ENVIRONMENTS).is_dir() {
+        return;
+    }
+    if let Ok(commit) = Repository::at(folder).revision(url, "HEAD") {
+        request.sources.pin(control::PROMOTED, "", &commit);
     }
 }
 
@@ -104,23 +179,57 @@ fn document(one: &Checked) -> serde_json::Value {
     })
 }
 
-fn talk(one: &Checked) {
+fn summary(one: &Checked) {
     if one.snapshot.is_none() {
         say(&format!(
-            "{}: cannot be loaded whole; what depends on the rest was not checked",
+            "{}: failed to load; dependent checks skipped",
             one.environment
         ));
         return;
     }
     let found = match one.findings.count(Severity::Error) + one.findings.count(Severity::Warning) {
-        0 => "nothing to say about".to_owned(),
-        _ => "checked".to_owned(),
+        0 => "no findings",
+        _ => "checked",
     };
     say(&format!(
-        "{}: {found} {}, {}, {}",
+        "{}: {found} ({}, {}, {})",
         one.environment,
         counted(one.cluster_types, "cluster type", "cluster types"),
         counted(one.targets, "target", "targets"),
         assignments(one.assignments)
     ));
+}
+
+fn requested_text(environment: &str, found: &[Requested]) -> String {
+    let mut out = String::new();
+    let mut last = "";
+    for one in found {
+        if one.cluster_type != last {
+            out.push_str(&format!(
+                "{environment}, cluster type `{}`:\n",
+                one.cluster_type
+            ));
+            last = &one.cluster_type;
+        }
+        let quoted = |names: &std::collections::BTreeSet<String>| {
+            let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+            names.join(", ")
+        };
+        let required = if one.required { " (required)" } else { "" };
+        out.push_str(&format!("  {}{required}\n", one.key));
+        for asker in &one.by {
+            out.push_str(&format!("    {} ({})\n", asker.how, asker.at));
+        }
+        if !one.set_by.is_empty() {
+            out.push_str(&format!("    set by {}\n", quoted(&one.set_by)));
+        }
+        if !one.missing_for.is_empty() {
+            out.push_str(&format!("    not set for {}\n", quoted(&one.missing_for)));
+            could_be_set_in(&one.could_be_set_in, "    ", &mut out);
+        }
+    }
+    if found.is_empty() {
+        out.push_str(&format!("{environment}: no key is asked for\n"));
+    }
+    out
 }

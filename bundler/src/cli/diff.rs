@@ -23,13 +23,22 @@ use crate::scheduler::Schedulers;
     Exit code 0 when nothing differs, 1 when something does, 2 when a side cannot be loaded.\n\n\
     Examples:\n  outhaul diff dev my-change --control-plane control-plane\n  \
     outhaul diff origin/main HEAD --control-plane . --output markdown > comment.md\n  \
+    outhaul diff --working-copy --control-plane .\n  \
     outhaul diff rendered-before rendered-after"
 )]
 pub struct Args {
-    /// The side before: a revision or a folder
-    before: String,
+    /// The side before: a revision or a folder; with --working-copy `HEAD` when it is left out
+    #[arg(required_unless_present = "working_copy")]
+    before: Option<String>,
     /// The side after: a revision or a folder
-    after: String,
+    #[arg(
+        required_unless_present = "working_copy",
+        conflicts_with = "working_copy"
+    )]
+    after: Option<String>,
+    /// Instead of AFTER: the control plane's working copy, with edits that are not committed
+    #[arg(long, requires = "control_plane")]
+    working_copy: bool,
     /// The control plane's repository (URL or folder)
     #[arg(long, value_name = "URL|DIR")]
     control_plane: Option<String>,
@@ -42,7 +51,7 @@ pub struct Args {
     /// For an environment's own folders: what stands for the base repository `main`, for both or one each
     #[arg(long, value_name = "DIR", num_args = 1..=2)]
     base_dir: Vec<PathBuf>,
-    /// The commits that the base folders are
+    /// Commits of --base-dir
     #[arg(long, value_name = "SHA", num_args = 1..=2, requires = "base_dir")]
     base_commit: Vec<String>,
     #[command(flatten)]
@@ -75,7 +84,11 @@ impl Args {
     pub fn run(self) -> Result<ExitCode, Failure> {
         let output = self.output;
         let pairs = load::load(&self.question()?).map_err(failed)?;
-        let words = [self.before.as_str(), self.after.as_str()];
+        let [before, after] = self.words();
+        let words = match self.working_copy {
+            true => [before.as_str(), "working copy"],
+            false => [before.as_str(), after.as_str()],
+        };
         let differences: Vec<Difference> = pairs
             .iter()
             .map(|pair| {
@@ -108,10 +121,16 @@ impl Args {
         })
     }
 
+    /// The revisions or folders; a working copy is an edited `HEAD`.
+    fn words(&self) -> [String; 2] {
+        [&self.before, &self.after].map(|word| word.clone().unwrap_or_else(|| "HEAD".to_owned()))
+    }
+
     fn question(&self) -> Result<Question, Failure> {
         let (sources, cache) = self.sources.parse()?;
         Ok(Question {
-            words: [self.before.clone(), self.after.clone()],
+            words: self.words(),
+            working_copy: self.working_copy,
             control_plane: self.control_plane.clone(),
             branch: self.control_plane_branch.clone(),
             environments: self.environment.clone(),

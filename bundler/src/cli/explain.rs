@@ -17,6 +17,8 @@ use crate::{compose, schedule};
 
 mod text;
 
+pub(super) use text::could_be_set_in;
+
 /// Explain why something runs where it does, or does not, and where its values come from
 #[derive(Debug, clap::Args)]
 #[command(
@@ -155,17 +157,19 @@ impl Args {
         let schedule = schedule::schedule(plane);
         let composition = compose::compose(plane, &schedule, self.input.mode());
         let found = explain::key::set_by(plane, &composition, key);
+        let asked = explain::requested::requested(plane, &schedule, Some(key), self.input.mode());
         if self.output == Format::Json {
             return print_json(&json!({
                 "key": key,
                 "environment": plane.environment,
-                "assignments": composition.assignments.len(),
+                "assignments": schedule.assignments.len(),
                 "set_by": found,
+                "requested": asked,
             }));
         }
         tell(
             snapshot,
-            &text::key(key, plane, composition.assignments.len(), &found),
+            &text::key(key, plane, schedule.assignments.len(), &found, &asked),
         );
         Ok(ExitCode::SUCCESS)
     }
@@ -210,7 +214,7 @@ fn document(story: &Story) -> Value {
     })
 }
 
-/// A key that nothing sets is a slip of the pen.
+/// A key that nothing sets or asks for is a slip of the pen.
 fn known_key(plane: &ControlPlane, key: &str) -> Result<(), Failure> {
     let written = plane
         .configs
@@ -224,12 +228,17 @@ fn known_key(plane: &ControlPlane, key: &str) -> Result<(), Failure> {
             ]
         })
         .collect();
-    if known.contains(key) {
+    let asked = explain::requested::known_keys(plane);
+    if known.contains(key) || asked.contains(key) {
         return Ok(());
     }
+    let known: std::collections::BTreeSet<&str> = known
+        .into_iter()
+        .chain(asked.iter().map(String::as_str))
+        .collect();
     let known: Vec<&str> = known.into_iter().collect();
     let message = format!(
-        "no config of environment `{}` sets `{key}`",
+        "no config of environment `{}` sets `{key}`, and nothing asks for it",
         plane.environment
     );
     Err(Failure::say(failure::USAGE, message).help(did_you_mean(key, &known)))

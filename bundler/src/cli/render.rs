@@ -65,7 +65,7 @@ pub struct InputArgs {
         hide_default_value = true
     )]
     environment: String,
-    /// The control plane's repository (URL or folder): its environments say which branches are whose
+    /// The control plane's repository (URL or folder); branches are read from `.environments/`
     #[arg(
         long,
         value_name = "URL|DIR",
@@ -79,10 +79,10 @@ pub struct InputArgs {
     /// The environment's own folder
     #[arg(long, value_name = "DIR")]
     env_dir: Option<PathBuf>,
-    /// The folder that stands for the base repository named `main`
+    /// The folder to use for the base repository named `main`
     #[arg(long, value_name = "DIR", requires = "env_dir")]
     base_dir: Option<PathBuf>,
-    /// The commit that the base folder is
+    /// Commit of --base-dir
     #[arg(long, value_name = "SHA", requires = "base_dir")]
     base_commit: Option<String>,
     #[command(flatten)]

@@ -12,7 +12,7 @@ use crate::control::{Cache, SourceMap};
 /// What stands for repositories here.
 #[derive(Debug, clap::Args)]
 pub struct SourceArgs {
-    /// A folder, working copy or mirror that stands for a repository; `URL#BRANCH=DIR` for one branch
+    /// Use a local copy of URL: a folder, working copy or mirror; `URL#BRANCH=DIR` for one branch
     #[arg(long = "source", value_name = "URL=DIR")]
     sources: Vec<String>,
     /// A host of this machine, or one without encryption, that control planes and workloads may name:

@@ -12,13 +12,14 @@ use std::sync::Arc;
 use outhaul_bundle::index::{Snapshot, Source};
 
 use super::diagnostic::{Cause, Diagnostic, Diagnostics, Location, SourceFile};
+use super::kinds::foreign::OF_CONTROL_PLANES;
 use super::kinds::suggest::did_you_mean;
 use super::kinds::{self, Object};
-use super::model::{BaseRepo, Environment, Lost, WorkloadRegistration};
+use super::model::{BaseRepo, Environment, Lost, RepositoryPath, WorkloadRegistration};
 use super::source::{
     self, Opened, Reference, SourceError, SourceMap, TreeFile, TreeLimits, normal_path, normal_url,
 };
-use super::{LoadRequest, Origin, threads};
+use super::{LoadRequest, Origin, threads, unread};
 use crate::snapshot::snapshot;
 
 mod files;
@@ -70,8 +71,12 @@ pub(super) struct Gathering<'a> {
     everything: Everything,
     findings: Diagnostics,
     opened: BTreeMap<(String, Reference), Opened>,
+    /// Where the environments are listed.
+    listed: Option<(Reference, Opened)>,
     queue: VecDeque<Next>,
     seen: BTreeSet<(&'static str, String)>,
+    /// Files of environments and bases that were read: one may be reached in several ways.
+    files: BTreeSet<String>,
     environment: Option<Source>,
     base: Option<Source>,
     workloads: Vec<Source>,
@@ -86,8 +91,10 @@ impl<'a> Gathering<'a> {
             everything: Everything::default(),
             findings: Diagnostics::new(),
             opened: BTreeMap::new(),
+            listed: None,
             queue: VecDeque::new(),
             seen: BTreeSet::new(),
+            files: BTreeSet::new(),
             environment: None,
             base: None,
             workloads: Vec::new(),
@@ -102,8 +109,14 @@ impl<'a> Gathering<'a> {
         }
     }
 
-    pub fn finish(self) -> (Everything, Option<Snapshot>, Diagnostics) {
+    pub fn finish(mut self) -> (Everything, Option<Snapshot>, Diagnostics) {
         let name = self.request.environment.clone();
+        let listed = self.listed.iter();
+        let listed = listed.map(|(reference, opened)| (reference, opened));
+        let used = self.opened.iter();
+        let used = used.map(|((_, reference), opened)| (reference, opened));
+        let used = used.chain(listed);
+        self.findings.extend(unread::uncommitted(used));
         let base = self.base.unwrap_or_else(|| Source {
             name: MAIN.into(),
             repo: String::new(),
@@ -171,7 +184,7 @@ impl<'a> Gathering<'a> {
                     &opened,
                     path,
                     &Bringer::Base,
-                    declared.as_ref().map(|b| &b.at.repo.location),
+                    declared.as_ref().map(|b| &b.at.path_at),
                 );
             }
             Err(error) => self.unreadable(&error, None),
@@ -193,31 +206,31 @@ impl<'a> Gathering<'a> {
         let reference = Reference::Branch(at.branch.clone());
         let name = &self.request.environment;
         let reference = self.sources.pinned(name, &at.repo.value, reference);
-        let Some(opened) = self.open(&at.repo.value, reference, &at.repo.location) else {
+        let Some(opened) = self.open(at, reference, &at.branch_at) else {
             return;
         };
         self.environment = Some(source_of("", &opened));
-        self.read(
-            &opened,
-            &at.path,
-            &Bringer::Environment,
-            Some(&at.repo.location),
-        );
+        self.read(&opened, &at.path, &Bringer::Environment, Some(&at.path_at));
     }
 
     fn open_environments(&mut self, url: &str, branch: Option<&str>) -> Option<Opened> {
         self.sources.insert_given(url);
-        let open =
-            |reference| source::open_given(url, &reference, &self.sources, &self.request.cache);
-        let reference = Reference::Branch(branch.unwrap_or(MAIN).into());
-        let reference = self.sources.pinned(ENVIRONMENTS, "", reference);
-        let opened = match open(reference) {
-            // Not every repository calls it `main`.
-            Err(SourceError::NoSuchReference { .. }) if branch.is_none() => open(Reference::Head),
-            opened => opened,
+        let open = |reference: &Reference| {
+            source::open_given(url, reference, &self.sources, &self.request.cache)
         };
+        let reference = Reference::Branch(branch.unwrap_or(MAIN).into());
+        let mut reference = self.sources.pinned(ENVIRONMENTS, "", reference);
+        let mut opened = open(&reference);
+        // Not every repository calls it `main`.
+        if branch.is_none() && matches!(opened, Err(SourceError::NoSuchReference { .. })) {
+            reference = Reference::Head;
+            opened = open(&reference);
+        }
         match opened {
-            Ok(opened) => Some(opened),
+            Ok(opened) => {
+                self.listed = Some((reference, opened.clone()));
+                Some(opened)
+            }
             Err(error) => {
                 self.unreadable(&error, None);
                 None
@@ -309,11 +322,14 @@ impl<'a> Gathering<'a> {
             reference
         };
         let reference = self.sources.pinned(&name, &base.at.repo.value, reference);
+        if matches!(reference, Reference::Branch(_)) {
+            self.findings.push(unread::unpinned(base));
+        }
         let at = base
             .commit
             .as_ref()
-            .map_or(&base.at.repo.location, |commit| &commit.location);
-        let Some(opened) = self.open(&base.at.repo.value, reference, at) else {
+            .map_or(&base.at.branch_at, |commit| &commit.location);
+        let Some(opened) = self.open(&base.at, reference, at) else {
             return;
         };
         if base.name == MAIN {
@@ -323,12 +339,8 @@ impl<'a> Gathering<'a> {
             self.workloads
                 .push(source_of(&format!("base/{}", base.name), &opened));
         }
-        self.read(
-            &opened,
-            &base.at.path,
-            &Bringer::Base,
-            Some(&base.at.repo.location),
-        );
+        let at = Some(&base.at.path_at);
+        self.read(&opened, &base.at.path, &Bringer::Base, at);
     }
 
     /// Reads a team's repository. A mistake in it is that team's: nothing of it is used then, and
@@ -358,7 +370,7 @@ impl<'a> Gathering<'a> {
         let reference = self
             .sources
             .pinned(&registration.name, &at.repo.value, reference);
-        let Some(opened) = self.open(&at.repo.value, reference, &at.repo.location) else {
+        let Some(opened) = self.open(at, reference, &at.branch_at) else {
             return;
         };
         self.workloads.push(source_of(&registration.name, &opened));
@@ -366,10 +378,18 @@ impl<'a> Gathering<'a> {
             name: registration.name.clone(),
             workspace: registration.workspace.clone(),
         };
-        self.read(&opened, &at.path, &by, Some(&at.repo.location));
+        self.read(&opened, &at.path, &by, Some(&at.path_at));
     }
 
-    fn open(&mut self, url: &str, reference: Reference, at: &Location) -> Option<Opened> {
+    /// Opens a repository, which the control plane names at `place` and whose `reference` is written at
+    /// `reference_at`.
+    fn open(
+        &mut self,
+        place: &RepositoryPath,
+        reference: Reference,
+        reference_at: &Location,
+    ) -> Option<Opened> {
+        let url = &place.repo.value;
         let key = (normal_url(url), reference);
         if let Some(opened) = self.opened.get(&key) {
             return Some(opened.clone());
@@ -380,6 +400,10 @@ impl<'a> Gathering<'a> {
                 Some(opened)
             }
             Err(error) => {
+                let at = match error {
+                    SourceError::NoSuchReference { .. } => reference_at,
+                    _ => &place.repo.location,
+                };
                 self.unreadable(&error, Some(at));
                 None
             }
@@ -399,13 +423,26 @@ impl<'a> Gathering<'a> {
             };
             let wanted = |below: &str| is_yaml(below) && !ignore.ignores(&full(below));
             let tree = opened.tree(&path, &wanted, &TreeLimits::YAML)?;
-            let named = |file: TreeFile| (opened.file_name(&full(&file.path)), file);
-            Ok(tree.files.into_iter().map(named).collect::<Vec<_>>())
+            let links = tree.skipped.iter().map(|below| full(below));
+            let links: Vec<_> = links.filter(|path| !ignore.ignores(path)).collect();
+            let named = |file: TreeFile| (full(&file.path), file);
+            Ok((tree.files.into_iter().map(named).collect::<Vec<_>>(), links))
         });
-        let files = match files {
-            Ok(files) => files,
+        let (mut files, links) = match files {
+            Ok(read) => read,
             Err(error) => return self.unreadable(&error, at),
         };
+        let of_a_team = matches!(by, Bringer::Registration { .. });
+        self.findings
+            .extend(unread::links(opened, &links, of_a_team));
+        if !of_a_team {
+            let seen = &mut self.files;
+            files.retain(|(path, _)| seen.insert(opened.identity(path)));
+        }
+        let files = files
+            .into_iter()
+            .map(|(path, file)| (opened.file_name(&path), file))
+            .collect();
         let read_file = self.read_file;
         let read = threads::each(files, |(name, file)| {
             let mut findings = Diagnostics::new();
@@ -419,7 +456,9 @@ impl<'a> Gathering<'a> {
             (objects, findings)
         });
         for (objects, findings) in read {
-            self.findings.append(findings);
+            let counts =
+                |finding: &Diagnostic| !of_a_team || !OF_CONTROL_PLANES.contains(&finding.code);
+            self.findings.extend(findings.into_iter().filter(counts));
             for object in objects {
                 self.found(object, by.clone());
             }

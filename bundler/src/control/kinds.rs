@@ -21,6 +21,7 @@ pub mod composition;
 mod config;
 mod delivery;
 mod fields;
+pub(crate) mod foreign;
 mod label_selector;
 pub(crate) mod metadata;
 mod plain_site;
@@ -250,16 +251,23 @@ fn read_documents(
 }
 
 fn read_object(reader: &mut Reader<'_>, document: &Node) -> Option<Object> {
-    let version = document.field("apiVersion").and_then(Node::as_str)?;
+    let Some(version) = document.field("apiVersion").and_then(Node::as_str) else {
+        foreign::without_version(reader, document);
+        return None;
+    };
     let kind = document.field("kind").and_then(Node::as_str);
     let (group, known) = match version {
         KALYPSO => (KALYPSO, KALYPSO_KINDS),
         OUTHAUL => (OUTHAUL, OUTHAUL_KINDS),
         "v1" if kind == Some("ConfigMap") => {
-            return config::container(reader, document).map(Object::Config);
+            let read = config::container(reader, document);
+            if read.is_none() {
+                foreign::unlabelled(reader, document);
+            }
+            return read.map(Object::Config);
         }
         other => {
-            wrong_version(reader, document, other);
+            foreign::of_another_group(reader, document, other);
             return None;
         }
     };
@@ -328,22 +336,6 @@ fn unknown_kind(reader: &mut Reader<'_>, document: &Node, group: &str, kind: &st
             .at(&location)
             .help(did_you_mean(kind, known)),
     );
-}
-
-/// Another version of one of our groups is a mistake; any other object is not ours.
-fn wrong_version(reader: &mut Reader<'_>, document: &Node, version: &str) {
-    let group = version.split('/').next().unwrap_or_default();
-    let ours = [KALYPSO, OUTHAUL]
-        .into_iter()
-        .find(|ours| ours.split('/').next() == Some(group));
-    if let Some(ours) = ours {
-        let location = reader.location(document.field("apiVersion").unwrap_or(document));
-        reader.report(
-            Diagnostic::error("unknown-version", format!("`{version}` is not known"))
-                .at(&location)
-                .help(format!("write `apiVersion: {ours}`")),
-        );
-    }
 }
 
 #[cfg(test)]

@@ -310,8 +310,12 @@ pub struct RepositoryPath {
     pub repo: Spot<String>,
     /// The branch.
     pub branch: String,
+    /// Where the branch is written.
+    pub branch_at: Location,
     /// The path below the root.
     pub path: String,
+    /// Where the path is written, or else the URL.
+    pub path_at: Location,
 }
 
 /// Says where a workload is described.

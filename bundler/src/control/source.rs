@@ -20,6 +20,7 @@ pub mod git;
 mod history;
 pub mod ignore;
 mod map;
+mod working_copy;
 
 pub use cache::Cache;
 pub use error::SourceError;
@@ -113,7 +114,7 @@ pub struct TreeFile {
 pub struct Tree {
     /// The files.
     pub files: Vec<TreeFile>,
-    /// Paths of symbolic links and submodules, which are never followed.
+    /// Paths of symbolic links and submodules, wanted or not: they are never followed.
     pub skipped: Vec<String>,
 }
 
@@ -148,7 +149,7 @@ pub fn open(
     cache: &Cache,
 ) -> Result<Opened, SourceError> {
     if let Some(dir) = map.resolve(url, reference) {
-        return open_folder(dir, url, reference);
+        return working_copy::open_here(dir, url, reference, map);
     }
     fetch(&map.permitted(url)?, url, reference, cache)
 }
@@ -164,7 +165,7 @@ pub fn open_given(
     cache: &Cache,
 ) -> Result<Opened, SourceError> {
     if let Some(dir) = map.resolve(url, reference).or_else(|| local_folder(url)) {
-        return open_folder(dir, url, reference);
+        return working_copy::open_here(dir, url, reference, map);
     }
     fetch(
         &git::Remote::given(Address::parse(url)?),
@@ -336,6 +337,18 @@ impl Opened {
     /// Where it was fetched from; `None` when it lies on this machine.
     pub(crate) fn remote(&self) -> Option<&git::Remote> {
         self.remote.as_ref()
+    }
+
+    /// What file `path` of this source is, by whichever way it was opened: of equal identity is equal
+    /// content.
+    pub fn identity(&self, path: &str) -> String {
+        match &self.at {
+            Place::Folder(dir, _) => {
+                let dir = dir.canonicalize().unwrap_or_else(|_| dir.clone());
+                dir.join(path).to_string_lossy().into_owned()
+            }
+            Place::Git(_) => format!("{}:{path}", self.commit),
+        }
     }
 
     /// What people know file `path` of this source by.

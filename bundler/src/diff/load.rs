@@ -23,6 +23,9 @@ use crate::scheduler::Schedulers;
 pub struct Question {
     /// The side before and the side after, as typed.
     pub words: [String; 2],
+    /// Whether the side after is the control plane's working copy, edits and all, and not the commit that
+    /// it has checked out.
+    pub working_copy: bool,
     /// The control plane's repository; without it the words are folders.
     pub control_plane: Option<String>,
     /// The branch with the environments, instead of `main`.
@@ -353,6 +356,9 @@ impl Question {
 
     fn request(&self, at: usize, place: &Place, environment: &Meant) -> LoadRequest {
         let mut sources = self.sources.clone();
+        if at == 1 && self.working_copy {
+            sources.read_working_copies();
+        }
         let repository = |url: String| Origin::Repository {
             url,
             branch: self.branch.clone(),

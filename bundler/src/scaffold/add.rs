@@ -454,7 +454,11 @@ impl Here {
             "base-repo.yaml".to_owned(),
             object::base_repo(&url, Some(&main)),
         )];
-        repository.branch(name, &format!("What is {name}'s own"), &files.into())?;
+        repository.branch(
+            name,
+            &format!("Initial `{name}` configuration"),
+            &files.into(),
+        )?;
         Ok(Some(name.to_owned()))
     }
 }

@@ -124,6 +124,23 @@ fn selector(text: &mut String, labels: &Pairs) {
     pairs(text, 6, "matchLabels", labels);
 }
 
+/// The container for which more labels have to match wins.
+pub fn composition_policy(name: &str) -> String {
+    "# Of two config containers that set one key the one with more labels wins: what is for one region or site\n\
+     # wins over what is for all. Two that are equally specific are an error. Without this object the later name\n\
+     # wins, which is Kalypso's rule.\n"
+        .to_owned()
+        + &head(OUTHAUL, "CompositionPolicy", name)
+        + "spec:\n  precedence: specificity\n"
+}
+
+/// Images stay out of bundles: every site gets them from a registry that it reaches.
+pub fn images_by_reference(name: &str) -> String {
+    "# Images do not travel in bundles: every site of these cluster types has a registry with them.\n".to_owned()
+        + &head(OUTHAUL, "DeliveryPolicy", name)
+        + "spec:\n  clusterTypeSelector:\n    labelSelector: {}\n  images: reference\n"
+}
+
 /// Values for what the labels match.
 pub fn config(name: &str, labels: &Pairs, values: &Pairs) -> String {
     let mut text = head("v1", "ConfigMap", name);

@@ -15,6 +15,9 @@ const WORKSPACE: &str = "hello-team";
 /// The label by which workloads and cluster types find each other: how manifests get there.
 const STORAGE: &str = "manifests";
 
+/// Reconcilers of hosts: the sample runs there without a container.
+const WITHOUT_IMAGES: [&str; 2] = ["folder", "ansible"];
+
 fn pair(key: &str, value: &str) -> (String, String) {
     (key.to_owned(), value.to_owned())
 }
@@ -129,6 +132,20 @@ fn environment(plan: &Plan, name: &str, commit: Option<&str>) -> Files {
     let values = [pair("ENVIRONMENT", name)];
     let config = object::config(&format!("{name}-environment"), &[], &values);
     files.insert("configs/environment.yaml".into(), config);
+    if plan
+        .reconcilers
+        .iter()
+        .any(|name| !WITHOUT_IMAGES.contains(&name.as_str()))
+    {
+        files.insert(
+            "delivery/images.yaml".into(),
+            object::images_by_reference("images"),
+        );
+    }
+    files.insert(
+        "configs/composition.yaml".into(),
+        object::composition_policy("by-specificity"),
+    );
     files
 }
 

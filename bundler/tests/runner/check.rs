@@ -134,7 +134,7 @@ fn config_of_single_sites_is_used() {
     assert!(
         scene
             .run(&["check"])
-            .starts_with("exit code 0\n--- stderr\ndev: nothing to say")
+            .starts_with("exit code 0\n--- stderr\ndev: no findings")
     );
     scene.edit("dev/more.yaml", "line: \"7\"", "line: \"8\"");
     assert!(

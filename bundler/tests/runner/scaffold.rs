@@ -59,6 +59,23 @@ impl Made {
         }
         let (out, err) = self.outhaul(0, &[&["check", "--strict"][..], &at].concat());
         assert_eq!(out, "", "{err}");
+        self.assignments(environment)
+    }
+
+    /// The code of the only finding of an environment without assignments.
+    fn finding(&self, environment: &str) -> String {
+        let at = ["--environment", environment, "--control-plane", "cp"];
+        let (out, _) = self.outhaul(0, &[&["check", "--output", "json"][..], &at].concat());
+        let checked: Value = serde_json::from_str(&out).unwrap();
+        let findings = checked["environments"][0]["findings"].as_array().unwrap();
+        assert_eq!(findings.len(), 1, "{out}");
+        assert_eq!(self.assignments(environment), 0);
+        findings[0]["code"].as_str().unwrap().to_owned()
+    }
+
+    /// An environment can be scheduled and rendered; the number of its assignments.
+    fn assignments(&self, environment: &str) -> usize {
+        let at = ["--environment", environment, "--control-plane", "cp"];
         let (out, _) = self.outhaul(0, &[&["schedule", "--output", "json"][..], &at].concat());
         let schedule: Value = serde_json::from_str(&out).unwrap();
         let rendered = format!("rendered-{environment}");
@@ -201,9 +218,9 @@ fn every_kind_of_object_can_be_added_and_nothing_is_found() {
 
     // One more link of the chain, with a branch of its own.
     made.add("main", &["environment", "prod"]);
-    assert_eq!(made.sound("prod"), 0);
+    assert_eq!(made.finding("prod"), "empty-environment");
     made.add("prod", &["cluster-type", "oven", "--label", "hall=west"]);
-    assert_eq!(made.sound("prod"), 0);
+    assert_eq!(made.finding("prod"), "nothing-to-assign");
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use crate::control::ControlPlane;
 use crate::control::model::Site;
 use crate::explain::key::SetBy;
+use crate::explain::requested::{Candidate, Requested};
 use crate::explain::site::SiteStory;
 use crate::explain::{Config, KeyStory, LayerAt, Role, Story};
 use crate::render::trace::How;
@@ -66,7 +67,7 @@ pub(super) fn story(
         for template in &story.templates {
             let place = match &template.at {
                 Some(at) => format!("{}, {at}", template.kind),
-                None => "there is none of this name".into(),
+                None => "missing".into(),
             };
             let (name, named_at) = (&template.template, &template.named_at);
             let _ = writeln!(out, "  template `{name}` ({place}), named at {named_at}");
@@ -126,20 +127,21 @@ fn one_key(key: &KeyStory, asked: bool, out: &mut String) {
         }
         return;
     }
+    could_be_set_in(&key.could_be_set_in, "      ", out);
     for other in &key.passed_over {
         let _ = writeln!(
             out,
-            "      `{}` sets it too ({}), but needs {} ({}); here is {}",
+            "      `{}` also sets it ({}), but needs {} ({}); here is {}",
             other.container, other.at, other.needs, other.needs_at, other.has
         );
     }
     for schema in &key.schemas {
         let name = of_schema(schema.name.as_deref());
         let _ = match &schema.says {
-            Some(says) => writeln!(out, "      schema {name} says {says} ({})", schema.at),
+            Some(says) => writeln!(out, "      schema {name} declares {says} ({})", schema.at),
             None => writeln!(
                 out,
-                "      schema {name} says nothing of it ({})",
+                "      schema {name} does not mention it ({})",
                 schema.at
             ),
         };
@@ -150,8 +152,8 @@ fn one_key(key: &KeyStory, asked: bool, out: &mut String) {
     for line in &key.reaches {
         let changes = match (line.how, line.changes) {
             (How::Output, _) => "",
-            (_, true) => ", and gives something else when it changes",
-            (_, false) if key.tried => ", without giving it out itself",
+            (_, true) => "; its output changes with the value",
+            (_, false) if key.tried => "; prints nothing",
             (_, false) => "",
         };
         let (template, kind, at) = (&line.template, line.kind, &line.at);
@@ -165,6 +167,17 @@ fn one_key(key: &KeyStory, asked: bool, out: &mut String) {
         let _ = writeln!(
             out,
             "      (some template could not be rendered with another value: for it, only its text was read)"
+        );
+    }
+}
+
+/// Where a key could be set; at most three containers.
+pub(in crate::cli) fn could_be_set_in(candidates: &[Candidate], indent: &str, out: &mut String) {
+    for one in candidates.iter().take(MAX_LINES) {
+        let _ = writeln!(
+            out,
+            "{indent}it could be set in `{}` ({}), which applies to {}",
+            one.container, one.at, one.applies_to
         );
     }
 }
@@ -202,7 +215,7 @@ pub(super) fn site(story: &SiteStory, site: &Site, nearest: &str) -> String {
         if story.known {
             String::new()
         } else {
-            format!(", which is not there: {nearest}")
+            format!(", which does not exist: {nearest}")
         }
     );
     if !site.labels.is_empty() {
@@ -217,9 +230,9 @@ pub(super) fn site(story: &SiteStory, site: &Site, nearest: &str) -> String {
         let _ = writeln!(out, "  ring {ring}");
     }
     let others = match story.sites.saturating_sub(1) {
-        0 => "it alone takes it".to_owned(),
-        1 => "one other site takes it".to_owned(),
-        others => format!("{others} other sites take it"),
+        0 => "not shared with other sites".to_owned(),
+        1 => "shared with 1 other site".to_owned(),
+        others => format!("shared with {others} other sites"),
     };
     let _ = writeln!(out, "  stream `{}`: {others}", story.stream);
     if story.assignments.is_empty() {
@@ -257,8 +270,20 @@ pub(super) fn site(story: &SiteStory, site: &Site, nearest: &str) -> String {
     out
 }
 
-pub(super) fn key(key: &str, plane: &ControlPlane, assignments: usize, found: &[SetBy]) -> String {
+pub(super) fn key(
+    key: &str,
+    plane: &ControlPlane,
+    assignments: usize,
+    found: &[SetBy],
+    asked: &[Requested],
+) -> String {
     let mut out = format!("`{key}` in environment `{}`:\n", plane.environment);
+    if found.is_empty() {
+        let _ = writeln!(out, "  no config sets it");
+    }
+    for one in asked.iter().filter(|one| !one.missing_for.is_empty()) {
+        requested(one, &mut out);
+    }
     let mut example = None;
     for set in found {
         let text = set.text.lines().next().unwrap_or_default();
@@ -285,4 +310,19 @@ pub(super) fn key(key: &str, plane: &ControlPlane, assignments: usize, found: &[
         );
     }
     out
+}
+
+/// Who asks for a key on one cluster type, and for which targets it is missing.
+fn requested(one: &Requested, out: &mut String) {
+    let targets: Vec<String> = one
+        .missing_for
+        .iter()
+        .map(|name| format!("`{name}`"))
+        .collect();
+    let (name, targets) = (&one.cluster_type, targets.join(", "));
+    let _ = writeln!(out, "  not set on cluster type `{name}` for {targets}");
+    for asker in &one.by {
+        let _ = writeln!(out, "    {} ({})", asker.how, asker.at);
+    }
+    could_be_set_in(&one.could_be_set_in, "    ", out);
 }

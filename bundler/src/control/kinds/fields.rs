@@ -5,7 +5,7 @@
 //! error that says to quote it, as Kubernetes would refuse it too.
 
 use std::collections::BTreeMap;
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 
 use super::super::diagnostic::{Diagnostic, Diagnostics, Location, SourceFile};
@@ -38,6 +38,11 @@ impl<'a> Reader<'a> {
     /// The place of a value.
     pub fn location(&self, node: &Node) -> Location {
         Location::new(self.file, node.span.clone())
+    }
+
+    /// The place of these bytes.
+    pub(super) fn place(&self, span: Range<usize>) -> Location {
+        Location::new(self.file, span)
     }
 
     /// Adds a finding.

@@ -85,9 +85,13 @@ fn place(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<RepositoryPath>
     let repo = reader.text(fields, "repo");
     let branch = reader.text(fields, "branch");
     let path = reader.optional_text(fields, "path");
+    let (repo, branch) = (repo?, branch?);
+    let path_at = path.as_ref().map_or(&repo.location, |path| &path.location);
     Some(RepositoryPath {
-        repo: repo?,
-        branch: branch?.value,
+        path_at: path_at.clone(),
+        repo,
+        branch: branch.value,
+        branch_at: branch.location,
         path: path.map_or_else(|| ".".into(), |path| path.value),
     })
 }

@@ -110,7 +110,7 @@ fn kind_of(reader: &mut Reader<'_>, written: &Spot<String>) -> Option<TemplateTy
         reader.report(
             Diagnostic::error(
                 "bad-value",
-                format!("`{}` is no type of template", written.value),
+                format!("unknown template type `{}`", written.value),
             )
             .at(&written.location)
             .help(did_you_mean(&written.value, &all.map(TemplateType::as_str))),

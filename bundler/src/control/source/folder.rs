@@ -81,11 +81,12 @@ pub(super) fn each<E: From<SourceError>>(
         let Some(below) = entry.path.strip_prefix(&above) else {
             continue;
         };
-        if !wanted(below) {
-            continue;
-        }
+        let is_wanted = wanted(below);
         if entry.link {
             skipped.push(below.to_owned());
+            continue;
+        }
+        if !is_wanted {
             continue;
         }
         let content = match &entry.kept {
@@ -124,7 +125,30 @@ pub(super) fn open(dir: &Path) -> Result<(Digest, Listing), SourceError> {
             path: dir.to_owned(),
         });
     }
-    let Listing { entries } = Listing::of(dir)?;
+    digested(dir, Listing::of(dir)?)
+}
+
+/// As [`open`], of these files alone. What is not there any more is left out.
+///
+/// # Errors
+/// As [`open`].
+pub(super) fn open_files(dir: &Path, paths: Vec<String>) -> Result<(Digest, Listing), SourceError> {
+    let mut entries = Vec::new();
+    for path in paths {
+        let Ok(metadata) = fs::symlink_metadata(dir.join(&path)) else {
+            continue;
+        };
+        let link = metadata.is_symlink();
+        if link || metadata.is_file() {
+            let kept = None;
+            entries.push(Entry { path, link, kept });
+        }
+    }
+    entries.sort_by(|a, b| a.path.cmp(&b.path));
+    digested(dir, Listing { entries })
+}
+
+fn digested(dir: &Path, Listing { entries }: Listing) -> Result<(Digest, Listing), SourceError> {
     let may_keep = AtomicU64::new(MAX_KEPT);
     let read = threads::each(entries, |mut entry| {
         let line = entry.read(dir, &may_keep);

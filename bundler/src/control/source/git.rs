@@ -245,7 +245,7 @@ impl Repository {
     }
 
     /// Runs git, expecting success.
-    fn run(&self, arguments: &[&str]) -> Result<Vec<u8>, SourceError> {
+    pub(super) fn run(&self, arguments: &[&str]) -> Result<Vec<u8>, SourceError> {
         self.try_run(arguments)?
             .map_err(|message| SourceError::Git {
                 message: format!(
@@ -257,7 +257,7 @@ impl Repository {
     }
 
     /// Runs git: its output, or what it complained of.
-    fn try_run(&self, arguments: &[&str]) -> Result<Result<Vec<u8>, String>, SourceError> {
+    pub(super) fn try_run(&self, arguments: &[&str]) -> Result<Result<Vec<u8>, String>, SourceError> {
         let what = self.folder.display().to_string();
         let ended = program::run(self.command(arguments), &Bounds::LOCAL, &what)?;
         self.judged(ended)
@@ -294,7 +294,7 @@ impl Repository {
     }
 }
 
-fn text(output: &[u8]) -> String {
+pub(super) fn text(output: &[u8]) -> String {
     String::from_utf8_lossy(output).trim().to_owned()
 }
 

@@ -18,6 +18,7 @@ pub struct SourceMap {
     allowed: AllowedHosts,
     /// URLs that were typed: they may be on this machine.
     given: BTreeSet<String>,
+    pub(super) working_copies: bool,
 }
 
 impl SourceMap {
@@ -70,6 +71,11 @@ impl SourceMap {
         self.entries
             .entry((normal_url(url), None))
             .or_insert_with(|| dir.to_owned());
+    }
+
+    /// Reads the files of a working copy, edits and all, in place of the commit that it has checked out.
+    pub fn read_working_copies(&mut self) {
+        self.working_copies = true;
     }
 
     /// Reads what a snapshot calls `name` of the repository `url` at `commit`, whatever its branch

@@ -221,11 +221,12 @@ impl Counting<'_> {
         if self.seen > most {
             return Err(self.too_large("the tree", most as u64, "entries"));
         }
-        if !wanted(path) {
-            return Ok(());
-        }
+        let is_wanted = wanted(path);
         if !matches!(*mode, "100644" | "100755") {
             self.listed.skipped.push(path.to_owned());
+            return Ok(());
+        }
+        if !is_wanted {
             return Ok(());
         }
         let size = size.parse().unwrap_or(0);

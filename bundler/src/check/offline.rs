@@ -1,0 +1,264 @@
+//! Offline: images and sources that no bundle brings.
+//!
+//! What comes in: a platform. What goes out: a finding for each image and each source of a reconciler
+//! that is named in rendered files or in a workload's manifests and does not travel: a warning where
+//! bundles are how the platform gets there, a note where no delivery policy says so, nothing where git
+//! does it. It reads repositories that can be had and changes nothing; one that cannot be read is not
+//! its business.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::control::diagnostic::{Diagnostic, Diagnostics, Location, SourceFile};
+use crate::control::model::{ClusterType, Images, Road};
+use crate::control::source::{self, Reference, TreeLimits, normal_url};
+use crate::control::yaml::{self, Node, Value};
+use crate::delivery::{self, Delivery, storage::OCI};
+use crate::pipeline::Platform;
+use crate::render::RenderedAssignment;
+
+/// What something on site wants to fetch.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Need {
+    Image(String),
+    Source(String),
+}
+
+/// A need, where it is written, and the cluster types whose sites have it.
+type Needs = BTreeMap<(Need, String), (Option<Location>, BTreeSet<String>, bool)>;
+
+/// What the sites of `platform` cannot reach without a network. When bundles are being made, `bundled`
+/// names their cluster types; none for all.
+pub fn unreachable(platform: &Platform, bundled: Option<&[String]>) -> Diagnostics {
+    let plane = &platform.control_plane;
+    let mut needs = Needs::new();
+    let mut read: BTreeMap<(String, String, String), Vec<(Need, Location)>> = BTreeMap::new();
+    for (name, group) in &platform.rendering.cluster_types {
+        let Some(cluster_type) = plane.cluster_types.get(name) else {
+            continue;
+        };
+        let delivery = delivery::of(plane, cluster_type).unwrap_or_default();
+        let road = delivery.road.as_ref().map(|road| road.value);
+        let other = |names: &[String]| !names.is_empty() && !names.contains(name);
+        if road == Some(Road::Git) || bundled.is_some_and(other) {
+            continue;
+        }
+        for assignment in group.assignments.values() {
+            let mut add = |need: Need, place: String, at: Option<Location>| {
+                if reachable(&need, assignment, &delivery) {
+                    return;
+                }
+                let entry = needs.entry((need, place));
+                let (_, types, certain) = entry.or_insert((at, BTreeSet::new(), false));
+                types.insert(name.clone());
+                *certain |= road.is_some() || bundled.is_some();
+            };
+            for (file, bytes) in &assignment.files {
+                for (need, at) in rendered(file, bytes) {
+                    let place = written(platform, cluster_type, &need);
+                    let shown = place
+                        .as_ref()
+                        .map_or(at.file.name.clone(), Location::to_string);
+                    add(need, shown, place);
+                }
+            }
+            let key = |key: &str| assignment.manifests.get(key).cloned().unwrap_or_default();
+            let payload = (key("repo"), key("branch"), key("path"));
+            let found = read
+                .entry(payload)
+                .or_insert_with_key(|payload| of_payload(platform, assignment, payload));
+            for (need, at) in found.iter() {
+                add(need.clone(), at.to_string(), Some(at.clone()));
+            }
+        }
+    }
+    findings(needs)
+}
+
+fn findings(needs: Needs) -> Diagnostics {
+    let mut all = Diagnostics::new();
+    for ((need, _), (at, types, certain)) in needs {
+        let types: Vec<String> = types.iter().map(|name| format!("`{name}`")).collect();
+        let types = types.join(", ");
+        let (code, what, help) = match &need {
+            Need::Image(image) => (
+                "image-not-carried",
+                format!("no bundle brings the image `{image}` to the sites of {types}"),
+                "where the sites have a registry with it, write `images: reference` in a delivery policy; \
+                 `delivery: git` where they have a network",
+            ),
+            Need::Source(url) => (
+                "source-not-carried",
+                format!("no bundle brings `{url}` to the sites of {types}"),
+                "name it as the `manifests` of a deployment target, so that it travels; or write `delivery: git` \
+                 in a delivery policy where the sites have a network",
+            ),
+        };
+        let mut finding = match certain {
+            true => Diagnostic::warning(code, what),
+            false => Diagnostic::note(code, what),
+        };
+        if let Some(at) = &at {
+            finding = finding.at(at);
+        }
+        all.push(finding.help(help));
+    }
+    all
+}
+
+/// Whether it is on site without a network: what the bundle carries is served there under its own name.
+fn reachable(need: &Need, assignment: &RenderedAssignment, delivery: &Delivery) -> bool {
+    let has_registry = delivery
+        .images
+        .as_ref()
+        .is_some_and(|images| images.value == Images::Reference);
+    match need {
+        Need::Image(_) => has_registry,
+        Need::Source(url) => {
+            let storage = assignment.manifests.get("storage").map(String::as_str);
+            let own = assignment.manifests.get("repo");
+            let own = own.is_some_and(|repo| normal_url(repo) == normal_url(url));
+            let oci = storage == Some(OCI) || url.starts_with("oci://");
+            match oci {
+                true => has_registry,
+                false => own || url.contains(".svc"),
+            }
+        }
+    }
+}
+
+/// What a rendered file names.
+fn rendered(name: &str, bytes: &[u8]) -> Vec<(Need, Location)> {
+    let text = String::from_utf8_lossy(bytes).into_owned();
+    let name = name.to_owned();
+    in_file(&Arc::new(SourceFile { name, text }))
+}
+
+/// What the manifests of a workload name; nothing when they cannot be read.
+fn of_payload(
+    platform: &Platform,
+    assignment: &RenderedAssignment,
+    (repo, branch, path): &(String, String, String),
+) -> Vec<(Need, Location)> {
+    let storage = assignment
+        .manifests
+        .get("storage")
+        .map_or("git", String::as_str);
+    if repo.is_empty() || !matches!(storage, "" | "git") {
+        return Vec::new();
+    }
+    let reference = match branch.as_str() {
+        "" => Reference::Head,
+        branch => Reference::Branch(branch.to_owned()),
+    };
+    let is_yaml = |path: &str| path.ends_with(".yaml") || path.ends_with(".yml");
+    let files = source::open(repo, &reference, &platform.sources, &platform.cache)
+        .and_then(|opened| {
+            let folder = source::normal_path(path)?;
+            let tree = opened.tree(&folder, &is_yaml, &TreeLimits::YAML)?;
+            let named = tree.files.into_iter().map(|file| {
+                let below = match folder.as_str() {
+                    "" => file.path.clone(),
+                    folder => format!("{folder}/{}", file.path),
+                };
+                (opened.file_name(&below), file.bytes)
+            });
+            Ok(named.collect::<Vec<_>>())
+        })
+        .unwrap_or_default();
+    files
+        .iter()
+        .flat_map(|(name, bytes)| rendered(name, bytes))
+        .collect()
+}
+
+/// Where a template writes it, when it is there as it is.
+fn written(platform: &Platform, cluster_type: &ClusterType, need: &Need) -> Option<Location> {
+    let (Need::Image(text) | Need::Source(text)) = need;
+    let names = [
+        Some(&cluster_type.reconciler),
+        Some(&cluster_type.namespace_service),
+        cluster_type.config_type.as_ref(),
+    ];
+    let templates = names.into_iter().flatten();
+    let templates = templates.filter_map(|name| platform.control_plane.templates.get(&name.value));
+    for manifest in templates.flat_map(|template| &template.manifests) {
+        let file = &manifest.location.file;
+        let within = file.text.get(manifest.location.span.clone())?;
+        if let Some(at) = within.find(text.as_str()) {
+            let start = manifest.location.span.start + at;
+            return Some(Location::new(file, start..start + text.len()));
+        }
+    }
+    Some(cluster_type.reconciler.location.clone())
+}
+
+fn in_file(file: &Arc<SourceFile>) -> Vec<(Need, Location)> {
+    let mut found = Vec::new();
+    if !["image", "url:", "repoURL", "repo:"]
+        .iter()
+        .any(|word| file.text.contains(word))
+    {
+        return found;
+    }
+    // What is no YAML names nothing; whether it should be is not decided here.
+    for document in yaml::parse(file).unwrap_or_default() {
+        images(file, &document, &mut found);
+        sources(file, &document, &mut found);
+    }
+    found
+}
+
+fn images(file: &Arc<SourceFile>, node: &Node, found: &mut Vec<(Need, Location)>) {
+    match &node.value {
+        Value::Mapping(entries) => {
+            for entry in entries {
+                let text = entry.value.as_str().filter(|_| entry.key == "image");
+                match text.filter(|text| !text.is_empty()) {
+                    // A container, not any field that is called `image`.
+                    Some(image) if node.field("name").is_some() => {
+                        let at = Location::new(file, entry.value.span.clone());
+                        found.push((Need::Image(image.to_owned()), at));
+                    }
+                    _ => images(file, &entry.value, found),
+                }
+            }
+        }
+        Value::Sequence(items) => items.iter().for_each(|item| images(file, item, found)),
+        _ => {}
+    }
+}
+
+/// What Flux, Argo CD and Fleet fetch.
+fn sources(file: &Arc<SourceFile>, document: &Node, found: &mut Vec<(Need, Location)>) {
+    let version = document
+        .field("apiVersion")
+        .and_then(Node::as_str)
+        .unwrap_or_default();
+    let group = version.split('/').next().unwrap_or_default();
+    let key = match group {
+        "source.toolkit.fluxcd.io" => "url",
+        "argoproj.io" => "repoURL",
+        "fleet.cattle.io" => "repo",
+        _ => return,
+    };
+    let Some(spec) = document.field("spec") else {
+        return;
+    };
+    let several = spec.field("sources").map(|node| &node.value);
+    let several = match several {
+        Some(Value::Sequence(items)) => items.as_slice(),
+        _ => &[],
+    };
+    for node in [Some(spec), spec.field("source")]
+        .into_iter()
+        .flatten()
+        .chain(several)
+    {
+        let Some(at) = node.field(key) else { continue };
+        if let Some(url) = at.as_str().filter(|url| url.contains(':')) {
+            let location = Location::new(file, at.span.clone());
+            found.push((Need::Source(url.to_owned()), location));
+        }
+    }
+}

@@ -276,7 +276,7 @@ fn policies(plane: &ControlPlane, findings: &mut Diagnostics) {
             &policy.targets
         };
         if labels.is_empty() {
-            let message = format!("policy `{}` selects {what}: there is none", policy.name);
+            let message = format!("policy `{}` selects {what}: none exists", policy.name);
             // That there is none is a finding of its own.
             if plane.cluster_types.is_empty() || plane.targets.is_empty() {
                 continue;
@@ -315,7 +315,7 @@ fn policies(plane: &ControlPlane, findings: &mut Diagnostics) {
             }
             None => finding
                 .at(&policy.location)
-                .help("`outhaul explain TARGET CLUSTER-TYPE` says which requirement fails"),
+                .help("`outhaul explain TARGET CLUSTER-TYPE` shows which requirement fails"),
         };
         findings.push(finding);
     }

@@ -25,6 +25,7 @@ pub mod yaml;
 pub use diagnostic::{Diagnostic, Diagnostics};
 pub use model::ControlPlane;
 pub use source::{Cache, SourceMap};
+pub use unread::uncommitted;
 
 /// Names of pins without a URL: where environments are listed, and what is promoted.
 pub use gather::{ENVIRONMENTS, PROMOTED};

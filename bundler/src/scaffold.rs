@@ -46,7 +46,7 @@ pub struct Written {
 #[non_exhaustive]
 pub enum ScaffoldError {
     /// Something is there already.
-    #[error("`{}` is not empty\nhelp: name a folder that is not there yet; nothing was written", path.display())]
+    #[error("`{}` is not empty\nhelp: name a folder that does not exist; nothing was written", path.display())]
     NotEmpty {
         /// The folder.
         path: PathBuf,
@@ -255,7 +255,7 @@ pub fn sound_name(what: &'static str, name: &str) -> Result<(), ScaffoldError> {
 pub fn address(url: &str) -> Result<(), ScaffoldError> {
     if url.is_empty() || url.contains(|c: char| c.is_whitespace() || c.is_control() || c == '"') {
         return Err(ScaffoldError::Choice {
-            problem: format!("`{url}` is no address of a repository"),
+            problem: format!("`{url}` is not the address of a repository"),
             help: "write for example https://git.example.org/team/app".to_owned(),
         });
     }

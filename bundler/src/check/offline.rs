@@ -3,12 +3,13 @@
 //! What comes in: a platform. What goes out: a finding for each image and each source of a reconciler
 //! that is named in rendered files or in a workload's manifests and does not travel: a warning where
 //! bundles are how the platform gets there, a note where no delivery policy says so, nothing where git
-//! does it. It reads repositories that can be had and changes nothing; one that cannot be read is not
+//! does it; and what a working copy of manifests has that is not committed. It reads repositories that can be had and changes nothing; one that cannot be read is not
 //! its business.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::control;
 use crate::control::diagnostic::{Diagnostic, Diagnostics, Location, SourceFile};
 use crate::control::model::{ClusterType, Images, Road};
 use crate::control::source::{self, Reference, TreeLimits, normal_url};
@@ -33,6 +34,7 @@ pub fn unreachable(platform: &Platform, bundled: Option<&[String]>) -> Diagnosti
     let plane = &platform.control_plane;
     let mut needs = Needs::new();
     let mut read: BTreeMap<(String, String, String), Vec<(Need, Location)>> = BTreeMap::new();
+    let mut all = Diagnostics::new();
     for (name, group) in &platform.rendering.cluster_types {
         let Some(cluster_type) = plane.cluster_types.get(name) else {
             continue;
@@ -66,17 +68,19 @@ pub fn unreachable(platform: &Platform, bundled: Option<&[String]>) -> Diagnosti
             let payload = (key("repo"), key("branch"), key("path"));
             let found = read
                 .entry(payload)
-                .or_insert_with_key(|payload| of_payload(platform, assignment, payload));
+                .or_insert_with_key(|payload| of_payload(platform, assignment, payload, &mut all));
             for (need, at) in found.iter() {
                 add(need.clone(), at.to_string(), Some(at.clone()));
             }
         }
     }
-    findings(needs)
+    findings(needs, &mut all);
+    // Several payloads may lie in one working copy.
+    all.sort();
+    all
 }
 
-fn findings(needs: Needs) -> Diagnostics {
-    let mut all = Diagnostics::new();
+fn findings(needs: Needs, all: &mut Diagnostics) {
     for ((need, _), (at, types, certain)) in needs {
         let types: Vec<String> = types.iter().map(|name| format!("`{name}`")).collect();
         let types = types.join(", ");
@@ -103,7 +107,6 @@ fn findings(needs: Needs) -> Diagnostics {
         }
         all.push(finding.help(help));
     }
-    all
 }
 
 /// Whether it is on site without a network: what the bundle carries is served there under its own name.
@@ -139,6 +142,7 @@ fn of_payload(
     platform: &Platform,
     assignment: &RenderedAssignment,
     (repo, branch, path): &(String, String, String),
+    all: &mut Diagnostics,
 ) -> Vec<(Need, Location)> {
     let storage = assignment
         .manifests
@@ -154,6 +158,7 @@ fn of_payload(
     let is_yaml = |path: &str| path.ends_with(".yaml") || path.ends_with(".yml");
     let files = source::open(repo, &reference, &platform.sources, &platform.cache)
         .and_then(|opened| {
+            all.extend(control::uncommitted([(&reference, &opened)].into_iter()));
             let folder = source::normal_path(path)?;
             let tree = opened.tree(&folder, &is_yaml, &TreeLimits::YAML)?;
             let named = tree.files.into_iter().map(|file| {

@@ -66,7 +66,7 @@ pub(super) fn missing(plane: &ControlPlane, findings: &mut Diagnostics) {
         .collect();
     if plane.targets.is_empty() && !others.is_empty() {
         let others: Vec<String> = others.into_iter().map(|name| format!("`{name}`")).collect();
-        help = format!("{help}; all that there are are for {}", others.join(", "));
+        help = format!("{help}; every target is for {}", others.join(", "));
     }
     let mut finding = Diagnostic::warning(code, message).help(help);
     if let Some(environment) = plane.environments.get(name) {
@@ -116,7 +116,7 @@ fn nowhere(
             miss.sentence()
         ),
         None => format!(
-            "policy `{}` selects it and no cluster type for it: `outhaul explain {}` says why",
+            "policy `{}` selects it and no cluster type for it: `outhaul explain {}` shows why",
             nearest.policy, target.name
         ),
     };

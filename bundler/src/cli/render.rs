@@ -148,6 +148,7 @@ impl InputArgs {
     ) -> Result<(ControlPlane, outhaul_bundle::index::Snapshot, LoadRequest), Failure> {
         let loaded = pipeline::load(&self.request()?, None)
             .map_err(|findings| Failure::findings(&findings).help("nothing was written"))?;
+        warn(&loaded.0);
         warn_of_lost(&loaded.0);
         Ok(loaded)
     }
@@ -161,6 +162,7 @@ impl InputArgs {
     ) -> Result<(ControlPlane, outhaul_bundle::index::Snapshot, LoadRequest), Failure> {
         let loaded = pipeline::load_to_schedule(&self.request()?, None)
             .map_err(|findings| Failure::findings(&findings).help("nothing was written"))?;
+        warn(&loaded.0);
         warn_of_lost(&loaded.0);
         Ok(loaded)
     }
@@ -193,7 +195,7 @@ impl InputArgs {
             // What is rendered again was whole.
             crate::control::without_lost(&platform.control_plane).map_err(failed)?;
         }
-        warn(&platform);
+        warn(&platform.control_plane);
         Ok(platform)
     }
 }
@@ -206,8 +208,8 @@ fn warn_of_lost(plane: &ControlPlane) {
 }
 
 /// Says what loading warned of.
-fn warn(platform: &Platform) {
-    let findings = &platform.control_plane.findings;
+fn warn(plane: &ControlPlane) {
+    let findings = &plane.findings;
     if !findings.is_empty() {
         say(findings.render(false).trim_end());
     }
@@ -338,7 +340,7 @@ impl Args {
         let (platform, taken, past) =
             pipeline::run_since(&before.past, &request, self.input.mode())
                 .map_err(|findings| Failure::findings(&findings).help("nothing was written"))?;
-        warn(&platform);
+        warn(&platform.control_plane);
         whole_or_refused(&platform, self.strict)?;
         let (control_plane, rendering) = (&platform.control_plane, &platform.rendering);
         let rest = output::Rest {

@@ -195,7 +195,7 @@ fn doubt(idle: words::Idle, location: &Location) -> Diagnostic {
         format!(" in `{within}`")
     };
     let message =
-        format!("`{word}`{place} checks nothing: it is no word of JSON Schema's drafts 4, 6 and 7");
+        format!("`{word}`{place} checks nothing: not a keyword of JSON Schema drafts 4, 6 and 7");
     let finding = Diagnostic::warning("schema-word", message).at(location);
     match help {
         Some(help) => finding.help(help),
@@ -234,7 +234,7 @@ fn violations(
                     .related(schema.location, "by this schema"),
                 None => Diagnostic::error("schema", message)
                     .at(schema.location)
-                    .label("this schema says so"),
+                    .label("required by this schema"),
             }
         })
         .collect()

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use outhaul_bundle::index::{Snapshot, Source};
 
-use super::diagnostic::{Cause, Diagnostic, Diagnostics, Location, SourceFile};
+use super::diagnostic::{Diagnostic, Diagnostics, Location, SourceFile};
 use super::kinds::foreign::OF_CONTROL_PLANES;
 use super::kinds::suggest::did_you_mean;
 use super::kinds::{self, Object};
@@ -24,7 +24,7 @@ use crate::snapshot::snapshot;
 
 mod files;
 
-use files::{is_yaml, sourceignore, text_file};
+use files::{is_yaml, source_of, sourceignore, text_file};
 
 /// The base repository whose commit is promoted.
 pub(super) const MAIN: &str = "main";
@@ -495,28 +495,6 @@ impl<'a> Gathering<'a> {
     }
 
     fn unreadable(&mut self, error: &SourceError, at: Option<&Location>) {
-        let code = match error {
-            SourceError::Unreachable { .. } => "unreachable",
-            SourceError::NoSuchReference { .. } => "no-such-reference",
-            SourceError::NoSuchPath { .. } => "no-such-path",
-            SourceError::Address(_) => "forbidden-source",
-            _ => "unreadable",
-        };
-        let mut diagnostic = Diagnostic::error(code, error.to_string()).help(error.help());
-        if !error.is_input() {
-            diagnostic.cause = Cause::Environment;
-        }
-        if let Some(at) = at {
-            diagnostic = diagnostic.at(at).label("named here");
-        }
-        self.findings.push(diagnostic);
-    }
-}
-
-fn source_of(name: &str, opened: &Opened) -> Source {
-    Source {
-        name: name.into(),
-        repo: opened.url.clone(),
-        commit: opened.commit.clone(),
+        self.findings.push(files::unreadable(error, at));
     }
 }

@@ -38,7 +38,7 @@ pub(super) fn links(opened: &Opened, paths: &[String], of_a_team: bool) -> Vec<D
 }
 
 /// Working copies with edits that are not in what was read of them.
-pub(super) fn uncommitted<'o>(
+pub fn uncommitted<'o>(
     opened: impl Iterator<Item = (&'o Reference, &'o Opened)>,
 ) -> Vec<Diagnostic> {
     let mut found = BTreeMap::new();
@@ -110,7 +110,7 @@ pub(super) fn missing_base(
         .help("give the folder that holds them: `--base-dir DIR`"),
         (None, from) => Diagnostic::error(
             "missing-base",
-            format!("environment `{name}` has no base: no BaseRepo says where its templates are"),
+            format!("environment `{name}` has no base: no BaseRepo names the repository of its templates"),
         )
         .at(&cluster_type.reconciler.location)
         .label("this template is missing, and all others")

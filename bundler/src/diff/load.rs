@@ -90,7 +90,7 @@ pub enum DiffError {
     },
     /// Which environment is meant cannot be told.
     #[error(
-        "which environment `{before}` and `{after}` are of cannot be told from them\nhelp: add `--environment NAME`: {known}"
+        "cannot infer the environment of `{before}` and `{after}`\nhelp: add `--environment NAME`: {known}"
     )]
     WhichEnvironment {
         /// A word.

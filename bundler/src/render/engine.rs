@@ -182,7 +182,7 @@ impl<'a> Engines<'a> {
                 .map(|template| format!("`{}`", template.name))
                 .collect();
             if names.is_empty() {
-                "there is none".to_owned()
+                "none exist".to_owned()
             } else {
                 names.join(", ")
             }

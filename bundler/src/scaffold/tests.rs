@@ -57,7 +57,7 @@ fn names_and_choices_are_checked_before_anything_is_written() {
             "https://x",
             "no reconciler template `flux`",
         ),
-        (vec!["dev"], vec!["folder"], "two words", "no address"),
+        (vec!["dev"], vec!["folder"], "two words", "not the address"),
     ] {
         let owned = |names: Vec<&str>| names.into_iter().map(str::to_owned).collect();
         let plan = Plan {

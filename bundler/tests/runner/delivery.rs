@@ -25,6 +25,25 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
+#[test]
+fn an_image_that_no_bundle_brings_is_named_when_the_bundle_is_made() {
+    let centre = Centre::new();
+    let manifests = "label-printer/manifests/dev/pod.yaml";
+    let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec:\n  containers:\n    - name: a\n      image: \
+               registry.example.org/a:1\n";
+    fs::write(centre.folder.path().join(manifests), pod).unwrap();
+    let seen = told(&centre.bundle("  expiresDays: 30\n"));
+    let warning = "warning[image-not-carried]: no bundle brings the image `registry.example.org/a:1` to the sites of \
+                   `bench`";
+    assert!(seen.contains(warning), "{seen}");
+    assert!(
+        seen.contains("label-printer/manifests/dev/pod.yaml:7:14"),
+        "{seen}"
+    );
+    let seen = told(&centre.bundle("  images: reference\n"));
+    assert!(!seen.contains("image-not-carried"), "{seen}");
+}
+
 impl Centre {
     fn new() -> Self {
         let centre = Self {

@@ -11,6 +11,15 @@ use serde_json::Value;
 
 use super::repositories::{commit, git};
 
+/// Where an environment is, with the mapping of a team's folder when there is one.
+fn at<'a>(environment: &'a str, lamp: &'a str) -> Vec<&'a str> {
+    let mut at = vec!["--environment", environment, "--control-plane", "cp"];
+    if !lamp.is_empty() {
+        at.extend(["--source", lamp]);
+    }
+    at
+}
+
 struct Made {
     folder: tempfile::TempDir,
 }
@@ -48,15 +57,19 @@ impl Made {
         (out, err)
     }
 
+    /// The mapping for a team's folder, which is opened only when it is typed; empty without one.
+    fn lamp(&self) -> String {
+        let lamp = self.folder.path().join("lamp");
+        match lamp.is_dir() {
+            true => format!("{0}={0}", lamp.display()),
+            false => String::new(),
+        }
+    }
+
     /// An environment has no finding; the number of its assignments.
     fn sound(&self, environment: &str) -> usize {
-        // A team's folder is opened only when it is typed.
-        let lamp = self.folder.path().join("lamp");
-        let lamp = format!("{0}={0}", lamp.display());
-        let mut at = vec!["--environment", environment, "--control-plane", "cp"];
-        if self.folder.path().join("lamp").is_dir() {
-            at.extend(["--source", &lamp]);
-        }
+        let lamp = self.lamp();
+        let at = at(environment, &lamp);
         let (out, err) = self.outhaul(0, &[&["check", "--strict"][..], &at].concat());
         assert_eq!(out, "", "{err}");
         self.assignments(environment)
@@ -75,7 +88,8 @@ impl Made {
 
     /// An environment can be scheduled and rendered; the number of its assignments.
     fn assignments(&self, environment: &str) -> usize {
-        let at = ["--environment", environment, "--control-plane", "cp"];
+        let lamp = self.lamp();
+        let at = at(environment, &lamp);
         let (out, _) = self.outhaul(0, &[&["schedule", "--output", "json"][..], &at].concat());
         let schedule: Value = serde_json::from_str(&out).unwrap();
         let rendered = format!("rendered-{environment}");

@@ -131,16 +131,38 @@ fn edits_that_are_not_committed() {
     fs::write(made.cp().join("new.yaml"), "a: b\n").unwrap();
     snapshot!(made.check(&[]));
     // And no command is silent about them.
-    let (_, seen) = made.outhaul(&[
-        "render",
-        "--environment",
-        "dev",
-        "--control-plane",
-        "cp",
-        "--out",
-        "out",
-    ]);
-    assert!(seen.contains("warning[uncommitted]"), "{seen}");
+    let at = ["--environment", "dev", "--control-plane", "cp"];
+    for command in [
+        &["render", "--out", "out"][..],
+        &["schedule"],
+        &["explain", "hello-dev"],
+    ] {
+        let (_, seen) = made.outhaul(&[command, &at].concat());
+        assert!(seen.contains("warning[uncommitted]"), "{command:?}: {seen}");
+    }
+}
+
+#[test]
+fn edits_of_manifests_that_are_not_committed() {
+    let made = Made::new();
+    let (cp, manifests) = (made.cp(), made.cp().with_file_name("manifests"));
+    made.switch("hello");
+    let clone = [
+        "clone",
+        "--quiet",
+        "--branch",
+        "hello",
+        cp.to_str().unwrap(),
+    ];
+    git(&cp, &[&clone[..], &[manifests.to_str().unwrap()]].concat());
+    let from =
+        "repo: https://git.example.org/cp\n        branch: hello\n        path: manifests/dev";
+    let to = from.replace("org/cp", "org/manifests");
+    made.edit("hello", "workload/hello.yaml", from, &to);
+    made.switch("main");
+    fs::write(manifests.join("manifests/dev/hello.sh"), "echo\n").unwrap();
+    let source = ["--source", "https://git.example.org/manifests=manifests"];
+    snapshot!(made.check(&source));
 }
 
 #[test]

@@ -5,7 +5,9 @@
 
 use std::sync::Arc;
 
-use super::super::diagnostic::{Diagnostic, SourceFile};
+use outhaul_bundle::index::Source;
+
+use super::super::diagnostic::{Cause, Diagnostic, Location, SourceFile};
 use super::super::source::ignore::Ignore;
 use super::super::source::{Opened, SourceError, TreeFile, TreeLimits};
 
@@ -39,4 +41,31 @@ pub(super) fn sourceignore(opened: &Opened) -> Result<Ignore, SourceError> {
 
 pub(super) fn is_yaml(path: &str) -> bool {
     path.ends_with(".yaml") || path.ends_with(".yml")
+}
+
+/// The finding about a source that cannot be read; `at` is where it is named.
+pub(super) fn unreadable(error: &SourceError, at: Option<&Location>) -> Diagnostic {
+    let code = match error {
+        SourceError::Unreachable { .. } => "unreachable",
+        SourceError::NoSuchReference { .. } => "no-such-reference",
+        SourceError::NoSuchPath { .. } => "no-such-path",
+        SourceError::Address(_) => "forbidden-source",
+        _ => "unreadable",
+    };
+    let mut diagnostic = Diagnostic::error(code, error.to_string()).help(error.help());
+    if !error.is_input() {
+        diagnostic.cause = Cause::Environment;
+    }
+    match at {
+        Some(at) => diagnostic.at(at).label("named here"),
+        None => diagnostic,
+    }
+}
+
+pub(super) fn source_of(name: &str, opened: &Opened) -> Source {
+    Source {
+        name: name.into(),
+        repo: opened.url.clone(),
+        commit: opened.commit.clone(),
+    }
 }

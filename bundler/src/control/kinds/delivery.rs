@@ -54,7 +54,7 @@ pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Deliv
         reader.report(
             Diagnostic::warning(
                 "idle-policy",
-                format!("delivery policy `{}` says nothing", metadata.name),
+                format!("delivery policy `{}` sets no field", metadata.name),
             )
             .at(&metadata.location)
             .help(format!("write at least one of {}", KNOWN[1..].join(", "))),

@@ -9,7 +9,7 @@ pub fn did_you_mean<S: AsRef<str>>(word: &str, known: &[S]) -> String {
         return format!("did you mean `{near}`?");
     }
     if known.is_empty() {
-        return "there is none".into();
+        return "none exists".into();
     }
     let names: Vec<String> = known
         .iter()

@@ -24,7 +24,7 @@ pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Taint
             .into_iter()
             .find(|e| e.as_str() == written.value);
         if found.is_none() {
-            let message = format!("`{}` is no effect of a taint", written.value);
+            let message = format!("unknown taint effect `{}`", written.value);
             reader.report(
                 Diagnostic::error("bad-value", message)
                     .at(&written.location)

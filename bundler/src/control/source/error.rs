@@ -5,6 +5,7 @@
 
 use std::path::PathBuf;
 
+use super::super::kinds::suggest::did_you_mean;
 use super::Reference;
 use crate::address::AddressError;
 
@@ -50,6 +51,8 @@ pub enum SourceError {
         url: String,
         /// What was asked for.
         reference: Reference,
+        /// The branches that there are, when one was asked for and they can be listed here.
+        known: Vec<String>,
     },
     /// The repository has no such folder.
     #[error("`{url}` at {commit} has no folder `{path}`")]
@@ -105,6 +108,11 @@ impl SourceError {
             Self::Unreachable { url, .. } => format!(
                 "check the network and your credentials, or map a local copy: `--source {url}=DIR`"
             ),
+            Self::NoSuchReference {
+                reference: Reference::Branch(name),
+                known,
+                ..
+            } if !known.is_empty() => did_you_mean(name, known),
             Self::NoSuchReference { .. } => {
                 "check the spelling; a shallow mirror may lack older commits (`git fetch --unshallow`)".into()
             }

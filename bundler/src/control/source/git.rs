@@ -104,6 +104,7 @@ pub(super) fn fetch(
     Err(SourceError::NoSuchReference {
         url,
         reference: reference.clone(),
+        known: Vec::new(),
     })
 }
 
@@ -149,9 +150,16 @@ impl Repository {
                 return Ok(text(&output));
             }
         }
+        let heads = match reference {
+            Reference::Branch(_) => {
+                self.try_run(&["for-each-ref", "refs/heads", "refs/remotes/origin"])?
+            }
+            _ => Ok(Vec::new()),
+        };
         Err(SourceError::NoSuchReference {
             url: url.into(),
             reference: reference.clone(),
+            known: branches(&heads.unwrap_or_default()),
         })
     }
 
@@ -161,10 +169,13 @@ impl Repository {
     /// # Errors
     /// [`SourceError::NoSuchReference`], named after `url`, when there is none.
     pub fn revision(&self, url: &str, revision: &str) -> Result<String, SourceError> {
-        let branch = Reference::Branch(revision.to_owned());
-        match self.resolve(url, &branch) {
-            Err(SourceError::NoSuchReference { .. }) => {}
-            found => return found,
+        // In a clone there is a branch of this name on the other side, which is not meant.
+        if revision != "HEAD" {
+            let branch = Reference::Branch(revision.to_owned());
+            match self.resolve(url, &branch) {
+                Err(SourceError::NoSuchReference { .. }) => {}
+                found => return found,
+            }
         }
         let id = revision.to_owned();
         self.resolve(url, &Reference::Commit { id, near: None })
@@ -257,7 +268,10 @@ impl Repository {
     }
 
     /// Runs git: its output, or what it complained of.
-    pub(super) fn try_run(&self, arguments: &[&str]) -> Result<Result<Vec<u8>, String>, SourceError> {
+    pub(super) fn try_run(
+        &self,
+        arguments: &[&str],
+    ) -> Result<Result<Vec<u8>, String>, SourceError> {
         let what = self.folder.display().to_string();
         let ended = program::run(self.command(arguments), &Bounds::LOCAL, &what)?;
         self.judged(ended)
@@ -292,6 +306,20 @@ impl Repository {
             .args(arguments);
         command
     }
+}
+
+/// Names of branches in what git lists: lines that end in a reference. At most 1,000.
+fn branches(listing: &[u8]) -> Vec<String> {
+    let listing = String::from_utf8_lossy(listing);
+    let named = listing.lines().filter_map(|line| {
+        let reference = line.split_whitespace().next_back()?;
+        let name = reference
+            .strip_prefix("refs/heads/")
+            .or_else(|| reference.strip_prefix("refs/remotes/origin/"))?;
+        (name != "HEAD").then(|| name.to_owned())
+    });
+    let named: std::collections::BTreeSet<String> = named.take(1000).collect();
+    named.into_iter().collect()
 }
 
 pub(super) fn text(output: &[u8]) -> String {

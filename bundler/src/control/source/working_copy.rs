@@ -38,7 +38,9 @@ impl Opened {
     /// `reference` is what it has checked out; at most `max`, each with how many there are.
     pub fn uncommitted(&self, reference: &Reference, max: usize) -> Option<(Vec<String>, usize)> {
         match &self.at {
-            Place::Git(repository) if self.remote.is_none() => repository.uncommitted(reference, max),
+            Place::Git(repository) if self.remote.is_none() => {
+                repository.uncommitted(reference, max)
+            }
             _ => None,
         }
     }

@@ -181,7 +181,7 @@ impl<'d> Walk<'d> {
         }
         match self.schema.target(reference) {
             Some(target @ (Value::Object(_) | Value::Bool(_))) => self.enter(&["$ref"], target),
-            Some(_) => Err(format!("`{reference}` is no schema")),
+            Some(_) => Err(format!("`{reference}` is not a schema")),
             None => Err(format!("`{reference}` is not in the schema")),
         }
     }
@@ -325,7 +325,7 @@ fn types(map: &Map<String, Value>) -> Result<(), String> {
         };
         if !TYPES.contains(&text) {
             let help = did_you_mean(text, TYPES);
-            return Err(format!("`{text}` is no type ({help})"));
+            return Err(format!("`{text}` is not a type ({help})"));
         }
         if names[..at].contains(name) {
             return Err(format!("type `{text}` is there twice"));

@@ -16,7 +16,7 @@ use crate::orders::running;
 use crate::site::{Site, assert_told, code, stderr, stdout, tree};
 
 /// The state folder and the memory as they are, but for what every look at a stick changes: the clock, the
-/// reports, the journal.
+/// reports, the journal, and what `status` remembers of sticks and refusals.
 fn whole_state(site: &Site) -> BTreeMap<String, Vec<u8>> {
     let mut state = tree(&site.state());
     state.retain(|name, _| !name.starts_with("agent.db") && !name.ends_with("lock"));
@@ -45,7 +45,8 @@ fn whole_state(site: &Site) -> BTreeMap<String, Vec<u8>> {
             let values: Vec<_> = (0..columns)
                 .map(|at| format!("{:?}", row.get_ref(at).unwrap()))
                 .collect();
-            let changes = ["clock", "outbox"].map(|name| format!("Text({:?})", name.as_bytes()));
+            let changes = ["clock", "outbox", "media", "refusals"]
+                .map(|name| format!("Text({:?})", name.as_bytes()));
             if table == "meta" && changes.contains(&values[0]) {
                 continue;
             }

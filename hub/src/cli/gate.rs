@@ -18,15 +18,15 @@ const ASKED_BY: &str = "command line";
 /// with the reports that it rests on.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Example:\n  outhaul-hub gate --environment dev --commit 4f2a9c… --max-age 72 \
-                        --state hub"
+    after_help = "Example:\n  outhaul-hub gate --environment dev --max-age 72 --state hub \
+                        --commit $(git -C control-plane rev-parse main)"
 )]
 pub(crate) struct Args {
     /// The environment
     #[arg(long, value_name = "NAME")]
     environment: String,
     /// The base commit, in full
-    #[arg(long, value_name = "SHA")]
+    #[arg(long, value_name = "SHA", value_parser = commit)]
     commit: String,
     /// Oldest report that counts, in hours, by when the hub received it (1 to 87600)
     #[arg(long, value_name = "HOURS", default_value_t = DEFAULT_MAX_AGE_HOURS,
@@ -89,6 +89,16 @@ fn text(decision: &Decision) {
              missed for a time with `outhaul-hub waive`",
         );
     }
+}
+
+/// A hub has no repository in which a name could be looked up.
+fn commit(text: &str) -> Result<String, String> {
+    let id = text.strip_prefix("sha256:").unwrap_or(text);
+    let hex = id.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'a'..=b'f'));
+    if hex && matches!(id.len(), 40 | 64) {
+        return Ok(text.to_owned());
+    }
+    Err("a hub knows commits by their full ids only: give what `git rev-parse` prints".to_owned())
 }
 
 fn percent(text: &str) -> Result<u8, String> {

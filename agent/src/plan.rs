@@ -17,6 +17,7 @@ use crate::apply::Change;
 use crate::error::AgentError;
 use crate::generation;
 use crate::intake::file::FileRoad;
+use crate::intake::media::with_claim;
 use crate::intake::{self, Road};
 use crate::state::inventory;
 
@@ -96,12 +97,14 @@ impl Agent {
     pub fn plan(&self, file: &Path) -> Result<Plan, AgentError> {
         let opened = media::open_file(file)?;
         let mut road = FileRoad::new(text::file_name(file), opened, self.limits, &self.pulse);
-        let offer = self.judge(&mut road)?;
+        let judged = self.judge(&mut road);
+        let offer = judged.map_err(|error| with_claim(error, &road, &self.site))?;
         let expected = Content {
             digest: offer.index,
             size: offer.acceptance.index_length,
         };
         let (index, _) = road.index(&expected)?;
+        self.check_index(road.name(), &index, &offer)?;
         let own = own_files(&index, &self.site.name);
         let index = index.for_site(&self.site.name);
         let reconciler = self.reconciler(index.reconciler.kind.as_str())?;

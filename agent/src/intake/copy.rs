@@ -43,7 +43,7 @@ impl Agent {
         Ok(Some((offer, (index, bytes))))
     }
 
-    pub(super) fn check_index(
+    pub(crate) fn check_index(
         &self,
         name: &str,
         index: &Index,

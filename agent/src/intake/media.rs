@@ -20,6 +20,7 @@ use crate::acks::MAX_ACKS;
 use crate::agent::Agent;
 use crate::durable::FileError;
 use crate::error::AgentError;
+use crate::state::Site;
 
 /// What is looked at of a medium.
 const BOUNDS: Bounds = Bounds {
@@ -89,7 +90,10 @@ impl Agent {
             return Ok(findings);
         }
         let mut road = FileRoad::new(name, file, self.limits, &self.pulse);
-        findings.outcome = Some(self.admit(&mut road).map_err(|e| with_claim(e, &road))?);
+        findings.outcome = Some(
+            self.admit(&mut road)
+                .map_err(|e| with_claim(e, &road, &self.site))?,
+        );
         findings.taken = Some(path.to_owned());
         Ok(findings)
     }
@@ -186,7 +190,7 @@ impl Agent {
     fn look_at(&self, media: &Media, path: &Path) -> Result<Offer, AgentError> {
         let mut road = self.road(media, path)?;
         self.judge(&mut road)
-            .map_err(|error| with_claim(error, &road))
+            .map_err(|error| with_claim(error, &road, &self.site))
     }
 
     fn pass_over(
@@ -244,23 +248,19 @@ impl Agent {
     }
 }
 
-/// A refusal for another stream says for whom the bundle is, as far as it says so itself.
-fn with_claim(error: AgentError, road: &FileRoad) -> AgentError {
+/// A refusal of a bundle for another stream names both, whichever rule it met first: the version of what
+/// is for somebody else says nothing here. What the bundle says of itself is not verified.
+pub(crate) fn with_claim(error: AgentError, road: &FileRoad, site: &Site) -> AgentError {
+    let own = format!("{}/{}", site.stream.environment, site.stream.cluster_type);
     match (error, road.claims()) {
         (
             AgentError::Refused {
-                source_name,
-                rule,
-                message,
+                source_name, rule, ..
             },
             Some(claim),
-        ) if rule == "stream" => {
-            let message = format!("{message}; by its own words it is for {claim}");
-            AgentError::Refused {
-                source_name,
-                rule,
-                message,
-            }
+        ) if claim != own && matches!(rule.as_str(), "stream" | "rollback") => {
+            let message = format!("this stick is for {claim}, this site is {own}");
+            AgentError::refused(&source_name, "stream", message)
         }
         (error, _) => error,
     }

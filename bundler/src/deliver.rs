@@ -9,6 +9,8 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
+use outhaul_bundle::Digest;
+use outhaul_bundle::digest::Hasher;
 use outhaul_bundle::index::{Blob, Content};
 use outhaul_bundle::limits::Limits;
 use outhaul_bundle::read::{BlobSink, BundleReader, ReadError};
@@ -78,6 +80,37 @@ pub fn write_file(
     })?;
     let size = fs::metadata(path).map_err(io_error("look at", path))?.len();
     Ok(size)
+}
+
+/// Copies the bundle file `from` to `to`, durably: beside it first, then renamed. Returns its size.
+///
+/// # Errors
+/// [`DeliverError`]; `to` is then as it was before.
+pub fn copy_file(from: &Path, to: &Path) -> Result<u64, DeliverError> {
+    let mut input = File::open(from).map_err(io_error("open", from))?;
+    let mut copied = 0;
+    put(to, |file| {
+        copied = io::copy(&mut input, file).map_err(io_error("write", to))?;
+        Ok(())
+    })?;
+    Ok(copied)
+}
+
+/// The digest of a file, however large.
+///
+/// # Errors
+/// [`DeliverError`] when it cannot be read.
+pub fn digest_of(path: &Path) -> Result<Digest, DeliverError> {
+    let mut file = File::open(path).map_err(io_error("open", path))?;
+    let mut hasher = Hasher::new();
+    let mut buffer = vec![0; 256 * 1024];
+    loop {
+        let read = file.read(&mut buffer).map_err(io_error("read", path))?;
+        if read == 0 {
+            return Ok(hasher.finish().0);
+        }
+        hasher.update(buffer.get(..read).unwrap_or_default());
+    }
 }
 
 /// Unpacks the bundle file `bundle` into `folder`, beside what other streams have there.

@@ -12,33 +12,36 @@ use std::path::{Path, PathBuf};
 use jiff::{SignedDuration, Timestamp};
 use outhaul_bundle::Digest;
 use outhaul_bundle::index::{Content, DriftPolicy, ReconcilerSettings, Snapshot, Source, Stream};
-use outhaul_bundle::name::{Name, NameError};
+use outhaul_bundle::name::Name;
 use outhaul_signer::fleet::{Fleet, FleetError};
 use outhaul_signer::key::Secret;
 use outhaul_signer::publish::{SignRequest, SignedMetadata};
 
-use crate::Diagnostics;
-use crate::assemble::finish::{FinishError, Reader};
-use crate::assemble::{self, AssembleError, Contents, Spool, SpoolError, UnsignedBundle};
-use crate::collect::{CollectError, Collector};
+use crate::assemble::finish::Reader;
+use crate::assemble::{self, Contents, Spool, UnsignedBundle};
+use crate::collect::Collector;
 use crate::control::model::Drift;
 use crate::deliver::{self, DeliverError};
-use crate::guard::Removal;
 use crate::isolation::Isolation;
 use crate::pipeline::Platform;
-use crate::sites::{SiteError, Sites};
+use crate::sites::Sites;
 
 mod countersigned;
+mod error;
 mod last;
 mod obey;
 mod plan;
+mod recipients;
+mod shelf;
 
 use countersigned::Ready;
 pub use countersigned::Waiting;
+pub use error::ProduceError;
 pub use last::LastError;
 use last::{LastAssignment, LastStream};
 pub use obey::Refusal;
 use plan::Plan;
+use shelf::Kept;
 
 /// What to make, for whom, and where to put it.
 #[derive(Debug)]
@@ -82,7 +85,9 @@ pub struct Produced {
     pub cluster_type: String,
     /// The number that is current now.
     pub number: u64,
-    /// The bundle that was written; `None` when nothing changed.
+    /// Whether it is a new number.
+    pub changed: bool,
+    /// The bundle that was written: a new one, or the current one once more; `None` when it is there.
     pub file: Option<PathBuf>,
     /// The bundle's size in bytes; 0 when none was written.
     pub bytes: u64,
@@ -94,69 +99,6 @@ pub struct Produced {
     pub withheld: Option<String>,
     /// Whose signature it waits for; nothing is shipped before.
     pub waiting: Option<Waiting>,
-}
-
-/// Why a stream's bundle was not made. Streams before it were.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ProduceError {
-    /// The contents do not become a bundle.
-    #[error(transparent)]
-    Assemble(#[from] AssembleError),
-    /// A payload cannot be collected.
-    #[error(transparent)]
-    Collect(#[from] CollectError),
-    /// The bundle cannot be written or published.
-    #[error(transparent)]
-    Deliver(#[from] DeliverError),
-    /// A date beyond what dates can be.
-    #[error("cannot count {days} days from {issued}")]
-    Expiry {
-        /// The time of issue.
-        issued: Timestamp,
-        /// The days.
-        days: u32,
-    },
-    /// The bundle cannot be attested or sealed.
-    #[error(transparent)]
-    Finish(#[from] FinishError),
-    /// The delivery policies contradict each other; nothing was written for any stream.
-    #[error("the delivery policies contradict each other")]
-    Contradiction(#[from] Diagnostics),
-    /// A delivery policy forbids it.
-    #[error(transparent)]
-    Forbidden(#[from] Refusal),
-    /// The fleet cannot sign.
-    #[error(transparent)]
-    Fleet(#[from] FleetError),
-    /// What was shipped last cannot be read or written.
-    #[error(transparent)]
-    Last(#[from] LastError),
-    /// A name that cannot travel.
-    #[error("a name of the control plane cannot travel")]
-    Name(#[from] NameError),
-    /// It would remove too much; nothing was written for any stream.
-    #[error("too much would be removed")]
-    Removals {
-        /// One for each stream that would lose too much.
-        removals: Vec<Removal>,
-    },
-    /// What the centre knows of the stream's sites cannot be read.
-    #[error(transparent)]
-    Sites(#[from] SiteError),
-    /// The temporary folder failed.
-    #[error(transparent)]
-    Spool(#[from] SpoolError),
-    /// The environment has no such cluster type.
-    #[error("environment `{environment}` has no cluster type `{name}`")]
-    UnknownClusterType {
-        /// The environment.
-        environment: String,
-        /// What was asked for.
-        name: String,
-        /// What there is.
-        known: Vec<String>,
-    },
 }
 
 /// Makes the bundles of every stream that `request` names. A broken assignment is in its bundle as it
@@ -188,7 +130,12 @@ pub fn produce(
     let mut plans = Vec::new();
     let mut removals = Vec::new();
     let mut collector = Collector::new(&platform.sources, &platform.cache);
+    let recipients = recipients::of(platform, fleet, request, wanted)?;
     for name in rendering.cluster_types.keys().filter(wanted) {
+        if !request.recipients.is_empty() && !recipients.contains_key(name) {
+            // None of those that it is for follows this stream.
+            continue;
+        }
         let plan = Plan::of(platform, fleet, name, &mut collector)?;
         removals.extend(plan.guard(platform).err());
         if obey::withheld(&plan.delivery).is_none() {
@@ -207,7 +154,16 @@ pub fn produce(
     let mut production = Production::default();
     for plan in plans {
         if !plan.is_void() {
-            let made = stream(platform, fleet, secret, request, &plan, &mut collector)?;
+            let readers = recipients.get(plan.cluster_type).cloned();
+            let made = stream(
+                platform,
+                fleet,
+                secret,
+                request,
+                &plan,
+                &readers.unwrap_or_default(),
+                &mut collector,
+            )?;
             production.streams.push(made);
         }
         production.isolation.append(plan.isolation);
@@ -221,6 +177,7 @@ fn stream(
     secret: &Secret,
     request: &Request<'_>,
     plan: &Plan<'_>,
+    recipients: &BTreeSet<Name>,
     collector: &mut Collector<'_>,
 ) -> Result<Produced, ProduceError> {
     let environment = &platform.rendering.environment;
@@ -259,7 +216,7 @@ fn stream(
                 },
             },
             snapshot: with_payloads(&platform.rendering.snapshot, payloads.sources),
-            recipients: request.recipients.clone(),
+            recipients: recipients.clone(),
             assignments: &plan.assignments,
             payloads: payloads.files,
             kept: plan.kept.clone(),
@@ -278,16 +235,28 @@ fn stream(
         })
     };
     if let Some(latest) = latest.as_ref().filter(|_| !request.renew) {
-        // The same content under the number that was signed last has the digest that was signed.
+        // The same content under the number that was signed last has the digest that was signed. What is
+        // sealed has another one each time, so that its digest before is on record.
         let same = build(latest.number)?;
-        if *Digest::of(&same.bundle.index_bytes).as_bytes() == latest.index {
+        let kept = Kept::read(fleet.folder(), role);
+        let kept = kept.filter(|kept| kept.is_of(latest.number, same.plain));
+        let signed = *Digest::of(&same.bundle.index_bytes).as_bytes() == latest.index;
+        if signed || kept.is_some() {
             // It may be missing after a power cut.
             remember(fleet, environment, plan, &same)?;
+            let to = file_of(request, plan.cluster_type, environment, latest.number);
+            let written = match &kept {
+                Some(kept) => kept.hand_out(fleet.folder(), role, &to)?,
+                None => None,
+            };
+            let file = (written == Some(true)).then_some(to);
+            let size = |file: &PathBuf| std::fs::metadata(file).map_or(0, |meta| meta.len());
             return Ok(Produced {
                 cluster_type: name.to_owned(),
                 number: latest.number,
-                file: None,
-                bytes: 0,
+                changed: false,
+                bytes: file.as_ref().map_or(0, size),
+                file,
                 content_bytes: same.bundle.index.content_bytes(),
                 assignments: same.bundle.index.assignments.len(),
                 withheld: None,
@@ -340,8 +309,8 @@ fn ship_ready(
         expires: ready.pending.expires,
     };
     let signed = fleet.sign_bundle(sign, secret)?;
-    let Ready { bundle, last, .. } = ready;
-    ship(fleet, request, plan, sign, &signed, bundle, &last)
+    let made = (ready.bundle, ready.plain);
+    ship(fleet, request, plan, sign, &signed, made, &ready.last)
 }
 
 /// Signs and ships what was built, or keeps it until somebody else has signed it as well.
@@ -355,7 +324,10 @@ fn ship_or_ask(
     last: &LastStream,
 ) -> Result<Produced, ProduceError> {
     match fleet.sign_bundle(sign, secret) {
-        Ok(signed) => ship(fleet, request, plan, sign, &signed, built.bundle, last),
+        Ok(signed) => {
+            let made = (built.bundle, built.plain);
+            ship(fleet, request, plan, sign, &signed, made, last)
+        }
         Err(FleetError::CountersignatureNeeded {
             threshold,
             found,
@@ -375,6 +347,13 @@ fn ship_or_ask(
     }
 }
 
+/// Where the bundle of a number goes.
+fn file_of(request: &Request<'_>, cluster_type: &str, environment: &str, number: u64) -> PathBuf {
+    request
+        .out
+        .join(format!("{environment}-{cluster_type}-{number}.outhaul"))
+}
+
 /// Writes what was signed, and puts it on the fleet's record.
 fn ship(
     fleet: &Fleet,
@@ -382,20 +361,29 @@ fn ship(
     plan: &Plan<'_>,
     sign: SignRequest<'_>,
     signed: &SignedMetadata,
-    bundle: UnsignedBundle,
+    (bundle, plain): (UnsignedBundle, Digest),
     last: &LastStream,
 ) -> Result<Produced, ProduceError> {
     let SignRequest { role, number, .. } = sign;
     let stream = &bundle.index.stream;
-    let file = request.out.join(format!(
-        "{}-{}-{number}.outhaul",
-        stream.environment, stream.cluster_type
-    ));
+    let file = file_of(
+        request,
+        stream.cluster_type.as_str(),
+        stream.environment.as_str(),
+        number,
+    );
     let content_bytes = bundle.index.content_bytes();
     let assignments = bundle.index.assignments.len();
-    let bytes = deliver::write_file(&file, &signed.files, bundle)?;
+    // Kept first: it is what another stick gets when nothing changes.
+    shelf::prepare(fleet.folder()).map_err(ProduceError::Keep)?;
+    let own = shelf::bundle(fleet.folder(), role, number);
+    deliver::write_file(&own, &signed.files, bundle)?;
+    let kept = Kept::of(number, plain, &own)?;
+    let bytes = deliver::copy_file(&own, &file)?;
     fleet.commit(signed)?;
     last.write(fleet.folder(), role)?;
+    kept.write(fleet.folder(), role)
+        .map_err(ProduceError::Keep)?;
     countersigned::forget_before(fleet, role, number + 1)?;
     if let Some(folder) = request.publish {
         publish(&file, role, sign.index_bytes, folder)?;
@@ -403,6 +391,7 @@ fn ship(
     Ok(Produced {
         cluster_type: plan.cluster_type.to_owned(),
         number,
+        changed: true,
         file: Some(file),
         bytes,
         content_bytes,
@@ -417,6 +406,7 @@ fn held_back(plan: &Plan<'_>, why: String, number: u64) -> Produced {
     Produced {
         cluster_type: plan.cluster_type.to_owned(),
         number,
+        changed: false,
         file: None,
         bytes: 0,
         content_bytes: 0,

@@ -1,11 +1,12 @@
 //! Promotion: the next environment's base commit, moved on its branch when the gate is open.
 //!
 //! What comes in: a control plane, an environment, a commit, and the hub's decision about the
-//! environment before. What goes out: one commit that changes one line of the `BaseRepo` named `main`,
-//! with the evidence in its message. A closed gate, a moved branch or anything unreadable changes
-//! nothing. It does not decide: the hub does.
+//! environment before, or who overrides it and why. What goes out: one commit that changes one line of
+//! the `BaseRepo` named `main`, with the evidence in its message, where [`required`] looks for it before
+//! anything of a later environment is shipped. A closed gate, a commit that breaks the environment, a moved
+//! branch or anything unreadable changes nothing. It does not decide: the hub does.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -15,14 +16,22 @@ use crate::control::diagnostic::{Diagnostics, SourceFile};
 use crate::control::kinds::{self, Object};
 use crate::control::model::{BaseRepo, Environment, PromotionPolicy};
 use crate::control::source::{self, Cache, Opened, Reference, SourceError, SourceMap, TreeLimits};
-use crate::deliver::branch::{self, BranchError, Edit};
+use crate::deliver::branch::{self, Edit};
 use crate::deliver::program::Git;
 
+mod candidate;
+mod error;
 mod hub;
+pub mod order;
+pub mod overrides;
 mod policy;
+pub mod record;
+pub mod required;
 pub mod watch;
 
+pub use error::PromoteError;
 pub use hub::{GateError, Hub, Rule, check_commit};
+use order::{Before, Order};
 
 /// Where a control plane lists its environments.
 const ENVIRONMENTS: &str = ".environments";
@@ -61,78 +70,6 @@ pub struct Evidence {
     pub state: String,
 }
 
-/// Why nothing was promoted. Nothing was changed.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum PromoteError {
-    /// The commit could not be made.
-    #[error("environment `{environment}` stays where it is")]
-    Branch {
-        /// The environment.
-        environment: String,
-        /// Why.
-        source: BranchError,
-    },
-    /// Each environment waits for another one.
-    #[error("the promotion policies {policies} go round in a circle")]
-    Circle {
-        /// Their names.
-        policies: String,
-    },
-    /// The YAML does not read.
-    #[error("{0}")]
-    Findings(Diagnostics),
-    /// No `BaseRepo` named `main`.
-    #[error(
-        "environment `{environment}` has no BaseRepo named `main`, so nothing can be promoted into it"
-    )]
-    NoBase {
-        /// The environment.
-        environment: String,
-    },
-    /// No such environment.
-    #[error("there is no environment `{environment}`; there are {known}")]
-    NoEnvironment {
-        /// What was asked for.
-        environment: String,
-        /// What there is.
-        known: String,
-    },
-    /// A policy allows the step from other environments only.
-    #[error(
-        "environment `{environment}` may only be promoted from {allowed}, says a promotion policy ({at})\nhelp: \
-         give `--from`, so that its gate decides; nothing was changed"
-    )]
-    NotFromThere {
-        /// The environment.
-        environment: String,
-        /// From where it may be entered.
-        allowed: String,
-        /// Where the policy is written.
-        at: String,
-    },
-    /// The environment before has no pinned commit.
-    #[error(
-        "environment `{environment}` follows a branch, not a commit, so there is nothing to promote\nhelp: \
-         pin it first: `outhaul promote --to {environment} --commit SHA`"
-    )]
-    NotPinned {
-        /// The environment.
-        environment: String,
-    },
-    /// The repository cannot be read.
-    #[error("the control plane cannot be read")]
-    Source(#[from] SourceError),
-    /// The line could not be changed safely.
-    #[error(
-        "`{file}`: cannot change `spec.commit` without touching anything else\nhelp: write the BaseRepo in block style, in a file of its own"
-    )]
-    Shape {
-        /// The file.
-        file: String,
-    },
-}
-
 /// An environment's own branch, and the base that it is pinned to.
 #[derive(Debug)]
 pub struct Link {
@@ -148,10 +85,13 @@ pub struct Link {
 #[derive(Debug)]
 pub struct Chain<'a> {
     url: &'a str,
+    /// The branch with the environments, when it is not `main` or the default branch.
+    branch: Option<String>,
     sources: SourceMap,
     cache: &'a Cache,
     environments: BTreeMap<String, Environment>,
     policies: Vec<PromotionPolicy>,
+    order: Order,
 }
 
 impl<'a> Chain<'a> {
@@ -160,28 +100,114 @@ impl<'a> Chain<'a> {
     /// # Errors
     /// [`PromoteError`] when the control plane cannot be read.
     pub fn open(url: &'a str, sources: SourceMap, cache: &'a Cache) -> Result<Self, PromoteError> {
+        Self::on_branch(url, None, sources, cache)
+    }
+
+    /// The same, where the environments are on another branch than `main` or the default branch.
+    ///
+    /// # Errors
+    /// As [`Chain::open`].
+    pub fn on_branch(
+        url: &'a str,
+        branch: Option<String>,
+        sources: SourceMap,
+        cache: &'a Cache,
+    ) -> Result<Self, PromoteError> {
         let mut sources = sources;
         sources.insert_given(url);
-        let main = Reference::Branch("main".to_owned());
-        let opened = source::open_given(url, &main, &sources, cache)?;
-        let mut environments = BTreeMap::new();
-        let mut policies = Vec::new();
-        for (_, object) in objects(&opened, ENVIRONMENTS)? {
-            match object {
-                Object::Environment(environment) => {
-                    environments.insert(environment.name.clone(), environment);
-                }
-                Object::Promotion(policy) => policies.push(policy),
-                _ => {}
+        let name = branch.clone().unwrap_or_else(|| "main".to_owned());
+        let opened = match source::open_given(url, &Reference::Branch(name), &sources, cache) {
+            // Not every repository calls it `main`.
+            Err(SourceError::NoSuchReference { .. }) if branch.is_none() => {
+                source::open_given(url, &Reference::Head, &sources, cache)?
             }
-        }
+            opened => opened?,
+        };
+        let (environments, policies) = listed(&opened)?;
         policy::contradictions(&policies)?;
+        let order = Order::of(&environments, &policies);
         Ok(Self {
             url,
+            branch,
             sources,
             cache,
             environments,
             policies,
+            order,
+        })
+    }
+
+    /// Where `environment` is in the chain.
+    pub fn before(&self, environment: &str) -> &Before {
+        self.order.before(environment)
+    }
+
+    /// Whether the chain leads from one environment to the other.
+    fn may_come(&self, from: &str, to: &str) -> bool {
+        matches!(self.before(to), Before::After(names, _) if names.contains(from))
+    }
+
+    /// The environment whose gate decides about `to`, when `asked` or nothing was named; `None` for the
+    /// first of the chain.
+    ///
+    /// # Errors
+    /// [`PromoteError::NotFromThere`], [`PromoteError::NoOrder`] or [`PromoteError::NoEnvironment`].
+    pub fn gate_before(
+        &self,
+        to: &str,
+        asked: Option<&str>,
+    ) -> Result<Option<String>, PromoteError> {
+        self.environment(to)?;
+        match (self.before(to), asked) {
+            (Before::First, asked) => Ok(asked.map(str::to_owned)),
+            (Before::After(names, _), Some(asked)) if names.contains(asked) => {
+                Ok(Some(asked.to_owned()))
+            }
+            (Before::After(names, _), None) if names.len() == 1 => Ok(names.first().cloned()),
+            (Before::After(names, at), _) => Err(PromoteError::NotFromThere {
+                environment: to.to_owned(),
+                allowed: quoted(names),
+                at: at.to_string(),
+            }),
+            (Before::Unknown, _) => Err(PromoteError::NoOrder {
+                environment: to.to_owned(),
+            }),
+        }
+    }
+
+    /// Refuses any environment but the first.
+    ///
+    /// # Errors
+    /// [`PromoteError::NotFirst`], [`PromoteError::NoOrder`] or [`PromoteError::NoEnvironment`].
+    pub fn first_only(&self, name: &str) -> Result<(), PromoteError> {
+        self.environment(name)?;
+        match self.before(name) {
+            Before::First => Ok(()),
+            Before::After(names, at) => Err(PromoteError::NotFirst {
+                environment: name.to_owned(),
+                allowed: quoted(names),
+                at: at.to_string(),
+            }),
+            Before::Unknown => Err(PromoteError::NoOrder {
+                environment: name.to_owned(),
+            }),
+        }
+    }
+
+    fn environment(&self, name: &str) -> Result<&Environment, PromoteError> {
+        self.environments.get(name).ok_or_else(|| {
+            let names: BTreeSet<String> = self.environments.keys().cloned().collect();
+            PromoteError::NoEnvironment {
+                environment: name.to_owned(),
+                known: match names.is_empty() {
+                    true => "none".to_owned(),
+                    false => names
+                        .iter()
+                        .map(|name| format!("`{name}`"))
+                        .collect::<Vec<_>>()
+                        .join(", "),
+                },
+            }
         })
     }
 
@@ -190,22 +216,7 @@ impl<'a> Chain<'a> {
     /// # Errors
     /// [`PromoteError`] when there is none or it cannot be read.
     pub fn link(&self, environment: &str) -> Result<Link, PromoteError> {
-        let Some(found) = self.environments.get(environment) else {
-            let known: Vec<_> = self
-                .environments
-                .keys()
-                .map(|name| format!("`{name}`"))
-                .collect();
-            let known = if known.is_empty() {
-                "none".to_owned()
-            } else {
-                known.join(", ")
-            };
-            return Err(PromoteError::NoEnvironment {
-                environment: environment.to_owned(),
-                known,
-            });
-        };
+        let found = self.environment(environment)?;
         let mut sources = self.sources.clone();
         let at = &found.control_plane;
         if let Some(folder) = source::local_folder(self.url) {
@@ -345,6 +356,24 @@ impl Link {
     }
 }
 
+/// The environments that a control plane lists, and the promotion policies beside them.
+fn listed(
+    opened: &Opened,
+) -> Result<(BTreeMap<String, Environment>, Vec<PromotionPolicy>), PromoteError> {
+    let mut environments = BTreeMap::new();
+    let mut policies = Vec::new();
+    for (_, object) in objects(opened, ENVIRONMENTS)? {
+        match object {
+            Object::Environment(environment) => {
+                environments.insert(environment.name.clone(), environment);
+            }
+            Object::Promotion(policy) => policies.push(policy),
+            _ => {}
+        }
+    }
+    Ok((environments, policies))
+}
+
 type Place = (String, Arc<SourceFile>);
 
 /// Every object below `path`, with its file.
@@ -409,31 +438,8 @@ fn with_commit(file: &Arc<SourceFile>, base: &BaseRepo, commit: &str) -> Option<
     (!findings.has_errors() && after.len() == before && after.iter().any(same)).then_some(text)
 }
 
-/// The commit's message: what moved, and on what evidence.
-pub fn message(from: Option<&str>, to: &str, commit: &str, decision: Option<&Decision>) -> String {
-    use std::fmt::Write as _;
-    let short: String = commit.chars().take(12).collect();
-    let mut text = format!("Promote {short} to {to}\n");
-    match (from, decision) {
-        (Some(from), Some(decision)) => {
-            let _ = writeln!(
-                text,
-                "\nThe gate of `{from}` is open: {} of {} sites confirmed {commit}.",
-                decision.confirmed, decision.counted
-            );
-            for evidence in &decision.evidence {
-                let _ = writeln!(
-                    text,
-                    "- {}: report {} ({}), bundle {} {}",
-                    evidence.site,
-                    evidence.report,
-                    evidence.digest,
-                    evidence.bundle,
-                    evidence.state
-                );
-            }
-        }
-        _ => text.push_str("\nNo gate was asked: no environment before it was named.\n"),
-    }
-    text
+/// Names with `or` between them.
+fn quoted(names: &BTreeSet<String>) -> String {
+    let names: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
+    names.join(" or ")
 }

@@ -17,6 +17,7 @@ use crate::deliver::branch::was_overtaken;
 use crate::deliver::program::ProgramError;
 use crate::delivery;
 use crate::pipeline::Platform;
+use crate::promote::record::Override;
 use crate::schedule::AssignmentId;
 
 pub use crate::deliver::program::Credential;
@@ -65,6 +66,8 @@ pub struct Desired<'a> {
     pub control_plane: &'a ControlPlane,
     /// What Kalypso wrote there counts as Outhaul's from now on.
     pub adopt: bool,
+    /// Who went past the gate before the environment, when somebody did.
+    pub overridden: Option<&'a Override>,
 }
 
 /// The files of `platform` that travel by git: not those of cluster types that travel by bundle alone.
@@ -96,6 +99,7 @@ impl<'a> Desired<'a> {
             undecided: &rendering.undecided,
             control_plane: &platform.control_plane,
             adopt,
+            overridden: None,
         }
     }
 }

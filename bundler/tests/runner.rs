@@ -16,6 +16,7 @@ mod runner {
     pub mod forges;
     pub mod formats;
     pub mod fuzz;
+    pub mod gate;
     pub mod golden;
     pub mod hostile;
     pub mod import;

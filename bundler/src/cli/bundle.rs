@@ -11,16 +11,22 @@ use serde_json::json;
 
 use super::failure::{self, Failure};
 use super::key::{FleetArgs, fleet_failure};
+use super::promote::{OverrideArgs, promote_failure};
 use super::render::{InputArgs, isolation_failure, isolation_json};
 use super::{Format, print_json, say};
 use crate::assemble::AssembleError;
 use crate::assemble::finish::FinishError;
 use crate::check::offline;
 use crate::collect::CollectError;
+use crate::control::kinds::suggest::did_you_mean;
 use crate::counted::assignments;
 use crate::deliver;
 use crate::guard::Removal;
+use crate::pipeline::Platform;
 use crate::produce::{self, LastError, ProduceError, Production, Request};
+use crate::promote::overrides;
+use crate::promote::record::{Override, Passage};
+use crate::promote::required::{self, Refusal};
 
 /// Render an environment and write one signed bundle per stream
 #[derive(Debug, clap::Args)]
@@ -47,9 +53,11 @@ pub struct Args {
     #[arg(long = "for", value_name = "SITE")]
     recipients: Vec<Name>,
     /// Encrypt everything for these alone: a file with one `NAME age1…` a line (may be given more than
-    /// once). Each run then writes a new number, because no two seals are alike
+    /// once)
     #[arg(long, value_name = "FILE")]
     seal_for: Vec<PathBuf>,
+    #[command(flatten)]
+    past_gate: OverrideArgs,
     /// Write nothing when one assignment is broken; without it that one stays as it was shipped last
     #[arg(long)]
     strict: bool,
@@ -73,8 +81,10 @@ impl Args {
     pub fn run(self) -> Result<ExitCode, Failure> {
         let secret = self.fleet.secret()?;
         let fleet = Fleet::open(&self.fleet.fleet).map_err(fleet_failure)?;
+        let given = self.past_gate.parse()?;
         let platform = self.input.platform(None)?;
         super::render::whole_or_refused(&platform, self.strict)?;
+        self.pass_gate(&platform, &fleet, given)?;
         let readers = super::secret::ReaderArgs::of_files(self.seal_for.clone()).readers()?;
         #[expect(
             clippy::disallowed_methods,
@@ -113,6 +123,28 @@ impl Args {
         })
     }
 
+    /// Refuses a base commit that no gate let in. An override is on record before anything is signed.
+    fn pass_gate(
+        &self,
+        platform: &Platform,
+        fleet: &Fleet,
+        given: Option<Override>,
+    ) -> Result<(), Failure> {
+        let environment = &platform.rendering.environment;
+        let base = &platform.rendering.snapshot.base.commit;
+        let kept = |error| Failure::new(failure::ENVIRONMENT, &error).help("nothing was written");
+        let known = overrides::find(fleet.folder(), environment, base).map_err(kept)?;
+        let found = gate_passage(&self.input, platform, known.as_ref().or(given.as_ref()))?;
+        if let Passage::Override(found) = &found {
+            if Some(found) == given.as_ref() && known.is_none() {
+                overrides::keep(fleet.folder(), environment, base, found).map_err(kept)?;
+            }
+            let short: String = base.chars().take(12).collect();
+            say(&format!("`{environment}` is at {short}, {found}"));
+        }
+        Ok(())
+    }
+
     fn print(&self, environment: &str, production: &Production) -> Result<(), Failure> {
         let produced = &production.streams;
         if self.output == Format::Json {
@@ -123,7 +155,7 @@ impl Args {
                         "environment": environment,
                         "cluster_type": one.cluster_type,
                         "number": one.number,
-                        "changed": one.file.is_some(),
+                        "changed": one.changed,
                         "file": one.file,
                         "bytes": one.bytes,
                         "content_bytes": one.content_bytes,
@@ -161,6 +193,12 @@ impl Args {
                     "{stream}: unchanged, number {} is current (`--renew` for a new date)",
                     one.number
                 )),
+                Some(file) if !one.changed => super::data(&format!(
+                    "{stream}: unchanged, number {} again, {} bytes: {}",
+                    one.number,
+                    one.bytes,
+                    file.display()
+                )),
                 Some(file) => super::data(&format!(
                     "{stream}: number {}, {}, {} bytes of content in {} bytes: {}",
                     one.number,
@@ -173,6 +211,23 @@ impl Args {
         }
         Ok(())
     }
+}
+
+/// The evidence for the environment's base commit, or the refusal.
+pub(super) fn gate_passage(
+    input: &InputArgs,
+    platform: &Platform,
+    given: Option<&Override>,
+) -> Result<Passage, Failure> {
+    let (plane, snapshot) = (&platform.control_plane, &platform.rendering.snapshot);
+    required::passage(&input.request()?, plane, snapshot, given).map_err(|error| {
+        let help = error.help();
+        let failure = match error {
+            Refusal::Promote(error) => promote_failure(error),
+            error => Failure::new(failure::REFUSED, &error),
+        };
+        failure.help(help)
+    })
 }
 
 /// An error of a stream's bundle with its code.
@@ -193,6 +248,19 @@ pub(super) fn produce_failure(error: ProduceError) -> Failure {
             Failure::new(failure::USAGE, &error)
                 .help(format!("it has {}; nothing was written", known.join(", ")))
         }
+        ProduceError::UnknownRecipient {
+            ref site,
+            ref known,
+            ..
+        } => {
+            let names: Vec<&String> = known.iter().collect();
+            Failure::new(failure::USAGE, &error).help(format!(
+                "{}; a new site is enrolled with `outhaul site enrol`; nothing was written and no number was used",
+                did_you_mean(site, &names)
+            ))
+        }
+        ProduceError::Keep(_) => Failure::new(failure::ENVIRONMENT, &error)
+            .help("make room in the fleet's folder, and run it again"),
         ProduceError::Last(ref source) => {
             let code = match source {
                 LastError::Damaged { .. } => failure::USAGE,

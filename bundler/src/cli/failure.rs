@@ -90,6 +90,13 @@ impl Failure {
         }
     }
 
+    /// Adds an error below what was said.
+    #[must_use]
+    pub fn and(mut self, error: &dyn Error) -> Self {
+        self.lines.extend(Self::new(self.code, error).lines);
+        self
+    }
+
     /// Adds one reason below the message.
     #[must_use]
     pub fn because(mut self, reason: &str) -> Self {

@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use jiff::Timestamp;
+use outhaul_bundle::index::Index;
 use outhaul_bundle::name::Name;
+use outhaul_bundle::seal::Sealed;
 use outhaul_signer::durable;
 use outhaul_signer::fleet::Fleet;
 use serde_json::json;
@@ -16,6 +18,8 @@ use super::key::fleet_failure;
 use super::{Format, data, print_json};
 use crate::counted::counted;
 use crate::inspect::{self, Inspection};
+use crate::promote::overrides;
+use crate::promote::record::Override;
 
 /// Show what a bundle is, for whom, what is in it, and whether it is whole
 #[derive(Debug, clap::Args)]
@@ -81,10 +85,18 @@ impl Args {
                 cause.help("no site accepts this file; write the bundle again, or copy it again")
             })?;
         if self.output == Format::Json {
-            return print_json(&as_json(&found));
+            return print_json(&as_json(&found, self.overridden(&found.index).as_ref()));
         }
         self.print(&found);
         Ok(ExitCode::SUCCESS)
+    }
+
+    /// Who went past the gate for the bundle's base commit, as the fleet has it on record.
+    fn overridden(&self, index: &Index) -> Option<Override> {
+        let fleet = self.fleet.as_ref()?;
+        let environment = index.stream.environment.as_str();
+        // A record that cannot be read says nothing about the bundle.
+        overrides::find(fleet, environment, &index.snapshot.base.commit).ok()?
     }
 
     fn print(&self, found: &Inspection) {
@@ -103,6 +115,10 @@ impl Args {
                 sites.join(", ")
             }
         ));
+        data(&format!("  sealed      {}", seal_line(index)));
+        if let Some(given) = &self.overridden(index) {
+            data(&format!("  promoted    past the gate: {given}"));
+        }
         data(&format!("  applied by  {}", index.reconciler.kind));
         if let Some(number) = index.requires {
             data(&format!(
@@ -177,6 +193,27 @@ impl Args {
     }
 }
 
+/// Whether it is encrypted, and who can open it.
+fn seal_line(index: &Index) -> String {
+    let sealed: Vec<&Sealed> = index
+        .blobs
+        .iter()
+        .filter_map(|b| b.sealed.as_ref())
+        .collect();
+    match sealed.first() {
+        None => "no: whoever has the file can read it".to_owned(),
+        Some(first) if sealed.len() == index.blobs.len() => {
+            format!("for {}; nobody else can read the contents", first.readers())
+        }
+        Some(first) => format!(
+            "in part: {} of {} blobs, for {}",
+            sealed.len(),
+            index.blobs.len(),
+            first.readers()
+        ),
+    }
+}
+
 /// The first of them by name, and how many more.
 fn first_of(names: &BTreeSet<Name>) -> String {
     let first: Vec<&str> = names.iter().take(5).map(Name::as_str).collect();
@@ -198,7 +235,14 @@ struct Named {
     error: inspect::InspectError,
 }
 
-fn as_json(found: &Inspection) -> serde_json::Value {
+fn as_json(found: &Inspection, overridden: Option<&Override>) -> serde_json::Value {
+    let sealed: BTreeMap<_, _> = found
+        .index
+        .blobs
+        .iter()
+        .filter_map(|blob| blob.sealed.as_ref())
+        .flat_map(|sealed| &sealed.recipients)
+        .collect();
     let sizes = BTreeMap::from([
         ("file", found.bytes),
         ("carried", found.index.carried_bytes()),
@@ -208,6 +252,8 @@ fn as_json(found: &Inspection) -> serde_json::Value {
         "index": found.index,
         "metadata": found.metadata,
         "bytes": sizes,
+        "sealed_for": sealed,
+        "override": overridden,
         "signatures": found.trusted.as_ref().map(|trusted| json!({
             "issued": trusted.issued.to_string(),
             "expires": trusted.expires.to_string(),

@@ -12,23 +12,27 @@ use super::sources::SourceArgs;
 use super::{Format, print_json, say};
 use crate::control::{Cache, SourceMap};
 use crate::deliver::branch::BranchError;
+use crate::promote::order::Before;
+use crate::promote::record::{self, Grounds, Override};
 use crate::promote::watch::{self, Event, Outcome, Watch};
-use crate::promote::{self, Chain, Decision, GateError, Hub, PromoteError, Rule};
+use crate::promote::{Chain, Decision, GateError, Hub, Link, PromoteError, Rule};
 
 /// Move the next environment to a commit, when the gate of the one before is open
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Example:\n  outhaul promote --control-plane control-plane --from dev --to stage \
+    after_help = "Example:\n  outhaul promote --control-plane control-plane --to stage \
     --hub https://hub.factory.example\n\nThe first environment has no gate before it:\n  \
-    outhaul promote --control-plane control-plane --to dev\n\nThe whole chain, for as long as it runs:\n  \
+    outhaul promote --control-plane control-plane --to dev\n\nPast a closed gate, on record:\n  \
+    outhaul promote --control-plane control-plane --to stage --override-gate 'line 3 stands still' \
+    --override-by 'Jo Park'\n\nThe whole chain, for as long as it runs:\n  \
     outhaul promote --control-plane control-plane --watch --first dev --hub https://hub.factory.example"
 )]
 pub struct Args {
     /// The control plane's repository (URL or folder)
     #[arg(long, value_name = "URL|DIR")]
     control_plane: String,
-    /// The environment whose gate decides; without it `--to` is the first of the chain
-    #[arg(long, value_name = "NAME", requires = "hub")]
+    /// The environment whose gate decides, where several come before `--to`
+    #[arg(long, value_name = "NAME")]
     from: Option<String>,
     /// The environment to move
     #[arg(long, value_name = "NAME", required_unless_present = "watch")]
@@ -36,16 +40,19 @@ pub struct Args {
     /// Follow the whole chain, as the promotion policies of the control plane say, until it is stopped
     #[arg(long, conflicts_with_all = ["from", "to", "commit", "max_age_hours"])]
     watch: bool,
-    /// With `--watch`: the environment that follows its base branch, without a gate
+    /// With `--watch`: the first environment, which follows its base branch
     #[arg(long, value_name = "NAME", requires = "watch")]
     first: Option<String>,
     /// With `--watch`: seconds between two looks; 0 looks until nothing moves any more, and ends
     #[arg(long, value_name = "SECONDS", requires = "watch", default_value_t = 60)]
     interval: u64,
-    /// The commit, instead of what `--from` runs (or the base branch's newest, without `--from`)
-    #[arg(long, value_name = "SHA")]
+    /// The commit (full id, branch or tag), instead of the one that the environment before is at, or of
+    /// the base branch's newest for the first environment
+    #[arg(long, value_name = "COMMIT")]
     commit: Option<String>,
-    /// The hub that is asked
+    #[command(flatten)]
+    past_gate: OverrideArgs,
+    /// The hub that is asked; every environment but the first needs it
     #[arg(long, value_name = "URL")]
     hub: Option<String>,
     /// The certificate of the hub's authority, when it is a private one
@@ -61,6 +68,37 @@ pub struct Args {
     output: Format,
 }
 
+/// Who goes past a gate, and why.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(super) struct OverrideArgs {
+    /// Go past the gate before the environment, for this reason; it is kept as evidence
+    #[arg(long, value_name = "REASON", requires = "override_by")]
+    override_gate: Option<String>,
+    /// Who takes that upon them
+    #[arg(long, value_name = "NAME", requires = "override_gate")]
+    override_by: Option<String>,
+}
+
+impl OverrideArgs {
+    /// The override, when one was given.
+    pub(super) fn parse(&self) -> Result<Option<Override>, Failure> {
+        let (Some(reason), Some(by)) = (&self.override_gate, &self.override_by) else {
+            return Ok(None);
+        };
+        let given = Override::new(by, reason);
+        given
+            .map(Some)
+            .map_err(|error| Failure::new(failure::USAGE, &error))
+    }
+}
+
+/// What the move rests on, as it was found.
+enum Found {
+    First,
+    Open(String, Decision),
+    Override(Override),
+}
+
 impl Args {
     /// Does it.
     pub fn run(self) -> Result<ExitCode, Failure> {
@@ -71,55 +109,97 @@ impl Args {
         let chain = Chain::open(&self.control_plane, sources, &cache).map_err(promote_failure)?;
         let name = self.to.as_deref().unwrap_or_default();
         let to = chain.link(name).map_err(promote_failure)?;
-        let policy = chain
-            .policy(self.from.as_deref(), name)
-            .map_err(promote_failure)?;
-        // The command line may be stricter than the policy, never looser.
-        let rule = policy
-            .map_or(Rule::default(), Rule::of)
-            .no_older_than(self.max_age_hours);
-        let (commit, decision) = match &self.from {
-            None => {
-                let commit = match &self.commit {
-                    Some(commit) => commit.clone(),
-                    None => chain.newest(&to).map_err(promote_failure)?,
-                };
-                (commit, None)
+        let given = self.past_gate.parse()?;
+        let from = match (&given, chain.before(name)) {
+            (Some(_), Before::First) => {
+                let message =
+                    format!("`{name}` is the first environment: there is no gate to go past");
+                return Err(Failure::say(failure::USAGE, message)
+                    .help("leave out `--override-gate` and `--override-by`; nothing was changed"));
             }
-            Some(from) => {
-                let commit = match &self.commit {
-                    Some(commit) => commit.clone(),
-                    None => {
-                        let link = chain.link(from).map_err(promote_failure)?;
-                        link.pinned().map_err(promote_failure)?.to_owned()
-                    }
-                };
-                let hub = self.hub().unwrap_or(Hub {
-                    url: "",
-                    authority: None,
-                });
-                let decision = hub.ask(from, &commit, rule).map_err(gate_failure)?;
+            // Past the gate also goes what the chain does not know.
+            (Some(_), _) if self.from.is_some() || self.commit.is_some() => self.from.clone(),
+            _ => chain
+                .gate_before(name, self.from.as_deref())
+                .map_err(promote_failure)?,
+        };
+        let commit = self.candidate(&chain, &to, from.as_deref())?;
+        let found = match (given, from) {
+            (Some(given), _) => Found::Override(given),
+            (None, None) => Found::First,
+            (None, Some(from)) => {
+                let decision = self.ask(&chain, &from, name, &commit)?;
                 if decision.verdict != "open" {
-                    return self.closed(from, name, &commit, &decision);
+                    return self.closed(&from, name, &commit, &decision);
                 }
-                (commit, Some(decision))
+                Found::Open(from, decision)
             }
         };
-        promote::check_commit(&commit).map_err(gate_failure)?;
         if to.is_at(&commit) {
-            say(&format!(
-                "`{name}` is at {commit} already; nothing was changed"
-            ));
-            return self.print(name, &commit, None, decision.as_ref());
+            let recorded = matches!(found, Found::First)
+                || chain
+                    .passage(&to, &commit)
+                    .map_err(promote_failure)?
+                    .is_some();
+            if recorded {
+                say(&format!(
+                    "`{name}` is at {commit} already; nothing was changed"
+                ));
+                return self.print(name, &commit, None, &found);
+            }
         }
-        if self.from.is_none() {
-            say(
-                "note: no gate was asked, because no `--from` was given; right for the first environment only",
-            );
-        }
-        let message = promote::message(self.from.as_deref(), name, &commit, decision.as_ref());
+        chain.check(&to, &commit).map_err(promote_failure)?;
+        let grounds = match &found {
+            Found::First => Grounds::First,
+            Found::Open(from, decision) => Grounds::Open(from, decision),
+            Found::Override(given) => Grounds::Override(given),
+        };
+        let message = record::message(name, &commit, grounds);
         let made = to.advance(&commit, &message).map_err(promote_failure)?;
-        self.print(name, &commit, Some(&made), decision.as_ref())
+        self.print(name, &commit, Some(&made), &found)
+    }
+
+    /// The commit that is to be promoted: one that exists.
+    fn candidate(
+        &self,
+        chain: &Chain<'_>,
+        to: &Link,
+        from: Option<&str>,
+    ) -> Result<String, Failure> {
+        let text = match (&self.commit, from) {
+            (Some(commit), _) => commit.clone(),
+            (None, None) => return chain.newest(to).map_err(promote_failure),
+            (None, Some(from)) => {
+                let link = chain.link(from).map_err(promote_failure)?;
+                link.pinned().map_err(promote_failure)?.to_owned()
+            }
+        };
+        chain.resolve(to, &text).map_err(promote_failure)
+    }
+
+    /// What the hub decides.
+    fn ask(
+        &self,
+        chain: &Chain<'_>,
+        from: &str,
+        to: &str,
+        commit: &str,
+    ) -> Result<Decision, Failure> {
+        let Some(hub) = self.hub() else {
+            let message = format!(
+                "the gate of `{from}` decides whether `{to}` moves, and no hub was named to ask; `{to}` stays where it is"
+            );
+            return Err(Failure::say(failure::REFUSED, message).help(
+                "give `--hub URL`, or go past the gate with `--override-gate REASON --override-by NAME`, which is \
+                 recorded in the commit; nothing was changed",
+            ));
+        };
+        // The command line may be stricter than the policy, never looser.
+        let rule = chain
+            .policy(from, to)
+            .map_or(Rule::default(), Rule::of)
+            .no_older_than(self.max_age_hours);
+        hub.ask(from, commit, rule).map_err(gate_failure)
     }
 
     fn hub(&self) -> Option<Hub<'_>> {
@@ -224,12 +304,21 @@ impl Args {
         to: &str,
         commit: &str,
         made: Option<&str>,
-        decision: Option<&Decision>,
+        found: &Found,
     ) -> Result<ExitCode, Failure> {
         if self.output == Format::Json {
+            let decision = match found {
+                Found::Open(_, decision) => Some(decision),
+                _ => None,
+            };
             return print_json(&json!({
                 "promoted": made.is_some(), "environment": to, "commit": commit,
                 "environment_commit": made,
+                "gate": match found {
+                    Found::First => json!({"verdict": "first"}),
+                    Found::Open(from, _) => json!({"verdict": "open", "environment": from}),
+                    Found::Override(given) => json!({"verdict": "overridden", "by": given.by, "reason": given.reason}),
+                },
                 "confirmed": decision.map(|decision| decision.confirmed),
                 "counted": decision.map(|decision| decision.counted),
             }));
@@ -238,6 +327,9 @@ impl Args {
             say(&format!(
                 "`{to}` moved to {commit} (commit {made} on its branch)"
             ));
+            if let Found::Override(given) = found {
+                say(&format!("recorded in that commit: {given}"));
+            }
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -251,12 +343,24 @@ fn gate_failure(error: GateError) -> Failure {
     Failure::new(code, &error)
 }
 
-fn promote_failure(error: PromoteError) -> Failure {
+pub(super) fn promote_failure(error: PromoteError) -> Failure {
     let (code, help) = match &error {
+        PromoteError::Candidate { findings, .. } => {
+            let told = match findings.exit_code() {
+                failure::ENVIRONMENT => Failure::findings(findings),
+                _ => Failure::broken(findings),
+            };
+            return told.and(&error).help(
+                "mend it and promote the commit that mends it; a repository that this machine cannot reach is \
+                 mapped with `--source URL=DIR`",
+            );
+        }
         PromoteError::Findings(findings) => return Failure::findings(findings),
         PromoteError::Source(source) if source.is_input() => (failure::USAGE, Some(source.help())),
         PromoteError::Source(source) => (failure::ENVIRONMENT, Some(source.help())),
         PromoteError::NotFromThere { .. }
+        | PromoteError::NotFirst { .. }
+        | PromoteError::NoOrder { .. }
         | PromoteError::Branch {
             source: BranchError::Moved { .. },
             ..

@@ -8,7 +8,9 @@ use outhaul_bundle::index::Snapshot;
 use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
+use super::bundle::gate_passage;
 use super::failure::{self, Failure};
+use super::promote::OverrideArgs;
 use super::render::{InputArgs, isolation_failure, isolation_json, whole_or_refused};
 use super::{Format, print_json, say};
 use crate::control::ControlPlane;
@@ -16,6 +18,7 @@ use crate::control::source::Reference;
 use crate::forge::{self, Access, ForgeError, Kind};
 use crate::http::HttpError;
 use crate::pipeline::Platform;
+use crate::promote::record::Passage;
 use crate::publish::access::credential;
 use crate::publish::plan::{Plan, PlanError};
 use crate::publish::proposal::{Done, ProposeError, Proposed};
@@ -68,6 +71,8 @@ struct GitArgs {
     /// Take over the files that Kalypso wrote there
     #[arg(long)]
     adopt: bool,
+    #[command(flatten)]
+    past_gate: OverrideArgs,
     /// Publish nothing when one assignment is broken; without it that one stays as the branch has it
     #[arg(long)]
     strict: bool,
@@ -106,6 +111,25 @@ impl GitArgs {
         let token = self.forge.token()?;
         let platform = self.input.platform(None)?;
         whole_or_refused(&platform, self.strict)?;
+        let passage = gate_passage(&self.input, &platform, self.past_gate.parse()?.as_ref())?;
+        let overridden = match &passage {
+            Passage::Override(given) => Some(given),
+            _ => None,
+        };
+        if let Some(given) = overridden {
+            let base: String = platform
+                .rendering
+                .snapshot
+                .base
+                .commit
+                .chars()
+                .take(12)
+                .collect();
+            say(&format!(
+                "`{}` is at {base}, {given}",
+                self.input.environment()
+            ));
+        }
         let named = self.target(&platform.control_plane)?;
         let reference = Reference::Branch(named.branch.clone());
         let url = publish::where_to(&named.url, &reference, self.to.is_some(), &platform.sources)
@@ -119,7 +143,10 @@ impl GitArgs {
         let failed = |error| publish_failure(error, &platform);
         let repository = Repository::open(target, &platform.cache, credential).map_err(failed)?;
         let tree = publish::tree(&platform).map_err(|findings| Failure::findings(&findings))?;
-        let desired = Desired::of(&platform, &tree, self.adopt);
+        let desired = Desired {
+            overridden,
+            ..Desired::of(&platform, &tree, self.adopt)
+        };
         if !self.forge.pull_request {
             let done = repository.publish(&desired).map_err(failed)?;
             let commit = done.commit.as_deref();

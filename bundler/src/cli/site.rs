@@ -15,13 +15,14 @@ use crate::sites::{Site, SiteError, Sites};
 mod approve;
 mod enrol;
 mod order;
+mod plane;
 mod settle;
 
 /// Enrol sites, approve their keys, and order single ones to move, to change keys, or to stop
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Example:\n  outhaul site enrol press-7 --fleet fleet --environment stage \
-                        --cluster-type press --out press-7.kit\n\nThen, on the machine:\n  \
+    after_help = "Example:\n  outhaul site enrol press-7 --fleet fleet --control-plane control-plane \
+                        --environment stage --cluster-type press --out press-7.kit\n\nThen, on the machine:\n  \
                         outhaul-agent --state /var/lib/outhaul-agent enrol press-7.kit\n\nAnd when \
                         its request is home:\n  outhaul site approve stick/requests/press-7.request \
                         --fleet fleet --fingerprint 8eb0f2a93a0b77c1"

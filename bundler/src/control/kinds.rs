@@ -36,6 +36,7 @@ pub mod workload;
 
 pub use fields::Reader;
 use plain_site::{Part, Plain, Uncertain};
+pub(crate) use repository::AFTER_LABEL;
 use suggest::did_you_mean;
 pub use workload::Workload;
 

@@ -362,6 +362,8 @@ pub struct Environment {
     pub name: String,
     /// Where what is its own lies.
     pub control_plane: RepositoryPath,
+    /// The environment before it in the promotion chain, from its label `outhaul.dev/after`.
+    pub after: Option<Spot<String>>,
     /// Where it is written.
     pub location: Location,
 }

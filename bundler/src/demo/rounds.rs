@@ -84,6 +84,11 @@ fn head(scene: &Scene) -> Result<String, DemoError> {
         .to_owned())
 }
 
+/// What every command needs to find the repositories without a network.
+fn sources() -> Vec<&'static str> {
+    SOURCES.iter().flat_map(|s| ["--source", *s]).collect()
+}
+
 fn promote_first(scene: &Scene, story: &mut Story, commit: &str) -> Result<(), DemoError> {
     scene
         .outhaul()
@@ -96,6 +101,7 @@ fn promote_first(scene: &Scene, story: &mut Story, commit: &str) -> Result<(), D
             "--commit",
             commit,
         ])
+        .args(sources())
         .run()?;
     story.step(
         "promote",
@@ -115,12 +121,11 @@ fn promote_next(scene: &Scene, story: &mut Story, commit: &str) -> Result<(), De
             "promote",
             "--control-plane",
             "control-plane",
-            "--from",
-            "dev",
             "--to",
             "stage",
         ])
         .args(["--hub", &hub, "--output", "json"])
+        .args(sources())
         .json()?;
     if answer["promoted"] != true {
         let command = "outhaul promote --to stage".to_owned();
@@ -207,7 +212,7 @@ fn reasons(scene: &Scene, site: SiteOf) -> Result<Vec<String>, DemoError> {
 }
 
 fn bundle(scene: &Scene, story: &mut Story, site: SiteOf) -> Result<(), DemoError> {
-    let mut typed = scene
+    let typed = scene
         .outhaul()
         .args([
             "bundle",
@@ -223,10 +228,8 @@ fn bundle(scene: &Scene, story: &mut Story, site: SiteOf) -> Result<(), DemoErro
             "passphrase",
             "--output",
             "json",
-        ]);
-    for source in SOURCES {
-        typed = typed.args(["--source", source]);
-    }
+        ])
+        .args(sources());
     let typed = if site.name == BENCH.name {
         typed.args(["--out", "bundles", "--publish", "published"])
     } else {

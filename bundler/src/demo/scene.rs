@@ -183,6 +183,8 @@ impl Scene {
             .args([
                 "site", "enrol", site.name, "--fleet", "fleet", "--output", "json",
             ])
+            .args(["--control-plane", "control-plane"])
+            .args(SOURCES.iter().flat_map(|source| ["--source", *source]))
             .args([
                 "--environment",
                 site.environment,

@@ -202,20 +202,31 @@ impl Story {
             .collect();
         let sources = sources.join(" ");
         data("");
-        data("What to type next: change a value, bundle, import, look");
+        data(
+            "What to type next: change a value, bring it to dev, through the gate to stage, and look",
+        );
+        let hub = scene.hub_url().trim_end_matches('/');
+        let listen = hub.trim_start_matches("http://");
+        let plane = format!("--control-plane control-plane {sources}");
+        let keys = "--fleet fleet --passphrase-file passphrase";
         for line in [
             format!("cd {}", kept.display()),
             format!("export PATH={}:$PATH", scene.programs_folder().display()),
+            format!("outhaul-hub --state hub serve --listen {listen} --repository published &"),
             "sed -i 's/LABEL_WIDTH_MM: \"62\"/LABEL_WIDTH_MM: \"38\"/' control-plane/configs/common.yaml".to_owned(),
             "git -C control-plane commit --all --message 'Narrower labels'".to_owned(),
-            "outhaul promote --control-plane control-plane --to stage --commit $(git -C control-plane rev-parse main)".to_owned(),
-            format!("outhaul bundle --environment stage --control-plane control-plane {sources} --fleet fleet --passphrase-file passphrase --out stick"),
+            format!("outhaul promote --to dev {plane}"),
+            format!("outhaul bundle --environment dev {plane} {keys} --out bundles --publish published"),
+            "outhaul-hub --state hub import bundles/dev-bench-3.outhaul".to_owned(),
+            format!("outhaul-agent --state {}/state run --once", BENCH.name),
+            format!("outhaul promote --to stage {plane} --hub {hub}"),
+            format!("outhaul bundle --environment stage {plane} {keys} --out stick"),
             "outhaul inspect --fleet fleet stick/stage-press-3.outhaul".to_owned(),
             format!("outhaul-agent --state {}/state import stick", PRESS.name),
             format!("outhaul-agent --state {}/state export stick", PRESS.name),
             "outhaul-hub --state hub import stick/stage-press-3.outhaul stick".to_owned(),
             "outhaul-hub --state hub sites".to_owned(),
-            format!("outhaul-hub --state hub serve --repository published   # {}", scene.hub_url()),
+            "kill $!   # the hub".to_owned(),
         ] {
             data(&format!("  {line}"));
         }

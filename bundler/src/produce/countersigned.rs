@@ -49,6 +49,8 @@ pub(super) struct Ready {
     pub(super) pending: Pending,
     pub(super) bundle: UnsignedBundle,
     pub(super) last: LastStream,
+    /// Digest of it before it was sealed.
+    pub(super) plain: Digest,
 }
 
 /// What waits for the stream `role`, as long as it could still be installed.
@@ -73,10 +75,16 @@ pub(super) fn ready(
     let folder = folder(fleet, role, pending.number);
     let bundle = UnsignedBundle::kept(&folder, &Digest::from_bytes(pending.index))?;
     let last = LastStream::read(&folder, role)?;
+    let plain = durable::read_if_present(&folder.join(PLAIN), 1024).map_err(FleetError::from)?;
+    let plain = plain
+        .and_then(|hex| Digest::from_hex(std::str::from_utf8(&hex).ok()?).ok())
+        // A lost record costs the same bytes for a second stick, and nothing else.
+        .unwrap_or_else(|| Digest::of(b""));
     Ok(bundle.zip(last).map(|(bundle, last)| Ready {
         pending: pending.clone(),
         bundle,
         last,
+        plain,
     }))
 }
 
@@ -138,6 +146,7 @@ pub(super) fn waits(plan: &Plan<'_>, built: &Built, number: u64, waiting: Waitin
     Produced {
         cluster_type: plan.cluster_type.to_owned(),
         number,
+        changed: false,
         file: None,
         bytes: 0,
         content_bytes: built.bundle.index.content_bytes(),

@@ -1,44 +1,18 @@
-//! Which steps of the chain the promotion policies allow.
+//! What the promotion policies ask of the steps of the chain.
 //!
-//! What comes in: the policies beside the environments. What goes out: the policy for one step, none
-//! where nobody wrote any, or a refusal where the environment may only be entered from elsewhere. It is
-//! pure; what the policy asks is put to the hub by whoever promotes.
+//! What comes in: the policies beside the environments. What goes out: the policy for one step, or none
+//! where nobody wrote any. It is pure; what the policy asks is put to the hub by whoever promotes, and
+//! where an environment may be entered from is decided in `order`.
 
 use super::{Chain, PromoteError};
 use crate::control::diagnostic::{Diagnostic, Diagnostics};
 use crate::control::model::PromotionPolicy;
 
 impl Chain<'_> {
-    /// The policy for the step from one environment to another; `None` when none is written for `to`.
-    ///
-    /// # Errors
-    /// [`PromoteError::NotFromThere`] when `to` may only be entered from elsewhere.
-    pub fn policy(
-        &self,
-        from: Option<&str>,
-        to: &str,
-    ) -> Result<Option<&PromotionPolicy>, PromoteError> {
-        let mut allowed = self
-            .policies
-            .iter()
-            .filter(|policy| policy.to.value == to)
-            .peekable();
-        let Some(first) = allowed.peek() else {
-            return Ok(None);
-        };
-        let at = first.location.file_line();
-        let mut sources = Vec::new();
-        for policy in allowed {
-            if from == Some(policy.from.value.as_str()) {
-                return Ok(Some(policy));
-            }
-            sources.push(format!("`{}`", policy.from.value));
-        }
-        Err(PromoteError::NotFromThere {
-            environment: to.to_owned(),
-            allowed: sources.join(" or "),
-            at,
-        })
+    /// The policy for the step from one environment to another, when one is written.
+    pub fn policy(&self, from: &str, to: &str) -> Option<&PromotionPolicy> {
+        let mut all = self.policies.iter();
+        all.find(|policy| policy.from.value == from && policy.to.value == to)
     }
 }
 
@@ -72,13 +46,14 @@ pub(super) fn contradictions(policies: &[PromotionPolicy]) -> Result<(), Promote
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use std::collections::BTreeMap;
     use std::sync::Arc;
 
     use super::*;
     use crate::control::diagnostic::SourceFile;
     use crate::control::kinds::{self, Object};
+    use crate::control::model::Environment;
     use crate::control::{Cache, SourceMap};
+    use crate::promote::order::Order;
 
     fn policies(text: &str) -> Vec<PromotionPolicy> {
         let file = Arc::new(SourceFile {
@@ -102,28 +77,46 @@ mod tests {
         )
     }
 
+    fn environment(name: &str) -> (String, Environment) {
+        let text = format!(
+            "apiVersion: scheduler.kalypso.io/v1alpha1\nkind: Environment\nmetadata: {{name: {name}}}\n\
+             spec: {{controlPlane: {{repo: r, branch: b}}}}\n"
+        );
+        let name = "e.yaml".into();
+        let file = Arc::new(SourceFile { name, text });
+        let mut findings = Diagnostics::new();
+        let Some(Object::Environment(found)) = kinds::read_file(&file, &mut findings).pop() else {
+            unreachable!("{findings}")
+        };
+        (found.name.clone(), found)
+    }
+
     #[test]
     fn where_a_policy_stands_there_is_no_other_way_in() {
         let cache = Cache::at("unused");
+        let policies = policies(&format!(
+            "{}{}",
+            step("a", "dev", "stage"),
+            step("b", "lab", "stage")
+        ));
+        let environments = ["dev", "lab", "stage"].map(environment).into();
         let chain = Chain {
             url: "unused",
+            branch: None,
             sources: SourceMap::default(),
             cache: &cache,
-            environments: BTreeMap::new(),
-            policies: policies(&format!(
-                "{}{}",
-                step("a", "dev", "stage"),
-                step("b", "lab", "stage")
-            )),
+            order: Order::of(&environments, &policies),
+            environments,
+            policies,
         };
-        let found = chain.policy(Some("lab"), "stage").unwrap().unwrap();
+        let found = chain.policy("lab", "stage").unwrap();
         assert_eq!(
             (found.name.as_str(), found.min_confirmed_percent),
             ("b", Some(80))
         );
-        assert_eq!(chain.policy(None, "dev").unwrap(), None);
+        assert_eq!(chain.gate_before("dev", None).unwrap(), None);
         for from in [None, Some("prod")] {
-            let refused = chain.policy(from, "stage").unwrap_err().to_string();
+            let refused = chain.gate_before("stage", from).unwrap_err().to_string();
             assert!(
                 refused.starts_with("environment `stage` may only be promoted from `dev` or `lab`"),
                 "{refused}"

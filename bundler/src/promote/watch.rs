@@ -10,7 +10,8 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::{Chain, GateError, Hub, PromoteError, Rule, message};
+use super::record::{Grounds, message};
+use super::{Chain, GateError, Hub, PromoteError, Rule};
 use crate::control::model::PromotionPolicy;
 use crate::control::source::{Cache, SourceMap};
 
@@ -137,19 +138,21 @@ fn follow(chain: &Chain<'_>, to: &str) -> Event {
         outcome: Outcome::Current,
     };
     let mut advance = || -> Result<Option<String>, PromoteError> {
+        chain.first_only(to)?;
         let link = chain.link(to)?;
         let commit = chain.newest(&link)?;
         event.commit = Some(commit.clone());
         if link.is_at(&commit) {
             return Ok(None);
         }
-        link.advance(&commit, &message(None, to, &commit, None))
+        chain.check(&link, &commit)?;
+        link.advance(&commit, &message(to, &commit, Grounds::First))
             .map(Some)
     };
     match advance() {
         Ok(None) => {}
         Ok(Some(made)) => event.outcome = Outcome::Moved(made),
-        Err(error) => event.outcome = Outcome::Failed(told(&error)),
+        Err(error) => event.outcome = failed(&error),
     }
     event
 }
@@ -174,13 +177,14 @@ fn step(chain: &Chain<'_>, hub: &Hub<'_>, policy: &PromotionPolicy) -> Event {
         if decision.verdict != "open" {
             return Ok(Outcome::Closed(decision.reasons));
         }
-        let text = message(Some(from), to, &pinned, Some(&decision));
+        chain.check(&link, &pinned)?;
+        let text = message(to, &pinned, Grounds::Open(from, &decision));
         Ok(Outcome::Moved(link.advance(&pinned, &text)?))
     };
     event.outcome = match decide(&mut event.commit) {
         Ok(outcome) => outcome,
         Err(StepError::Gate(error)) => Outcome::Failed(told(&error)),
-        Err(StepError::Promote(error)) => Outcome::Failed(told(&error)),
+        Err(StepError::Promote(error)) => failed(&error),
     };
     event
 }
@@ -191,6 +195,16 @@ enum StepError {
     Gate(#[from] GateError),
     #[error(transparent)]
     Promote(#[from] PromoteError),
+}
+
+/// What is wrong with the commit is told whole.
+fn failed(error: &PromoteError) -> Outcome {
+    Outcome::Failed(match error {
+        PromoteError::Candidate { findings, .. } => {
+            format!("{}\n{}", told(error), findings.render(false).trim_end())
+        }
+        _ => told(error),
+    })
 }
 
 /// An error with its causes, in one line.

@@ -42,6 +42,13 @@ pub fn commit(desired: &Desired<'_>, plan: &Plan) -> String {
     if let Some(promoted) = desired.promoted {
         let _ = writeln!(text, "Outhaul-Promoted-Commit: {promoted}");
     }
+    if let Some(given) = desired.overridden {
+        let _ = writeln!(
+            text,
+            "Outhaul-Override-By: {}\nOuthaul-Override-Reason: {}",
+            given.by, given.reason
+        );
+    }
     text
 }
 
@@ -75,6 +82,11 @@ pub fn body(desired: &Desired<'_>, plan: &Plan, change: &Result<Difference, Stri
             let _ = writeln!(end, "\n{title}:\n");
             list(&mut end, "- ", paths);
         }
+    }
+    if let Some(given) = desired.overridden {
+        // Nothing in it is markup.
+        let told = given.to_string().replace('`', "\"").replace('<', "&lt;");
+        let _ = writeln!(end, "\n**The {told}**");
     }
     commits(&mut end, desired.snapshot);
     let mut text = format!("What `{}` renders to now.\n", desired.environment);

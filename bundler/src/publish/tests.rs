@@ -68,6 +68,7 @@ impl Run {
             undecided: &self.undecided,
             control_plane: &self.control_plane,
             adopt: self.adopt,
+            overridden: None,
         }
     }
 

@@ -15,6 +15,7 @@ use crate::control::kinds::suggest::did_you_mean;
 use crate::control::kinds::{self, Object};
 use crate::control::model::{BaseRepo, TemplateType};
 use crate::control::source::{self, Cache, Reference, SourceMap, TreeLimits};
+use crate::promote::order::Order;
 
 /// What to add.
 #[derive(Debug, Clone)]
@@ -143,7 +144,7 @@ pub fn add(root: &Path, name: &str, new: &New) -> Result<Added, ScaffoldError> {
             (
                 "Environment",
                 ".environments",
-                object::environment(name, &url),
+                object::environment(name, &url, here.last()?.as_deref()),
             )
         }
         New::Policy {
@@ -312,6 +313,31 @@ impl Here {
             .filter(|o| name(o))
             .map(Object::name)
             .collect()
+    }
+
+    /// The environment at the end of the chain, which a new one comes after.
+    fn last(&self) -> Result<Option<String>, ScaffoldError> {
+        let environments = self.objects.iter().filter_map(|object| match object {
+            Object::Environment(found) => Some((found.name.clone(), found.clone())),
+            _ => None,
+        });
+        let policies = self.objects.iter().filter_map(|object| match object {
+            Object::Promotion(policy) => Some(policy),
+            _ => None,
+        });
+        let order = Order::of(&environments.collect(), policies);
+        match order.last().as_slice() {
+            [] => Ok(None),
+            [last] => Ok(Some((*last).to_owned())),
+            several => Err(ScaffoldError::Choice {
+                problem: format!(
+                    "several environments are the last of the chain: `{}`",
+                    several.join("`, `")
+                ),
+                help: "name the one before the new one with `--from NAME`; nothing was written"
+                    .to_owned(),
+            }),
+        }
     }
 
     fn on_environment(&self, kind: &'static str) -> Result<(), ScaffoldError> {

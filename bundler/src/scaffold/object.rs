@@ -52,13 +52,17 @@ fn pairs(out: &mut String, indent: usize, title: &str, pairs: &Pairs) {
 const KALYPSO: &str = crate::control::kinds::KALYPSO;
 const OUTHAUL: &str = crate::control::kinds::OUTHAUL;
 
-/// A link of the chain.
-pub fn environment(name: &str, url: &str) -> String {
-    head(KALYPSO, "Environment", name)
-        + &format!(
-            "spec:\n  controlPlane:\n    repo: {}\n    branch: {name}\n    path: .\n",
-            scalar(url)
-        )
+/// A link of the chain: after which other it comes, unless it is the first.
+pub fn environment(name: &str, url: &str, after: Option<&str>) -> String {
+    let mut text = head(KALYPSO, "Environment", name);
+    if let Some(after) = after {
+        let label = crate::control::kinds::AFTER_LABEL;
+        let _ = writeln!(text, "  labels:\n    {label}: {}", scalar(after));
+    }
+    text + &format!(
+        "spec:\n  controlPlane:\n    repo: {}\n    branch: {name}\n    path: .\n",
+        scalar(url)
+    )
 }
 
 /// What an environment is based on; without a commit it follows `main`.

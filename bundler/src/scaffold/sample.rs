@@ -50,8 +50,10 @@ fn cluster_type(plan: &Plan, reconciler: &str) -> String {
 pub(super) fn main(plan: &Plan) -> Files {
     let mut files = Files::new();
     files.insert("README.md".into(), readme(plan));
+    let mut after = None;
     for environment in &plan.environments {
-        let text = object::environment(environment, &plan.url);
+        let text = object::environment(environment, &plan.url, after);
+        after = Some(environment.as_str());
         files.insert(format!(".environments/{environment}.yaml"), text);
     }
     for reconciler in &plan.reconcilers {

@@ -26,6 +26,8 @@ use crate::isolation::{self, Isolation};
 use crate::pipeline::{self, Platform};
 use crate::produce::{self, ProduceError, Request};
 use crate::promote::PromoteError;
+use crate::promote::overrides;
+use crate::promote::required::{self, Refusal};
 use crate::promote::watch::told;
 use crate::publish::access::credential;
 use crate::publish::plan::PlanError;
@@ -102,6 +104,9 @@ pub(super) fn bring(
     }
     let platform = pipeline::run_again(memory, request, Mode::default(), Some(&snapshot))
         .map_err(|all| Problem::findings(&all))?;
+    if one.bundle.is_some() || one.git.is_some() {
+        gate(one, request, &platform)?;
+    }
     let findings = &platform.control_plane.findings;
     if !findings.is_empty() {
         lines.push(findings.render(false).trim_end().to_owned());
@@ -127,6 +132,36 @@ pub(super) fn bring(
         snapshot: snapshot.digest,
         broken: broken.into_iter().collect(),
     }))
+}
+
+/// Nothing of an environment is shipped from a base commit that no gate let in.
+fn gate(
+    one: &EnvironmentConfig,
+    request: &LoadRequest,
+    platform: &Platform,
+) -> Result<(), Problem> {
+    let (plane, snapshot) = (&platform.control_plane, &platform.rendering.snapshot);
+    // What a person overrode when making a bundle counts here, too.
+    let fleet = one.bundle.as_ref().map(|bundle| bundle.fleet.as_path());
+    let given = fleet.map(|fleet| overrides::find(fleet, &one.name, &snapshot.base.commit));
+    let given = given
+        .transpose()
+        .map_err(|error| Problem::of(&error, false))?
+        .flatten();
+    match required::passage(request, plane, snapshot, given.as_ref()) {
+        Ok(_) => Ok(()),
+        Err(Refusal::Promote(error)) => Err(chain_problem(&error)),
+        Err(refusal) => {
+            let mut problem = Problem::of(&refusal, false);
+            let _ = write!(
+                problem.text,
+                "\nhelp: `outhaul promote --to {}`, with `--hub URL` or `--override-gate`, records it; nothing was \
+                 written",
+                request.environment
+            );
+            Err(problem)
+        }
+    }
 }
 
 /// A digest of everything that the environment depends on.
@@ -230,7 +265,7 @@ fn bundle(
                 waiting.request.display()
             ));
         }
-        if let Some(file) = &one.file {
+        if let Some(file) = one.file.as_ref().filter(|_| one.changed) {
             lines.push(format!(
                 "{stream}: bundle {}, {}, {} bytes: {}",
                 one.number,

@@ -86,6 +86,7 @@ impl Place {
             undecided: &BTreeMap::new(),
             control_plane: &ControlPlane::default(),
             adopt: false,
+            overridden: None,
         };
         then(&self.repository(), &desired)
     }

@@ -108,10 +108,11 @@ impl Made {
     /// Moves the first environment to `main`, as the program says.
     fn promote(&self, environment: &str) {
         git(&self.cp(), &["checkout", "--quiet", "main"]);
-        self.outhaul(
-            0,
-            &["promote", "--control-plane", "cp", "--to", environment],
-        );
+        let promote = ["promote", "--control-plane", "cp", "--to", environment];
+        let lamp = self.lamp();
+        let source = ["--source", &lamp];
+        let source = if lamp.is_empty() { &[][..] } else { &source };
+        self.outhaul(0, &[&promote[..], source].concat());
     }
 }
 

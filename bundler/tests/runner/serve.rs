@@ -84,6 +84,12 @@ impl Centre {
         let centre = Self { scene };
         let made = centre.outhaul("key init --fleet fleet --passphrase-file passphrase");
         assert_eq!(made.0, 0, "{}", made.1);
+        // `stage` begins where it is: no gate was asked for its first base.
+        let made = centre.outhaul(&format!(
+            "promote --control-plane plane --to stage --commit {pin} --override-gate begins --override-by tests \
+             --source https://git.example.org/app=app --source https://git.example.org/manifests=manifests"
+        ));
+        assert_eq!(made.0, 0, "{}", made.1);
         centre
     }
 

@@ -150,7 +150,13 @@ impl Scene {
         let kit = format!("{name}.kit");
         let enrol = ["site", "enrol", name, "--fleet", "fleet", "--out", &kit];
         let stream = ["--environment", environment, "--cluster-type", cluster_type];
-        self.run("outhaul", 0, &[&enrol[..], &stream].concat());
+        let plane = ["--control-plane", "control-plane"];
+        let sources: Vec<&str> = self.sources.iter().flat_map(|s| ["--source", s]).collect();
+        self.run(
+            "outhaul",
+            0,
+            &[&enrol[..], &stream, &plane, &sources].concat(),
+        );
         let told = self.agent(name, 0, &["--output", "json", "enrol", &kit]);
         let told: serde_json::Value = serde_json::from_str(&told.stdout).unwrap();
         let request = told["request"].as_str().unwrap();

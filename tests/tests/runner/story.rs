@@ -78,7 +78,8 @@ fn a_commit_reaches_stage_when_the_sites_of_dev_confirm_it_and_a_version_when_it
     let hub = scene.serve();
     let promote = |code: i32, more: &[&str]| {
         let command = ["promote", "--control-plane", "control-plane"];
-        scene.run("outhaul", code, &[&command[..], more].concat())
+        let sources: Vec<&str> = scene.sources.iter().flat_map(|s| ["--source", s]).collect();
+        scene.run("outhaul", code, &[&command[..], &sources, more].concat())
     };
     let to_stage =
         |code: i32| promote(code, &["--from", "dev", "--to", "stage", "--hub", &hub.url]);

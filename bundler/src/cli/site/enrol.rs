@@ -11,6 +11,7 @@ use outhaul_signer::enrol::{self, Kit, KitStream};
 use outhaul_signer::fleet::Fleet;
 use serde_json::json;
 
+use super::plane::PlaneArgs;
 use super::site_failure;
 use crate::cli::failure::{self, Failure};
 use crate::cli::key::{fleet_failure, key_failure};
@@ -23,8 +24,8 @@ const MAX_CA_BYTES: u64 = 256 * 1024;
 /// Write a kit for a new site: root metadata, stream, hub address, one-time token
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Example:\n  outhaul site enrol press-7 --fleet fleet --environment stage \
-                        --cluster-type press --out press-7.kit"
+    after_help = "Example:\n  outhaul site enrol press-7 --fleet fleet --control-plane control-plane \
+                        --environment stage --cluster-type press --out press-7.kit"
 )]
 pub(super) struct Args {
     /// The site's name
@@ -38,6 +39,8 @@ pub(super) struct Args {
     /// Its cluster type
     #[arg(long, value_name = "NAME")]
     cluster_type: Name,
+    #[command(flatten)]
+    plane: PlaneArgs,
     /// The certificate authority of the hub and the repository, where it is your own
     #[arg(long, value_name = "FILE")]
     hub_ca: Option<PathBuf>,
@@ -56,6 +59,7 @@ impl Args {
         let mut earlier_roots = fleet.root_chain().map_err(fleet_failure)?;
         let root = earlier_roots.pop().unwrap_or_default();
         let role = fleet.role(environment, cluster_type);
+        self.plane.check(&fleet, &role, environment, cluster_type)?;
         let kit = Kit {
             format: enrol::FORMAT.to_owned(),
             fleet: fleet.id().to_owned(),

@@ -8,6 +8,7 @@ use outhaul_bundle::name::Name;
 use outhaul_signer::fleet::Fleet;
 use serde_json::json;
 
+use super::plane::PlaneArgs;
 use super::{site_failure, stream};
 use crate::cli::failure::{self, Failure};
 use crate::cli::key::fleet_failure;
@@ -31,7 +32,8 @@ pub(super) struct Args {
 /// Order a site to follow another stream
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Example:\n  outhaul site move press-7 --to stage/press-hall-2 --fleet fleet"
+    after_help = "Example:\n  outhaul site move press-7 --to stage/press-hall-2 --fleet fleet \
+                        --control-plane control-plane"
 )]
 pub(super) struct MoveArgs {
     #[command(flatten)]
@@ -39,6 +41,8 @@ pub(super) struct MoveArgs {
     /// The stream to follow
     #[arg(long, value_name = "ENVIRONMENT/CLUSTER_TYPE")]
     to: String,
+    #[command(flatten)]
+    plane: PlaneArgs,
 }
 
 impl Args {
@@ -92,6 +96,8 @@ impl MoveArgs {
             let message = format!("`{}` follows {} already", current.site, self.to);
             return Err(Failure::say(failure::USAGE, message).help("nothing was changed"));
         }
+        self.plane
+            .check(&fleet, to.role.as_str(), environment, cluster_type)?;
         let word = format!("move to {}", self.to);
         self.common
             .run(&word, |sites, name| sites.relocate(name.as_str(), to))

@@ -13,16 +13,20 @@ use super::fields::{Fields, Reader};
 use super::metadata::Metadata;
 
 const PLACE: &[&str] = &["repo", "branch", "path"];
+/// The label by which an `Environment` names the one before it in the promotion chain.
+pub(crate) const AFTER_LABEL: &str = "outhaul.dev/after";
 
 pub(super) fn environment(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Environment> {
     let metadata = Metadata::read(reader, object);
     let spec = reader.section(object, "spec", &["controlPlane"])?;
     let at = reader.section(&spec, "controlPlane", PLACE)?;
     let control_plane = place(reader, &at)?;
-    let metadata = metadata?;
+    let mut metadata = metadata?;
+    let after = metadata.labels.remove(AFTER_LABEL);
     Some(Environment {
         name: metadata.name,
         control_plane,
+        after: after.filter(|after| !after.value.is_empty()),
         location: metadata.location,
     })
 }

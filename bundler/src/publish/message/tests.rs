@@ -28,6 +28,7 @@ fn body_of(workloads: usize, plan: &Plan, change: &Result<Difference, String>) -
         undecided: &BTreeMap::new(),
         control_plane: &ControlPlane::default(),
         adopt: false,
+        overridden: None,
     };
     body(&desired, plan, change)
 }

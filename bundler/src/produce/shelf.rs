@@ -1,0 +1,116 @@
+//! The bundle that each stream shipped last, kept whole in the fleet's folder.
+//!
+//! What comes in: a bundle file that was just signed, and from what it was made. What goes out: the same
+//! bytes again for another stick, when nothing changed since. Kept because neither signatures nor seals
+//! can be made twice alike. One bundle a stream; a copy that is missing or was changed is not handed out.
+
+use std::path::{Path, PathBuf};
+
+use outhaul_bundle::Digest;
+use outhaul_signer::durable::{self, FileError, SECRET_MODE};
+use serde::{Deserialize, Serialize};
+
+use crate::deliver::{self, DeliverError};
+
+const FORMAT: &str = "outhaul.dev/last-bundle/v1";
+const MAX_BYTES: u64 = 1024 * 1024;
+
+/// What the kept bundle is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Kept {
+    format: String,
+    number: u64,
+    /// Digest of what it holds and for whom, before it was sealed: equal for equal content.
+    content: Digest,
+    /// Digest of the file.
+    file: Digest,
+}
+
+impl Kept {
+    /// What is to be said of a bundle file at `path`.
+    ///
+    /// # Errors
+    /// [`DeliverError`] when it cannot be read.
+    pub(super) fn of(number: u64, content: Digest, path: &Path) -> Result<Self, DeliverError> {
+        Ok(Self {
+            format: FORMAT.to_owned(),
+            number,
+            content,
+            file: deliver::digest_of(path)?,
+        })
+    }
+
+    /// What is kept of the stream `role`; `None` when nothing is, or nothing that can be used.
+    pub(super) fn read(fleet: &Path, role: &str) -> Option<Self> {
+        let bytes = durable::read_if_present(&record(fleet, role), MAX_BYTES).ok()??;
+        let kept: Self = serde_json::from_slice(&bytes).ok()?;
+        (kept.format == FORMAT).then_some(kept)
+    }
+
+    /// Remembers it, durably, and lets go of the bundle before it.
+    pub(super) fn write(&self, fleet: &Path, role: &str) -> Result<(), FileError> {
+        let mut bytes = serde_json::to_vec_pretty(self).unwrap_or_default();
+        bytes.push(b'\n');
+        durable::write(&record(fleet, role), &bytes, SECRET_MODE)?;
+        let own = bundle(fleet, role, self.number);
+        let entries = std::fs::read_dir(folder(fleet)).into_iter().flatten();
+        for path in entries.flatten().map(|entry| entry.path()) {
+            let name = path.file_name().and_then(|name| name.to_str());
+            let older = name.is_some_and(|name| {
+                name.strip_prefix(role)
+                    .is_some_and(|rest| rest.starts_with('.') && rest.ends_with(".outhaul"))
+            });
+            if older && path != own {
+                // It is only in the way; the next bundle tries again.
+                let _ = std::fs::remove_file(path);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a bundle of this content is the one that is kept.
+    pub(super) fn is_of(&self, number: u64, content: Digest) -> bool {
+        self.number == number && self.content == content
+    }
+
+    /// Puts the kept bundle at `to`. `Some(true)` when it was written, `Some(false)` when it is there
+    /// already, `None` when the kept one is missing or is not what it was.
+    ///
+    /// # Errors
+    /// [`DeliverError`] when it cannot be written.
+    pub(super) fn hand_out(
+        &self,
+        fleet: &Path,
+        role: &str,
+        to: &Path,
+    ) -> Result<Option<bool>, DeliverError> {
+        if deliver::digest_of(to).is_ok_and(|digest| digest == self.file) {
+            return Ok(Some(false));
+        }
+        let from = bundle(fleet, role, self.number);
+        if !deliver::digest_of(&from).is_ok_and(|digest| digest == self.file) {
+            return Ok(None);
+        }
+        deliver::copy_file(&from, to)?;
+        Ok(Some(true))
+    }
+}
+
+/// Where the bundle `number` of `role` is kept.
+pub(super) fn bundle(fleet: &Path, role: &str, number: u64) -> PathBuf {
+    folder(fleet).join(format!("{role}.{number}.outhaul"))
+}
+
+/// Opens the kept bundle's folder, for this fleet's people only.
+pub(super) fn prepare(fleet: &Path) -> Result<(), FileError> {
+    durable::create_private_folder(&folder(fleet))
+}
+
+fn folder(fleet: &Path) -> PathBuf {
+    fleet.join("bundles")
+}
+
+fn record(fleet: &Path, role: &str) -> PathBuf {
+    folder(fleet).join(format!("{role}.json"))
+}

@@ -1,0 +1,125 @@
+//! Why nothing was promoted.
+//!
+//! What comes in: what was asked for and what stands against it. What goes out: the sentence for the
+//! person, with what to do next. After each of these nothing was changed.
+
+use crate::control::diagnostic::Diagnostics;
+use crate::control::source::SourceError;
+use crate::deliver::branch::BranchError;
+
+/// Why nothing was promoted. Nothing was changed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PromoteError {
+    /// The commit could not be made.
+    #[error("environment `{environment}` stays where it is")]
+    Branch {
+        /// The environment.
+        environment: String,
+        /// Why.
+        source: BranchError,
+    },
+    /// Each environment waits for another one.
+    #[error("the promotion policies {policies} go round in a circle")]
+    Circle {
+        /// Their names.
+        policies: String,
+    },
+    /// At the commit the environment does not load, or breaks.
+    #[error("environment `{environment}` cannot be moved to {commit}; it stays where it is")]
+    Candidate {
+        /// The commit.
+        commit: String,
+        /// The environment.
+        environment: String,
+        /// What is wrong there.
+        findings: Diagnostics,
+    },
+    /// The YAML does not read.
+    #[error("{0}")]
+    Findings(Diagnostics),
+    /// No `BaseRepo` named `main`.
+    #[error(
+        "environment `{environment}` has no BaseRepo named `main`, so nothing can be promoted into it"
+    )]
+    NoBase {
+        /// The environment.
+        environment: String,
+    },
+    /// What was given names no commit.
+    #[error(
+        "`{text}` names no commit of `{repo}`: {why}\nhelp: give a full id, or the name of a branch or tag of that \
+         repository; nothing was changed"
+    )]
+    NoCommit {
+        /// What was given.
+        text: String,
+        /// The base's repository.
+        repo: String,
+        /// Why not.
+        why: &'static str,
+    },
+    /// No such environment.
+    #[error("there is no environment `{environment}`; there are {known}")]
+    NoEnvironment {
+        /// What was asked for.
+        environment: String,
+        /// What there is.
+        known: String,
+    },
+    /// The chain allows the step from other environments only.
+    #[error(
+        "environment `{environment}` may only be promoted from {allowed} ({at})\nhelp: \
+         give `--from`, so that its gate decides; nothing was changed"
+    )]
+    NotFromThere {
+        /// The environment.
+        environment: String,
+        /// From where it may be entered.
+        allowed: String,
+        /// What says so.
+        at: String,
+    },
+    /// Something is before it, and it was to be moved without a gate.
+    #[error(
+        "environment `{environment}` is not the first of the chain: {allowed} comes before it ({at})\nhelp: only the \
+         first follows its base branch without a gate; nothing was changed"
+    )]
+    NotFirst {
+        /// The environment.
+        environment: String,
+        /// What is before it.
+        allowed: String,
+        /// What says so.
+        at: String,
+    },
+    /// Nothing says where it is in the chain.
+    #[error(
+        "nothing says which environment comes before `{environment}`, so no gate can be asked\nhelp: name it in a \
+         PromotionPolicy, or in the label `outhaul.dev/after` of the Environment, in `.environments/`; nothing was changed"
+    )]
+    NoOrder {
+        /// The environment.
+        environment: String,
+    },
+    /// The environment before has no pinned commit.
+    #[error(
+        "environment `{environment}` follows a branch, not a commit, so there is nothing to promote\nhelp: \
+         pin it first: `outhaul promote --to {environment} --commit SHA`"
+    )]
+    NotPinned {
+        /// The environment.
+        environment: String,
+    },
+    /// The repository cannot be read.
+    #[error("the control plane cannot be read")]
+    Source(#[from] SourceError),
+    /// The line could not be changed safely.
+    #[error(
+        "`{file}`: cannot change `spec.commit` without touching anything else\nhelp: write the BaseRepo in block style, in a file of its own"
+    )]
+    Shape {
+        /// The file.
+        file: String,
+    },
+}

@@ -1,0 +1,152 @@
+//! What ships an environment asks first: may this base commit be here?
+//!
+//! What comes in: a loaded environment and the request that loaded it. What goes out: the [`Passage`] that
+//! brought its base commit here, or a refusal with the way through the gate. The evidence is looked for
+//! in the history of the environment's own branch, where `promote` wrote it. It moves nothing.
+
+use std::path::Path;
+
+use outhaul_bundle::index::Snapshot;
+
+use super::order::{Before, Order};
+use super::record::{self, Override, Passage};
+use super::{Chain, PromoteError, quoted};
+use crate::control::source::{self, Reference, SourceError};
+use crate::control::{ControlPlane, LoadRequest, Origin};
+
+/// A base commit that no gate let in. Nothing was written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// There is no evidence.
+    #[error(
+        "environment `{environment}` is at base commit {commit}, and nothing says that it came there through the gate of {before}"
+    )]
+    NoEvidence {
+        /// The environment.
+        environment: String,
+        /// Its base commit.
+        commit: String,
+        /// What is before it.
+        before: String,
+    },
+    /// The chain or the branch cannot be read.
+    #[error(transparent)]
+    Promote(#[from] PromoteError),
+}
+
+impl Refusal {
+    /// What to do next.
+    pub fn help(&self) -> &'static str {
+        match self {
+            Self::NoEvidence { .. } => {
+                "promote it with `outhaul promote --to ENVIRONMENT --hub URL`, or go past the gate with \
+                 `--override-gate REASON --override-by NAME`, which is recorded; nothing was written"
+            }
+            Self::Promote(_) => "nothing was written",
+        }
+    }
+}
+
+/// The evidence on which `snapshot`'s base commit is in its environment; `given` is the override of
+/// whoever asks, which counts when there is nothing else.
+///
+/// # Errors
+/// [`Refusal`]
+pub fn passage(
+    request: &LoadRequest,
+    plane: &ControlPlane,
+    snapshot: &Snapshot,
+    given: Option<&Override>,
+) -> Result<Passage, Refusal> {
+    let environment = &request.environment;
+    let commit = &snapshot.base.commit;
+    let (before, found) = match &request.from {
+        Origin::Folders { base_dir, .. } => {
+            let order = order_beside(request, plane, snapshot, base_dir.as_deref())?;
+            // Two folders without a list of environments are one environment.
+            let before = match order.is_empty() {
+                true => Before::First,
+                false => order.before(environment).clone(),
+            };
+            (before, None)
+        }
+        Origin::Repository { url, branch } => {
+            let (sources, cache) = (request.sources.clone(), &request.cache);
+            let chain = Chain::on_branch(url, branch.clone(), sources, cache)?;
+            let before = chain.before(environment).clone();
+            let found = match before {
+                Before::First => None,
+                _ => on_branch(&chain, environment, snapshot)?,
+            };
+            (before, found)
+        }
+    };
+    if before == Before::First {
+        return Ok(Passage::First);
+    }
+    if let Some(found) = found.or_else(|| given.cloned().map(Passage::Override)) {
+        return Ok(found);
+    }
+    Err(match before {
+        Before::After(names, _) => Refusal::NoEvidence {
+            environment: environment.clone(),
+            commit: commit.clone(),
+            before: quoted(&names),
+        },
+        _ => Refusal::Promote(PromoteError::NoOrder {
+            environment: environment.clone(),
+        }),
+    })
+}
+
+/// The chain that the base of two folders lists: in the folder that stands for it, or in its repository.
+fn order_beside(
+    request: &LoadRequest,
+    plane: &ControlPlane,
+    snapshot: &Snapshot,
+    base_dir: Option<&Path>,
+) -> Result<Order, PromoteError> {
+    let opened = match (base_dir, plane.base_repos.get("main")) {
+        (Some(dir), _) => source::open_plain(dir, "", None)?,
+        (None, Some(base)) => {
+            let reference = Reference::Commit {
+                id: snapshot.base.commit.clone(),
+                near: Some(base.at.branch.clone()),
+            };
+            source::open(
+                &base.at.repo.value,
+                &reference,
+                &request.sources,
+                &request.cache,
+            )?
+        }
+        (None, None) => return Ok(Order::default()),
+    };
+    match super::listed(&opened) {
+        Ok((environments, policies)) => Ok(Order::of(&environments, &policies)),
+        Err(PromoteError::Source(SourceError::NoSuchPath { .. })) => Ok(Order::default()),
+        Err(error) => Err(error),
+    }
+}
+
+/// What the branch says, from the commit that was loaded.
+fn on_branch(
+    chain: &Chain<'_>,
+    environment: &str,
+    snapshot: &Snapshot,
+) -> Result<Option<Passage>, PromoteError> {
+    let at = &chain.environment(environment)?.control_plane;
+    let mut sources = chain.sources.clone();
+    if Path::new(chain.url).is_dir() {
+        sources.insert_default(&at.repo.value, Path::new(chain.url));
+    }
+    let reference = Reference::Commit {
+        id: snapshot.environment.commit.clone(),
+        near: Some(at.branch.clone()),
+    };
+    let opened = source::open(&at.repo.value, &reference, &sources, chain.cache)?;
+    record::find(&opened, environment, &snapshot.base.commit, &|from| {
+        chain.may_come(from, environment)
+    })
+}

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{self, Receiver};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -26,8 +26,14 @@ use super::jinja;
 pub const ARGUMENT: &str = "__render-jinja";
 /// Memory of the process in bytes, the program itself included.
 const MAX_MEMORY: u64 = 1 << 30;
-/// How long one text may take.
-const WITHIN: Duration = Duration::from_secs(10);
+/// Processor time that one text may take, in seconds: not elapsed time, which a busy machine uses up.
+const MAX_SECONDS: u64 = 10;
+/// How often a text that is not there yet is asked for.
+const LOOK: Duration = Duration::from_millis(250);
+/// Most looks for one text, five minutes: for a process that waits and works no more.
+const MAX_LOOKS: u32 = 1200;
+/// Ticks of processor time in a second, as `/proc` counts them (`USER_HZ`).
+const TICKS: u64 = 100;
 /// After so many stops a template is not tried again in this run: thousands of assignments may share it.
 const MAX_STOPS: usize = 2;
 /// Longest question or answer in bytes.
@@ -138,9 +144,8 @@ impl Process {
         };
         let stopped = || {
             problem(&format!(
-                "it needs more than {} MiB of memory or {} s, and was stopped",
+                "it needs more than {} MiB of memory or {MAX_SECONDS} s of processor time, and was stopped",
                 MAX_MEMORY >> 20,
-                WITHIN.as_secs()
             ))
         };
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -160,7 +165,7 @@ impl Process {
             let question = json!({"template": template, "data": outgoing(data)});
             writeln!(running.questions, "{question}").ok()?;
             running.questions.flush().ok()?;
-            let line = running.answers.recv_timeout(WITHIN).ok()?;
+            let line = running.answer()?;
             serde_json::from_slice(&line).ok()
         });
         match answer {
@@ -213,6 +218,36 @@ impl Running {
             questions,
             answers,
         })
+    }
+
+    /// The next answer; `None` when the process ended or used up its time.
+    fn answer(&self) -> Option<Vec<u8>> {
+        let begun = self.ticks()?;
+        for _ in 0..MAX_LOOKS {
+            match self.answers.recv_timeout(LOOK) {
+                Ok(line) => return Some(line),
+                Err(RecvTimeoutError::Disconnected) => return None,
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            if self.ticks()?.saturating_sub(begun) >= MAX_SECONDS * TICKS {
+                return None;
+            }
+        }
+        None
+    }
+
+    /// Processor time of the process up to now: fields 14 and 15 of its `stat` (proc(5)).
+    fn ticks(&self) -> Option<u64> {
+        let mut stat = String::new();
+        std::fs::File::open(format!("/proc/{}/stat", self.child.id()))
+            .and_then(|file| file.take(4096).read_to_string(&mut stat))
+            .ok()?;
+        // The name in field 2 may hold anything, a bracket included.
+        let (_, fields) = stat.rsplit_once(')')?;
+        let mut fields = fields.split_ascii_whitespace().skip(11);
+        let user: u64 = fields.next()?.parse().ok()?;
+        let system: u64 = fields.next()?.parse().ok()?;
+        Some(user + system)
     }
 }
 

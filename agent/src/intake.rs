@@ -234,7 +234,7 @@ impl Agent {
         let (offer, read) = match self.judge(road) {
             Ok(offer) => (offer, None),
             Err(error) => match self.back_from_move(road)? {
-                Some((offer, read)) => (offer, Some(read)),
+                Some(again) => (again.offer, Some((again.index, again.bytes))),
                 None => return Err(error),
             },
         };

@@ -159,19 +159,7 @@ pub fn assemble(contents: Contents<'_>, mut spool: Spool) -> Result<UnsignedBund
                 path,
             });
         }
-        let own = overlays.iter().flat_map(|overlay| &overlay.files);
-        for (folder, file) in files
-            .iter()
-            .map(|file| ("files", file))
-            .chain(own.map(|file| ("sites", file)))
-            .chain(payload.iter().map(|file| ("payload", file)))
-        {
-            candidates.push(Candidate {
-                digest: file.content,
-                size: file.size,
-                path: format!("{name}/{folder}/{}", file.path),
-            });
-        }
+        candidates.extend(to_encode(name, &files, &overlays, &payload));
         listed.push(Assignment {
             name: name.parse::<Name>().map_err(at)?,
             workload: rendered.workload.clone(),
@@ -210,6 +198,26 @@ pub fn assemble(contents: Contents<'_>, mut spool: Spool) -> Result<UnsignedBund
         index_bytes,
         spool,
     })
+}
+
+/// The contents of one assignment, named by where they belong.
+fn to_encode(
+    name: &str,
+    files: &[IndexFile],
+    overlays: &[Overlay],
+    payload: &[IndexFile],
+) -> Vec<Candidate> {
+    let own = overlays.iter().flat_map(|overlay| &overlay.files);
+    let files = files.iter().map(|file| ("files", file));
+    let all = files
+        .chain(own.map(|file| ("sites", file)))
+        .chain(payload.iter().map(|file| ("payload", file)));
+    all.map(|(folder, file)| Candidate {
+        digest: file.content,
+        size: file.size,
+        path: format!("{name}/{folder}/{}", file.path),
+    })
+    .collect()
 }
 
 /// The first rendered file that is a file or a folder of the payload, which lies in `payload/` on site.

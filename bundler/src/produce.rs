@@ -15,7 +15,7 @@ use outhaul_bundle::index::{Content, DriftPolicy, ReconcilerSettings, Snapshot, 
 use outhaul_bundle::name::Name;
 use outhaul_signer::fleet::{Fleet, FleetError};
 use outhaul_signer::key::Secret;
-use outhaul_signer::publish::{SignRequest, SignedMetadata};
+use outhaul_signer::publish::{Latest, SignRequest, SignedMetadata};
 
 use crate::assemble::finish::Reader;
 use crate::assemble::{self, Contents, Spool, UnsignedBundle};
@@ -235,33 +235,9 @@ fn stream(
         })
     };
     if let Some(latest) = latest.as_ref().filter(|_| !request.renew) {
-        // The same content under the number that was signed last has the digest that was signed. What is
-        // sealed has another one each time, so that its digest before is on record.
         let same = build(latest.number)?;
-        let kept = Kept::read(fleet.folder(), role);
-        let kept = kept.filter(|kept| kept.is_of(latest.number, same.plain));
-        let signed = *Digest::of(&same.bundle.index_bytes).as_bytes() == latest.index;
-        if signed || kept.is_some() {
-            // It may be missing after a power cut.
-            remember(fleet, environment, plan, &same)?;
-            let to = file_of(request, plan.cluster_type, environment, latest.number);
-            let written = match &kept {
-                Some(kept) => kept.hand_out(fleet.folder(), role, &to)?,
-                None => None,
-            };
-            let file = (written == Some(true)).then_some(to);
-            let size = |file: &PathBuf| std::fs::metadata(file).map_or(0, |meta| meta.len());
-            return Ok(Produced {
-                cluster_type: name.to_owned(),
-                number: latest.number,
-                changed: false,
-                bytes: file.as_ref().map_or(0, size),
-                file,
-                content_bytes: same.bundle.index.content_bytes(),
-                assignments: same.bundle.index.assignments.len(),
-                withheld: None,
-                waiting: None,
-            });
+        if let Some(unchanged) = unchanged(fleet, request, plan, environment, latest, &same)? {
+            return Ok(unchanged);
         }
     }
     if let Some(pending) = &pending {
@@ -291,6 +267,47 @@ fn stream(
     };
     let last = last_of(environment, plan, &built);
     ship_or_ask(fleet, secret, request, plan, sign, built, &last)
+}
+
+/// What a run answers when the content is the one that was signed last; `None` when it changed.
+///
+/// The same content under the number that was signed last has the digest that was signed. What is sealed
+/// has another one each time, so that its digest before is on record.
+fn unchanged(
+    fleet: &Fleet,
+    request: &Request<'_>,
+    plan: &Plan<'_>,
+    environment: &str,
+    latest: &Latest,
+    same: &Built,
+) -> Result<Option<Produced>, ProduceError> {
+    let role = &plan.role;
+    let kept = Kept::read(fleet.folder(), role);
+    let kept = kept.filter(|kept| kept.is_of(latest.number, same.plain));
+    let signed = *Digest::of(&same.bundle.index_bytes).as_bytes() == latest.index;
+    if !signed && kept.is_none() {
+        return Ok(None);
+    }
+    // It may be missing after a power cut.
+    remember(fleet, environment, plan, same)?;
+    let to = file_of(request, plan.cluster_type, environment, latest.number);
+    let written = match &kept {
+        Some(kept) => kept.hand_out(fleet.folder(), role, &to)?,
+        None => None,
+    };
+    let file = (written == Some(true)).then_some(to);
+    let size = |file: &PathBuf| std::fs::metadata(file).map_or(0, |meta| meta.len());
+    Ok(Some(Produced {
+        cluster_type: plan.cluster_type.to_owned(),
+        number: latest.number,
+        changed: false,
+        bytes: file.as_ref().map_or(0, size),
+        file,
+        content_bytes: same.bundle.index.content_bytes(),
+        assignments: same.bundle.index.assignments.len(),
+        withheld: None,
+        waiting: None,
+    }))
 }
 
 /// Ships what waited, now that enough signatures are there.

@@ -23,12 +23,13 @@ pub fn problem(store: &mut Store, now_ms: i64) -> Result<Option<Implausible>, St
 /// a wrong time that the fleet took back does not count.
 fn newest_signed(session: &Session<'_>) -> Result<Option<Timestamp>, StoreError> {
     let mut newest: Option<((u64, u64), Timestamp)> = None;
-    for (root, timestamp) in session.trusted_timestamps()? {
+    for trusted in session.trusted_timestamps()? {
         let signed = |bytes: &[u8]| {
             let file: serde_json::Value = serde_json::from_slice(bytes).ok()?;
             Some(file["signed"].clone())
         };
-        let (Some(root), Some(timestamp)) = (signed(&root), signed(&timestamp)) else {
+        let (Some(root), Some(timestamp)) = (signed(&trusted.root), signed(&trusted.timestamp))
+        else {
             continue;
         };
         let version = |file: &serde_json::Value| file["version"].as_u64().unwrap_or(0);

@@ -58,10 +58,10 @@ fn believe_waiting(
         let Ok(checked) = enrol::check(&request.envelope, fleet) else {
             continue;
         };
-        match receive(session, &checked, session.site(site)?.as_ref(), now_ms) {
-            Err(EnrolError::Store(error)) => return Err(error),
-            // It stays waiting, and a person decides.
-            _ => {}
+        let received = receive(session, &checked, session.site(site)?.as_ref(), now_ms);
+        // Any other refusal: it stays waiting, and a person decides.
+        if let Err(EnrolError::Store(error)) = received {
+            return Err(error);
         }
     }
     Ok(())

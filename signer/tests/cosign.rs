@@ -144,7 +144,7 @@ fn a_request_that_says_something_else_than_it_does_is_not_signed() {
     let bends: [(&str, Bend); 7] = [
         ("and 2 follows from your root", |root, _| root.version = 7),
         ("has passed", |root, _| {
-            root.expires = at("2026-02-01T00:00:00Z")
+            root.expires = at("2026-02-01T00:00:00Z");
         }),
         ("wants 0 signatures", |root, _| {
             root.roles.get_mut("targets").unwrap().threshold = 0;

@@ -20,13 +20,24 @@ use crate::runner::Happening;
 use crate::state::generations::{self, Generation};
 use crate::state::{self, floors, key};
 
+/// A bundle of the stream that this site follows again.
+#[derive(Debug)]
+pub(super) struct Followed {
+    /// What its metadata says.
+    pub offer: Offer,
+    /// Its index.
+    pub index: Index,
+    /// The index as it was carried.
+    pub bytes: Vec<u8>,
+}
+
 impl Agent {
     /// A bundle of the stream that this site was told to leave, when the order to move does not count any
     /// more: the site follows it again. Decided by verified metadata and index, before any blob is read.
     pub(super) fn back_from_move(
         &mut self,
         road: &mut dyn Road,
-    ) -> Result<Option<(Offer, (Index, Vec<u8>))>, AgentError> {
+    ) -> Result<Option<Followed>, AgentError> {
         let Some(moved) = self.moved()? else {
             return Ok(None);
         };
@@ -40,7 +51,11 @@ impl Agent {
         if index.stream != moved.from || !self.take_back_move(&moved, &index, &offer)? {
             return Ok(None);
         }
-        Ok(Some((offer, (index, bytes))))
+        Ok(Some(Followed {
+            offer,
+            index,
+            bytes,
+        }))
     }
 
     pub(crate) fn check_index(

@@ -31,6 +31,10 @@ const TYPED: &str = "the typed slip";
 
 /// What a slip brought.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "four independent facts of one slip, each said in a sentence of its own"
+)]
 pub struct News {
     /// The file's name, or what stands for a typed one.
     pub name: String,

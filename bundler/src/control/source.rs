@@ -319,6 +319,7 @@ impl Opened {
         };
         let path = normal_path(path)?;
         let found = repository.names(&self.commit, &path, limits)?;
+        let found = found.map(|names| (names.files, names.skipped));
         found.ok_or_else(|| SourceError::NoSuchPath {
             url: self.url.clone(),
             commit: self.commit.clone(),

@@ -46,6 +46,15 @@ pub struct Signed {
     pub expires_ms: i64,
 }
 
+/// What was verified last of one stream, as it was carried.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TrustedTimestamp {
+    /// The root metadata.
+    pub root: Vec<u8>,
+    /// The timestamp metadata.
+    pub timestamp: Vec<u8>,
+}
+
 /// One assignment that a bundle wants.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DesiredAssignment {
@@ -246,12 +255,17 @@ impl Session<'_> {
     ///
     /// # Errors
     /// [`StoreError`] when the store fails.
-    pub fn trusted_timestamps(&self) -> Result<Vec<(Vec<u8>, Vec<u8>)>, StoreError> {
+    pub fn trusted_timestamps(&self) -> Result<Vec<TrustedTimestamp>, StoreError> {
         let text = "SELECT r.body, t.body FROM trusted_metadata t
              JOIN trusted_metadata r ON r.role = t.role AND r.name = 'root.json'
              WHERE t.name = 'timestamp.json' ORDER BY t.role";
         let mut query = self.db.prepare_cached(text)?;
-        let rows = query.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let rows = query.query_map([], |row| {
+            Ok(TrustedTimestamp {
+                root: row.get(0)?,
+                timestamp: row.get(1)?,
+            })
+        })?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
 

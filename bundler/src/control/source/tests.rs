@@ -239,10 +239,10 @@ fn tree_bomb(dir: &Path, width: usize, depth: usize) -> String {
     );
     let mut tree = String::new();
     for _ in 0..depth {
-        let lines: String = (0..width)
+        let lines: Vec<_> = (0..width)
             .map(|at| format!("{entry}\td{at}.yaml\n"))
             .collect();
-        tree = make(&["mktree"], &lines);
+        tree = make(&["mktree"], &lines.concat());
         entry = format!("040000 tree {tree}");
     }
     let commit = make(&["commit-tree", &tree, "-m", "x"], "");

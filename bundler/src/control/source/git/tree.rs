@@ -22,6 +22,14 @@ struct Listed {
     skipped: Vec<String>,
 }
 
+/// The paths below a folder, with nothing read.
+pub(in super::super) struct Names {
+    /// Files.
+    pub files: Vec<String>,
+    /// Links and submodules.
+    pub skipped: Vec<String>,
+}
+
 struct Entry {
     executable: bool,
     id: String,
@@ -49,18 +57,20 @@ impl Repository {
         Ok(Some(listed.skipped))
     }
 
-    /// The paths of the files below `path` of `commit` with nothing read, then those of links and
-    /// submodules; `None` when that is no folder.
+    /// What lies below `path` of `commit`; `None` when that is no folder.
     pub(in super::super) fn names(
         &self,
         commit: &str,
         path: &str,
         limits: &TreeLimits,
-    ) -> Result<Option<(Vec<String>, Vec<String>)>, SourceError> {
+    ) -> Result<Option<Names>, SourceError> {
         let listed = self.list(&format!("{commit}:{path}"), &|_| true, limits)?;
         Ok(listed.map(|listed| {
-            let names = listed.entries.into_iter().map(|entry| entry.path);
-            (names.collect(), listed.skipped)
+            let files = listed.entries.into_iter().map(|entry| entry.path);
+            Names {
+                files: files.collect(),
+                skipped: listed.skipped,
+            }
         }))
     }
 

@@ -212,7 +212,11 @@ fn a_site_that_a_thief_moved_is_taken_back_by_its_own_stream() {
     assert_eq!(site.status()["cluster_type"], "press");
     // While the key is the fleet's, the order counts.
     let third = centre.publish(&Draft::hello("three"));
-    assert_told(&site.copy().import(&third), 4, &["stream"]);
+    assert_told(
+        &site.copy().import(&third),
+        4,
+        &["this stick is for dev/drone, this site is dev/press"],
+    );
     // What the thief named as the first number keeps no bundle of the new stream out.
     let there = site.copy();
     assert_told(&there.import(&press), 4, &["nothing was changed"]);

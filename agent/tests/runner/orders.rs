@@ -247,7 +247,11 @@ fn a_moved_site_takes_the_new_stream_from_the_ordered_number_on_and_the_old_one_
         b"greeting: tractor\n"
     );
     let drones = centre.publish(&hello("drones"));
-    assert_told(&site.import(&drones), 4, &["stream"]);
+    assert_told(
+        &site.import(&drones),
+        4,
+        &["this stick is for dev/drone, this site is dev/tractor"],
+    );
     assert!(site.story().contains(&"order move".to_owned()));
     assert_eq!(site.active(), Some(2));
 }

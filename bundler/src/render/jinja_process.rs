@@ -16,7 +16,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use outhaul_gocompat::{GoMap, GoValue, MapKind, TemplateView};
-use rustix::process::{Pid, Resource, Rlimit, prlimit};
+use rustix::process::{Resource, Rlimit, setrlimit};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -185,22 +185,16 @@ impl Running {
         let program = PROGRAM.get().ok_or(std::io::ErrorKind::NotFound)?;
         let mut child = Command::new(program)
             .arg(ARGUMENT)
+            // The allocator would set 1 GiB of addresses aside at its start, which is the limit.
+            .env("MIMALLOC_ARENA_RESERVE", "0")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()?;
-        let limit = Rlimit {
-            current: Some(MAX_MEMORY),
-            maximum: Some(MAX_MEMORY),
-        };
-        let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-        let limited = pid.is_some_and(|pid| prlimit(Some(pid), Resource::As, limit).is_ok());
-        let (Some(questions), Some(output), true) =
-            (child.stdin.take(), child.stdout.take(), limited)
-        else {
+        let (Some(questions), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
             let _ = child.kill();
             let _ = child.wait();
-            return Err(std::io::Error::other("it cannot be limited"));
+            return Err(std::io::Error::other("it has no pipes"));
         };
         let (send, answers) = mpsc::channel();
         std::thread::spawn(move || {
@@ -251,8 +245,17 @@ impl Running {
     }
 }
 
-/// The other side: answers questions until there are none.
+/// The other side: limits itself, then answers questions until there are none.
+///
+/// The limit is set here and not by the parent, which could come at any instant of the start.
 pub fn serve() {
+    let limit = Rlimit {
+        current: Some(MAX_MEMORY),
+        maximum: Some(MAX_MEMORY),
+    };
+    if setrlimit(Resource::As, limit).is_err() {
+        return;
+    }
     let mut input = std::io::stdin().lock();
     let mut output = std::io::stdout().lock();
     let mut known: Option<(String, jinja::One)> = None;

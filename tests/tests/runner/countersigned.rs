@@ -135,12 +135,16 @@ fn a_stream_of_two_signatures_ships_number_after_number() {
         .into_iter()
         .find(|path| path.to_string_lossy().contains("request"))
         .unwrap();
+    let status = scene.agent("edge-1", 0, &["--output", "json", "status"]);
+    let status: Value = serde_json::from_str(&status.stdout).unwrap();
     let approve = [
         "site",
         "approve",
         request.to_str().unwrap(),
         "--fleet",
         "fleet",
+        "--fingerprint",
+        status["key"].as_str().unwrap(),
     ];
     scene.run("outhaul", 0, &approve);
     let keys = scene.run("outhaul", 0, &recipients).stdout;

@@ -89,8 +89,8 @@ fn a_revert_a_failure_and_a_refusal_show_at_the_hub_as_the_agent_wrote_them() {
         fs::write(path, text).unwrap();
     }
     scene.fleet();
-    scene.site("bench-1", "dev", "bench");
     bundle(&scene, 1);
+    scene.site("bench-1", "dev", "bench");
     fs::copy(
         scene.path("stick/dev-bench-1.outhaul"),
         scene.path("first.outhaul"),

@@ -37,6 +37,8 @@ fn status(scene: &Scene, site: &str) -> serde_json::Value {
 fn a_site_restored_from_a_backup_is_heard_again_and_no_report_is_lost() {
     for kit in [false, true] {
         let scene = Scene::new();
+        let init = ["init", "control-plane", "--environments", "dev"];
+        scene.run("outhaul", 0, &init);
         scene.fleet();
         scene.site("edge-1", "dev", "edge");
         let say = |why: &str| scene.agent("edge-1", 0, &["hold", "--why", why]);
@@ -61,7 +63,8 @@ fn a_site_restored_from_a_backup_is_heard_again_and_no_report_is_lost() {
             let out = ["--fleet", "fleet", "--out", "again.kit"];
             let stream = ["--environment", "dev", "--cluster-type", "edge"];
             let enrol = ["site", "enrol", "edge-1"];
-            scene.run("outhaul", 0, &[&enrol[..], &out, &stream].concat());
+            let plane = ["--control-plane", "control-plane"];
+            scene.run("outhaul", 0, &[&enrol[..], &out, &stream, &plane].concat());
             let told = scene.agent("edge-1", 0, &["--output", "json", "enrol", "again.kit"]);
             let told: serde_json::Value = serde_json::from_str(&told.stdout).unwrap();
             let request = told["request"].as_str().unwrap();

@@ -150,12 +150,16 @@ impl Scene {
         let kit = format!("{name}.kit");
         let enrol = ["site", "enrol", name, "--fleet", "fleet", "--out", &kit];
         let stream = ["--environment", environment, "--cluster-type", cluster_type];
-        let plane = ["--control-plane", "control-plane"];
+        // Without one the fleet must have shipped to the stream already.
+        let plane: &[&str] = match self.path("control-plane").is_dir() {
+            true => &["--control-plane", "control-plane"],
+            false => &[],
+        };
         let sources: Vec<&str> = self.sources.iter().flat_map(|s| ["--source", s]).collect();
         self.run(
             "outhaul",
             0,
-            &[&enrol[..], &stream, &plane, &sources].concat(),
+            &[&enrol[..], &stream, plane, &sources].concat(),
         );
         let told = self.agent(name, 0, &["--output", "json", "enrol", &kit]);
         let told: serde_json::Value = serde_json::from_str(&told.stdout).unwrap();

@@ -228,7 +228,11 @@ fn a_site_that_a_thief_moved_is_taken_back_by_its_own_stream() {
     assert_eq!(site.status()["cluster_type"], "drone");
     assert_eq!(site.active(), Some(4));
     // A site that the new stream has reached stays there.
-    assert_told(&there.import(&back), 4, &["stream"]);
+    assert_told(
+        &there.import(&back),
+        4,
+        &["this stick is for dev/drone, this site is dev/press"],
+    );
 }
 
 #[test]

@@ -261,13 +261,13 @@ impl Diagnostics {
         self.0.iter()
     }
 
-    /// Sorted by file and place, without repetitions: how people read them.
+    /// Sorted by file and place, whatever the commits are called, without repetitions: how people read them.
     pub fn sort(&mut self) {
         let key = |d: &Diagnostic| {
             let place = d
                 .location
                 .as_ref()
-                .map(|l| (l.file.name.clone(), l.span.start));
+                .map(|l| (without_commit(&l.file.name), l.span.start));
             (
                 place,
                 std::cmp::Reverse(d.severity),
@@ -323,6 +323,19 @@ impl fmt::Display for Diagnostics {
 }
 
 impl std::error::Error for Diagnostics {}
+
+/// A file's name without the commit in it: `URL@0123abcd:path` is `URL:path`.
+fn without_commit(name: &str) -> String {
+    let parts = name
+        .rsplit_once('@')
+        .and_then(|(url, rest)| Some((url, rest.split_once(':')?)));
+    match parts {
+        Some((url, (id, path))) if id.len() == 8 && id.bytes().all(|b| b.is_ascii_hexdigit()) => {
+            format!("{url}:{path}")
+        }
+        _ => name.to_owned(),
+    }
+}
 
 #[cfg(test)]
 mod tests;

@@ -27,7 +27,7 @@ fn greet(scene: &Scene, greeting: &str) {
     scene.on_branch("control-plane", "dev", |folder| {
         let config = folder.join("configs/greeting.yaml");
         let _ = fs::remove_file(config);
-        let set = format!("GREETING={greeting}");
+        let set = format!("NOTE={greeting}");
         let new = [
             "new",
             "config",

@@ -23,7 +23,7 @@ use crate::state::floors::Floors;
 use crate::state::generations::{self, Generation};
 use crate::state::{self, StateError, floors, key, outbox};
 
-mod copy;
+pub(crate) mod copy;
 pub mod file;
 pub mod media;
 pub mod pull;
@@ -314,17 +314,23 @@ impl Agent {
     }
 
     /// Whether this site knows another bundle under an offer's number. What it refused of a stream that it
-    /// has left since is none.
+    /// has left since is none, nor is what a key signed that the fleet took away.
     fn contradicts(&self, row: &Generation, offer: &Offer) -> bool {
         let left = row.state == State::Rejected && row.stream.role != self.site.stream.role;
-        row.index != offer.index && !left
+        let taken_back = copy::is_taken_back(row, &offer.acceptance.trusted);
+        row.index != offer.index && !left && !taken_back
     }
 
     /// What is to be done with a number that this site has met before.
     fn known(&mut self, name: &str, offer: &Offer) -> Result<Option<Outcome>, AgentError> {
         let number = offer.acceptance.number;
         let row = generations::one(self.store.read(), number)?;
-        if let Some(row) = row.as_ref().filter(|row| self.contradicts(row, offer)) {
+        let site = self.stands()?;
+        // One that is worked with keeps its number until the fleet's next one takes its place.
+        let contradicts = |row: &Generation| {
+            self.contradicts(row, offer) || (row.index != offer.index && !site.is_free(number))
+        };
+        if let Some(row) = row.as_ref().filter(|row| contradicts(row)) {
             let message = format!(
                 "this site knows another bundle {number}: its index is {}…, this one's is {}…",
                 row.index.short(),
@@ -332,7 +338,6 @@ impl Agent {
             );
             return Err(AgentError::refused(name, "mix-and-match", message));
         }
-        let site = self.stands()?;
         if let Some(active) = site.active.filter(|active| active.number == number) {
             if self.index(number).is_err() {
                 return Ok(None);

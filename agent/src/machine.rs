@@ -4,7 +4,8 @@
 //! stands now, and the rows ([`Action`]) that belong into the same transaction. The work to do next is
 //! [`owed`] by the site alone, so that a power cut loses none of it. It does no I/O. Every pair of site
 //! and event has an answer: an event about work that is over changes nothing. From every site a healthy
-//! newer bundle becomes active; `machine/tests.rs` walks all of them.
+//! bundle that is let in becomes active; `machine/tests.rs` walks all of them. Which numbers are let in is the
+//! floors' business: they fall when the fleet takes a key away, so that a lower number may be the newer one.
 //!
 //! | event | where it counts | the site afterwards |
 //! | --- | --- | --- |
@@ -31,7 +32,7 @@ pub use state::State;
 pub struct Site {
     /// The bundle that this site is to run.
     pub active: Option<Active>,
-    /// The one that ran before it, whole on disk.
+    /// The one that ran before it, whole on disk; its number is lower.
     pub previous: Option<u64>,
     /// A bundle whose copy was begun.
     pub incoming: Option<u64>,
@@ -277,12 +278,17 @@ impl Site {
             || self.previous == Some(number)
     }
 
-    /// Whether a copy of the bundle may be begun: it is newer than all that matters.
-    pub fn is_free(&self, number: u64) -> bool {
+    /// The bundles that run, wait or are worked on.
+    pub fn numbers(&self) -> impl Iterator<Item = u64> {
         let active = self.active.map(|active| active.number);
         let waiting = self.waiting.map(|waiting| waiting.number);
-        let newest = active.max(waiting).max(self.worked_on());
-        newest.is_none_or(|newest| number > newest) && self.state_of(number).is_none()
+        [active, waiting, self.worked_on()].into_iter().flatten()
+    }
+
+    /// Whether a copy of the bundle may be begun: nothing is done with one of its number, nor will be.
+    pub fn is_free(&self, number: u64) -> bool {
+        let is_target = matches!(self.work, Work::Reverting { to, .. } if to == number);
+        self.state_of(number).is_none() && !is_target
     }
 
     /// The state of a bundle that matters; `None` for those that came to their end.
@@ -314,6 +320,8 @@ impl Site {
                 if let Some(earlier) = self.incoming.replace(number) {
                     actions.push(Action::Forget(earlier));
                 }
+                // The copy takes the place of its folder.
+                self.previous = self.previous.filter(|previous| *previous != number);
             }
             Event::CopyEnded(number) if self.incoming == Some(number) => {
                 self.incoming = None;
@@ -382,7 +390,10 @@ impl Site {
         self.work = Work::Idle;
         let broken = false;
         if let Some(before) = self.active.replace(Active { number, broken }) {
-            self.previous = Some(before.number);
+            // A higher number was taken back by the fleet: nobody goes back to it.
+            let below = [Some(before.number), self.previous];
+            let below = below.into_iter().flatten().find(|n| *n < number);
+            self.previous = below;
             actions.push(Action::End(before.number, State::Superseded));
         }
         actions.push(Action::Report(number, State::Active));

@@ -19,6 +19,7 @@ use crate::cut;
 use crate::enrol::{Asking, write_request};
 use crate::error::AgentError;
 use crate::home::Home;
+use crate::intake::copy::is_taken_back;
 use crate::intake::{Offer, Outcome, believe};
 use crate::machine::State;
 use crate::secrets::{Secrets, own};
@@ -282,7 +283,8 @@ impl Agent {
                 // The bundle that brings the order is of the stream that is left, and nothing of it stays.
                 let seen = known
                     .iter()
-                    .filter(|row| row.index != offer.index && row.state != State::Rejected);
+                    .filter(|row| row.index != offer.index && row.state != State::Rejected)
+                    .filter(|row| !is_taken_back(row, &offer.acceptance.trusted));
                 let highest = seen.map(|row| row.number).max().unwrap_or(0);
                 if *first <= highest {
                     return Ok(Change {

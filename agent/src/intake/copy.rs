@@ -7,6 +7,7 @@
 use outhaul_bundle::Index;
 use outhaul_bundle::index::Stream;
 use outhaul_bundle::name::Name;
+use outhaul_signer::TrustedMetadata;
 
 use super::{Offer, Outcome, Road, believe, expected};
 use crate::agent::Agent;
@@ -29,6 +30,13 @@ pub(super) struct Followed {
     pub index: Index,
     /// The index as it was carried.
     pub bytes: Vec<u8>,
+}
+
+/// Whether a key that signed this bundle was taken away from its stream since. Its number is nobody's
+/// then: floors fall for the fleet's own, lower numbers, and so does what the site has met under it.
+pub(crate) fn is_taken_back(row: &Generation, trusted: &TrustedMetadata) -> bool {
+    let now = trusted.stream_keys(row.stream.role.as_str());
+    now.is_some_and(|now| !row.signers.is_subset(&now))
 }
 
 impl Agent {
@@ -116,6 +124,7 @@ impl Agent {
         index: &Index,
         offer: &Offer,
     ) -> Result<(), AgentError> {
+        let trusted = &offer.acceptance.trusted;
         let generation = Generation {
             number: index.number,
             index: offer.index,
@@ -126,9 +135,23 @@ impl Agent {
             note: String::new(),
             good: false,
             whole: false,
+            signers: trusted.stream_signers(index.stream.role.as_str()),
         };
-        if !self.stands()?.is_free(index.number) {
-            let message = format!("this site has a bundle newer than {}", index.number);
+        let number = index.number;
+        let site = self.stands()?;
+        let mut newest = None;
+        for known in site.numbers() {
+            let row = generations::one(self.store.read(), known)?;
+            if row.is_none_or(|row| !is_taken_back(&row, trusted)) {
+                newest = newest.max(Some(known));
+            }
+        }
+        if let Some(newest) = newest.filter(|newest| *newest >= number) {
+            let message = format!("this site has bundle {newest}, which is newer than {number}");
+            return Err(AgentError::refused(name, "rollback", message));
+        }
+        if !site.is_free(number) {
+            let message = format!("this site works with a bundle {number} already");
             return Err(AgentError::refused(name, "rollback", message));
         }
         let begun = Event::CopyBegun(index.number);

@@ -3,6 +3,8 @@
 //! What comes in: an open transaction and one change. What goes out: rows. It decides nothing: which
 //! state follows which is the machine's business.
 
+use std::collections::BTreeSet;
+
 use outhaul_bundle::Digest;
 use outhaul_bundle::index::{Snapshot, Stream};
 use outhaul_bundle::report::AssignmentResult;
@@ -32,9 +34,12 @@ pub struct Generation {
     pub good: bool,
     /// Whether its folder is on disk.
     pub whole: bool,
+    /// The public keys of its stream that signed it; none, for one that an earlier agent took.
+    pub signers: BTreeSet<String>,
 }
 
-const COLUMNS: &str = "number, index_digest, state, stream, snapshot, source, note, good, whole";
+const COLUMNS: &str =
+    "number, index_digest, state, stream, snapshot, source, note, good, whole, signers";
 
 type Raw = (
     i64,
@@ -46,6 +51,7 @@ type Raw = (
     String,
     bool,
     bool,
+    String,
 );
 
 fn raw(row: &Row<'_>) -> rusqlite::Result<Raw> {
@@ -59,11 +65,12 @@ fn raw(row: &Row<'_>) -> rusqlite::Result<Raw> {
         row.get(6)?,
         row.get(7)?,
         row.get(8)?,
+        row.get(9)?,
     ))
 }
 
 fn typed(raw: Raw) -> Result<Generation, StateError> {
-    let (number, index, state, stream, snapshot, source, note, good, whole) = raw;
+    let (number, index, state, stream, snapshot, source, note, good, whole, signers) = raw;
     let unknown = || StateError::Value {
         what: "state".into(),
         problem: format!("`{state}`"),
@@ -78,6 +85,7 @@ fn typed(raw: Raw) -> Result<Generation, StateError> {
         note,
         good,
         whole,
+        signers: from_json("signers", &signers)?,
     })
 }
 
@@ -106,8 +114,8 @@ pub fn one(db: &Connection, number: u64) -> Result<Option<Generation>, StateErro
 pub fn put(db: &Connection, generation: &Generation) -> Result<(), StateError> {
     db.execute(
         "INSERT OR REPLACE INTO generation
-         (number, index_digest, state, stream, snapshot, source, note, good, whole)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+         (number, index_digest, state, stream, snapshot, source, note, good, whole, signers)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
         params![
             signed(generation.number),
             generation.index.to_string(),
@@ -118,6 +126,7 @@ pub fn put(db: &Connection, generation: &Generation) -> Result<(), StateError> {
             generation.note,
             generation.good,
             generation.whole,
+            to_json(&generation.signers),
         ],
     )
     .map_err(doing("store a generation"))?;

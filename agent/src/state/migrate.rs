@@ -7,7 +7,12 @@ use rusqlite::{Connection, TransactionBehavior};
 
 use super::{StateError, doing};
 
-const STEPS: [&str; 2] = [V1, V2];
+const STEPS: [&str; 3] = [V1, V2, V3];
+
+// Which keys signed a bundle: the numbers of a key that the fleet took away keep no other bundle out.
+const V3: &str = "
+ALTER TABLE generation ADD COLUMN signers TEXT NOT NULL DEFAULT '[]';
+";
 
 // What commands ask of the service that holds the lock; the answer is null until the work is done.
 const V2: &str = "

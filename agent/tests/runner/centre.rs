@@ -4,6 +4,7 @@
 //! the centre's folder, and kits for sites. Keys are made per test; none lies in the repository.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use jiff::{SignedDuration, Timestamp};
 use outhaul_bundle::digest::Digest;
@@ -178,6 +179,17 @@ impl Centre {
         Self { fleet, folder }
     }
 
+    /// Who stole all that the centre has: the same fleet, with the same keys.
+    pub fn thief(&self) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let from = self.folder.path().join("fleet");
+        let mut copy = Command::new("cp");
+        let copied = copy.arg("-a").arg(from).arg(folder.path()).status();
+        assert!(copied.unwrap().success());
+        let fleet = Fleet::open(&folder.path().join("fleet")).unwrap();
+        Self { fleet, folder }
+    }
+
     /// The fleet's id.
     pub fn fleet_id(&self) -> &str {
         self.fleet.id()
@@ -228,7 +240,12 @@ impl Centre {
     /// Signs and writes the next bundle of the draft's stream.
     pub fn publish(&self, draft: &Draft) -> PathBuf {
         let role = self.fleet.role("dev", &draft.cluster_type);
-        let number = self.fleet.next_number(&role).unwrap();
+        self.publish_as(draft, self.fleet.next_number(&role).unwrap())
+    }
+
+    /// The same under a number of the caller's choice.
+    pub fn publish_as(&self, draft: &Draft, number: u64) -> PathBuf {
+        let role = self.fleet.role("dev", &draft.cluster_type);
         let (index, mut blobs) = self.index(draft, number);
         let index_bytes = index.to_bytes();
         let issued = now();

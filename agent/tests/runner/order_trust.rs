@@ -235,6 +235,79 @@ fn a_site_that_a_thief_moved_is_taken_back_by_its_own_stream() {
     );
 }
 
+/// What a thief installs with all keys of the centre, under a number as high as there is, bounds nothing
+/// once the fleet has taken them away.
+#[test]
+fn a_number_that_a_thief_used_up_keeps_no_lower_one_out() {
+    let centre = Centre::new();
+    let site = running(&centre);
+    let thief = centre.thief();
+    let stolen = thief.publish_as(&Draft::hello("stolen"), (1 << 53) - 2);
+    site.take(&stolen);
+    // While the keys are the fleet's, its number counts.
+    centre.publish(&Draft::hello("two"));
+    assert_told(
+        &site.copy().import(&centre.publish(&Draft::hello("three"))),
+        4,
+        &["rollback", "nothing was changed"],
+    );
+    let moved = site.copy();
+    let waiting = site.copy();
+    waiting.configure("approval = \"always\"\n");
+    let higher = thief.publish_as(&Draft::hello("stolen again"), (1 << 53) - 1);
+    let held = waiting.ok(&["import", higher.to_str().unwrap()]);
+    assert_eq!(held["state"], "gated", "{held}");
+    centre.replace_stream_key();
+    centre.rotate_online_keys();
+    let honest = centre.publish(&Draft::hello("four"));
+    let with_slip = site.copy();
+    with_slip.ok(&["import", centre.slip("drone").to_str().unwrap()]);
+    // It takes the place of what the thief left waiting, and waits itself.
+    let taken = waiting.ok(&["import", honest.to_str().unwrap()]);
+    assert_eq!(
+        (&taken["number"], &taken["state"]),
+        (&4.into(), &"gated".into()),
+        "{taken}"
+    );
+    waiting.ok(&["approve", "4"]);
+    assert_eq!(waiting.active(), Some(4));
+    for site in [&site, &with_slip] {
+        site.take(&honest);
+        assert_eq!(site.active(), Some(4));
+        assert_told(&site.copy().import(&stolen), 4, &["nothing was changed"]);
+        // Nobody goes back to what the thief installed.
+        let back = site.copy();
+        back.ok(&["rollback"]);
+        assert_eq!(back.active(), Some(1));
+        site.take(&centre.publish(&Draft::hello("newer")));
+    }
+    // Nor does it keep the fleet from moving the site.
+    centre.publish(&Draft::hello("elsewhere").cluster_type("press"));
+    let order = move_to(&centre, "press", 90);
+    let go = centre.publish(&Draft::hello("go").order("drone-7", 1, order));
+    moved.ok(&["import", go.to_str().unwrap()]);
+    assert_eq!(moved.status()["cluster_type"], "press");
+}
+
+/// The very number that a thief used, too, unless it runs: then the next one does.
+#[test]
+fn a_number_that_a_thief_used_is_the_fleets_again() {
+    let centre = Centre::new();
+    let site = running(&centre);
+    let thief = centre.thief();
+    let stolen = thief.publish(&Draft::hello("stolen"));
+    site.take(&stolen);
+    let rolled_back = site.copy();
+    rolled_back.ok(&["rollback"]);
+    centre.replace_stream_key();
+    centre.rotate_online_keys();
+    let second = centre.publish(&Draft::hello("two"));
+    rolled_back.take(&second);
+    assert_eq!(rolled_back.active(), Some(2));
+    assert_told(&site.import(&second), 4, &["another bundle 2"]);
+    site.take(&centre.publish(&Draft::hello("three")));
+}
+
 #[test]
 fn what_a_wrong_clock_of_the_centre_signed_is_undone_by_new_online_keys() {
     let centre = Centre::new();

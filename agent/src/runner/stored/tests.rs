@@ -72,6 +72,7 @@ fn rows(db: &Connection, site: &Site) {
             note: String::new(),
             good: ran || site.previous == Some(number),
             whole: true,
+            signers: std::collections::BTreeSet::new(),
         };
         generations::put(db, &generation).unwrap();
     }

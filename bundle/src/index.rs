@@ -10,12 +10,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use crate::blob::stored_as_it_is;
 use crate::digest::Digest;
 use crate::limits::Limits;
 use crate::name::{Name, RelativePath};
 use crate::number;
 use crate::order::{self, Order};
-use crate::seal::Sealed;
 
 mod overlay;
 mod shape;
@@ -24,6 +24,8 @@ mod tree;
 use shape::Shape;
 use tree::{Carried, Tree};
 
+pub use crate::blob::{Blob, Content, Encoding};
+pub use crate::stream::Stream;
 pub use overlay::Overlay;
 
 /// The format's name; a reader refuses any other.
@@ -71,18 +73,6 @@ pub struct Index {
     pub attestations: Vec<File>,
     /// Every blob of the bundle, in the order in which it lies in the tar.
     pub blobs: Vec<Blob>,
-}
-
-/// The numbered sequence of bundles for one (environment, cluster type).
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Stream {
-    /// The opaque name of the signing role: what shows in metadata that every site sees.
-    pub role: Name,
-    /// The environment, such as `dev`.
-    pub environment: Name,
-    /// The cluster type, such as `drone`.
-    pub cluster_type: Name,
 }
 
 /// The immutable input of the render that made this bundle.
@@ -176,46 +166,6 @@ pub struct File {
     /// Whether it is executable.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub executable: bool,
-}
-
-/// One blob, as carried.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Blob {
-    /// Digest of the bytes as carried: checked before anything is decompressed.
-    pub digest: Digest,
-    /// Size as carried, in bytes.
-    pub size: u64,
-    /// How the content is stored in it.
-    pub encoding: Encoding,
-    /// What comes out, in order: one content, or for [`Encoding::Pack`] many, end to end.
-    pub contents: Vec<Content>,
-    /// For whom it is encrypted; absent when it is not. Then `digest` and `size` are of the encrypted
-    /// bytes, so that they are verified before anything is decrypted, and `encoding` is what comes out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sealed: Option<Sealed>,
-}
-
-/// One content that a blob yields.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Content {
-    /// Digest of the content.
-    pub digest: Digest,
-    /// Size in bytes. A reader stops, and refuses, one byte beyond it.
-    pub size: u64,
-}
-
-/// How a blob stores its content.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Encoding {
-    /// As it is: for content that is compressed already.
-    Identity,
-    /// Many small contents end to end in one zstd frame.
-    Pack,
-    /// One content in one zstd frame.
-    Zstd,
 }
 
 /// Why bytes are not an index that can be used.
@@ -341,7 +291,7 @@ impl Index {
                     return fail(format!("content {} is carried twice", content.digest));
                 }
             }
-            if let Some(problem) = blob.sealed.as_ref().and_then(|s| s.problem(blob, limits)) {
+            if let Some(problem) = blob.seal_problem(limits) {
                 return fail(problem);
             }
             if blob.encoding == Encoding::Identity && !stored_as_it_is(blob) {
@@ -375,14 +325,6 @@ impl Index {
         }
         Ok(())
     }
-}
-
-/// Whether the one content of an identity blob is the blob. Of a sealed blob only the size can be told.
-fn stored_as_it_is(blob: &Blob) -> bool {
-    blob.contents.iter().all(|content| match &blob.sealed {
-        None => content.digest == blob.digest && content.size == blob.size,
-        Some(sealed) => content.size == sealed.size,
-    })
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@
 //! what it has not verified.
 #![warn(missing_docs)]
 
+pub mod blob;
 pub mod decode;
 pub mod digest;
 pub mod encode;
@@ -24,6 +25,7 @@ pub mod order;
 pub mod read;
 pub mod report;
 pub mod seal;
+pub mod stream;
 pub mod write;
 
 pub use digest::Digest;

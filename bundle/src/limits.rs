@@ -58,7 +58,7 @@ impl Default for Limits {
             max_overlays: 100_000,
             max_recipients: 100_000,
             max_site_names: 500_000,
-            max_orders: crate::order::MAX_ORDERS,
+            max_orders: 100_000,
             max_settings: 200_000,
         }
     }

@@ -10,12 +10,9 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
-use crate::index::Stream;
 use crate::name::Name;
 use crate::number;
-
-/// Most orders in one bundle: a few for each site of the largest stream.
-pub const MAX_ORDERS: usize = 100_000;
+use crate::stream::Stream;
 
 /// One order for one site.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

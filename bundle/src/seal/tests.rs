@@ -9,6 +9,8 @@ use crate::digest::Digest;
 use crate::encode::{Candidate, encode_blob, plan_blobs};
 use crate::fake::{FakeBundle, Memory};
 use crate::index::{Content, Encoding, Index};
+use crate::limits::Limits;
+use crate::name::Name;
 
 /// Adds one to each byte, after a head that names the key. Real ciphers are the caller's.
 struct Toy(&'static str);

@@ -1,12 +1,13 @@
 //! `cargo xtask check`: the rules that no compiler holds for us. All findings at once.
 //!
 //! `files`: lengths, headers, names, paths of somebody's machine, snapshots that nobody reviewed.
-//! `crates`: what may reach what. `manifests`: every member inherits versions and lints. And the units
+//! `crates`: what may reach what. `purity`: what plans and decides touches no clock, file or network. `manifests`: every member inherits versions and lints. And the units
 //! of `systemd/`, where systemd is there to ask.
 
 mod crates;
 mod files;
 mod manifests;
+mod purity;
 
 use anyhow::Result;
 
@@ -22,9 +23,10 @@ impl Args {
         let mut findings = files::findings()?;
         findings.extend(crates::findings()?);
         findings.extend(manifests::findings()?);
+        findings.extend(purity::findings()?);
         findings.extend(crate::units::findings()?);
         if findings.is_empty() {
-            eprintln!("files, crates, manifests and units are as they should be");
+            eprintln!("files, crates, manifests, pure files and units are as they should be");
         }
         Ok(findings)
     }

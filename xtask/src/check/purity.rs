@@ -1,0 +1,98 @@
+//! Which files must be pure: functions of their arguments, without clock, environment, files, network
+//! or processes.
+//!
+//! What comes in: the sources. What goes out: one line per name of the standard library, or of what we
+//! wrap around it, that a pure file may not use. Tests may.
+
+use anyhow::Result;
+
+use crate::repository::{files, text};
+
+/// Files, and folders with the file of the same name, that plan and decide.
+const PURE: [&str; 10] = [
+    "agent/src/machine",
+    "bundle/src",
+    "bundler/src/compose",
+    "bundler/src/guard",
+    "bundler/src/isolation",
+    "bundler/src/publish/plan",
+    "bundler/src/render",
+    "bundler/src/schedule",
+    "hub/src/gate/standing",
+    "signer/src/trust",
+];
+/// A team's Jinja template is rendered in a process of its own, which is what bounds it.
+const EXCEPT: [&str; 1] = ["bundler/src/render/jinja_process.rs"];
+const IMPURE: [&str; 9] = [
+    "std::env",
+    "std::fs",
+    "std::process",
+    "SystemTime",
+    "Instant::now",
+    "TcpStream",
+    "outhaul_kit::durable",
+    "outhaul_kit::media",
+    "OffsetDateTime::now",
+];
+
+pub fn findings() -> Result<Vec<String>> {
+    let mut findings = Vec::new();
+    for name in files()? {
+        if is_pure(&name)
+            && let Some(text) = text(&name)?
+        {
+            findings.extend(impure(&name, &text));
+        }
+    }
+    Ok(findings)
+}
+
+fn is_pure(name: &str) -> bool {
+    let is_test = name.ends_with("tests.rs") || name.contains("/tests/");
+    let belongs = |pure: &str| {
+        name.strip_prefix(pure)
+            .is_some_and(|rest| rest == ".rs" || rest.starts_with('/'))
+    };
+    name.ends_with(".rs")
+        && !is_test
+        && !EXCEPT.contains(&name)
+        && PURE.iter().any(|pure| belongs(pure))
+}
+
+fn impure(name: &str, text: &str) -> Vec<String> {
+    let code = text
+        .find("#[cfg(test)]")
+        .map_or(text, |tests| &text[..tests]);
+    let mut findings = Vec::new();
+    for (line, number) in code.lines().zip(1..) {
+        if line.trim_start().starts_with("//") {
+            continue;
+        }
+        for word in IMPURE.iter().filter(|word| line.contains(**word)) {
+            findings.push(format!(
+                "{name}:{number}: `{word}` in a pure file: take it as an argument"
+            ));
+        }
+    }
+    findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_in_a_pure_file_is_found_and_one_in_its_tests_is_not() {
+        let text = "//! std::fs\nlet now = SystemTime::now();\n#[cfg(test)]\nuse std::fs;\n";
+        let found = impure("agent/src/machine.rs", text);
+        assert_eq!(found.len(), 1);
+        assert!(found[0].starts_with("agent/src/machine.rs:2: `SystemTime`"));
+    }
+
+    #[test]
+    fn a_folder_and_its_own_file_are_pure_and_their_neighbours_are_not() {
+        assert!(is_pure("agent/src/machine.rs") && is_pure("agent/src/machine/state.rs"));
+        assert!(!is_pure("agent/src/machinery.rs") && !is_pure("agent/src/machine/tests.rs"));
+        assert!(!is_pure("bundler/src/render/jinja_process.rs"));
+    }
+}

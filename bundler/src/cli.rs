@@ -7,12 +7,13 @@
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{CommandFactory as _, Parser, Subcommand, ValueEnum};
 
 use crate::terminal;
 
 mod bundle;
 mod check;
+mod completions;
 mod demo;
 mod diff;
 mod explain;
@@ -22,6 +23,7 @@ mod init;
 mod inspect;
 mod key;
 mod new;
+mod project;
 mod promote;
 mod publish;
 mod render;
@@ -29,6 +31,7 @@ mod schedule;
 mod schema;
 mod secret;
 mod serve;
+pub mod settings;
 mod site;
 mod slip;
 mod sources;
@@ -38,7 +41,7 @@ pub use failure::Failure;
 
 /// Workload management for clusters and hosts that no network reaches.
 #[derive(Debug, Parser)]
-#[command(name = "outhaul", version, disable_help_subcommand = true)]
+#[command(name = "outhaul", version)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -52,6 +55,8 @@ pub enum Command {
     Bundle(bundle::Args),
     /// Check a control plane: every finding at once, with its place and a way out
     Check(check::Args),
+    /// Print a script that completes commands and options in a shell
+    Completions(completions::Args),
     /// Show the whole loop on an example: control plane, bundle, gap, site, report, gate
     Demo(demo::Args),
     /// Show what a change does: assignments, values, files, sites, and what a delta bundle would carry
@@ -68,6 +73,8 @@ pub enum Command {
     Key(key::Args),
     /// Add one object to a working copy of a control plane
     New(new::Args),
+    /// Show the settings that need not be typed in this folder, or agree to their file
+    Project(project::Args),
     /// Move the next environment to a commit, when the gate of the one before is open
     Promote(promote::Args),
     /// Publish a rendered environment to a platform GitOps repository
@@ -100,12 +107,18 @@ pub enum Format {
     Text,
 }
 
+/// The command line, for what is generated from it.
+pub fn command() -> clap::Command {
+    Cli::command()
+}
+
 impl Cli {
     /// Does what was typed.
     pub fn run(self) -> ExitCode {
         let result = match self.command {
             Command::Bundle(args) => args.run(),
             Command::Check(args) => args.run(),
+            Command::Completions(args) => args.run(),
             Command::Demo(args) => args.run(),
             Command::Diff(args) => args.run(),
             Command::Explain(args) => args.run(),
@@ -114,6 +127,7 @@ impl Cli {
             Command::Inspect(args) => args.run(),
             Command::Key(args) => args.run(),
             Command::New(args) => args.run(),
+            Command::Project(args) => args.run(),
             Command::Promote(args) => args.run(),
             Command::Publish(args) => args.run(),
             Command::Render(args) => args.run(),
@@ -155,8 +169,6 @@ pub(crate) fn say(line: &str) {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use clap::CommandFactory as _;
-
     use super::*;
 
     #[test]

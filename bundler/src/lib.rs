@@ -37,6 +37,7 @@ pub mod isolation;
 pub mod output;
 pub mod pipeline;
 pub mod produce;
+pub mod project;
 pub mod promote;
 pub mod publish;
 pub mod qr;

@@ -3,8 +3,9 @@
 use std::process::ExitCode;
 
 use clap::Parser;
+use clap::error::ErrorKind;
 use mimalloc::MiMalloc;
-use outhaul_bundler::cli::Cli;
+use outhaul_bundler::cli::{Cli, settings};
 use outhaul_bundler::render::jinja_process;
 use outhaul_bundler::terminal;
 use tracing_subscriber::EnvFilter;
@@ -30,5 +31,21 @@ fn main() -> ExitCode {
         .with_ansi(false)
         .with_env_filter(EnvFilter::from_env("OUTHAUL_LOG"))
         .init();
-    Cli::parse().run()
+    let args = match settings::complete(std::env::args_os().collect()) {
+        Ok(args) => args,
+        Err(failure) => return failure.report(),
+    };
+    match Cli::try_parse_from(args) {
+        Ok(cli) => cli.run(),
+        Err(error) => {
+            let code = error.exit_code();
+            let _ = error.print();
+            if error.kind() == ErrorKind::MissingRequiredArgument
+                && let Some(help) = settings::missing(&error.to_string())
+            {
+                eprintln!("{help}");
+            }
+            ExitCode::from(u8::try_from(code).unwrap_or(2))
+        }
+    }
 }

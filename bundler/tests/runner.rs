@@ -23,7 +23,9 @@ mod runner {
     pub mod isolation;
     pub mod kalypso;
     pub mod kept;
+    pub mod lost;
     pub mod places;
+    pub mod projects;
     pub mod promotion;
     pub mod replay;
     pub mod repositories;
@@ -33,6 +35,7 @@ mod runner {
     pub mod serve;
     pub mod silent;
     pub mod sites;
+    pub mod standing;
     pub mod story;
     pub mod teams;
 }

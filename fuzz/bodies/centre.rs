@@ -1,14 +1,16 @@
 //! What fuzzing does with foreign bytes that claim to be a file of a control plane, the service's
-//! configuration, a webhook, or a URL in one of them.
+//! configuration, a project file, a webhook, or a URL in one of them.
 //!
 //! What comes in: any bytes. What goes out: nothing; no body may panic, and what is printed of a finding
 //! may steer no terminal. cargo-fuzz runs them from `fuzz/targets`, proptest from `bundler/tests`.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use outhaul_bundler::control::diagnostic::SourceFile;
 use outhaul_bundler::control::kinds;
 use outhaul_bundler::control::source::{Cache, Reference, SourceMap, open};
+use outhaul_bundler::project::Project;
 use outhaul_bundler::serve::{Config, knows_secret};
 use outhaul_bundler::{Diagnostics, terminal};
 
@@ -33,6 +35,26 @@ pub fn control_plane(bytes: &[u8]) {
 /// `serve.toml`.
 pub fn service(bytes: &[u8]) {
     Config::parse(&String::from_utf8_lossy(bytes), "serve.toml").ok();
+}
+
+/// `outhaul.toml`: what is accepted fits the command line, and what is not has its place.
+pub fn project(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return;
+    };
+    match Project::parse(text, "outhaul.toml", Path::new("/plant")) {
+        Ok(project) => {
+            for value in project.values.values().flat_map(|value| &value.texts) {
+                assert!(!value.is_empty() && !value.contains(char::is_control));
+            }
+        }
+        Err(findings) => {
+            assert!(findings.iter().all(|one| one.location.is_some()));
+            let printed = findings.render(false);
+            let printed = terminal::plain(&printed);
+            assert!(!printed.contains(|c: char| c.is_control() && c != '\n' && c != '\t'));
+        }
+    }
 }
 
 /// A webhook: half of it is a header's value, half the body. Nobody guesses the secret.

@@ -7,6 +7,7 @@
 use std::error::Error;
 use std::io::Write as _;
 use std::process::ExitCode;
+use std::sync::OnceLock;
 
 use crate::Diagnostics;
 
@@ -20,6 +21,15 @@ pub const ENVIRONMENT: u8 = 3;
 pub const TRUST: u8 = 4;
 /// A fault of the program: exit code 5.
 pub const INTERNAL: u8 = 5;
+
+/// Where settings that were not typed came from, one line each.
+static USED: OnceLock<Vec<String>> = OnceLock::new();
+
+/// Has every later failure of usage, environment or trust say where settings came from. Once, before anything
+/// runs.
+pub(super) fn note_settings(lines: Vec<String>) {
+    USED.set(lines).ok();
+}
 
 /// What went wrong, for a person, and the exit code.
 #[derive(Debug)]
@@ -119,9 +129,15 @@ impl Failure {
     /// Prints it and gives its exit code.
     pub fn report(&self) -> ExitCode {
         let mut err = std::io::stderr().lock();
-        for line in &self.lines {
+        // What was not typed is easily overlooked; findings name their files themselves.
+        let used = match self.code {
+            REFUSED => &[],
+            _ => USED.get().map_or(&[][..], Vec::as_slice),
+        };
+        let used = used.iter().map(|line| format!("note: settings {line}"));
+        for line in self.lines.iter().cloned().chain(used) {
             // Nobody is left to tell when standard error is closed.
-            let _ = writeln!(err, "{}", crate::terminal::plain(line));
+            let _ = writeln!(err, "{}", crate::terminal::plain(&line));
         }
         ExitCode::from(self.code)
     }

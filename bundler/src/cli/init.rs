@@ -1,6 +1,8 @@
 //! `outhaul init`: a control plane to start from, and the templates that come with Outhaul.
 
-use std::path::PathBuf;
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use serde_json::json;
@@ -8,6 +10,7 @@ use serde_json::json;
 use super::failure::{self, Failure};
 use super::{Format, data, print_json, say};
 use crate::builtin;
+use crate::project::{self, trust::Records};
 use crate::scaffold::{self, Plan, ScaffoldError};
 
 /// Write a control plane to start from
@@ -63,18 +66,28 @@ impl Args {
             reconcilers: self.reconcilers,
         };
         let written = scaffold::control_plane(&folder, &plan).map_err(scaffold_failure)?;
+        let project = match written.git {
+            true => project(&folder)?,
+            false => None,
+        };
         if self.output == Format::Json {
             let branches = written.branches.iter().map(
                 |(name, commit, files)| json!({ "branch": name, "commit": commit, "files": files }),
             );
             return print_json(&json!({
-                "folder": folder, "git": written.git, "url": plan.url,
+                "folder": folder, "git": written.git, "url": plan.url, "project": project,
                 "branches": branches.collect::<Vec<_>>(),
             }));
         }
         for (name, commit, files) in &written.branches {
             let commit = commit.get(..8).unwrap_or("");
             data(&format!("{name:<10} {commit:<8}  {}", files.join(" ")));
+        }
+        if let Some(project) = &project {
+            say(&format!(
+                "`{}` names it: commands beside it and below need no `--control-plane`",
+                project.display()
+            ));
         }
         let shown = folder.display();
         let first = plan.environments.first().map_or("dev", String::as_str);
@@ -91,6 +104,46 @@ impl Args {
         }
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// Writes a project file beside the control plane, unless one is there, and agrees to it.
+fn project(folder: &Path) -> Result<Option<PathBuf>, Failure> {
+    let Some(name) = folder.file_name() else {
+        return Ok(None);
+    };
+    let beside = folder.parent().unwrap_or(Path::new(""));
+    let path = beside.join(project::FILE);
+    let text = project::sample(&name.to_string_lossy());
+    let written = std::fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o644)
+        .open(&path)
+        .and_then(|mut file| {
+            file.write_all(text.as_bytes())?;
+            file.sync_all()
+        });
+    match written {
+        Ok(()) => {}
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => return Ok(None),
+        Err(error) => {
+            let message = format!(
+                "the control plane was written, and `{}` cannot be: {error}",
+                path.display()
+            );
+            return Err(Failure::say(failure::ENVIRONMENT, message)
+                .help("name the control plane with `--control-plane`"));
+        }
+    }
+    // Who has no home folder agrees to it by naming it.
+    if let (Some(records), Ok(place)) = (Records::of_user(), std::fs::canonicalize(&path))
+        && let Err(error) = records.add(&place, &text)
+    {
+        say(&format!(
+            "note: {error}; name it in OUTHAUL_PROJECT, or `outhaul project trust`"
+        ));
+    }
+    Ok(Some(path))
 }
 
 fn list(output: Format) -> Result<ExitCode, Failure> {

@@ -11,7 +11,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::address::Address;
+use crate::address::{Address, AddressError};
 
 mod cache;
 mod error;
@@ -167,12 +167,48 @@ pub fn open_given(
     if let Some(dir) = map.resolve(url, reference).or_else(|| local_folder(url)) {
         return working_copy::open_here(dir, url, reference, map);
     }
-    fetch(
-        &git::Remote::given(Address::parse(url)?),
-        url,
-        reference,
-        cache,
-    )
+    let address = match Address::parse(url) {
+        // What was typed may be a folder, and this one is not there.
+        Err(AddressError::Local { .. }) => return Err(no_folder(Path::new(url))),
+        address => address?,
+    };
+    fetch(&git::Remote::given(address), url, reference, cache)
+}
+
+/// Why `dir`, which was typed, is not a folder that can be opened.
+pub fn no_folder(dir: &Path) -> SourceError {
+    let path = dir.to_owned();
+    match std::fs::metadata(dir) {
+        Ok(_) => SourceError::NotAFolder { path },
+        Err(error)
+            if matches!(
+                error.kind(),
+                std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory
+            ) =>
+        {
+            SourceError::Missing {
+                beside: beside(dir),
+                path,
+            }
+        }
+        Err(error) => SourceError::Unreadable { path, error },
+    }
+}
+
+/// Folders beside `dir`, any of which may have been meant.
+fn beside(dir: &Path) -> Vec<String> {
+    let parent = dir.parent().unwrap_or(Path::new(""));
+    let looked = match parent.as_os_str().is_empty() {
+        true => Path::new("."),
+        false => parent,
+    };
+    let entries = std::fs::read_dir(looked).into_iter().flatten().flatten();
+    let folders = entries.take(1000).filter(|entry| entry.path().is_dir());
+    let mut names: Vec<String> = folders
+        .map(|entry| parent.join(entry.file_name()).display().to_string())
+        .collect();
+    names.sort();
+    names
 }
 
 /// The folder that a URL typed by who runs outhaul is.
@@ -228,9 +264,7 @@ pub fn open_folder(dir: &Path, url: &str, reference: &Reference) -> Result<Opene
 /// [`SourceError`] when it is no folder or cannot be read.
 pub fn open_plain(dir: &Path, url: &str, commit: Option<&str>) -> Result<Opened, SourceError> {
     if !dir.is_dir() {
-        return Err(SourceError::NotAFolder {
-            path: dir.to_owned(),
-        });
+        return Err(no_folder(dir));
     }
     plain(dir, url, commit)
 }

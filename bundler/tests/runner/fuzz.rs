@@ -14,6 +14,10 @@ const FILES: &[&str] = &[
     super::cli::POLICY,
 ];
 
+const PROJECT: &str = "control_plane = \"planes/control\"\ncontrol_plane_branch = \"main\"\nfleet = \"fleet\"\n\
+    hub = \"https://hub.example\"\nhub_ca = \"ca.pem\"\nallow_hosts = [\"127.0.0.1:3000\"]\n\
+    [sources]\n\"https://git.example/app#dev\" = \"../app\"\n";
+
 fn changed(text: &str, at: usize, with: &[u8]) -> Vec<u8> {
     let mut bytes = text.as_bytes().to_vec();
     let at = at % bytes.len();
@@ -38,6 +42,18 @@ proptest! {
     #[test]
     fn fuzz_service_of_any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         bodies::service(&bytes);
+    }
+
+    #[test]
+    fn fuzz_project_of_any_bytes(text in ".{0,300}") {
+        bodies::project(text.as_bytes());
+    }
+
+    #[test]
+    fn fuzz_project_with_changed_bytes(
+        at in any::<usize>(), with in "[\\[\\]{}=.,#\"'\\\\ \na-z\u{1b}-]{0,12}",
+    ) {
+        bodies::project(&changed(PROJECT, at, with.as_bytes()));
     }
 
     #[test]

@@ -50,6 +50,9 @@ impl Made {
         let output = command
             .current_dir(self.folder.path())
             .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            // What is not typed is not there: `init` writes a project file.
+            .env("OUTHAUL_PROJECT", "none")
+            .env("XDG_STATE_HOME", self.path("state"))
             .args(words)
             .output()
             .unwrap();

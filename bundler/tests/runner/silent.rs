@@ -38,6 +38,8 @@ impl Made {
     pub fn outhaul(&self, arguments: &[&str]) -> (i32, String) {
         let output = Command::new(env!("CARGO_BIN_EXE_outhaul"))
             .current_dir(self.folder.path())
+            .env("OUTHAUL_PROJECT", "none")
+            .env("XDG_STATE_HOME", self.folder.path().join("state"))
             .args(arguments)
             .args(
                 ["--cache", "cache"]

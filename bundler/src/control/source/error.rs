@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 
-use super::super::kinds::suggest::did_you_mean;
+use super::super::kinds::suggest::{did_you_mean, nearest};
 use super::Reference;
 use crate::address::AddressError;
 
@@ -24,6 +24,14 @@ pub enum SourceError {
     NotAFolder {
         /// Its path.
         path: PathBuf,
+    },
+    /// There is nothing at a path that somebody typed.
+    #[error("there is no folder `{}`", path.display())]
+    Missing {
+        /// Its path.
+        path: PathBuf,
+        /// The folders beside it.
+        beside: Vec<String>,
     },
     /// A file or folder cannot be read.
     #[error("cannot read `{}`: {error}", path.display())]
@@ -102,6 +110,12 @@ impl SourceError {
         match self {
             Self::BadMapping { .. } => "write for example `--source https://example.org/app=../app`; \
                 `--source URL#BRANCH=DIR` maps one branch only".into(),
+            Self::Missing { path, beside } => {
+                match nearest(&path.display().to_string(), beside) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => "check the path; one without `/` before it begins in the working folder".into(),
+                }
+            }
             Self::NotAFolder { .. } => "check the path, or give another folder".into(),
             Self::Unreadable { .. } => "check that it exists and that you may read it".into(),
             Self::Address(error) => error.help(),

@@ -25,7 +25,7 @@ impl SourceMap {
     /// A map from `URL=DIR` texts; `URL#BRANCH=DIR` maps one branch.
     ///
     /// # Errors
-    /// [`SourceError::BadMapping`] and [`SourceError::NotAFolder`].
+    /// [`SourceError::BadMapping`], and why a folder cannot be opened.
     pub fn parse<S: AsRef<str>>(texts: &[S]) -> Result<Self, SourceError> {
         let mut map = Self::default();
         for text in texts {
@@ -39,7 +39,7 @@ impl SourceMap {
             };
             let dir = PathBuf::from(dir);
             if !dir.is_dir() {
-                return Err(SourceError::NotAFolder { path: dir });
+                return Err(super::no_folder(&dir));
             }
             let (url, branch) = match url.rsplit_once('#') {
                 Some((url, branch)) => (url, Some(branch.to_owned())),

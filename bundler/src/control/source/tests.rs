@@ -131,10 +131,13 @@ fn what_is_not_there_is_named() {
     assert!(matches!(error, SourceError::NoSuchPath { .. }), "{error}");
     let error = main.tree("../..", &all, &TreeLimits::YAML).unwrap_err();
     assert!(matches!(error, SourceError::EscapingPath { .. }), "{error}");
-    for url in ["--upload-pack=touch x", "ext::sh -c id", "/no/such/folder"] {
+    for url in ["--upload-pack=touch x", "ext::sh -c id"] {
         let error = open_given(url, &Reference::Head, &nowhere, &cache).unwrap_err();
         assert!(matches!(error, SourceError::Address(_)), "{error}");
     }
+    let error = open_given("/no/such/folder", &Reference::Head, &nowhere, &cache).unwrap_err();
+    assert!(matches!(error, SourceError::Missing { .. }), "{error}");
+    assert!(error.is_input());
 }
 
 #[test]

@@ -1,0 +1,48 @@
+//! `outhaul completions`: a script for a shell.
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use clap::ValueEnum;
+
+use super::{Failure, command};
+
+/// Print a script that completes commands and options in a shell
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Example:\n  outhaul completions bash > ~/.local/share/bash-completion/completions/outhaul\n  \
+    outhaul completions zsh > ~/.zfunc/_outhaul\n  \
+    outhaul completions fish > ~/.config/fish/completions/outhaul.fish\n\n\
+    Those of the other programs, and man pages, are in Outhaul's packages; `cargo xtask man DIR` writes them."
+)]
+pub struct Args {
+    /// The shell
+    shell: Shell,
+}
+
+/// The shells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Shell {
+    /// bash, with bash-completion.
+    Bash,
+    /// fish.
+    Fish,
+    /// zsh.
+    Zsh,
+}
+
+impl Args {
+    /// Does it.
+    pub fn run(self) -> Result<ExitCode, Failure> {
+        let shell = match self.shell {
+            Shell::Bash => clap_complete::Shell::Bash,
+            Shell::Fish => clap_complete::Shell::Fish,
+            Shell::Zsh => clap_complete::Shell::Zsh,
+        };
+        let mut script = Vec::new();
+        clap_complete::generate(shell, &mut command(), "outhaul", &mut script);
+        // A reader that went away is no error.
+        let _ = std::io::stdout().lock().write_all(&script);
+        Ok(ExitCode::SUCCESS)
+    }
+}

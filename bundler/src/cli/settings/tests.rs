@@ -1,0 +1,178 @@
+#![allow(clippy::unwrap_used)]
+use super::*;
+
+/// A folder with a project file, and what surrounds a program that runs in it.
+struct Place {
+    _folder: tempfile::TempDir,
+    cwd: PathBuf,
+    records: Records,
+    variables: Vec<(&'static str, &'static str)>,
+}
+
+impl Place {
+    fn with(text: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let cwd = std::fs::canonicalize(folder.path()).unwrap();
+        std::fs::write(cwd.join(FILE), text).unwrap();
+        let records = Records::at(&cwd.join("state"));
+        records.add(&cwd.join(FILE), text).unwrap();
+        Self {
+            _folder: folder,
+            cwd,
+            records,
+            variables: Vec::new(),
+        }
+    }
+
+    fn complete(&self, line: &str) -> Result<(String, Vec<String>), Failure> {
+        let variable = |name: &str| {
+            let found = self.variables.iter().find(|(one, _)| *one == name);
+            found.map(|(_, text)| (*text).to_owned())
+        };
+        let around = Surroundings {
+            cwd: &self.cwd,
+            home: None,
+            user: rustix::process::geteuid().as_raw(),
+            variable: &variable,
+            records: Some(self.records.clone()),
+        };
+        let (args, lines) = completed(&words(line), &around)?;
+        let args: Vec<_> = args.iter().map(|arg| arg.to_str().unwrap()).collect();
+        Ok((args.join(" "), lines))
+    }
+
+    fn line(&self, line: &str) -> String {
+        self.complete(line).unwrap().0
+    }
+}
+
+const WHOLE: &str = "control_plane = \"plane\"\ncontrol_plane_branch = \"trunk\"\nfleet = \"fleet\"\n\
+    hub = \"https://hub.example\"\nhub_ca = \"ca.pem\"\nrendered = \"out\"\nbundles = \"sticks\"\n\
+    [sources]\n\"https://git.example/a\" = \"a\"\n";
+
+#[test]
+fn what_is_not_typed_comes_from_the_file() {
+    let place = Place::with(WHOLE);
+    assert_eq!(
+        place.line("outhaul schedule --environment dev"),
+        "outhaul schedule --environment dev --control-plane=plane --control-plane-branch=trunk \
+         --source=https://git.example/a=a"
+    );
+    let (_, lines) = place.complete("outhaul key status").unwrap();
+    assert_eq!(lines, ["from `outhaul.toml`: fleet (line 3)"]);
+    let promote = place.line("outhaul promote --to stage");
+    assert!(
+        promote.contains("--hub=https://hub.example --hub-ca=ca.pem"),
+        "{promote}"
+    );
+    assert!(!promote.contains("branch"), "{promote}");
+    assert!(
+        place
+            .line("outhaul render --environment dev")
+            .contains(" --out=out")
+    );
+    assert!(
+        place
+            .line("outhaul bundle --environment dev")
+            .contains(" --out=sticks")
+    );
+    assert_eq!(place.line("outhaul schema"), "outhaul schema");
+    assert_eq!(place.line("outhaul render --help"), "outhaul render --help");
+}
+
+#[test]
+fn options_win_over_the_environment_and_that_over_the_file() {
+    let mut place = Place::with(WHOLE);
+    place.variables = vec![
+        ("OUTHAUL_CONTROL_PLANE", "of-env"),
+        (
+            "OUTHAUL_SOURCES",
+            "https://git.example/b=b https://git.example/c=c",
+        ),
+        ("OUTHAUL_CACHE", "/tmp/cache"),
+    ];
+    let line = place.line("outhaul check");
+    assert!(line.contains("--control-plane=of-env"), "{line}");
+    // The branch is the other control plane's.
+    assert!(!line.contains("branch"), "{line}");
+    assert!(line.contains("--cache=/tmp/cache"), "{line}");
+    for source in ["a=a", "b=b", "c=c"] {
+        assert!(line.contains(&format!("git.example/{source}")), "{line}");
+    }
+    let line = place.line(
+        "outhaul check --control-plane typed --source https://git.example/a=mine --source https://git.example/b=mine",
+    );
+    assert!(
+        !line.contains("of-env") && !line.contains("=plane"),
+        "{line}"
+    );
+    assert!(!line.contains("a=a") && !line.contains("b=b"), "{line}");
+    assert!(line.contains("c=c"), "{line}");
+    let line = place.line("outhaul promote --to stage --hub https://other.example");
+    assert!(!line.contains("hub-ca"), "{line}");
+}
+
+#[test]
+fn what_contradicts_an_option_is_left_out() {
+    let place = Place::with(WHOLE);
+    let line = place.line("outhaul render --environment dev --env-dir e --verify out");
+    assert!(
+        !line.contains("--control-plane") && !line.contains("--out"),
+        "{line}"
+    );
+    let line = place.line("outhaul inspect f.outhaul --root 1.root.json");
+    assert!(!line.contains("--fleet"), "{line}");
+    let line = place.line("outhaul verify f.outhaul");
+    assert!(
+        line.contains("--fleet=fleet") && !line.contains("control"),
+        "{line}"
+    );
+    let line = place.line("outhaul verify f.outhaul --snapshot --environment dev");
+    assert!(line.contains("--control-plane=plane"), "{line}");
+    // Two folders are two folders.
+    let folder = place.cwd.display();
+    let line = place.line(&format!("outhaul diff {folder} {folder}"));
+    assert!(!line.contains("--control-plane"), "{line}");
+    assert!(
+        place
+            .line("outhaul diff dev my-change")
+            .contains("--control-plane=plane")
+    );
+}
+
+#[test]
+fn a_file_that_nobody_agreed_to_gives_nothing() {
+    let place = Place::with("fleet = \"theirs\"\n");
+    std::fs::write(place.cwd.join(FILE), "fleet = \"other\"\n").unwrap();
+    let failure = place.complete("outhaul key status").unwrap_err();
+    assert_eq!(failure.code(), failure::TRUST);
+    // What needs nothing of it runs.
+    assert!(place.complete("outhaul key status --fleet mine").is_ok());
+    assert!(
+        place
+            .complete("outhaul promote --control-plane p --to dev")
+            .is_ok()
+    );
+    let mut named = place;
+    named.variables = vec![(VARIABLE, "none")];
+    assert_eq!(named.line("outhaul key status"), "outhaul key status");
+}
+
+#[test]
+fn every_setting_is_an_option_of_some_command() {
+    fn walk<'a>(command: &'a Command, all: &mut Vec<&'a Command>) {
+        all.push(command);
+        command.get_subcommands().for_each(|one| walk(one, all));
+    }
+    let mut root = Cli::command();
+    root.build();
+    let mut all = Vec::new();
+    walk(&root, &mut all);
+    for setting in Setting::ALL {
+        assert!(
+            all.iter()
+                .any(|command| argument(command, setting).is_some()),
+            "{setting:?}"
+        );
+    }
+}

@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{CommandFactory as _, Parser, Subcommand, ValueEnum};
 use outhaul_kit::text::printable_lines;
 use serde::Serialize;
 
@@ -99,6 +99,11 @@ impl Context {
         }
         answer.exit
     }
+}
+
+/// The command line, for man pages and completions, which are made elsewhere.
+pub fn command() -> clap::Command {
+    Cli::command()
 }
 
 /// Runs the program.

@@ -20,7 +20,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{CommandFactory as _, Parser, Subcommand, ValueEnum};
 
 use crate::error::{HubError, chain};
 
@@ -76,6 +76,11 @@ enum Command {
     Site(site::Args),
     Sites(sites::Args),
     Key(key::Args),
+}
+
+/// The command line, for man pages and completions, which are made elsewhere.
+pub fn command() -> clap::Command {
+    Cli::command()
 }
 
 /// Runs the program with this process's arguments.

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{CommandFactory as _, Parser, Subcommand, ValueEnum};
 use jiff::Timestamp;
 use outhaul_signer::durable::FileError;
 use outhaul_signer::review::ReviewError;
@@ -26,16 +26,16 @@ mod verify_metadata;
 /// Example: `outhaul-signer --passphrase-file pass init ./fleet --root-keys 3 --root-threshold 2`
 #[derive(Debug, Parser)]
 #[command(name = "outhaul-signer", version, arg_required_else_help = true)]
-pub struct Cli {
+pub(crate) struct Cli {
     #[command(flatten)]
-    pub common: Common,
+    common: Common,
     #[command(subcommand)]
     command: Command,
 }
 
 /// What every command understands.
 #[derive(Debug, clap::Args)]
-pub struct Common {
+pub(crate) struct Common {
     /// File with the passphrase of the keys (mode 0600); else `$OUTHAUL_PASSPHRASE`, else the systemd
     /// credential `outhaul-passphrase`, else it is asked for at the terminal
     #[arg(long, global = true, value_name = "FILE")]
@@ -70,7 +70,7 @@ enum Command {
 
 /// What ended a command before it was done.
 #[derive(Debug)]
-pub enum Failure {
+pub(crate) enum Failure {
     Fleet(FleetError),
     File(FileError),
     Key(KeyError),
@@ -82,7 +82,7 @@ pub enum Failure {
 
 /// Done, or waiting for somebody else's signature.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub(crate) enum Outcome {
     Done,
     Waiting,
 }
@@ -125,8 +125,18 @@ impl Common {
     }
 }
 
+/// Runs the program with this process's arguments.
+pub fn main() -> ExitCode {
+    run(Cli::parse())
+}
+
+/// The command line, for man pages and completions, which are made elsewhere.
+pub fn command() -> clap::Command {
+    Cli::command()
+}
+
 /// Runs the command and says how it ended.
-pub fn run(cli: Cli) -> ExitCode {
+fn run(cli: Cli) -> ExitCode {
     let common = &cli.common;
     let result = match cli.command {
         Command::Countersign(args) => args.run(common),

@@ -8,8 +8,11 @@
 //! after a site's enrolment nothing in it takes a key or skips a check.
 #![warn(missing_docs)]
 
+extern crate self as outhaul_signer;
+
 pub mod canonical;
 pub mod ceremony;
+pub mod cli;
 pub mod clock;
 pub mod command;
 pub mod enrol;

@@ -5,6 +5,7 @@
 
 mod bench;
 mod check;
+mod man;
 mod repository;
 mod size;
 mod units;
@@ -18,6 +19,7 @@ use clap::Parser;
 #[command(bin_name = "cargo xtask", after_help = "Example: cargo xtask check")]
 enum Command {
     Check(check::Args),
+    Man(man::Args),
     Size(size::Args),
     Units(units::Args),
     Bench(bench::Args),
@@ -26,6 +28,7 @@ enum Command {
 fn main() -> ExitCode {
     let outcome = match Command::parse() {
         Command::Check(args) => args.run(),
+        Command::Man(args) => args.run(),
         Command::Size(args) => args.run(),
         Command::Units(args) => args.run(),
         Command::Bench(args) => args.run(),

@@ -24,6 +24,9 @@ pub struct Args {
 #[derive(Debug, Subcommand)]
 enum KeyCommand {
     /// Make keys (encrypted at rest) and root metadata in a new folder
+    #[command(
+        after_help = "Example:\n  outhaul key init --fleet fleet --hub-url https://hub.factory.example --hub-key hub.pem"
+    )]
     Init {
         #[command(flatten)]
         fleet: FleetArgs,
@@ -44,6 +47,9 @@ enum KeyCommand {
         output: Format,
     },
     /// Say where the hub is, for the kits of new sites
+    #[command(
+        after_help = "Example:\n  outhaul key set-hub --fleet fleet --hub-url https://hub.factory.example --hub-key hub.pem"
+    )]
     SetHub {
         /// The fleet's folder
         #[arg(long, value_name = "DIR")]
@@ -56,6 +62,7 @@ enum KeyCommand {
         hub_key: PathBuf,
     },
     /// Show the fleet and its streams (`outhaul-signer status` shows roles and dates)
+    #[command(after_help = "Example:\n  outhaul key status --fleet fleet")]
     Status {
         /// The fleet's folder
         #[arg(long, value_name = "DIR")]

@@ -15,10 +15,10 @@ use crate::schema::{self, Kind, print};
 /// Show the kinds of a control plane, or write their JSON Schemas for editors
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  outhaul schema                                  every kind\n  \
-    outhaul schema DeliveryPolicy                   its fields\n  \
+    after_help = "Examples:\n  outhaul schema                                  # every kind\n  \
+    outhaul schema DeliveryPolicy                   # its fields\n  \
     outhaul schema --output json > control-plane/outhaul.schema.json\n  \
-    outhaul schema --out control-plane/.schemas     one file for any object, and one for each kind"
+    outhaul schema --out control-plane/.schemas     # one file for any object, and one for each kind"
 )]
 pub struct Args {
     /// The kind; `outhaul.Template` and `kalypso.Template` tell two of one name apart

@@ -43,6 +43,7 @@ enum SiteCommand {
     /// Order a site to follow another stream
     Move(order::MoveArgs),
     /// Order a site to make itself a new key
+    #[command(after_help = "Example:\n  outhaul site rekey press-7 --fleet fleet")]
     Rekey(order::Args),
     /// Order a site to install nothing new any more; what runs goes on
     Revoke(order::Args),
@@ -53,7 +54,7 @@ enum SiteCommand {
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  outhaul site list --fleet fleet\n  outhaul site list --fleet fleet \
-                        --recipients > sites.keys && outhaul bundle --seal-for sites.keys ..."
+                        --recipients > sites.keys"
 )]
 struct ListArgs {
     /// The fleet's folder

@@ -26,6 +26,7 @@ pub(crate) struct Args {
 enum SiteCommand {
     Add(Add),
     Expect(Expect),
+    #[command(after_help = "Example:\n  outhaul-hub site list --state hub")]
     List(sites::Args),
     Reject(requests::Reject),
     Requests(requests::List),

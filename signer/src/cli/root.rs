@@ -27,31 +27,44 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Change {
-    /// Add a root key that was made elsewhere, for example `add-key vault-b.pub`
+    /// Add a root key that was made elsewhere
+    #[command(
+        after_help = "Example:\n  outhaul-signer --passphrase-file pass root ./fleet add-key vault-b.pub"
+    )]
     AddKey {
         /// Its public half, PEM
         public: PathBuf,
         #[command(flatten)]
         called: Called,
     },
-    /// Publish a change that waited for signatures, for example `finish`
+    /// Publish a change that waited for signatures
+    #[command(after_help = "Example:\n  outhaul-signer --passphrase-file pass root ./fleet finish")]
     Finish,
-    /// Say what a root key is called and who holds it, for example `name-key 3f9ac2 --name vault-b
-    /// --holder "Ana Lima"`
+    /// Say what a root key is called and who holds it
+    #[command(
+        after_help = "Example:\n  outhaul-signer --passphrase-file pass root ./fleet name-key 3f9ac2 --name vault-b --holder 'Ana Lima'"
+    )]
     NameKey {
         /// Its id, or the beginning of it
         id: String,
         #[command(flatten)]
         called: Called,
     },
-    /// Remove a root key, for example `remove-key 3f9ac2`
+    /// Remove a root key
+    #[command(
+        after_help = "Example:\n  outhaul-signer --passphrase-file pass root ./fleet remove-key 3f9ac2"
+    )]
     RemoveKey {
         /// Its id, or the beginning of it
         id: String,
     },
-    /// Only give the root metadata a later expiry, for example `renew`
+    /// Only give the root metadata a later expiry
+    #[command(after_help = "Example:\n  outhaul-signer --passphrase-file pass root ./fleet renew")]
     Renew,
-    /// Say how many root keys must sign, for example `threshold 2`
+    /// Say how many root keys must sign
+    #[command(
+        after_help = "Example:\n  outhaul-signer --passphrase-file pass root ./fleet threshold 2"
+    )]
     Threshold {
         /// 1 to the number of root keys
         count: usize,

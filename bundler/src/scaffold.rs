@@ -15,6 +15,7 @@ use crate::deliver::program::ProgramError;
 
 pub mod add;
 mod git;
+mod here;
 pub mod object;
 mod sample;
 

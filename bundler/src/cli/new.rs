@@ -9,6 +9,8 @@ use serde_json::json;
 use super::failure::Failure;
 use super::init::scaffold_failure;
 use super::{Format, data, print_json, say};
+use crate::control::model::composition::Precedence;
+use crate::counted::counted;
 use crate::scaffold::add::{self, Added, New};
 
 /// Add one object to a working copy of a control plane
@@ -38,7 +40,24 @@ type Pair = (String, String);
 
 #[derive(Debug, Subcommand)]
 enum Kind {
+    /// That a removal is meant, which `render` or `bundle` refused (on an environment's branch)
+    #[command(
+        after_help = "Example:\n  outhaul new acknowledgement old-presses --in control-plane --removal 8637914a6778c55b \\\n    --reason 'hall 2 is closed'"
+    )]
+    Acknowledgement {
+        #[command(flatten)]
+        place: Place,
+        /// The code that the refusal printed
+        #[arg(long, value_name = "CODE")]
+        removal: String,
+        /// Why all that it listed may go
+        #[arg(long, value_name = "TEXT")]
+        reason: String,
+    },
     /// A group of clusters or hosts (on an environment's branch)
+    #[command(
+        after_help = "Example:\n  outhaul new cluster-type drone --in control-plane --label region=east --reconciler folder"
+    )]
     ClusterType {
         #[command(flatten)]
         place: Place,
@@ -55,7 +74,21 @@ enum Kind {
         #[arg(long, value_name = "TEMPLATE")]
         config: Option<String>,
     },
+    /// Which of two config containers that set one key wins
+    #[command(
+        after_help = "Example:\n  outhaul new composition-policy by-specificity --in control-plane"
+    )]
+    CompositionPolicy {
+        #[command(flatten)]
+        place: Place,
+        /// The one with more labels, the one of higher priority, or the one with the later name
+        #[arg(long, value_name = "RULE", default_value = "specificity", value_parser = precedence)]
+        precedence: Precedence,
+    },
     /// Values for whatever has all of its labels
+    #[command(
+        after_help = "Example:\n  outhaul new config east --in control-plane --label region=east --set PRINTER=lp1 --set 'PORTS=[80, 443]'"
+    )]
     Config {
         #[command(flatten)]
         place: Place,
@@ -67,14 +100,44 @@ enum Kind {
         values: Vec<Pair>,
     },
     /// A link of the promotion chain (on main), and its branch
+    #[command(
+        after_help = "Example:\n  outhaul new environment prod --in control-plane --from stage"
+    )]
     Environment {
         #[command(flatten)]
         place: Place,
         /// The control plane's address, instead of the one that the other environments name
         #[arg(long, value_name = "URL")]
         url: Option<String>,
+        /// The environment before it, whose branch it begins with (without its sites); otherwise it comes
+        /// last, and its branch is empty
+        #[arg(long, value_name = "NAME")]
+        from: Option<String>,
+    },
+    /// What the step from one environment to the next needs (on main)
+    #[command(
+        after_help = "Example:\n  outhaul new promotion-policy dev-to-stage --in control-plane --from dev --to stage \\\n    --min-confirmed-percent 80"
+    )]
+    PromotionPolicy {
+        #[command(flatten)]
+        place: Place,
+        /// The environment whose sites decide
+        #[arg(long, value_name = "NAME")]
+        from: String,
+        /// The environment that moves
+        #[arg(long, value_name = "NAME")]
+        to: String,
+        /// The share of sites that must confirm, in percent; without it all of them
+        #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(1..=100))]
+        min_confirmed_percent: Option<u8>,
+        /// The oldest report that counts, in hours
+        #[arg(long, value_name = "HOURS", value_parser = clap::value_parser!(u32).range(1..=87_600))]
+        max_report_age_hours: Option<u32>,
     },
     /// A rule that maps deployment targets to cluster types
+    #[command(
+        after_help = "Example:\n  outhaul new policy presses --in control-plane --workspace print --cluster-label kind=press"
+    )]
     Policy {
         #[command(flatten)]
         place: Place,
@@ -89,6 +152,9 @@ enum Kind {
         cluster_types: Vec<Pair>,
     },
     /// Where a workload is described, and whose it is (on main)
+    #[command(
+        after_help = "Example:\n  outhaul new registration label-printer --in control-plane --workspace print \\\n    --repo https://git.factory.example/label-printer"
+    )]
     Registration {
         #[command(flatten)]
         place: Place,
@@ -106,6 +172,9 @@ enum Kind {
         path: String,
     },
     /// One cluster or host (on an environment's branch)
+    #[command(
+        after_help = "Example:\n  outhaul new site press-7 --in control-plane --cluster-type press --label line=north"
+    )]
     Site {
         #[command(flatten)]
         place: Place,
@@ -120,11 +189,15 @@ enum Kind {
         ring: Option<String>,
     },
     /// A copy of a template that comes with Outhaul (on main); `outhaul init --list` names them
+    #[command(after_help = "Example:\n  outhaul new template ansible --in control-plane")]
     Template {
         #[command(flatten)]
         place: Place,
     },
     /// An application with one target per environment (in its team's own repository)
+    #[command(
+        after_help = "Example:\n  outhaul new workload label-printer --in label-printer --environments dev,stage"
+    )]
     Workload {
         #[command(flatten)]
         place: Place,
@@ -147,6 +220,10 @@ fn pair(text: &str) -> Result<Pair, String> {
     }
 }
 
+fn precedence(text: &str) -> Result<Precedence, String> {
+    Precedence::parse(text).ok_or_else(|| format!("one of {}", Precedence::NAMES.join(", ")))
+}
+
 impl Args {
     /// Does it.
     pub fn run(self) -> Result<ExitCode, Failure> {
@@ -155,14 +232,32 @@ impl Args {
         let next = next(&place, &new, &added);
         if place.output == Format::Json {
             return print_json(&json!({
-                "file": added.file, "kind": added.kind, "name": place.name, "branch": added.branch, "next": next,
+                "file": added.file, "kind": added.kind, "name": place.name, "branch": added.branch.as_ref().map(|branch| &branch.name),
+                "copied": added.branch.as_ref().map(|branch| branch.copied),
+                "left_out": added.branch.as_ref().map(|branch| &branch.left_out), "next": next,
             }));
         }
         data(&added.file.display().to_string());
         if let Some(branch) = &added.branch {
             say(&format!(
-                "branch `{branch}` was made for it, based on `main` as it is"
+                "branch `{}` was made for it, based on `main` as it is{}",
+                branch.name,
+                match (&new, branch.copied) {
+                    (
+                        New::Environment {
+                            from: Some(from), ..
+                        },
+                        copied,
+                    ) => format!(", with {} of `{from}`", counted(copied, "file", "files")),
+                    _ => String::new(),
+                }
             ));
+            if !branch.left_out.is_empty() {
+                say(&format!(
+                    "not copied, because it is about what is there alone: {}",
+                    branch.left_out.join(", ")
+                ));
+            }
         }
         say(&format!("next: {next}"));
         Ok(ExitCode::SUCCESS)
@@ -186,6 +281,9 @@ fn next(place: &Place, new: &New, added: &Added) -> String {
             ", then `git -C {folder} switch {}` and give it a cluster type",
             place.name
         ),
+        New::Acknowledgement { .. } => {
+            ", and run again what was refused; it may be deleted afterwards".to_owned()
+        }
         New::Registration { .. } | New::Template => {
             format!(", then `outhaul promote --control-plane {folder} --to` the first environment")
         }
@@ -217,12 +315,35 @@ impl Kind {
                     config,
                 },
             ),
+            Self::Acknowledgement {
+                place,
+                removal,
+                reason,
+            } => (place, New::Acknowledgement { removal, reason }),
+            Self::CompositionPolicy { place, precedence } => {
+                (place, New::CompositionPolicy { precedence })
+            }
+            Self::PromotionPolicy {
+                place,
+                from,
+                to,
+                min_confirmed_percent,
+                max_report_age_hours,
+            } => (
+                place,
+                New::PromotionPolicy {
+                    from,
+                    to,
+                    min_confirmed_percent,
+                    max_report_age_hours,
+                },
+            ),
             Self::Config {
                 place,
                 labels,
                 values,
             } => (place, New::Config { labels, values }),
-            Self::Environment { place, url } => (place, New::Environment { url }),
+            Self::Environment { place, url, from } => (place, New::Environment { url, from }),
             Self::Policy {
                 place,
                 workspace,

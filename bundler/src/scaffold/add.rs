@@ -7,19 +7,26 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::here::{Branch, Here};
 use super::object::{self, Pairs, Target};
-use super::{ScaffoldError, address, git, sound_name, write_new};
+use super::{ScaffoldError, address, sound_name, write_new};
 use crate::builtin;
 use crate::control::diagnostic::{Diagnostics, SourceFile};
+use crate::control::kinds;
 use crate::control::kinds::suggest::did_you_mean;
-use crate::control::kinds::{self, Object};
-use crate::control::model::{BaseRepo, TemplateType};
-use crate::control::source::{self, Cache, Reference, SourceMap, TreeLimits};
-use crate::promote::order::Order;
+use crate::control::model::TemplateType;
+use crate::control::model::composition::Precedence;
 
 /// What to add.
 #[derive(Debug, Clone)]
 pub enum New {
+    /// That a removal is meant.
+    Acknowledgement {
+        /// The code that the refusal printed.
+        removal: String,
+        /// Why it may go.
+        reason: String,
+    },
     /// A group of clusters or hosts.
     ClusterType {
         /// Its labels.
@@ -30,6 +37,11 @@ pub enum New {
         namespace: Option<String>,
         /// The config's, instead of the one that fits.
         config: Option<String>,
+    },
+    /// Which of two values wins.
+    CompositionPolicy {
+        /// The rule.
+        precedence: Precedence,
     },
     /// Values.
     Config {
@@ -42,6 +54,20 @@ pub enum New {
     Environment {
         /// The control plane's address, instead of the one that the other environments name.
         url: Option<String>,
+        /// The environment before it, whose branch it begins with; without it the last of the chain, and
+        /// an empty branch.
+        from: Option<String>,
+    },
+    /// What a step of the chain needs.
+    PromotionPolicy {
+        /// The environment whose gate decides.
+        from: String,
+        /// The environment that moves.
+        to: String,
+        /// The share of sites that must confirm, in percent.
+        min_confirmed_percent: Option<u8>,
+        /// The oldest report that counts, in hours.
+        max_report_age_hours: Option<u32>,
     },
     /// A rule.
     Policy {
@@ -93,13 +119,7 @@ pub struct Added {
     /// The kind of the object in it.
     pub kind: &'static str,
     /// A branch that was made for it.
-    pub branch: Option<String>,
-}
-
-/// What a working copy has checked out.
-struct Here {
-    root: PathBuf,
-    objects: Vec<Object>,
+    pub branch: Option<Branch>,
 }
 
 /// Adds `new`, called `name`, to the working copy in `root`.
@@ -132,20 +152,47 @@ pub fn add(root: &Path, name: &str, new: &New) -> Result<Added, ScaffoldError> {
             let text = object::cluster_type(name, labels, reconciler, &namespace, &config);
             ("ClusterType", "cluster-types", text)
         }
+        New::Acknowledgement { removal, reason } => {
+            here.on_environment("acknowledgement")?;
+            let text = object::acknowledgement(name, removal, reason);
+            ("Acknowledgement", "acknowledgements", text)
+        }
+        New::CompositionPolicy { precedence } => {
+            here.has_no_composition()?;
+            let text = object::composition_policy(name, *precedence);
+            ("CompositionPolicy", "configs", text)
+        }
         New::Config { labels, values } => (
             "ConfigMap",
             "configs",
             object::config(name, labels, &object::typed_in(values)),
         ),
-        New::Environment { url } => {
+        New::Environment { url, from } => {
             here.on_main("environment")?;
             let url = here.url(url.as_deref())?;
             address(&url)?;
-            (
-                "Environment",
-                ".environments",
-                object::environment(name, &url, here.last()?.as_deref()),
-            )
+            let after = match from {
+                Some(from) => {
+                    here.has_environment(from)?;
+                    Some(from.clone())
+                }
+                None => here.last()?,
+            };
+            let text = object::environment(name, &url, after.as_deref());
+            ("Environment", ".environments", text)
+        }
+        New::PromotionPolicy {
+            from,
+            to,
+            min_confirmed_percent,
+            max_report_age_hours,
+        } => {
+            here.on_main("promotion policy")?;
+            here.has_environment(from)?;
+            here.has_environment(to)?;
+            let least = (*min_confirmed_percent, *max_report_age_hours);
+            let text = object::promotion_policy(name, from, to, least);
+            ("PromotionPolicy", ".environments", text)
         }
         New::Policy {
             workspace,
@@ -202,7 +249,7 @@ pub fn add(root: &Path, name: &str, new: &New) -> Result<Added, ScaffoldError> {
     let file = here.root.join(folder).join(format!("{name}.yaml"));
     reads_back(&file, &text, kind, name)?;
     let branch = match new {
-        New::Environment { .. } => here.branch(name, &text)?,
+        New::Environment { from, .. } => here.branch(name, &text, from.as_deref())?,
         _ => None,
     };
     write_new(&file, &text)?;
@@ -260,231 +307,5 @@ fn reads_back(file: &Path, text: &str, kind: &str, name: &str) -> Result<(), Sca
         Ok(())
     } else {
         Err(ScaffoldError::Findings(findings))
-    }
-}
-
-impl Here {
-    fn read(root: &Path) -> Result<Self, ScaffoldError> {
-        let opened = source::open_plain(root, "", Some(""))?;
-        let is_yaml = |path: &str| {
-            (path.ends_with(".yaml") || path.ends_with(".yml")) && !path.starts_with(".git/")
-        };
-        let mut objects = Vec::new();
-        // What is wrong elsewhere is for `check` to say.
-        let mut findings = Diagnostics::new();
-        for file in opened.tree("", &is_yaml, &TreeLimits::YAML)?.files {
-            if let Ok(text) = String::from_utf8(file.bytes) {
-                let name = opened.file_name(&file.path);
-                let source = Arc::new(SourceFile { name, text });
-                objects.extend(kinds::read_file(&source, &mut findings));
-            }
-        }
-        let root = root.to_owned();
-        Ok(Self { root, objects })
-    }
-
-    fn is_free(&self, kind: &'static str, name: &str) -> Result<(), ScaffoldError> {
-        let taken = |object: &&Object| object.kind() == kind && object.name() == name;
-        match self.objects.iter().find(taken) {
-            None => Ok(()),
-            Some(object) => Err(ScaffoldError::Taken {
-                kind,
-                name: name.to_owned(),
-                place: format!(
-                    "{}:{}",
-                    object.location().file.name,
-                    object.location().line()
-                ),
-            }),
-        }
-    }
-
-    fn base(&self) -> Option<&BaseRepo> {
-        self.objects.iter().find_map(|object| match object {
-            Object::BaseRepo(base) if base.name == "main" => Some(base),
-            _ => None,
-        })
-    }
-
-    fn environments(&self) -> Vec<&str> {
-        let name = |object: &'_ Object| matches!(object, Object::Environment(_));
-        self.objects
-            .iter()
-            .filter(|o| name(o))
-            .map(Object::name)
-            .collect()
-    }
-
-    /// The environment at the end of the chain, which a new one comes after.
-    fn last(&self) -> Result<Option<String>, ScaffoldError> {
-        let environments = self.objects.iter().filter_map(|object| match object {
-            Object::Environment(found) => Some((found.name.clone(), found.clone())),
-            _ => None,
-        });
-        let policies = self.objects.iter().filter_map(|object| match object {
-            Object::Promotion(policy) => Some(policy),
-            _ => None,
-        });
-        let order = Order::of(&environments.collect(), policies);
-        match order.last().as_slice() {
-            [] => Ok(None),
-            [last] => Ok(Some((*last).to_owned())),
-            several => Err(ScaffoldError::Choice {
-                problem: format!(
-                    "several environments are the last of the chain: `{}`",
-                    several.join("`, `")
-                ),
-                help: "name the one before the new one with `--from NAME`; nothing was written"
-                    .to_owned(),
-            }),
-        }
-    }
-
-    fn on_environment(&self, kind: &'static str) -> Result<(), ScaffoldError> {
-        let environments = self.environments();
-        if self.base().is_some() || environments.is_empty() {
-            return Ok(());
-        }
-        let path = self.root.clone();
-        let help = format!(
-            "type `git -C {} switch {}`",
-            path.display(),
-            environments.join("` or `")
-        );
-        Err(ScaffoldError::WrongBranch {
-            kind,
-            belongs: "an environment's branch",
-            path,
-            here: "what all environments share (`main`)",
-            help,
-        })
-    }
-
-    fn on_main(&self, kind: &'static str) -> Result<(), ScaffoldError> {
-        if self.base().is_none() {
-            return Ok(());
-        }
-        let path = self.root.clone();
-        Err(ScaffoldError::WrongBranch {
-            kind,
-            belongs: "`main`, from which it is promoted",
-            help: format!("type `git -C {} switch main`", path.display()),
-            path,
-            here: "an environment's branch",
-        })
-    }
-
-    fn has_cluster_type(&self, name: &str) -> Result<(), ScaffoldError> {
-        let is_one = |object: &&Object| matches!(object, Object::ClusterType(_));
-        let known: Vec<&str> = self
-            .objects
-            .iter()
-            .filter(is_one)
-            .map(Object::name)
-            .collect();
-        if known.contains(&name) {
-            return Ok(());
-        }
-        Err(ScaffoldError::Choice {
-            problem: format!(
-                "there is no cluster type `{name}` in `{}`",
-                self.root.display()
-            ),
-            help: format!("{}; nothing was written", did_you_mean(name, &known)),
-        })
-    }
-
-    /// Templates are on the commit of `main` that this environment is based on, when that can be read.
-    fn has_template(&self, kind: TemplateType, name: &str) -> Result<(), ScaffoldError> {
-        let Some(base) = self.base() else {
-            return Ok(());
-        };
-        let reference = match &base.commit {
-            Some(commit) => Reference::Commit {
-                id: commit.value.clone(),
-                near: None,
-            },
-            None => Reference::Branch(base.at.branch.clone()),
-        };
-        let url = self.root.to_string_lossy().into_owned();
-        let is_yaml = |path: &str| path.ends_with(".yaml") || path.ends_with(".yml");
-        let tree = source::open_given(&url, &reference, &SourceMap::default(), &Cache::of_user())
-            .and_then(|opened| opened.tree(&base.at.path, &is_yaml, &TreeLimits::YAML));
-        // Where `main` lies elsewhere, `check` will say.
-        let Ok(tree) = tree else { return Ok(()) };
-        let mut known = Vec::new();
-        for file in tree.files {
-            let text = String::from_utf8_lossy(&file.bytes).into_owned();
-            let source = Arc::new(SourceFile {
-                name: file.path,
-                text,
-            });
-            for object in kinds::read_file(&source, &mut Diagnostics::new()) {
-                if let Object::Template(template) = object
-                    && template.kind == kind
-                {
-                    known.push(template.name);
-                }
-            }
-        }
-        if known.iter().any(|known| known == name) {
-            return Ok(());
-        }
-        let what = kind.as_str();
-        let more = if builtin::find(name).is_some_and(|builtin| builtin.kind == kind) {
-            format!("; or on `main` type `outhaul new template {name}`, commit it, and promote it")
-        } else {
-            String::new()
-        };
-        Err(ScaffoldError::Choice {
-            problem: format!(
-                "the commit of `main` that this is based on has no {what} template `{name}`"
-            ),
-            help: format!("{}{more}; nothing was written", did_you_mean(name, &known)),
-        })
-    }
-
-    fn url(&self, given: Option<&str>) -> Result<String, ScaffoldError> {
-        let of = |object: &Object| match object {
-            Object::Environment(e) => Some(e.control_plane.repo.value.clone()),
-            _ => None,
-        };
-        given
-            .map(str::to_owned)
-            .or_else(|| self.objects.iter().find_map(of))
-            .ok_or_else(|| ScaffoldError::Choice {
-                problem: "no other environment says where this control plane is".to_owned(),
-                help: "give `--url https://git.example.org/control-plane`".to_owned(),
-            })
-    }
-
-    /// The branch of a new environment, with its base; `None` where there is no git.
-    fn branch(&self, name: &str, environment: &str) -> Result<Option<String>, ScaffoldError> {
-        if !source::git::is_repository(&self.root) || !git::is_there() {
-            return Ok(None);
-        }
-        let repository = git::open(&self.root);
-        if repository.commit_of(name).is_some() {
-            return Ok(None);
-        }
-        let Some(main) = repository.commit_of("main") else {
-            return Ok(None);
-        };
-        let url = environment
-            .lines()
-            .find_map(|line| line.trim().strip_prefix("repo: "))
-            .unwrap_or_default()
-            .trim_matches('"')
-            .to_owned();
-        let files = [(
-            "base-repo.yaml".to_owned(),
-            object::base_repo(&url, Some(&main)),
-        )];
-        repository.branch(
-            name,
-            &format!("Initial `{name}` configuration"),
-            &files.into(),
-        )?;
-        Ok(Some(name.to_owned()))
     }
 }

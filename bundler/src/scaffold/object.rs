@@ -9,6 +9,7 @@ use outhaul_gocompat::GoValue;
 
 use crate::compose::Mode;
 use crate::compose::typing::typed;
+use crate::control::model::composition::Precedence;
 
 /// Labels or values, in the order in which they were given.
 pub type Pairs = [(String, String)];
@@ -128,14 +129,59 @@ fn selector(text: &mut String, labels: &Pairs) {
     pairs(text, 6, "matchLabels", labels);
 }
 
-/// The container for which more labels have to match wins.
-pub fn composition_policy(name: &str) -> String {
-    "# Of two config containers that set one key the one with more labels wins: what is for one region or site\n\
-     # wins over what is for all. Two that are equally specific are an error. Without this object the later name\n\
-     # wins, which is Kalypso's rule.\n"
-        .to_owned()
-        + &head(OUTHAUL, "CompositionPolicy", name)
-        + "spec:\n  precedence: specificity\n"
+/// Which of two config containers that set one key wins.
+pub fn composition_policy(name: &str, precedence: Precedence) -> String {
+    let remark = match precedence {
+        Precedence::Specificity => {
+            "# Of two config containers that set one key the one with more labels wins: what is for one region or site\n\
+             # wins over what is for all. Two that are equally specific are an error. Without this object the later name\n\
+             # wins, which is Kalypso's rule.\n"
+        }
+        Precedence::Priority => {
+            "# Of two config containers that set one key the one later in `priorities`, or with the higher label\n\
+             # `outhaul.dev/priority`, wins. Two of equal priority are an error.\n"
+        }
+        Precedence::Name => {
+            "# Of two config containers that set one key the one with the later name wins, which is Kalypso's rule.\n"
+        }
+    };
+    format!(
+        "{remark}{}spec:\n  precedence: {}\n",
+        head(OUTHAUL, "CompositionPolicy", name),
+        precedence.as_str()
+    )
+}
+
+/// What a step of the promotion chain needs: a share of sites in percent, and the oldest report that
+/// counts, in hours.
+pub fn promotion_policy(
+    name: &str,
+    from: &str,
+    to: &str,
+    (percent, hours): (Option<u8>, Option<u32>),
+) -> String {
+    let mut text = format!(
+        "# Whether `{to}` may move to a commit is decided by the sites of `{from}`.\n{}spec:\n  from: {from}\n  to: {to}\n",
+        head(OUTHAUL, "PromotionPolicy", name)
+    );
+    if let Some(percent) = percent {
+        let _ = writeln!(text, "  minConfirmedPercent: {percent}");
+    }
+    if let Some(hours) = hours {
+        let _ = writeln!(text, "  maxReportAgeHours: {hours}");
+    }
+    text
+}
+
+/// That a removal is meant: the code that a refusal printed, and why.
+pub fn acknowledgement(name: &str, removal: &str, reason: &str) -> String {
+    format!(
+        "# It lets one list of assignments go and no other; it may be deleted once they are gone.\n{}\
+         spec:\n  removal: {}\n  reason: {}\n",
+        head(OUTHAUL, "Acknowledgement", name),
+        serde_json::Value::from(removal),
+        serde_json::Value::from(reason)
+    )
 }
 
 /// Images stay out of bundles: every site gets them from a registry that it reaches.

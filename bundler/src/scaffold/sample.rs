@@ -7,6 +7,7 @@
 use super::object::{self, Target};
 use super::{Files, Plan};
 use crate::builtin;
+use crate::control::model::composition::Precedence;
 
 /// The sample application, and its branch.
 pub(super) const APPLICATION: &str = "hello";
@@ -146,7 +147,7 @@ fn environment(plan: &Plan, name: &str, commit: Option<&str>) -> Files {
     }
     files.insert(
         "configs/composition.yaml".into(),
-        object::composition_policy("by-specificity"),
+        object::composition_policy("by-specificity", Precedence::Specificity),
     );
     files
 }

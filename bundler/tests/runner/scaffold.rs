@@ -44,6 +44,7 @@ impl Made {
         let mut command = Command::new(env!("CARGO_BIN_EXE_outhaul"));
         let output = command
             .current_dir(self.folder.path())
+            .env("XDG_STATE_HOME", self.folder.path().join("state"))
             .args(arguments)
             .output()
             .unwrap();
@@ -236,6 +237,114 @@ fn every_kind_of_object_can_be_added_and_nothing_is_found() {
     assert_eq!(made.finding("prod"), "empty-environment");
     made.add("prod", &["cluster-type", "oven", "--label", "hall=west"]);
     assert_eq!(made.finding("prod"), "nothing-to-assign");
+}
+
+#[test]
+fn policies_of_promotion_and_composition_and_acknowledgements_load_without_findings() {
+    let made = Made::new(&[]);
+    let policy = [
+        "promotion-policy",
+        "dev-to-stage",
+        "--from",
+        "dev",
+        "--to",
+        "stage",
+    ];
+    let file = made.add(
+        "main",
+        &[
+            &policy[..],
+            &[
+                "--min-confirmed-percent",
+                "80",
+                "--max-report-age-hours",
+                "48",
+            ],
+        ]
+        .concat(),
+    );
+    assert_eq!(file, "cp/.environments/dev-to-stage.yaml");
+    let removal = [
+        "--removal",
+        "8637914a6778c55b",
+        "--reason",
+        "hall 2: \"closed\"",
+    ];
+    made.add(
+        "dev",
+        &[&["acknowledgement", "hall-2"], &removal[..]].concat(),
+    );
+    // `init` wrote one on each branch; without it each rule is one.
+    for (branch, rule) in [("dev", "priority"), ("stage", "name")] {
+        let (_, err) = refused(&made, branch, &["composition-policy", "another"]);
+        assert!(err.contains("by-specificity"), "{err}");
+        git(&made.cp(), &["rm", "--quiet", "configs/composition.yaml"]);
+        commit(&made.cp(), "none");
+        made.add(
+            branch,
+            &["composition-policy", "rule", "--precedence", rule],
+        );
+    }
+    assert_eq!((made.sound("dev"), made.sound("stage")), (1, 1));
+    // What names nothing that is there is refused.
+    let unknown = ["promotion-policy", "x", "--from", "dev", "--to", "stagee"];
+    let (_, err) = refused(&made, "main", &unknown);
+    assert!(err.contains("did you mean `stage`?"), "{err}");
+    let code = [
+        "acknowledgement",
+        "x",
+        "--removal",
+        "hall-2",
+        "--reason",
+        "r",
+    ];
+    let (_, err) = refused(&made, "dev", &code);
+    assert!(err.contains("is not the code of a removal"), "{err}");
+}
+
+#[test]
+fn an_environment_made_from_another_comes_after_it_and_begins_as_it_is() {
+    let made = Made::new(&["--environments", "dev,stage,prod"]);
+    made.add("dev", &["config", "hall", "--set", "HALL=2"]);
+    let cluster_type = fs::read_dir(made.cp().join("cluster-types")).unwrap();
+    let cluster_type = cluster_type.last().unwrap().unwrap().path();
+    let cluster_type = cluster_type
+        .file_stem()
+        .unwrap()
+        .to_str()
+        .unwrap()
+        .to_owned();
+    made.add("dev", &["site", "bench-9", "--cluster-type", &cluster_type]);
+    git(&made.cp(), &["checkout", "--quiet", "main"]);
+    let (out, err) = made.outhaul(
+        0,
+        &["new", "environment", "test", "--in", "cp", "--from", "dev"],
+    );
+    assert!(err.contains("of `dev`"), "{out}{err}");
+    assert!(err.contains("sites/bench-9.yaml"), "{err}");
+    commit(&made.cp(), "an environment");
+    let text = fs::read_to_string(made.cp().join(".environments/test.yaml")).unwrap();
+    assert!(text.contains("outhaul.dev/after: dev"), "{text}");
+    let files = git(&made.cp(), &["ls-tree", "-r", "--name-only", "test"]);
+    assert!(files.contains("configs/hall.yaml"), "{files}");
+    assert!(!files.contains("bench-9"), "{files}");
+    let base = git(&made.cp(), &["show", "test:base-repo.yaml"]);
+    assert!(
+        base.contains(&git(&made.cp(), &["rev-parse", "main~1"])),
+        "{base}"
+    );
+    // No team has anything for it yet, and that is all there is to say.
+    assert_eq!(made.finding("test"), "nothing-to-assign");
+    let (_, err) = refused(&made, "main", &["environment", "qa", "--from", "devv"]);
+    assert!(err.contains("did you mean `dev`?"), "{err}");
+}
+
+/// What is refused on `branch`: nothing is written.
+fn refused(made: &Made, branch: &str, arguments: &[&str]) -> (String, String) {
+    git(&made.cp(), &["checkout", "--quiet", branch]);
+    let said = made.outhaul(2, &[&["new"], arguments, &["--in", "cp"]].concat());
+    assert_eq!(git(&made.cp(), &["status", "--porcelain"]), "");
+    said
 }
 
 #[test]

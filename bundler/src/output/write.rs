@@ -111,7 +111,10 @@ pub fn write(
         (true, Some(digest)) if before.record.as_ref() == Some(&record) => digest,
         (true, _) => write_record(&record_path(folder), &record)?,
         (false, _) => {
-            let below = folders(folder, tree, &touched);
+            let below = match folders(folder, tree, &touched) {
+                whole if whole == [""] && is_stood_in(folder) => tops(folder, &touched)?,
+                below => below,
+            };
             let swap = Swap {
                 folder,
                 below: &below,
@@ -201,6 +204,36 @@ fn folders(folder: &Path, tree: &Tree<'_>, touched: &BTreeSet<&str>) -> Vec<Stri
     }
 }
 
+/// Whether the working folder is `folder` or lies in it: who stands there would be left in a folder that is
+/// gone, if it were made anew.
+fn is_stood_in(folder: &Path) -> bool {
+    let found = fs::canonicalize(folder);
+    std::env::current_dir().is_ok_and(|cwd| found.is_ok_and(|folder| cwd.starts_with(folder)))
+}
+
+/// The topmost folders that hold every change, so that `folder` itself stays the one that it is.
+fn tops(folder: &Path, touched: &BTreeSet<&str>) -> Result<Vec<String>, OutputError> {
+    let mut all = BTreeSet::new();
+    let mut in_the_way = Vec::new();
+    for path in touched {
+        let top = path.split_once('/').map_or(*path, |(top, _)| top);
+        let place = folder.join(top);
+        let is_folder = fs::symlink_metadata(&place).map_or(true, |found| found.is_dir());
+        if !path.contains('/') || !is_folder {
+            in_the_way.push(place);
+        }
+        all.insert(top.to_owned());
+    }
+    in_the_way.dedup();
+    match in_the_way.first() {
+        None => Ok(all.into_iter().collect()),
+        Some(first) => Err(OutputError::Foreign {
+            path: first.clone(),
+            count: in_the_way.len(),
+        }),
+    }
+}
+
 /// The part of a tree below one of its folders.
 fn within<'t, 'a>(
     tree: &'t Tree<'a>,
@@ -279,6 +312,10 @@ impl Swap<'_> {
                 Some(found) => drop(seen.insert(path.clone(), found.as_proof(now))),
                 None => drop(seen.remove(path)),
             }
+        }
+        for below in self.below.iter().filter(|below| !below.is_empty()) {
+            // Of a folder that lost its last file nothing is left; one that holds anything stays.
+            drop(fs::remove_dir(folder.join(below)));
         }
         Ok(digest)
     }

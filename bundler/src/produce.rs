@@ -15,7 +15,7 @@ use outhaul_bundle::index::{Content, DriftPolicy, ReconcilerSettings, Snapshot, 
 use outhaul_bundle::name::Name;
 use outhaul_signer::fleet::{Fleet, FleetError};
 use outhaul_signer::key::Secret;
-use outhaul_signer::publish::{Latest, SignRequest, SignedMetadata};
+use outhaul_signer::publish::{SignRequest, SignedMetadata};
 
 use crate::assemble::finish::Reader;
 use crate::assemble::{self, Contents, Spool, UnsignedBundle};
@@ -24,9 +24,12 @@ use crate::control::model::Drift;
 use crate::deliver::{self, DeliverError};
 use crate::isolation::Isolation;
 use crate::pipeline::Platform;
+use crate::schedule::AssignmentId;
 use crate::sites::Sites;
 
+mod carried;
 mod countersigned;
+mod current;
 mod error;
 mod last;
 mod obey;
@@ -36,6 +39,7 @@ mod shelf;
 
 use countersigned::Ready;
 pub use countersigned::Waiting;
+use current::Current;
 pub use error::ProduceError;
 pub use last::LastError;
 use last::{LastAssignment, LastStream};
@@ -97,6 +101,8 @@ pub struct Produced {
     pub assignments: usize,
     /// Why no bundle is made of it at all, when a delivery policy says so.
     pub withheld: Option<String>,
+    /// Why it has a new number although nothing changed.
+    pub because: Option<String>,
     /// Whose signature it waits for; nothing is shipped before.
     pub waiting: Option<Waiting>,
 }
@@ -153,7 +159,7 @@ pub fn produce(
     }
     let mut production = Production::default();
     for plan in plans {
-        if !plan.is_void() {
+        if !plan.is_void() && !plan.stalled {
             let readers = recipients.get(plan.cluster_type).cloned();
             let made = stream(
                 platform,
@@ -165,6 +171,17 @@ pub fn produce(
                 &mut collector,
             )?;
             production.streams.push(made);
+        }
+        if plan.stalled {
+            for target in plan.assignments.keys() {
+                let id = AssignmentId {
+                    cluster_type: plan.cluster_type.to_owned(),
+                    target: target.clone(),
+                };
+                let why = "no bundle of this stream is made now; sites keep what they have";
+                let left_out = &mut production.isolation.left_out;
+                left_out.insert(id, why.to_owned());
+            }
         }
         production.isolation.append(plan.isolation);
     }
@@ -197,7 +214,7 @@ fn stream(
     let orders = Sites::of(fleet).orders_for(role)?;
     let mut build = |number: u64| -> Result<Built, ProduceError> {
         let mut spool = Spool::new(&std::env::temp_dir())?;
-        let payloads = collector.collect(&plan.assignments, &plan.pins, &mut spool)?;
+        let payloads = plan.payloads(collector, &mut spool)?;
         let reconciler = platform.reconciler_kind(plan.reconciler);
         let contents = Contents {
             fleet: fleet.id(),
@@ -234,10 +251,13 @@ fn stream(
             plain,
         })
     };
+    let mut lost = None;
     if let Some(latest) = latest.as_ref().filter(|_| !request.renew) {
         let same = build(latest.number)?;
-        if let Some(unchanged) = unchanged(fleet, request, plan, environment, latest, &same)? {
-            return Ok(unchanged);
+        match current::again(fleet, request, plan, environment, latest, &same)? {
+            Current::Changed => {}
+            Current::Lost(why) => lost = Some(why),
+            Current::Same(produced) => return Ok(produced),
         }
     }
     if let Some(pending) = &pending {
@@ -266,48 +286,9 @@ fn stream(
         expires,
     };
     let last = last_of(environment, plan, &built);
-    ship_or_ask(fleet, secret, request, plan, sign, built, &last)
-}
-
-/// What a run answers when the content is the one that was signed last; `None` when it changed.
-///
-/// The same content under the number that was signed last has the digest that was signed. What is sealed
-/// has another one each time, so that its digest before is on record.
-fn unchanged(
-    fleet: &Fleet,
-    request: &Request<'_>,
-    plan: &Plan<'_>,
-    environment: &str,
-    latest: &Latest,
-    same: &Built,
-) -> Result<Option<Produced>, ProduceError> {
-    let role = &plan.role;
-    let kept = Kept::read(fleet.folder(), role);
-    let kept = kept.filter(|kept| kept.is_of(latest.number, same.plain));
-    let signed = *Digest::of(&same.bundle.index_bytes).as_bytes() == latest.index;
-    if !signed && kept.is_none() {
-        return Ok(None);
-    }
-    // It may be missing after a power cut.
-    remember(fleet, environment, plan, same)?;
-    let to = file_of(request, plan.cluster_type, environment, latest.number);
-    let written = match &kept {
-        Some(kept) => kept.hand_out(fleet.folder(), role, &to)?,
-        None => None,
-    };
-    let file = (written == Some(true)).then_some(to);
-    let size = |file: &PathBuf| std::fs::metadata(file).map_or(0, |meta| meta.len());
-    Ok(Some(Produced {
-        cluster_type: plan.cluster_type.to_owned(),
-        number: latest.number,
-        changed: false,
-        bytes: file.as_ref().map_or(0, size),
-        file,
-        content_bytes: same.bundle.index.content_bytes(),
-        assignments: same.bundle.index.assignments.len(),
-        withheld: None,
-        waiting: None,
-    }))
+    let mut produced = ship_or_ask(fleet, secret, request, plan, sign, built, &last)?;
+    produced.because = lost;
+    Ok(produced)
 }
 
 /// Ships what waited, now that enough signatures are there.
@@ -414,6 +395,7 @@ fn ship(
         content_bytes,
         assignments,
         withheld: None,
+        because: None,
         waiting: None,
     })
 }
@@ -429,6 +411,7 @@ fn held_back(plan: &Plan<'_>, why: String, number: u64) -> Produced {
         content_bytes: 0,
         assignments: plan.assignments.len(),
         withheld: Some(why),
+        because: None,
         waiting: None,
     }
 }

@@ -27,7 +27,7 @@ pub struct SpoolError {
 }
 
 impl SpoolError {
-    pub(super) fn at(path: &Path, source: io::Error) -> Self {
+    pub(crate) fn at(path: &Path, source: io::Error) -> Self {
         Self {
             path: path.to_path_buf(),
             source,

@@ -161,6 +161,7 @@ impl Args {
                         "content_bytes": one.content_bytes,
                         "assignments": one.assignments,
                         "withheld": one.withheld,
+                        "because": one.because,
                         "waiting": one.waiting.as_ref().map(|waiting| json!({
                             "request": waiting.request, "threshold": waiting.threshold,
                             "found": waiting.found,
@@ -177,6 +178,12 @@ impl Args {
             if let Some(why) = &one.withheld {
                 say(&format!("{stream}: no bundle, it {why}"));
                 continue;
+            }
+            if let Some(why) = &one.because {
+                say(&format!(
+                    "{stream}: {why}; number {} is made in its place",
+                    one.number
+                ));
             }
             if let Some(waiting) = &one.waiting {
                 let request = waiting.request.display();

@@ -152,6 +152,7 @@ pub(super) fn waits(plan: &Plan<'_>, built: &Built, number: u64, waiting: Waitin
         content_bytes: built.bundle.index.content_bytes(),
         assignments: plan.assignments.len(),
         withheld: None,
+        because: None,
         waiting: Some(waiting),
     }
 }

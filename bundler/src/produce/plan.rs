@@ -11,10 +11,12 @@ use outhaul_bundle::Digest;
 use outhaul_bundle::name::Name;
 use outhaul_signer::fleet::Fleet;
 
+use super::carried::Carried;
 use super::last::{LastAssignment, LastStream};
 use super::{ProduceError, obey};
 use crate::Diagnostics;
-use crate::collect::{self, CollectError, Collector};
+use crate::assemble::Spool;
+use crate::collect::{self, CollectError, Collector, Payloads};
 use crate::control::diagnostic::Diagnostic;
 use crate::delivery::{self, Delivery};
 use crate::guard::{self, Removal};
@@ -38,6 +40,11 @@ pub(super) struct Plan<'a> {
     pub(super) last: Option<LastStream>,
     /// What the delivery policies say of it.
     pub(super) delivery: Delivery,
+    /// Payloads of kept ones that cannot be reached now.
+    pub(super) carried: Option<Carried>,
+    /// Whether a payload of a kept one cannot be had now, and no bundle here has it: without it a site
+    /// would lose what it runs, so that the stream waits.
+    pub(super) stalled: bool,
 }
 
 impl<'a> Plan<'a> {
@@ -79,16 +86,35 @@ impl<'a> Plan<'a> {
         let undecided = rendering.undecided.iter().filter(here);
         let known = last.as_ref().map(|last| &last.assignments);
         let mut trouble = None;
+        let mut carried: Option<Option<Carried>> = None;
+        let mut stalled = false;
         let isolation = isolation::isolate(failures, undecided, |id| {
             let Some(before) = known.and_then(|known| known.get(&id.target)) else {
                 return Last::None("it has no last good output".to_owned());
             };
             match still_there(collector, &id.target, before) {
-                Ok(None) => Last::Good {
+                Ok(There::Yes) => Last::Good {
                     from: before.from,
                     content: before,
                 },
-                Ok(Some(why)) => Last::None(why),
+                Ok(There::No(why)) => Last::None(why),
+                Ok(There::Unreached(why)) => {
+                    let bundle = carried.get_or_insert_with(|| Carried::open(fleet, &role));
+                    let found = bundle
+                        .as_mut()
+                        .is_some_and(|bundle| bundle.take(&id.target, before));
+                    if found {
+                        return Last::Good {
+                            from: before.from,
+                            content: before,
+                        };
+                    }
+                    stalled = true;
+                    Last::None(format!(
+                        "its sites keep it, and so no bundle of this stream is made: the payload of its last good \
+                         output cannot be reached now, and no bundle here has it ({why})"
+                    ))
+                }
                 Err(error) => {
                     trouble = Some(error);
                     Last::None(String::new())
@@ -121,6 +147,8 @@ impl<'a> Plan<'a> {
             isolation,
             last,
             delivery,
+            carried: carried.flatten(),
+            stalled,
         })
     }
 
@@ -129,8 +157,28 @@ impl<'a> Plan<'a> {
         self.assignments.is_empty() && !self.isolation.is_empty()
     }
 
+    /// Collects the payloads of its assignments into `spool`.
+    pub(super) fn payloads(
+        &self,
+        collector: &mut Collector<'_>,
+        spool: &mut Spool,
+    ) -> Result<Payloads, ProduceError> {
+        let Some(carried) = &self.carried else {
+            return Ok(collector.collect(&self.assignments, &self.pins, spool)?);
+        };
+        let mut reached = self.assignments.clone();
+        reached.retain(|name, _| !carried.has(name));
+        let mut payloads = collector.collect(&reached, &self.pins, spool)?;
+        carried.add_to(&mut payloads, spool)?;
+        Ok(payloads)
+    }
+
     /// Compares with what the stream last shipped.
     pub(super) fn guard(&self, platform: &Platform) -> Result<(), Removal> {
+        if self.stalled {
+            // Nothing is made of it.
+            return Ok(());
+        }
         let before = self.last.as_ref().map(LastStream::names);
         let after: BTreeSet<String> = self
             .assignments
@@ -190,22 +238,30 @@ fn unfit(
     unfit
 }
 
-/// Why the payload of a kept assignment cannot be had any more; `None` when it can.
+/// Whether the payload of a kept assignment can be had.
+enum There {
+    Yes,
+    /// It is gone: why.
+    No(String),
+    /// A server does not answer now, which takes nothing from a site.
+    Unreached(String),
+}
+
 fn still_there(
     collector: &mut Collector<'_>,
     name: &str,
     before: &LastAssignment,
-) -> Result<Option<String>, ProduceError> {
+) -> Result<There, ProduceError> {
     let Some(commit) = &before.payload_commit else {
-        return Ok(None);
+        return Ok(There::Yes);
     };
     match collector.look(name, &before.rendered(), Some(commit)) {
-        Ok(()) => Ok(None),
-        // A server that does not answer now takes nothing from a site: it is an error.
-        Err(CollectError::Source { source, .. }) if source.is_input() => Ok(Some(format!(
+        Ok(()) => Ok(There::Yes),
+        Err(CollectError::Source { source, .. }) if source.is_input() => Ok(There::No(format!(
             "the payload of its last good output cannot be had any more: {source}"
         ))),
-        Err(CollectError::Gone { .. }) => Ok(Some(
+        Err(CollectError::Source { source, .. }) => Ok(There::Unreached(source.to_string())),
+        Err(CollectError::Gone { .. }) => Ok(There::No(
             "the folder with the payload of its last good output was changed".to_owned(),
         )),
         Err(error) => Err(error.into()),

@@ -69,6 +69,16 @@ impl Kept {
         Ok(())
     }
 
+    /// The number of the kept bundle.
+    pub(super) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Whether the kept bundle's file has this digest.
+    pub(super) fn is_file(&self, digest: Digest) -> bool {
+        self.file == digest
+    }
+
     /// Whether a bundle of this content is the one that is kept.
     pub(super) fn is_of(&self, number: u64, content: Digest) -> bool {
         self.number == number && self.content == content

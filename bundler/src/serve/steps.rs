@@ -256,6 +256,12 @@ fn bundle(
         if let Some(why) = &one.withheld {
             lines.push(format!("{stream}: no bundle, it {why}"));
         }
+        if let Some(why) = &one.because {
+            lines.push(format!(
+                "{stream}: {why}; number {} is made in its place",
+                one.number
+            ));
+        }
         if let Some(waiting) = &one.waiting {
             lines.push(format!(
                 "{stream}: bundle {} waits for signatures ({} of {}): {}",

@@ -1,0 +1,188 @@
+//! Payloads that cannot be reached now, out of the bundle that the stream shipped last.
+//!
+//! What comes in: the fleet's kept bundle of a stream, and the names of assignments that stay as they
+//! were. What goes out: their payloads, into a spool. A server that does not answer today takes nothing
+//! from a site that has its content. Of a sealed bundle nothing can be read here; then there is nothing.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::{self, Seek as _, Write};
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use jiff::Timestamp;
+use outhaul_bundle::decode;
+use outhaul_bundle::index::{Blob, Content, Index, Source};
+use outhaul_bundle::limits::Limits;
+use outhaul_bundle::read::{BlobSink, BundleReader};
+use outhaul_bundle::{Digest, index};
+use outhaul_signer::fleet::Fleet;
+
+use super::last::LastAssignment;
+use super::shelf::{self, Kept};
+use crate::assemble::finish::Keys;
+use crate::assemble::{Spool, SpoolError};
+use crate::collect::{KEPT, Payloads};
+use crate::{deliver, inspect};
+
+/// The payloads of the bundle that a stream shipped last.
+pub(super) struct Carried {
+    path: PathBuf,
+    index: Index,
+    /// Those that are to be taken from it.
+    taken: BTreeMap<String, Source>,
+}
+
+impl Carried {
+    /// The kept bundle of `role`, when it is there, is what it was, and can be read here.
+    pub(super) fn open(fleet: &Fleet, role: &str) -> Option<Self> {
+        let kept = Kept::read(fleet.folder(), role)?;
+        let path = shelf::bundle(fleet.folder(), role, kept.number());
+        if !deliver::digest_of(&path).is_ok_and(|digest| kept.is_file(digest)) {
+            return None;
+        }
+        // Dates are no matter: it is the fleet's own copy.
+        let found = inspect::inspect(File::open(&path).ok()?, None, Timestamp::UNIX_EPOCH).ok()?;
+        Some(Self {
+            path,
+            index: found.index,
+            taken: BTreeMap::new(),
+        })
+    }
+
+    /// Takes the payload of an assignment as it was; whether it is there.
+    pub(super) fn take(&mut self, name: &str, before: &LastAssignment) -> bool {
+        let Some(commit) = &before.payload_commit else {
+            return false;
+        };
+        let rendered = before.rendered();
+        let Some(repo) = rendered.manifests.get("repo") else {
+            return false;
+        };
+        let Some(assignment) = self.assignment(name) else {
+            return false;
+        };
+        let wanted: BTreeSet<Digest> = assignment.payload.iter().map(|file| file.content).collect();
+        let contents = |blob: &Blob| {
+            blob.contents
+                .iter()
+                .map(|one| one.digest)
+                .collect::<Vec<_>>()
+        };
+        let readable = self.index.blobs.iter().filter(|blob| blob.sealed.is_none());
+        let readable: BTreeSet<Digest> = readable.flat_map(contents).collect();
+        let same = |source: &Source| source.commit == *commit;
+        if !wanted.is_subset(&readable) || !self.index.snapshot.workloads.iter().any(same) {
+            return false;
+        }
+        let source = Source {
+            name: format!("{KEPT}{name}"),
+            repo: repo.clone(),
+            commit: commit.clone(),
+        };
+        self.taken.insert(name.to_owned(), source);
+        true
+    }
+
+    /// Whether the payload of `name` is taken from here.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.taken.contains_key(name)
+    }
+
+    /// Adds what is taken to what was collected.
+    ///
+    /// # Errors
+    /// [`SpoolError`] when the bundle cannot be read any more, or the disk is full.
+    pub(super) fn add_to(
+        &self,
+        payloads: &mut Payloads,
+        spool: &mut Spool,
+    ) -> Result<(), SpoolError> {
+        let mut wanted = BTreeSet::new();
+        for (name, source) in &self.taken {
+            let files = self.assignment(name).map(|one| one.payload.clone());
+            let files = files.unwrap_or_default();
+            wanted.extend(files.iter().map(|file| file.content));
+            payloads.files.insert(name.clone(), files);
+            payloads.commits.insert(name.clone(), source.commit.clone());
+            payloads.sources.push(source.clone());
+        }
+        payloads.sources.sort();
+        payloads.sources.dedup();
+        let failed = |source| SpoolError::at(&self.path, source);
+        let found = self.extract(wanted).map_err(failed)?;
+        for mut file in found.into_values() {
+            spool.add_with(|out| {
+                file.rewind()?;
+                io::copy(&mut file, out).map(drop)
+            })?;
+        }
+        Ok(())
+    }
+
+    fn assignment(&self, name: &str) -> Option<&index::Assignment> {
+        let mut all = self.index.assignments.iter();
+        all.find(|one| one.name.as_str() == name)
+    }
+
+    fn extract(&self, wanted: BTreeSet<Digest>) -> io::Result<BTreeMap<Digest, File>> {
+        let mut sink = Extracting {
+            wanted,
+            blob: None,
+            found: Rc::default(),
+        };
+        let mut reader = BundleReader::new(File::open(&self.path)?, Limits::default());
+        reader.read_metadata().map_err(io::Error::other)?;
+        let bytes = self.index.to_bytes();
+        let expected = Content {
+            digest: Digest::of(&bytes),
+            size: bytes.len() as u64,
+        };
+        let (index, _) = reader.read_index(&expected).map_err(io::Error::other)?;
+        reader
+            .read_blobs(&index, &mut sink)
+            .map_err(io::Error::other)?;
+        Ok(sink.found.take())
+    }
+}
+
+/// Decodes the blobs that hold something wanted.
+struct Extracting {
+    wanted: BTreeSet<Digest>,
+    blob: Option<File>,
+    found: Rc<RefCell<BTreeMap<Digest, File>>>,
+}
+
+impl BlobSink for Extracting {
+    fn begin(&mut self, blob: &Blob) -> io::Result<Option<Box<dyn Write + '_>>> {
+        let wanted = |content: &Content| self.wanted.contains(&content.digest);
+        if !blob.contents.iter().any(wanted) {
+            return Ok(None);
+        }
+        let file = self.blob.insert(tempfile::tempfile()?);
+        Ok(Some(Box::new(file)))
+    }
+
+    fn commit(&mut self, blob: &Blob) -> io::Result<()> {
+        let Some(mut file) = self.blob.take() else {
+            return Ok(());
+        };
+        file.rewind()?;
+        let mut each = |content: &Content| {
+            if !self.wanted.contains(&content.digest) {
+                return Ok(None);
+            }
+            let file = tempfile::tempfile()?;
+            let out = file.try_clone()?;
+            self.found.borrow_mut().insert(content.digest, file);
+            Ok(Some(Box::new(out) as Box<dyn Write>))
+        };
+        decode::decode_sealed(blob, file, &Limits::default(), &Keys::default(), &mut each)
+            .map_err(io::Error::other)
+    }
+
+    fn discard(&mut self, _: &Blob) {
+        self.blob = None;
+    }
+}

@@ -1,0 +1,125 @@
+//! What a run does when the content is the one that was signed last: the same bundle for another stick.
+//!
+//! What comes in: the bundle as it would be built now, the fleet's record of the last one, and where it is
+//! wanted. What goes out: the same bytes once more, or that they cannot be had any more: a bundle cannot
+//! be signed twice alike, so that it then takes a new number, with the reason. Nothing is left unsaid.
+
+use std::fs::File;
+use std::path::Path;
+
+use outhaul_bundle::Digest;
+use outhaul_bundle::index::Content;
+use outhaul_bundle::limits::Limits;
+use outhaul_bundle::read::BundleReader;
+use outhaul_signer::fleet::Fleet;
+use outhaul_signer::publish::Latest;
+
+use super::shelf::{self, Kept};
+use super::{Built, Plan, ProduceError, Produced, Request, file_of, publish, remember};
+use crate::deliver::{self, CheckOnly};
+
+/// What became of the question.
+pub(super) enum Current {
+    /// The content is another one.
+    Changed,
+    /// The content is the same, and its bundle is gone: why.
+    Lost(String),
+    /// The bundle is where it is wanted.
+    Same(Produced),
+}
+
+/// Hands out the current bundle again, when what would be built has its content.
+///
+/// The same content under the number that was signed last has the digest that was signed. What is sealed
+/// has another one each time, so that its digest before is on record.
+pub(super) fn again(
+    fleet: &Fleet,
+    request: &Request<'_>,
+    plan: &Plan<'_>,
+    environment: &str,
+    latest: &Latest,
+    same: &Built,
+) -> Result<Current, ProduceError> {
+    let role = &plan.role;
+    let kept = Kept::read(fleet.folder(), role);
+    let kept = kept.filter(|kept| kept.is_of(latest.number, same.plain));
+    let signed = *Digest::of(&same.bundle.index_bytes).as_bytes() == latest.index;
+    if !signed && kept.is_none() {
+        return Ok(Current::Changed);
+    }
+    // It may be missing after a power cut.
+    remember(fleet, environment, plan, same)?;
+    let to = file_of(request, plan.cluster_type, environment, latest.number);
+    let own = shelf::bundle(fleet.folder(), role, latest.number);
+    let index = Content {
+        digest: Digest::of(&same.bundle.index_bytes),
+        size: same.bundle.index_bytes.len() as u64,
+    };
+    let written = match &kept {
+        Some(kept) => match kept.hand_out(fleet.folder(), role, &to)? {
+            Some(false) if !own.is_file() => {
+                // What is here is the very bundle that is to be kept.
+                shelf::prepare(fleet.folder()).map_err(ProduceError::Keep)?;
+                deliver::copy_file(&to, &own)?;
+                Some(false)
+            }
+            written => written,
+        },
+        // Nothing is known of its bytes, but the index that was signed names every one of them.
+        None if signed && is_whole(&to, &index) => {
+            shelf::prepare(fleet.folder()).map_err(ProduceError::Keep)?;
+            deliver::copy_file(&to, &own)?;
+            let kept = Kept::of(latest.number, same.plain, &own)?;
+            kept.write(fleet.folder(), role)
+                .map_err(ProduceError::Keep)?;
+            Some(false)
+        }
+        None => None,
+    };
+    let Some(written) = written else {
+        let what = match own.exists() {
+            true => "was changed",
+            false => "is gone",
+        };
+        return Ok(Current::Lost(format!(
+            "nothing changed, but the fleet's copy of number {} (`{}`) {what}, and a bundle cannot be signed \
+             twice alike",
+            latest.number,
+            own.display()
+        )));
+    };
+    if let Some(folder) = request.publish
+        && signed
+    {
+        let target = format!("targets/{role}/{}.index.json", index.digest.hex());
+        if !folder.join(target).is_file() {
+            publish(&to, role, &same.bundle.index_bytes, folder)?;
+        }
+    }
+    let file = written.then_some(to);
+    let size = |file: &std::path::PathBuf| std::fs::metadata(file).map_or(0, |meta| meta.len());
+    Ok(Current::Same(Produced {
+        cluster_type: plan.cluster_type.to_owned(),
+        number: latest.number,
+        changed: false,
+        bytes: file.as_ref().map_or(0, size),
+        file,
+        content_bytes: same.bundle.index.content_bytes(),
+        assignments: same.bundle.index.assignments.len(),
+        withheld: None,
+        because: None,
+        waiting: None,
+    }))
+}
+
+/// Whether the file is a whole bundle with the index `expected`.
+fn is_whole(path: &Path, expected: &Content) -> bool {
+    let Ok(file) = File::open(path) else {
+        return false;
+    };
+    let mut reader = BundleReader::new(file, Limits::default());
+    reader.read_metadata().is_ok()
+        && reader
+            .read_index(expected)
+            .is_ok_and(|(index, _)| reader.read_blobs(&index, &mut CheckOnly).is_ok())
+}

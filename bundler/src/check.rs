@@ -46,11 +46,14 @@ pub struct Checked {
     pub targets: usize,
     /// How many assignments there are.
     pub assignments: usize,
+    /// Payloads that were not looked at, and why.
+    pub not_looked_at: Vec<String>,
 }
 
 /// Loads an environment and checks it. What cannot be loaded whole is checked as far as single objects
-/// go: what is missing would only make other things look wrong.
-pub fn environment(request: &LoadRequest, mode: Mode) -> Checked {
+/// go: what is missing would only make other things look wrong. With `network` a payload's server that
+/// does not answer is a finding.
+pub fn environment(request: &LoadRequest, mode: Mode, network: bool) -> Checked {
     match pipeline::run(request, mode, None) {
         Ok(mut platform) => {
             // What is promoted need not lie where the environments are listed.
@@ -66,7 +69,7 @@ pub fn environment(request: &LoadRequest, mode: Mode) -> Checked {
                 &platform.rendering,
                 mode,
             );
-            payloads::uncollected(&platform, &mut findings);
+            let not_looked_at = payloads::uncollected(&platform, network, &mut findings);
             findings.append(offline::unreachable(&platform, None));
             findings.sort();
             Checked {
@@ -76,6 +79,7 @@ pub fn environment(request: &LoadRequest, mode: Mode) -> Checked {
                 cluster_types: plane.cluster_types.len(),
                 targets: plane.targets.len(),
                 assignments: platform.schedule.assignments.len(),
+                not_looked_at,
             }
         }
         Err(mut findings) => {
@@ -89,6 +93,7 @@ pub fn environment(request: &LoadRequest, mode: Mode) -> Checked {
                 cluster_types: plane.cluster_types.len(),
                 targets: plane.targets.len(),
                 assignments: 0,
+                not_looked_at: Vec::new(),
             }
         }
     }

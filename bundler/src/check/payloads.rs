@@ -2,8 +2,9 @@
 //!
 //! What comes in: what the stages made of an environment. What goes out: a finding for each deployment
 //! target whose manifests may not be opened, are not there, or cannot travel, each said once however
-//! many cluster types it is on. A server that does not answer now is no finding: people check where not
-//! every server can be reached. What is listed is not read.
+//! many cluster types it is on. A server that does not answer now is a finding only where that was asked
+//! for, because people check where not every server can be reached; else it is listed as not looked at.
+//! What is listed is not read.
 
 use std::collections::BTreeSet;
 
@@ -13,8 +14,14 @@ use crate::control::model::Road;
 use crate::delivery;
 use crate::pipeline::Platform;
 
-/// What `outhaul bundle` would leave out, and why.
-pub(super) fn uncollected(platform: &Platform, findings: &mut Diagnostics) {
+/// What `outhaul bundle` would leave out, and why. Returns what was not looked at. With `network` a server
+/// that does not answer is a finding.
+pub(super) fn uncollected(
+    platform: &Platform,
+    network: bool,
+    findings: &mut Diagnostics,
+) -> Vec<String> {
+    let mut unseen = BTreeSet::new();
     let plane = &platform.control_plane;
     let mut collector = Collector::new(&platform.sources, &platform.cache);
     let mut seen = BTreeSet::new();
@@ -38,6 +45,9 @@ pub(super) fn uncollected(platform: &Platform, findings: &mut Diagnostics) {
             // Another storage than git is judged with the delivery policies.
             let storage = rendered.manifests.get("storage").map_or("", String::as_str);
             if !matches!(storage, "" | "git") {
+                if let Some(repo) = rendered.manifests.get("repo") {
+                    unseen.insert(format!("`{repo}` (storage `{storage}`)"));
+                }
                 continue;
             }
             let Err(error) = collector.look(name, rendered, None) else {
@@ -45,9 +55,12 @@ pub(super) fn uncollected(platform: &Platform, findings: &mut Diagnostics) {
             };
             let finding =
                 collect::finding(&error).at(target.storage_at.as_ref().unwrap_or(&target.location));
-            if finding.cause == Cause::Input {
+            if network || finding.cause == Cause::Input {
                 findings.push(finding);
+            } else if let Some(repo) = rendered.manifests.get("repo") {
+                unseen.insert(format!("`{repo}`, which cannot be reached now"));
             }
         }
     }
+    unseen.into_iter().collect()
 }

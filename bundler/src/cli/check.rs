@@ -37,6 +37,10 @@ pub struct Args {
     /// Check working copies as they are, with edits that are not committed
     #[arg(long)]
     working_copy: bool,
+    /// A server with a workload's manifests that does not answer is an error; without it they are listed as
+    /// not looked at
+    #[arg(long)]
+    network: bool,
     /// Instead list the keys of the platform config that schemas and templates ask for, by cluster type
     #[arg(long)]
     requested: bool,
@@ -69,7 +73,7 @@ impl Args {
         let mut checked = Vec::new();
         for environment in self.environments()? {
             let request = self.request(&environment)?;
-            let one = check::environment(&request, self.input.mode());
+            let one = check::environment(&request, self.input.mode(), self.network);
             all.append(one.findings.clone());
             checked.push(one);
         }
@@ -175,6 +179,7 @@ fn document(one: &Checked) -> serde_json::Value {
         "errors": one.findings.count(Severity::Error),
         "warnings": one.findings.count(Severity::Warning),
         "notes": one.findings.count(Severity::Note),
+        "not_looked_at": one.not_looked_at,
         "findings": findings,
     })
 }
@@ -198,6 +203,13 @@ fn summary(one: &Checked) {
         counted(one.targets, "target", "targets"),
         assignments(one.assignments)
     ));
+    if !one.not_looked_at.is_empty() {
+        let what = one.not_looked_at.join(", ");
+        say(&format!(
+            "{}: not looked at: {what} (`--network` makes a server that does not answer an error)",
+            one.environment
+        ));
+    }
 }
 
 fn requested_text(environment: &str, found: &[Requested]) -> String {

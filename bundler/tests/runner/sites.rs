@@ -100,3 +100,56 @@ fn a_broken_assignment_keeps_the_files_of_its_sites() {
     assert_eq!(read(&scene, OWN), None);
     assert!(read(&scene, BASE).is_some());
 }
+
+#[test]
+fn one_site_of_fifty_runs_what_the_others_do_not() {
+    let fleet = super::kept::Fleet::new();
+    let scene = &fleet.scene;
+    let drone = super::cli::CLUSTER_TYPE;
+    let trial = drone
+        .replace("name: drone", "name: drone-trial")
+        .replace("region: east-us", "region: east-us\n    trial: hello");
+    scene.write("dev/trial.yaml", &trial);
+    // `hello` goes to the trial only; everything else to both, by the labels that they share.
+    scene.edit("app/workload.yaml", "purpose: test", "purpose: trial");
+    let policy = super::cli::POLICY
+        .replace("name: everywhere", "name: trial")
+        .replace("purpose: test", "purpose: trial")
+        .replace(
+            "labelSelector: {}",
+            "labelSelector:\n      matchLabels:\n        trial: hello",
+        );
+    scene.write("dev/trial-policy.yaml", &policy);
+    for number in 1..=50 {
+        let cluster_type = if number == 7 { "drone-trial" } else { "drone" };
+        let site = format!(
+            "apiVersion: outhaul.dev/v1alpha1\nkind: Site\nmetadata:\n  name: drone-{number}\nspec:\n  \
+             clusterType: {cluster_type}\n"
+        );
+        scene.write(&format!("dev/sites/{number}.yaml"), &site);
+    }
+    let seen = fleet.bundle(&[]);
+    assert!(seen.starts_with("exit code 0"), "{seen}");
+    let inspect = |name: &str| {
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_outhaul"))
+            .args(["inspect", "--fleet", "fleet", name])
+            .current_dir(scene.folder.path())
+            .output()
+            .unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let (all, one) = (
+        inspect("out/dev-drone-1.outhaul"),
+        inspect("out/dev-drone-trial-1.outhaul"),
+    );
+    assert!(
+        all.contains("wave-0") && one.contains("wave-0"),
+        "{all}{one}"
+    );
+    assert!(!all.contains("hello-test"), "{all}");
+    assert!(one.contains("hello-test"), "{one}");
+    for (site, runs) in [("drone-7", true), ("drone-8", false)] {
+        let story = scene.run(&["explain", "--site", site]);
+        assert_eq!(story.contains("hello-test"), runs, "{story}");
+    }
+}

@@ -7,9 +7,11 @@
 //! removed, nobody's commit is lost: when the branch moves meanwhile, it is read again.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use outhaul_bundle::index::Snapshot;
 
+use crate::address::{Address, AddressError};
 use crate::control::model::Road;
 use crate::control::source::{self, Cache, Reference, SourceError, SourceMap};
 use crate::control::{ControlPlane, Diagnostics};
@@ -215,8 +217,11 @@ pub fn where_to(
     if let Some(folder) = sources.resolve(url, reference) {
         return Ok(folder.to_string_lossy().into_owned());
     }
+    let is_path = matches!(Address::parse(url), Err(AddressError::Local { .. }));
     if !typed {
         sources.permitted(url)?;
+    } else if is_path && !Path::new(url).is_dir() {
+        return Err(source::no_folder(Path::new(url)).into());
     }
     Ok(url.to_owned())
 }

@@ -277,8 +277,12 @@ fn next(place: &Place, new: &New, added: &Added) -> String {
         place.name
     );
     let more = match new {
-        New::Environment { .. } => format!(
+        New::Environment { from: None, .. } => format!(
             ", then `git -C {folder} switch {}` and give it a cluster type",
+            place.name
+        ),
+        New::Environment { .. } => format!(
+            ", then `outhaul promote --control-plane {folder} --to {}` through the gate before it",
             place.name
         ),
         New::Acknowledgement { .. } => {

@@ -263,11 +263,19 @@ impl Here {
                         | Object::Site(_)
                 )
             };
-            match String::from_utf8(file.bytes) {
-                Ok(text) if !objects(file.path.clone(), text.clone()).iter().any(own) => {
-                    files.insert(file.path, text);
-                }
-                _ => left_out.push(file.path),
+            let Ok(text) = String::from_utf8(file.bytes) else {
+                left_out.push(file.path);
+                continue;
+            };
+            let found = objects(file.path.clone(), text.clone());
+            let is_base = |object: &Object| matches!(object, Object::BaseRepo(_));
+            if !found.is_empty() && found.iter().all(is_base) {
+                // The new environment gets one of its own.
+                continue;
+            }
+            match found.iter().any(own) {
+                true => left_out.push(file.path),
+                false => drop(files.insert(file.path, text)),
             }
         }
         left_out.extend(tree.skipped);

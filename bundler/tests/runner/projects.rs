@@ -147,6 +147,8 @@ fn a_folder_that_is_not_there_is_said_to_be_not_there() {
         "outhaul schedule --env-dir nowhere --environment dev".to_owned(),
         "outhaul promote --control-plane nowhere --to dev".to_owned(),
         "outhaul diff a b --control-plane nowhere".to_owned(),
+        "outhaul publish git --environment dev --control-plane plane --to nowhere".to_owned(),
+        "outhaul import kalypso --control-plane plane --gitops nowhere".to_owned(),
     ] {
         let err = home.refused("plant", 2, &line);
         assert!(err.contains("there is no folder"), "{line}: {err}");

@@ -66,7 +66,7 @@ fn every_program_has_pages_and_completions_that_are_read_without_complaint() {
     if available("groff") {
         for page in files(&pages, |name| name.ends_with(".1")) {
             let read = Process::new("groff")
-                .args(["-Kutf8", "-man", "-Tutf8", "-ww", "-z"])
+                .args(["-Kutf8", "-man", "-Tutf8", "-ww", "-Wbreak", "-z"])
                 .arg(&page)
                 .output()
                 .unwrap();

@@ -28,6 +28,10 @@ use crate::schedule;
     outhaul check --environment dev --control-plane . --working-copy\n  \
     outhaul check --control-plane . --output sarif > findings.sarif"
 )]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a flag of the command line"
+)]
 pub struct Args {
     #[command(flatten)]
     input: InputArgs,

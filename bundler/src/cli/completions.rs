@@ -33,6 +33,7 @@ enum Shell {
 
 impl Args {
     /// Does it.
+    #[expect(clippy::unnecessary_wraps, reason = "called as every subcommand is")]
     pub fn run(self) -> Result<ExitCode, Failure> {
         let shell = match self.shell {
             Shell::Bash => clap_complete::Shell::Bash,

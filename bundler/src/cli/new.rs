@@ -302,6 +302,7 @@ fn next(place: &Place, new: &New, added: &Added) -> String {
 }
 
 impl Kind {
+    #[expect(clippy::too_many_lines, reason = "one arm for each kind")]
     fn into_new(self) -> (Place, New) {
         match self {
             Self::ClusterType {

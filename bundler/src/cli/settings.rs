@@ -247,7 +247,7 @@ fn leaf<'a>(
 }
 
 /// The command's argument for a setting.
-fn argument<'a>(leaf: &'a Command, setting: Setting) -> Option<&'a clap::Arg> {
+fn argument(leaf: &Command, setting: Setting) -> Option<&clap::Arg> {
     let id = match (setting, leaf.get_name()) {
         (Setting::Rendered, "render") | (Setting::Bundles, "bundle") => "out",
         (Setting::Rendered | Setting::Bundles, _) => return None,
@@ -437,7 +437,7 @@ pub fn missing(text: &str) -> Option<String> {
 /// The arguments of a command line.
 #[cfg(test)]
 pub(super) fn words(text: &str) -> Vec<OsString> {
-    text.split(' ').map(|word| OsString::from(word)).collect()
+    text.split(' ').map(OsString::from).collect()
 }
 
 #[cfg(test)]

@@ -1,3 +1,7 @@
+//! Project files, well written and not, and the places in which they are found.
+//!
+//! What comes in: texts and temporary folders. What must come out: values that the command line takes, or every
+//! problem with its place.
 #![allow(clippy::unwrap_used)]
 use std::path::{Path, PathBuf};
 

@@ -1,3 +1,7 @@
+//! What stands in for options that were not typed, and what overrules what.
+//!
+//! What comes in: command lines, variables and project files. What must come out: the command line that a person
+//! would have typed, or a refusal; nothing of a file that nobody agreed to.
 #![allow(clippy::unwrap_used)]
 use super::*;
 

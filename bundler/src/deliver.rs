@@ -15,6 +15,7 @@ use outhaul_bundle::index::{Blob, Content};
 use outhaul_bundle::limits::Limits;
 use outhaul_bundle::read::{BlobSink, BundleReader, ReadError};
 use outhaul_bundle::write::{self, WriteError};
+use outhaul_signer::media;
 
 use crate::assemble::UnsignedBundle;
 
@@ -87,7 +88,7 @@ pub fn write_file(
 /// # Errors
 /// [`DeliverError`]; `to` is then as it was before.
 pub fn copy_file(from: &Path, to: &Path) -> Result<u64, DeliverError> {
-    let mut input = File::open(from).map_err(io_error("open", from))?;
+    let mut input = open(from)?;
     let mut copied = 0;
     put(to, |file| {
         copied = io::copy(&mut input, file).map_err(io_error("write", to))?;
@@ -101,7 +102,7 @@ pub fn copy_file(from: &Path, to: &Path) -> Result<u64, DeliverError> {
 /// # Errors
 /// [`DeliverError`] when it cannot be read.
 pub fn digest_of(path: &Path) -> Result<Digest, DeliverError> {
-    let mut file = File::open(path).map_err(io_error("open", path))?;
+    let mut file = open(path)?;
     let mut hasher = Hasher::new();
     let mut buffer = vec![0; 256 * 1024];
     loop {
@@ -130,7 +131,7 @@ pub fn publish_folder(
         path: bundle.to_path_buf(),
         source,
     };
-    let file = File::open(bundle).map_err(io_error("open", bundle))?;
+    let file = open(bundle)?;
     let mut reader = BundleReader::new(file, Limits::default());
     let metadata = reader.read_metadata().map_err(unreadable)?;
     let (index, index_bytes) = reader.read_index(expected).map_err(unreadable)?;
@@ -151,7 +152,8 @@ pub fn publish_folder(
 }
 
 fn put_bytes(path: &Path, bytes: &[u8]) -> Result<(), DeliverError> {
-    if fs::read(path).is_ok_and(|there| there == bytes) {
+    // Where it goes may be a stick: what lies there is looked at as on one.
+    if media::read_file(path, bytes.len() as u64).is_ok_and(|there| there == bytes) {
         return Ok(());
     }
     put(path, |file| {
@@ -199,6 +201,11 @@ fn sync(folder: &Path) -> Result<(), DeliverError> {
     File::open(folder)
         .and_then(|f| f.sync_all())
         .map_err(io_error("write in", folder))
+}
+
+/// A regular file; where bundles go may be a stick that somebody prepared.
+fn open(path: &Path) -> Result<File, DeliverError> {
+    media::open_file(path).map_err(|error| io_error(error.doing, path)(error.source))
 }
 
 fn io_error(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> DeliverError + use<> {
@@ -259,21 +266,4 @@ impl BlobSink for CheckOnly {
     }
 
     fn discard(&mut self, _blob: &Blob) {}
-}
-
-/// Reads at most `max_bytes` of a file that a person named.
-///
-/// # Errors
-/// [`DeliverError::Io`], also when it is larger.
-pub fn read_file(path: &Path, max_bytes: u64) -> Result<Vec<u8>, DeliverError> {
-    let file = File::open(path).map_err(io_error("open", path))?;
-    let mut bytes = Vec::new();
-    file.take(max_bytes + 1)
-        .read_to_end(&mut bytes)
-        .map_err(io_error("read", path))?;
-    if bytes.len() as u64 > max_bytes {
-        let why = io::Error::other(format!("it is larger than {max_bytes} bytes"));
-        return Err(io_error("read", path)(why));
-    }
-    Ok(bytes)
 }

@@ -24,6 +24,7 @@ mod runner {
     pub mod kalypso;
     pub mod kept;
     pub mod lost;
+    pub mod media;
     pub mod places;
     pub mod projects;
     pub mod promotion;

@@ -99,3 +99,35 @@ fn what_is_no_file_is_named_and_nothing_waits_for_it() {
     assert_told(&output, 3, &["b.reports", "a FIFO", "help:"]);
     assert_untouched(&hub);
 }
+
+#[test]
+fn what_set_up_and_approval_are_given_is_a_regular_file_or_refused_at_once() {
+    let hub = Hub::new();
+    let centre = Centre::new(hub.folder.path());
+    let fifo = hub.path("fifo");
+    assert!(
+        Command::new("mkfifo")
+            .arg(&fifo)
+            .status()
+            .unwrap()
+            .success()
+    );
+    symlink(centre.root(), hub.path("link")).unwrap();
+    for (name, what) in [
+        (fifo.to_str().unwrap(), "a FIFO"),
+        (hub.path("link").to_str().unwrap(), "a symbolic link"),
+        ("/dev/zero", "a device"),
+    ] {
+        let output = hub.run(&["init", "--root", name, "--plain-key", "a test"]);
+        assert_told(&output, 3, &[name, what, "help:"]);
+    }
+    hub.init(&centre.root());
+    for (name, what) in [
+        (fifo.to_str().unwrap(), "a FIFO"),
+        (hub.path("link").to_str().unwrap(), "a symbolic link"),
+        ("/dev/zero", "a device"),
+    ] {
+        let output = hub.run(&["site", "add", name]);
+        assert_told(&output, 3, &[name, what, "help:"]);
+    }
+}

@@ -32,7 +32,7 @@ pub use enrol::Kit;
 pub use envelope::Envelope;
 pub use fleet::{Fleet, FleetError, InitOptions};
 pub use key::{KeyError, PublicKey, Secret, SigningKey};
-pub use outhaul_kit::durable;
+pub use outhaul_kit::{durable, media};
 pub use publish::{Latest, SignRequest, SignedMetadata};
 pub use slip::{Slip, SlipError};
 pub use trust::{Acceptance, MetadataSource, SourceError, TrustError, TrustedMetadata, verify};

@@ -9,6 +9,8 @@ use std::io::Write as _;
 use std::process::ExitCode;
 use std::sync::OnceLock;
 
+use outhaul_signer::durable::FileError;
+
 use crate::Diagnostics;
 
 /// A findings or refusal: exit code 1.
@@ -64,6 +66,11 @@ impl Failure {
         let mut lines = vec![format!("error: {}", message.join(": "))];
         lines.extend(help);
         Self { code, lines }
+    }
+
+    /// A failure from a file that a person named, with what helps against it.
+    pub fn file(error: &FileError) -> Self {
+        Self::new(ENVIRONMENT, error).help(error.help())
     }
 
     /// A failure from a sentence.

@@ -1,7 +1,6 @@
 //! `outhaul inspect`: what a bundle file is, for whom, what is in it, and whether it is whole.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -9,8 +8,8 @@ use jiff::Timestamp;
 use outhaul_bundle::index::Index;
 use outhaul_bundle::name::Name;
 use outhaul_bundle::seal::Sealed;
-use outhaul_signer::durable;
 use outhaul_signer::fleet::Fleet;
+use outhaul_signer::media;
 use serde_json::json;
 
 use super::failure::{self, Failure};
@@ -46,23 +45,17 @@ pub struct Args {
 impl Args {
     /// Does it.
     pub fn run(self) -> Result<ExitCode, Failure> {
-        let environment = |error: &dyn std::error::Error| Failure::new(failure::ENVIRONMENT, error);
         let root = match (&self.fleet, &self.root) {
             (Some(folder), _) => {
                 let fleet = Fleet::open(folder).map_err(fleet_failure)?;
                 Some(fleet.root_bytes().map_err(fleet_failure)?)
             }
             (None, Some(file)) => {
-                Some(durable::read(file, 512 * 1024).map_err(|error| environment(&error))?)
+                Some(media::read_file(file, 512 * 1024).map_err(|error| Failure::file(&error))?)
             }
             (None, None) => None,
         };
-        let input = File::open(&self.file).map_err(|error| {
-            Failure::say(
-                failure::ENVIRONMENT,
-                format!("cannot open `{}`: {error}", self.file.display()),
-            )
-        })?;
+        let input = media::open_file(&self.file).map_err(|error| Failure::file(&error))?;
         #[expect(
             clippy::disallowed_methods,
             reason = "the edge of the program: all below is given the time"

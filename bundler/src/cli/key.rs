@@ -5,9 +5,9 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 use jiff::Timestamp;
-use outhaul_signer::durable;
 use outhaul_signer::fleet::{Fleet, FleetError, InitOptions};
 use outhaul_signer::key::{KeyError, PublicKey, Secret};
+use outhaul_signer::media;
 use serde_json::json;
 
 use super::failure::{self, Failure};
@@ -206,8 +206,7 @@ fn println_data(line: &str) {
 
 /// The PEM text of a public key file, checked.
 fn public_key(path: PathBuf) -> Result<String, Failure> {
-    let bytes = durable::read(&path, 64 * 1024)
-        .map_err(|error| Failure::new(failure::ENVIRONMENT, &error))?;
+    let bytes = media::read_file(&path, 64 * 1024).map_err(|error| Failure::file(&error))?;
     let pem = String::from_utf8_lossy(&bytes).into_owned();
     PublicKey::from_pem(&pem).map_err(key_failure)?;
     Ok(pem)

@@ -7,8 +7,8 @@ use std::process::ExitCode;
 
 use outhaul_bundle::Digest;
 use outhaul_bundle::index::{Content, Index};
-use outhaul_signer::durable;
 use outhaul_signer::fleet::{Fleet, statement_keys};
+use outhaul_signer::media;
 use outhaul_signer::seal::{Identities, Identity};
 use outhaul_signer::trust::TrustedMetadata;
 use serde_json::json;
@@ -116,18 +116,16 @@ impl Args {
                 let fleet = Fleet::open(folder).map_err(fleet_failure)?;
                 fleet.newest_root_bytes().map_err(fleet_failure)
             }
-            (None, Some(file)) => durable::read(file, 512 * 1024)
-                .map_err(|error| Failure::new(failure::ENVIRONMENT, &error)),
+            (None, Some(file)) => {
+                media::read_file(file, 512 * 1024).map_err(|error| Failure::file(&error))
+            }
             (None, None) => Err(Failure::say(failure::USAGE, "nothing to trust it by")
                 .help("give `--fleet DIR` or `--root FILE`")),
         }
     }
 
     fn open(&self) -> Result<File, Failure> {
-        File::open(&self.file).map_err(|error| {
-            let message = format!("cannot open `{}`: {error}", self.file.display());
-            Failure::say(failure::ENVIRONMENT, message)
-        })
+        media::open_file(&self.file).map_err(|error| Failure::file(&error))
     }
 
     fn tell(

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use outhaul_signer::command::CommandKey;
 use outhaul_signer::durable::{self, PUBLIC_MODE};
+use outhaul_signer::media;
 use outhaul_signer::metadata::Signs;
 use outhaul_signer::request::{MAX_BYTES, SigningRequest};
 use outhaul_signer::review::{self, Review};
@@ -65,9 +66,9 @@ pub struct Args {
 impl Args {
     pub fn run(self, common: &Common) -> Result {
         let refuse = |error: &dyn std::error::Error| Failure::Refused(super::chain(error));
-        let bytes = durable::read(&self.request, MAX_BYTES as u64)?;
+        let bytes = media::read_file(&self.request, MAX_BYTES as u64)?;
         let request = SigningRequest::from_bytes(&bytes).map_err(|error| refuse(&error))?;
-        let own_root = durable::read(&self.root, MAX_ROOT_BYTES)?;
+        let own_root = media::read_file(&self.root, MAX_ROOT_BYTES)?;
         let public = self.public()?;
         let review = review::review(&request, &own_root, public.as_ref(), common.now())?;
         if self.show {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use outhaul_signer::ceremony::{Ceremony, RootChange};
-use outhaul_signer::durable;
+use outhaul_signer::media;
 use outhaul_signer::metadata::Holder;
 use outhaul_signer::{Fleet, PublicKey};
 use serde_json::json;
@@ -133,7 +133,7 @@ impl Args {
 
 /// A public key from a PEM file.
 pub fn read_public(path: &Path) -> std::result::Result<PublicKey, Failure> {
-    let bytes = durable::read(path, 16 * 1024)?;
+    let bytes = media::read_file(path, 16 * 1024)?;
     Ok(PublicKey::from_pem(&String::from_utf8_lossy(&bytes))?)
 }
 

@@ -1,10 +1,11 @@
 //! `outhaul-signer verify-metadata`: a site's verdict, without a site.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use outhaul_signer::TimePolicy;
+use outhaul_signer::media::{self, Media};
 use outhaul_signer::trust::{self, MetadataSource, SourceError, TrustedMetadata};
-use outhaul_signer::{TimePolicy, durable};
 use serde_json::json;
 
 use super::{Common, Outcome, Result};
@@ -24,7 +25,7 @@ pub struct Args {
     root: Option<PathBuf>,
 }
 
-struct Folder(PathBuf);
+struct Folder(Media);
 
 impl MetadataSource for Folder {
     fn fetch(
@@ -32,8 +33,9 @@ impl MetadataSource for Folder {
         name: &str,
         max_bytes: u64,
     ) -> std::result::Result<Option<Vec<u8>>, SourceError> {
-        durable::read_if_present(&self.0.join(name), max_bytes).map_err(|error| {
-            match error.source.kind() {
+        self.0
+            .read(Path::new(name), max_bytes)
+            .map_err(|error| match error.source.kind() {
                 std::io::ErrorKind::FileTooLarge => SourceError::TooLarge {
                     name: name.to_owned(),
                     max_bytes,
@@ -42,22 +44,22 @@ impl MetadataSource for Folder {
                     name: name.to_owned(),
                     reason: error.to_string(),
                 },
-            }
-        })
+            })
     }
 }
 
 impl Args {
     pub fn run(self, common: &Common) -> Result {
         let root = self.root.unwrap_or_else(|| self.folder.join("1.root.json"));
-        let trusted = TrustedMetadata::enrol(&durable::read(&root, trust::walk::MAX_ROOT_BYTES)?)?;
+        let trusted =
+            TrustedMetadata::enrol(&media::read_file(&root, trust::walk::MAX_ROOT_BYTES)?)?;
         let wall = common.now();
         let now = TimePolicy {
             lower_bound: wall,
             wall,
             wall_trusted: true,
         };
-        let source = Folder(self.folder);
+        let source = Folder(Media::open(&self.folder)?);
         let accepted = trust::verify(&trusted, &BTreeMap::new(), &source, &self.role, now)?;
         let index = hex::encode(accepted.index_sha256);
         let verdict = if accepted.expired {

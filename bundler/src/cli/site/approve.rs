@@ -6,9 +6,9 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use outhaul_signer::durable;
 use outhaul_signer::envelope::MAX_ENVELOPE_BYTES;
 use outhaul_signer::fleet::Fleet;
+use outhaul_signer::media;
 use serde_json::json;
 
 use super::{site_failure, stream};
@@ -43,8 +43,8 @@ pub(super) struct Args {
 impl Args {
     pub(super) fn run(self) -> Result<ExitCode, Failure> {
         let fleet = Fleet::open(&self.fleet).map_err(fleet_failure)?;
-        let bytes = durable::read(&self.request, MAX_ENVELOPE_BYTES as u64)
-            .map_err(|error| Failure::new(failure::ENVIRONMENT, &error))?;
+        let bytes = media::read_file(&self.request, MAX_ENVELOPE_BYTES as u64)
+            .map_err(|error| Failure::file(&error))?;
         let sites = Sites::of(&fleet);
         let candidate = sites.candidate(&bytes).map_err(site_failure)?;
         let Some(fingerprint) = &self.fingerprint else {

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use outhaul_signer::durable;
 use outhaul_signer::fleet::Fleet;
+use outhaul_signer::media;
 use serde_json::json;
 
 use super::site_failure;
@@ -36,9 +36,19 @@ impl Args {
         let fleet = Fleet::open(&self.fleet).map_err(fleet_failure)?;
         let sites = Sites::of(&fleet);
         let mut settled = Vec::new();
+        let mut unread: Option<Failure> = None;
         for file in &self.files {
-            let bytes = durable::read(file, MAX_REPORTS_BYTES)
-                .map_err(|error| Failure::new(failure::ENVIRONMENT, &error))?;
+            let bytes = match media::read_file(file, MAX_REPORTS_BYTES) {
+                Ok(bytes) => bytes,
+                // What the other files settle is settled, and said.
+                Err(error) => {
+                    unread = Some(match unread {
+                        None => Failure::file(&error),
+                        Some(failure) => failure.and(&error),
+                    });
+                    continue;
+                }
+            };
             for line in bytes.split(|byte| *byte == b'\n') {
                 settled.extend(sites.settle(line).map_err(site_failure)?);
             }
@@ -54,7 +64,7 @@ impl Args {
                 })
                 .collect();
             print_json(&json!(rows))?;
-            return Ok(exit_code(&settled));
+            return unread.map_or_else(|| Ok(exit_code(&settled)), Err);
         }
         for one in &settled {
             let (word, why) = match &one.refused {
@@ -65,6 +75,9 @@ impl Args {
                 "order {} for `{}` is {word}: {}{why}",
                 one.number, one.site, one.what
             ));
+        }
+        if let Some(failure) = unread {
+            return Err(failure);
         }
         if settled.is_empty() {
             say("no order is done that was not known to be");

@@ -73,17 +73,6 @@ pub enum AssembleError {
     /// The result would not be readable on site.
     #[error("the bundle would contradict itself")]
     Inconsistent(#[from] outhaul_bundle::index::IndexError),
-    /// A rendered file and a file of the payload would be the same file on site.
-    #[error(
-        "assignment `{assignment}`: its template renders `{path}`, and its manifests have it too\nhelp: rename \
-         one of them; on site one would silently replace the other"
-    )]
-    Collision {
-        /// The assignment that has both.
-        assignment: String,
-        /// The file, as it would be on site.
-        path: String,
-    },
     /// A name or path that cannot travel.
     #[error("assignment `{assignment}`")]
     Name {
@@ -150,15 +139,6 @@ pub fn assemble(contents: Contents<'_>, mut spool: Spool) -> Result<UnsignedBund
             }
         }
         let payload = payloads.remove(name).unwrap_or_default();
-        let rendered_files = files
-            .iter()
-            .chain(overlays.iter().flat_map(|one| &one.files));
-        if let Some(path) = collision(rendered_files, &payload) {
-            return Err(AssembleError::Collision {
-                assignment: name.clone(),
-                path,
-            });
-        }
         candidates.extend(to_encode(name, &files, &overlays, &payload));
         listed.push(Assignment {
             name: name.parse::<Name>().map_err(at)?,
@@ -218,29 +198,6 @@ fn to_encode(
         path: format!("{name}/{folder}/{}", file.path),
     })
     .collect()
-}
-
-/// The first rendered file that is a file or a folder of the payload, which lies in `payload/` on site.
-fn collision<'f>(
-    rendered: impl IntoIterator<Item = &'f IndexFile>,
-    payload: &[IndexFile],
-) -> Option<String> {
-    let carried: BTreeSet<String> = payload
-        .iter()
-        .map(|file| format!("payload/{}", file.path).to_lowercase())
-        .collect();
-    rendered.into_iter().find_map(|file| {
-        let path = file.path.to_string();
-        let own = path.to_lowercase();
-        let below = format!("{own}/");
-        let meets = carried.contains(&own)
-            || carried
-                .range(below.clone()..)
-                .next()
-                .is_some_and(|at| at.starts_with(&below))
-            || carried.iter().any(|at| own.starts_with(&format!("{at}/")));
-        meets.then_some(path)
-    })
 }
 
 fn encode_all(candidates: &[Candidate], spool: &Spool) -> Result<Vec<Blob>, AssembleError> {

@@ -16,6 +16,10 @@ use crate::control::source::{self, Cache, Opened, Reference, SourceError, Source
 use crate::delivery::storage::OCI;
 use crate::render::RenderedAssignment;
 
+use places::Clash;
+
+mod places;
+
 /// How the names of sources begin that only an assignment of an earlier snapshot is from.
 pub const KEPT: &str = "kept:";
 
@@ -61,6 +65,30 @@ pub enum CollectError {
         assignment: String,
         /// What is wrong with it.
         source: NameError,
+    },
+    /// A rendered file and a file of the payload would be the same file on site.
+    #[error(
+        "`{assignment}`: its template renders `{path}`, and its manifests have it too\nhelp: rename one of \
+         them; on site one would silently replace the other"
+    )]
+    Collision {
+        /// The assignment.
+        assignment: String,
+        /// The file, as it would be on site.
+        path: String,
+    },
+    /// Two files that are one where case is not told, or a file in the place of a folder.
+    #[error(
+        "`{assignment}`: its manifests have `{first}` and `{second}`, which differ by case alone or are both \
+         file and folder\nhelp: rename one of them; sticks and some sites do not tell case"
+    )]
+    Alike {
+        /// The assignment.
+        assignment: String,
+        /// One of them.
+        first: String,
+        /// The other.
+        second: String,
     },
     /// Links and submodules.
     #[error(
@@ -129,7 +157,20 @@ impl<'a> Collector<'a> {
         no_links(name, links)?;
         paths
             .iter()
-            .try_for_each(|path| relative(name, path).map(drop))
+            .try_for_each(|path| relative(name, path).map(drop))?;
+        let named = || name.to_owned();
+        match places::clash(assignment, &paths) {
+            None => Ok(()),
+            Some(Clash::Rendered(path)) => Err(CollectError::Collision {
+                assignment: named(),
+                path,
+            }),
+            Some(Clash::Alike(first, second)) => Err(CollectError::Alike {
+                assignment: named(),
+                first,
+                second,
+            }),
+        }
     }
 
     /// Collects the payloads of `assignments` into `spool`.

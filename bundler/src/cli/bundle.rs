@@ -312,7 +312,6 @@ fn assemble_failure(error: &AssembleError) -> Failure {
     let code = match error {
         AssembleError::Spool(_) | AssembleError::Encode(_) => failure::ENVIRONMENT,
         AssembleError::Inconsistent(_) => failure::INTERNAL,
-        AssembleError::Collision { .. } => failure::REFUSED,
         AssembleError::Name { .. } => failure::USAGE,
     };
     Failure::new(code, error).help("nothing was written")

@@ -234,6 +234,33 @@ fn one_payload_that_cannot_be_collected_is_one_payload() {
 }
 
 #[test]
+fn payload_files_that_only_case_tells_apart_are_one_assignments_failure() {
+    let fleet = Fleet::new();
+    let manifests = fleet.path("manifests");
+    git(&manifests, &["checkout", "--quiet", "-b", "alike"]);
+    fleet.scene.write("manifests/here/README", "one\n");
+    fleet.scene.write("manifests/here/readme", "two\n");
+    commit(&manifests, "two files that are one on a stick");
+    git(&manifests, &["checkout", "--quiet", "-"]);
+    fleet.scene.edit(
+        "app/workload.yaml",
+        "        repo: https://git.example.org/manifests",
+        "        repo: https://git.example.org/manifests\n        branch: alike",
+    );
+    let seen = fleet.bundle(&[]);
+    assert!(seen.starts_with("exit code 1"), "{seen}");
+    assert!(
+        seen.contains("`here/README` and `here/readme`") || seen.contains("README` and `"),
+        "{seen}"
+    );
+    assert!(seen.contains("left out: drone/hello-test"), "{seen}");
+    assert!(
+        seen.contains("dev/drone: number 1, 4 assignments"),
+        "{seen}"
+    );
+}
+
+#[test]
 fn a_teams_repository_brings_workloads_and_nothing_else() {
     let fleet = Fleet::new();
     for (path, text) in [

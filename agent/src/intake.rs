@@ -6,6 +6,8 @@
 //! are other orders carried out, and the new metadata and floors stored, in the same transaction as the
 //! generation. A refused bundle leaves one report and nothing else, except for what README.md lists.
 
+use std::collections::BTreeMap;
+
 use outhaul_bundle::index::{Content, Stream};
 use outhaul_bundle::report::Event as Told;
 use outhaul_bundle::{Digest, Index};
@@ -29,6 +31,9 @@ pub mod media;
 pub mod pull;
 pub mod slip;
 pub mod visit;
+
+/// Refusals of one visit that are reported one by one. A stick full of forgeries must not fill the outbox.
+pub const MAX_TOLD: usize = 16;
 
 /// A way by which a bundle comes. The same verifier judges all of them.
 pub trait Road {
@@ -210,22 +215,49 @@ impl Agent {
     /// # Errors
     /// [`AgentError`] of the memory.
     pub fn tell_refusal(&mut self, error: &AgentError) -> Result<(), AgentError> {
-        let AgentError::Refused {
-            source_name,
-            rule,
-            message,
-        } = error
-        else {
+        self.tell_refusals(std::slice::from_ref(error))
+    }
+
+    /// Queues reports of refusals in one transaction: one each of the first [`MAX_TOLD`], one of the rest.
+    /// Of other errors, nothing.
+    ///
+    /// # Errors
+    /// [`AgentError`] of the memory.
+    pub fn tell_refusals(&mut self, errors: &[AgentError]) -> Result<(), AgentError> {
+        let mut told = Vec::new();
+        let mut more: BTreeMap<&str, usize> = BTreeMap::new();
+        for error in errors {
+            let AgentError::Refused {
+                source_name,
+                rule,
+                message,
+            } = error
+            else {
+                continue;
+            };
+            if told.len() == MAX_TOLD {
+                *more.entry(rule).or_default() += 1;
+                continue;
+            }
+            let event = Told::Refusal {
+                source: source_name.clone(),
+                rule: rule.clone(),
+                message: crate::apply::shortened(message),
+            };
+            told.push((error, event));
+        }
+        if told.is_empty() {
             return Ok(());
-        };
-        let event = Told::Refusal {
-            source: source_name.clone(),
-            rule: rule.clone(),
-            message: crate::apply::shortened(message),
-        };
+        }
         self.commit(|db, author| {
-            visit::remember_refusal(db, author.moment.wall_ms(), error)?;
-            outbox::queue(db, author, event).map(|_| ())
+            for (error, event) in told {
+                visit::remember_refusal(db, author.moment.wall_ms(), error)?;
+                outbox::queue(db, author, event)?;
+            }
+            if !more.is_empty() {
+                outbox::queue(db, author, rest_of_refusals(&more))?;
+            }
+            Ok(())
         })
         .map_err(|error: StateError| error.into())
     }
@@ -402,6 +434,24 @@ pub(crate) fn believe(db: &Connection, moment: &Moment, offer: &Offer) -> Result
     floors::store(db, &offer.acceptance.versions)?;
     floors::store_trusted(db, &offer.acceptance.trusted)?;
     moment.clone().believe(db, &offer.acceptance)
+}
+
+/// One report of all that was refused beyond [`MAX_TOLD`], by rule.
+fn rest_of_refusals(more: &BTreeMap<&str, usize>) -> Told {
+    let by_rule: Vec<_> = more
+        .iter()
+        .map(|(rule, count)| format!("{count} by rule `{rule}`"))
+        .collect();
+    let files: usize = more.values().sum();
+    let message = format!(
+        "{}; the site's journal and `outhaul-agent import` name them",
+        by_rule.join(", ")
+    );
+    Told::Refusal {
+        source: format!("{files} more files of the same medium"),
+        rule: "more-refused".to_owned(),
+        message: crate::apply::shortened(&message),
+    }
 }
 
 /// What the verifier said: a refusal, or a road that failed.

@@ -32,6 +32,11 @@ const BOUNDS: Bounds = Bounds {
     kept: 100_000,
 };
 
+/// The rule of what is no regular file, or cannot be read.
+const UNUSABLE: &str = "unusable-entry";
+/// Refused files of one path that are put on record; all are named in the answer.
+const MAX_RECORDED: usize = 1_000;
+
 /// What became of an import.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize)]
 pub struct Imported {
@@ -135,27 +140,41 @@ pub fn import(
 ) -> Result<Imported, HubError> {
     let mut done = Imported::default();
     for path in paths {
-        match Place::open(path)? {
-            Place::File(file) => import_file(hub, path, file, &mut done, now_ms)?,
-            Place::Folder(media) => {
-                let folder = search(media, &mut done)?;
-                let sites = import_found(hub, &folder, &mut done, now_ms)?;
-                if !write_acks || sites.is_empty() {
-                    continue;
-                }
-                match write_acks_to(hub, &folder.media, Some(&sites), now_ms) {
-                    Ok(files) => done.acks.extend(files),
-                    // A read-only stick: the reports are in, and that is what matters.
-                    Err(HubError::File(error)) => done.acks_problem = Some(error.to_string()),
-                    Err(HubError::State(error @ StateError::Clock { .. })) => {
-                        done.acks_problem = Some(error.to_string());
-                    }
-                    Err(error) => return Err(error),
-                }
-            }
-        }
+        let from = done.refused.len();
+        let imported = import_place(hub, path, write_acks, &mut done, now_ms);
+        // Together: a stick full of forgeries would keep the store busy one by one.
+        record_refusals(hub, &done.refused[from..], now_ms)?;
+        imported?;
     }
     Ok(done)
+}
+
+fn import_place(
+    hub: &mut Hub,
+    path: &Path,
+    write_acks: bool,
+    done: &mut Imported,
+    now_ms: i64,
+) -> Result<(), HubError> {
+    let media = match Place::open(path)? {
+        Place::File(file) => return import_file(hub, path, file, done, now_ms),
+        Place::Folder(media) => media,
+    };
+    let folder = search(media, done)?;
+    let sites = import_found(hub, &folder, done, now_ms)?;
+    if !write_acks || sites.is_empty() {
+        return Ok(());
+    }
+    match write_acks_to(hub, &folder.media, Some(&sites), now_ms) {
+        Ok(files) => done.acks.extend(files),
+        // A read-only stick: the reports are in, and that is what matters.
+        Err(HubError::File(error)) => done.acks_problem = Some(error.to_string()),
+        Err(HubError::State(error @ StateError::Clock { .. })) => {
+            done.acks_problem = Some(error.to_string());
+        }
+        Err(error) => return Err(error),
+    }
+    Ok(())
 }
 
 /// Writes `acks/<site>.acks` below `folder`, for `only` these sites or for all. Returns the files.
@@ -271,7 +290,7 @@ fn unusable(error: &FileError) -> RefusedFile {
     RefusedFile {
         file: text::path(&error.path),
         line: None,
-        rule: "unusable-entry".to_owned(),
+        rule: UNUSABLE.to_owned(),
         reason: error.source.to_string(),
         is_trust: false,
     }
@@ -297,7 +316,7 @@ fn import_bundle(
         }
         Err(error) => {
             let (rule, reason) = (error.rule(), error.to_string());
-            refuse(hub, done, (path, None), rule, reason, now_ms)?;
+            refuse(done, path, rule, reason);
         }
     }
     Ok(())
@@ -330,7 +349,7 @@ fn import_request(
         Err(EnrolError::Store(error)) => return Err(error.into()),
         Err(error) => {
             let (rule, reason) = (error.rule(), crate::error::chain(&error));
-            refuse(hub, done, (path, None), rule, reason, now_ms)?;
+            refuse(done, path, rule, reason);
         }
     }
     Ok(())
@@ -364,34 +383,37 @@ fn import_reports(
     Ok(ingested)
 }
 
-fn refuse(
-    hub: &mut Hub,
-    done: &mut Imported,
-    (path, line): (&Path, Option<u64>),
-    rule: &str,
-    reason: String,
-    now_ms: i64,
-) -> Result<(), HubError> {
-    hub.store
-        .write(|session| {
-            session.add_refusal(&Refusal {
-                at_ms: now_ms,
-                source: text::file_name(path),
-                site: None,
-                rule: rule.to_owned(),
-                message: reason.clone(),
-            })
-        })
-        .map_err(|error: StoreError| HubError::from(error))?;
-    let file = text::path(path);
+fn refuse(done: &mut Imported, path: &Path, rule: &str, reason: String) {
     done.refused.push(RefusedFile {
-        file,
-        line,
+        file: text::path(path),
+        line: None,
         rule: rule.to_owned(),
         reason,
         is_trust: true,
     });
-    Ok(())
+}
+
+/// Puts on record which whole files were refused, the first [`MAX_RECORDED`]; lines of reports are on record
+/// already, and what could not be opened is not.
+fn record_refusals(hub: &mut Hub, refused: &[RefusedFile], now_ms: i64) -> Result<(), HubError> {
+    let whole = |refused: &&RefusedFile| refused.line.is_none() && refused.rule != UNUSABLE;
+    let whole: Vec<_> = refused.iter().filter(whole).take(MAX_RECORDED).collect();
+    if whole.is_empty() {
+        return Ok(());
+    }
+    hub.store
+        .write(|session| {
+            whole.iter().try_for_each(|refused| {
+                session.add_refusal(&Refusal {
+                    at_ms: now_ms,
+                    source: text::file_name(Path::new(&refused.file)),
+                    site: None,
+                    rule: refused.rule.clone(),
+                    message: refused.reason.clone(),
+                })
+            })
+        })
+        .map_err(|error: StoreError| error.into())
 }
 
 /// Files of the three kinds below a folder; what has such a name and is no regular file is refused.

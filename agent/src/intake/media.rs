@@ -100,6 +100,19 @@ impl Agent {
 
     fn import_folder(&mut self, media: &Media) -> Result<Findings, AgentError> {
         let mut findings = Findings::default();
+        let looked = self.look_through(media, &mut findings);
+        // Whatever ended it, what was refused by then is reported, and before anything is taken.
+        self.tell_refusals(&findings.refused)?;
+        self.take_newest(media, looked?, &mut findings)?;
+        Ok(findings)
+    }
+
+    /// Takes acknowledgements and slips, and judges every bundle. Returns the acceptable ones.
+    fn look_through(
+        &mut self,
+        media: &Media,
+        findings: &mut Findings,
+    ) -> Result<Vec<(PathBuf, Offer)>, AgentError> {
         let found = bundles(media)?;
         let unusable = found.unusable.iter().map(ToString::to_string);
         findings.passed_over.extend(unusable);
@@ -139,7 +152,7 @@ impl Agent {
             let name = text::file_name(&path);
             match self.take_slip(&name, file) {
                 Ok(news) => findings.slips.push(news),
-                Err(error) => self.pass_over(&name, error, &mut findings)?,
+                Err(error) => pass_over(&name, error, findings)?,
             }
         }
         let mut offers: Vec<(PathBuf, Offer)> = Vec::new();
@@ -149,9 +162,19 @@ impl Agent {
             }
             match self.look_at(media, &path) {
                 Ok(offer) => offers.push((path, offer)),
-                Err(error) => self.pass_over(&text::file_name(&path), error, &mut findings)?,
+                Err(error) => pass_over(&text::file_name(&path), error, findings)?,
             }
         }
+        Ok(offers)
+    }
+
+    /// Admits the newest bundle that can be had; the others are older.
+    fn take_newest(
+        &mut self,
+        media: &Media,
+        mut offers: Vec<(PathBuf, Offer)>,
+        findings: &mut Findings,
+    ) -> Result<(), AgentError> {
         offers.sort_by_key(|(_, offer)| std::cmp::Reverse(offer.acceptance.number));
         for (path, offer) in offers {
             let name = text::file_name(&path);
@@ -172,7 +195,7 @@ impl Agent {
                 Err(other) => return Err(other),
             }
         }
-        Ok(findings)
+        Ok(())
     }
 
     fn road(&self, media: &Media, path: &Path) -> Result<FileRoad, AgentError> {
@@ -193,44 +216,6 @@ impl Agent {
             .map_err(|error| with_claim(error, &road, &self.site))
     }
 
-    fn pass_over(
-        &mut self,
-        name: &str,
-        error: AgentError,
-        findings: &mut Findings,
-    ) -> Result<(), AgentError> {
-        let AgentError::Refused {
-            source_name,
-            rule,
-            message,
-        } = error
-        else {
-            // The memory cannot be used: no other file will do better.
-            return match error {
-                AgentError::State(_) => Err(error),
-                other => {
-                    findings.passed_over.push(format!("`{name}`: {other}"));
-                    Ok(())
-                }
-            };
-        };
-        // A stick carries bundles for many sites: those of other streams are no finding.
-        if rule == "stream" || rule == "rollback" {
-            findings
-                .passed_over
-                .push(format!("`{source_name}`: {message}"));
-        } else {
-            let refused = AgentError::Refused {
-                source_name,
-                rule,
-                message,
-            };
-            self.tell_refusal(&refused)?;
-            findings.refused.push(refused);
-        }
-        Ok(())
-    }
-
     /// Takes acknowledgements for this site from `acks/` on a medium.
     ///
     /// # Errors
@@ -246,6 +231,27 @@ impl Agent {
             .collect();
         self.accept_acks(&envelopes)
     }
+}
+
+/// Sorts what was not taken: for somebody else or older, or refused, which is reported later.
+fn pass_over(name: &str, error: AgentError, findings: &mut Findings) -> Result<(), AgentError> {
+    match error {
+        // A stick carries bundles for many sites: those of other streams are no finding.
+        AgentError::Refused {
+            source_name,
+            rule,
+            message,
+        } if rule == "stream" || rule == "rollback" => {
+            findings
+                .passed_over
+                .push(format!("`{source_name}`: {message}"));
+        }
+        refused @ AgentError::Refused { .. } => findings.refused.push(refused),
+        // The memory cannot be used: no other file will do better.
+        error @ AgentError::State(_) => return Err(error),
+        other => findings.passed_over.push(format!("`{name}`: {other}")),
+    }
+    Ok(())
 }
 
 /// A refusal of a bundle for another stream names both, whichever rule it met first: the version of what

@@ -246,6 +246,29 @@ fn a_stick_with_very_many_names_is_looked_at_up_to_a_bound_and_says_so() {
     let told = scene.on_stick("import");
     assert_told(&told, 0, &["it holds more than", "name the folder or file"]);
     assert_eq!(scene.site.active(), Some(2));
+    // Each is named here; the hub is told of the first ones, and of the rest by number and rule.
+    let told = stderr(&told);
+    assert!(told.contains("`1999.slip` is refused"), "{told}");
+    let reports = scene.site.reports();
+    let refusals: Vec<_> = reports
+        .iter()
+        .filter_map(|report| match &report.event {
+            Event::Refusal {
+                source,
+                rule,
+                message,
+            } => Some((source, rule, message)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(refusals.len(), 17, "{refusals:?}");
+    let (source, rule, message) = refusals[16];
+    assert_eq!(rule, "more-refused");
+    assert!(
+        source.ends_with(" more files of the same medium"),
+        "{source}"
+    );
+    assert!(message.contains(" by rule `"), "{message}");
 }
 
 /// The line of the journal about one stick.

@@ -17,6 +17,8 @@ use outhaul_signer::seal::marker::{self, MarkerError, Place, Syntax, Unsealed};
 use outhaul_signer::seal::{self, Identities, SealError};
 use zeroize::Zeroizing;
 
+use crate::durable::FileError;
+
 pub(crate) mod own;
 
 /// Types of file systems that lie in memory, by `statfs`: tmpfs and ramfs.
@@ -57,6 +59,34 @@ pub enum SecretError {
         /// Where was looked.
         tried: String,
     },
+}
+
+impl SecretError {
+    /// The file error behind it when this site's disk or memory is the reason, and not the bundle.
+    pub fn of_the_disk(self) -> Result<FileError, Self> {
+        let Self::Io {
+            doing,
+            path,
+            error: source,
+        } = self
+        else {
+            return Err(self);
+        };
+        let file = FileError {
+            doing,
+            path,
+            source,
+        };
+        if file.is_of_the_disk() {
+            return Ok(file);
+        }
+        let FileError { path, source, .. } = file;
+        Err(Self::Io {
+            doing,
+            path,
+            error: source,
+        })
+    }
 }
 
 fn io_error(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> SecretError {

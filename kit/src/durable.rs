@@ -51,6 +51,24 @@ impl FileError {
         self.source.kind() == io::ErrorKind::NotFound
     }
 
+    /// Whether the disk is the reason, and not what was to be written: it is full, read-only or broken, or
+    /// the machine has no file or memory left to open it with.
+    pub fn is_of_the_disk(&self) -> bool {
+        use io::ErrorKind as Kind;
+        use rustix::io::Errno;
+        let broken = [Errno::IO, Errno::NFILE, Errno::MFILE, Errno::NOMEM];
+        matches!(
+            self.source.kind(),
+            Kind::StorageFull
+                | Kind::QuotaExceeded
+                | Kind::ReadOnlyFilesystem
+                | Kind::StaleNetworkFileHandle
+        ) || self
+            .source
+            .raw_os_error()
+            .is_some_and(|code| broken.iter().any(|errno| errno.raw_os_error() == code))
+    }
+
     /// What helps: space, permission, absence and damage each have their own way out.
     pub fn help(&self) -> String {
         use io::ErrorKind as Kind;

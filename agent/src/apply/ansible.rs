@@ -20,7 +20,7 @@ use crate::durable;
 use crate::generation::Desired;
 use crate::home::Home;
 use crate::pulse::Pulse;
-use crate::secrets::{Scratch, Secrets, struck_out};
+use crate::secrets::{Scratch, SecretError, Secrets, struck_out};
 use crate::state::inventory::Item;
 
 mod playbook;
@@ -75,11 +75,13 @@ impl Ansible {
     ) -> Result<Outcome, ApplyError> {
         let python = self.python()?;
         let opened = Secrets::load(&self.home.identities())
-            .and_then(|secrets| secrets.copy_opened(place.folder, &place.sealed_for));
+            .and_then(|secrets| secrets.copy_opened(place.folder, &place.sealed_for))
+            .map_err(SecretError::of_the_disk);
         let (scratch, values) = match opened {
             Ok(Some(opened)) => (Some(opened.scratch), opened.values),
             Ok(None) => (None, Vec::new()),
-            Err(error) => {
+            Err(Ok(error)) => return Err(error.into()),
+            Err(Err(error)) => {
                 return Ok(Outcome {
                     steps: Vec::new(),
                     success: false,

@@ -169,9 +169,10 @@ impl Reconciler for Folder {
         pulse: &Pulse,
     ) -> Result<AssignmentResult, ApplyError> {
         let assignment = desired.assignment.name.as_str();
-        let wanted = match self.opened(desired) {
+        let wanted = match self.opened(desired).map_err(SecretError::of_the_disk) {
             Ok(wanted) => wanted,
-            Err(error) => return Ok(failed(desired, &error.to_string(), Vec::new())),
+            Err(Ok(error)) => return Err(error.into()),
+            Err(Err(error)) => return Ok(failed(desired, &error.to_string(), Vec::new())),
         };
         let ours: BTreeMap<&str, &Item> = recorded
             .iter()
@@ -191,6 +192,7 @@ impl Reconciler for Folder {
             pulse.beat();
             let found = match target.look(path) {
                 Ok(found) => found,
+                Err(error) if error.is_of_the_disk() => return Err(error.into()),
                 Err(error) => return Ok(failed(desired, &error.to_string(), Vec::new())),
             };
             let status = match found {
@@ -239,6 +241,10 @@ impl Reconciler for Folder {
                     None => Box::new(File::open(&file.from).map_err(at("open", &file.from))?),
                 };
                 if let Err(error) = target.write(path, content, file.mode()) {
+                    // No other bundle would do better: the work goes on when there is room again.
+                    if error.is_of_the_disk() {
+                        return Err(error.into());
+                    }
                     steps.push(step(path, "failed", error.to_string()));
                     return Ok(failed(desired, &error.to_string(), steps));
                 }

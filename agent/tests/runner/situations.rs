@@ -7,7 +7,7 @@ use std::process::Command;
 
 use outhaul_tests::skipped;
 
-use crate::centre::{Centre, Draft};
+use crate::centre::{Centre, Draft, Load};
 use crate::media::{Stick, is_root};
 use crate::site::{Site, assert_told, stderr, stdout};
 
@@ -143,4 +143,44 @@ fn a_full_disk_is_told_as_such_by_every_command_that_writes() {
         "{}",
         stderr(&output)
     );
+}
+
+#[test]
+fn a_disk_that_fills_up_in_the_middle_of_applying_is_the_sites_and_the_work_goes_on() {
+    let Some(disk) = Stick::new("1m").filter(Stick::is_mounted) else {
+        return skipped("only root can mount a small file system");
+    };
+    let (centre, site) = running();
+    site.configure(&format!(
+        "[folder]\ntarget = {:?}\n",
+        disk.path().join("target")
+    ));
+    let large = |content: u8| {
+        Draft::new([Load::new("hello")
+            .file("manifest.yaml", "greeting: two\n")
+            .payload("large.bin", vec![content; 700_000])])
+    };
+    let fill = disk.path().join("photos");
+    fs::write(&fill, vec![1; 600_000]).unwrap();
+    let bundle = centre.publish(&large(2));
+    let output = site.import(&bundle);
+    assert_told(
+        &output,
+        3,
+        &["the work on bundle 2 cannot go on", "help:", "space"],
+    );
+    assert_eq!(site.active(), Some(1));
+    assert_eq!(site.state_of(2), "applying");
+    // Told once to the hub, as what it is, and not held against the bundle.
+    let output = site.run(&["apply"]);
+    assert_told(&output, 3, &["cannot go on", "space"]);
+    fs::remove_file(&fill).unwrap();
+    let output = site.run(&["apply"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(
+        (site.active(), site.state_of(2).as_str()),
+        (Some(2), "active")
+    );
+    let whole = fs::read(disk.path().join("target/hello/payload/large.bin")).unwrap();
+    assert_eq!(whole.len(), 700_000);
 }

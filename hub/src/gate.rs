@@ -154,6 +154,7 @@ pub fn decide(question: &Question, facts: &Facts<'_>) -> Decision {
             counted.len()
         ));
     }
+    reasons.extend(unknown(question, facts));
     reasons.extend(withdrawn(question, facts));
     for site in sites
         .iter()
@@ -246,6 +247,22 @@ fn evidence_of(site: &SiteState) -> Option<Evidence> {
     })
 }
 
+/// A commit that no bundle of the environment comes from, as far as this hub knows: nobody can run it.
+fn unknown(question: &Question, facts: &Facts<'_>) -> Option<String> {
+    let environment = &question.environment;
+    let of_it = |bundle: &DesiredBundle| {
+        bundle.environment == *environment && bundle.base_commit == question.commit
+    };
+    if facts.sites.is_empty() || facts.bundles.iter().any(of_it) {
+        return None;
+    }
+    Some(format!(
+        "unknown-commit: this hub has no bundle of `{environment}` from base {}; bring the bundle in \
+         (`outhaul-hub import`), or ask for a commit that was bundled",
+        short(&question.commit)
+    ))
+}
+
 /// Streams in which a later bundle went back to a base that came before the commit: being "beyond" it
 /// then proves nothing, because the commit was taken back.
 fn withdrawn(question: &Question, facts: &Facts<'_>) -> Vec<String> {
@@ -308,6 +325,22 @@ fn streams<'a>(
         bundles.sort_by_key(|bundle| bundle.number);
     }
     found
+}
+
+/// The full id of a commit: of a git repository, or `sha256:` and the digest of a folder. A hub has no
+/// repository in which a name could be looked up.
+///
+/// # Errors
+/// What to give instead, for any other text.
+pub fn commit(text: &str) -> Result<&str, String> {
+    let id = text.strip_prefix("sha256:").unwrap_or(text);
+    let hex = id
+        .bytes()
+        .all(|byte| byte.is_ascii_digit() || matches!(byte, b'a'..=b'f'));
+    if hex && matches!(id.len(), 40 | 64) {
+        return Ok(text);
+    }
+    Err("a hub knows commits by their full ids only: give what `git rev-parse` prints".to_owned())
 }
 
 /// A commit as people write it.

@@ -114,6 +114,30 @@ fn reports_and_bundles_over_http_then_the_gate_and_the_page() {
         (&"open".into(), &"closed".into())
     );
 
+    // A name of a commit is none, and a commit that nobody bundled opens nothing.
+    for text in [
+        "HEAD",
+        "main",
+        "",
+        "x",
+        &NEW[..39],
+        &"A".repeat(40),
+        "sha256%3Aabc",
+    ] {
+        let path = format!("GET /api/v1/gate?environment=dev&commit={text}");
+        let (status, answer) = json(address, &path, b"");
+        assert_eq!(status, 400, "{text}: {answer}");
+        let told = answer["error"].as_str().unwrap();
+        assert!(told.contains("full ids only"), "{told}");
+    }
+    let unknown = gate("00000000000000000000000000000000000000aa");
+    assert_eq!(unknown["verdict"], "closed");
+    let reasons = unknown["reasons"].to_string();
+    assert!(
+        reasons.contains("unknown-commit: this hub has no bundle of `dev`"),
+        "{reasons}"
+    );
+
     let (status, page) = plain(address, "GET /", b"");
     assert_eq!(status, 200);
     assert!(

@@ -91,16 +91,8 @@ fn text(decision: &Decision) {
     }
 }
 
-/// A hub has no repository in which a name could be looked up.
 fn commit(text: &str) -> Result<String, String> {
-    let id = text.strip_prefix("sha256:").unwrap_or(text);
-    let hex = id
-        .bytes()
-        .all(|byte| byte.is_ascii_digit() || matches!(byte, b'a'..=b'f'));
-    if hex && matches!(id.len(), 40 | 64) {
-        return Ok(text.to_owned());
-    }
-    Err("a hub knows commits by their full ids only: give what `git rev-parse` prints".to_owned())
+    gate::commit(text).map(str::to_owned)
 }
 
 fn percent(text: &str) -> Result<u8, String> {

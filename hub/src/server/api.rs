@@ -25,7 +25,7 @@ use super::shared::Shared;
 use crate::desired::{self, DesiredError};
 use crate::enrol::{self, EnrolError};
 use crate::error::{HubError, chain};
-use crate::gate::{DEFAULT_MAX_AGE_HOURS, Question, keep};
+use crate::gate::{self, DEFAULT_MAX_AGE_HOURS, Question, keep};
 use crate::ingest::{Batch, Intake};
 use crate::moment::{self, HOUR_MS};
 use crate::pages;
@@ -164,6 +164,7 @@ async fn gate(
         let text = "max_age_hours is 1 to 87600, quorum_percent 1 to 100";
         return Err(Problem::new(StatusCode::BAD_REQUEST, text));
     }
+    gate::commit(&query.commit).map_err(|text| Problem::new(StatusCode::BAD_REQUEST, text))?;
     let caller = caller(&shared, &headers).await?;
     let question = Question {
         environment: query.environment,

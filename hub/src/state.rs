@@ -20,7 +20,9 @@ use outhaul_signer::envelope::Envelope;
 use outhaul_signer::key::{KeyError, PublicKey, Secret, SigningKey};
 use outhaul_signer::trust::{TrustError, TrustedMetadata};
 
-pub use keys::{KEY_CREDENTIAL, PASSPHRASE_CREDENTIAL, PASSPHRASE_VARIABLE};
+pub use keys::{
+    KEY_CREDENTIAL, PASSPHRASE_CREDENTIAL, PASSPHRASE_VARIABLE, credential as key_credential,
+};
 
 use crate::clock;
 use crate::desired::ENROLLED;
@@ -32,6 +34,7 @@ pub const KEY_FILE: &str = "hub.key";
 const LOCK_FILE: &str = "serve.lock";
 const FLEET: &str = "fleet";
 const PUBLIC_KEY: &str = "public-key";
+const PLAIN_KEY: &str = "plain-key";
 
 /// An open hub.
 #[derive(Debug)]
@@ -119,7 +122,8 @@ pub enum StateError {
 
 impl Hub {
     /// Makes a hub's state in `folder` for the fleet of `root`, its first root metadata. A set-up
-    /// that was interrupted is completed. With a passphrase the key rests encrypted.
+    /// that was interrupted is completed. The key is that of the systemd credential where there is one;
+    /// else it is made, and with a passphrase rests encrypted.
     ///
     /// # Errors
     /// [`StateError`] when the metadata does not hold, the folder cannot be written, or a hub is there.
@@ -128,7 +132,9 @@ impl Hub {
         let fleet = fleet_id(root)?;
         durable::create_private_folder(folder)?;
         let key_path = folder.join(KEY_FILE);
-        let key = if key_path.exists() {
+        let key = if let Some(credential) = keys::credential() {
+            SigningKey::load_plain(&credential)?
+        } else if key_path.exists() {
             keys::open(&key_path, secret.cloned())?
         } else {
             let key = SigningKey::generate()?;
@@ -208,7 +214,30 @@ impl Hub {
         let pem = key.public().to_pem();
         self.store
             .write(|session| session.set_setting(PUBLIC_KEY, &pem))?;
-        Ok(keys::save(&key, &path, Some(secret))?)
+        keys::save(&key, &path, Some(secret))?;
+        // It rests unencrypted no more.
+        Ok(self
+            .store
+            .write(|session| session.set_setting(PLAIN_KEY, ""))?)
+    }
+
+    /// Puts on record why the key rests unencrypted.
+    ///
+    /// # Errors
+    /// [`StateError`] when the store fails.
+    pub fn note_plain_key(&mut self, reason: &str) -> Result<(), StateError> {
+        Ok(self
+            .store
+            .write(|session| session.set_setting(PLAIN_KEY, reason))?)
+    }
+
+    /// Why the key rests unencrypted, as whoever set the hub up said; `None` for any other key.
+    ///
+    /// # Errors
+    /// [`StateError`] when the store fails.
+    pub fn plain_key(&mut self) -> Result<Option<String>, StateError> {
+        let reason = self.store.read(|session| session.setting(PLAIN_KEY))?;
+        Ok(reason.filter(|reason| !reason.is_empty()))
     }
 
     /// The fleet that this hub serves.

@@ -32,7 +32,13 @@ fn each_mistake_has_its_message_and_code() {
     let bad = hub.path("bad.json");
     fails(
         &hub,
-        &["init", "--root", bad.to_str().unwrap()],
+        &[
+            "init",
+            "--root",
+            bad.to_str().unwrap(),
+            "--plain-key",
+            "a test",
+        ],
         4,
         &["error: "],
     );
@@ -41,7 +47,13 @@ fn each_mistake_has_its_message_and_code() {
     let root = centre.root();
     fails(
         &hub,
-        &["init", "--root", root.to_str().unwrap()],
+        &[
+            "init",
+            "--root",
+            root.to_str().unwrap(),
+            "--plain-key",
+            "a test",
+        ],
         2,
         &["is a hub's state already"],
     );

@@ -72,7 +72,8 @@ impl Hub {
 
     #[track_caller]
     pub fn init(&self, root: &Path) {
-        self.json(&["init", "--root", root.to_str().unwrap()]);
+        let root = root.to_str().unwrap();
+        self.json(&["init", "--root", root, "--plain-key", "a test"]);
     }
 
     /// Approves the request in a file, by the fingerprint of its key.

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use crate::centre::Centre;
-use crate::program::{Hub, code, stderr};
+use crate::program::{Hub, code, command, stderr};
 
 fn mode(path: &Path) -> u32 {
     fs::metadata(path).unwrap().permissions().mode() & 0o777
@@ -104,7 +104,22 @@ fn a_plain_key_can_be_encrypted_later() {
     let hub = Hub::new();
     let centre = Centre::new(hub.folder.path());
     let root = centre.root();
-    let output = hub.run(&["init", "--root", root.to_str().unwrap()]);
+    let init = ["init", "--root", root.to_str().unwrap()];
+    let output = hub.run(&init);
+    assert_eq!(code(&output), 2, "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("would rest unencrypted; nothing was made"),
+        "{}",
+        stderr(&output)
+    );
+    assert!(!hub.state().exists(), "nothing was made");
+    let both = ["--plain-key", "a test", "--passphrase-file", "none"];
+    assert_eq!(code(&hub.run(&[&init[..], &both].concat())), 2);
+    assert_eq!(
+        code(&hub.run(&[&init[..], &["--plain-key", " "]].concat())),
+        2
+    );
+    let output = hub.run(&[&init[..], &["--plain-key", "a test of the plain key"]].concat());
     assert!(
         stderr(&output).contains("rests unencrypted"),
         "{}",
@@ -114,11 +129,45 @@ fn a_plain_key_can_be_encrypted_later() {
     let secret = hub.path("hub.passphrase");
     private(&secret, b"a passphrase of the tests\n");
     let file = secret.to_str().unwrap();
+    assert_eq!(before["plain_key"], "a test of the plain key");
     let after = hub.json(&["key", "--encrypt", "--passphrase-file", file]);
-    assert_eq!(before, after);
+    assert_eq!(before["public_key"], after["public_key"]);
+    assert!(after["plain_key"].is_null(), "{after}");
     let key = fs::read_to_string(hub.state().join("hub.key")).unwrap();
     assert!(
         key.starts_with("-----BEGIN ENCRYPTED PRIVATE KEY-----"),
         "{key}"
     );
+}
+
+#[test]
+fn a_key_that_is_a_credential_is_never_written() {
+    let hub = Hub::new();
+    let centre = Centre::new(hub.folder.path());
+    let credentials = hub.path("credentials");
+    fs::create_dir(&credentials).unwrap();
+    let key = outhaul_signer::SigningKey::generate().unwrap();
+    key.save_plain(&credentials.join("outhaul-hub.key"))
+        .unwrap();
+    let root = centre.root();
+    let with = |arguments: &[&str]| {
+        command()
+            .env("CREDENTIALS_DIRECTORY", &credentials)
+            .args(arguments)
+            .arg("--state")
+            .arg(hub.state())
+            .output()
+            .unwrap()
+    };
+    let made = with(&["init", "--root", root.to_str().unwrap()]);
+    assert_eq!(code(&made), 0, "{}", stderr(&made));
+    assert!(!hub.state().join("hub.key").exists());
+    let printed = String::from_utf8(made.stdout).unwrap();
+    assert_eq!(printed.trim(), key.public().to_pem().trim());
+    let stick = hub.path("stick");
+    fs::create_dir(&stick).unwrap();
+    let signed = with(&["acks", stick.to_str().unwrap()]);
+    assert_eq!(code(&signed), 0, "{}", stderr(&signed));
+    let without = hub.run(&["acks", stick.to_str().unwrap()]);
+    assert_eq!(code(&without), 3, "{}", stderr(&without));
 }

@@ -92,6 +92,8 @@ impl Scene {
                 "hub",
                 "--root",
                 "fleet/metadata/1.root.json",
+                "--plain-key",
+                "a demo on one machine",
             ])
             .run()?;
         let key = Typed::new(&programs.hub, folder)

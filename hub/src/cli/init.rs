@@ -2,22 +2,26 @@
 
 use std::path::PathBuf;
 
-use outhaul_signer::durable;
 use outhaul_signer::key::{KeyError, Secret};
+use outhaul_signer::media;
 use serde_json::json;
 
 use super::{Common, Output, print};
 use crate::error::HubError;
-use crate::state::{Hub, PASSPHRASE_CREDENTIAL, PASSPHRASE_VARIABLE, StateError};
+use crate::state::{
+    Hub, KEY_CREDENTIAL, PASSPHRASE_CREDENTIAL, PASSPHRASE_VARIABLE, StateError, key_credential,
+};
 
 /// Far more than root metadata has.
 const MAX_ROOT_BYTES: u64 = 512 * 1024;
+/// Longest reason, in bytes.
+const MAX_REASON_BYTES: usize = 500;
 
 /// Make a hub for one fleet: its store and its key
 ///
 /// The fleet's first root metadata is the beginning of all trust: bundles are believed from it on.
-/// Prints the hub's public key, which goes into the kits of new sites. With a passphrase the private key
-/// rests encrypted.
+/// Prints the hub's public key, which goes into the kits of new sites. The private key rests encrypted with
+/// the passphrase, or is the systemd credential `outhaul-hub.key`; unencrypted only where that is asked for.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Example:\n  outhaul-hub init --state hub --root fleet/metadata/1.root.json \
@@ -27,28 +31,25 @@ pub(crate) struct Args {
     /// The fleet's first root metadata
     #[arg(long, value_name = "FILE")]
     root: PathBuf,
+    /// Leave the private key unencrypted in the state folder, for this reason, which is put on record
+    #[arg(long, value_name = "REASON", value_parser = reason)]
+    plain_key: Option<String>,
 }
 
 pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
-    let root = durable::read(&args.root, MAX_ROOT_BYTES)?;
-    let sources = [PASSPHRASE_VARIABLE];
-    let passphrase = common.passphrase_file.as_deref();
-    let secret = match Secret::from_sources(passphrase, &sources, PASSPHRASE_CREDENTIAL) {
-        Ok(secret) => {
-            secret.refuse_weak().map_err(StateError::from)?;
-            Some(secret)
-        }
-        // None was given, which is allowed and said.
-        Err(KeyError::NoPassphrase { .. }) if passphrase.is_none() => None,
-        Err(error) => return Err(StateError::from(error).into()),
-    };
+    let root = media::read_file(&args.root, MAX_ROOT_BYTES)?;
+    let secret = secret(common, args)?;
     let mut hub = Hub::init(&common.state, &root, secret.as_ref())?;
+    if let Some(reason) = &args.plain_key {
+        hub.note_plain_key(reason)?;
+    }
     let key = hub.public_key()?;
     let pem = key.to_pem();
     match common.output {
         Output::Json => print::json(&json!({
             "fleet": hub.fleet(), "key_id": key.id(), "public_key": pem,
             "state": common.state, "key_encrypted": secret.is_some(),
+            "plain_key": args.plain_key,
         })),
         Output::Text => {
             print::block(pem.trim_end());
@@ -59,11 +60,53 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
             ));
         }
     }
-    if secret.is_none() {
+    if args.plain_key.is_some() {
         print::talk(
             "note: the hub's key rests unencrypted in `hub.key`, readable for its owner only; `outhaul-hub \
              key --encrypt --passphrase-file FILE` encrypts it",
         );
     }
     Ok(0)
+}
+
+/// The passphrase; `None` where the key comes from elsewhere, or is to rest unencrypted.
+fn secret(common: &Common, args: &Args) -> Result<Option<Secret>, HubError> {
+    let passphrase = common.passphrase_file.as_deref();
+    if args.plain_key.is_some() {
+        if passphrase.is_none() {
+            return Ok(None);
+        }
+        return Err(HubError::Usage {
+            problem: "`--plain-key` and `--passphrase-file` contradict each other".to_owned(),
+            help: "give one of them; nothing was made".to_owned(),
+        });
+    }
+    match Secret::from_sources(passphrase, &[PASSPHRASE_VARIABLE], PASSPHRASE_CREDENTIAL) {
+        Ok(secret) => {
+            secret.refuse_weak().map_err(StateError::from)?;
+            Ok(Some(secret))
+        }
+        Err(KeyError::NoPassphrase { .. }) if passphrase.is_none() => match key_credential() {
+            Some(_) => Ok(None),
+            None => Err(HubError::Usage {
+                problem: "the hub's key would rest unencrypted; nothing was made".to_owned(),
+                help: format!(
+                    "give `--passphrase-file FILE`, set `{PASSPHRASE_VARIABLE}`, hand the key over as the \
+                     systemd credential `{KEY_CREDENTIAL}`, or say why it may rest unencrypted: \
+                     `--plain-key REASON`"
+                ),
+            }),
+        },
+        Err(error) => Err(StateError::from(error).into()),
+    }
+}
+
+fn reason(text: &str) -> Result<String, String> {
+    let text = text.trim();
+    if text.is_empty() || text.len() > MAX_REASON_BYTES {
+        return Err(format!(
+            "say why, in at most {MAX_REASON_BYTES} bytes: who looks at this hub later will want to know"
+        ));
+    }
+    Ok(text.to_owned())
 }

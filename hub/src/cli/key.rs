@@ -35,6 +35,7 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
     match common.output {
         Output::Json => print::json(&json!({
             "fleet": hub.fleet(), "key_id": key.id(), "public_key": key.to_pem(),
+            "plain_key": hub.plain_key()?,
         })),
         Output::Text => print::block(key.to_pem().trim_end()),
     }

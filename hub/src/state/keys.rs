@@ -19,12 +19,16 @@ pub const PASSPHRASE_VARIABLE: &str = "OUTHAUL_HUB_PASSPHRASE";
 /// Largest key file, in bytes.
 const MAX_KEY_BYTES: u64 = 64 * 1024;
 
+/// Where the systemd credential that is the key lies; `None` without one.
+pub fn credential() -> Option<PathBuf> {
+    env::var_os("CREDENTIALS_DIRECTORY")
+        .map(|folder| PathBuf::from(folder).join(KEY_CREDENTIAL))
+        .filter(|path| path.is_file())
+}
+
 /// The key: from the credential when there is one, else from `path`.
 pub(super) fn load(path: &Path, passphrase: Option<&Path>) -> Result<SigningKey, KeyError> {
-    let credential = env::var_os("CREDENTIALS_DIRECTORY")
-        .map(|folder| PathBuf::from(folder).join(KEY_CREDENTIAL))
-        .filter(|path| path.is_file());
-    if let Some(credential) = credential {
+    if let Some(credential) = credential() {
         return SigningKey::load_plain(&credential);
     }
     if !is_encrypted(path)? {

@@ -124,7 +124,15 @@ impl Scene {
         self.run(
             "outhaul-hub",
             0,
-            &["--state", "hub", "init", "--root", root],
+            &[
+                "--state",
+                "hub",
+                "init",
+                "--root",
+                root,
+                "--plain-key",
+                "a test",
+            ],
         );
         let key = self
             .run("outhaul-hub", 0, &["--state", "hub", "key"])
@@ -228,7 +236,11 @@ impl Scene {
 
     /// The hub, answering.
     pub fn serve(&self) -> Hub {
-        let mut command = self.command(&program("outhaul-hub").unwrap());
+        self.serve_with(self.command(&program("outhaul-hub").unwrap()))
+    }
+
+    /// The same by a command that starts the hub in some other way.
+    pub fn serve_with(&self, mut command: Command) -> Hub {
         command.args(["--state", "hub", "serve", "--listen", "127.0.0.1:0"]);
         let mut child = command
             .stdout(Stdio::piped())

@@ -152,3 +152,6 @@ fn acceptor(cert: &Path, key: &Path) -> Result<TlsAcceptor, HubError> {
 
 /// How long running requests may take after the signal to stop.
 const STOP_WITHIN: Duration = Duration::from_secs(10);
+
+#[cfg(test)]
+mod tests;

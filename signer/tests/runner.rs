@@ -8,6 +8,8 @@ mod cli;
 mod cosign;
 mod fleet;
 mod fuzz;
+mod media;
+mod passphrase;
 mod prompt;
 mod python_tuf;
 mod slip;

@@ -19,7 +19,7 @@ use crate::store::{NETWORK, Refusal, Store};
 use crate::view::{Fleet, Reading};
 
 /// Connections that answer questions.
-const READERS: usize = 8;
+pub(super) const READERS: usize = 8;
 /// Connections that look up keys for batches of reports.
 const CHECKERS: usize = 2;
 /// Refusals recorded in one second of what the network sends.

@@ -1,0 +1,87 @@
+//! Liveness while queries are slow: asked over a real socket, with every connection of the queries in use.
+#![allow(clippy::unwrap_used)]
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::sync::mpsc;
+
+use jiff::Timestamp;
+use outhaul_signer::fleet::{Fleet, InitOptions};
+use outhaul_signer::key::Secret;
+
+use super::*;
+
+/// The status line that the hub answers `path` with.
+fn ask(address: SocketAddr, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nHost: hub\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    text.lines().next().unwrap_or_default().to_owned()
+}
+
+#[expect(clippy::disallowed_methods, reason = "the hub's clock is the real one")]
+fn hub(folder: &Path) -> Hub {
+    let secret = Secret::new("a passphrase of the tests".to_owned());
+    let options = InitOptions::new(secret, Timestamp::now());
+    let fleet = Fleet::init(&folder.join("fleet"), options).unwrap();
+    Hub::init(&folder.join("hub"), &fleet.root_bytes().unwrap(), None).unwrap()
+}
+
+#[test]
+fn liveness_is_answered_over_http_while_every_query_is_slow() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = hub(folder.path());
+    let shared = Arc::new(Shared::new(hub, &folder.path().join("hub")).unwrap());
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
+    let address = listener.local_addr().unwrap();
+    let (stop, stopped) = watch::channel(false);
+    let router = api::router(Arc::clone(&shared));
+    let serving = runtime.spawn(connections::accept(listener, None, router, stopped));
+
+    // Queries that take until they are let go: more than there are connections for them.
+    let (started, starting) = mpsc::channel();
+    let (release, released) = mpsc::channel::<()>();
+    let released = Arc::new(std::sync::Mutex::new(released));
+    let slow: Vec<_> = (0..shared::READERS + 4)
+        .map(|_| {
+            let (shared, started) = (Arc::clone(&shared), started.clone());
+            let released = Arc::clone(&released);
+            runtime.spawn(async move {
+                shared
+                    .look(move |_, _| {
+                        let _ = started.send(());
+                        // Ends when the test lets go of its end.
+                        let _ = released.lock().map(|released| released.recv());
+                        Ok(())
+                    })
+                    .await
+            })
+        })
+        .collect();
+    for _ in 0..shared::READERS {
+        starting.recv().unwrap();
+    }
+    // A page has to wait for them …
+    let page = std::thread::spawn(move || ask(address, "/"));
+    // … and whether the hub lives is answered.
+    for _ in 0..3 {
+        assert_eq!(ask(address, "/healthz"), "HTTP/1.1 200 OK");
+    }
+    assert!(
+        !page.is_finished(),
+        "a page needs a connection of the queries"
+    );
+    drop(release);
+    assert_eq!(page.join().unwrap(), "HTTP/1.1 200 OK");
+    for query in slow {
+        runtime.block_on(query).unwrap().unwrap();
+    }
+    stop.send_replace(true);
+    runtime.block_on(serving).unwrap();
+}

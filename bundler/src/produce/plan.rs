@@ -264,13 +264,9 @@ fn still_there(
         Err(CollectError::Gone { .. }) => Ok(There::No(
             "the folder with the payload of its last good output was changed".to_owned(),
         )),
-        Err(error @ (CollectError::Collision { .. } | CollectError::Alike { .. })) => Ok(Some(
-            collect::finding(&error)
-                .message
-                .lines()
-                .collect::<Vec<_>>()
-                .join(" "),
-        )),
+        Err(error @ (CollectError::Collision { .. } | CollectError::Alike { .. })) => {
+            Ok(There::No(collect::finding(&error).message))
+        }
         Err(error) => Err(error.into()),
     }
 }

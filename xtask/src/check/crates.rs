@@ -7,8 +7,9 @@ use anyhow::Result;
 
 use crate::repository::normal_dependencies;
 
-/// What renders, parses or fetches a control plane: for the centre only.
-const CENTRE: [&str; 9] = [
+/// What renders, parses or fetches a control plane: for the centre only. The one YAML reader beside them,
+/// `saphyr-parser`, also reads manifests for the Kubernetes API: see [`MANIFESTS`].
+const CENTRE: [&str; 8] = [
     "git2",
     "gix",
     "gtmpl",
@@ -16,9 +17,10 @@ const CENTRE: [&str; 9] = [
     "jsonschema",
     "minijinja",
     "outhaul-gocompat",
-    "saphyr-parser",
     "yaml_serde",
 ];
+/// What reads YAML: for the centre, and for who applies manifests.
+const MANIFESTS: &[&str] = &["saphyr-parser"];
 /// Networks, databases and runtimes: never below the programs.
 const OUTSIDE: [&str; 10] = [
     "axum",
@@ -40,12 +42,13 @@ struct Rule {
     why: &'static str,
 }
 
-const RULES: [Rule; 7] = [
+const RULES: [Rule; 8] = [
     Rule {
         member: "outhaul-kit",
         never: &[
             &OUTSIDE,
             &CENTRE,
+            MANIFESTS,
             &["outhaul-bundle", "outhaul-signer"],
             PROGRAMS,
         ],
@@ -53,12 +56,12 @@ const RULES: [Rule; 7] = [
     },
     Rule {
         member: "outhaul-bundle",
-        never: &[&OUTSIDE, &CENTRE, &["outhaul-signer"], PROGRAMS],
+        never: &[&OUTSIDE, &CENTRE, MANIFESTS, &["outhaul-signer"], PROGRAMS],
         why: "the formats are pure: no network, no database, no keys",
     },
     Rule {
         member: "outhaul-signer",
-        never: &[&OUTSIDE, &CENTRE, &["outhaul-bundle"], PROGRAMS],
+        never: &[&OUTSIDE, &CENTRE, MANIFESTS, &["outhaul-bundle"], PROGRAMS],
         why: "trust must be small enough to read, and never online",
     },
     Rule {
@@ -70,6 +73,21 @@ const RULES: [Rule; 7] = [
             PROGRAMS,
         ],
         why: "templates see no network and no database",
+    },
+    Rule {
+        member: "outhaul-kubernetes",
+        never: &[
+            &CENTRE,
+            &[
+                "outhaul-bundle",
+                "outhaul-kit",
+                "outhaul-signer",
+                "rusqlite",
+                "tokio",
+            ],
+            PROGRAMS,
+        ],
+        why: "a client of the Kubernetes API knows nothing of bundles, trust or the site",
     },
     Rule {
         member: "outhaul-agent",

@@ -68,7 +68,10 @@ fn torn_writes(name: &str, text: &str) -> Vec<String> {
         "kit/src/",
         "signer/src/",
     ];
-    if !ships.iter().any(|folder| name.starts_with(folder)) || name.ends_with("tests.rs") {
+    if !ships.iter().any(|folder| name.starts_with(folder))
+        || name.ends_with("tests.rs")
+        || name.contains("/tests/")
+    {
         return Vec::new();
     }
     let tests_start = text.find("#[cfg(test)]").unwrap_or(text.len());

@@ -9,7 +9,14 @@ use anyhow::Result;
 use crate::repository::{files, text};
 
 /// Files, and folders with the file of the same name, that plan and decide.
-const PURE: [&str; 10] = [
+const PURE: [&str; 17] = [
+    "agent/reconcilers/kubernetes/src/differ",
+    "agent/reconcilers/kubernetes/src/health",
+    "agent/reconcilers/kubernetes/src/manifest",
+    "agent/reconcilers/kubernetes/src/order",
+    "agent/reconcilers/kubernetes/src/status",
+    "agent/reconcilers/kubernetes/src/yaml",
+    "agent/src/apply/kubernetes/mark",
     "agent/src/machine",
     "bundle/src",
     "bundler/src/compose",

@@ -1,0 +1,393 @@
+//! What can be done with one object of a cluster, and what is still in a namespace.
+//!
+//! What comes in: keys and objects. What goes out: what the API server made of them. Kinds are looked up once
+//! for each [`Cluster`], which is meant to live as long as one piece of work. Applying is server-side apply
+//! under our own field manager; a deletion names the very object by its uid. It decides nothing.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use ureq::http::Method;
+
+use crate::FIELD_MANAGER;
+use crate::client::{Client, Trouble};
+use crate::config::Access;
+use crate::manifest::Key;
+use crate::status::Reason;
+
+/// Objects in one page of a list.
+const PAGE: usize = 500;
+/// Most objects that are named as still being in a namespace.
+const MOST_NAMED: usize = 3;
+/// A list without the objects' contents.
+const NAMES_ONLY: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+
+/// Where the API has a kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Resource {
+    /// `/api/v1`, `/apis/apps/v1`.
+    root: String,
+    /// `deployments`.
+    plural: String,
+    kind: String,
+    /// Whether its objects are in namespaces.
+    pub namespaced: bool,
+    verbs: Vec<String>,
+}
+
+impl Resource {
+    fn list_path(&self, namespace: Option<&str>) -> String {
+        match namespace {
+            Some(namespace) if self.namespaced => {
+                format!("{}/namespaces/{namespace}/{}", self.root, self.plural)
+            }
+            _ => format!("{}/{}", self.root, self.plural),
+        }
+    }
+
+    fn path(&self, key: &Key) -> String {
+        format!("{}/{}", self.list_path(key.namespace.as_deref()), key.name)
+    }
+}
+
+/// What applying came to.
+#[derive(Debug, Clone)]
+pub struct Applied {
+    /// Whether the object was not there before.
+    pub created: bool,
+    /// The object as it is now, or as it would be.
+    pub value: Value,
+}
+
+type Kinds = Rc<Vec<Resource>>;
+
+/// An API server, and what kinds it has.
+#[derive(Debug)]
+pub struct Cluster {
+    client: Client,
+    kinds: RefCell<BTreeMap<String, Option<Kinds>>>,
+}
+
+impl Cluster {
+    /// By `access`; nothing is asked yet. Each request may last `timeout`.
+    ///
+    /// # Errors
+    /// [`Trouble::Access`]
+    pub fn new(access: &Access, timeout: Duration) -> Result<Self, Trouble> {
+        Ok(Self {
+            client: Client::new(access, timeout)?,
+            kinds: RefCell::default(),
+        })
+    }
+
+    /// Forgets which kinds there are: new ones were defined.
+    pub fn forget_kinds(&self) {
+        self.kinds.borrow_mut().clear();
+    }
+
+    /// Where the API has a kind; `None` when it has not.
+    ///
+    /// # Errors
+    /// [`Trouble`]
+    pub fn resource(
+        &self,
+        group: &str,
+        version: &str,
+        kind: &str,
+    ) -> Result<Option<Resource>, Trouble> {
+        let root = match group {
+            "" => format!("/api/{version}"),
+            group => format!("/apis/{group}/{version}"),
+        };
+        let kinds = self.kinds_at(&root)?;
+        let found = kinds.iter().flat_map(|kinds| kinds.iter());
+        Ok(found.filter(|known| known.kind == kind).cloned().next())
+    }
+
+    /// Where the API has a kind of whichever version; `None` when it has not.
+    ///
+    /// # Errors
+    /// [`Trouble`]
+    pub fn resource_of(&self, key: &Key) -> Result<Option<Resource>, Trouble> {
+        if key.group.is_empty() {
+            return self.resource("", "v1", &key.kind);
+        }
+        let Some(group) = self.client.get(&format!("/apis/{}", key.group))? else {
+            return Ok(None);
+        };
+        let preferred = group["preferredVersion"]["version"].as_str();
+        let versions = group["versions"]
+            .as_array()
+            .map(Vec::as_slice)
+            .unwrap_or_default();
+        let others = versions
+            .iter()
+            .filter_map(|version| version["version"].as_str());
+        for version in preferred.into_iter().chain(others) {
+            if let Some(found) = self.resource(&key.group, version, &key.kind)? {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
+    fn kinds_at(&self, root: &str) -> Result<Option<Kinds>, Trouble> {
+        if let Some(known) = self.kinds.borrow().get(root) {
+            return Ok(known.clone());
+        }
+        let found = self
+            .client
+            .get(root)?
+            .map(|list| Rc::new(resources(root, &list)));
+        self.kinds
+            .borrow_mut()
+            .insert(root.to_owned(), found.clone());
+        Ok(found)
+    }
+
+    /// An object; `None` when it is not there.
+    ///
+    /// # Errors
+    /// [`Trouble`]
+    pub fn get(&self, resource: &Resource, key: &Key) -> Result<Option<Value>, Trouble> {
+        self.client.get(&resource.path(key))
+    }
+
+    /// Applies `object`, or asks what applying it would do. `force` takes fields over from other managers.
+    ///
+    /// # Errors
+    /// [`Trouble`]
+    pub fn apply(
+        &self,
+        resource: &Resource,
+        key: &Key,
+        object: &Value,
+        force: bool,
+        dry_run: bool,
+    ) -> Result<Applied, Trouble> {
+        let dry = if dry_run { "&dryRun=All" } else { "" };
+        let path = format!(
+            "{}?fieldManager={FIELD_MANAGER}&fieldValidation=Strict&force={force}{dry}",
+            resource.path(key)
+        );
+        // JSON is YAML, which is what the server takes here.
+        let body = object.to_string();
+        let kind = "application/apply-patch+yaml";
+        let (code, value) = self
+            .client
+            .send(Method::PATCH, &path, kind, body.as_bytes())?;
+        Ok(Applied {
+            created: code == 201,
+            value,
+        })
+    }
+
+    /// Deletes the object `key` if it is still the one with `uid`. `false`: it was not there any more.
+    ///
+    /// # Errors
+    /// [`Trouble`]; with [`Reason::Conflict`] another object has its name by now.
+    pub fn delete(&self, resource: &Resource, key: &Key, uid: &str) -> Result<bool, Trouble> {
+        let options = json!({
+            "apiVersion": "v1", "kind": "DeleteOptions",
+            "preconditions": {"uid": uid}, "propagationPolicy": "Background",
+        })
+        .to_string();
+        let sent = self.client.send(
+            Method::DELETE,
+            &resource.path(key),
+            "application/json",
+            options.as_bytes(),
+        );
+        match sent {
+            Ok(_) => Ok(true),
+            Err(Trouble::Refused(refusal)) if refusal.reason == Reason::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Some of what is left in `namespace` and would be removed with it. What every namespace has, what belongs
+    /// to another object, and what is being removed does not count.
+    ///
+    /// # Errors
+    /// [`Trouble`]; a part of the API that does not answer is one.
+    pub fn left_in(&self, namespace: &str) -> Result<Vec<String>, Trouble> {
+        let mut left = Vec::new();
+        let mut roots = vec!["/api/v1".to_owned()];
+        let groups = self.client.get("/apis")?.unwrap_or_default();
+        for group in groups["groups"]
+            .as_array()
+            .map(Vec::as_slice)
+            .unwrap_or_default()
+        {
+            if let Some(version) = group["preferredVersion"]["groupVersion"].as_str() {
+                roots.push(format!("/apis/{version}"));
+            }
+        }
+        for root in roots {
+            let kinds = self.kinds_at(&root)?.unwrap_or_default();
+            let can =
+                |resource: &&Resource, verb: &str| resource.verbs.iter().any(|known| known == verb);
+            for resource in kinds
+                .iter()
+                .filter(|resource| {
+                    resource.namespaced && can(resource, "list") && can(resource, "delete")
+                })
+                .filter(|resource| {
+                    !matches!(
+                        resource.kind.as_str(),
+                        "Event" | "Endpoints" | "EndpointSlice"
+                    )
+                })
+            {
+                let path = resource.list_path(Some(namespace));
+                self.each(&path, &mut |item| {
+                    if counts(&resource.kind, item) {
+                        let name = item["metadata"]["name"].as_str().unwrap_or_default();
+                        left.push(format!("{} {name}", resource.kind));
+                    }
+                    left.len() < MOST_NAMED
+                })?;
+                if left.len() >= MOST_NAMED {
+                    return Ok(left);
+                }
+            }
+        }
+        Ok(left)
+    }
+
+    /// Whether there are objects of the kind that the `definition` defines.
+    ///
+    /// # Errors
+    /// [`Trouble`]
+    pub fn has_objects(&self, definition: &Value) -> Result<bool, Trouble> {
+        let spec = &definition["spec"];
+        let versions = spec["versions"]
+            .as_array()
+            .map(Vec::as_slice)
+            .unwrap_or_default();
+        let served = versions.iter().find(|version| version["served"] == true);
+        let (Some(group), Some(version), Some(plural)) = (
+            spec["group"].as_str(),
+            served.and_then(|version| version["name"].as_str()),
+            spec["names"]["plural"].as_str(),
+        ) else {
+            return Ok(false);
+        };
+        let mut any = false;
+        self.each(&format!("/apis/{group}/{version}/{plural}"), &mut |_| {
+            any = true;
+            false
+        })?;
+        Ok(any)
+    }
+
+    /// Gives every item of a list to `look`, page by page, until it says no.
+    fn each(&self, path: &str, look: &mut dyn FnMut(&Value) -> bool) -> Result<(), Trouble> {
+        let mut more = String::new();
+        loop {
+            let page = self
+                .client
+                .read(&format!("{path}?limit={PAGE}{more}"), NAMES_ONLY)?;
+            let Some(page) = page else {
+                return Ok(());
+            };
+            for item in page["items"]
+                .as_array()
+                .map(Vec::as_slice)
+                .unwrap_or_default()
+            {
+                if !look(item) {
+                    return Ok(());
+                }
+            }
+            match page["metadata"]["continue"].as_str() {
+                Some(next) if !next.is_empty() => more = format!("&continue={}", encoded(next)),
+                _ => return Ok(()),
+            }
+        }
+    }
+}
+
+fn resources(root: &str, list: &Value) -> Vec<Resource> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let all = list["resources"]
+        .as_array()
+        .map(Vec::as_slice)
+        .unwrap_or_default();
+    all.iter()
+        .map(|entry| Resource {
+            root: root.to_owned(),
+            plural: text(&entry["name"]),
+            kind: text(&entry["kind"]),
+            namespaced: entry["namespaced"] == true,
+            verbs: entry["verbs"]
+                .as_array()
+                .map(Vec::as_slice)
+                .unwrap_or_default()
+                .iter()
+                .map(text)
+                .collect(),
+        })
+        // A slash: a part of an object, such as its status. Anything else than a word is none of ours.
+        .filter(|resource| {
+            let word = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'.';
+            !resource.plural.is_empty() && resource.plural.bytes().all(word)
+        })
+        .collect()
+}
+
+/// Whether somebody would miss this object of a namespace that is removed.
+fn counts(kind: &str, item: &Value) -> bool {
+    let metadata = &item["metadata"];
+    let name = metadata["name"].as_str().unwrap_or_default();
+    let everywhere = match kind {
+        "ServiceAccount" => name == "default",
+        "ConfigMap" => name == "kube-root-ca.crt",
+        "Secret" => metadata["annotations"]["kubernetes.io/service-account.name"] == "default",
+        _ => false,
+    };
+    let owned = metadata["ownerReferences"]
+        .as_array()
+        .is_some_and(|owners| !owners.is_empty());
+    !everywhere && !owned && metadata["deletionTimestamp"].is_null()
+}
+
+fn encoded(text: &str) -> String {
+    let one = |byte: u8| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
+            char::from(byte).to_string()
+        }
+        other => format!("%{other:02X}"),
+    };
+    text.bytes().map(one).collect()
+}
+
+/// The managers other than ourselves that set fields of `object`, sorted.
+pub fn other_managers(object: &Value) -> Vec<String> {
+    let entries = object["metadata"]["managedFields"]
+        .as_array()
+        .map(Vec::as_slice);
+    let mut names: Vec<String> = entries
+        .unwrap_or_default()
+        .iter()
+        .filter(|entry| entry["subresource"].as_str().is_none_or(str::is_empty))
+        .filter_map(|entry| entry["manager"].as_str())
+        .filter(|manager| *manager != FIELD_MANAGER)
+        .map(ToOwned::to_owned)
+        .collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
+/// Whether we applied fields of `object`.
+pub fn is_applied_by_us(object: &Value) -> bool {
+    let entries = object["metadata"]["managedFields"]
+        .as_array()
+        .map(Vec::as_slice);
+    let ours = |entry: &Value| entry["manager"] == FIELD_MANAGER && entry["operation"] == "Apply";
+    entries.unwrap_or_default().iter().any(ours)
+}

@@ -1,0 +1,26 @@
+//! Plain Kubernetes manifests and the API server that makes them real.
+//!
+//! What comes in: a kubeconfig and the text of manifests. What goes out: objects in the order in which they
+//! are applied, a [`Cluster`] that applies, reads and deletes one of them at a time, and verdicts on what it
+//! answers. Order, health and difference are pure. It knows nothing of bundles, signatures, the site's
+//! state or the hub; it keeps nothing, and decides for no object whether it may be removed.
+
+pub mod client;
+pub mod cluster;
+pub mod config;
+pub mod differ;
+pub mod health;
+pub mod manifest;
+pub mod order;
+pub mod status;
+pub mod yaml;
+
+pub use client::Trouble;
+pub use cluster::{Cluster, Resource};
+pub use config::Access;
+pub use health::Health;
+pub use manifest::{Key, Object};
+pub use status::{Reason, Refusal};
+
+/// The name under which the API server records which fields are ours.
+pub const FIELD_MANAGER: &str = "outhaul";

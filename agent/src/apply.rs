@@ -16,6 +16,8 @@ use crate::state::inventory::Item;
 
 pub mod ansible;
 pub mod folder;
+#[cfg(feature = "kubernetes")]
+pub mod kubernetes;
 
 /// A reconciler.
 pub trait Reconciler {
@@ -146,6 +148,17 @@ pub enum ApplyError {
         /// What the site is set to.
         site: &'static str,
     },
+    /// The cluster's API server cannot be asked, or refuses for a reason of this site.
+    #[error("{problem}")]
+    Cluster {
+        /// What happened, in the server's own words where it said something.
+        problem: String,
+        /// What to do next.
+        help: String,
+    },
+    /// The agent was asked to stop while it waited.
+    #[error("stopped on request")]
+    Stopped,
     /// A program that is not there or does not start.
     #[error("cannot start `{program}`: {problem}")]
     Program {
@@ -170,6 +183,8 @@ impl ApplyError {
                  site can apply"
                     .into()
             }
+            Self::Cluster { help, .. } => help.clone(),
+            Self::Stopped => String::new(),
             Self::Program { .. } => {
                 "install ansible-core on this host, or set `ansible.playbook_program` (and \
                  `ansible.python`) in agent.toml; then repeat the command"
@@ -202,10 +217,14 @@ pub fn reconciler(
     match (config.reconciler, kind) {
         (ReconcilerChoice::Folder, _) | (ReconcilerChoice::Auto, "folder") => Ok(folder()),
         (ReconcilerChoice::Auto | ReconcilerChoice::Ansible, "ansible") => Ok(ansible()),
-        (ReconcilerChoice::Ansible, stream) => Err(ApplyError::Mismatch {
-            stream: stream.to_owned(),
-            site: "ansible",
-        }),
+        #[cfg(feature = "kubernetes")]
+        (ReconcilerChoice::Auto | ReconcilerChoice::Kubernetes, kubernetes::KIND) => Ok(Box::new(
+            kubernetes::Kubernetes::new(&config.kubernetes, home),
+        )),
+        (site @ (ReconcilerChoice::Ansible | ReconcilerChoice::Kubernetes), stream) => {
+            let (stream, site) = (stream.to_owned(), site.as_str());
+            Err(ApplyError::Mismatch { stream, site })
+        }
         (ReconcilerChoice::Auto, other) => Err(ApplyError::Unknown {
             kind: other.to_owned(),
         }),

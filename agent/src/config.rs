@@ -39,6 +39,8 @@ pub struct Config {
     pub folder: FolderConfig,
     /// The Ansible reconciler's settings.
     pub ansible: AnsibleConfig,
+    /// The Kubernetes reconciler's settings.
+    pub kubernetes: KubernetesConfig,
     /// Where a connected site pulls from.
     pub repository: RepositoryConfig,
     /// Where a connected site reports to.
@@ -58,6 +60,20 @@ pub enum ReconcilerChoice {
     Ansible,
     /// A watched folder.
     Folder,
+    /// The API server of a cluster.
+    Kubernetes,
+}
+
+impl ReconcilerChoice {
+    /// As it is written.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Ansible => "ansible",
+            Self::Folder => "folder",
+            Self::Kubernetes => "kubernetes",
+        }
+    }
 }
 
 /// When a person has to say yes.
@@ -91,6 +107,20 @@ pub struct AnsibleConfig {
     pub timeout_s: u64,
     /// Variables of this site's own, given to every playbook; `outhaul_*` cannot be set here.
     pub vars: BTreeMap<String, String>,
+}
+
+/// `[kubernetes]`
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct KubernetesConfig {
+    /// The kubeconfig. Without it, the service account of the pod that the agent runs in.
+    pub kubeconfig: Option<PathBuf>,
+    /// The context in it. Without it, its current one.
+    pub context: Option<String>,
+    /// Longest answer of the API server in seconds, 1 to 100.
+    pub timeout_s: u64,
+    /// Seconds that what was applied may take to be ready, 1 to 86,400; a template may say otherwise.
+    pub wait_s: u64,
 }
 
 /// `[repository]`
@@ -150,6 +180,7 @@ impl Default for Config {
             min_free_mb: 64,
             folder: FolderConfig::default(),
             ansible: AnsibleConfig::default(),
+            kubernetes: KubernetesConfig::default(),
             repository: RepositoryConfig::default(),
             hub: HubConfig::default(),
             clock: ClockConfig::default(),
@@ -164,6 +195,17 @@ impl Default for AnsibleConfig {
             python: None,
             timeout_s: 1800,
             vars: BTreeMap::new(),
+        }
+    }
+}
+
+impl Default for KubernetesConfig {
+    fn default() -> Self {
+        Self {
+            kubeconfig: None,
+            context: None,
+            timeout_s: 30,
+            wait_s: 300,
         }
     }
 }
@@ -290,6 +332,15 @@ pub fn parse(text: &str, path: &str) -> Result<Config, ConfigError> {
             "1 to 86400",
         );
     }
+    // Below the service's watchdog of 120 s.
+    if !(1..=100).contains(&config.kubernetes.timeout_s) {
+        let found = config.kubernetes.timeout_s.to_string();
+        return wrong("kubernetes.timeout_s", found, "1 to 100");
+    }
+    if !(1..=86_400).contains(&config.kubernetes.wait_s) {
+        let found = config.kubernetes.wait_s.to_string();
+        return wrong("kubernetes.wait_s", found, "1 to 86400");
+    }
     if !(5..=week).contains(&config.repository.poll_s) {
         return wrong(
             "repository.poll_s",
@@ -318,6 +369,19 @@ pub fn parse(text: &str, path: &str) -> Result<Config, ConfigError> {
             "clock.synchronized",
             found,
             "an absolute path, such as \"/run/chrony/synchronized\"",
+        );
+    }
+    if let Some(path) = config
+        .kubernetes
+        .kubeconfig
+        .as_ref()
+        .filter(|path| !path.is_absolute())
+    {
+        let found = format!("`{}`", path.display());
+        return wrong(
+            "kubernetes.kubeconfig",
+            found,
+            "an absolute path, such as \"/etc/rancher/k3s/k3s.yaml\"",
         );
     }
     if let Some(target) = config.folder.target.as_ref().filter(|t| !t.is_absolute()) {
@@ -378,7 +442,15 @@ mod tests {
             }
             named.insert((String::new(), section.to_owned()));
         }
-        let sections = ["", "folder", "ansible", "repository", "hub", "clock"];
+        let sections = [
+            "",
+            "folder",
+            "ansible",
+            "kubernetes",
+            "repository",
+            "hub",
+            "clock",
+        ];
         for section in sections {
             let keys = keys_of(section);
             assert!(!keys.is_empty(), "{section}");

@@ -46,6 +46,10 @@ pub const ORDER_INSTANTS: [&str; 4] = [
     "old-seal-key-kept",
 ];
 
+/// Instants that only the Kubernetes reconciler passes.
+#[cfg(any(debug_assertions, test))]
+pub const KUBERNETES_INSTANTS: [&str; 3] = ["object-applied", "object-recorded", "object-removed"];
+
 /// All of them, in the order of README.md.
 #[cfg(any(debug_assertions, test))]
 fn all() -> impl Iterator<Item = &'static str> {
@@ -54,6 +58,7 @@ fn all() -> impl Iterator<Item = &'static str> {
         .chain(REVERT_INSTANTS)
         .chain(SLIP_INSTANTS)
         .chain(ORDER_INSTANTS)
+        .chain(KUBERNETES_INSTANTS)
 }
 
 /// Marks an instant. Does nothing in a release build.

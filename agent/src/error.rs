@@ -156,7 +156,7 @@ impl AgentError {
     /// Whether this host, not a bundle, keeps work from going on.
     pub fn is_of_the_host(&self) -> bool {
         match self {
-            Self::Apply(ApplyError::State(_)) => false,
+            Self::Apply(ApplyError::State(_) | ApplyError::Stopped) => false,
             Self::Apply(_) | Self::File(_) => true,
             _ => false,
         }

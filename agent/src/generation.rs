@@ -12,7 +12,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use outhaul_bundle::digest::Hasher;
-use outhaul_bundle::index::{self, Assignment, Content};
+use outhaul_bundle::index::{self, Assignment, Content, DriftPolicy};
 use outhaul_bundle::name::Name;
 use outhaul_bundle::{Digest, Index, Limits, decode};
 use outhaul_signer::seal::marker::Place;
@@ -93,6 +93,8 @@ pub struct Desired {
     pub fleet: Name,
     /// The environment, likewise.
     pub environment: Name,
+    /// What the stream says about drift.
+    pub drift: DriftPolicy,
     /// Folder of the rendered files.
     pub rendered: PathBuf,
     /// Folder of the payload; it may not exist when there is none.
@@ -158,6 +160,7 @@ pub fn desired(home: &Home, index: &Index) -> Vec<Desired> {
         generation: index.number,
         fleet: index.fleet.clone(),
         environment: index.stream.environment.clone(),
+        drift: index.reconciler.drift,
         assignment: assignment.clone(),
         rendered: folder.join("assignments").join(assignment.name.as_str()),
         payload: folder.join("payload").join(assignment.name.as_str()),

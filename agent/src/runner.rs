@@ -11,7 +11,7 @@ use rusqlite::Transaction;
 
 use crate::advice;
 use crate::agent::Agent;
-use crate::apply;
+use crate::apply::{self, ApplyError};
 use crate::cut;
 use crate::error::AgentError;
 use crate::generation;
@@ -104,6 +104,7 @@ impl Agent {
             }
             self.pulse.beat();
             let happening = match self.perform(task) {
+                Err(AgentError::Apply(ApplyError::Stopped)) => return Err(AgentError::Stopped),
                 Err(error) if error.is_of_the_host() => {
                     let blocked = self.blocked(&site, error)?;
                     // A newer bundle does not wait for what cannot go on.

@@ -106,7 +106,7 @@ pub struct Source {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReconcilerSettings {
-    /// `ansible`, `folder`, `flux`, `argocd`, `fleet`, `zarf`.
+    /// `ansible`, `folder`, `kubernetes`, `flux`, `argocd`, `fleet`, `zarf`.
     pub kind: Name,
     /// The reconciler's own settings, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

@@ -88,6 +88,12 @@ pub const ALL: &[Builtin] = &[
         text: include_str!("../templates/json.yaml"),
     },
     Builtin {
+        name: "kubernetes",
+        kind: TemplateType::Reconciler,
+        purpose: "plain manifests that the agent applies to the cluster itself",
+        text: include_str!("../templates/kubernetes.yaml"),
+    },
+    Builtin {
         name: "namespace",
         kind: TemplateType::Namespace,
         purpose: "a namespace with quota, limits, network policies, service account and role",

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
+pub mod kubernetes;
 mod skips;
 
 pub use skips::{available, available_or_skip, kalypso_or_skip, skipped, summary};

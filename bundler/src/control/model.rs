@@ -203,18 +203,21 @@ pub enum ReconcilerKind {
     Flux,
     /// Files that something on site watches.
     Folder,
+    /// Manifests that the agent applies to the cluster itself.
+    Kubernetes,
     /// Zarf.
     Zarf,
 }
 
 impl ReconcilerKind {
     /// Every kind.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Ansible,
         Self::ArgoCd,
         Self::Fleet,
         Self::Flux,
         Self::Folder,
+        Self::Kubernetes,
         Self::Zarf,
     ];
 
@@ -226,6 +229,7 @@ impl ReconcilerKind {
             Self::Fleet => "fleet",
             Self::Flux => "flux",
             Self::Folder => "folder",
+            Self::Kubernetes => "kubernetes",
             Self::Zarf => "zarf",
         }
     }

@@ -194,7 +194,18 @@ fn application(plan: &Plan) -> Files {
             put("site.yaml", SITE);
         }
         if has(&["flux-git", "argocd-git", "rancher-fleet", "zarf"]) {
-            put("kustomization.yaml", KUSTOMIZATION);
+            // The agent takes plain manifests only, and both have one folder.
+            if !has(&["kubernetes"]) {
+                put("kustomization.yaml", KUSTOMIZATION);
+            }
+        }
+        if has(&[
+            "flux-git",
+            "argocd-git",
+            "rancher-fleet",
+            "zarf",
+            "kubernetes",
+        ]) {
             put("deployment.yaml", DEPLOYMENT);
         }
     }

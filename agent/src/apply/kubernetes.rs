@@ -1,0 +1,453 @@
+//! The Kubernetes reconciler: plain manifests, applied to the cluster's API server by the agent itself.
+//!
+//! What comes in: an assignment's manifests. What goes out: its objects on the cluster, by server-side apply
+//! under the field manager `outhaul`, each with an inventory row committed before. Everything is looked at,
+//! and asked of the server as a dry run, before anything is changed. What somebody else made is not touched
+//! unless the stream says so. It prints no token and no secret value.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use outhaul_bundle::index::DriftPolicy;
+use outhaul_bundle::report::{AssignmentResult, ComplianceStatus, StepResult};
+use outhaul_kubernetes::{Access, Cluster, Health, Reason, Resource, Trouble, health, order};
+
+use super::{ApplyError, Change, Ledger, Reconciler, result, step};
+use crate::config::KubernetesConfig;
+use crate::cut;
+use crate::generation::Desired;
+use crate::home::Home;
+use crate::pulse::Pulse;
+use crate::secrets::struck_out;
+use crate::state::inventory::Item;
+
+mod look;
+mod mark;
+mod prune;
+mod wanted;
+
+use look::{Looked, Stop};
+use mark::{Mark, Origin, uid_of};
+use wanted::All;
+
+/// Its name in the index and the inventory.
+pub const KIND: &str = "kubernetes";
+/// Between two looks at what is not ready.
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
+
+/// The reconciler.
+#[derive(Debug)]
+pub struct Kubernetes {
+    config: KubernetesConfig,
+    /// Where the site's secret keys are.
+    identities: PathBuf,
+}
+
+/// What kept an object from being ready in time.
+enum Unready {
+    Failed(String),
+    Late(String),
+}
+
+impl Kubernetes {
+    /// A reconciler with the site's settings.
+    pub fn new(config: &KubernetesConfig, home: &Home) -> Self {
+        Self {
+            config: config.clone(),
+            identities: home.identities(),
+        }
+    }
+
+    fn access(&self) -> Result<Access, ApplyError> {
+        let access = match &self.config.kubeconfig {
+            Some(path) => Access::from_kubeconfig(path, self.config.context.as_deref()),
+            None => Access::from_pod(),
+        };
+        access.map_err(|error| site_error(&Trouble::Access(error)))
+    }
+
+    fn cluster(&self) -> Result<Cluster, ApplyError> {
+        let timeout = Duration::from_secs(self.config.timeout_s);
+        Cluster::new(&self.access()?, timeout).map_err(|trouble| site_error(&trouble))
+    }
+
+    /// Waits until `objects` are ready.
+    fn wait<'a>(
+        &self,
+        cluster: &Cluster,
+        objects: impl Iterator<Item = &'a Looked> + Clone,
+        patience: Duration,
+        pulse: &Pulse,
+    ) -> Result<Result<(), Unready>, ApplyError> {
+        let until = Instant::now() + patience;
+        loop {
+            let mut waiting = None;
+            for looked in objects.clone() {
+                pulse.beat();
+                let key = &looked.object.key;
+                let found =
+                    look::resource(cluster, &looked.object).and_then(|resource| match resource {
+                        Some(resource) => cluster.get(&resource, key),
+                        None => Ok(None),
+                    });
+                let verdict = match found.map_err(|trouble| site_error(&trouble))? {
+                    Some(found) => health::health(&found),
+                    None => Health::Waiting("it is not there".into()),
+                };
+                match verdict {
+                    Health::Ready => {}
+                    Health::Waiting(why) => waiting = waiting.or(Some(format!("`{key}`: {why}"))),
+                    Health::Failed(why) => {
+                        return Ok(Err(Unready::Failed(format!("`{key}`: {why}"))));
+                    }
+                }
+            }
+            let Some(waiting) = waiting else {
+                return Ok(Ok(()));
+            };
+            if pulse.stopping() {
+                return Err(ApplyError::Stopped);
+            }
+            if Instant::now() >= until {
+                return Ok(Err(Unready::Late(waiting)));
+            }
+            std::thread::sleep(LOOK_AGAIN);
+        }
+    }
+
+    /// Where the API has an object's kind; one that was just defined may take a moment to be there.
+    fn resource(
+        &self,
+        cluster: &Cluster,
+        looked: &Looked,
+        patience: Duration,
+        pulse: &Pulse,
+    ) -> Result<Option<Resource>, ApplyError> {
+        let until = Instant::now() + patience;
+        loop {
+            let found = look::resource(cluster, &looked.object);
+            let found = found.map_err(|trouble| site_error(&trouble))?;
+            if found.is_some() || Instant::now() >= until {
+                return Ok(found);
+            }
+            if pulse.stopping() {
+                return Err(ApplyError::Stopped);
+            }
+            pulse.beat();
+            std::thread::sleep(LOOK_AGAIN);
+            cluster.forget_kinds();
+        }
+    }
+
+    fn patience(&self, all: &All) -> Duration {
+        Duration::from_secs(all.settings.wait_seconds.unwrap_or(self.config.wait_s))
+    }
+}
+
+/// What keeps the site from applying, with the server's own words.
+fn site_error(trouble: &Trouble) -> ApplyError {
+    let help = match trouble.refusal().map(|refusal| refusal.reason) {
+        None => {
+            "see that the API server runs and is reached from here, and that `kubeconfig` and `context` under \
+             `[kubernetes]` in agent.toml are right"
+        }
+        Some(Reason::Unauthorized) => {
+            "give the kubeconfig that agent.toml names a token or certificate that is valid (this one is wrong or \
+             has expired)"
+        }
+        Some(Reason::Forbidden) => {
+            "give the user of the agent's kubeconfig this right (a Role or ClusterRole, and its binding)"
+        }
+        Some(Reason::Conflict) => {
+            "undo what was changed by hand, or ask the centre for `drift: correct`, which takes the fields back"
+        }
+        Some(_) => "see what the API server lacks; the agent tries again",
+    };
+    let problem = match trouble {
+        Trouble::Refused(refusal) => format!("the API server refuses: {refusal}"),
+        other => other.to_string(),
+    };
+    ApplyError::Cluster {
+        problem,
+        help: help.into(),
+    }
+}
+
+fn failed(desired: &Desired, all: &All, message: &str, steps: Vec<StepResult>) -> AssignmentResult {
+    let message = struck_out(message, &all.values);
+    result(desired, ComplianceStatus::Failed, &message, steps)
+}
+
+/// The row of one object.
+fn item(desired: &Desired, looked: &Looked, origin: Origin, owner: &str) -> Item {
+    let mark = Mark {
+        content: looked.content,
+        origin,
+        owner: owner.to_owned(),
+    };
+    Item {
+        kind: KIND.into(),
+        assignment: desired.assignment.name.as_str().to_owned(),
+        item: looked.object.key.to_string(),
+        digest: mark.to_text(),
+        before: String::new(),
+        generation: desired.generation,
+        phase: "intent".into(),
+    }
+}
+
+impl Reconciler for Kubernetes {
+    fn kind(&self) -> &'static str {
+        KIND
+    }
+
+    /// There is a kubeconfig, or a pod's service account. The server is asked when something is applied.
+    fn ready(&self) -> Result<(), ApplyError> {
+        self.cluster().map(drop)
+    }
+
+    /// By file: which objects are in them is known once the bundle is unpacked.
+    fn plan(&self, desired: &Desired, recorded: &[Item]) -> Vec<Change> {
+        if !recorded.is_empty() {
+            return Vec::new();
+        }
+        let files = desired.files().map(|(_, _, told)| Change {
+            action: "add",
+            item: told,
+        });
+        files.collect()
+    }
+
+    fn apply(
+        &self,
+        desired: &Desired,
+        recorded: &[Item],
+        ledger: &mut dyn Ledger,
+        pulse: &Pulse,
+    ) -> Result<AssignmentResult, ApplyError> {
+        let mut all = match wanted::read(desired, &self.identities) {
+            Ok(all) => all,
+            Err(problem) => return Ok(failed(desired, &All::default(), &problem, Vec::new())),
+        };
+        let cluster = self.cluster()?;
+        let owner = mark::owner(desired);
+        let correct = desired.drift == DriftPolicy::Correct;
+
+        // Look at everything before anything is changed.
+        let looked = match look::look(&cluster, &mut all, recorded, &owner, correct, pulse) {
+            Ok(looked) => looked,
+            Err(Stop::Site(error)) => return Err(error),
+            Err(Stop::Refused(item, problem)) => {
+                let steps = item
+                    .map(|item| step(item, "failed", ""))
+                    .into_iter()
+                    .collect();
+                let message = format!("{problem}; nothing of this assignment was applied");
+                return Ok(failed(desired, &all, &message, steps));
+            }
+        };
+        let intents: Vec<Item> = looked
+            .iter()
+            .map(|looked| item(desired, looked, looked.origin.clone(), &owner))
+            .collect();
+        ledger.intend(&intents)?;
+        cut::here("inventory-intended");
+
+        let mut steps: Vec<StepResult> = all
+            .others
+            .iter()
+            .map(|name| step(name, "skipped", "it holds no manifests"))
+            .collect();
+        let mut founded = false;
+        for (at, one) in looked.iter().enumerate() {
+            pulse.beat();
+            let key = &one.object.key;
+            if !founded && order::rank(key) > order::FOUNDATION {
+                founded = true;
+                let foundation = looked
+                    .iter()
+                    .take(at)
+                    .filter(|one| one.object.key.is_definition());
+                let waited = self.wait(&cluster, foundation, self.patience(&all), pulse)?;
+                if let Err(Unready::Failed(why) | Unready::Late(why)) = waited {
+                    return Ok(failed(desired, &all, &why, steps));
+                }
+                cluster.forget_kinds();
+            }
+            let kind = Some((key.group.as_str(), key.kind.as_str()));
+            let defined = looked.iter().any(|other| other.object.defines() == kind);
+            let patience = if defined {
+                self.patience(&all)
+            } else {
+                Duration::ZERO
+            };
+            let Some(resource) = self.resource(&cluster, one, patience, pulse)? else {
+                let problem = look::unknown_kind(&one.object);
+                steps.push(step(key.to_string(), "failed", ""));
+                return Ok(failed(desired, &all, &problem, steps));
+            };
+            let applied = match cluster.apply(&resource, key, &one.object.value, one.force, false) {
+                Ok(applied) => applied,
+                Err(trouble) if look::is_of_the_site(&trouble) => return Err(site_error(&trouble)),
+                Err(refused) => {
+                    let message = format!(
+                        "`{key}`: {refused}; {at} of {} objects are applied, this one and those after it are not",
+                        looked.len()
+                    );
+                    let told = struck_out(&refused.to_string(), &all.values);
+                    steps.push(step(key.to_string(), "failed", told));
+                    return Ok(failed(desired, &all, &message, steps));
+                }
+            };
+            cut::here("object-applied");
+            let uid = uid_of(&applied.value).to_owned();
+            let origin = match &one.origin {
+                Origin::Took(_) => Origin::Took(uid),
+                Origin::New | Origin::Made(_) => Origin::Made(uid),
+            };
+            ledger.intend(&[item(desired, one, origin, &owner)])?;
+            cut::here("object-recorded");
+            let version = |value: &serde_json::Value| value["metadata"]["resourceVersion"].clone();
+            let same = one
+                .found
+                .as_ref()
+                .is_some_and(|found| version(found) == version(&applied.value));
+            steps.push(step(
+                key.to_string(),
+                if same { "ok" } else { "changed" },
+                "",
+            ));
+        }
+
+        let names: BTreeSet<String> = looked
+            .iter()
+            .map(|one| one.object.key.to_string())
+            .collect();
+        let surplus: Vec<Item> = recorded
+            .iter()
+            .filter(|item| !names.contains(&item.item))
+            .cloned()
+            .collect();
+        let removed = prune::prune(&cluster, &surplus, false, ledger, pulse)?;
+        let left = removed.iter().find(|step| step.status != "removed");
+        let message = left.map_or_else(String::new, |step| step.message.clone());
+        steps.extend(removed);
+        ledger.confirm(KIND, desired.assignment.name.as_str())?;
+        Ok(result(
+            desired,
+            ComplianceStatus::Compliant,
+            &message,
+            steps,
+        ))
+    }
+
+    fn observe(
+        &self,
+        desired: &Desired,
+        recorded: &[Item],
+        pulse: &Pulse,
+    ) -> Result<AssignmentResult, ApplyError> {
+        let mut all = match wanted::read(desired, &self.identities) {
+            Ok(all) => all,
+            Err(problem) => return Ok(failed(desired, &All::default(), &problem, Vec::new())),
+        };
+        let cluster = self.cluster()?;
+        let owner = mark::owner(desired);
+        if let Err(stop) = look::prepare(&cluster, &mut all, &owner) {
+            return match stop {
+                Stop::Site(error) => Err(error),
+                Stop::Refused(_, problem) => Ok(failed(desired, &all, &problem, Vec::new())),
+            };
+        }
+        let (mut drifted, mut sick, mut late) = (Vec::new(), Vec::new(), Vec::new());
+        for wanted in &all.objects {
+            pulse.beat();
+            let key = &wanted.object.key;
+            let mark = look::mark_of(recorded, key);
+            let seen = look::drift(&cluster, wanted, mark.as_ref())
+                .map_err(|trouble| site_error(&trouble))?;
+            match seen {
+                look::Seen::Drifted(why) => {
+                    drifted.push(step(
+                        key.to_string(),
+                        "changed",
+                        struck_out(&why, &all.values),
+                    ));
+                }
+                look::Seen::AsApplied(Health::Ready) => {}
+                look::Seen::AsApplied(Health::Waiting(why)) => {
+                    late.push(step(key.to_string(), "skipped", why))
+                }
+                look::Seen::AsApplied(Health::Failed(why)) => {
+                    sick.push(step(key.to_string(), "failed", why))
+                }
+            }
+        }
+        let all_of_them = all.objects.len();
+        let (status, message, steps) = if !drifted.is_empty() {
+            let message = format!(
+                "{} of {all_of_them} objects are not as applied",
+                drifted.len()
+            );
+            (ComplianceStatus::Drifted, message, drifted)
+        } else if let Some(first) = sick.first() {
+            let message = format!("`{}`: {}", first.name, first.message);
+            (ComplianceStatus::Failed, message, sick)
+        } else if let Some(first) = late.first() {
+            let message = format!("not ready: `{}`: {}", first.name, first.message);
+            (ComplianceStatus::InProgress, message, late)
+        } else {
+            let steps = vec![step(format!("{all_of_them} objects"), "ok", "")];
+            (ComplianceStatus::Compliant, String::new(), steps)
+        };
+        Ok(result(desired, status, &message, steps))
+    }
+
+    /// Waits until every object is ready, or one has failed, or the time is up.
+    fn health(
+        &self,
+        desired: &Desired,
+        recorded: &[Item],
+        pulse: &Pulse,
+    ) -> Result<Option<AssignmentResult>, ApplyError> {
+        let mut all = match wanted::read(desired, &self.identities) {
+            Ok(all) => all,
+            Err(problem) => {
+                return Ok(Some(failed(desired, &All::default(), &problem, Vec::new())));
+            }
+        };
+        let cluster = self.cluster()?;
+        let owner = mark::owner(desired);
+        match look::prepare(&cluster, &mut all, &owner) {
+            Ok(()) => {}
+            Err(Stop::Site(error)) => return Err(error),
+            Err(Stop::Refused(_, problem)) => {
+                return Ok(Some(failed(desired, &all, &problem, Vec::new())));
+            }
+        }
+        let patience = self.patience(&all);
+        let objects: Vec<Looked> = all.objects.drain(..).map(Looked::unseen).collect();
+        match self.wait(&cluster, objects.iter(), patience, pulse)? {
+            Ok(()) => self.observe(desired, recorded, pulse).map(Some),
+            Err(Unready::Failed(why)) => Ok(Some(failed(desired, &all, &why, Vec::new()))),
+            Err(Unready::Late(why)) => {
+                let message = format!("not ready after {} s: {why}", patience.as_secs());
+                Ok(Some(failed(desired, &all, &message, Vec::new())))
+            }
+        }
+    }
+
+    fn remove(
+        &self,
+        _assignment: &str,
+        recorded: &[Item],
+        ledger: &mut dyn Ledger,
+        pulse: &Pulse,
+    ) -> Result<Vec<StepResult>, ApplyError> {
+        prune::prune(&self.cluster()?, recorded, true, ledger, pulse)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,280 @@
+//! What the API server refuses: whose fault it is, in whose words, and that nothing was changed.
+use std::fs;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use outhaul_tests::kubernetes::GUEST;
+use serde_json::json;
+
+use super::*;
+
+#[test]
+fn what_the_server_refuses_is_told_in_its_own_words_and_changes_nothing() {
+    let Some(mut bench) = Bench::new() else {
+        return;
+    };
+    bench.namespace("app");
+    let settings = FORCE.replace("force", "refuse");
+    let with = |text: String| format!("{settings}---\n{text}");
+    let good = config_map("good", "1");
+    let files = |bad: &str| [("a.yaml", with(good.clone())), ("b.yaml", bad.to_owned())];
+    let mut told = |bad: &str| {
+        let files = files(bad);
+        let files = files.each_ref().map(|(name, text)| (*name, text.as_str()));
+        let message = bench.refused(&files);
+        assert!(
+            bench.map("good").is_none(),
+            "the first object was not applied either: {message}"
+        );
+        assert!(bench.memory.0.is_empty(), "{message}");
+        message
+    };
+
+    let missing = told("apiVersion: example.org/v1\nkind: Press\nmetadata: {name: p}\n");
+    assert!(
+        missing.contains("the cluster has no kind `Press` in `example.org/v1`"),
+        "{missing}"
+    );
+    let invalid = told("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\ndata: {key: 7}\n");
+    assert!(
+        invalid.contains("ConfigMap app/x`: the API server refuses: "),
+        "{invalid}"
+    );
+    let typo = told("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\ndta: {key: a}\n");
+    assert!(
+        typo.contains(".dta: field not declared in schema"),
+        "{typo}"
+    );
+    let nowhere = told("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x, namespace: gone}\n");
+    assert!(
+        nowhere.contains("namespaces \"gone\" not found"),
+        "{nowhere}"
+    );
+    let twice = told("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: good}\n");
+    assert!(
+        twice.contains("`ConfigMap app/good` is there twice"),
+        "{twice}"
+    );
+    let text = told("hello\n");
+    assert!(
+        text.contains("`one/b.yaml`, line 1: it has no `apiVersion`"),
+        "{text}"
+    );
+    for message in [missing, invalid, typo, nowhere] {
+        assert!(
+            message.ends_with("nothing of this assignment was applied"),
+            "{message}"
+        );
+    }
+}
+
+#[test]
+fn a_quota_a_policy_and_a_webhook_refuse_in_their_own_words() {
+    let Some(mut bench) = Bench::new() else {
+        return;
+    };
+    bench.namespace("app");
+    let (good, settings) = (config_map("good", "1"), FORCE.replace("force", "refuse"));
+    let files = [("a.yaml", settings.as_str()), ("b.yaml", good.as_str())];
+
+    // What is asked here changes nothing. The server's own copies of quotas and policies follow a moment later.
+    let probe = json!({"metadata": {"name": "probe"}});
+    let maps = "/api/v1/namespaces/app/configmaps?dryRun=All";
+    let until = |bench: &Bench, said: &str| loop {
+        let (_, answer) = bench
+            .server
+            .ask("POST", maps, Some(("application/json", &probe)))
+            .unwrap();
+        if answer["message"].as_str().unwrap_or("taken").contains(said) {
+            break;
+        }
+    };
+
+    // The quota's controller does not run here: its one answer is written in its place.
+    let quotas = "/api/v1/namespaces/app/resourcequotas";
+    let none = json!({"count/configmaps": "0"});
+    bench
+        .server
+        .create(
+            quotas,
+            &json!({"metadata": {"name": "q"}, "spec": {"hard": none}}),
+        )
+        .unwrap();
+    let counted = json!({"status": {"hard": none, "used": none}});
+    bench
+        .server
+        .patch(&format!("{quotas}/q/status"), "controller", &counted)
+        .unwrap();
+    until(&bench, "exceeded quota");
+    let full = bench.refused(&files);
+    assert!(
+        full.contains("exceeded quota: q, requested: count/configmaps=1"),
+        "{full}"
+    );
+    bench.server.delete(&format!("{quotas}/q")).unwrap();
+    until(&bench, "taken");
+
+    let group = "/apis/admissionregistration.k8s.io/v1";
+    let rules = json!([{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}]);
+    let policy = json!({"metadata": {"name": "p"}, "spec": {"matchConstraints": {"resourceRules": rules},
+        "validations": [{"expression": "false", "message": "not in this shop"}]}});
+    bench
+        .server
+        .create(&format!("{group}/validatingadmissionpolicies"), &policy)
+        .unwrap();
+    let binding = json!({"metadata": {"name": "p"}, "spec": {"policyName": "p", "validationActions": ["Deny"]}});
+    bench
+        .server
+        .create(
+            &format!("{group}/validatingadmissionpolicybindings"),
+            &binding,
+        )
+        .unwrap();
+    until(&bench, "denied request");
+    let denied = bench.refused(&files);
+    assert!(
+        denied.contains("denied request: not in this shop"),
+        "{denied}"
+    );
+    bench
+        .server
+        .delete(&format!("{group}/validatingadmissionpolicybindings/p"))
+        .unwrap();
+    until(&bench, "taken");
+
+    let hook = json!({"metadata": {"name": "w"}, "webhooks": [{"name": "w.example.org", "rules": rules,
+        "clientConfig": {"url": "https://127.0.0.1:1/"}, "sideEffects": "None", "admissionReviewVersions": ["v1"]}]});
+    bench
+        .server
+        .create(&format!("{group}/validatingwebhookconfigurations"), &hook)
+        .unwrap();
+    until(&bench, "failed calling webhook");
+    let silent = bench.blocked(&files);
+    assert!(
+        silent.contains("failed calling webhook \"w.example.org\""),
+        "{silent}"
+    );
+    assert!(bench.map("good").is_none() && bench.memory.0.is_empty());
+    bench
+        .server
+        .delete(&format!("{group}/validatingwebhookconfigurations/w"))
+        .unwrap();
+    until(&bench, "taken");
+    bench.apply(&files);
+}
+
+/// A token of the service account `app/agent`, signed with the server's own key, that ends at `expires`.
+fn account_token(bench: &Bench, uid: &str, expires: u64) -> String {
+    let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
+    let issuer = "https://kubernetes.default.svc";
+    let account = json!({"namespace": "app", "serviceaccount": {"name": "agent", "uid": uid}});
+    let claims = json!({"iss": issuer, "aud": [issuer], "sub": "system:serviceaccount:app:agent", "iat": 1,
+        "nbf": 1, "exp": expires, "kubernetes.io": account});
+    let text = format!(
+        "{}.{}",
+        part(&json!({"alg": "RS256", "typ": "JWT"})),
+        part(&claims)
+    );
+    let folder = bench.folder.path().join("server");
+    fs::write(folder.join("claims"), &text).unwrap();
+    let mut command = std::process::Command::new("openssl");
+    command
+        .current_dir(folder)
+        .args(["dgst", "-sha256", "-sign", "accounts.key", "claims"]);
+    let signed = command.output().unwrap();
+    assert!(signed.status.success(), "{signed:?}");
+    format!("{text}.{}", URL_SAFE_NO_PAD.encode(signed.stdout))
+}
+
+#[test]
+fn a_token_that_has_expired_is_named_as_such() {
+    let Some(mut bench) = Bench::new() else {
+        return;
+    };
+    bench.namespace("app");
+    let accounts = "/api/v1/namespaces/app/serviceaccounts";
+    let account = bench
+        .server
+        .create(accounts, &json!({"metadata": {"name": "agent"}}))
+        .unwrap();
+    let uid = account["metadata"]["uid"].as_str().unwrap().to_owned();
+    let mut told = |expires| {
+        let token = account_token(&bench, &uid, expires);
+        bench.kubeconfig = bench
+            .server
+            .kubeconfig_with("account", &format!("token: {token}"));
+        let told = bench.blocked(&[("a.yaml", NAMESPACE)]);
+        assert!(!told.contains(&token), "{told}");
+        told
+    };
+    let good = told(40_000_000_000);
+    assert!(
+        good.contains("User \"system:serviceaccount:app:agent\" cannot get resource"),
+        "{good}"
+    );
+    let expired = told(1_700_000_000);
+    assert!(
+        expired.contains("the API server refuses: Unauthorized"),
+        "{expired}"
+    );
+    assert!(
+        expired.contains("help: give the kubeconfig that agent.toml names a token"),
+        "{expired}"
+    );
+}
+
+#[test]
+fn who_may_not_and_a_server_that_is_gone_are_the_sites_own_trouble() {
+    let Some(mut bench) = Bench::new() else {
+        return;
+    };
+    let map = config_map("good", "1");
+    let files = [("a.yaml", NAMESPACE), ("b.yaml", map.as_str())];
+
+    bench.kubeconfig = bench.server.kubeconfig(GUEST);
+    let forbidden = bench.blocked(&files);
+    assert!(
+        forbidden.contains("User \"guest\" cannot get resource \"namespaces\""),
+        "{forbidden}"
+    );
+    assert!(
+        forbidden.contains("help: give the user of the agent's kubeconfig this right"),
+        "{forbidden}"
+    );
+    bench.kubeconfig = bench
+        .server
+        .kubeconfig_with("wrong", "token: not-a-token-at-all");
+    let unknown = bench.blocked(&files);
+    assert!(
+        unknown.contains("Unauthorized") && unknown.contains("has expired"),
+        "{unknown}"
+    );
+    assert!(!unknown.contains("not-a-token-at-all"), "{unknown}");
+    bench.kubeconfig = bench.folder.path().join("nowhere");
+    let nowhere = bench.blocked(&files);
+    assert!(nowhere.contains("nowhere` cannot be read"), "{nowhere}");
+    let foreign = bench
+        .server
+        .kubeconfig_with("foreign", "token: admin-token");
+    let config = fs::read_to_string(&foreign).unwrap();
+    fs::write(&foreign, config.replace("ca.crt", "client.crt")).unwrap();
+    bench.kubeconfig = foreign;
+    let untrusted = bench.blocked(&files);
+    assert!(
+        untrusted.contains("invalid peer certificate"),
+        "{untrusted}"
+    );
+
+    let login = "client-certificate: client.crt, client-key: client.key";
+    bench.kubeconfig = bench.server.kubeconfig_with("certificate", login);
+    bench.server.stop();
+    let gone = bench.blocked(&files);
+    assert!(
+        gone.contains("the API server https://127.0.0.1:") && gone.contains("cannot be asked"),
+        "{gone}"
+    );
+    assert!(bench.memory.0.is_empty(), "nothing was begun");
+    bench.server.go_on().unwrap();
+    bench.apply(&files);
+    assert!(bench.map("good").is_some());
+}

@@ -1,0 +1,186 @@
+//! What an assignment asks for: its files as objects, and what the stream says about them.
+//!
+//! What comes in: an assignment and the site's keys. What goes out: every object of its YAML and JSON files,
+//! rendered ones and payload, in the order in which they are applied, and the settings of the one
+//! `KubernetesApply` among the rendered files. It asks no server, and what it cannot read is a problem, never
+//! left out; files of other kinds are named as such.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use outhaul_bundle::Digest;
+use outhaul_kubernetes::{Object, manifest, order};
+use serde::Deserialize;
+use zeroize::Zeroizing;
+
+use crate::durable;
+use crate::generation::Desired;
+use crate::secrets::Secrets;
+
+/// Largest file of manifests in bytes.
+const MAX_FILE_BYTES: u64 = 16 * 1024 * 1024;
+/// Most objects of one assignment.
+const MAX_OBJECTS: usize = 5000;
+/// The group of objects that are for the agent itself.
+const OWN_GROUP: &str = "outhaul.dev";
+
+/// What the stream says about applying.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct Settings {
+    /// Where objects go that name no namespace.
+    pub namespace: Option<String>,
+    /// What is done with objects that somebody else made.
+    pub conflicts: Conflicts,
+    /// Seconds to wait for the objects to be ready, instead of the site's own.
+    pub wait_seconds: Option<u64>,
+}
+
+/// What is done with objects that somebody else made.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Conflicts {
+    /// Nothing is applied.
+    #[default]
+    Refuse,
+    /// They are taken over, and left there when the assignment goes.
+    Force,
+}
+
+/// One object and the file that it is from.
+#[derive(Debug)]
+pub struct Wanted {
+    /// The object.
+    pub object: Object,
+    /// Digest of the file, with its sealed values sealed.
+    pub content: Digest,
+}
+
+/// All that an assignment asks for.
+#[derive(Debug, Default)]
+pub struct All {
+    /// What the stream says.
+    pub settings: Settings,
+    /// The objects, in the order in which they are applied.
+    pub objects: Vec<Wanted>,
+    /// Files that hold no manifests.
+    pub others: Vec<String>,
+    /// Values that must not be shown.
+    pub values: Vec<Zeroizing<String>>,
+}
+
+/// Reads the files of `desired`.
+///
+/// # Errors
+/// One sentence with the file.
+pub fn read(desired: &Desired, identities: &Path) -> Result<All, String> {
+    let secrets = Secrets::load(identities).map_err(|error| error.to_string())?;
+    let mut all = All::default();
+    let mut said = false;
+    for (file, path, told) in desired.files() {
+        let payload = told.contains("/payload/");
+        let ending = file
+            .path
+            .as_str()
+            .rsplit_once('.')
+            .map_or("", |(_, ending)| ending);
+        if !matches!(
+            ending.to_ascii_lowercase().as_str(),
+            "yaml" | "yml" | "json"
+        ) {
+            all.others.push(told);
+            continue;
+        }
+        let opened = secrets
+            .open_file(&path, &told, &desired.place())
+            .map_err(|error| error.to_string())?;
+        let text = match opened {
+            Some(opened) => {
+                all.values.extend(opened.values);
+                opened.text
+            }
+            None => {
+                let bytes =
+                    durable::read(&path, MAX_FILE_BYTES).map_err(|error| error.to_string())?;
+                let text = String::from_utf8(bytes).map_err(|_| format!("`{told}` is no text"))?;
+                Zeroizing::new(text)
+            }
+        };
+        for object in manifest::objects(&text, &told)? {
+            if object.key.group == OWN_GROUP {
+                if payload || said {
+                    return Err(format!(
+                        "{}: one `KubernetesApply` may be among the rendered files, and none in the payload",
+                        object.place
+                    ));
+                }
+                said = true;
+                all.settings = settings(&object)?;
+                continue;
+            }
+            all.objects.push(Wanted {
+                object,
+                content: file.content,
+            });
+            if all.objects.len() > MAX_OBJECTS {
+                return Err(format!("it has more than {MAX_OBJECTS} objects"));
+            }
+        }
+    }
+    if all.objects.is_empty() {
+        return Err("it has no manifests to apply".into());
+    }
+    Ok(all)
+}
+
+fn settings(object: &Object) -> Result<Settings, String> {
+    if object.key.kind != "KubernetesApply" {
+        return Err(format!(
+            "{}: `{}` is not known here",
+            object.place, object.key.kind
+        ));
+    }
+    let spec = object.value["spec"].clone();
+    let spec = if spec.is_null() {
+        serde_json::json!({})
+    } else {
+        spec
+    };
+    serde_json::from_value(spec).map_err(|error| format!("{}: `spec`: {error}", object.place))
+}
+
+impl All {
+    /// The namespace for objects that name none: the one that the stream says, else the only one that the
+    /// assignment itself makes.
+    pub fn namespace(&self) -> Option<String> {
+        if let Some(said) = &self.settings.namespace {
+            return Some(said.clone());
+        }
+        let mut made = self
+            .objects
+            .iter()
+            .filter(|wanted| wanted.object.key.is_namespace());
+        match (made.next(), made.next()) {
+            (Some(only), None) => Some(only.object.key.name.clone()),
+            _ => None,
+        }
+    }
+
+    /// Puts the objects into the order in which they are applied, once each has its namespace.
+    ///
+    /// # Errors
+    /// When two are the same.
+    pub fn arrange(&mut self) -> Result<(), String> {
+        let mut seen = BTreeSet::new();
+        for wanted in &self.objects {
+            if !seen.insert(&wanted.object.key) {
+                let Object { key, place, .. } = &wanted.object;
+                return Err(format!("{place}: `{key}` is there twice"));
+            }
+        }
+        self.objects.sort_by_cached_key(|wanted| {
+            (order::rank(&wanted.object.key), wanted.object.key.clone())
+        });
+        Ok(())
+    }
+}

@@ -5,6 +5,8 @@
 mod attacks;
 #[path = "runner/clocks.rs"]
 mod clocks;
+#[path = "runner/cluster.rs"]
+mod cluster;
 #[path = "runner/countersigned.rs"]
 mod countersigned;
 #[path = "runner/documents.rs"]

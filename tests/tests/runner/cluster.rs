@@ -1,0 +1,240 @@
+//! Plain Kubernetes manifests, from the control plane to a real API server and back.
+//!
+//! What comes in: `examples/cluster`, a real kube-apiserver with etcd, and no controller but what a test says.
+//! What must come out: what was rendered is delivered on a stick, applied, observed, pruned and rolled back;
+//! and whatever is cut off in between ends well with the same command.
+
+use std::fs;
+use std::path::Path;
+
+use outhaul_tests::kubernetes::{ADMIN, ApiServer};
+use outhaul_tests::{program, run};
+use serde_json::{Value, json};
+
+use super::scene::{Scene, copy};
+
+/// A site with a cluster, and the control plane that it follows.
+struct Store {
+    scene: Scene,
+    server: ApiServer,
+}
+
+const SITE: &str = "store-1";
+const NAMESPACE: &str = "dev-store-stock-report-nightly";
+const IMAGE: &str = "registry.store.example/stock-report";
+
+impl Store {
+    #[track_caller]
+    fn new() -> Option<Self> {
+        let mut scene = Scene::new();
+        let server = ApiServer::start_or_skip(&scene.path("server"))?.unwrap();
+        let example = outhaul_tests::workspace_root().join("examples/cluster");
+        scene.repository(&example.join("control-plane"), "control-plane");
+        copy(
+            &example.join("stock-report/source"),
+            &scene.path("from/main"),
+        );
+        scene.repository(&scene.path("from"), "stock-report");
+        scene.repository(&example.join("stock-report/manifests"), "manifests");
+        for (url, folder) in [
+            ("stock-report", "stock-report"),
+            ("stock-report-manifests", "manifests"),
+        ] {
+            scene
+                .sources
+                .push(format!("https://git.store.example/{url}={folder}"));
+        }
+        scene.fleet();
+        scene.site(SITE, "dev", "store");
+        let kubeconfig = server.kubeconfig(ADMIN);
+        let config = format!(
+            "[kubernetes]\nkubeconfig = \"{}\"\nwait_s = 5\n",
+            kubeconfig.display()
+        );
+        fs::write(scene.path(&format!("sites/{SITE}/agent.toml")), config).unwrap();
+        Some(Self { scene, server })
+    }
+
+    fn agent(&self, code: i32, arguments: &[&str]) -> outhaul_tests::Ran {
+        self.scene.agent(SITE, code, arguments)
+    }
+
+    /// What is in the namespace below a path of the API.
+    fn get(&self, path: &str) -> Option<Value> {
+        let (root, rest) = path.rsplit_once('/').unwrap();
+        let (root, plural) = root.rsplit_once('/').unwrap();
+        self.server
+            .get(&format!("{root}/namespaces/{NAMESPACE}/{plural}/{rest}"))
+            .unwrap()
+    }
+
+    fn image(&self) -> Option<String> {
+        let job = self.get("/apis/batch/v1/cronjobs/stock-report")?;
+        let containers = &job["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"];
+        Some(containers[0]["image"].as_str()?.to_owned())
+    }
+
+    /// Another version of what the team wrote: another image, and its queries under another name.
+    fn second_version(&self) {
+        self.scene.on_branch("manifests", "dev", |folder| {
+            let path = folder.join("report.yaml");
+            let text = fs::read_to_string(&path).unwrap();
+            let text = text
+                .replace("1.4.0", "1.5.0")
+                .replace("name: queries\ndata", "name: questions\ndata");
+            fs::write(
+                path,
+                text.replace(
+                    "configMap: { name: queries }",
+                    "configMap: { name: questions }",
+                ),
+            )
+            .unwrap();
+        });
+    }
+
+    fn state(&self) -> Value {
+        let told = self.agent(0, &["--output", "json", "status"]).stdout;
+        serde_json::from_str(&told).unwrap()
+    }
+}
+
+#[test]
+fn manifests_are_rendered_delivered_applied_observed_pruned_and_rolled_back() {
+    let Some(store) = Store::new() else { return };
+    let (scene, server) = (&store.scene, &store.server);
+    let rendered = scene.plane(0, "render", "dev", &["--out", "rendered"]);
+    let settings = scene.path("rendered/store/stock-report-nightly/reconciler.yaml");
+    let settings =
+        fs::read_to_string(&settings).unwrap_or_else(|error| panic!("{error}: {rendered:?}"));
+    assert!(
+        settings.contains(&format!("namespace: \"{NAMESPACE}\"")),
+        "{settings}"
+    );
+
+    scene.bundle("dev");
+    scene.carry(SITE);
+    assert_eq!(store.image().as_deref(), Some(&*format!("{IMAGE}:1.4.0")));
+    let config = store.get("/api/v1/configmaps/platform-config").unwrap();
+    assert_eq!(
+        config["data"],
+        json!({"CURRENCY": "EUR", "ENVIRONMENT": "dev"})
+    );
+    assert!(store.get("/api/v1/serviceaccounts/workload").is_some());
+    let fields = config["metadata"]["managedFields"].as_array().unwrap();
+    assert!(
+        fields.iter().all(|entry| entry["manager"] == "outhaul"),
+        "{fields:?}"
+    );
+
+    // The team's next version: what it dropped goes, what it added comes.
+    store.second_version();
+    scene.bundle("dev");
+    let plan = store.agent(0, &["plan", "stick/dev-store-2.outhaul"]);
+    assert!(plan.stdout.contains("report.yaml"), "{plan:?}");
+    scene.carry(SITE);
+    assert_eq!(store.image().as_deref(), Some(&*format!("{IMAGE}:1.5.0")));
+    assert!(store.get("/api/v1/configmaps/questions").is_some());
+    assert!(
+        store.get("/api/v1/configmaps/queries").is_none(),
+        "it is pruned"
+    );
+
+    // Somebody changes it by hand: seen, put back, and told at home.
+    let job = format!("/apis/batch/v1/namespaces/{NAMESPACE}/cronjobs/stock-report");
+    server
+        .patch(&job, "kubectl-edit", &json!({"spec": {"suspend": true}}))
+        .unwrap();
+    server
+        .delete(&format!(
+            "/api/v1/namespaces/{NAMESPACE}/configmaps/questions"
+        ))
+        .unwrap();
+    // The hub's address answers nobody; everything else of the round is done.
+    store.agent(3, &["run", "--once"]);
+    assert!(store.get("/api/v1/configmaps/questions").is_some());
+    scene.home(SITE);
+
+    // A person goes back, and what was pruned is there again.
+    let back = store.agent(0, &["rollback", "--who", "ann"]);
+    assert!(back.everything().contains("bundle 1"), "{back:?}");
+    assert_eq!(store.image().as_deref(), Some(&*format!("{IMAGE}:1.4.0")));
+    assert!(store.get("/api/v1/configmaps/queries").is_some());
+    assert!(store.get("/api/v1/configmaps/questions").is_none());
+    scene.home(SITE);
+}
+
+#[test]
+fn a_cut_between_two_objects_and_a_server_that_is_gone_end_with_the_same_command() {
+    let Some(mut store) = Store::new() else {
+        return;
+    };
+    store.scene.bundle("dev");
+    for instant in ["inventory-intended", "object-applied", "object-recorded"] {
+        let mut command = store.scene.command(&program("outhaul-agent").unwrap());
+        let state = format!("sites/{SITE}");
+        command
+            .env("OUTHAUL_CUT", instant)
+            .args(["--state", &state, "import", "stick"]);
+        let cut = run(&mut command).unwrap();
+        assert_eq!(cut.code, None, "it dies at {instant}: {cut:?}");
+        assert!(store.image().is_none(), "it was not applied at {instant}");
+    }
+    assert!(
+        store
+            .server
+            .get(&format!("/api/v1/namespaces/{NAMESPACE}"))
+            .unwrap()
+            .is_some()
+    );
+    assert_ne!(store.state()["generations"][0]["state"], "active");
+
+    // The server goes as well. That is no fault of the bundle's: it stays, and goes on by itself.
+    store.server.stop();
+    let gone = store.agent(3, &["apply"]);
+    assert!(
+        gone.stderr
+            .contains("the work on bundle 1 cannot go on: the API server https://127.0.0.1:"),
+        "{gone:?}"
+    );
+    store.server.go_on().unwrap();
+    store.agent(0, &["apply"]);
+    assert_eq!(store.image().as_deref(), Some(&*format!("{IMAGE}:1.4.0")));
+
+    // The same while it prunes.
+    store.second_version();
+    store.scene.bundle("dev");
+    let mut command = store.scene.command(&program("outhaul-agent").unwrap());
+    let state = format!("sites/{SITE}");
+    command
+        .env("OUTHAUL_CUT", "object-removed")
+        .args(["--state", &state, "import", "stick"]);
+    assert_eq!(run(&mut command).unwrap().code, None);
+    store.agent(0, &["apply"]);
+    assert!(store.get("/api/v1/configmaps/queries").is_none());
+    assert!(store.get("/api/v1/configmaps/questions").is_some());
+}
+
+#[test]
+fn a_version_that_the_server_refuses_leaves_the_one_before_it_running() {
+    let Some(store) = Store::new() else { return };
+    store.scene.bundle("dev");
+    store.scene.carry(SITE);
+    store.scene.on_branch("manifests", "dev", |folder: &Path| {
+        let path = folder.join("report.yaml");
+        let text = fs::read_to_string(&path).unwrap();
+        let text = text
+            .replace("1.4.0", "1.5.0")
+            .replace("0 3 * * *", "every night");
+        fs::write(path, text).unwrap();
+    });
+    store.scene.bundle("dev");
+    let refused = store.agent(1, &["import", "stick"]);
+    let told = refused.everything();
+    assert!(
+        told.contains("CronJob.batch \"stock-report\" is invalid: spec.schedule"),
+        "{told}"
+    );
+    assert_eq!(store.image().as_deref(), Some(&*format!("{IMAGE}:1.4.0")));
+    store.scene.home(SITE);
+}

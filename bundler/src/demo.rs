@@ -87,6 +87,7 @@ pub fn run(options: &Options) -> Result<(), DemoError> {
     rounds::first(&mut scene, &mut story)?;
     rounds::second(&mut scene, &mut story)?;
     if let Some(kept) = &options.keep {
+        scene.write_project()?;
         story.next_commands(kept, &scene);
     }
     if options.serve {

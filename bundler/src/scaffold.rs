@@ -89,7 +89,7 @@ pub enum ScaffoldError {
         help: String,
     },
     /// The object belongs on another branch.
-    #[error("a {kind} belongs on {belongs}, and `{}` is {here}\nhelp: {help}; nothing was written", path.display())]
+    #[error("{} {kind} belongs on {belongs}, and `{}` is {here}\nhelp: {help}; nothing was written", article(kind), path.display())]
     WrongBranch {
         /// The kind.
         kind: &'static str,
@@ -121,6 +121,13 @@ pub enum ScaffoldError {
     /// Git failed.
     #[error(transparent)]
     Git(#[from] ProgramError),
+}
+
+fn article(word: &str) -> &'static str {
+    match word.starts_with(['a', 'e', 'i', 'o', 'u']) {
+        true => "an",
+        false => "a",
+    }
 }
 
 impl ScaffoldError {

@@ -164,6 +164,19 @@ impl Scene {
         &self.hub.url
     }
 
+    /// Writes what every command that is typed next has in common.
+    pub fn write_project(&self) -> Result<(), DemoError> {
+        let hub = self.hub_url().trim_end_matches('/');
+        let mut text = format!(
+            "control_plane = \"control-plane\"\nfleet = \"fleet\"\nhub = \"{hub}\"\nbundles = \"bundles\"\n\n[sources]\n"
+        );
+        for (url, folder) in SOURCES.iter().filter_map(|one| one.split_once('=')) {
+            text.push_str(&format!("\"{url}\" = \"{folder}\"\n"));
+        }
+        let path = self.folder.join(crate::project::FILE);
+        write(&path, text.as_bytes(), 0o644)
+    }
+
     /// Waits until the hub ends.
     pub fn wait_for_hub(&mut self) -> Result<(), DemoError> {
         let path = self.folder.clone();

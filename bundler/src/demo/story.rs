@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use serde_json::Value;
 
-use super::scene::{BENCH, PRESS, SOURCES, Scene, SiteOf};
+use super::scene::{BENCH, PRESS, Scene, SiteOf};
 use crate::cli::data;
 
 /// Prints the story.
@@ -196,32 +196,28 @@ impl Story {
 
     /// What to type next.
     pub fn next_commands(&self, kept: &Path, scene: &Scene) {
-        let sources: Vec<_> = SOURCES
-            .iter()
-            .map(|source| format!("--source {source}"))
-            .collect();
-        let sources = sources.join(" ");
         data("");
         data(
             "What to type next: change a value, bring it to dev, through the gate to stage, and look",
         );
         let hub = scene.hub_url().trim_end_matches('/');
         let listen = hub.trim_start_matches("http://");
-        let plane = format!("--control-plane control-plane {sources}");
-        let keys = "--fleet fleet --passphrase-file passphrase";
+        let keys = "--passphrase-file passphrase";
         for line in [
             format!("cd {}", kept.display()),
             format!("export PATH={}:$PATH", scene.programs_folder().display()),
+            // Control plane, sources, fleet and hub are in it.
+            "cat outhaul.toml && outhaul project trust".to_owned(),
             format!("outhaul-hub --state hub serve --listen {listen} --repository published &"),
             "sed -i 's/LABEL_WIDTH_MM: \"62\"/LABEL_WIDTH_MM: \"38\"/' control-plane/configs/common.yaml".to_owned(),
             "git -C control-plane commit --all --message 'Narrower labels'".to_owned(),
-            format!("outhaul promote --to dev {plane}"),
-            format!("outhaul bundle --environment dev {plane} {keys} --out bundles --publish published"),
+            "outhaul promote --to dev".to_owned(),
+            format!("outhaul bundle --environment dev {keys} --publish published"),
             "outhaul-hub --state hub import bundles/dev-bench-3.outhaul".to_owned(),
             format!("outhaul-agent --state {}/state run --once", BENCH.name),
-            format!("outhaul promote --to stage {plane} --hub {hub}"),
-            format!("outhaul bundle --environment stage {plane} {keys} --out stick"),
-            "outhaul inspect --fleet fleet stick/stage-press-3.outhaul".to_owned(),
+            "outhaul promote --to stage".to_owned(),
+            format!("outhaul bundle --environment stage {keys} --out stick"),
+            "outhaul inspect stick/stage-press-3.outhaul".to_owned(),
             format!("outhaul-agent --state {}/state import stick", PRESS.name),
             format!("outhaul-agent --state {}/state export stick", PRESS.name),
             "outhaul-hub --state hub import stick/stage-press-3.outhaul stick".to_owned(),

@@ -20,7 +20,11 @@ impl Typed {
     /// A command that runs in `folder`.
     pub fn new(program: &Path, folder: &Path) -> Self {
         let mut command = Command::new(program);
-        command.current_dir(folder).stdin(Stdio::null());
+        // All options are typed: a project file of a folder above is about something else.
+        command
+            .current_dir(folder)
+            .env("OUTHAUL_PROJECT", "none")
+            .stdin(Stdio::null());
         Self {
             command,
             allowed: vec![0],

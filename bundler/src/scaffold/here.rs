@@ -131,10 +131,13 @@ impl Here {
         let of_base = self.of_base().unwrap_or_default();
         for object in self.objects.iter().chain(&of_base) {
             if let Object::Composition(_) = object {
-                return Err(ScaffoldError::Taken {
-                    kind: "CompositionPolicy",
-                    name: object.name().to_owned(),
-                    place: object.location().file_line(),
+                return Err(ScaffoldError::Choice {
+                    problem: format!(
+                        "an environment has one composition policy, and `{}` is there already, in `{}`",
+                        object.name(),
+                        object.location().file_line()
+                    ),
+                    help: "change that one; nothing was written".to_owned(),
                 });
             }
         }

@@ -115,6 +115,7 @@ fn the_demo_with_ansible_and_the_commands_that_come_next() {
     );
     let mut shell = Command::new("sh");
     shell.arg("-c").arg(&script);
+    shell.env("XDG_STATE_HOME", folder.path().join("state"));
     for (name, value) in [("NAME", "t"), ("EMAIL", "t@example.org")] {
         shell
             .env(format!("GIT_AUTHOR_{name}"), value)

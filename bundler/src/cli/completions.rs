@@ -13,7 +13,7 @@ use super::{Failure, command};
     after_help = "Example:\n  outhaul completions bash > ~/.local/share/bash-completion/completions/outhaul\n  \
     outhaul completions zsh > ~/.zfunc/_outhaul\n  \
     outhaul completions fish > ~/.config/fish/completions/outhaul.fish\n\n\
-    Those of the other programs, and man pages, are in Outhaul's packages; `cargo xtask man DIR` writes them."
+    `cargo xtask man DIR` writes those of all four programs, and man pages."
 )]
 pub struct Args {
     /// The shell

@@ -231,6 +231,27 @@ impl Default for HubConfig {
     }
 }
 
+impl KubernetesConfig {
+    /// The first value that is out of its range: its key, the value, and what is allowed.
+    fn out_of_range(&self) -> Option<(&'static str, String, &'static str)> {
+        // Below the service's watchdog of 120 s.
+        if !(1..=100).contains(&self.timeout_s) {
+            let found = self.timeout_s.to_string();
+            return Some(("kubernetes.timeout_s", found, "1 to 100"));
+        }
+        if !(1..=86_400).contains(&self.wait_s) {
+            return Some(("kubernetes.wait_s", self.wait_s.to_string(), "1 to 86400"));
+        }
+        let relative = self
+            .kubeconfig
+            .as_ref()
+            .filter(|path| !path.is_absolute())?;
+        let found = format!("`{}`", relative.display());
+        let expected = "an absolute path, such as \"/etc/rancher/k3s/k3s.yaml\"";
+        Some(("kubernetes.kubeconfig", found, expected))
+    }
+}
+
 impl AnsibleConfig {
     /// Longest run of one playbook.
     pub fn timeout(&self) -> Duration {
@@ -332,14 +353,8 @@ pub fn parse(text: &str, path: &str) -> Result<Config, ConfigError> {
             "1 to 86400",
         );
     }
-    // Below the service's watchdog of 120 s.
-    if !(1..=100).contains(&config.kubernetes.timeout_s) {
-        let found = config.kubernetes.timeout_s.to_string();
-        return wrong("kubernetes.timeout_s", found, "1 to 100");
-    }
-    if !(1..=86_400).contains(&config.kubernetes.wait_s) {
-        let found = config.kubernetes.wait_s.to_string();
-        return wrong("kubernetes.wait_s", found, "1 to 86400");
+    if let Some((key, found, expected)) = config.kubernetes.out_of_range() {
+        return wrong(key, found, expected);
     }
     if !(5..=week).contains(&config.repository.poll_s) {
         return wrong(
@@ -369,19 +384,6 @@ pub fn parse(text: &str, path: &str) -> Result<Config, ConfigError> {
             "clock.synchronized",
             found,
             "an absolute path, such as \"/run/chrony/synchronized\"",
-        );
-    }
-    if let Some(path) = config
-        .kubernetes
-        .kubeconfig
-        .as_ref()
-        .filter(|path| !path.is_absolute())
-    {
-        let found = format!("`{}`", path.display());
-        return wrong(
-            "kubernetes.kubeconfig",
-            found,
-            "an absolute path, such as \"/etc/rancher/k3s/k3s.yaml\"",
         );
     }
     if let Some(target) = config.folder.target.as_ref().filter(|t| !t.is_absolute()) {
@@ -481,6 +483,8 @@ mod tests {
         assert!(refusal("drift_s = 1").contains("drift_s"));
         assert!(refusal("[ansible]\ntimeout_s = 0").contains("ansible.timeout_s"));
         assert!(refusal("[folder]\ntarget = \"srv\"").contains("absolute path"));
+        assert!(refusal("[kubernetes]\nwait_s = 0").contains("kubernetes.wait_s"));
+        assert!(refusal("[kubernetes]\nkubeconfig = \"k\"").contains("absolute path"));
         assert!(refusal("[clock]\nsynchronized = \"run/set\"").contains("absolute path"));
         let http = refusal("[repository]\nurl = \"http://example.org/\"");
         assert!(http.contains("https"), "{http}");

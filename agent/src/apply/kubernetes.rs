@@ -179,6 +179,24 @@ fn failed(desired: &Desired, all: &All, message: &str, steps: Vec<StepResult>) -
     result(desired, ComplianceStatus::Failed, &message, steps)
 }
 
+/// Files that nothing was made of, as steps.
+fn without_manifests(all: &All) -> Vec<StepResult> {
+    let others = all.others.iter();
+    others
+        .map(|name| step(name, "skipped", "it holds no manifests"))
+        .collect()
+}
+
+/// What is recorded and not wanted any more.
+fn surplus(recorded: &[Item], looked: &[Looked]) -> Vec<Item> {
+    let wanted: BTreeSet<String> = looked
+        .iter()
+        .map(|one| one.object.key.to_string())
+        .collect();
+    let gone = recorded.iter().filter(|item| !wanted.contains(&item.item));
+    gone.cloned().collect()
+}
+
 /// The row of one object.
 fn item(desired: &Desired, looked: &Looked, origin: Origin, owner: &str) -> Item {
     let mark = Mark {
@@ -254,11 +272,7 @@ impl Reconciler for Kubernetes {
         ledger.intend(&intents)?;
         cut::here("inventory-intended");
 
-        let mut steps: Vec<StepResult> = all
-            .others
-            .iter()
-            .map(|name| step(name, "skipped", "it holds no manifests"))
-            .collect();
+        let mut steps = without_manifests(&all);
         let mut founded = false;
         for (at, one) in looked.iter().enumerate() {
             pulse.beat();
@@ -308,28 +322,10 @@ impl Reconciler for Kubernetes {
             };
             ledger.intend(&[item(desired, one, origin, &owner)])?;
             cut::here("object-recorded");
-            let version = |value: &serde_json::Value| value["metadata"]["resourceVersion"].clone();
-            let same = one
-                .found
-                .as_ref()
-                .is_some_and(|found| version(found) == version(&applied.value));
-            steps.push(step(
-                key.to_string(),
-                if same { "ok" } else { "changed" },
-                "",
-            ));
+            steps.push(step(key.to_string(), one.became(&applied.value), ""));
         }
 
-        let names: BTreeSet<String> = looked
-            .iter()
-            .map(|one| one.object.key.to_string())
-            .collect();
-        let surplus: Vec<Item> = recorded
-            .iter()
-            .filter(|item| !names.contains(&item.item))
-            .cloned()
-            .collect();
-        let removed = prune::prune(&cluster, &surplus, false, ledger, pulse)?;
+        let removed = prune::prune(&cluster, &surplus(recorded, &looked), false, ledger, pulse)?;
         let left = removed.iter().find(|step| step.status != "removed");
         let message = left.map_or_else(String::new, |step| step.message.clone());
         steps.extend(removed);
@@ -377,10 +373,10 @@ impl Reconciler for Kubernetes {
                 }
                 look::Seen::AsApplied(Health::Ready) => {}
                 look::Seen::AsApplied(Health::Waiting(why)) => {
-                    late.push(step(key.to_string(), "skipped", why))
+                    late.push(step(key.to_string(), "skipped", why));
                 }
                 look::Seen::AsApplied(Health::Failed(why)) => {
-                    sick.push(step(key.to_string(), "failed", why))
+                    sick.push(step(key.to_string(), "failed", why));
                 }
             }
         }

@@ -103,8 +103,8 @@ impl Cluster {
             group => format!("/apis/{group}/{version}"),
         };
         let kinds = self.kinds_at(&root)?;
-        let found = kinds.iter().flat_map(|kinds| kinds.iter());
-        Ok(found.filter(|known| known.kind == kind).cloned().next())
+        let mut known = kinds.iter().flat_map(|kinds| kinds.iter());
+        Ok(known.find(|known| known.kind == kind).cloned())
     }
 
     /// Where the API has a kind of whichever version; `None` when it has not.

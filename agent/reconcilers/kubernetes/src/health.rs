@@ -105,10 +105,10 @@ fn replicas(status: &Value, wanted: u64, parts: &[(&str, &str)]) -> Health {
 
 fn deployment(object: &Value) -> Health {
     let status = &object["status"];
-    if let Some(said) = condition(status, "Progressing", "False") {
-        if said.starts_with("ProgressDeadlineExceeded") {
-            return Health::Failed(said);
-        }
+    if let Some(said) = condition(status, "Progressing", "False")
+        && said.starts_with("ProgressDeadlineExceeded")
+    {
+        return Health::Failed(said);
     }
     if object["spec"]["paused"] == true {
         return Health::Waiting("it is paused".into());

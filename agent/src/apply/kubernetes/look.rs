@@ -57,6 +57,15 @@ impl Looked {
             force: false,
         }
     }
+
+    /// Whether applying made a difference.
+    pub fn became(&self, applied: &Value) -> &'static str {
+        let version = |value: &Value| value["metadata"]["resourceVersion"].clone();
+        match &self.found {
+            Some(found) if version(found) == version(applied) => "ok",
+            _ => "changed",
+        }
+    }
 }
 
 /// Whether the site is to blame. A field that somebody else has taken since is in the way until a person gives
@@ -267,12 +276,11 @@ pub fn drift(cluster: &Cluster, wanted: &Wanted, mark: Option<&Mark>) -> Result<
         origin: Origin::Made(uid) | Origin::Took(uid),
         ..
     }) = mark
+        && uid_of(&found) != uid
     {
-        if uid_of(&found) != uid {
-            return Ok(Seen::Drifted(
-                "it was replaced by another object of its name".into(),
-            ));
-        }
+        return Ok(Seen::Drifted(
+            "it was replaced by another object of its name".into(),
+        ));
     }
     match cluster.apply(&resource, key, &wanted.object.value, true, true) {
         Ok(applied) => {

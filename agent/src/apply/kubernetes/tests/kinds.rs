@@ -102,3 +102,50 @@ fn a_kind_and_its_objects_come_together_and_go_in_order() {
     );
     assert!(bench.memory.0.is_empty());
 }
+
+#[test]
+fn a_sealed_value_is_in_the_clear_on_the_cluster_alone() {
+    use outhaul_signer::seal::marker;
+
+    use crate::secrets::Secrets;
+
+    let Some(mut bench) = Bench::new() else {
+        return;
+    };
+    let identities = bench.folder.path().join("identities");
+    let key = Secrets::own_public_key(&identities).unwrap();
+    let bound = "f/dev/app/PASSWORD".parse().unwrap();
+    let sealed = marker::seal_value("hunter2-hunter2", &[key.parse().unwrap()], &bound).unwrap();
+    let secret = format!(
+        "apiVersion: v1\nkind: Secret\nmetadata: {{name: s}}\nstringData:\n  PASSWORD: \"{sealed}\"\n"
+    );
+    let files = [("a.yaml", NAMESPACE), ("b.yaml", secret.as_str())];
+    let done = bench.apply(&files);
+    let path = "/api/v1/namespaces/app/secrets/s";
+    let on_the_cluster = bench.server.get(path).unwrap().unwrap();
+    // `hunter2-hunter2`, as the API shows it.
+    assert_eq!(on_the_cluster["data"]["PASSWORD"], "aHVudGVyMi1odW50ZXIy");
+    let changed = json!({"data": {"PASSWORD": "bm90aGluZw=="}});
+    bench.server.patch(path, "kubectl-edit", &changed).unwrap();
+    let seen = bench.observe(&files);
+    assert_eq!(seen.status, ComplianceStatus::Drifted, "{seen:?}");
+    for told in [
+        format!("{done:?}"),
+        format!("{seen:?}"),
+        format!("{:?}", bench.memory.0),
+    ] {
+        assert!(
+            !told.contains("hunter2") && !told.contains("aHVudGVy"),
+            "{told}"
+        );
+    }
+
+    // What the server quotes in a refusal is struck out.
+    let wrong = secret.replace(
+        "metadata: {name: s}",
+        "metadata: {name: t}\nimmutable: \"yes\"",
+    );
+    let wrong = wrong.replace("stringData", "type: kubernetes.io/tls\nstringData");
+    let told = bench.refused(&[("a.yaml", NAMESPACE), ("b.yaml", wrong.as_str())]);
+    assert!(!told.contains("hunter2"), "{told}");
+}

@@ -20,7 +20,7 @@ fn server_that_goes(port: u16, allowed: usize) -> u16 {
                 let _ = std::io::copy(&mut answers, &mut to_client);
                 let _ = to_client.shutdown(Shutdown::Both);
             });
-            let mut bytes = [0; 65536];
+            let mut bytes = [0; 16384];
             while let Ok(read @ 1..) = client.read(&mut bytes) {
                 given += 1;
                 if given > allowed {

@@ -155,7 +155,7 @@ fn a_new_control_plane_has_no_finding_and_renders() {
 #[test]
 fn one_with_every_reconciler_has_no_finding_and_renders() {
     let all = reconcilers();
-    assert_eq!(all.len(), 8, "{all:?}");
+    assert_eq!(all.len(), 9, "{all:?}");
     let mut options = vec![
         "--environments",
         "dev,prod",
@@ -166,7 +166,7 @@ fn one_with_every_reconciler_has_no_finding_and_renders() {
         options.extend(["--reconciler", name]);
     }
     let made = Made::new(&options);
-    assert_eq!((made.sound("dev"), made.sound("prod")), (8, 8));
+    assert_eq!((made.sound("dev"), made.sound("prod")), (9, 9));
 }
 
 #[test]

@@ -18,6 +18,7 @@ pub mod ansible;
 pub mod folder;
 #[cfg(feature = "kubernetes")]
 pub mod kubernetes;
+mod remote;
 
 /// A reconciler.
 pub trait Reconciler {
@@ -32,8 +33,20 @@ pub trait Reconciler {
         Ok(())
     }
 
+    /// Asked about one assignment of a bundle that has to wait: what can be verified or fetched for it now.
+    /// Nothing on the host is changed.
+    ///
+    /// # Errors
+    /// [`ApplyError`] names what will keep it from being applied.
+    fn prepare(&self, _desired: &Desired, _pulse: &Pulse) -> Result<(), ApplyError> {
+        Ok(())
+    }
+
     /// What applying `desired` would do, by what is recorded: nothing on the host is read or changed.
     fn plan(&self, desired: &Desired, recorded: &[Item]) -> Vec<Change>;
+
+    /// What the inventory will list of an assignment that is applied.
+    fn items(&self, desired: &Desired) -> Vec<Item>;
 
     /// Applies one assignment. `recorded` is what the inventory has of it. Doing it twice is doing it once.
     ///
@@ -72,12 +85,14 @@ pub trait Reconciler {
         Ok(None)
     }
 
-    /// Removes what is recorded of an assignment that is no longer wanted, and tells the ledger.
+    /// Removes what is recorded of an assignment that is no longer wanted, and tells the ledger. `instead`
+    /// is the bundle that does not have it.
     ///
     /// # Errors
     /// As [`Reconciler::apply`].
     fn remove(
         &self,
+        instead: u64,
         assignment: &str,
         recorded: &[Item],
         ledger: &mut dyn Ledger,
@@ -156,6 +171,14 @@ pub enum ApplyError {
         /// What to do next.
         help: String,
     },
+    /// The apply helper does not answer, or cannot do it.
+    #[error("{problem}")]
+    Helper {
+        /// What is the matter.
+        problem: String,
+        /// What to do next.
+        help: String,
+    },
     /// The agent was asked to stop while it waited.
     #[error("stopped on request")]
     Stopped,
@@ -183,7 +206,7 @@ impl ApplyError {
                  site can apply"
                     .into()
             }
-            Self::Cluster { help, .. } => help.clone(),
+            Self::Cluster { help, .. } | Self::Helper { help, .. } => help.clone(),
             Self::Stopped => String::new(),
             Self::Program { .. } => {
                 "install ansible-core on this host, or set `ansible.playbook_program` (and \
@@ -205,8 +228,9 @@ pub fn reconciler(
     config: &Config,
     home: &Home,
 ) -> Result<Box<dyn Reconciler>, ApplyError> {
-    let ansible = || Box::new(ansible::Ansible::new(&config.ansible, home));
-    let folder = || {
+    let ansible =
+        || -> Box<dyn Reconciler> { Box::new(ansible::Ansible::new(&config.ansible, home)) };
+    let folder = || -> Box<dyn Reconciler> {
         let target = config
             .folder
             .target
@@ -214,20 +238,38 @@ pub fn reconciler(
             .unwrap_or_else(|| home.default_target());
         Box::new(folder::Folder::new(target, home.identities()))
     };
-    match (config.reconciler, kind) {
-        (ReconcilerChoice::Folder, _) | (ReconcilerChoice::Auto, "folder") => Ok(folder()),
-        (ReconcilerChoice::Auto | ReconcilerChoice::Ansible, "ansible") => Ok(ansible()),
+    let local: Box<dyn Reconciler> = match (config.reconciler, kind) {
+        (ReconcilerChoice::Folder, _) | (ReconcilerChoice::Auto, "folder") => folder(),
+        (ReconcilerChoice::Auto | ReconcilerChoice::Ansible, "ansible") => ansible(),
         #[cfg(feature = "kubernetes")]
-        (ReconcilerChoice::Auto | ReconcilerChoice::Kubernetes, kubernetes::KIND) => Ok(Box::new(
-            kubernetes::Kubernetes::new(&config.kubernetes, home),
-        )),
+        (ReconcilerChoice::Auto | ReconcilerChoice::Kubernetes, kubernetes::KIND) => {
+            Box::new(kubernetes::Kubernetes::new(&config.kubernetes, home))
+        }
         (site @ (ReconcilerChoice::Ansible | ReconcilerChoice::Kubernetes), stream) => {
             let (stream, site) = (stream.to_owned(), site.as_str());
-            Err(ApplyError::Mismatch { stream, site })
+            return Err(ApplyError::Mismatch { stream, site });
         }
-        (ReconcilerChoice::Auto, other) => Err(ApplyError::Unknown {
-            kind: other.to_owned(),
+        (ReconcilerChoice::Auto, other) => {
+            return Err(ApplyError::Unknown {
+                kind: other.to_owned(),
+            });
+        }
+    };
+    match &config.apply.helper {
+        None => Ok(local),
+        Some(_) if !["folder", "ansible"].contains(&local.kind()) => Err(ApplyError::Helper {
+            problem: format!(
+                "the apply helper has folders and playbooks only, this stream is for `{}`",
+                local.kind()
+            ),
+            help: "take `helper` under `[apply]` out of agent.toml, so that the agent applies by itself".into(),
         }),
+        Some(socket) => Ok(Box::new(remote::Remote::new(
+            local,
+            socket.clone(),
+            &config.apply,
+            home,
+        ))),
     }
 }
 

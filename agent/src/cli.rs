@@ -17,6 +17,7 @@ use crate::home::LockError;
 use crate::state::StateError;
 
 mod apply;
+mod apply_helper;
 mod approve;
 mod enrol;
 mod export;
@@ -71,6 +72,7 @@ enum Command {
     Apply(apply::Args),
     Export(export::Args),
     Send(send::Args),
+    ApplyHelper(apply_helper::Args),
 }
 
 /// What every command gets.
@@ -143,6 +145,7 @@ pub fn main() -> ExitCode {
         Command::Apply(args) => apply::run(&context, &args),
         Command::Export(args) => export::run(&context, &args),
         Command::Send(args) => send::run(&context, &args),
+        Command::ApplyHelper(args) => apply_helper::run(&context, &args),
     };
     match result {
         Ok(code) => ExitCode::from(code),

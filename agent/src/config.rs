@@ -35,6 +35,8 @@ pub struct Config {
     pub outbox_max: u64,
     /// Space that stays free on the state's file system, in MiB.
     pub min_free_mb: u64,
+    /// Who applies: this process, or a helper with rights of its own.
+    pub apply: ApplyConfig,
     /// The folder reconciler's settings.
     pub folder: FolderConfig,
     /// The Ansible reconciler's settings.
@@ -85,6 +87,25 @@ pub enum Approval {
     Removals,
     /// For every bundle.
     Always,
+}
+
+/// `[apply]`
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ApplyConfig {
+    /// The socket of the apply helper. Without it, this process applies by itself.
+    pub helper: Option<PathBuf>,
+    /// Seconds without a sign of life after which the helper is given up, 5 to 3600.
+    pub silence_s: u64,
+}
+
+impl Default for ApplyConfig {
+    fn default() -> Self {
+        Self {
+            helper: None,
+            silence_s: 60,
+        }
+    }
 }
 
 /// `[folder]`
@@ -178,6 +199,7 @@ impl Default for Config {
             drift_s: 900,
             outbox_max: 10_000,
             min_free_mb: 64,
+            apply: ApplyConfig::default(),
             folder: FolderConfig::default(),
             ansible: AnsibleConfig::default(),
             kubernetes: KubernetesConfig::default(),
@@ -228,6 +250,20 @@ impl Default for HubConfig {
             ca: None,
             send_s: 60,
         }
+    }
+}
+
+impl ApplyConfig {
+    /// The first value that is out of its range: its key, the value, and what is allowed.
+    fn out_of_range(&self) -> Option<(&'static str, String, &'static str)> {
+        if !(5..=3600).contains(&self.silence_s) {
+            let found = self.silence_s.to_string();
+            return Some(("apply.silence_s", found, "5 to 3600"));
+        }
+        let relative = self.helper.as_ref().filter(|path| !path.is_absolute())?;
+        let found = format!("`{}`", relative.display());
+        let expected = "an absolute path, such as \"/run/outhaul/apply.sock\"";
+        Some(("apply.helper", found, expected))
     }
 }
 
@@ -346,6 +382,9 @@ pub fn parse(text: &str, path: &str) -> Result<Config, ConfigError> {
     if !(20..=1_000_000).contains(&config.outbox_max) {
         return wrong("outbox_max", config.outbox_max.to_string(), "20 to 1000000");
     }
+    if let Some((key, found, expected)) = config.apply.out_of_range() {
+        return wrong(key, found, expected);
+    }
     if !(1..=86_400).contains(&config.ansible.timeout_s) {
         return wrong(
             "ansible.timeout_s",
@@ -398,96 +437,4 @@ pub fn parse(text: &str, path: &str) -> Result<Config, ConfigError> {
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-
-    fn refusal(text: &str) -> String {
-        parse(text, "agent.toml").unwrap_err().to_string()
-    }
-
-    #[test]
-    fn an_empty_file_is_the_defaults() {
-        assert_eq!(parse("", "agent.toml").unwrap(), Config::default());
-    }
-
-    /// The names that a section takes, as its own refusal lists them.
-    fn keys_of(section: &str) -> Vec<String> {
-        let header = match section {
-            "" => String::new(),
-            name => format!("[{name}]\n"),
-        };
-        let listed = refusal(&format!("{header}no-such-key = 1\n"));
-        let (_, listed) = listed.split_once("expected ").unwrap();
-        let names = listed.split('`').skip(1).step_by(2);
-        names.map(ToOwned::to_owned).collect()
-    }
-
-    #[test]
-    fn the_operators_page_has_every_key_with_its_default() {
-        let page = include_str!("../../docs/operator.md");
-        let (_, block) = page.split_once("```toml\n# agent.toml\n").unwrap();
-        let (block, _) = block.split_once("```").unwrap();
-        assert_eq!(parse(block, "operator.md").unwrap(), Config::default());
-        let mut section = "";
-        let mut named = std::collections::BTreeSet::new();
-        for line in block.lines().filter(|line| !line.is_empty()) {
-            match line
-                .strip_prefix('[')
-                .and_then(|rest| rest.strip_suffix(']'))
-            {
-                Some(name) => section = name,
-                None => {
-                    let (key, _) = line.trim_start_matches("# ").split_once(" = ").unwrap();
-                    named.insert((section.to_owned(), key.to_owned()));
-                }
-            }
-            named.insert((String::new(), section.to_owned()));
-        }
-        let sections = [
-            "",
-            "folder",
-            "ansible",
-            "kubernetes",
-            "repository",
-            "hub",
-            "clock",
-        ];
-        for section in sections {
-            let keys = keys_of(section);
-            assert!(!keys.is_empty(), "{section}");
-            for key in keys {
-                assert!(
-                    named.contains(&(section.to_owned(), key.clone())),
-                    "{section} {key}"
-                );
-            }
-        }
-        // What the page calls an example is one.
-        let tried = block.replace("\n# ", "\n");
-        parse(&tried, "operator.md").unwrap();
-    }
-
-    #[test]
-    fn an_unknown_key_is_named_with_its_place() {
-        let message = refusal("drift_s = 60\n[folder]\ntargte = \"/srv\"\n");
-        assert!(
-            message.starts_with("agent.toml:3:1: unknown field `targte`"),
-            "{message}"
-        );
-    }
-
-    #[test]
-    fn values_out_of_range_and_plain_http_are_refused() {
-        assert!(refusal("outbox_max = 1").contains("`outbox_max` is 1, it must be 20 to 1000000"));
-        assert!(refusal("drift_s = 1").contains("drift_s"));
-        assert!(refusal("[ansible]\ntimeout_s = 0").contains("ansible.timeout_s"));
-        assert!(refusal("[folder]\ntarget = \"srv\"").contains("absolute path"));
-        assert!(refusal("[kubernetes]\nwait_s = 0").contains("kubernetes.wait_s"));
-        assert!(refusal("[kubernetes]\nkubeconfig = \"k\"").contains("absolute path"));
-        assert!(refusal("[clock]\nsynchronized = \"run/set\"").contains("absolute path"));
-        let http = refusal("[repository]\nurl = \"http://example.org/\"");
-        assert!(http.contains("https"), "{http}");
-        assert!(parse("[hub]\nurl = \"http://127.0.0.1:8080\"", "agent.toml").is_ok());
-    }
-}
+mod tests;

@@ -49,6 +49,14 @@ pub const ORDER_INSTANTS: [&str; 4] = [
 /// Instants that only the Kubernetes reconciler passes.
 #[cfg(any(debug_assertions, test))]
 pub const KUBERNETES_INSTANTS: [&str; 3] = ["object-applied", "object-recorded", "object-removed"];
+/// Instants that only the apply helper passes.
+#[cfg(any(debug_assertions, test))]
+pub const HELPER_INSTANTS: [&str; 4] = [
+    "helper-floors-raised",
+    "helper-accepted",
+    "helper-applied",
+    "helper-removed",
+];
 
 /// All of them, in the order of README.md.
 #[cfg(any(debug_assertions, test))]
@@ -59,6 +67,7 @@ fn all() -> impl Iterator<Item = &'static str> {
         .chain(SLIP_INSTANTS)
         .chain(ORDER_INSTANTS)
         .chain(KUBERNETES_INSTANTS)
+        .chain(HELPER_INSTANTS)
 }
 
 /// Marks an instant. Does nothing in a release build.

@@ -1,4 +1,5 @@
-//! One generation on disk: `generations/<number>/{index.json, assignments/<name>/…, payload/<name>/…}`.
+//! One generation on disk: `generations/<number>/{index.json, metadata/…, assignments/<name>/…,
+//! payload/<name>/…}`.
 //!
 //! What comes in: an index and verified blobs. What goes out: a folder that is there whole and durable,
 //! or not at all (unpacked under another name, synced, renamed). Paths come from the index, whose types
@@ -193,12 +194,14 @@ pub fn unpacked_bytes(index: &Index) -> u64 {
         .fold(0, |sum, file| sum.saturating_add(file.size))
 }
 
-/// Unpacks a generation: afterwards `generations/<number>` is whole and durable.
+/// Unpacks a generation: afterwards `generations/<number>` is whole and durable. `metadata` is what accounts
+/// for it, kept for the apply helper, which verifies it again.
 pub fn unpack(
     home: &Home,
     blobs: &Blobs,
     index: &Index,
     index_bytes: &[u8],
+    metadata: &BTreeMap<String, Vec<u8>>,
     limits: &Limits,
 ) -> Result<(), GenerationError> {
     let to = home.generation(index.number);
@@ -211,6 +214,12 @@ pub fn unpack(
     };
     write_files(&folder, blobs, index, limits, &secrets)?;
     durable::write(&folder.join("index.json"), index_bytes, 0o600)?;
+    if !metadata.is_empty() {
+        durable::make_folder(&folder.join("metadata"))?;
+    }
+    for (name, bytes) in metadata {
+        durable::write(&folder.join("metadata").join(name), bytes, 0o600)?;
+    }
     durable::sync_file_system(&folder)?;
     cut::here("generation-written");
     durable::remove_tree(&to)?;

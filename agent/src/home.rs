@@ -106,6 +106,11 @@ impl Home {
         self.root.join("blobs/partial")
     }
 
+    /// The fleet's roots that were passed since enrolment: `<version>.root.json`.
+    pub fn roots(&self) -> PathBuf {
+        self.root.join("roots")
+    }
+
     /// All generations.
     pub fn generations(&self) -> PathBuf {
         self.root.join("generations")

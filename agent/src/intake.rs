@@ -29,8 +29,11 @@ pub(crate) mod copy;
 pub mod file;
 pub mod media;
 pub mod pull;
+mod roots;
 pub mod slip;
 pub mod visit;
+
+use roots::Roots;
 
 /// Refusals of one visit that are reported one by one. A stick full of forgeries must not fill the outbox.
 pub const MAX_TOLD: usize = 16;
@@ -113,6 +116,8 @@ pub struct Offer {
     pub acceptance: Acceptance,
     /// The index's digest.
     pub index: Digest,
+    /// The roots that it brought along, by file name.
+    pub roots: BTreeMap<String, Vec<u8>>,
 }
 
 impl Agent {
@@ -138,7 +143,7 @@ impl Agent {
         let carried = road.is_carried();
         let max_age_h = road.max_issued_age_h();
         let role = stream.role.as_str();
-        let metadata = road.metadata()?;
+        let metadata = &Roots::of(road.metadata()?);
         let now = moment.policy();
         let acceptance = trust::verify(&trusted, floors, metadata, role, now)
             .or_else(|error| {
@@ -154,6 +159,7 @@ impl Agent {
                     .ok_or(error)
             })
             .map_err(|error| refusal(&name, &error))?;
+        let roots = metadata.taken();
         if !road.brings(role) {
             let Stream {
                 environment,
@@ -178,7 +184,11 @@ impl Agent {
             return Err(AgentError::refused(&name, "stale", message));
         }
         let index = Digest::from_bytes(acceptance.index_sha256);
-        Ok(Offer { acceptance, index })
+        Ok(Offer {
+            acceptance,
+            index,
+            roots,
+        })
     }
 
     /// Takes in what a road brings and drives it as far as it goes.
@@ -311,7 +321,7 @@ impl Agent {
             self.begin(road.name(), &index, &offer)?;
         }
         let staged = self
-            .stage(road, &index, &bytes, &mut blobs)
+            .stage(road, (&index, &bytes), &offer, &mut blobs)
             .and_then(|()| self.obey(&index, &offer))
             .and_then(|ended| {
                 // An order may be the cure for a reconciler that is not here, so that it comes first.
@@ -410,6 +420,7 @@ impl Agent {
         if same {
             return Ok(());
         }
+        self.keep_roots(offer)?;
         floors::write_sidecar(db, &self.home.floors(), &offer.acceptance.versions)?;
         self.commit(|db, author| believe(db, author.moment, offer))
             .map_err(|error: StateError| error.into())

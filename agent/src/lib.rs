@@ -24,6 +24,7 @@ mod daemon;
 mod enrol;
 mod error;
 mod generation;
+mod helper;
 mod home;
 mod http;
 mod intake;

@@ -355,6 +355,7 @@ impl Agent {
         let mut offer = Offer {
             acceptance: offer.acceptance.clone(),
             index: offer.index,
+            roots: offer.roots.clone(),
         };
         let mut site = self.site.clone();
         if let Some(to) = &change.stream {
@@ -367,6 +368,7 @@ impl Agent {
         // A revocation does not wait for the rest of the bundle, so that the rest changes nothing by it.
         let believed = (order.what != Instruction::Revoke).then_some(&offer);
         if let Some(offer) = believed {
+            self.keep_roots(offer)?;
             let versions = &offer.acceptance.versions;
             floors::write_sidecar(self.store.read(), &self.home.floors(), versions)?;
         }

@@ -44,6 +44,12 @@ mod site;
 mod situations;
 #[path = "runner/slips.rs"]
 mod slips;
+#[path = "runner/split.rs"]
+mod split;
+#[path = "runner/split_attacks.rs"]
+mod split_attacks;
+#[path = "runner/split_cuts.rs"]
+mod split_cuts;
 #[path = "runner/stuck.rs"]
 mod stuck;
 #[path = "runner/tls.rs"]

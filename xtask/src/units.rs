@@ -15,15 +15,19 @@ use anyhow::{Context, Result};
 use crate::repository::root;
 
 /// Highest exposure that systemd's review may find, times ten; each with its reason in the unit.
-const EXPOSURE: [(&str, u32); 5] = [
+const EXPOSURE: [(&str, u32); 7] = [
     ("outhaul-agent.service", 50),
     ("outhaul-agent-sync.service", 50),
     ("outhaul-hub.service", 15),
     ("outhaul-serve.service", 15),
     // The agent with the drop-in for sites whose reconciler needs no root.
     (UNPRIVILEGED, 15),
+    // The half that applies: files in a folder; with the drop-in, playbooks.
+    ("outhaul-apply@.service", 15),
+    (APPLY_ANSIBLE, 50),
 ];
 const UNPRIVILEGED: &str = "outhaul-agent-unprivileged.service";
+const APPLY_ANSIBLE: &str = "outhaul-apply-ansible@.service";
 /// Since this version `systemd-tmpfiles` can be asked without doing anything.
 const TMPFILES_DRY_RUN: u32 = 256;
 
@@ -185,5 +189,8 @@ fn copies(folder: &Path) -> Result<BTreeMap<String, std::path::PathBuf>> {
     let agent = fs::read_to_string(source.join("outhaul-agent.service"))?;
     let dropin = fs::read_to_string(source.join("unprivileged.conf"))?;
     write(UNPRIVILEGED.to_owned(), &format!("{agent}\n{dropin}"))?;
+    let apply = fs::read_to_string(source.join("outhaul-apply@.service"))?;
+    let dropin = fs::read_to_string(source.join("outhaul-apply-ansible.conf"))?;
+    write(APPLY_ANSIBLE.to_owned(), &format!("{apply}\n{dropin}"))?;
     Ok(copies)
 }

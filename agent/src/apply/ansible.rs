@@ -249,6 +249,10 @@ impl Reconciler for Ansible {
         .collect()
     }
 
+    fn items(&self, desired: &Desired) -> Vec<Item> {
+        items(desired)
+    }
+
     fn apply(
         &self,
         desired: &Desired,
@@ -323,6 +327,7 @@ impl Reconciler for Ansible {
 
     fn remove(
         &self,
+        _instead: u64,
         assignment: &str,
         recorded: &[Item],
         ledger: &mut dyn Ledger,

@@ -161,6 +161,19 @@ impl Reconciler for Folder {
         changes
     }
 
+    fn items(&self, desired: &Desired) -> Vec<Item> {
+        let wanted = wanted(desired).into_iter().map(|(item, file)| Item {
+            kind: KIND.into(),
+            assignment: desired.assignment.name.as_str().to_owned(),
+            item,
+            digest: file.content.to_string(),
+            before: String::new(),
+            generation: desired.generation,
+            phase: "intent".into(),
+        });
+        wanted.collect()
+    }
+
     fn apply(
         &self,
         desired: &Desired,
@@ -214,20 +227,12 @@ impl Reconciler for Folder {
             statuses.insert(path, status);
         }
 
-        let intents: Vec<Item> = wanted
-            .iter()
-            .map(|(path, file)| Item {
-                kind: KIND.into(),
-                assignment: assignment.to_owned(),
-                item: path.clone(),
-                digest: file.content.to_string(),
-                before: ours
-                    .get(path.as_str())
-                    .map_or_else(String::new, |item| item.digest.clone()),
-                generation: desired.generation,
-                phase: "intent".into(),
-            })
-            .collect();
+        let mut intents = self.items(desired);
+        for intent in &mut intents {
+            if let Some(ours) = ours.get(intent.item.as_str()) {
+                intent.before.clone_from(&ours.digest);
+            }
+        }
         ledger.intend(&intents)?;
         cut::here("inventory-intended");
 
@@ -324,6 +329,7 @@ impl Reconciler for Folder {
 
     fn remove(
         &self,
+        _instead: u64,
         _assignment: &str,
         recorded: &[Item],
         ledger: &mut dyn Ledger,

@@ -237,6 +237,11 @@ impl Reconciler for Kubernetes {
         files.collect()
     }
 
+    /// Which objects they are is known when the cluster was looked at.
+    fn items(&self, _desired: &Desired) -> Vec<Item> {
+        Vec::new()
+    }
+
     fn apply(
         &self,
         desired: &Desired,
@@ -436,6 +441,7 @@ impl Reconciler for Kubernetes {
 
     fn remove(
         &self,
+        _instead: u64,
         _assignment: &str,
         recorded: &[Item],
         ledger: &mut dyn Ledger,

@@ -162,15 +162,17 @@ impl Agent {
     pub(super) fn stage(
         &mut self,
         road: &mut dyn Road,
-        index: &Index,
-        bytes: &[u8],
+        (index, bytes): (&Index, &[u8]),
+        offer: &Offer,
         blobs: &mut Blobs,
     ) -> Result<(), AgentError> {
         road.blobs(index, blobs)?;
         blobs.sync()?;
         cut::here("blobs-complete");
         self.pulse.beat();
-        generation::unpack(&self.home, blobs, index, bytes, &self.limits).map_err(|error| {
+        let metadata = &offer.acceptance.trusted.0;
+        let home = &self.home;
+        generation::unpack(home, blobs, index, bytes, metadata, &self.limits).map_err(|error| {
             if error.is_environment() {
                 AgentError::from(error)
             } else {
@@ -224,6 +226,7 @@ impl Agent {
         offer: &Offer,
     ) -> Result<Outcome, AgentError> {
         let number = index.number;
+        self.keep_roots(offer)?;
         let sidecar = self.home.floors();
         floors::write_sidecar(self.store.read(), &sidecar, &offer.acceptance.versions)?;
         cut::here("floors-raised");

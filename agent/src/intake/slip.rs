@@ -224,6 +224,7 @@ impl Agent {
             number: accepted.number,
             versions: accepted.versions.clone(),
         };
+        self.keep_roots(offer)?;
         floors::write_sidecar(self.store.read(), &self.home.floors(), &accepted.versions)?;
         cut::here("slip-floors-raised");
         self.commit(|db, author| {

@@ -11,7 +11,8 @@ use super::{Happening, unknown};
 use crate::agent::Agent;
 use crate::config::Approval;
 use crate::error::AgentError;
-use crate::machine::Event;
+use crate::generation;
+use crate::machine::{Event, State};
 use crate::state::{self, Hold, generations, inventory, key};
 
 impl Agent {
@@ -25,8 +26,28 @@ impl Agent {
         };
         Ok(match self.gate(&index)? {
             None => Event::GateOpen(number).into(),
-            Some(note) => Happening::new(Event::GateShut(number), note),
+            Some(note) => {
+                self.prepare(&index);
+                Happening::new(Event::GateShut(number), note)
+            }
         })
+    }
+
+    /// Has the reconciler look at a bundle that begins to wait. What it says, it says again when the bundle is
+    /// let through.
+    fn prepare(&self, index: &Index) {
+        let waits = self.stands().map(|site| site.state_of(index.number));
+        if !matches!(waits, Ok(Some(State::Staged))) {
+            return;
+        }
+        let first = generation::desired(&self.home, index).into_iter().next();
+        let asked = first.map_or(Ok(()), |first| {
+            self.reconciler(index.reconciler.kind.as_str())?
+                .prepare(&first, &self.pulse)
+        });
+        if let Err(error) = asked {
+            tracing::warn!(number = index.number, "{error}");
+        }
     }
 
     /// What waits is not for this site any more.

@@ -40,7 +40,7 @@ impl Agent {
             }
         }
         let names: BTreeSet<&str> = index.assignments.iter().map(|a| a.name.as_str()).collect();
-        let note = self.remove_surplus(&names)?;
+        let note = self.remove_surplus(index.number, &names)?;
         Ok((results, note))
     }
 
@@ -83,7 +83,11 @@ impl Agent {
     }
 
     /// Removes recorded assignments that are not in `names`. Returns one sentence about it, or nothing.
-    fn remove_surplus(&mut self, names: &BTreeSet<&str>) -> Result<String, AgentError> {
+    fn remove_surplus(
+        &mut self,
+        instead: u64,
+        names: &BTreeSet<&str>,
+    ) -> Result<String, AgentError> {
         let items = inventory::items(self.store.read(), None)?;
         let mut surplus: BTreeMap<(String, String), Vec<inventory::Item>> = BTreeMap::new();
         for item in items {
@@ -95,7 +99,8 @@ impl Agent {
         let mut told = Vec::new();
         for ((assignment, kind), items) in surplus {
             let reconciler = apply::reconciler_of(&kind, &self.config, &self.home)?;
-            let steps = reconciler.remove(&assignment, &items, &mut self.store, &self.pulse)?;
+            let steps =
+                reconciler.remove(instead, &assignment, &items, &mut self.store, &self.pulse)?;
             let trouble = steps
                 .iter()
                 .find(|step| matches!(step.status.as_str(), "failed" | "skipped"));

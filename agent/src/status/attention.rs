@@ -8,6 +8,7 @@ use outhaul_bundle::report::ComplianceStatus;
 use serde::Serialize;
 
 use crate::agent::Agent;
+use crate::apply::{self, ApplyError};
 use crate::error::AgentError;
 use crate::generation;
 use crate::machine::State;
@@ -17,7 +18,7 @@ use crate::state::{self, Hold, generations, key};
 /// One thing that a person should do something about.
 #[derive(Debug, Serialize)]
 pub struct Attention {
-    /// A word for scripts: `approval`, `hold`, `drift`, `space`, `seal-key`.
+    /// A word for scripts: `approval`, `hold`, `drift`, `apply-helper`, `space`, `seal-key`.
     pub what: &'static str,
     /// What is the matter.
     pub message: String,
@@ -32,7 +33,10 @@ impl Agent {
     /// [`AgentError`] of the memory.
     pub(super) fn attention(&self) -> Result<Vec<Attention>, AgentError> {
         let mut found = self.waiting()?;
-        found.extend(self.drifted_now()?);
+        match self.without_helper() {
+            Some(gone) => found.push(gone),
+            None => found.extend(self.drifted_now()?),
+        }
         if let Err(error @ AgentError::Space { .. }) = self.check_space(0) {
             found.push(Attention {
                 what: "space",
@@ -77,6 +81,18 @@ impl Agent {
             .collect())
     }
 
+    /// The apply helper, when nobody answers for it.
+    fn without_helper(&self) -> Option<Attention> {
+        self.config.apply.helper.as_ref()?;
+        let asked = apply::reconciler_of(apply::folder::KIND, &self.config, &self.home);
+        let error = asked.and_then(|reconciler| reconciler.ready()).err()?;
+        Some(Attention {
+            what: "apply-helper",
+            message: error.to_string(),
+            help: error.help(),
+        })
+    }
+
     /// Assignments of the active bundle that differ at this moment.
     fn drifted_now(&self) -> Result<Vec<Attention>, AgentError> {
         let db = self.store.read();
@@ -117,7 +133,10 @@ impl Agent {
                 })
                 .collect(),
             Err(error) => vec![Attention {
-                what: "drift",
+                what: match &error {
+                    AgentError::Apply(ApplyError::Helper { .. }) => "apply-helper",
+                    _ => "drift",
+                },
                 message: format!("what runs cannot be compared with bundle {active}: {error}"),
                 help: match error {
                     AgentError::Generation(_) => format!(

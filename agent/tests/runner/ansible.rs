@@ -30,7 +30,7 @@ fn with_ansible() -> Option<(Centre, Site)> {
     Some((centre, site))
 }
 
-fn playbook(tasks: &str) -> String {
+pub fn playbook(tasks: &str) -> String {
     format!("- hosts: all\n  gather_facts: false\n  tasks:\n{tasks}")
 }
 
@@ -40,7 +40,7 @@ fn log(name: &str, word: &str) -> String {
 }
 
 /// A task that writes a file.
-fn write(name: &str, file: &str, content: &str) -> String {
+pub fn write(name: &str, file: &str, content: &str) -> String {
     format!(
         "    - name: {name}\n      ansible.builtin.copy:\n        dest: \"{{{{ out }}}}/{file}\"\n        \
          content: \"{content}\"\n        mode: \"0644\"\n"

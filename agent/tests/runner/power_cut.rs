@@ -266,7 +266,9 @@ fn listed() -> BTreeSet<String> {
     let names = rows
         .filter_map(|row| row.split_once('`'))
         .map(|(name, _)| name.to_owned());
-    names.filter(|name| name.contains('-')).collect()
+    // The apply helper's and a cluster's are passed where there is one, in tests of their own.
+    let own = names.filter(|name| !name.starts_with("helper-") && !name.starts_with("object-"));
+    own.filter(|name| name.contains('-')).collect()
 }
 
 #[test]

@@ -11,13 +11,13 @@ use crate::orders::{request, running};
 use crate::site::{Site, assert_told, code, stderr, stdout};
 
 /// `hello` with a value that is sealed for the public key `key`.
-fn sealed(centre: &Centre, value: &str, key: &str) -> Draft {
+pub fn sealed(centre: &Centre, value: &str, key: &str) -> Draft {
     let bound = format!("{}/dev/hello/PASSWORD", centre.fleet_id());
     let marker = seal_value(value, &[key.parse().unwrap()], &bound.parse().unwrap()).unwrap();
     Draft::new([Load::new("hello").file("manifest.yaml", format!("password: {marker}\n"))])
 }
 
-fn seal_key(site: &Site) -> String {
+pub fn seal_key(site: &Site) -> String {
     request(site).unwrap().0.seal_key
 }
 

@@ -164,7 +164,7 @@ fn a_foreign_file_in_the_way_is_named_and_never_overwritten_or_removed() {
     let folder = Folder::new(bench.target(), bench.identities());
     let recorded = bench.memory.0.clone();
     folder
-        .remove("app", &recorded, &mut bench.memory, &Pulse::default())
+        .remove(2, "app", &recorded, &mut bench.memory, &Pulse::default())
         .unwrap();
     assert_eq!(bench.read("app/a.yaml"), None);
     assert_eq!(bench.read("app/notes").as_deref(), Some("theirs"));

@@ -166,6 +166,7 @@ impl Bench {
         let steps = self
             .reconciler()
             .remove(
+                2,
                 self.assignment,
                 &recorded,
                 &mut self.memory,

@@ -1,0 +1,274 @@
+//! The reconciler of an agent that may not change this host itself: it asks the apply helper.
+//!
+//! What comes in: what any reconciler gets. What goes out: a request that names the bundle by the digest of
+//! its signed index, and an assignment; the helper's verdict. The inventory here follows the helper's, for
+//! the gate and for `plan`; what is removed is decided by the helper's own. A helper that does not answer,
+//! falls silent or cannot go on is a state of this host, named with what to do; one that refuses a bundle
+//! makes the assignment fail. It writes nothing on the host.
+
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use outhaul_bundle::report::{AssignmentResult, ComplianceStatus, StepResult};
+use outhaul_bundle::{Digest, Limits};
+
+use super::{ApplyError, Change, Ledger, Reconciler, result};
+use crate::config::ApplyConfig;
+use crate::cut;
+use crate::durable;
+use crate::generation::Desired;
+use crate::helper::protocol::{Answer, FORMAT, MAX_ANSWER_BYTES, Request, Rest, Verb};
+use crate::home::Home;
+use crate::pulse::Pulse;
+use crate::state::inventory::Item;
+
+/// How often somebody who waits for an answer gives a sign of life.
+const TICK: Duration = Duration::from_secs(1);
+
+/// The reconciler.
+pub struct Remote {
+    /// What the helper uses on this host; here it only names things.
+    local: Box<dyn Reconciler>,
+    socket: PathBuf,
+    silence_s: u64,
+    home: Home,
+}
+
+impl Remote {
+    /// Asks the helper at `socket` for what `local` would do.
+    pub fn new(
+        local: Box<dyn Reconciler>,
+        socket: PathBuf,
+        config: &ApplyConfig,
+        home: &Home,
+    ) -> Self {
+        Self {
+            local,
+            socket,
+            silence_s: config.silence_s,
+            home: home.clone(),
+        }
+    }
+
+    fn gone(&self, problem: &str) -> ApplyError {
+        ApplyError::Helper {
+            problem: format!("the apply helper at `{}` {problem}", self.socket.display()),
+            help: "`systemctl status outhaul-apply.socket` and `journalctl -u 'outhaul-apply@*'` show it; the \
+                   work goes on by itself when the helper answers"
+                .into(),
+        }
+    }
+
+    fn connect(&self) -> Result<UnixStream, ApplyError> {
+        UnixStream::connect(&self.socket)
+            .map_err(|error| self.gone(&format!("cannot be reached: {error}")))
+    }
+
+    /// One request, and its answer; an answer that the host cannot do it is an error.
+    fn ask(
+        &self,
+        verb: Verb,
+        number: u64,
+        assignment: &str,
+        pulse: &Pulse,
+    ) -> Result<Answer, ApplyError> {
+        let path = self.home.generation(number).join("index.json");
+        let index = durable::read(&path, Limits::default().max_index_bytes)?;
+        let request = Request {
+            format: FORMAT.to_owned(),
+            verb,
+            number,
+            index: Digest::of(&index),
+            assignment: assignment
+                .parse()
+                .map_err(|_| self.gone("is not asked for a name that is none"))?,
+        };
+        let mut line = crate::state::to_json(&request);
+        line.push('\n');
+        let broken = |error: std::io::Error| self.gone(&format!("broke the connection: {error}"));
+        let stream = self.connect()?;
+        stream.set_read_timeout(Some(TICK)).map_err(broken)?;
+        stream.set_write_timeout(Some(TICK)).map_err(broken)?;
+        // One that refuses whoever asks has answered already.
+        let _ = (&stream).write_all(line.as_bytes());
+        match self.listen(&stream, pulse)? {
+            Answer::Unable { problem, help } => Err(ApplyError::Helper {
+                problem: format!("the apply helper cannot do it: {problem}"),
+                help,
+            }),
+            // No bundle's fault.
+            Answer::Refused { rule, message } if ["peer", "request"].contains(&rule.as_str()) => {
+                Err(self.gone(&format!("refuses this agent ({rule}): {message}")))
+            }
+            answer => Ok(answer),
+        }
+    }
+
+    /// The answer, after as many signs of life as it takes.
+    fn listen(&self, stream: &UnixStream, pulse: &Pulse) -> Result<Answer, ApplyError> {
+        let mut reader = BufReader::new(stream.take(MAX_ANSWER_BYTES + self.silence_s * 86_400));
+        let mut line = Vec::new();
+        let mut silent_s = 0;
+        loop {
+            pulse.beat();
+            match reader.read_until(b'\n', &mut line) {
+                Ok(0) => {
+                    let problem = "ended without an answer: it was stopped, or the power went";
+                    return Err(self.gone(problem));
+                }
+                Ok(_) if line == b"\n" => {
+                    line.clear();
+                    silent_s = 0;
+                }
+                Ok(_) if line.ends_with(b"\n") && line.len() as u64 <= MAX_ANSWER_BYTES => break,
+                Ok(_) => {
+                    let problem = "ended in the middle of its answer, or answered too much";
+                    return Err(self.gone(problem));
+                }
+                Err(error)
+                    if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) =>
+                {
+                    silent_s += TICK.as_secs();
+                    if silent_s >= self.silence_s {
+                        return Err(self.gone(&format!(
+                            "has been silent for {silent_s} s, although work gives a sign of life every 2 s"
+                        )));
+                    }
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(self.gone(&format!("broke the connection: {error}"))),
+            }
+        }
+        serde_json::from_slice(&line)
+            .map_err(|error| self.gone(&format!("is of another version: {error}")))
+    }
+
+    fn unexpected(&self, answer: &Answer) -> ApplyError {
+        match answer {
+            Answer::Refused { rule, message } => ApplyError::Helper {
+                problem: format!("the apply helper refuses it ({rule}): {message}"),
+                help: "report it: the agent's folder holds something else than the helper accepted, or \
+                       somebody changed it"
+                    .into(),
+            },
+            _ => self.gone("answered something else than it was asked"),
+        }
+    }
+
+    fn verdict(
+        &self,
+        verb: Verb,
+        desired: &Desired,
+        pulse: &Pulse,
+    ) -> Result<Option<AssignmentResult>, ApplyError> {
+        let name = &desired.assignment.name;
+        match self.ask(verb, desired.generation, name.as_str(), pulse)? {
+            Answer::Result(None) if verb == Verb::Health => Ok(None),
+            Answer::Result(Some(found)) if found.name == *name => Ok(Some(found)),
+            Answer::Refused { rule, message } if verb == Verb::Apply => {
+                let message = format!("the apply helper refuses it ({rule}): {message}");
+                let failed = ComplianceStatus::Failed;
+                Ok(Some(result(desired, failed, &message, Vec::new())))
+            }
+            other => Err(self.unexpected(&other)),
+        }
+    }
+}
+
+impl Reconciler for Remote {
+    fn kind(&self) -> &'static str {
+        self.local.kind()
+    }
+
+    /// Something answers at the socket; what it needs, it says when it is asked.
+    fn ready(&self) -> Result<(), ApplyError> {
+        self.connect().map(|_| ())
+    }
+
+    /// The helper accepts the bundle as it looks: its signatures may expire while it waits.
+    fn prepare(&self, desired: &Desired, pulse: &Pulse) -> Result<(), ApplyError> {
+        self.verdict(Verb::Health, desired, pulse).map(|_| ())
+    }
+
+    fn plan(&self, desired: &Desired, recorded: &[Item]) -> Vec<Change> {
+        self.local.plan(desired, recorded)
+    }
+
+    fn items(&self, desired: &Desired) -> Vec<Item> {
+        self.local.items(desired)
+    }
+
+    fn apply(
+        &self,
+        desired: &Desired,
+        recorded: &[Item],
+        ledger: &mut dyn Ledger,
+        pulse: &Pulse,
+    ) -> Result<AssignmentResult, ApplyError> {
+        let items = self.items(desired);
+        ledger.intend(&items)?;
+        cut::here("inventory-intended");
+        let Some(found) = self.verdict(Verb::Apply, desired, pulse)? else {
+            return Err(self.gone("answered something else than it was asked"));
+        };
+        if found.status == ComplianceStatus::Compliant {
+            let is_wanted = |old: &Item| items.iter().any(|new| new.item == old.item);
+            let gone: Vec<Item> = recorded
+                .iter()
+                .filter(|old| !is_wanted(old))
+                .cloned()
+                .collect();
+            ledger.forget(&gone)?;
+            ledger.confirm(self.kind(), desired.assignment.name.as_str())?;
+        }
+        Ok(found)
+    }
+
+    fn observe(
+        &self,
+        desired: &Desired,
+        _recorded: &[Item],
+        pulse: &Pulse,
+    ) -> Result<AssignmentResult, ApplyError> {
+        self.verdict(Verb::Observe, desired, pulse)?
+            .ok_or_else(|| self.gone("answered something else than it was asked"))
+    }
+
+    fn health(
+        &self,
+        desired: &Desired,
+        _recorded: &[Item],
+        pulse: &Pulse,
+    ) -> Result<Option<AssignmentResult>, ApplyError> {
+        self.verdict(Verb::Health, desired, pulse)
+    }
+
+    fn remove(
+        &self,
+        instead: u64,
+        assignment: &str,
+        recorded: &[Item],
+        ledger: &mut dyn Ledger,
+        pulse: &Pulse,
+    ) -> Result<Vec<StepResult>, ApplyError> {
+        match self.ask(Verb::Remove, instead, assignment, pulse)? {
+            Answer::Removed { steps, rest } => {
+                match rest {
+                    Rest::Nothing => ledger.forget(recorded)?,
+                    Rest::Left => {
+                        let left = |item: &Item| Item {
+                            phase: "left".into(),
+                            ..item.clone()
+                        };
+                        ledger.intend(&recorded.iter().map(left).collect::<Vec<_>>())?;
+                    }
+                    Rest::Some => {}
+                }
+                Ok(steps)
+            }
+            other => Err(self.unexpected(&other)),
+        }
+    }
+}

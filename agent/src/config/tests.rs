@@ -1,0 +1,97 @@
+//! What `agent.toml` may say and what it must not; the operator's page has all of it.
+//!
+//! What comes in: texts of settings. What goes out: values, or a refusal that names the place. No file is read.
+#![allow(clippy::unwrap_used)]
+use super::*;
+
+fn refusal(text: &str) -> String {
+    parse(text, "agent.toml").unwrap_err().to_string()
+}
+
+#[test]
+fn an_empty_file_is_the_defaults() {
+    assert_eq!(parse("", "agent.toml").unwrap(), Config::default());
+}
+
+/// The names that a section takes, as its own refusal lists them.
+fn keys_of(section: &str) -> Vec<String> {
+    let header = match section {
+        "" => String::new(),
+        name => format!("[{name}]\n"),
+    };
+    let listed = refusal(&format!("{header}no-such-key = 1\n"));
+    let (_, listed) = listed.split_once("expected ").unwrap();
+    let names = listed.split('`').skip(1).step_by(2);
+    names.map(ToOwned::to_owned).collect()
+}
+
+#[test]
+fn the_operators_page_has_every_key_with_its_default() {
+    let page = include_str!("../../../docs/operator.md");
+    let (_, block) = page.split_once("```toml\n# agent.toml\n").unwrap();
+    let (block, _) = block.split_once("```").unwrap();
+    assert_eq!(parse(block, "operator.md").unwrap(), Config::default());
+    let mut section = "";
+    let mut named = std::collections::BTreeSet::new();
+    for line in block.lines().filter(|line| !line.is_empty()) {
+        match line
+            .strip_prefix('[')
+            .and_then(|rest| rest.strip_suffix(']'))
+        {
+            Some(name) => section = name,
+            None => {
+                let (key, _) = line.trim_start_matches("# ").split_once(" = ").unwrap();
+                named.insert((section.to_owned(), key.to_owned()));
+            }
+        }
+        named.insert((String::new(), section.to_owned()));
+    }
+    let sections = [
+        "",
+        "apply",
+        "folder",
+        "ansible",
+        "kubernetes",
+        "repository",
+        "hub",
+        "clock",
+    ];
+    for section in sections {
+        let keys = keys_of(section);
+        assert!(!keys.is_empty(), "{section}");
+        for key in keys {
+            assert!(
+                named.contains(&(section.to_owned(), key.clone())),
+                "{section} {key}"
+            );
+        }
+    }
+    // What the page calls an example is one.
+    let tried = block.replace("\n# ", "\n");
+    parse(&tried, "operator.md").unwrap();
+}
+
+#[test]
+fn an_unknown_key_is_named_with_its_place() {
+    let message = refusal("drift_s = 60\n[folder]\ntargte = \"/srv\"\n");
+    assert!(
+        message.starts_with("agent.toml:3:1: unknown field `targte`"),
+        "{message}"
+    );
+}
+
+#[test]
+fn values_out_of_range_and_plain_http_are_refused() {
+    assert!(refusal("outbox_max = 1").contains("`outbox_max` is 1, it must be 20 to 1000000"));
+    assert!(refusal("drift_s = 1").contains("drift_s"));
+    assert!(refusal("[ansible]\ntimeout_s = 0").contains("ansible.timeout_s"));
+    assert!(refusal("[folder]\ntarget = \"srv\"").contains("absolute path"));
+    assert!(refusal("[apply]\nhelper = \"apply.sock\"").contains("absolute path"));
+    assert!(refusal("[apply]\nsilence_s = 1").contains("apply.silence_s"));
+    assert!(refusal("[kubernetes]\nwait_s = 0").contains("kubernetes.wait_s"));
+    assert!(refusal("[kubernetes]\nkubeconfig = \"k\"").contains("absolute path"));
+    assert!(refusal("[clock]\nsynchronized = \"run/set\"").contains("absolute path"));
+    let http = refusal("[repository]\nurl = \"http://example.org/\"");
+    assert!(http.contains("https"), "{http}");
+    assert!(parse("[hub]\nurl = \"http://127.0.0.1:8080\"", "agent.toml").is_ok());
+}

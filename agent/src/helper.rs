@@ -1,0 +1,136 @@
+//! The apply helper: the half of the agent that may change this host, as a process per request.
+//!
+//! What comes in: a connection on a socket that systemd hands over, with one [`Request`]: a verb, a bundle
+//! number, the digest of its signed index, an assignment. What goes out: one [`Answer`]. The helper has a
+//! folder of its own with the fleet's metadata, floors, inventory and copies; of the agent's folder, which
+//! another user may write to, it reads what a signature accounts for, and nothing else. It takes no path,
+//! no content and no command from anybody.
+
+use std::path::{Path, PathBuf};
+
+use outhaul_bundle::Limits;
+use outhaul_kit::media::Media;
+
+use crate::config::{self, Config};
+use crate::error::AgentError;
+use crate::home::{Home, Lock, LockError};
+use crate::pulse::Pulse;
+use crate::state::{self, Site, StateError, Store};
+
+mod accept;
+mod act;
+pub mod answer;
+pub mod init;
+pub mod protocol;
+
+/// Where the helper's folder lies unless another is named.
+pub const DEFAULT_FOLDER: &str = "/var/lib/outhaul-apply";
+
+/// The helper while it works on one request.
+#[derive(Debug)]
+struct Helper {
+    home: Home,
+    config: Config,
+    store: Store,
+    site: Site,
+    limits: Limits,
+    pulse: Pulse,
+    /// The agent's folder.
+    agent: Media,
+    _lock: Lock,
+}
+
+/// Why a request was not carried out.
+#[derive(Debug)]
+enum Problem {
+    /// It must not be: nothing was changed.
+    Refused {
+        /// A word for it: `signature`, `rollback`, `content` …
+        rule: String,
+        /// What was expected and found.
+        message: String,
+    },
+    /// This host cannot do it now.
+    Unable {
+        /// What is missing.
+        problem: String,
+        /// What to do next.
+        help: String,
+    },
+}
+
+impl<E: Into<AgentError>> From<E> for Problem {
+    fn from(error: E) -> Self {
+        let error = error.into();
+        Self::Unable {
+            problem: error.to_string(),
+            help: error.help(),
+        }
+    }
+}
+
+fn refused(rule: &str, message: impl Into<String>) -> Problem {
+    Problem::Refused {
+        rule: rule.to_owned(),
+        message: message.into(),
+    }
+}
+
+impl Helper {
+    /// Opens the helper's folder; no other request is worked on meanwhile.
+    fn open(folder: &Path, agent: &Path) -> Result<Self, Problem> {
+        let home = Home::new(folder);
+        if let Err(StateError::NotEnrolled) = home.check_enrolled() {
+            return Err(not_set_up(folder, agent));
+        }
+        let lock = match home.lock() {
+            Err(LockError::Busy { holder, .. }) => {
+                return Err(Problem::Unable {
+                    problem: format!("it is still at work on another request (process {holder})"),
+                    help: "wait until that is done; the agent tries again by itself".into(),
+                });
+            }
+            other => other?,
+        };
+        let config = settings(&home)?;
+        home.create()?;
+        let store = Store::open(&home.database())?;
+        let site = match state::site(store.read()) {
+            Err(StateError::NotEnrolled) => return Err(not_set_up(folder, agent)),
+            other => other?,
+        };
+        Ok(Self {
+            home,
+            config,
+            store,
+            site,
+            limits: Limits::default(),
+            pulse: Pulse::default(),
+            agent: Media::open(agent)?,
+            _lock: lock,
+        })
+    }
+}
+
+fn not_set_up(folder: &Path, agent: &Path) -> Problem {
+    Problem::Unable {
+        problem: format!("the apply helper is not set up in `{}`", folder.display()),
+        help: format!(
+            "run `outhaul-agent --state {} apply-helper init --folder {}` as root",
+            agent.display(),
+            folder.display()
+        ),
+    }
+}
+
+/// The helper's own `agent.toml`. It applies by itself, whatever stands there.
+fn settings(home: &Home) -> Result<Config, AgentError> {
+    let mut config = config::load(&home.config())?;
+    config.apply.helper = None;
+    Ok(config)
+}
+
+/// Where a generation of the agent lies, below its folder.
+fn generation(number: u64) -> PathBuf {
+    Path::new("generations").join(number.to_string())
+}

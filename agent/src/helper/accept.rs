@@ -1,0 +1,406 @@
+//! Accepting a bundle: from the agent's folder, which another user writes to, into the helper's own.
+//!
+//! What comes in: a number and the digest of an index. What goes out: a generation in the helper's folder
+//! that the fleet's metadata accounts for: signatures from the root of this site's enrolment on, stream and
+//! recipient, expiry, a number not below the highest ever accepted (or the very bundle that was accepted
+//! before), and each blob against its digest while it is copied. Files are opened without following links,
+//! regular files only, and read up to what is signed. Nothing is applied here.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{Read, Write};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+use outhaul_bundle::digest::Hasher;
+use outhaul_bundle::index::Blob;
+use outhaul_bundle::{BlobSink as _, Digest, Index, Instruction};
+use outhaul_kit::media::{Bounds, Media, Unexpected};
+use outhaul_signer::seal::Identity;
+use outhaul_signer::trust::{self, SourceError, TrustError};
+use outhaul_signer::{Acceptance, MetadataSource};
+
+use super::{Helper, Problem, generation, refused};
+use crate::blobs::Blobs;
+use crate::clock;
+use crate::cut;
+use crate::durable::{self, FileError};
+use crate::generation::{self as unpacked, GenerationError};
+use crate::intake::copy::is_taken_back;
+use crate::machine::State;
+use crate::state::generations::{self, Generation};
+use crate::state::{StateError, floors, inventory};
+
+/// Bundles that are kept beside those of which something is on this host.
+const KEPT: usize = 2;
+/// Most keys that are taken from the agent's folder, and the size of one.
+const MAX_KEYS: usize = 64;
+const MAX_KEY_BYTES: u64 = 64 * 1024;
+const COPY_BYTES: usize = 256 * 1024;
+
+/// The metadata that the agent accepted, as it lies beside its generation: unverified.
+struct HandedOver<'a> {
+    agent: &'a Media,
+    number: u64,
+}
+
+impl MetadataSource for HandedOver<'_> {
+    fn fetch(&self, name: &str, max_bytes: u64) -> Result<Option<Vec<u8>>, SourceError> {
+        let plain = name
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b));
+        if !plain {
+            return Ok(None);
+        }
+        let versioned = name
+            .split_once('.')
+            .filter(|(version, _)| version.bytes().all(|b| b.is_ascii_digit()));
+        let path = match versioned {
+            Some((_, "root.json")) => Path::new("roots").join(name),
+            Some((_, bare)) => generation(self.number).join("metadata").join(bare),
+            None => generation(self.number).join("metadata").join(name),
+        };
+        self.agent
+            .read(&path, max_bytes)
+            .map_err(|error| SourceError::Unreadable {
+                name: name.to_owned(),
+                reason: error.to_string(),
+            })
+    }
+}
+
+/// What was found where the agent's file should be: a trick, or a disk that fails.
+fn of_the_agent(error: FileError) -> Problem {
+    let source = error.source.get_ref();
+    let trick = source.is_some_and(<dyn std::error::Error + Send + Sync>::is::<Unexpected>);
+    if trick {
+        refused("handed-over", error.to_string())
+    } else {
+        error.into()
+    }
+}
+
+fn missing(path: &Path) -> Problem {
+    refused(
+        "handed-over",
+        format!("`{}` is not in the agent's folder", path.display()),
+    )
+}
+
+impl Helper {
+    /// The index of a bundle as this site gets it; accepts the bundle first where that is still to be done.
+    pub(super) fn accepted(&mut self, number: u64, digest: &Digest) -> Result<Index, Problem> {
+        let row = generations::one(self.store.read(), number)?;
+        let row = row.filter(|row| row.index == *digest);
+        if let Some(row) = row {
+            if let Ok(index) = unpacked::read_index(&self.home, number, digest, &self.limits) {
+                return Ok(index.for_site(&self.site.name));
+            }
+            // Its folder was lost. The digest was accepted, so that the same content is, too.
+            let (index, bytes) = self.handed_over(number, digest)?;
+            self.copy(&index, &bytes)?;
+            tracing::info!(number = row.number, "its folder was brought back");
+            return Ok(index);
+        }
+        let (index, bytes) = self.handed_over(number, digest)?;
+        let acceptance = self.verify(number, digest)?;
+        self.check(&index, &acceptance)?;
+        self.copy(&index, &bytes)?;
+        self.commit(&index, *digest, &acceptance)?;
+        Ok(index)
+    }
+
+    /// The index that the agent has under a number, if it is the one that is meant.
+    fn handed_over(&self, number: u64, digest: &Digest) -> Result<(Index, Vec<u8>), Problem> {
+        let path = generation(number).join("index.json");
+        let bytes = self
+            .agent
+            .read(&path, self.limits.max_index_bytes)
+            .map_err(of_the_agent)?
+            .ok_or_else(|| missing(&path))?;
+        let found = Digest::of(&bytes);
+        if found != *digest {
+            return Err(refused(
+                "content",
+                format!("the index of bundle {number} is {found}, asked for is {digest}"),
+            ));
+        }
+        let index = Index::from_bytes(&bytes, &self.limits)
+            .map_err(|error| refused("content", format!("the index: {error}")))?;
+        Ok((index.for_site(&self.site.name), bytes))
+    }
+
+    /// What the fleet's metadata says of the site's stream.
+    fn verify(&self, number: u64, digest: &Digest) -> Result<Acceptance, Problem> {
+        let db = self.store.read();
+        let floors = floors::floors(db, &self.home.floors())?;
+        let trusted = floors::trusted(db)?;
+        let now = clock::now(db, &self.config.clock)?.policy();
+        let source = HandedOver {
+            agent: &self.agent,
+            number,
+        };
+        let role = self.site.stream.role.as_str();
+        let acceptance =
+            trust::verify(&trusted, &floors, &source, role, now).map_err(|e| refusal(&e))?;
+        let signed = Digest::from_bytes(acceptance.index_sha256);
+        if (acceptance.number, signed) != (number, *digest) {
+            return Err(refused(
+                "mix-and-match",
+                format!(
+                    "the signed metadata is of bundle {} with the index {signed}, asked for is bundle {number} \
+                     with {digest}",
+                    acceptance.number
+                ),
+            ));
+        }
+        if acceptance.expired {
+            return Err(refused(
+                "expired",
+                format!(
+                    "the signatures of bundle {number} expired on {}; a new install needs fresh ones",
+                    acceptance.expires
+                ),
+            ));
+        }
+        Ok(acceptance)
+    }
+
+    /// Whether a signed index is for this site.
+    fn check(&self, index: &Index, acceptance: &Acceptance) -> Result<(), Problem> {
+        let site = &self.site;
+        let number = index.number;
+        if index.fleet != site.fleet {
+            let message = format!(
+                "it is of fleet `{}`, this site is of `{}`",
+                index.fleet, site.fleet
+            );
+            return Err(refused("fleet", message));
+        }
+        if index.stream != site.stream {
+            let name =
+                |s: &outhaul_bundle::index::Stream| format!("{}/{}", s.environment, s.cluster_type);
+            return Err(refused(
+                "stream",
+                format!(
+                    "bundle {number} is for {}, the apply helper was set up for {}; after a move set it up \
+                     again: `outhaul-agent apply-helper init --again`",
+                    name(&index.stream),
+                    name(&site.stream)
+                ),
+            ));
+        }
+        if !index.recipients.is_empty() && !index.recipients.contains(&site.name) {
+            let message = format!("bundle {number} is not for `{}`", site.name);
+            return Err(refused("recipient", message));
+        }
+        if index.number != acceptance.number || index.requires.is_some() {
+            return Err(refused("mix-and-match", "the index is of another bundle"));
+        }
+        let revoked = index.orders.iter().any(|order| {
+            order.site == site.name
+                && Some(order.enrolment) == site.enrolment
+                && order.what == Instruction::Revoke
+        });
+        if revoked {
+            return Err(refused(
+                "revoked",
+                format!("bundle {number} revokes this site"),
+            ));
+        }
+        let other = generations::one(self.store.read(), number)?;
+        if other.is_some_and(|row| !is_taken_back(&row, &acceptance.trusted)) {
+            let message = format!("another bundle {number} was accepted before");
+            return Err(refused("mix-and-match", message));
+        }
+        Ok(())
+    }
+
+    /// Copies what an index needs, each blob against its digest, and unpacks it: whole or not at all.
+    pub(super) fn copy(&mut self, index: &Index, bytes: &[u8]) -> Result<(), Problem> {
+        let mut blobs = Blobs::new(&self.home);
+        blobs.clear_partial()?;
+        self.check_space(blobs.missing_bytes(&index.blobs), index)?;
+        self.copy_keys()?;
+        for blob in &index.blobs {
+            self.copy_blob(&mut blobs, blob)?;
+        }
+        blobs.sync()?;
+        let none = BTreeMap::default();
+        let done = unpacked::unpack(&self.home, &blobs, index, bytes, &none, &self.limits);
+        // Only the unpacked files are needed from now on.
+        blobs.retain(&BTreeSet::new())?;
+        done.map_err(|error| match error {
+            GenerationError::File(_) | GenerationError::Secrets(_) => error.into(),
+            other if other.is_environment() => other.into(),
+            other => refused(other.rule(), other.to_string()),
+        })
+    }
+
+    fn copy_blob(&self, blobs: &mut Blobs, blob: &Blob) -> Result<(), Problem> {
+        let path = Path::new("blobs/sha256").join(blob.digest.hex());
+        let disk = |error: std::io::Error| durable::at("copy", &path)(error);
+        let file = self.agent.open_file(&path).map_err(of_the_agent)?;
+        let mut from = file
+            .ok_or_else(|| missing(&path))?
+            .take(blob.size.saturating_add(1));
+        let mut hasher = Hasher::new();
+        let mut length = 0;
+        {
+            let Some(mut to) = blobs.begin(blob).map_err(disk)? else {
+                return Ok(());
+            };
+            let mut buffer = vec![0; COPY_BYTES];
+            loop {
+                let count = from.read(&mut buffer).map_err(disk)?;
+                let Some(read) = buffer.get(..count).filter(|read| !read.is_empty()) else {
+                    break;
+                };
+                length += read.len() as u64;
+                hasher.write_all(read).map_err(disk)?;
+                to.write_all(read).map_err(disk)?;
+            }
+            to.flush().map_err(disk)?;
+        }
+        if (length, hasher.finish().0) != (blob.size, blob.digest) {
+            blobs.discard(blob);
+            let message = format!("`{}` is not what the signed index names", path.display());
+            return Err(refused("content", message));
+        }
+        Ok(blobs.commit(blob).map_err(disk)?)
+    }
+
+    /// Keys that open what is sealed say nothing about whom to trust: the helper has those of the agent's
+    /// folder, as they are now, without what is no key.
+    fn copy_keys(&self) -> Result<(), Problem> {
+        let bounds = Bounds {
+            depth: 0,
+            entries: 4 * MAX_KEYS,
+            kept: MAX_KEYS,
+        };
+        if !self.agent.has_folder("identities").map_err(of_the_agent)? {
+            return Ok(());
+        }
+        let from = Media::open(&self.agent.path().join("identities"))?;
+        let found = from.files(bounds, |name| name.as_bytes().ends_with(b".age"))?;
+        let own = self.home.identities();
+        durable::make_folder(&own)?;
+        let mut kept = BTreeSet::new();
+        for name in &found.files {
+            let Ok(Some(bytes)) = from.read(name, MAX_KEY_BYTES) else {
+                continue;
+            };
+            let to = own.join(format!("{:.32}.age", Digest::of(&bytes).hex()));
+            if !to.exists() {
+                let new = own.join("key.new");
+                durable::write(&new, &bytes, 0o600)?;
+                if Identity::load(&new).is_err() {
+                    continue;
+                }
+                durable::rename(&new, &to)?;
+            }
+            kept.insert(to);
+        }
+        for known in durable::list(&own)? {
+            if !kept.contains(&known) {
+                durable::remove_file(&known)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn check_space(&self, missing: u64, index: &Index) -> Result<(), Problem> {
+        const MIB: u64 = 1024 * 1024;
+        let reserve = self.config.min_free_mb.saturating_mul(MIB);
+        let needed = unpacked::unpacked_bytes(index)
+            .saturating_add(missing)
+            .saturating_add(reserve);
+        let free = durable::free_bytes(self.home.root())?;
+        if free >= needed {
+            return Ok(());
+        }
+        Err(Problem::Unable {
+            problem: format!(
+                "not enough space in `{}`: {} MiB are needed, {} MiB are free",
+                self.home.root().display(),
+                needed.div_ceil(MIB),
+                free / MIB
+            ),
+            help: "free that much; the agent tries again".into(),
+        })
+    }
+
+    /// Floors first, in the file and then with everything else in one transaction.
+    fn commit(&mut self, index: &Index, digest: Digest, found: &Acceptance) -> Result<(), Problem> {
+        floors::write_sidecar(self.store.read(), &self.home.floors(), &found.versions)?;
+        cut::here("helper-floors-raised");
+        let mut moment = clock::now(self.store.read(), &self.config.clock)?;
+        let row = row(
+            index,
+            digest,
+            found.trusted.stream_signers(index.stream.role.as_str()),
+        );
+        let kept = self.store.commit(|db| {
+            floors::store(db, &found.versions)?;
+            floors::store_trusted(db, &found.trusted)?;
+            moment.believe(db, found)?;
+            generations::put(db, &row)?;
+            let used: BTreeSet<u64> = inventory::items(db, None)?
+                .into_iter()
+                .map(|item| item.generation)
+                .collect();
+            let mut others = KEPT;
+            let mut kept = BTreeSet::new();
+            for known in generations::all(db)? {
+                // A higher number than the newest accepted was signed by a key that is gone.
+                let keep = known.number == row.number
+                    || used.contains(&known.number)
+                    || (known.number < row.number && others > 0);
+                if keep {
+                    if known.number < row.number {
+                        others = others.saturating_sub(1);
+                    }
+                    kept.insert(known.number);
+                } else {
+                    generations::forget(db, known.number)?;
+                }
+            }
+            Ok::<_, StateError>(kept)
+        })?;
+        cut::here("helper-accepted");
+        for path in durable::list(&self.home.generations())? {
+            let name = path.file_name().and_then(|name| name.to_str());
+            let number = name.and_then(|name| name.parse().ok());
+            if !number.is_some_and(|number: u64| kept.contains(&number)) {
+                durable::remove_tree(&path)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The row of an accepted bundle.
+pub(super) fn row(index: &Index, digest: Digest, signers: BTreeSet<String>) -> Generation {
+    Generation {
+        number: index.number,
+        index: digest,
+        state: State::Staged,
+        stream: index.stream.clone(),
+        snapshot: index.snapshot.clone(),
+        source: String::new(),
+        note: String::new(),
+        good: false,
+        whole: true,
+        signers,
+    }
+}
+
+/// What the verifier said, with its causes.
+fn refusal(error: &TrustError) -> Problem {
+    let mut message = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        message = format!("{message}: {error}");
+        cause = error.source();
+    }
+    refused(error.rule(), message)
+}

@@ -1,0 +1,124 @@
+//! What a request does: apply, observe, judge, remove, each on what was accepted and by the helper's own
+//! inventory.
+//!
+//! What comes in: a request that was understood. What goes out: its answer. An assignment is removed only
+//! when the signed index that is named does not have it, and then what the inventory lists of it, and
+//! nothing else. The reconciler is the one that the helper's own settings and the signed index name.
+
+use std::collections::BTreeMap;
+
+use outhaul_bundle::Index;
+
+use super::protocol::{Answer, Request, Rest, Verb};
+use super::{Helper, Problem, refused};
+use crate::apply::{self, Reconciler};
+use crate::cut;
+use crate::generation::{self, Desired};
+use crate::state::StateError;
+use crate::state::inventory::{self, Item};
+
+/// Most steps of a removal that are answered.
+const MAX_STEPS: usize = 100;
+
+impl Helper {
+    /// Carries out one request.
+    pub(super) fn perform(&mut self, request: &Request) -> Result<Answer, Problem> {
+        let index = self.accepted(request.number, &request.index)?;
+        if request.verb == Verb::Remove {
+            return self.remove(&index, request);
+        }
+        let name = request.assignment.as_str();
+        let all = generation::desired(&self.home, &index);
+        let desired = all.into_iter().find(|d| d.assignment.name.as_str() == name);
+        let Some(desired) = desired else {
+            return Err(refused(
+                "assignment",
+                format!(
+                    "bundle {} has no assignment `{name}` for this site",
+                    index.number
+                ),
+            ));
+        };
+        let kind = index.reconciler.kind.as_str();
+        let reconciler = apply::reconciler(kind, &self.config, &self.home)?;
+        self.act(request.verb, reconciler.as_ref(), &desired)
+            .map(Answer::Result)
+    }
+
+    fn act(
+        &mut self,
+        verb: Verb,
+        reconciler: &dyn Reconciler,
+        desired: &Desired,
+    ) -> Result<Option<outhaul_bundle::report::AssignmentResult>, Problem> {
+        // A disk may lie, the helper's own, too: its copy is made again from the agent's.
+        if let Err(torn) = desired.check() {
+            crate::durable::remove_tree(&self.home.generation(desired.generation))?;
+            return Err(Problem::Unable {
+                problem: format!("the apply helper's copy is damaged: {torn}"),
+                help: "check the disk; the next try copies it again".into(),
+            });
+        }
+        let name = desired.assignment.name.as_str();
+        let mut recorded = inventory::items(self.store.read(), Some(name))?;
+        recorded.retain(|item| item.kind == reconciler.kind());
+        Ok(match verb {
+            Verb::Apply => {
+                reconciler.ready()?;
+                let done = reconciler.apply(desired, &recorded, &mut self.store, &self.pulse)?;
+                cut::here("helper-applied");
+                Some(done)
+            }
+            Verb::Observe => Some(reconciler.observe(desired, &recorded, &self.pulse)?),
+            Verb::Health | Verb::Remove => reconciler.health(desired, &recorded, &self.pulse)?,
+        })
+    }
+
+    fn remove(&mut self, index: &Index, request: &Request) -> Result<Answer, Problem> {
+        let name = request.assignment.as_str();
+        if index.assignments.iter().any(|a| a.name.as_str() == name) {
+            return Err(refused(
+                "assignment",
+                format!(
+                    "bundle {} has the assignment `{name}`: it is not removed",
+                    index.number
+                ),
+            ));
+        }
+        let left = |items: Vec<Item>| items.into_iter().filter(|item| item.phase != "left");
+        let mut kinds: BTreeMap<String, Vec<Item>> = BTreeMap::new();
+        for item in left(inventory::items(self.store.read(), Some(name))?) {
+            kinds.entry(item.kind.clone()).or_default().push(item);
+        }
+        let mut steps = Vec::new();
+        for (kind, items) in kinds {
+            let reconciler = apply::reconciler_of(&kind, &self.config, &self.home)?;
+            steps.extend(reconciler.remove(
+                index.number,
+                name,
+                &items,
+                &mut self.store,
+                &self.pulse,
+            )?);
+        }
+        cut::here("helper-removed");
+        // What went wrong first.
+        steps.sort_by_key(|step| !matches!(step.status.as_str(), "failed" | "skipped"));
+        steps.truncate(MAX_STEPS);
+        for step in &mut steps {
+            step.name = apply::shortened(&step.name);
+            step.message = apply::shortened(&step.message);
+        }
+        let rest = self.rest(name)?;
+        Ok(Answer::Removed { steps, rest })
+    }
+
+    fn rest(&self, name: &str) -> Result<Rest, StateError> {
+        let items = inventory::items(self.store.read(), Some(name))?;
+        Ok(match items.iter().any(|item| item.phase != "left") {
+            true => Rest::Some,
+            false if items.is_empty() => Rest::Nothing,
+            false => Rest::Left,
+        })
+    }
+}

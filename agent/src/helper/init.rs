@@ -1,0 +1,173 @@
+//! Setting the helper up: once, by root, for a site that is enrolled.
+//!
+//! What comes in: the agent's folder as it is at this moment, which is believed now and never again. What
+//! goes out: the helper's folder, root's own, with the site, the fleet's metadata, floors and time, the
+//! inventory of what is applied, and copies of the bundles that the site keeps. With `again`, for a site
+//! that was moved or enrolled anew, the helper's own inventory and bundles stay. It changes nothing of
+//! what runs and nothing in the agent's folder.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::Path;
+
+use outhaul_bundle::{Digest, Index, Limits};
+use outhaul_kit::media::Media;
+
+use super::accept::row;
+use super::{Helper, Problem, generation, settings};
+use crate::clock;
+use crate::durable::{self, at};
+use crate::error::AgentError;
+use crate::home::Home;
+use crate::pulse::Pulse;
+use crate::state::{self, Site, StateError, Store, floors, generations, inventory, key};
+
+/// Largest database of an agent in bytes.
+const MAX_DATABASE_BYTES: u64 = 4 * 1024 * 1024 * 1024;
+const MAX_FLOORS_BYTES: u64 = 4 * 1024 * 1024;
+
+/// What was set up.
+#[derive(Debug)]
+pub struct Ready {
+    /// Who this site is.
+    pub site: Site,
+    /// The numbers of the bundles that the helper has now.
+    pub bundles: Vec<u64>,
+    /// What could not be taken, in sentences.
+    pub without: Vec<String>,
+}
+
+/// Sets the helper up in `folder` for the agent in `agent`.
+///
+/// # Errors
+/// [`AgentError`]; a helper that is set up already stays as it is, unless `again`.
+pub fn run(folder: &Path, agent: &Path, again: bool) -> Result<Ready, AgentError> {
+    let home = Home::new(folder);
+    let from = Media::open(agent)?;
+    durable::create_private_folder(home.root()).or_else(|error| {
+        match fs::metadata(home.root()) {
+            Ok(_) => Ok(()),
+            Err(_) => Err(error),
+        }
+    })?;
+    let own = rustix::process::getuid().as_raw();
+    if fs::metadata(home.root()).is_ok_and(|found| found.uid() != own) {
+        return Err(AgentError::Usage {
+            message: format!("`{}` belongs to another user", folder.display()),
+            help: "name a folder of root's, which nobody else may write to".into(),
+        });
+    }
+    fs::set_permissions(home.root(), fs::Permissions::from_mode(0o700))
+        .map_err(at("protect", home.root()))?;
+    let lock = home.lock()?;
+    let config = settings(&home)?;
+    home.create()?;
+    let mut store = Store::open(&home.database())?;
+    let known = state::meta::<Site>(store.read(), key::SITE)?.is_some();
+    if known && !again {
+        return Err(AgentError::Usage {
+            message: format!(
+                "the apply helper is set up already in `{}`",
+                folder.display()
+            ),
+            help: "after a move or a new enrolment of the site, add `--again`".into(),
+        });
+    }
+    let copy = copy_of(&from, &home)?;
+    let site = state::site(copy.read())?;
+    let trusted = floors::trusted(copy.read())?;
+    let beliefs = floors::floors(copy.read(), &home.root().join("init/floors.json"))?;
+    let moment = clock::now(copy.read(), &config.clock)?;
+    let items = match known {
+        true => Vec::new(),
+        false => inventory::items(copy.read(), None)?,
+    };
+    // Who sets it up again says so: older floors of the helper count no more.
+    durable::remove_file(&home.floors())?;
+    store.commit(|db| {
+        floors::store_trusted(db, &trusted)?;
+        floors::store(db, &beliefs)?;
+        moment.store(db)?;
+        items.iter().try_for_each(|item| inventory::put(db, item))?;
+        state::set_meta(db, key::SITE, Some(&site))
+    })?;
+    let mut helper = Helper {
+        home,
+        config,
+        store,
+        site,
+        limits: Limits::default(),
+        pulse: Pulse::default(),
+        agent: from,
+        _lock: lock,
+    };
+    let mut ready = Ready {
+        site: helper.site.clone(),
+        bundles: Vec::new(),
+        without: Vec::new(),
+    };
+    let kept = generations::all(copy.read())?;
+    for known in kept.into_iter().filter(|row| row.whole && row.good) {
+        let number = known.number;
+        match helper.adopt(&known) {
+            Ok(()) => ready.bundles.push(number),
+            Err(problem) => ready.without.push(format!(
+                "bundle {number} could not be copied: {}; import it again",
+                match problem {
+                    Problem::Refused { message, .. } => message,
+                    Problem::Unable { problem, .. } => problem,
+                }
+            )),
+        }
+    }
+    drop(copy);
+    durable::remove_tree(&helper.home.root().join("init"))?;
+    Ok(ready)
+}
+
+/// A copy of the agent's memory, so that nothing of it is opened where somebody else may change it.
+fn copy_of(from: &Media, home: &Home) -> Result<Store, AgentError> {
+    let folder = home.root().join("init");
+    durable::remove_tree(&folder)?;
+    durable::make_folder(&folder)?;
+    for (name, max_bytes) in [
+        ("agent.db", MAX_DATABASE_BYTES),
+        ("agent.db-wal", MAX_DATABASE_BYTES),
+        ("floors.json", MAX_FLOORS_BYTES),
+    ] {
+        let Some(file) = from.open_file(Path::new(name))? else {
+            if name == "agent.db" {
+                return Err(StateError::NotEnrolled.into());
+            }
+            continue;
+        };
+        let to = folder.join(name);
+        let mut copy = durable::create(&to, 0o600)?;
+        io::copy(&mut io::Read::take(file, max_bytes), &mut copy).map_err(at("write", &to))?;
+    }
+    let store = Store::open(&folder.join("agent.db"))?;
+    Ok(store)
+}
+
+impl Helper {
+    /// Copies a bundle that the agent had accepted and applied when the helper was set up.
+    fn adopt(&mut self, known: &generations::Generation) -> Result<(), Problem> {
+        let path = generation(known.number).join("index.json");
+        let bytes = self.agent.read(&path, self.limits.max_index_bytes)?;
+        let bytes = bytes.unwrap_or_default();
+        let wrong = |problem: String| Problem::Unable {
+            problem,
+            help: String::new(),
+        };
+        if Digest::of(&bytes) != known.index {
+            return Err(wrong("its index is not the one that was accepted".into()));
+        }
+        let index = Index::from_bytes(&bytes, &self.limits)
+            .map_err(|error| wrong(error.to_string()))?
+            .for_site(&self.site.name);
+        self.copy(&index, &bytes)?;
+        let row = row(&index, known.index, known.signers.clone());
+        Ok(self.store.commit(|db| generations::put(db, &row))?)
+    }
+}

@@ -121,6 +121,11 @@ impl Draft {
         self
     }
 
+    pub fn kubernetes(mut self) -> Self {
+        "kubernetes".clone_into(&mut self.kind);
+        self
+    }
+
     /// Order `number` for the site `site`, as enrolled with a kit of [`Centre::kit`].
     pub fn order(self, site: &str, number: u64, what: Instruction) -> Self {
         self.order_of_kit(site, TOKEN, number, what)

@@ -299,6 +299,15 @@ fn playbooks_are_run_by_the_helper_with_the_helper_s_settings() {
 }
 
 #[test]
+fn what_the_helper_does_not_apply_is_refused_by_name() {
+    let centre = Centre::new();
+    let split = Split::new(Site::new(&centre, "drone-7"));
+    let output = split.site.import(&centre.publish(&one("one").kubernetes()));
+    assert_told(&output, 3, &["folders and playbooks only", "`kubernetes`"]);
+    assert_eq!(split.site.active(), None);
+}
+
+#[test]
 fn a_helper_that_is_gone_silent_or_not_set_up_is_named_with_what_to_do() {
     let centre = Centre::new();
     let bundle = centre.publish(&one("one"));

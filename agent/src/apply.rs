@@ -165,6 +165,10 @@ pub enum ApplyError {
     },
     /// The cluster's API server cannot be asked, or refuses for a reason of this site.
     #[error("{problem}")]
+    #[cfg_attr(
+        not(feature = "kubernetes"),
+        expect(dead_code, reason = "only the Kubernetes reconciler asks a server")
+    )]
     Cluster {
         /// What happened, in the server's own words where it said something.
         problem: String,
@@ -181,6 +185,10 @@ pub enum ApplyError {
     },
     /// The agent was asked to stop while it waited.
     #[error("stopped on request")]
+    #[cfg_attr(
+        not(feature = "kubernetes"),
+        expect(dead_code, reason = "only the Kubernetes reconciler waits")
+    )]
     Stopped,
     /// A program that is not there or does not start.
     #[error("cannot start `{program}`: {problem}")]

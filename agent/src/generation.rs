@@ -95,6 +95,10 @@ pub struct Desired {
     /// The environment, likewise.
     pub environment: Name,
     /// What the stream says about drift.
+    #[cfg_attr(
+        not(feature = "kubernetes"),
+        expect(dead_code, reason = "only the Kubernetes reconciler acts by it")
+    )]
     pub drift: DriftPolicy,
     /// Folder of the rendered files.
     pub rendered: PathBuf,

@@ -4,6 +4,7 @@ use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
+use outhaul_tests::Checked as _;
 use serde_json::Value;
 
 use crate::fake::Site;
@@ -58,7 +59,7 @@ impl Hub {
             .args(arguments)
             .arg("--state")
             .arg(self.state())
-            .output()
+            .checked()
             .unwrap()
     }
 

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use outhaul_signer::Fleet;
+use outhaul_tests::Checked as _;
 use serde_json::Value;
 
 use crate::fleet::sign;
@@ -26,7 +27,7 @@ fn signer(folder: &Path, line: &str) -> Output {
             NOW,
         ])
         .args(line.split(' '))
-        .output()
+        .checked()
         .unwrap()
 }
 
@@ -210,7 +211,7 @@ fn what_goes_wrong_has_its_exit_code_and_says_what_to_do() {
         .env_remove("OUTHAUL_PASSPHRASE")
         .env_remove("CREDENTIALS_DIRECTORY")
         .args(["rotate", "fleet", "online"])
-        .output()
+        .checked()
         .unwrap();
     assert_eq!(bare.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&bare.stderr).contains("--passphrase-file"));
@@ -222,7 +223,7 @@ fn every_command_shows_an_example() {
     for command in all.split(' ') {
         let output = Command::new(env!("CARGO_BIN_EXE_outhaul-signer"))
             .args([command, "--help"])
-            .output()
+            .checked()
             .unwrap();
         let help = String::from_utf8_lossy(&output.stdout).into_owned();
         assert!(help.contains("Example:"), "{command}: {help}");

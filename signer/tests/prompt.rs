@@ -9,6 +9,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use outhaul_tests::Checked as _;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, tcgetattr};
 
@@ -114,7 +115,7 @@ fn a_new_passphrase_has_a_floor_wherever_it_comes_from() {
                 .env("OUTHAUL_PASSPHRASE", weak)
                 .stdin(Stdio::null())
                 .args(line.split(' '))
-                .output()
+                .checked()
                 .unwrap();
             let said = String::from_utf8_lossy(&output.stderr).into_owned();
             assert_eq!(output.status.code(), Some(2), "{weak}: {said}");

@@ -10,8 +10,10 @@ use std::process::{Command, Output};
 use std::sync::OnceLock;
 
 pub mod kubernetes;
+mod left_alone;
 mod skips;
 
+pub use left_alone::Checked;
 pub use skips::{available, available_or_skip, kalypso_or_skip, skipped, summary};
 
 /// What a program printed, and how it ended.
@@ -43,14 +45,23 @@ impl Ran {
     }
 }
 
-/// Runs `command` to its end.
+/// Runs `command` to its end, and compares what it says that it left alone ([`Checked`]).
 ///
 /// # Errors
 /// When the program cannot be started.
 pub fn run(command: &mut Command) -> anyhow::Result<Ran> {
-    Ok(Ran::of(&command.output().map_err(|error| {
+    Ok(Ran::of(&command.checked().map_err(|error| {
         anyhow::anyhow!("cannot start {}: {error}", command.get_program().display())
     })?))
+}
+
+/// Runs a shell with several commands to its end: what one of them says that it left alone is not what all
+/// of them did.
+///
+/// # Errors
+/// When the shell cannot be started.
+pub fn run_script(shell: &mut Command) -> anyhow::Result<Ran> {
+    Ok(Ran::of(&shell.output()?))
 }
 
 /// Runs `command` and insists on `code`.

@@ -11,6 +11,7 @@ use std::process::{Command, Output};
 use crate::centre::{Centre, Draft, unpack_for_web};
 use crate::server::Server;
 use crate::site::{Site, assert_told};
+use outhaul_tests::Checked as _;
 use outhaul_tests::available_or_skip;
 
 /// What the clock says, as `faketime` understands it. The bundles are signed today.
@@ -43,7 +44,7 @@ pub fn under(clock: &str, site: &Site, arguments: &[&str]) -> Command {
 
 pub fn import(clock: &str, site: &Site, bundle: &Path) -> Output {
     let arguments = ["import", bundle.to_str().unwrap()];
-    under(clock, site, &arguments).output().unwrap()
+    under(clock, site, &arguments).checked().unwrap()
 }
 
 #[track_caller]
@@ -99,7 +100,7 @@ fn over_the_network_no_clock_bricks_or_downgrades_a_site() {
             "{NOBODY_SET_IT}[repository]\nurl = \"{}\"",
             server.url
         ));
-        let once = || under(clock, &site, &["run", "--once"]).output().unwrap();
+        let once = || under(clock, &site, &["run", "--once"]).checked().unwrap();
         assert_told(&once(), 0, &[]);
         assert_eq!(greeting(&site), "greeting: new\n", "{clock}");
         // Somebody puts the old state back on the server.
@@ -129,7 +130,7 @@ fn a_jump_in_the_middle_of_an_application_changes_nothing_of_its_end() {
         // The power goes while the files are written, and the board wakes up in another year.
         let cut = under(before, &site, &["import", second.to_str().unwrap()])
             .env("OUTHAUL_CUT", "applying-committed")
-            .output()
+            .checked()
             .unwrap();
         assert!(!cut.status.success(), "{before}");
         assert_told(&import(after, &site, &second), 0, &[]);

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use outhaul_bundle::report::Event;
+use outhaul_tests::Checked as _;
 
 use crate::centre::{Centre, Draft};
 use crate::service::Service;
@@ -68,7 +69,7 @@ impl Scene {
         for (name, _) in command.get_envs() {
             bounded.env_remove(name);
         }
-        bounded.output().unwrap()
+        bounded.checked().unwrap()
     }
 
     fn on_stick(&self, command: &str) -> Output {

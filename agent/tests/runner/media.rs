@@ -8,6 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
+use outhaul_tests::Checked as _;
 use outhaul_tests::skipped;
 
 use crate::centre::{Centre, Draft};
@@ -173,7 +174,7 @@ fn a_disk_that_fills_up_at_import_changes_nothing_that_runs() {
             .arg(&state)
             .arg("import")
             .arg(&bundle)
-            .output()
+            .checked()
             .unwrap()
     };
     let output = import(&mut Command::new(env!("CARGO_BIN_EXE_outhaul-agent")));

@@ -9,6 +9,7 @@ use outhaul_bundle::Instruction;
 use outhaul_bundle::digest::Digest;
 use outhaul_bundle::report::{ENROLMENT_PAYLOAD_TYPE, EnrolmentRequest, PAYLOAD_TYPE};
 use outhaul_signer::{Envelope, PublicKey};
+use outhaul_tests::Checked as _;
 use serde_json::Value;
 
 use crate::centre::{Centre, Draft};
@@ -75,7 +76,7 @@ fn signed_story(site: &Site, keys: &[PublicKey]) -> Vec<(usize, String)> {
 
 fn import_cut(site: &Site, file: &Path, cut: &str) -> Output {
     let mut command = site.command(&["import", file.to_str().unwrap()]);
-    command.env("OUTHAUL_CUT", cut).output().unwrap()
+    command.env("OUTHAUL_CUT", cut).checked().unwrap()
 }
 
 #[test]

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Output;
 
 use outhaul_bundle::Instruction;
+use outhaul_tests::Checked as _;
 
 use crate::centre::{Centre, Draft, Load, noise};
 use crate::site::{Site, Tree, stderr, tree};
@@ -106,7 +107,7 @@ impl Case {
     fn import_file(site: &Site, file: &Path, cut: Option<&str>) -> Output {
         let mut command = site.command(&["import", file.to_str().unwrap()]);
         command.envs(cut.map(|cut| ("OUTHAUL_CUT", cut)));
-        command.output().unwrap()
+        command.checked().unwrap()
     }
 
     /// Cuts at every instant that this import passes; returns how many there were.
@@ -224,7 +225,7 @@ fn in_the_way(applied: &Path) {
 fn roll_back(site: &Site, cut: Option<&str>) -> Output {
     let mut command = site.command(&["rollback", "--who", "ann"]);
     command.envs(cut.map(|cut| ("OUTHAUL_CUT", cut)));
-    command.output().unwrap()
+    command.checked().unwrap()
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::centre::{Centre, Draft, Load, unpack_for_web};
 use crate::server::Server;
 use crate::site::{Site, assert_told};
+use outhaul_tests::Checked as _;
 
 /// A running service that said that it is ready; ended when dropped.
 #[derive(Debug)]
@@ -136,7 +137,7 @@ fn work_that_cannot_go_on_does_not_end_the_service() {
     let cut = site
         .command(&["import", bundle.to_str().unwrap()])
         .env("OUTHAUL_CUT", "applying-committed")
-        .output()
+        .checked()
         .unwrap();
     assert_eq!(cut.status.code(), None);
     site.configure(

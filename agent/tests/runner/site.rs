@@ -12,6 +12,7 @@ use outhaul_bundle::report::{
     ENROLMENT_PAYLOAD_TYPE, EnrolmentRequest, Event, GenerationState, PAYLOAD_TYPE, Report,
 };
 use outhaul_signer::{Envelope, PublicKey};
+use outhaul_tests::Checked as _;
 use serde_json::Value;
 
 use crate::centre::Centre;
@@ -127,7 +128,7 @@ impl Site {
     }
 
     pub fn run(&self, arguments: &[&str]) -> Output {
-        self.command(arguments).output().unwrap()
+        self.command(arguments).checked().unwrap()
     }
 
     /// Runs a command that must succeed, and returns its JSON.

@@ -5,6 +5,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
+use outhaul_tests::Checked as _;
 use outhaul_tests::skipped;
 
 use crate::centre::{Centre, Draft, Load};
@@ -104,7 +105,7 @@ fn a_user_who_may_not_enter_is_told_so_and_not_to_enrol() {
         let mut other = Command::new("setpriv");
         other.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
         other.arg(program).args(command.get_args());
-        other.output().unwrap()
+        other.checked().unwrap()
     } else {
         site.run(&["import", bundle.to_str().unwrap()])
     };

@@ -6,6 +6,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use outhaul_bundle::report::{ComplianceStatus, Event, GenerationState};
+use outhaul_tests::Checked as _;
 
 use crate::centre::{Centre, Draft, Load};
 use crate::site::{Site, assert_told, in_words, stderr, stdout};
@@ -205,7 +206,7 @@ fn rollback_of_a_bundle_that_was_cut_off_goes_back_to_the_one_that_ran() {
     let cut = site
         .command(&["import", third.to_str().unwrap()])
         .env("OUTHAUL_CUT", "file-written")
-        .output()
+        .checked()
         .unwrap();
     assert_eq!(cut.status.code(), None);
     assert_eq!(site.applied()["hello/manifest.yaml"], b"three\n");
@@ -241,7 +242,7 @@ fn a_target_that_goes_wrong_while_applying_is_reported_as_failed_and_blocks_noth
     let cut = site
         .command(&["import", third.to_str().unwrap()])
         .env("OUTHAUL_CUT", "applying-committed")
-        .output()
+        .checked()
         .unwrap();
     assert_eq!(cut.status.code(), None);
     let file = site.folder.path().join("a-file");
@@ -290,7 +291,7 @@ fn a_newer_bundle_does_not_wait_for_work_that_cannot_go_on() {
     let cut = site
         .command(&["import", third.to_str().unwrap()])
         .env("OUTHAUL_CUT", "applying-committed")
-        .output()
+        .checked()
         .unwrap();
     assert_eq!(cut.status.code(), None);
     site.configure("[ansible]\nplaybook_program = \"/nowhere/ansible-playbook\"\n");

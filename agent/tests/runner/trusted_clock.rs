@@ -11,6 +11,7 @@ use crate::centre::{Centre, Draft, unpack_for_web};
 use crate::clocks::{CLOCKS, faketime_is_missing, greeting, import, under};
 use crate::server::Server;
 use crate::site::{Site, assert_told, code, stderr};
+use outhaul_tests::Checked as _;
 
 /// Clocks after every date of a bundle that is signed today.
 const LATE: [&str; 2] = ["+730d", "2099-01-01 00:00:00"];
@@ -34,7 +35,7 @@ fn configured(site: &Site, trusted: bool, repository: Option<&Server>) {
 }
 
 fn once(clock: &str, site: &Site) -> std::process::Output {
-    under(clock, site, &["run", "--once"]).output().unwrap()
+    under(clock, site, &["run", "--once"]).checked().unwrap()
 }
 
 #[test]
@@ -149,7 +150,7 @@ fn a_trusted_clock_that_jumps_in_the_middle_of_an_application_does_not_stop_it()
     let [first, second] = ["one", "two"].map(|word| centre.publish(&Draft::hello(word)));
     let cut = |site: &Site, bundle: &Path| {
         let mut command = under("+0d", site, &["import", bundle.to_str().unwrap()]);
-        command.env("OUTHAUL_CUT", "applying-committed").output()
+        command.env("OUTHAUL_CUT", "applying-committed").checked()
     };
     for after in CLOCKS {
         let site = Site::new(&centre, "drone-7");

@@ -8,6 +8,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use outhaul_tests::Checked as _;
+
 /// A control plane in plain folders: environment `dev`, base `main`, one workload.
 pub struct Scene {
     /// Where it lies.
@@ -151,7 +153,7 @@ impl Scene {
                 "cache",
             ])
             .current_dir(self.folder.path())
-            .output()
+            .checked()
             .unwrap();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let mut seen = format!("exit code {}\n", output.status.code().unwrap());

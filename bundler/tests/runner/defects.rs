@@ -10,6 +10,7 @@ use std::process::Command;
 
 use super::cli::{CLUSTER_TYPE, POLICY};
 use super::repositories::{commit, copy, git, on_branch};
+use outhaul_tests::Checked as _;
 
 mod composing;
 mod delivering;
@@ -299,7 +300,7 @@ pub fn base_repo(commit: &str) -> String {
 
 /// Runs a command to its end.
 pub fn seen(command: &mut Command) -> Seen {
-    let output = command.output().unwrap();
+    let output = command.checked().unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     Seen {
         code: output.status.code().unwrap(),

@@ -8,6 +8,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use outhaul_tests::Checked as _;
+
 struct Centre {
     folder: tempfile::TempDir,
 }
@@ -66,7 +68,7 @@ impl Centre {
         Command::new(env!("CARGO_BIN_EXE_outhaul"))
             .current_dir(self.folder.path())
             .args(words.split_whitespace())
-            .output()
+            .checked()
             .unwrap()
     }
 

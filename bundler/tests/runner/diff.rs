@@ -8,6 +8,7 @@ use std::path::Path;
 use std::process::Command;
 
 use super::repositories::{commit, git};
+use outhaul_tests::Checked as _;
 
 const GROUP: &str = "apiVersion: scheduler.kalypso.io/v1alpha1";
 
@@ -122,7 +123,7 @@ fn diff(folder: &Path, arguments: &[&str]) -> String {
             "cache",
         ])
         .current_dir(folder)
-        .output()
+        .checked()
         .unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let mut seen = format!("exit code {}\n", output.status.code().unwrap());

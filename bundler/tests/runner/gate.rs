@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 
+use outhaul_tests::Checked as _;
 use serde_json::Value;
 
 use super::promotion::fake_hub;
@@ -54,7 +55,7 @@ impl Made {
             .env("OUTHAUL_PROJECT", "none")
             .env("XDG_STATE_HOME", self.path("state"))
             .args(words)
-            .output()
+            .checked()
             .unwrap();
         let text = |bytes| String::from_utf8(bytes).unwrap();
         (

@@ -13,6 +13,7 @@ use std::process::{Command, Stdio};
 
 use super::cli::Scene;
 use super::repositories::{commit, copy, git};
+use outhaul_tests::Checked as _;
 
 const LIMITS: &str = "ulimit -v 4194304 && ulimit -t 60 && exec \"$@\"";
 
@@ -72,7 +73,7 @@ fn run(scene: &Scene, command: &[&str]) -> (Option<i32>, String) {
         .args(["--source", "https://git.example.org/manifests=manifests"])
         .args(["--cache", "cache"])
         .current_dir(scene.folder.path())
-        .output()
+        .checked()
         .unwrap();
     let text = [output.stdout, output.stderr].concat();
     (
@@ -189,7 +190,7 @@ fn make_fleet(scene: &Scene) {
             "passphrase",
         ])
         .current_dir(scene.folder.path())
-        .output()
+        .checked()
         .unwrap();
     assert!(made.status.success());
 }

@@ -8,6 +8,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
+use outhaul_tests::Checked as _;
 use serde_json::Value;
 
 use super::cli::Scene;
@@ -39,7 +40,7 @@ impl Fleet {
                 "passphrase",
             ])
             .current_dir(fleet.scene.folder.path())
-            .output()
+            .checked()
             .unwrap();
         let said = String::from_utf8_lossy(&made.stderr);
         assert!(made.status.success(), "{said}");

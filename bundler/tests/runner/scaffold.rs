@@ -7,6 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use outhaul_tests::Checked as _;
 use serde_json::Value;
 
 use super::repositories::{commit, git};
@@ -46,7 +47,7 @@ impl Made {
             .current_dir(self.folder.path())
             .env("XDG_STATE_HOME", self.folder.path().join("state"))
             .args(arguments)
-            .output()
+            .checked()
             .unwrap();
         let text = |bytes| String::from_utf8(bytes).unwrap();
         let (out, err) = (text(output.stdout), text(output.stderr));
@@ -460,7 +461,7 @@ fn without_git_each_branch_is_a_folder() {
             .current_dir(folder.path())
             .env("PATH", folder.path())
             .args(arguments)
-            .output()
+            .checked()
             .unwrap();
         let err = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(0), "{err}");

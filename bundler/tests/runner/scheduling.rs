@@ -8,6 +8,8 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use outhaul_tests::Checked as _;
+
 const NORTH: &str = r#"{"assignments": [{"target": "vision-report", "clusterType": "hall-north-2", "reason": "1 site"}]}"#;
 
 fn outhaul(words: &[&str], scheduler: Option<&Path>) -> Output {
@@ -25,7 +27,7 @@ fn outhaul(words: &[&str], scheduler: Option<&Path>) -> Output {
         command.arg("--scheduler");
         command.arg(format!("least-sites={}", program.display()));
     }
-    command.args(rest).output().unwrap()
+    command.args(rest).checked().unwrap()
 }
 
 fn printed(output: &Output) -> String {

@@ -11,6 +11,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
+use outhaul_tests::Checked as _;
 use serde_json::Value;
 
 use super::cli::Scene;
@@ -107,7 +108,7 @@ impl Centre {
     }
 
     fn outhaul(&self, words: &str) -> (i32, String) {
-        let output = self.command(words).output().unwrap();
+        let output = self.command(words).checked().unwrap();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         (output.status.code().unwrap(), said)
     }

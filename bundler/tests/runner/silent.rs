@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use super::repositories::{commit, git};
+use outhaul_tests::Checked as _;
 
 /// A control plane of `outhaul init`, in `cp`.
 pub struct Made {
@@ -46,7 +47,7 @@ impl Made {
                     .iter()
                     .filter(|_| arguments[0] != "init"),
             )
-            .output()
+            .checked()
             .unwrap();
         let text = |bytes| String::from_utf8(bytes).unwrap();
         (

@@ -8,6 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use outhaul_tests::Checked as _;
 use serde_json::Value;
 
 use super::kalypso;
@@ -81,7 +82,7 @@ impl Tutorial {
                 &format!("https://github.com/microsoft/{name}={}", dir.display()),
             ]);
         }
-        let output = run.args(arguments).output().unwrap();
+        let output = run.args(arguments).checked().unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
         (
             output.status.code().unwrap(),

@@ -221,6 +221,10 @@ fn refusal_help(rule: &str) -> &'static str {
             "use a bundle that was made for this site"
         }
         "expired" => "ask the centre for a freshly signed bundle; what runs goes on running",
+        "published-twice" => {
+            "what runs goes on; tell the centre: it was restored from a backup, or signs in two places. Where it \
+             was restored, `outhaul-signer restored FLEET` lets its next bundle count on above this one"
+        }
         "failed-before" => {
             "ask the centre for a newer bundle, or allow this one again with `outhaul-agent approve`"
         }

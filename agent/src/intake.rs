@@ -28,6 +28,7 @@ use crate::state::{self, StateError, floors, key, outbox};
 pub(crate) mod copy;
 pub mod file;
 pub mod media;
+mod published;
 pub mod pull;
 mod roots;
 pub mod slip;
@@ -86,7 +87,7 @@ pub trait Road {
 /// What came of a bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// It runs already; nothing was done.
+    /// It runs already; nothing of it was installed.
     AlreadyActive {
         /// Its number.
         number: u64,
@@ -159,6 +160,7 @@ impl Agent {
                     .ok_or(error)
             })
             .map_err(|error| refusal(&name, &error))?;
+        published::refuse_second(&name, metadata, &acceptance)?;
         let roots = metadata.taken();
         if !road.brings(role) {
             let Stream {
@@ -378,7 +380,7 @@ impl Agent {
                 row.index.short(),
                 offer.index.short()
             );
-            return Err(AgentError::refused(name, "mix-and-match", message));
+            return Err(AgentError::refused(name, "published-twice", message));
         }
         if let Some(active) = site.active.filter(|active| active.number == number) {
             if self.index(number).is_err() {

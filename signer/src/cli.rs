@@ -14,6 +14,7 @@ mod countersign;
 mod init;
 mod key;
 mod passphrase;
+mod restored;
 mod revoke;
 mod root;
 mod rotate;
@@ -60,6 +61,7 @@ enum Command {
     Init(init::Args),
     Key(key::Args),
     Passphrase(passphrase::Args),
+    Restored(restored::Args),
     Revoke(revoke::Args),
     Root(root::Args),
     Rotate(rotate::Args),
@@ -143,6 +145,7 @@ fn run(cli: Cli) -> ExitCode {
         Command::Init(args) => args.run(common),
         Command::Key(args) => args.run(common),
         Command::Passphrase(args) => args.run(common),
+        Command::Restored(args) => args.run(common),
         Command::Revoke(args) => args.run(common),
         Command::Root(args) => args.run(common),
         Command::Rotate(args) => args.run(common),

@@ -157,6 +157,40 @@ impl super::Fleet {
         self.write_marks(&marks)
     }
 
+    /// Leaves out `by` versions of each role and `by` numbers of each stream, after what this folder knows: for
+    /// a copy that does not know what was signed after it was made. Returns each stream's next number.
+    ///
+    /// # Errors
+    /// [`FleetError`] when the fleet cannot be read or its marks cannot be written.
+    pub fn leave_out(&self, by: u64) -> Result<BTreeMap<String, u64>, FleetError> {
+        let _lock = self.lock()?;
+        let published = self.published()?;
+        let mut marks = self.marks()?;
+        for (role, version) in [
+            ("timestamp", published.timestamp.version),
+            ("snapshot", published.snapshot.version),
+            ("targets", published.targets.version),
+        ] {
+            let last = marks.next(role, version).saturating_sub(1);
+            marks
+                .versions
+                .insert(role.to_owned(), last.saturating_add(by));
+        }
+        let mut next = BTreeMap::new();
+        for role in self.streams().keys() {
+            let number = self.next_number(role)?.saturating_add(by);
+            let mark = StreamMark {
+                number: number.saturating_sub(1),
+                // Nothing was signed under this number: nothing equals it.
+                index: String::new(),
+            };
+            marks.streams.insert(role.clone(), mark);
+            next.insert(role.clone(), number);
+        }
+        self.write_marks(&marks)?;
+        Ok(next)
+    }
+
     /// The folder in which the centre keeps what it knows of the fleet's sites.
     pub fn sites_folder(&self) -> std::path::PathBuf {
         self.folder.join("sites")

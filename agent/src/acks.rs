@@ -3,7 +3,8 @@
 //! What comes in: envelopes from a stick or from the hub's answer. What goes out: fewer reports in the
 //! outbox. An acknowledgement of reports that this memory never wrote, or wrote otherwise, shows that the
 //! state folder was restored from an older copy (or that two machines use one key): the hub refuses what
-//! continues the old numbering. Then a new numbering begins, all that waits goes home again under it, and
+//! continues the old numbering. A newer one that covers fewer reports than an older one did shows that the hub
+//! was restored from an older copy: it waits for reports that are here no more. Then a new numbering begins, all that waits goes home again under it, and
 //! both stay on record at the hub.
 
 use outhaul_bundle::report::{ACK_PAYLOAD_TYPE, Ack};
@@ -13,6 +14,8 @@ use serde::{Deserialize, Serialize};
 use crate::agent::Agent;
 use crate::enrol;
 use crate::error::AgentError;
+use crate::runner::observe;
+use crate::state::outbox::Author;
 use crate::state::{self, StateError, key, outbox};
 
 /// Most acknowledgements that one file or answer is read for: one for each numbering that this site ever
@@ -30,11 +33,22 @@ pub struct Renumbered {
     pub written: u64,
     /// When, milliseconds since 1970 by the site's clock.
     pub at_ms: i64,
+    /// It is the hub that knows less than it did.
+    #[serde(default)]
+    pub hub_lost: bool,
 }
 
 impl Renumbered {
     /// One sentence for people.
     pub fn sentence(&self) -> String {
+        if self.hub_lost {
+            return format!(
+                "reports are numbered anew: the hub has reports of this site up to {} only, though it acknowledged \
+                 more before, so it was restored from an older copy; what waited was queued again, with what runs \
+                 now",
+                self.hub_has
+            );
+        }
         format!(
             "reports are numbered anew: the hub had others under the numbers that this state folder uses \
              ({} there, {} here), so the folder was restored from an older copy, or two machines use one \
@@ -71,14 +85,26 @@ impl Agent {
                 let mut moment = author.moment.clone();
                 for ack in &acks {
                     moment.believe_hub(db, ack.hub_time_ms)?;
-                    if outbox::contradicts(db, &site, ack)? {
+                    let hub_lost = outbox::is_lost_at_the_hub(db, &site, ack)?;
+                    if hub_lost || outbox::contradicts(db, &site, ack)? {
                         let written = outbox::cursor(db)?.last;
-                        outbox::renumber(db, author, &next)?;
+                        let who = if hub_lost {
+                            "the agent: the hub has fewer reports than it acknowledged"
+                        } else {
+                            "the agent: the hub has other reports under this site's numbers"
+                        };
+                        outbox::renumber(db, author, &next, who)?;
+                        let author = Author {
+                            site: &next,
+                            ..*author
+                        };
+                        observe::repeat_state(db, &author)?;
                         let why = Renumbered {
                             before: site.epoch.to_string(),
                             hub_has: ack.number,
                             written,
                             at_ms: moment.wall_ms(),
+                            hub_lost,
                         };
                         state::set_meta(db, key::SITE, Some(&next))?;
                         state::set_meta(db, key::RENUMBERED, Some(&why))?;

@@ -21,7 +21,7 @@ use crate::state::outbox::Author;
 use crate::state::{self, StateError, key};
 
 mod gate;
-mod observe;
+pub(crate) mod observe;
 mod pass;
 mod people;
 mod stored;

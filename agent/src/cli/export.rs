@@ -18,7 +18,9 @@ pub struct Args {
 
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
     let exported = Agent::open(&context.state)?.export(&args.folder)?;
-    let mut lines = vec![format!("{} reports exported", exported.reports)];
+    let count = exported.reports;
+    let reports = if count == 1 { "report" } else { "reports" };
+    let mut lines = vec![format!("{count} {reports} exported")];
     lines.extend(
         exported
             .files

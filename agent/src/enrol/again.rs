@@ -2,7 +2,8 @@
 //!
 //! What comes in: the site's memory and a kit for the same site. What goes out: the site bound to the new
 //! kit, so that orders for its earlier enrolment are none for it. A revoked site gets new keys
-//! and may install again; what it accepted, reported and runs stays as it was.
+//! and may install again; what it accepted, reported and runs stays as it was. For another hub its reports are numbered
+//! anew, and what runs is told again.
 
 use outhaul_bundle::Digest;
 use outhaul_bundle::report::Event as Told;
@@ -12,6 +13,7 @@ use crate::config::ClockConfig;
 use crate::error::AgentError;
 use crate::home::Home;
 use crate::orders::{self, NextKeys};
+use crate::runner::observe;
 use crate::state::outbox::{self, Author};
 use crate::state::{self, Site, StateError, Store, key};
 
@@ -30,6 +32,11 @@ pub(super) fn enrol_again(
         return Ok((site, key));
     }
     site.enrolment = Some(enrolment);
+    // A hub with another key never heard of this site: it would wait for ever for reports that are gone.
+    let other_hub = site.hub_key != kit.hub_key;
+    if other_hub {
+        site.epoch = super::new_epoch()?;
+    }
     site.hub_url.clone_from(&kit.hub_url);
     site.hub_key.clone_from(&kit.hub_key);
     site.hub_ca.clone_from(&kit.hub_ca);
@@ -48,6 +55,10 @@ pub(super) fn enrol_again(
             moment: &moment,
             max_rows: u64::MAX,
         };
+        if other_hub {
+            outbox::renumber(db, &author, &site, "the agent: a new kit names another hub")?;
+            observe::repeat_state(db, &author)?;
+        }
         let told = Told::Decision {
             what: "enrol".to_owned(),
             who: "a new kit".to_owned(),

@@ -39,6 +39,9 @@ pub struct Cursor {
     pub digest: Option<Digest>,
     /// The hub has everything up to here.
     pub acknowledged: u64,
+    /// The hub's time of the acknowledgement that said so, milliseconds since 1970.
+    #[serde(default)]
+    pub acknowledged_ms: i64,
 }
 
 /// How much a report would be missed. Stored as text; dropped in the order of `DROPPABLE`.
@@ -179,6 +182,7 @@ pub fn acknowledge(db: &Connection, site: &Site, ack: &Ack) -> Result<u64, State
         return Ok(0);
     }
     cursor.acknowledged = ack.number;
+    cursor.acknowledged_ms = ack.hub_time_ms;
     let gone = db
         .execute(
             "DELETE FROM outbox WHERE number <= ?1",
@@ -187,6 +191,21 @@ pub fn acknowledge(db: &Connection, site: &Site, ack: &Ack) -> Result<u64, State
         .map_err(doing("remove acknowledged reports"))?;
     set_meta(db, key::OUTBOX, Some(&cursor))?;
     Ok(gone as u64)
+}
+
+/// Whether a hub's verified acknowledgement is newer than the one before and covers fewer reports: what the hub
+/// had is lost there, and it would wait for ever for reports that left this box. An old stick brings an old
+/// acknowledgement, which shows nothing.
+///
+/// # Errors
+/// [`StateError`]
+pub fn is_lost_at_the_hub(db: &Connection, site: &Site, ack: &Ack) -> Result<bool, StateError> {
+    let ours: (&Name, &Name, &Name) = (&site.fleet, &site.name, &site.epoch);
+    let cursor = cursor(db)?;
+    Ok(ours == (&ack.fleet, &ack.site, &ack.epoch)
+        && ack.number < cursor.acknowledged
+        && cursor.acknowledged_ms > 0
+        && ack.hub_time_ms > cursor.acknowledged_ms)
 }
 
 /// Whether a hub's verified acknowledgement tells of reports that this memory never wrote, or wrote
@@ -234,11 +253,16 @@ fn digest_of(bytes: &[u8]) -> Result<Digest, StateError> {
 }
 
 /// Begins a new numbering, that of `next`: all that waits is queued again under it, with its times, after
-/// one report that says so.
+/// one report that says so and why (`who`).
 ///
 /// # Errors
 /// [`StateError`]
-pub fn renumber(db: &Connection, author: &Author<'_>, next: &Site) -> Result<(), StateError> {
+pub fn renumber(
+    db: &Connection,
+    author: &Author<'_>,
+    next: &Site,
+    who: &str,
+) -> Result<(), StateError> {
     let waiting = waiting(db, 0, usize::MAX)?;
     let waited = cursor(db)?.acknowledged < meta(db, key::REQUEST_UNTIL)?.unwrap_or(1);
     db.execute("DELETE FROM outbox", [])
@@ -252,7 +276,7 @@ pub fn renumber(db: &Connection, author: &Author<'_>, next: &Site) -> Result<(),
     };
     let told = Event::Decision {
         what: "renumber".to_owned(),
-        who: "the agent: the hub has other reports under this site's numbers".to_owned(),
+        who: who.to_owned(),
         number: None,
     };
     append(db, &author, told)?;

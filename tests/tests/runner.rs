@@ -15,6 +15,8 @@ mod documents;
 mod loops;
 #[path = "runner/refusals.rs"]
 mod refusals;
+#[path = "runner/rekeyed.rs"]
+mod rekeyed;
 #[path = "runner/reported.rs"]
 mod reported;
 #[path = "runner/restored.rs"]

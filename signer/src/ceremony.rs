@@ -201,7 +201,10 @@ impl Fleet {
                     |id: &&String| here.iter().any(|e| e.present && e.public.id() == **id);
                 let old: Vec<_> = ids.iter().filter(present).cloned().collect();
                 if old.is_empty() {
-                    return refuse("none of the root keys is here");
+                    return refuse(
+                        "none of the root keys is here\nhelp: leave `root` out (`rotate FLEET online targets`); a \
+                         root key that lies elsewhere is replaced by `root FLEET add-key` and `remove-key`",
+                    );
                 }
                 for id in old {
                     let key = self.ring().make("root", secret)?.public();

@@ -46,6 +46,7 @@ enum SiteCommand {
     #[command(after_help = "Example:\n  outhaul site rekey press-7 --fleet fleet")]
     Rekey(order::Args),
     /// Order a site to install nothing new any more; what runs goes on
+    #[command(after_help = "Example:\n  outhaul site revoke press-7 --fleet fleet")]
     Revoke(order::Args),
     /// Drop orders that sites report to have carried out
     Settle(settle::Args),

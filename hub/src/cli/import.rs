@@ -98,6 +98,16 @@ fn text(done: &Imported) {
             visible::line(&refused.reason)
         ));
     }
+    if done
+        .refused
+        .iter()
+        .any(|refused| refused.rule == "other-key")
+    {
+        print::talk(
+            "help: where a site was set up anew or its machine was replaced, compare the fingerprint with what the \
+             machine shows, then `outhaul-hub site add REQUEST --fingerprint HEX --replace`, and import again",
+        );
+    }
     if !done.refused.is_empty() {
         print::talk("help: what was refused changed nothing; everything else was taken in");
     }

@@ -58,7 +58,10 @@ impl Args {
             key.save_at(&path, &new, cost)?;
             written.push(path);
         }
-        let text = format!("{} keys are encrypted anew", written.len());
+        let text = match written.len() {
+            1 => "1 key is encrypted anew".to_owned(),
+            count => format!("{count} keys are encrypted anew"),
+        };
         common.print(&text, &json!({"keys": written}));
         Ok(Outcome::Done)
     }

@@ -16,7 +16,7 @@ use crate::trust::TrustError;
 pub enum FleetError {
     /// A second signature is still needed.
     #[error(
-        "stream `{role}` needs {threshold} signatures, {found} are there; the request is \
+        "stream `{role}` needs {threshold} signatures and has {found}; the request is \
          `{}`\nhelp: `outhaul-signer countersign` the request with another key of the stream, put the \
          answer beside it, and sign again", request.display()
     )]

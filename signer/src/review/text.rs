@@ -162,8 +162,14 @@ fn write_contents(contents: &Contents, f: &mut fmt::Formatter<'_>) -> fmt::Resul
         "not encrypted"
     };
     let count = contents.assignments.len();
-    writeln!(f, "contents  {count} assignments, {sealed}")?;
+    let assignments = if count == 1 {
+        "assignment"
+    } else {
+        "assignments"
+    };
+    writeln!(f, "contents  {count} {assignments}, {sealed}")?;
     for (name, version) in contents.assignments.iter().take(MAX_LISTED) {
+        let version = version.strip_prefix("sha256:").unwrap_or(version);
         writeln!(f, "  {} config {}", shown(name), short(version))?;
     }
     if count > MAX_LISTED {

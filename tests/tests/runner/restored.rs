@@ -1,5 +1,6 @@
 //! A site whose state folder was restored from a backup, with the real hub and agent, by stick.
 //!
+//! (A centre or hub that was restored: `docs/runbooks/centre-restored.md`, typed by `documents.rs`.)
 //! What must come out: the hub has every report that anybody wrote, none twice, none lost; the site says
 //! what happened and is heard again.
 

@@ -17,7 +17,6 @@ use crate::sites::{Site, SiteError, Sites};
 
 /// Order a site by name
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  outhaul site revoke press-7 --fleet fleet")]
 pub(super) struct Args {
     /// The site
     site: Name,

@@ -21,6 +21,7 @@ use crate::secrets::Secrets;
 use crate::state::outbox::{self, Author};
 use crate::state::{self, Site, StateError, Store, floors, key};
 
+mod adopt;
 mod again;
 
 /// What enrolment made.
@@ -104,6 +105,7 @@ pub fn enrol(home: &Home, kit: &[u8]) -> Result<Enrolled, AgentError> {
         let moment = crate::clock::now(db, &config.clock)?;
         moment.store(db)?;
         state::set_meta(db, key::SITE, Some(&site))?;
+        adopt::adopt(home, &config, &site.name, db)?;
         let author = Author {
             site: &site,
             key: &key,

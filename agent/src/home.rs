@@ -45,9 +45,23 @@ impl Home {
     pub fn check_enrolled(&self) -> Result<(), StateError> {
         let database = self.database();
         match std::fs::metadata(&database) {
-            Ok(_) => Ok(()),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(StateError::NotEnrolled),
-            Err(error) => Err(at("open", &database)(error).into()),
+            Ok(about) if about.len() > 0 => Ok(()),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(at("open", &database)(error).into())
+            }
+            Ok(_) | Err(_) => {
+                // Only what was accepted or applied leaves these; an enrolment that was cut off does not.
+                let mut left = [self.floors(), self.default_target()].into_iter();
+                Err(match left.find(|path| path.exists()) {
+                    Some(beside) => StateError::Gone {
+                        beside: beside
+                            .file_name()
+                            .map_or_else(String::new, |name| name.to_string_lossy().into_owned()),
+                        path: database,
+                    },
+                    None => StateError::NotEnrolled,
+                })
+            }
         }
     }
 

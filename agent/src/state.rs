@@ -152,6 +152,17 @@ pub enum StateError {
     /// The site has no identity yet.
     #[error("this site is not enrolled: there is no identity in the state folder")]
     NotEnrolled,
+    /// The database of a machine that was a site is not there.
+    #[error(
+        "the database `{}` is gone, though `{beside}` beside it shows that this machine was a site; what runs on it \
+         was not touched", path.display()
+    )]
+    Gone {
+        /// The file.
+        path: PathBuf,
+        /// What shows it.
+        beside: String,
+    },
     /// The memory of the highest versions was tampered with or lost.
     #[error("{problem}; no bundle is accepted until that is put right, what runs goes on running")]
     Floors {
@@ -188,10 +199,17 @@ impl StateError {
             }
             Self::Database { source, .. } => database_help(source.sqlite_error_code()).into(),
             Self::Damaged { path, .. } => format!(
-                "copy the folder away for analysis, move `{}` aside and enrol this site again; \
-                 `floors.json` beside it keeps older bundles out, do not remove it",
+                "copy the folder away for analysis, move `{}` aside, and enrol this site with a new kit \
+                 (`outhaul site enrol` at the centre); leave all else in the folder: `floors.json` keeps older \
+                 bundles out, and what the kept bundles applied is known again",
                 path.display()
             ),
+            Self::Gone { .. } => {
+                "restore the whole state folder from one backup, or enrol this site with a new kit (`outhaul site \
+                 enrol` at the centre); leave all else in the folder: `floors.json` keeps older bundles out, and \
+                 what the kept bundles applied is known again"
+                    .into()
+            }
             Self::Newer { .. } => "install the newer agent again".into(),
             Self::NotEnrolled => {
                 "run `outhaul-agent --state DIR enrol SITE.kit` first; if this machine was enrolled, name its \

@@ -14,6 +14,8 @@ mod clocks;
 mod hostile_media;
 #[path = "runner/import.rs"]
 mod import;
+#[path = "runner/lost_memory.rs"]
+mod lost_memory;
 #[path = "runner/media.rs"]
 mod media;
 #[path = "runner/network.rs"]

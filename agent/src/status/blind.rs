@@ -44,7 +44,11 @@ impl Blind {
             .filter_map(|path| path.file_name()?.to_str()?.parse().ok())
             .collect();
         on_disk.sort_unstable();
-        let store = Store::open(&home.database()).ok();
+        // Opening what is gone would make an empty one in its place.
+        let store = match error {
+            AgentError::State(StateError::Gone { .. }) => None,
+            _ => Store::open(&home.database()).ok(),
+        };
         let db = store.as_ref().map(Store::read);
         let site: Option<Site> = db.and_then(|db| state::site(db).ok());
         Some(Self {

@@ -1,0 +1,93 @@
+//! A site whose database is damaged, empty or gone: what it says, and that the way out that it names works.
+//!
+//! What must come out: nothing that runs is touched, and after a new enrolment a newer bundle becomes
+//! active over the files of the old ones, and removes what it leaves out. A file that somebody else
+//! changed meanwhile stays somebody else's.
+
+use std::fs;
+
+use crate::centre::{Centre, Draft, Load};
+use crate::site::{Site, assert_told, stdout};
+
+fn draft(content: &str) -> Draft {
+    Draft::new([Load::new("hello").file("manifest.yaml", content)])
+}
+
+fn site_with_two() -> (Centre, Site) {
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    let load = |content: &str| Load::new("hello").file("manifest.yaml", content);
+    site.take(&centre.publish(&Draft::new([load("one\n")])));
+    site.take(&centre.publish(&Draft::new([load("two\n").file("more.yaml", "2")])));
+    (centre, site)
+}
+
+/// What happens to the database, and what commands then say.
+type Loss = (&'static str, fn(&Site), &'static str);
+
+const LOSSES: [Loss; 3] = [
+    ("gone", |_| {}, "is gone"),
+    (
+        "empty",
+        |site| fs::write(database(site), "").unwrap(),
+        "is gone",
+    ),
+    (
+        "damaged",
+        |site| fs::write(database(site), [b'x'; 8192]).unwrap(),
+        "is damaged",
+    ),
+];
+
+fn database(site: &Site) -> std::path::PathBuf {
+    site.state().join("agent.db")
+}
+
+fn lose(site: &Site, loss: &Loss) {
+    for name in ["agent.db", "agent.db-wal", "agent.db-shm"] {
+        let _ = fs::remove_file(site.state().join(name));
+    }
+    loss.1(site);
+}
+
+#[test]
+fn a_site_whose_database_is_lost_says_so_and_takes_a_newer_bundle_after_a_new_kit() {
+    for loss in &LOSSES {
+        let (centre, site) = site_with_two();
+        let third = centre.publish(&draft("three\n"));
+        lose(&site, loss);
+        let before = site.applied();
+        let words = [loss.2, "not touched", "outhaul site enrol"];
+        assert_told(&site.import(&third), 3, &words);
+        let status = site.run(&["status"]);
+        assert_told(&status, 3, &[]);
+        let told = stdout(&status);
+        assert!(told.contains("bundles on disk: 1, 2"), "{}: {told}", loss.0);
+        assert_eq!(site.applied(), before, "{}", loss.0);
+
+        let _ = fs::rename(database(&site), site.state().join("damaged.db"));
+        let kit = centre.kit("drone-7");
+        site.ok(&["enrol", kit.to_str().unwrap()]);
+        site.take(&third);
+        let applied = site.applied();
+        assert_eq!(applied["hello/manifest.yaml"], b"three\n", "{}", loss.0);
+        assert_eq!(applied.len(), 1, "{}: what 3 leaves out is removed", loss.0);
+    }
+}
+
+#[test]
+fn after_a_lost_database_a_file_that_somebody_changed_is_not_taken_for_ours() {
+    let (centre, site) = site_with_two();
+    lose(&site, &LOSSES[0]);
+    let file = site.state().join("applied/hello/manifest.yaml");
+    fs::write(&file, "mine").unwrap();
+    site.ok(&["enrol", centre.kit("drone-7").to_str().unwrap()]);
+    let third = centre.publish(&draft("three\n"));
+    let told = site.import(&third);
+    assert_eq!(told.status.code(), Some(1));
+    assert!(stdout(&told).contains("manifest.yaml` is there and is not Outhaul's"));
+    assert_eq!(fs::read(&file).unwrap(), b"mine");
+    // Out of the way, it is no obstacle any more.
+    fs::remove_file(&file).unwrap();
+    site.take(&centre.publish(&draft("four\n")));
+}

@@ -44,7 +44,7 @@ pub enum AgentError {
         help: String,
     },
     /// A bundle was refused; nothing was changed.
-    #[error("`{source_name}` is refused, nothing was changed: {message}")]
+    #[error("`{source_name}` is refused, {}: {message}", left_alone(rule))]
     Refused {
         /// The file or URL, without this machine's folders.
         source_name: String,
@@ -205,6 +205,15 @@ impl AgentError {
             Self::Network { .. } => "nothing is lost: it is tried again, or use a stick".into(),
             Self::Stopped => String::new(),
         }
+    }
+}
+
+/// What a refusal leaves alone: a revoked site still notes which keys vouch for the orders of a bundle that it
+/// refuses.
+fn left_alone(rule: &str) -> &'static str {
+    match rule {
+        "revoked" => "nothing was installed",
+        _ => "nothing was changed",
     }
 }
 

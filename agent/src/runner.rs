@@ -164,13 +164,23 @@ impl Agent {
     /// [`AgentError`] of what cannot go on now.
     pub fn resume(&mut self) -> Result<Option<(u64, State)>, AgentError> {
         let before = self.stands()?;
-        self.drive()?;
-        let Some(number) = before.worked_on().or(before.incoming) else {
+        let waiting = before.waiting.map(|waiting| waiting.number);
+        let Some(number) = before.worked_on().or(before.incoming).or(waiting) else {
+            self.drive()?;
             return Ok(None);
         };
-        let row = generations::one(self.store.read(), number)?;
-        let state = row.map_or(State::Rejected, |row| row.state);
-        Ok(Some((number, state)))
+        let state = |agent: &Self| -> Result<Option<State>, AgentError> {
+            let row = generations::one(agent.store.read(), number)?;
+            Ok(row.map(|row| row.state))
+        };
+        let was = state(self)?;
+        self.drive()?;
+        let is = state(self)?;
+        // One that waits for a person waits on.
+        if waiting == Some(number) && was == is {
+            return Ok(None);
+        }
+        Ok(Some((number, is.unwrap_or(State::Rejected))))
     }
 
     fn perform(&mut self, task: Task) -> Result<Happening, AgentError> {

@@ -64,7 +64,7 @@ fn an_encrypted_key_signs_with_its_passphrase_or_as_a_credential_and_not_without
     fs::create_dir(&stick).unwrap();
     let acks = ["acks", stick.to_str().unwrap()];
     let without = hub.run(&acks);
-    assert_eq!(code(&without), 4, "{}", stderr(&without));
+    assert_eq!(code(&without), 2, "{}", stderr(&without));
     assert!(
         stderr(&without).contains("--passphrase-file"),
         "{}",

@@ -82,6 +82,30 @@ impl Folder {
         }
     }
 
+    /// The files of an assignment that are in the target with exactly the content that it wants, as items of
+    /// the inventory: what an earlier memory of this agent must have written.
+    pub fn known_again(&self, desired: &Desired) -> Vec<Item> {
+        let (Ok(wanted), Ok(Some(target))) = (self.opened(desired), self.open_target(false)) else {
+            return Vec::new();
+        };
+        let mut items = Vec::new();
+        for (path, file) in wanted {
+            let there = target.look(&path);
+            if matches!(there, Ok(Found::File(digest, _)) if digest == file.in_target()) {
+                items.push(Item {
+                    kind: KIND.into(),
+                    assignment: desired.assignment.name.to_string(),
+                    item: path,
+                    digest: file.content.to_string(),
+                    before: String::new(),
+                    generation: desired.generation,
+                    phase: "applied".into(),
+                });
+            }
+        }
+        items
+    }
+
     /// What is wanted, with sealed values opened.
     fn opened(&self, desired: &Desired) -> Result<BTreeMap<String, Wanted>, SecretError> {
         let mut wanted = wanted(desired);
@@ -218,7 +242,7 @@ impl Reconciler for Folder {
                 Found::File(..) if ours.contains_key(path.as_str()) => "changed",
                 Found::File(..) | Found::Other => {
                     let message = format!(
-                        "`{}` is there and is not Outhaul's; move it away, nothing was written",
+                        "`{}` is there and is not Outhaul's; move it away, nothing of `{assignment}` was written",
                         self.target.join(path).display()
                     );
                     return Ok(failed(desired, &message, vec![step(path, "failed", "")]));

@@ -52,9 +52,7 @@ fn found(path: &Path, mut findings: Findings, answer: &mut Answer) {
     let refused = findings.refused.iter().flat_map(AgentError::lines);
     answer.messages.extend(refused);
     let (number, state, note) = match outcome {
-        Outcome::AlreadyActive { number } => {
-            (number, State::Active, "it was active already".to_owned())
-        }
+        Outcome::AlreadyActive { number } => (number, State::Active, "already active".to_owned()),
         Outcome::Ordered { number, note } => {
             answer.text = format!("bundle {number} brought an order: {note}");
             answer.value = serde_json::json!({ "number": number, "ordered": note, "file": taken });

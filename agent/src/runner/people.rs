@@ -56,9 +56,13 @@ impl Agent {
             if to != active.number {
                 self.transition(&lost, |_, _| Ok(()))?;
             }
-            return Err(nothing(&format!(
-                "bundle {to} is not whole on disk any more, so there is nothing to go back to: {error}"
-            )));
+            // That its folder is lost is noted.
+            return Err(AgentError::Nothing {
+                message: format!(
+                    "bundle {to} is not whole on disk any more, so there is nothing to go back to: {error}"
+                ),
+                help: "`outhaul-agent status` lists the bundles; what runs goes on".into(),
+            });
         }
         let ordered = Happening::new(Event::RollbackOrdered, format!("rolled back by {who}"));
         self.transition(&ordered, |db, author| {

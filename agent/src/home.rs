@@ -150,6 +150,14 @@ impl Home {
         self.root.join("applied")
     }
 
+    /// Whether some process is the one agent now. Changes nothing; where it cannot be known, yes.
+    pub fn is_locked(&self) -> bool {
+        match File::open(self.root.join("lock")) {
+            Ok(file) => file.try_lock_shared().is_err(),
+            Err(error) => error.kind() != io::ErrorKind::NotFound,
+        }
+    }
+
     /// Makes this process the one agent that changes what is applied.
     ///
     /// # Errors

@@ -13,7 +13,7 @@ use crate::advice;
 use crate::agent::Agent;
 use crate::clock;
 use crate::error::AgentError;
-use crate::intake::visit::{Refused, Visit};
+use crate::intake::visit::{self, Refused, Visit};
 use crate::orders::Standing;
 use crate::plan;
 use crate::state::{self, Hold, floors, generations, inventory, key, outbox};
@@ -158,7 +158,7 @@ impl Agent {
             reports_acknowledged: cursor.acknowledged,
             renumbered: state::meta::<Renumbered>(db, key::RENUMBERED)?.map(|why| why.sentence()),
             time_lower_bound: clock::now(db, &self.config.clock)?.bound.at().to_string(),
-            media: state::meta(db, key::MEDIA)?.unwrap_or_default(),
+            media: visit::visits(db, &self.home)?,
             refusals: state::meta(db, key::REFUSALS)?.unwrap_or_default(),
             attention: self.attention()?,
             trouble: floors::floors(db, &self.home.floors())

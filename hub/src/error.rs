@@ -175,6 +175,10 @@ fn store_help(error: &StoreError) -> Option<String> {
             "make a hub with `outhaul-hub init --state DIR --root 1.root.json`"
         }
         StoreError::Newer { .. } => "use the newer `outhaul-hub` that wrote it",
+        StoreError::Open { .. } | StoreError::Sql { .. } if error.is_damage() => {
+            "the database is damaged: bring the hub's state folder back from a backup; its next \
+             acknowledgements make the sites report again what runs"
+        }
         StoreError::Open { .. } | StoreError::Sql { .. } => {
             "nothing of this command is half-written; check free space and permissions, then repeat it"
         }

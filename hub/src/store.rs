@@ -122,6 +122,20 @@ pub enum StoreError {
     },
 }
 
+impl StoreError {
+    /// Whether the file is no database any more, or a damaged one.
+    pub fn is_damage(&self) -> bool {
+        use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
+        let (Self::Open { source, .. } | Self::Sql { source }) = self else {
+            return false;
+        };
+        matches!(
+            source.sqlite_error_code(),
+            Some(DatabaseCorrupt | NotADatabase)
+        )
+    }
+}
+
 impl Store {
     /// Makes a new store in `folder`, which exists.
     ///

@@ -88,6 +88,8 @@ impl FileError {
             }
             Kind::PermissionDenied => self.permission_help(),
             Kind::NotFound => self.absence_help(),
+            Kind::NotADirectory => "it is not a folder: name one, such as the mount point of a stick".into(),
+            Kind::IsADirectory => "it is a folder: name a file in it".into(),
             Kind::FileTooLarge => "it is not a file that this program wrote: check which file it is".into(),
             _ => "the disk or stick may be damaged: look at `dmesg` for its errors, then repeat the command"
                 .into(),

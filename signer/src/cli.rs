@@ -189,7 +189,11 @@ impl Failure {
             ) => 2,
             Self::File(_)
             | Self::Key(KeyError::File(_) | KeyError::NoRandomness { .. })
-            | Self::Fleet(FleetError::File(_) | FleetError::Key(KeyError::File(_))) => 3,
+            | Self::Fleet(
+                FleetError::Damaged { .. }
+                | FleetError::File(_)
+                | FleetError::Key(KeyError::File(_)),
+            ) => 3,
             Self::Trust(_)
             | Self::Review(_)
             | Self::Key(_)

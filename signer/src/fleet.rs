@@ -187,7 +187,10 @@ impl Fleet {
         let bytes = durable::read_if_present(&path, MAX_STATE_BYTES)?;
         let bytes = bytes.ok_or_else(|| none("there is no `fleet.json`".to_owned()))?;
         let settings: Settings =
-            serde_json::from_slice(&bytes).map_err(|error| none(error.to_string()))?;
+            serde_json::from_slice(&bytes).map_err(|error| FleetError::Damaged {
+                folder: folder.to_owned(),
+                problem: format!("`fleet.json`: {error}"),
+            })?;
         if settings.format != FORMAT {
             return Err(none(format!(
                 "its format is `{}`, not `{FORMAT}`",

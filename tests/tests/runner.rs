@@ -9,6 +9,8 @@ mod clocks;
 mod cluster;
 #[path = "runner/countersigned.rs"]
 mod countersigned;
+#[path = "runner/damaged.rs"]
+mod damaged;
 #[path = "runner/documents.rs"]
 mod documents;
 #[path = "runner/loops.rs"]

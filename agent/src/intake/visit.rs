@@ -16,6 +16,7 @@ use super::media::Findings;
 use crate::agent::Agent;
 use crate::apply::shortened;
 use crate::error::AgentError;
+use crate::home::Home;
 use crate::report::Exported;
 use crate::state::{self, StateError, key};
 
@@ -35,6 +36,29 @@ pub struct Visit {
     pub busy: bool,
     /// What came of it, in one line.
     pub text: String,
+}
+
+impl Visit {
+    /// Whoever was reading it is gone: says so, of one that was still being read.
+    fn cut_off(&mut self) {
+        if self.busy {
+            self.busy = false;
+            "reading it was cut off; nothing of it is half done; it is safe to remove now"
+                .clone_into(&mut self.text);
+        }
+    }
+}
+
+/// What came of sticks, as it is now: what says that it is being read is, or was cut off.
+///
+/// # Errors
+/// [`StateError`]
+pub fn visits(db: &Connection, home: &Home) -> Result<Vec<Visit>, StateError> {
+    let mut all: Vec<Visit> = state::meta(db, key::MEDIA)?.unwrap_or_default();
+    if !home.is_locked() {
+        all.iter_mut().for_each(Visit::cut_off);
+    }
+    Ok(all)
 }
 
 /// A bundle or slip that was refused.
@@ -143,10 +167,7 @@ impl Agent {
             let mut all: Vec<Visit> = state::meta(db, key::MEDIA)?.unwrap_or_default();
             all.retain(|known| known.place != place);
             // One at a time: what another start had begun was cut off.
-            for cut in all.iter_mut().filter(|known| known.busy) {
-                cut.busy = false;
-                "reading it was cut off; nothing of it is half done".clone_into(&mut cut.text);
-            }
+            all.iter_mut().for_each(Visit::cut_off);
             all.push(Visit {
                 place,
                 at_ms: author.moment.wall_ms(),

@@ -6,6 +6,8 @@
 
 use std::fs;
 
+use outhaul_tests::Checked as _;
+
 use crate::centre::{Centre, Draft, Load};
 use crate::site::{Site, assert_told, stdout};
 
@@ -73,6 +75,21 @@ fn a_site_whose_database_is_lost_says_so_and_takes_a_newer_bundle_after_a_new_ki
         assert_eq!(applied["hello/manifest.yaml"], b"three\n", "{}", loss.0);
         assert_eq!(applied.len(), 1, "{}: what 3 leaves out is removed", loss.0);
     }
+}
+
+#[test]
+fn status_after_a_cut_does_not_say_that_the_stick_is_being_read() {
+    let (centre, site) = site_with_two();
+    let third = centre.publish(&draft("three\n"));
+    let cut = site
+        .command(&["import", third.to_str().unwrap()])
+        .env("OUTHAUL_CUT", "applying-committed")
+        .checked()
+        .unwrap();
+    assert!(!cut.status.success());
+    let told = stdout(&site.run(&["status"]));
+    assert!(told.contains("reading it was cut off"), "{told}");
+    assert!(!told.contains("do not remove it"), "{told}");
 }
 
 #[test]

@@ -225,7 +225,7 @@ pub fn key_failure(error: KeyError) -> Failure {
 /// A fleet's error with its code.
 pub fn fleet_failure(error: FleetError) -> Failure {
     let code = match &error {
-        FleetError::File(_) => failure::ENVIRONMENT,
+        FleetError::File(_) | FleetError::Damaged { .. } => failure::ENVIRONMENT,
         FleetError::CountersignatureNeeded { .. } | FleetError::Raced { .. } => failure::REFUSED,
         FleetError::WouldBeRefused { .. } => failure::TRUST,
         FleetError::Key(source) if is_file(source) => failure::ENVIRONMENT,

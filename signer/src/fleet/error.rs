@@ -81,6 +81,19 @@ pub enum FleetError {
         /// What is wrong.
         problem: String,
     },
+    /// A fleet whose own files cannot be understood.
+    #[error(
+        "the fleet in `{}` is damaged: {problem}\nhelp: bring the whole folder back from its backup, then \
+         `outhaul-signer restored {}`; make no new fleet, no site would accept it",
+        folder.display(),
+        folder.display()
+    )]
+    Damaged {
+        /// The folder.
+        folder: PathBuf,
+        /// What is wrong.
+        problem: String,
+    },
     /// A number that was signed for other content before.
     #[error("number {number} of stream `{role}` was signed before; the next one is {next}")]
     NumberUsed {

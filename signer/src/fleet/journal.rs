@@ -47,7 +47,7 @@ impl Fleet {
         let Some(bytes) = durable::read_if_present(&path, MAX_STATE_BYTES)? else {
             return Ok(());
         };
-        let damaged = |problem: String| FleetError::NotAFleet {
+        let damaged = |problem: String| FleetError::Damaged {
             folder: self.folder.clone(),
             problem,
         };

@@ -1,0 +1,40 @@
+//! The centre's and the hub's own files are damaged: what is advised must not make it worse.
+
+use std::fs;
+
+use super::scene::Scene;
+
+#[test]
+fn damage_at_the_centre_and_the_hub_is_told_from_absence_and_nothing_new_is_made() {
+    let scene = Scene::new();
+    scene.fleet();
+    let status = ["key", "status", "--fleet", "fleet"];
+    let good = fs::read(scene.path("fleet/fleet.json")).unwrap();
+    fs::write(scene.path("fleet/fleet.json"), "{").unwrap();
+    let told = scene.run("outhaul", 3, &status).stderr;
+    for words in ["is damaged", "backup", "make no new fleet"] {
+        assert!(told.contains(words), "{told}");
+    }
+    assert!(!told.contains("`outhaul-signer init` makes one"), "{told}");
+    fs::remove_file(scene.path("fleet/fleet.json")).unwrap();
+    let told = scene.run("outhaul", 2, &status).stderr;
+    assert!(told.contains("is not a fleet"), "{told}");
+    fs::write(scene.path("fleet/fleet.json"), good).unwrap();
+
+    for name in ["hub.db-wal", "hub.db-shm"] {
+        let _ = fs::remove_file(scene.path("hub").join(name));
+    }
+    fs::write(scene.path("hub/hub.db"), [b'x'; 8192]).unwrap();
+    let told = scene
+        .run("outhaul-hub", 3, &["--state", "hub", "sites"])
+        .stderr;
+    assert!(
+        told.contains("is damaged") && told.contains("backup"),
+        "{told}"
+    );
+    // A file where a folder is to be is no damaged disk.
+    let told = scene
+        .run("outhaul-hub", 3, &["--state", "hub.pub", "sites"])
+        .stderr;
+    assert!(!told.contains("dmesg"), "{told}");
+}

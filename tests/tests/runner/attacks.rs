@@ -15,6 +15,8 @@ use outhaul_tests::{Ran, program, run, run_expecting, workspace_root};
 #[allow(dead_code, reason = "the tests of the bundle use the rest")]
 #[path = "../../../bundle/tests/archive.rs"]
 mod archive;
+#[path = "attacks/bombs.rs"]
+mod bombs;
 #[allow(dead_code, reason = "the signer's own tests use the rest")]
 #[path = "../../../signer/tests/centre.rs"]
 mod centre;

@@ -89,6 +89,11 @@ impl Stage {
         }
     }
 
+    /// The site's kit.
+    pub fn kit(&self) -> &[u8] {
+        &self.kit
+    }
+
     /// An index of this fleet's stream with one assignment that says `greeting`, and its blobs.
     pub fn index(&self, number: u64, greeting: &str) -> (Index, Memory) {
         let mut index = FakeBundle::new(number, &[]).unwrap().index;

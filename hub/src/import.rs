@@ -34,6 +34,8 @@ const BOUNDS: Bounds = Bounds {
 
 /// The rule of what is no regular file, or cannot be read.
 const UNUSABLE: &str = "unusable-entry";
+/// Largest file of reports. 1 GiB: more than a site queues, and no file that is read for hours.
+const MAX_REPORTS_BYTES: u64 = 1 << 30;
 /// Refused files of one path that are put on record; all are named in the answer.
 const MAX_RECORDED: usize = 1_000;
 
@@ -362,6 +364,14 @@ fn import_reports(
     done: &mut Imported,
     now_ms: i64,
 ) -> Result<Ingested, HubError> {
+    let size = file.metadata().map_err(durable::at("look at", path))?.len();
+    if size > MAX_REPORTS_BYTES {
+        let reason = format!(
+            "it has {size} bytes, a file of reports {MAX_REPORTS_BYTES} at most; nothing of it was read"
+        );
+        refuse(done, path, "too-large", reason);
+        return Ok(Ingested::default());
+    }
     let via: String = text::file_name(path).chars().take(200).collect();
     let fleet = hub.fleet().to_owned();
     let batch = Batch {
@@ -369,7 +379,11 @@ fn import_reports(
         via: &via,
         received_ms: now_ms,
     };
-    let ingested = ingest::ingest(&mut hub.store, BufReader::new(file), &batch)?;
+    let ingested = ingest::ingest(
+        &mut hub.store,
+        BufReader::new(file.take(MAX_REPORTS_BYTES)),
+        &batch,
+    )?;
     done.reports += ingested.accepted;
     done.duplicates += ingested.duplicates;
     let lines = ingested.refused.iter().map(|line| RefusedFile {

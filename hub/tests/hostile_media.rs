@@ -131,3 +131,15 @@ fn what_set_up_and_approval_are_given_is_a_regular_file_or_refused_at_once() {
         assert_told(&output, 3, &[name, what, "help:"]);
     }
 }
+
+#[test]
+fn a_file_of_reports_that_nobody_could_have_written_is_not_read() {
+    let (hub, stick) = scene();
+    let sparse = fs::File::create(stick.join("reports/huge.reports")).unwrap();
+    sparse.set_len(1 << 40).unwrap();
+    let output = hub.run(&["import", stick.to_str().unwrap()]);
+    let words = ["huge.reports: too-large", "nothing of it was read"];
+    assert_told(&output, 4, &words);
+    let told = String::from_utf8(output.stdout).unwrap();
+    assert!(told.contains("1 report taken in"), "{told}");
+}

@@ -13,6 +13,8 @@ mod countersigned;
 mod damaged;
 #[path = "runner/documents.rs"]
 mod documents;
+#[path = "runner/hostile.rs"]
+mod hostile;
 #[path = "runner/loops.rs"]
 mod loops;
 #[path = "runner/refusals.rs"]

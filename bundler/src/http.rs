@@ -17,6 +17,13 @@ use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, TlsProvider};
 /// Largest answer in bytes. 16 MiB: a gate's evidence for some ten thousand sites.
 const MAX_ANSWER_BYTES: u64 = 16 * 1024 * 1024;
 
+/// The system's certificate authorities, where the usual distributions keep them.
+const SYSTEM_CA: [&str; 3] = [
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/cert.pem",
+];
+
 /// Why there is no answer. Nothing was changed anywhere.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -128,9 +135,12 @@ impl Client {
         let mut tls = TlsConfig::builder()
             .provider(TlsProvider::Rustls)
             .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()));
-        if let Some(path) = authority {
-            tls = tls.root_certs(RootCerts::Specific(Arc::new(certificates(path)?)));
-        }
+        // Without any, the first https:// request would end the program.
+        let known = match authority {
+            Some(path) => certificates(path)?,
+            None => system_certificates(),
+        };
+        tls = tls.root_certs(RootCerts::Specific(Arc::new(known)));
         let agent = ureq::Agent::config_builder()
             .tls_config(tls.build())
             .timeout_connect(Some(Duration::from_secs(10)))
@@ -201,6 +211,13 @@ impl Client {
         }
         Ok(Answer { status, bytes })
     }
+}
+
+/// The system's authorities; none where it has none, so that no certificate is believed.
+fn system_certificates() -> Vec<Certificate<'static>> {
+    let mut places = SYSTEM_CA.into_iter().map(Path::new);
+    let found = places.find_map(|path| certificates(path).ok());
+    found.unwrap_or_default()
 }
 
 fn certificates(path: &Path) -> Result<Vec<Certificate<'static>>, HttpError> {
@@ -281,6 +298,20 @@ mod tests {
             let error = fetch(url, None).unwrap_err();
             assert!(matches!(error, HttpError::Address(_)), "{url}: {error}");
         }
+    }
+
+    #[test]
+    fn https_without_an_authority_of_its_own_is_an_answer_and_no_panic() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("https://{}/", listener.local_addr().unwrap());
+        // Plain HTTP where TLS belongs.
+        let peer = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            std::io::Write::write_all(&mut stream, b"HTTP/1.1 200 OK\r\n\r\n").unwrap();
+        });
+        let error = fetch(&url, None).unwrap_err();
+        assert!(matches!(error, HttpError::Unreachable { .. }), "{error}");
+        peer.join().unwrap();
     }
 
     #[test]

@@ -152,10 +152,11 @@ fn state_code(error: &StateError) -> u8 {
         | StateError::File(_)
         | StateError::Lock { .. }
         | StateError::Locked { .. } => 3,
-        StateError::Key(KeyError::NoPassphrase { .. } | KeyError::WeakPassphrase { .. }) => 2,
+        StateError::Key(KeyError::NoPassphrase { .. } | KeyError::WeakPassphrase { .. })
+        | StateError::NotFirstRoot { .. }
+        | StateError::Unfinished { .. } => 2,
         StateError::Key(_) | StateError::OtherKey { .. } | StateError::Root(_) => 4,
         StateError::KeyNotOpen | StateError::Name { .. } => 5,
-        StateError::NotFirstRoot { .. } | StateError::Unfinished { .. } => 2,
         StateError::Store(error) => store_code(error),
     }
 }

@@ -1,5 +1,6 @@
 //! `outhaul-signer restored`: a fleet's folder came back from a backup.
 
+use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use outhaul_signer::Fleet;
@@ -34,7 +35,7 @@ impl Args {
                 || role.clone(),
                 |stream| format!("{}/{}", stream.environment, stream.cluster_type),
             );
-            text.push_str(&format!("\n{name}: the next bundle is number {number}"));
+            let _ = write!(text, "\n{name}: the next bundle is number {number}");
         }
         eprintln!(
             "next: `outhaul bundle --renew` for every stream; sites that took a newer bundle take that one"

@@ -58,15 +58,24 @@ impl Renumbered {
     }
 }
 
+/// What acknowledgements did.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Acknowledged {
+    /// How many reports left the outbox.
+    pub gone: u64,
+    /// Why reports are numbered anew, when this showed it.
+    pub renumbered: Option<Renumbered>,
+}
+
 impl Agent {
     /// Believes acknowledgements that the hub's key signed: what they cover leaves the outbox, and the
-    /// hub's time raises the lower bound within its slack. Returns how many reports left.
+    /// hub's time raises the lower bound within its slack.
     ///
     /// # Errors
     /// [`AgentError`] of the memory.
-    pub fn accept_acks(&mut self, envelopes: &[Envelope]) -> Result<u64, AgentError> {
+    pub fn accept_acks(&mut self, envelopes: &[Envelope]) -> Result<Acknowledged, AgentError> {
         let Ok(hub) = PublicKey::from_pem(&self.site.hub_key) else {
-            return Ok(0);
+            return Ok(Acknowledged::default());
         };
         let keys = [hub];
         let acks: Vec<Ack> = envelopes
@@ -79,9 +88,9 @@ impl Agent {
         let site = self.site.clone();
         let mut next = self.site.clone();
         next.epoch = enrol::new_epoch()?;
-        let (gone, renumbered) = self
+        let done = self
             .commit(|db, author| {
-                let (mut gone, mut renumbered) = (0, false);
+                let mut done = Acknowledged::default();
                 let mut moment = author.moment.clone();
                 for ack in &acks {
                     moment.believe_hub(db, ack.hub_time_ms)?;
@@ -109,17 +118,17 @@ impl Agent {
                         state::set_meta(db, key::SITE, Some(&next))?;
                         state::set_meta(db, key::RENUMBERED, Some(&why))?;
                         tracing::warn!("{}", why.sentence());
-                        renumbered = true;
+                        done.renumbered = Some(why);
                         break;
                     }
-                    gone += outbox::acknowledge(db, &site, ack)?;
+                    done.gone += outbox::acknowledge(db, &site, ack)?;
                 }
-                Ok::<_, StateError>((gone, renumbered))
+                Ok::<_, StateError>(done)
             })
             .map_err(AgentError::from)?;
-        if renumbered {
+        if done.renumbered.is_some() {
             self.site = next;
         }
-        Ok(gone)
+        Ok(done)
     }
 }

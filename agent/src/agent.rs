@@ -17,7 +17,9 @@ use crate::durable;
 use crate::error::AgentError;
 use crate::home::{Home, Lock};
 use crate::orders;
+use crate::plan::Rehearsal;
 use crate::pulse::Pulse;
+use crate::state::floors;
 use crate::state::inventory::{self, Item};
 use crate::state::outbox::Author;
 use crate::state::{self, Site, StateError, Store};
@@ -39,6 +41,8 @@ pub struct Agent {
     pub pulse: Pulse,
     /// Bounds for foreign bytes.
     pub limits: Limits,
+    /// Whether nothing is to be done on this host: the memory is a copy, and what would be done is kept here.
+    pub(crate) rehearsal: Option<Rehearsal>,
     lock: Option<Lock>,
 }
 
@@ -64,7 +68,32 @@ impl Agent {
             key,
             pulse,
             limits: Limits::default(),
+            rehearsal: None,
             lock: None,
+        })
+    }
+
+    /// The same agent with a copy of its memory, which installs nothing and writes nothing: what the intake
+    /// decides, it decides as it would, and everything is forgotten with it.
+    ///
+    /// # Errors
+    /// [`AgentError`] of the memory; floors that contradict each other included.
+    pub fn for_rehearsal(self) -> Result<Self, AgentError> {
+        let known = floors::floors(self.store.read(), &self.home.floors());
+        let mut store = self.store.copy()?;
+        let home = match known {
+            Ok(known) => {
+                store.commit(|db| floors::store(db, &known))?;
+                self.home.for_rehearsal()
+            }
+            // A slip newer than both would help, and is the first thing to import.
+            Err(error) => return Err(error.into()),
+        };
+        Ok(Self {
+            home,
+            store,
+            rehearsal: Some(Rehearsal::default()),
+            ..self
         })
     }
 

@@ -26,6 +26,8 @@ pub struct Blobs {
     partial: PathBuf,
     /// What this copy added: taken back when the bundle is refused after all.
     added: Vec<Digest>,
+    /// Whether blobs are only looked at: nothing is written.
+    rehearsal: bool,
 }
 
 impl Blobs {
@@ -35,6 +37,15 @@ impl Blobs {
             whole: home.blobs(),
             partial: home.partial_blobs(),
             added: Vec::new(),
+            rehearsal: false,
+        }
+    }
+
+    /// The store of `home` for a reader whose blobs are verified and written nowhere.
+    pub fn for_rehearsal(home: &Home) -> Self {
+        Self {
+            rehearsal: true,
+            ..Self::new(home)
         }
     }
 
@@ -122,16 +133,24 @@ impl BlobSink for Blobs {
         if self.has(blob) {
             return Ok(None);
         }
+        if self.rehearsal {
+            return Ok(Some(Box::new(io::sink())));
+        }
         let path = self.partial_path(&blob.digest);
         let file = durable::create(&path, 0o600).map_err(|error| error.source)?;
         Ok(Some(Box::new(BufWriter::with_capacity(BUFFER_BYTES, file))))
     }
 
     fn commit(&mut self, blob: &Blob) -> io::Result<()> {
+        if self.rehearsal {
+            return Ok(());
+        }
         self.keep(&blob.digest).map_err(|error| error.source)
     }
 
     fn discard(&mut self, blob: &Blob) {
-        let _ = durable::remove_file(&self.partial_path(&blob.digest));
+        if !self.rehearsal {
+            let _ = durable::remove_file(&self.partial_path(&blob.digest));
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! What a command asks of the process that already works on the state folder, and the answer.
 //!
-//! What comes in: a [`Call`] (import a path, do one round). What goes out: the [`Answer`] that the command
+//! What comes in: a [`Call`] (import a path, carry out an order, do one round). What goes out: the [`Answer`] that the command
 //! prints: text, JSON, messages and exit code, the same as if the command had done the work itself. Calls
 //! lie in the database, which only the owner of the state folder can open. Whoever holds the lock does
 //! the work: the service between two rounds, or the waiting command itself as soon as the lock is free.
@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
+use outhaul_kit::console;
 use rusqlite::{Connection, OptionalExtension};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -20,6 +21,7 @@ use crate::home::{Home, LockError};
 use crate::state::{self, StateError, Store, doing};
 
 pub mod import;
+pub mod people;
 
 /// How often a waiting command looks for its answer.
 const LOOK: Duration = Duration::from_millis(200);
@@ -32,6 +34,8 @@ pub enum Call {
     Import(PathBuf),
     /// Import a freshness slip given as text.
     Slip(String),
+    /// Carry out what a person ordered, which is committed already.
+    Ordered(people::Ordered),
     /// Everything that `run --once` does.
     Round,
 }
@@ -81,10 +85,10 @@ pub fn here_or_there(state: &Path, call: &Call) -> Result<Way, AgentError> {
                 let store = match &mut store {
                     Some(store) => store,
                     None => {
-                        eprintln!(
+                        console::message(&format!(
                             "process {holder} works on this site; it is asked to do this, and this command \
                              waits for its answer (Ctrl-C ends the waiting, not the work)"
-                        );
+                        ));
                         store.insert(Store::open(&Home::new(state).database())?)
                     }
                 };

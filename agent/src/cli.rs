@@ -1,12 +1,13 @@
 //! The command line: parse, set up the log, run one command, turn an error into words and an exit code.
 //!
-//! What comes in: arguments. What goes out: data on stdout, talk on stderr, and an exit code of the table
-//! in the design. Each command has its own file with its `Args` and `run`.
+//! What comes in: arguments. What goes out: data on stdout (with `--output json` one envelope), messages on
+//! stderr, and an exit code of the table in the design. Each command has its own file with its `Args` and `run`.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser, Subcommand, ValueEnum};
+use outhaul_kit::console::{self, Exit};
 use outhaul_kit::text::printable_lines;
 use serde::Serialize;
 
@@ -14,6 +15,7 @@ use crate::agent::Agent;
 use crate::calls::Answer;
 use crate::error::AgentError;
 use crate::home::LockError;
+use crate::interrupted;
 use crate::state::StateError;
 
 mod apply;
@@ -49,6 +51,8 @@ struct Cli {
     /// How data is printed.
     #[arg(long, global = true, value_enum, default_value_t = Output::Text)]
     output: Output,
+    #[command(flatten)]
+    messages: console::Options,
     #[command(subcommand)]
     command: Command,
 }
@@ -86,16 +90,28 @@ impl Context {
     /// Prints a result: `text` for people, `value` for scripts.
     fn print(&self, text: &str, value: &impl Serialize) {
         match self.output {
-            Output::Text => println!("{}", printable_lines(text)),
-            Output::Json => println!("{}", crate::state::to_json(value)),
+            Output::Text if text.is_empty() => {}
+            Output::Text => console::data(&printable_lines(text)),
+            // What is ours to print is text and numbers: it is JSON whatever it holds.
+            Output::Json => console::result(serde_json::to_value(value).unwrap_or_default()),
         }
     }
 
     /// Prints an answer: messages on stderr, the result on stdout.
     fn print_answer(&self, answer: &Answer) -> u8 {
+        let mut errors: Vec<&str> = Vec::new();
         for line in &answer.messages {
-            say(line);
+            let of_error = line.starts_with("error: ") || line.starts_with("help: ");
+            if of_error {
+                console::always(&printable_lines(line));
+            } else {
+                say(line);
+            }
+            if line.starts_with("error: ") || (of_error && !errors.is_empty()) {
+                errors.push(line);
+            }
         }
+        console::note_failure(answer.exit, &errors.join("\n"));
         if !answer.text.is_empty() || !answer.value.is_null() {
             self.print(&answer.text, &answer.value);
         }
@@ -110,20 +126,20 @@ pub fn command() -> clap::Command {
 
 /// Runs the program.
 pub fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let cli: Cli = match console::parse(std::env::args_os()) {
         Ok(cli) => cli,
-        Err(error) => {
-            let _ = error.print();
-            return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
-        }
+        Err(code) => return code,
     };
+    cli.messages.apply();
     // A level and no more: filters by module would bring a regular-expression engine to every site.
-    let level = std::env::var("OUTHAUL_LOG")
-        .ok()
-        .and_then(|level| level.parse().ok());
+    let level = std::env::var("OUTHAUL_LOG").ok();
+    let level = level.and_then(|level| level.parse().ok());
+    let asked = cli.messages.log_level("info").parse().ok();
     tracing_subscriber::fmt()
-        .with_max_level(level.unwrap_or(tracing::Level::INFO))
-        .with_writer(std::io::stderr)
+        .with_max_level(level.or(asked).unwrap_or(tracing::Level::INFO))
+        .with_writer(|| console::Log)
+        // A log that nobody reads is no reason to fail.
+        .log_internal_errors(false)
         .with_ansi(false)
         .with_target(false)
         // journald and people have their own clock; this one may be wrong.
@@ -147,25 +163,22 @@ pub fn main() -> ExitCode {
         Command::Send(args) => send::run(&context, &args),
         Command::ApplyHelper(args) => apply_helper::run(&context, &args),
     };
-    match result {
-        Ok(code) => ExitCode::from(code),
-        Err(error) => {
-            tell(&error);
-            ExitCode::from(error.exit_code())
-        }
-    }
-}
-
-/// An error in words, on stderr.
-fn tell(error: &AgentError) {
-    for line in error.lines() {
-        say(&line);
-    }
+    let code = result.unwrap_or_else(|error| {
+        let lines = error.lines().join("\n");
+        console::fail(error.exit_code(), &printable_lines(&lines));
+        error.exit_code()
+    });
+    // A command that was stopped by a signal says so, unless it came to its end all the same.
+    let code = match interrupted::code() {
+        Some(signal) if code != 0 => signal,
+        _ => code,
+    };
+    console::finish(Exit::from(code))
 }
 
 /// A line on stderr. It may quote names and messages of strangers, which must not control a terminal.
 fn say(line: &str) {
-    eprintln!("{}", printable_lines(line));
+    console::message(&printable_lines(line));
 }
 
 /// The agent with the lock, or without it (and `true`) while another process has it.

@@ -1,7 +1,7 @@
 //! Power cuts for tests: named instants at which a debug build can be made to die at once.
 //!
-//! What comes in: the environment variable `OUTHAUL_CUT`, either an instant's name or a number n (die
-//! at the n-th instant passed). What goes out: nothing, or SIGKILL to this very process: no destructor
+//! What comes in: the environment variable `OUTHAUL_CUT`, an instant's name or a number n (die
+//! at the n-th instant passed), or `interrupt-` and a name (Ctrl-C at that instant). What goes out: nothing, or SIGKILL to this very process: no destructor
 //! runs and no buffer is flushed. Release builds contain none of it.
 
 /// Every instant, in the order in which a first import passes them. README.md has one row for each.
@@ -81,6 +81,14 @@ pub fn here(instant: &'static str) {
     let Ok(wanted) = std::env::var("OUTHAUL_CUT") else {
         return;
     };
+    let interrupted = crate::interrupted::code().is_some();
+    if wanted.strip_prefix("interrupt-") == Some(instant) && !interrupted {
+        let _ =
+            rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::INT);
+        while crate::interrupted::code().is_none() {
+            std::thread::yield_now();
+        }
+    }
     if wanted == instant || wanted.parse() == Ok(passed) {
         let _ =
             rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);

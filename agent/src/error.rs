@@ -111,7 +111,10 @@ pub enum AgentError {
         problem: String,
     },
     /// The agent was asked to stop in the middle; it goes on from there at the next start.
-    #[error("stopped on request; the work goes on from here at the next start")]
+    #[error(
+        "stopped on request; nothing is half done, and work that was begun on this host goes on with the next \
+         command or start"
+    )]
     Stopped,
 }
 

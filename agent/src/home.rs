@@ -7,13 +7,18 @@ use std::fs::{File, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use rusqlite::Connection;
+
 use crate::durable::{self, FileError, at};
 use crate::state::StateError;
+use crate::state::floors::{self, Floors};
 
 /// The state folder.
 #[derive(Debug, Clone)]
 pub struct Home {
     root: PathBuf,
+    /// Whether nothing may be written here, and floors are those of a copied memory alone.
+    rehearsal: bool,
 }
 
 impl Home {
@@ -21,6 +26,15 @@ impl Home {
     pub fn new(root: &Path) -> Self {
         Self {
             root: std::path::absolute(root).unwrap_or_else(|_| root.to_owned()),
+            rehearsal: false,
+        }
+    }
+
+    /// The same folder for a memory that is a copy: its floors stand in the copy only.
+    pub fn for_rehearsal(&self) -> Self {
+        Self {
+            root: self.root.clone(),
+            rehearsal: true,
         }
     }
 
@@ -80,9 +94,25 @@ impl Home {
         self.root.join("agent.db")
     }
 
-    /// The sidecar with the floors.
+    /// The sidecar with the floors; for a rehearsal one that is never there.
     pub fn floors(&self) -> PathBuf {
-        self.root.join("floors.json")
+        let name = if self.rehearsal {
+            "floors.rehearsal"
+        } else {
+            "floors.json"
+        };
+        self.root.join(name)
+    }
+
+    /// Writes the floors of metadata that was just accepted beside the database, before they go into it.
+    ///
+    /// # Errors
+    /// [`StateError`]
+    pub fn raise_floors(&self, db: &Connection, after: &Floors) -> Result<(), StateError> {
+        if self.rehearsal {
+            return Ok(());
+        }
+        floors::write_sidecar(db, &self.floors(), after)
     }
 
     /// The site's own key.

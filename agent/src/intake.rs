@@ -14,6 +14,8 @@ use outhaul_bundle::{Digest, Index};
 use outhaul_signer::{Acceptance, MetadataSource, TrustError, trust};
 use rusqlite::Connection;
 
+use copy::refusal;
+
 use crate::agent::Agent;
 use crate::blobs::Blobs;
 use crate::clock::{self, Moment};
@@ -87,10 +89,12 @@ pub trait Road {
 /// What came of a bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// It runs already; nothing of it was installed.
+    /// It runs already; nothing was applied.
     AlreadyActive {
         /// Its number.
         number: u64,
+        /// What of its metadata is newer than what this site knew, and remembered from now on.
+        remembered: Vec<String>,
     },
     /// It brought an order, and nothing else of it is for this site.
     Ordered {
@@ -304,6 +308,9 @@ impl Agent {
         };
         self.check_index(road.name(), &index, &offer)?;
         self.drop_void_orders(&index, &offer)?;
+        if self.rehearsal.is_some() {
+            return self.rehearse(road, index, &offer, restored);
+        }
         if let Some(outcome) = self.obey_revocation(&index, &offer)? {
             return Ok(outcome);
         }
@@ -353,6 +360,13 @@ impl Agent {
     /// Applies the active bundle again, because `why`.
     fn repair_known(&mut self, number: u64, why: &str) -> Result<Outcome, AgentError> {
         self.transition(&Happening::new(Event::RepairDue, why), |_, _| Ok(()))?;
+        if self.rehearsal.is_some() {
+            return Ok(Outcome::Rests {
+                number,
+                state: State::Applying,
+                note: why.to_owned(),
+            });
+        }
         self.drive()?;
         self.rests(number)
     }
@@ -387,11 +401,11 @@ impl Agent {
                 return Ok(None);
             }
             // The same content under newer metadata: floors and time move.
-            self.store_trust(offer)?;
+            let remembered = self.store_trust(offer)?;
             if active.broken {
                 return self.repair_known(number, "imported again").map(Some);
             }
-            return Ok(Some(Outcome::AlreadyActive { number }));
+            return Ok(Some(Outcome::AlreadyActive { number, remembered }));
         }
         if let Some(reason) = generations::remembered(self.store.read(), &offer.index)? {
             let message = format!("bundle {number} is not tried again on this site: {reason}");
@@ -405,7 +419,7 @@ impl Agent {
         Ok(Some(self.rests(number)?))
     }
 
-    fn rests(&self, number: u64) -> Result<Outcome, AgentError> {
+    pub(crate) fn rests(&self, number: u64) -> Result<Outcome, AgentError> {
         let row = generations::one(self.store.read(), number)?;
         let (state, note) = row.map_or((State::Rejected, String::new()), |r| (r.state, r.note));
         Ok(Outcome::Rests {
@@ -415,17 +429,23 @@ impl Agent {
         })
     }
 
-    fn store_trust(&mut self, offer: &Offer) -> Result<(), AgentError> {
+    /// Believes the newer metadata of a bundle that is known. Returns what of it is new.
+    fn store_trust(&mut self, offer: &Offer) -> Result<Vec<String>, AgentError> {
         let db = self.store.read();
-        let same = floors::floors(db, &self.home.floors())? == offer.acceptance.versions
-            && floors::trusted(db)? == offer.acceptance.trusted;
-        if same {
-            return Ok(());
+        let known = floors::floors(db, &self.home.floors())?;
+        let versions = &offer.acceptance.versions;
+        if known == *versions && floors::trusted(db)? == offer.acceptance.trusted {
+            return Ok(Vec::new());
+        }
+        let mut news = floors::news(&known, versions);
+        if news.is_empty() {
+            news.push("other signatures of the same versions".to_owned());
         }
         self.keep_roots(offer)?;
-        floors::write_sidecar(db, &self.home.floors(), &offer.acceptance.versions)?;
+        self.home.raise_floors(db, versions)?;
         self.commit(|db, author| believe(db, author.moment, offer))
-            .map_err(|error: StateError| error.into())
+            .map_err(|error: StateError| AgentError::from(error))?;
+        Ok(news)
     }
 }
 
@@ -464,24 +484,6 @@ fn rest_of_refusals(more: &BTreeMap<&str, usize>) -> Told {
         source: format!("{files} more files of the same medium"),
         rule: "more-refused".to_owned(),
         message: crate::apply::shortened(&message),
-    }
-}
-
-/// What the verifier said: a refusal, or a road that failed.
-fn refusal(name: &str, error: &TrustError) -> AgentError {
-    let mut message = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(error) = cause {
-        message = format!("{message}: {error}");
-        cause = error.source();
-    }
-    if error.is_transient() {
-        AgentError::Road {
-            source_name: name.to_owned(),
-            problem: message,
-        }
-    } else {
-        AgentError::refused(name, error.rule(), message)
     }
 }
 

@@ -28,6 +28,7 @@ mod helper;
 mod home;
 mod http;
 mod intake;
+mod interrupted;
 pub mod machine;
 mod orders;
 mod plan;

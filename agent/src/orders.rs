@@ -23,7 +23,7 @@ use crate::intake::copy::is_taken_back;
 use crate::intake::{Offer, Outcome, believe};
 use crate::machine::State;
 use crate::secrets::{Secrets, own};
-use crate::state::{self, StateError, floors, generations, key, outbox};
+use crate::state::{self, StateError, generations, key, outbox};
 
 pub(crate) mod carried;
 
@@ -66,6 +66,21 @@ struct Change {
 pub(crate) struct NextKeys {
     pub(crate) signing: SigningKey,
     pub(crate) seal: String,
+}
+
+/// What carrying out an order would come to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PlannedOrder {
+    /// Its number.
+    pub number: u64,
+    /// `approve`, `move`, `rekey` or `revoke`.
+    pub what: &'static str,
+    /// What it does, or why it is refused.
+    pub message: String,
+    /// Whether it is refused.
+    pub refused: bool,
+    /// Whether nothing else of the bundle is for this site.
+    pub ends: bool,
 }
 
 impl NextKeys {
@@ -256,6 +271,28 @@ impl Agent {
         Ok(outbox::cursor(db)?.acknowledged < until)
     }
 
+    /// What carrying an order out would come to, on a copied memory.
+    pub(crate) fn rehearse_order(
+        &mut self,
+        order: &Order,
+        offer: &Offer,
+    ) -> Result<PlannedOrder, AgentError> {
+        let change = match order.what {
+            Instruction::Rekey => Change::told(
+                "it makes itself new keys, one to sign with and one for what is sealed for it; the                  request for both travels home"
+                    .to_owned(),
+            ),
+            _ => self.carry_out(order, offer)?,
+        };
+        Ok(PlannedOrder {
+            number: order.number,
+            what: order.what.word(),
+            message: change.message,
+            refused: change.refused,
+            ends: change.stream.is_some() || order.what == Instruction::Revoke,
+        })
+    }
+
     /// Everything of an order that comes before its transaction.
     fn carry_out(&mut self, order: &Order, offer: &Offer) -> Result<Change, AgentError> {
         let own = self.key.public().id();
@@ -370,7 +407,7 @@ impl Agent {
         if let Some(offer) = believed {
             self.keep_roots(offer)?;
             let versions = &offer.acceptance.versions;
-            floors::write_sidecar(self.store.read(), &self.home.floors(), versions)?;
+            self.home.raise_floors(self.store.read(), versions)?;
         }
         cut::here("order-floors-raised");
         self.commit(|db, author| {

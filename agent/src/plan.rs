@@ -1,24 +1,24 @@
 //! What a bundle would change on this site, before anything is changed.
 //!
-//! What comes in: a bundle and the inventory. What goes out: per assignment, what would be added, run,
-//! changed or removed. The bundle is verified as for an import; no blob is read and nothing is stored.
+//! What comes in: what an import would get, and an agent whose memory is a copy. What goes out: the orders
+//! that would be carried out, per assignment what would be added, run, changed or removed, and whether it
+//! would wait. Everything is verified as for an import, blobs included; nothing is stored and nothing runs.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
-use outhaul_bundle::index::{Assignment, Content};
+use outhaul_bundle::index::Assignment;
 use outhaul_bundle::name::Name;
-use outhaul_bundle::{Digest, Index};
-use outhaul_kit::{media, text};
+use outhaul_bundle::{Digest, Index, Instruction, Order};
 use serde::Serialize;
 
 use crate::agent::Agent;
 use crate::apply::Change;
+use crate::blobs::Blobs;
 use crate::error::AgentError;
 use crate::generation;
-use crate::intake::file::FileRoad;
-use crate::intake::media::with_claim;
-use crate::intake::{self, Road};
+use crate::intake::{self, Offer, Outcome, Road};
+use crate::machine::{Event, State};
+use crate::orders::PlannedOrder;
 use crate::state::inventory;
 
 /// What a bundle would do.
@@ -28,6 +28,8 @@ pub struct Plan {
     pub number: u64,
     /// The number that runs now.
     pub active: Option<u64>,
+    /// Orders that would be carried out, or refused.
+    pub orders: Vec<PlannedOrder>,
     /// Assignments that would change.
     pub assignments: Vec<AssignmentPlan>,
     /// Assignments that stay as they are.
@@ -35,6 +37,15 @@ pub struct Plan {
     /// Files that hold values of this site alone, by assignment.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub own_files: BTreeMap<String, Vec<String>>,
+    /// Why it would wait for a person, if it would.
+    pub waits: Option<String>,
+}
+
+/// What a rehearsal found.
+#[derive(Debug, Default)]
+pub struct Rehearsal {
+    /// The plan of the bundle that would be taken.
+    pub plan: Option<Plan>,
 }
 
 /// What would happen to one assignment.
@@ -89,39 +100,124 @@ fn differing(before: &Assignment, after: &Assignment) -> Vec<Change> {
     changes
 }
 
+impl Plan {
+    /// For people.
+    pub fn text(&self) -> String {
+        let mut lines = vec![match self.active {
+            Some(active) if active == self.number => format!("bundle {active} again:"),
+            Some(active) => format!("bundle {} instead of {active}:", self.number),
+            None => format!("bundle {}, the first on this site:", self.number),
+        }];
+        for order in &self.orders {
+            let word = if order.refused { "refuse " } else { "" };
+            lines.push(format!(
+                "  {word}order {} `{}`: {}",
+                order.number, order.what, order.message
+            ));
+        }
+        if self.orders.iter().any(|order| order.ends) {
+            lines.push("  nothing else of it is for this site".into());
+            return lines.join("\n");
+        }
+        for assignment in &self.assignments {
+            lines.push(format!("  {} {}", assignment.action, assignment.name));
+            let changes = assignment.changes.iter();
+            lines.extend(changes.map(|change| format!("    {} {}", change.action, change.item)));
+        }
+        if self.assignments.is_empty() {
+            lines.push("  nothing would change".into());
+        } else if !self.unchanged.is_empty() {
+            lines.push(format!("  unchanged: {}", self.unchanged.join(", ")));
+        }
+        for (assignment, files) in &self.own_files {
+            lines.push(format!(
+                "  {assignment} has values of this site: {}",
+                files.join(", ")
+            ));
+        }
+        lines.extend(self.waits.iter().map(|why| format!("it would wait: {why}")));
+        lines.join("\n")
+    }
+}
+
 impl Agent {
-    /// Says what importing `file` would change.
-    ///
-    /// # Errors
-    /// [`AgentError`] as for an import.
-    pub fn plan(&self, file: &Path) -> Result<Plan, AgentError> {
-        let opened = media::open_file(file)?;
-        let mut road = FileRoad::new(text::file_name(file), opened, self.limits, &self.pulse);
-        let judged = self.judge(&mut road);
-        let offer = judged.map_err(|error| with_claim(error, &road, &self.site))?;
-        let expected = Content {
-            digest: offer.index,
-            size: offer.acceptance.index_length,
-        };
-        let (index, _) = road.index(&expected)?;
-        self.check_index(road.name(), &index, &offer)?;
-        let own = own_files(&index, &self.site.name);
-        let index = index.for_site(&self.site.name);
-        let reconciler = self.reconciler(index.reconciler.kind.as_str())?;
+    /// What taking in a verified offer would come to. The blobs are read and verified; nothing is kept.
+    pub(crate) fn rehearse(
+        &mut self,
+        road: &mut dyn Road,
+        index: Index,
+        offer: &Offer,
+        restored: bool,
+    ) -> Result<Outcome, AgentError> {
         let mut plan = Plan {
             number: index.number,
             active: intake::active(self.store.read())?,
+            orders: Vec::new(),
             assignments: Vec::new(),
             unchanged: Vec::new(),
-            own_files: own,
+            own_files: own_files(&index, &self.site.name),
+            waits: None,
         };
+        let orders: Vec<Order> = self.orders_of(&index)?.into_iter().cloned().collect();
+        // A revocation acts before the rest is looked at.
+        if let Some(order) = orders.iter().find(|one| one.what == Instruction::Revoke) {
+            plan.orders.push(self.rehearse_order(order, offer)?);
+            return Ok(self.planned(plan));
+        }
+        self.refuse_if_revoked(road.name())?;
+        let index = index.for_site(&self.site.name);
+        let kind = index.reconciler.kind.as_str().to_owned();
+        if orders.is_empty() {
+            self.reconciler(&kind)?.ready()?;
+        }
+        let mut blobs = Blobs::for_rehearsal(&self.home);
+        let needed = blobs
+            .missing_bytes(&index.blobs)
+            .saturating_add(generation::unpacked_bytes(&index));
+        self.check_space(needed)?;
+        if !restored {
+            self.begin(road.name(), &index, offer)?;
+        }
+        if let Err(error) = road.blobs(&index, &mut blobs) {
+            // As after an import: an older one on the same stick may still be taken.
+            self.transition(&Event::CopyLost(index.number).into(), |_, _| Ok(()))?;
+            return Err(error);
+        }
+        for order in &orders {
+            let planned = self.rehearse_order(order, offer)?;
+            let ends = planned.ends;
+            plan.orders.push(planned);
+            if ends {
+                return Ok(self.planned(plan));
+            }
+        }
+        if !orders.is_empty() {
+            self.reconciler(&kind)?.ready()?;
+        }
+        self.plan_assignments(&index, &mut plan)?;
+        plan.waits = self.gate(&index)?;
+        Ok(self.planned(plan))
+    }
+
+    fn planned(&mut self, plan: Plan) -> Outcome {
+        let number = plan.number;
+        self.rehearsal = Some(Rehearsal { plan: Some(plan) });
+        Outcome::Rests {
+            number,
+            state: State::Staged,
+            note: String::new(),
+        }
+    }
+
+    fn plan_assignments(&self, index: &Index, plan: &mut Plan) -> Result<(), AgentError> {
+        let reconciler = self.reconciler(index.reconciler.kind.as_str())?;
         let running = match plan.active {
             // A folder that is gone keeps nobody from looking at a newer bundle.
             Some(number) => self.index(number).map(|index| index.assignments),
             None => Ok(Vec::new()),
         };
         let running = running.unwrap_or_default();
-        for desired in generation::desired(&self.home, &index) {
+        for desired in generation::desired(&self.home, index) {
             let name = desired.assignment.name.as_str().to_owned();
             let recorded = self.recorded(reconciler.kind(), &name)?;
             let mut changes = reconciler.plan(&desired, &recorded);
@@ -164,6 +260,6 @@ impl Agent {
                 }),
             }
         }
-        Ok(plan)
+        Ok(())
     }
 }

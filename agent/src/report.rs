@@ -164,7 +164,7 @@ impl Agent {
             let epoch = self.site.epoch.clone();
             after = last.number;
             sent.sent += batch.len() as u64;
-            sent.acknowledged += self.accept_acks(&envelopes)?;
+            sent.acknowledged += self.accept_acks(&envelopes)?.gone;
             if self.site.epoch != epoch {
                 // Numbered anew: all of it goes again.
                 after = 0;

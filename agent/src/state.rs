@@ -12,6 +12,7 @@ use outhaul_bundle::Digest;
 use outhaul_bundle::index::Stream;
 use outhaul_bundle::name::Name;
 use outhaul_signer::KeyError;
+use rusqlite::backup::Backup;
 use rusqlite::{
     Connection, ErrorCode, OpenFlags, OptionalExtension, Transaction, TransactionBehavior,
 };
@@ -305,6 +306,24 @@ impl Store {
             Err(other) => Err(other),
             Ok(()) => Ok(Self { connection }),
         }
+    }
+
+    /// A copy of all that is committed, in memory: what is written into it is gone with it.
+    ///
+    /// # Errors
+    /// [`StateError`]
+    pub fn copy(&self) -> Result<Self, StateError> {
+        let mut connection = Connection::open_in_memory().map_err(doing("copy"))?;
+        {
+            let backup = Backup::new(&self.connection, &mut connection).map_err(doing("copy"))?;
+            backup
+                .run_to_completion(1024, Duration::ZERO, None)
+                .map_err(doing("copy"))?;
+        }
+        connection
+            .pragma_update(None, "foreign_keys", true)
+            .map_err(doing("copy"))?;
+        Ok(Self { connection })
     }
 
     /// For reading outside a transaction.

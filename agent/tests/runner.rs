@@ -28,6 +28,8 @@ mod orders;
 mod overlays;
 #[path = "runner/people.rs"]
 mod people;
+#[path = "runner/plans.rs"]
+mod plans;
 #[path = "runner/power_cut.rs"]
 mod power_cut;
 #[path = "runner/refusals.rs"]

@@ -19,6 +19,7 @@ use outhaul_bundle::limits::Limits;
 use outhaul_bundle::name::{Name, NameError, RelativePath};
 use outhaul_bundle::write::BlobSource;
 use outhaul_bundle::{Digest, Index, Order};
+use outhaul_kit::console::progress::{Meter, Unit};
 
 use crate::render::RenderedAssignment;
 
@@ -202,10 +203,12 @@ fn to_encode(
 
 fn encode_all(candidates: &[Candidate], spool: &Spool) -> Result<Vec<Blob>, AssembleError> {
     let mut blobs = Vec::new();
+    let bytes = candidates.iter().map(|candidate| candidate.size).sum();
+    let meter = Meter::new("packing", Unit::Bytes, Some(bytes));
     for plan in encode::plan_blobs(candidates) {
         let path = spool.folder().join("blob-being-encoded");
         let out = File::create(&path).map_err(|source| SpoolError::at(&path, source))?;
-        let mut source = FromSpool(spool);
+        let mut source = FromSpool(spool, &meter);
         let (blob, _) = encode::encode_blob(&plan, &mut source, BufWriter::new(out))?;
         let kept = blob_path(spool, &blob);
         std::fs::rename(&path, &kept).map_err(|source| SpoolError::at(&kept, source))?;
@@ -218,12 +221,12 @@ fn blob_path(spool: &Spool, blob: &Blob) -> std::path::PathBuf {
     spool.folder().join(format!("blob-{}", blob.digest.hex()))
 }
 
-struct FromSpool<'a>(&'a Spool);
+struct FromSpool<'a>(&'a Spool, &'a Meter);
 
 impl ContentSource for FromSpool<'_> {
     fn open(&mut self, content: &Content) -> io::Result<Box<dyn Read + '_>> {
         let file = self.0.open(&content.digest).map_err(io::Error::other)?;
-        Ok(Box::new(file))
+        Ok(Box::new(self.1.counts(file)))
     }
 }
 

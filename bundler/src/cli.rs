@@ -1,14 +1,15 @@
 //! What people type: one file per subcommand, each with its arguments and a `run`.
 //!
-//! What comes in: the command line. What goes out: data on standard output, talk on standard error,
-//! and an exit code: 0 ok, 1 findings or refused, 2 usage or configuration, 3 environment, 4 trust,
+//! What comes in: the command line. What goes out: data on standard output (with `--output json` one
+//! envelope), messages on standard error, and an exit code: 0 ok, 1 findings or refused, 2 usage or configuration, 3 environment, 4 trust,
 //! 5 internal. It holds no rule of its own.
 
-use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser, Subcommand, ValueEnum};
+use outhaul_kit::console;
 
+use crate::control::{Diagnostic, Diagnostics};
 use crate::terminal;
 
 mod bundle;
@@ -21,6 +22,7 @@ pub mod failure;
 mod import;
 mod init;
 mod inspect;
+mod interrupted;
 mod key;
 mod new;
 mod project;
@@ -38,11 +40,15 @@ mod sources;
 mod verify;
 
 pub use failure::Failure;
+pub use outhaul_kit::console::Exit;
 
 /// Workload management for clusters and hosts that no network reaches.
 #[derive(Debug, Parser)]
 #[command(name = "outhaul", version)]
 pub struct Cli {
+    /// How much is said, and in which colours.
+    #[command(flatten)]
+    pub messages: console::Options,
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
@@ -59,7 +65,7 @@ pub enum Command {
     Completions(completions::Args),
     /// Show the whole loop on an example: control plane, bundle, gap, site, report, gate
     Demo(demo::Args),
-    /// Show what a change does: assignments, values, files, sites, and what a delta bundle would carry
+    /// Show what a change does: assignments, values, files and sites
     Diff(diff::Args),
     /// Explain why something runs where it does, or does not, and where its values come from
     Explain(explain::Args),
@@ -115,6 +121,11 @@ pub fn command() -> clap::Command {
 impl Cli {
     /// Does what was typed.
     pub fn run(self) -> ExitCode {
+        self.messages.apply();
+        failure::say_settings();
+        if !matches!(self.command, Command::Serve(_)) {
+            interrupted::watch();
+        }
         let result = match self.command {
             Command::Bundle(args) => args.run(),
             Command::Check(args) => args.run(),
@@ -139,31 +150,42 @@ impl Cli {
             Command::Slip(args) => args.run(),
             Command::Verify(args) => args.run(),
         };
-        result.unwrap_or_else(|failure| failure.report())
+        console::finish(result.unwrap_or_else(|failure| failure.report()))
     }
 }
 
-/// Prints one JSON document on standard output.
-pub(crate) fn print_json(value: &serde_json::Value) -> Result<ExitCode, Failure> {
-    let text = serde_json::to_string_pretty(value)
-        .map_err(|error| Failure::new(failure::INTERNAL, &error))?;
-    let _ = writeln!(std::io::stdout().lock(), "{}", terminal::json(&text));
-    Ok(ExitCode::SUCCESS)
+/// The result as JSON, for the envelope on standard output.
+pub(crate) fn print_json(value: &serde_json::Value) -> Result<Exit, Failure> {
+    console::result(value.clone());
+    Ok(Exit::SUCCESS)
 }
 
 /// One line of data, on standard output. A reader that went away (`| head`) is no error.
 pub(crate) fn data(line: &str) {
-    let _ = writeln!(std::io::stdout().lock(), "{}", terminal::plain(line));
+    console::data(&terminal::plain(line));
 }
 
 /// One line of a picture that this program made itself, colours and all, on standard output.
 pub(crate) fn picture(line: &str) {
-    let _ = writeln!(std::io::stdout().lock(), "{line}");
+    console::data(line);
 }
 
-/// One line of talk, on standard error.
+/// One message, on standard error.
 pub(crate) fn say(line: &str) {
-    let _ = writeln!(std::io::stderr().lock(), "{}", terminal::plain(line));
+    console::message(&terminal::plain(line));
+}
+
+/// Findings that do not end the command: on standard error, and in the envelope.
+pub(crate) fn say_findings(findings: &Diagnostics) {
+    say(findings.render(false).trim_end());
+    in_envelope(findings);
+}
+
+/// Findings that are printed elsewhere, for the envelope.
+pub(crate) fn in_envelope(findings: &Diagnostics) {
+    for finding in findings.iter().map(Diagnostic::to_json) {
+        console::finding(finding);
+    }
 }
 
 #[cfg(test)]

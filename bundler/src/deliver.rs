@@ -15,6 +15,8 @@ use outhaul_bundle::index::{Blob, Content};
 use outhaul_bundle::limits::Limits;
 use outhaul_bundle::read::{BlobSink, BundleReader, ReadError};
 use outhaul_bundle::write::{self, WriteError};
+use outhaul_kit::console::progress::{Meter, Unit};
+use outhaul_kit::interrupt;
 use outhaul_signer::media;
 
 use crate::assemble::UnsignedBundle;
@@ -88,10 +90,12 @@ pub fn write_file(
 /// # Errors
 /// [`DeliverError`]; `to` is then as it was before.
 pub fn copy_file(from: &Path, to: &Path) -> Result<u64, DeliverError> {
-    let mut input = open(from)?;
+    let input = open(from)?;
+    let bytes = input.metadata().map(|found| found.len()).ok();
+    let meter = Meter::new(&format!("writing {}", to.display()), Unit::Bytes, bytes);
     let mut copied = 0;
     put(to, |file| {
-        copied = io::copy(&mut input, file).map_err(io_error("write", to))?;
+        copied = io::copy(&mut meter.counts(&input), file).map_err(io_error("write", to))?;
         Ok(())
     })?;
     Ok(copied)
@@ -173,11 +177,10 @@ fn put(
         folder
     };
     create(folder)?;
-    let mut temporary = tempfile::Builder::new()
-        .prefix(".outhaul-")
-        .tempfile_in(folder)
-        .map_err(io_error("write in", folder))?;
+    let (mut temporary, _registered) =
+        temporary_in(folder).map_err(io_error("write in", folder))?;
     fill(temporary.as_file_mut())?;
+    interrupt::here();
     let readable = std::os::unix::fs::PermissionsExt::from_mode(0o644);
     temporary
         .as_file()
@@ -191,6 +194,15 @@ fn put(
         .persist(path)
         .map_err(|error| io_error("write", path)(error.error))?;
     sync(folder)
+}
+
+fn temporary_in(folder: &Path) -> io::Result<(tempfile::NamedTempFile, interrupt::Temporary)> {
+    let new = || {
+        tempfile::Builder::new()
+            .prefix(".outhaul-")
+            .tempfile_in(folder)
+    };
+    interrupt::make(new, tempfile::NamedTempFile::path)
 }
 
 fn create(folder: &Path) -> Result<(), DeliverError> {
@@ -220,7 +232,7 @@ fn io_error(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Deliv
 /// Blobs as files named by their digest.
 struct FolderSink {
     folder: PathBuf,
-    incoming: Option<tempfile::NamedTempFile>,
+    incoming: Option<(tempfile::NamedTempFile, interrupt::Temporary)>,
 }
 
 impl BlobSink for FolderSink {
@@ -228,15 +240,13 @@ impl BlobSink for FolderSink {
         if self.folder.join(blob.digest.hex()).exists() {
             return Ok(None);
         }
-        let file = tempfile::Builder::new()
-            .prefix(".outhaul-")
-            .tempfile_in(&self.folder)?;
-        let file = self.incoming.insert(file);
+        let incoming = temporary_in(&self.folder)?;
+        let (file, _) = self.incoming.insert(incoming);
         Ok(Some(Box::new(BufWriter::new(file.as_file_mut()))))
     }
 
     fn commit(&mut self, blob: &Blob) -> io::Result<()> {
-        if let Some(file) = self.incoming.take() {
+        if let Some((file, _registered)) = self.incoming.take() {
             let readable = std::os::unix::fs::PermissionsExt::from_mode(0o644);
             file.as_file().set_permissions(readable)?;
             file.as_file().sync_all()?;

@@ -2,21 +2,21 @@
 //!
 //! What comes in: two [`Side`]s: what the stages made of a control plane before and after. What goes
 //! out: a [`Difference`] by cluster type: assignments with the policies that decide them, values with
-//! both of their places, files, sites, and what a delta bundle would carry. It is pure; an assignment
-//! that is broken on one side is told as broken, never as removed; sealed values are never printed.
+//! both of their places, files and sites, and how many there are of each. It is pure; an assignment that is broken on one side is told as broken, never as removed; sealed values are never printed.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use outhaul_bundle::Digest;
 use outhaul_bundle::index::Snapshot;
 use serde::Serialize;
 
-use crate::compose::Composition;
+use crate::compose::{self, Composed, Composition, Mode};
 use crate::control::{ControlPlane, Diagnostics};
 use crate::pipeline::Platform;
 use crate::render::{RenderedAssignment, Rendering};
 use crate::schedule::{AssignmentId, Schedule};
 
+mod counted;
 pub mod files;
 pub mod lines;
 pub mod load;
@@ -28,6 +28,7 @@ mod templates;
 pub mod text;
 pub mod values;
 
+pub use counted::{AssignmentCounts, Counts, FileCounts};
 pub use files::{FileChange, FileKind};
 pub use sites::SitesTouched;
 pub use templates::{TemplateAt, TemplateChange};
@@ -93,6 +94,18 @@ impl<'a> Side<'a> {
         findings.map(tell::finding).collect()
     }
 
+    /// Its values, schemas left aside.
+    fn composed(&self, id: &AssignmentId) -> Option<Arc<Composed>> {
+        if let Some(composed) = self.composition.assignments.get(id) {
+            return Some(Arc::clone(composed));
+        }
+        let cluster_type = self.plane.cluster_types.get(&id.cluster_type)?;
+        let target = self.plane.targets.get(&id.target)?;
+        compose::compose_one(self.plane, cluster_type, target, Mode::default())
+            .ok()
+            .map(Arc::new)
+    }
+
     fn reasons(&self, id: &AssignmentId) -> Vec<Reason> {
         let names = self.schedule.assignments.get(id).map(|a| &a.policies);
         names
@@ -123,6 +136,8 @@ pub struct Difference {
     pub cluster_types: BTreeMap<String, ClusterTypeChange>,
     /// How many cluster types are as they were.
     pub unchanged_cluster_types: usize,
+    /// How many of each thing differ.
+    pub counts: Counts,
 }
 
 /// One side, as it is told.
@@ -177,8 +192,6 @@ pub struct ClusterTypeChange {
     pub files: Vec<FileChange>,
     /// Sites that get something else than before.
     pub sites: SitesTouched,
-    /// What goes over the gap.
-    pub delta: Delta,
 }
 
 /// An assignment that comes or goes.
@@ -223,19 +236,6 @@ pub struct Broken {
     pub after: Vec<String>,
 }
 
-/// What a bundle carries to sites that have the side before. Payloads come on top.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct Delta {
-    /// Contents that sites do not have, each counted once.
-    pub new_contents: usize,
-    /// Their bytes.
-    pub new_bytes: u64,
-    /// All contents of the side after.
-    pub all_contents: usize,
-    /// Their bytes.
-    pub all_bytes: u64,
-}
-
 impl ClusterTypeChange {
     /// Whether nothing differs.
     pub fn is_empty(&self) -> bool {
@@ -271,6 +271,7 @@ pub fn compare(before: Side<'_>, after: Side<'_>) -> Difference {
     let mut sites = sites::all(before.plane, after.plane);
     let mut cluster_types = BTreeMap::new();
     let mut unchanged = 0;
+    let mut counts = Counts::default();
     let mut cache = values::Cache::default();
     let known: BTreeSet<String> = old_types.union(&new_types).cloned().collect();
     // Sites may be of a cluster type that is not there: an error of `check`, but no reason to be silent.
@@ -294,7 +295,8 @@ pub fn compare(before: Side<'_>, after: Side<'_>) -> Difference {
             sites.remove(name).unwrap_or_default(),
             &mut cache,
         );
-        if change.is_empty() && change.broken.is_empty() {
+        counts.add(&change);
+        if change.is_empty() {
             unchanged += 1;
         } else {
             cluster_types.insert(name.clone(), change);
@@ -304,6 +306,10 @@ pub fn compare(before: Side<'_>, after: Side<'_>) -> Difference {
         environment: after.rendering.environment.clone(),
         before: version(&before),
         after: version(&after),
+        counts: Counts {
+            values: counted::values(cluster_types.values()),
+            ..counts
+        },
         cluster_types,
         unchanged_cluster_types: unchanged,
     }
@@ -350,10 +356,17 @@ fn one(
         }
         if old.contains(id) && new.contains(id) {
             reasons.extend(reason_change(before, after, id));
-            if let (Some(a), Some(b)) = (
+            let composed = (
                 before.composition.assignments.get(id),
                 after.composition.assignments.get(id),
-            ) {
+            );
+            if let (None, _) | (_, None) = composed {
+                // What a schema refuses has values all the same: often they are why it breaks or is repaired.
+                if let (Some(a), Some(b)) = (before.composed(id), after.composed(id)) {
+                    changed_values.add(&id.target, &values::changes(&a, &b));
+                }
+            }
+            if let (Some(a), Some(b)) = composed {
                 changed_values.add(&id.target, cache.between(a, b));
                 let own = values::own_of_sites(
                     (before.composition, a),
@@ -389,7 +402,6 @@ fn one(
             }
         }
     }
-    let delta = delta(before, old, after, new);
     let touched = changed_files.iter().any(|file| file.sites.is_empty()) || old != new;
     ClusterTypeChange {
         presence,
@@ -398,10 +410,13 @@ fn one(
         reasons,
         broken,
         values: changed_values.finish(),
-        templates: templates::between(before.plane, after.plane, cluster_type),
+        // Why files differ; a template that changes nothing is nobody's business here.
+        templates: match changed_files.is_empty() {
+            true => Vec::new(),
+            false => templates::between(before.plane, after.plane, cluster_type),
+        },
         files: changed_files,
         sites: sites.touched(touched, own_values),
-        delta,
     }
 }
 
@@ -422,39 +437,6 @@ fn reason_change(before: &Side<'_>, after: &Side<'_>, id: &AssignmentId) -> Opti
         removed: not_in(&was, &is),
     };
     (!change.added.is_empty() || !change.removed.is_empty()).then_some(change)
-}
-
-/// Contents by digest: what is there already does not travel, under whatever name.
-fn delta(
-    before: &Side<'_>,
-    old: &BTreeSet<AssignmentId>,
-    after: &Side<'_>,
-    new: &BTreeSet<AssignmentId>,
-) -> Delta {
-    let contents = |side: &Side<'_>, ids: &BTreeSet<AssignmentId>| -> BTreeMap<Digest, u64> {
-        // What cannot be rendered now stays as it was.
-        let rendered = ids
-            .iter()
-            .filter_map(|id| side.rendered(id).or_else(|| before.rendered(id)));
-        rendered
-            .flat_map(|rendered| {
-                let own = rendered
-                    .overlays
-                    .iter()
-                    .flat_map(|overlay| overlay.files.values());
-                rendered.files.values().chain(own)
-            })
-            .map(|bytes| (Digest::of(bytes), bytes.len() as u64))
-            .collect()
-    };
-    let (had, has) = (contents(before, old), contents(after, new));
-    let fresh = || has.iter().filter(|(digest, _)| !had.contains_key(*digest));
-    Delta {
-        new_contents: fresh().count(),
-        new_bytes: fresh().map(|(_, bytes)| bytes).sum(),
-        all_contents: has.len(),
-        all_bytes: has.values().sum(),
-    }
 }
 
 #[cfg(test)]

@@ -1,13 +1,14 @@
 //! The program `outhaul`: reads the command line, does it, ends with the exit code.
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::Parser;
 use clap::error::ErrorKind;
 use mimalloc::MiMalloc;
 use outhaul_bundler::cli::{Cli, settings};
 use outhaul_bundler::render::jinja_process;
 use outhaul_bundler::terminal;
+use outhaul_kit::console;
 use tracing_subscriber::EnvFilter;
 
 /// Rendering makes and drops many small texts on every processor.
@@ -25,27 +26,28 @@ fn main() -> ExitCode {
     if let Ok(program) = std::env::current_exe() {
         jinja_process::isolate_in(program);
     }
+    let typed: Vec<OsString> = std::env::args_os().collect();
+    console::begin::<Cli>(&typed);
+    let arguments = match settings::complete(typed) {
+        Ok(arguments) => arguments,
+        Err(failure) => return console::finish(failure.report()),
+    };
+    let help = |error: &clap::Error| match error.kind() {
+        ErrorKind::MissingRequiredArgument => settings::missing(&error.to_string()),
+        _ => None,
+    };
+    let cli: Cli = match console::parse_with(arguments, help) {
+        Ok(cli) => cli,
+        Err(code) => return code,
+    };
+    let level = EnvFilter::new(cli.messages.log_level("error"));
     tracing_subscriber::fmt()
         .with_writer(|| terminal::Log)
         // What colours it would be written out with the rest.
         .with_ansi(false)
-        .with_env_filter(EnvFilter::from_env("OUTHAUL_LOG"))
+        // A log that nobody reads is no reason to fail.
+        .log_internal_errors(false)
+        .with_env_filter(EnvFilter::try_from_env("OUTHAUL_LOG").unwrap_or(level))
         .init();
-    let args = match settings::complete(std::env::args_os().collect()) {
-        Ok(args) => args,
-        Err(failure) => return failure.report(),
-    };
-    match Cli::try_parse_from(args) {
-        Ok(cli) => cli.run(),
-        Err(error) => {
-            let code = error.exit_code();
-            let _ = error.print();
-            if error.kind() == ErrorKind::MissingRequiredArgument
-                && let Some(help) = settings::missing(&error.to_string())
-            {
-                eprintln!("{help}");
-            }
-            ExitCode::from(u8::try_from(code).unwrap_or(2))
-        }
-    }
+    cli.run()
 }

@@ -13,9 +13,10 @@ use jiff::{SignedDuration, Timestamp};
 use outhaul_bundle::Digest;
 use outhaul_bundle::index::{Content, DriftPolicy, ReconcilerSettings, Snapshot, Source, Stream};
 use outhaul_bundle::name::Name;
+use outhaul_kit::interrupt;
 use outhaul_signer::fleet::{Fleet, FleetError};
 use outhaul_signer::key::Secret;
-use outhaul_signer::publish::{SignRequest, SignedMetadata};
+use outhaul_signer::publish::SignRequest;
 
 use crate::assemble::finish::Reader;
 use crate::assemble::{self, Contents, Spool, UnsignedBundle};
@@ -36,6 +37,7 @@ mod obey;
 mod plan;
 mod recipients;
 mod shelf;
+mod signing;
 
 use countersigned::Ready;
 pub use countersigned::Waiting;
@@ -46,6 +48,7 @@ use last::{LastAssignment, LastStream};
 pub use obey::Refusal;
 use plan::Plan;
 use shelf::Kept;
+use signing::Signed;
 
 /// What to make, for whom, and where to put it.
 #[derive(Debug)]
@@ -202,7 +205,7 @@ fn stream(
     let latest = fleet.latest(role)?;
     if let Some(why) = obey::withheld(&plan.delivery) {
         let number = latest.map_or(0, |latest| latest.number);
-        return Ok(held_back(plan, why, number));
+        return Ok(plan.held_back(why, number));
     }
     let pending = countersigned::pending(fleet, role, request)?;
     if let Some(pending) = &pending
@@ -306,9 +309,9 @@ fn ship_ready(
         issued: request.issued,
         expires: ready.pending.expires,
     };
-    let signed = fleet.sign_bundle(sign, secret)?;
+    let signed = signing::sign(fleet, sign, secret)?;
     let made = (ready.bundle, ready.plain);
-    ship(fleet, request, plan, sign, &signed, made, &ready.last)
+    ship(fleet, request, plan, sign, signed, made, &ready.last)
 }
 
 /// Signs and ships what was built, or keeps it until somebody else has signed it as well.
@@ -321,10 +324,10 @@ fn ship_or_ask(
     built: Built,
     last: &LastStream,
 ) -> Result<Produced, ProduceError> {
-    match fleet.sign_bundle(sign, secret) {
+    match signing::sign(fleet, sign, secret) {
         Ok(signed) => {
             let made = (built.bundle, built.plain);
-            ship(fleet, request, plan, sign, &signed, made, last)
+            ship(fleet, request, plan, sign, signed, made, last)
         }
         Err(FleetError::CountersignatureNeeded {
             threshold,
@@ -358,7 +361,7 @@ fn ship(
     request: &Request<'_>,
     plan: &Plan<'_>,
     sign: SignRequest<'_>,
-    signed: &SignedMetadata,
+    (signed, keys): Signed,
     (bundle, plain): (UnsignedBundle, Digest),
     last: &LastStream,
 ) -> Result<Produced, ProduceError> {
@@ -375,10 +378,16 @@ fn ship(
     // Kept first: it is what another stick gets when nothing changes.
     shelf::prepare(fleet.folder()).map_err(ProduceError::Keep)?;
     let own = shelf::bundle(fleet.folder(), role, number);
+    // Until the number is on record, both files are of a bundle that does not exist.
+    let unrecorded = [interrupt::temporary(&own), interrupt::temporary(&file)];
     deliver::write_file(&own, &signed.files, bundle)?;
     let kept = Kept::of(number, plain, &own)?;
     let bytes = deliver::copy_file(&own, &file)?;
-    fleet.commit(signed)?;
+    interrupt::here();
+    let _whole = interrupt::finishing();
+    drop((unrecorded, keys));
+    fleet.commit(&signed)?;
+    interrupt::here();
     last.write(fleet.folder(), role)?;
     kept.write(fleet.folder(), role)
         .map_err(ProduceError::Keep)?;
@@ -398,22 +407,6 @@ fn ship(
         because: None,
         waiting: None,
     })
-}
-
-/// A stream that gets no bundle, because a delivery policy says so.
-fn held_back(plan: &Plan<'_>, why: String, number: u64) -> Produced {
-    Produced {
-        cluster_type: plan.cluster_type.to_owned(),
-        number,
-        changed: false,
-        file: None,
-        bytes: 0,
-        content_bytes: 0,
-        assignments: plan.assignments.len(),
-        withheld: Some(why),
-        because: None,
-        waiting: None,
-    }
 }
 
 /// Until when the bundle may be installed: as it was asked for, or as the delivery policies say.

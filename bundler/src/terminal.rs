@@ -7,6 +7,8 @@
 
 use std::borrow::Cow;
 
+use outhaul_kit::console;
+
 use crate::address::without_password;
 
 /// Whether a character would steer a terminal, or turn the order of what people read.
@@ -34,22 +36,6 @@ pub fn plain(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// A JSON document with the same meaning, in which nothing steers a terminal. JSON itself escapes only
-/// what is below the space.
-pub fn json(text: &str) -> Cow<'_, str> {
-    if !text.contains(steers) {
-        return Cow::Borrowed(text);
-    }
-    let mut out = String::with_capacity(text.len() + 16);
-    for character in text.chars() {
-        match steers(character) {
-            true => out.push_str(&format!("\\u{:04x}", u32::from(character))),
-            false => out.push(character),
-        }
-    }
-    Cow::Owned(out)
-}
-
 /// Standard error for log lines: what a server or a file said is in them.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Log;
@@ -57,14 +43,12 @@ pub struct Log;
 impl std::io::Write for Log {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         let text = String::from_utf8_lossy(bytes);
-        std::io::stderr()
-            .lock()
-            .write_all(plain(&text).as_bytes())?;
+        console::Log.write_all(plain(&text).as_bytes())?;
         Ok(bytes.len())
     }
 
     fn flush(&mut self) -> std::io::Result<()> {
-        std::io::stderr().lock().flush()
+        console::Log.flush()
     }
 }
 
@@ -84,17 +68,5 @@ mod tests {
         for text in ["Grüße, 工場 `x`\n  - a\tb", ""] {
             assert!(matches!(plain(text), Cow::Borrowed(_)), "{text}");
         }
-    }
-
-    #[test]
-    fn json_keeps_its_meaning() {
-        let value = serde_json::json!({"name": "a\u{9b}31m\u{202e}\u{7f}\u{1b}"});
-        let text = value.to_string();
-        let clean = json(&text);
-        assert!(!clean.contains(steers), "{clean}");
-        assert_eq!(
-            serde_json::from_str::<serde_json::Value>(&clean).unwrap(),
-            value
-        );
     }
 }

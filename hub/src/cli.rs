@@ -1,7 +1,8 @@
 //! The command line: one file per command, and one way from an error to an exit code.
 //!
-//! What comes in: arguments. What goes out: data on stdout, talk on stderr, and an exit code (0 ok, 1
-//! findings or refused, 2 usage or configuration, 3 environment, 4 trust, 5 internal).
+//! What comes in: arguments. What goes out: data on stdout (with `--output json` one envelope), messages on
+//! stderr, and an exit code (0 ok, 1 findings or refused, 2 usage or configuration, 3 environment, 4 trust,
+//! 5 internal).
 
 mod acks;
 mod caller;
@@ -21,8 +22,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser, Subcommand, ValueEnum};
+use outhaul_kit::console::{self, Exit};
 
 use crate::error::{HubError, chain};
+use crate::visible;
 
 /// Outhaul's hub: takes signed reports in, shows desired and actual state, and decides promotion gates.
 #[derive(Debug, Parser)]
@@ -30,6 +33,8 @@ use crate::error::{HubError, chain};
 struct Cli {
     #[command(flatten)]
     common: Common,
+    #[command(flatten)]
+    messages: console::Options,
     #[command(subcommand)]
     command: Command,
 }
@@ -90,17 +95,18 @@ pub fn main() -> ExitCode {
 
 /// Runs the program with `arguments`, the program's name first.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let cli = match Cli::try_parse_from(arguments) {
+    let cli: Cli = match console::parse(arguments) {
         Ok(cli) => cli,
-        Err(error) => {
-            // `--help` and `--version` are no errors, and nothing is left to do when stdout is gone.
-            drop(error.print());
-            return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
-        }
+        Err(code) => return code,
     };
-    let Cli { common, command } = cli;
+    let Cli {
+        common,
+        messages,
+        command,
+    } = cli;
+    messages.apply();
     let done = match command {
-        Command::Serve(args) => serve::run(&common, args),
+        Command::Serve(args) => serve::run(&common, messages, args),
         Command::Init(args) => init::run(&common, &args),
         Command::Import(args) => import::run(&common, &args),
         Command::Acks(args) => acks::run(&common, &args),
@@ -111,18 +117,15 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Sites(args) => sites::run(&common, &args),
         Command::Key(args) => key::run(&common, &args),
     };
-    match done {
-        Ok(code) => ExitCode::from(code),
-        Err(error) => ExitCode::from(report(&error)),
-    }
+    console::finish(Exit::from(done.unwrap_or_else(|error| report(&error))))
 }
 
 fn report(error: &HubError) -> u8 {
-    let text = chain(error);
-    print::talk(&format!("error: {text}"));
+    let mut text = format!("error: {}", chain(error));
     // Some causes bring their own way out.
     if let (Some(help), false) = (error.help(), text.contains("\nhelp: ")) {
-        print::talk(&format!("help: {help}"));
+        text.push_str(&format!("\nhelp: {help}"));
     }
+    console::fail(error.exit_code(), &visible::lines(&text));
     error.exit_code()
 }

@@ -68,7 +68,7 @@ impl Hub {
     pub fn json(&self, arguments: &[&str]) -> Value {
         let output = self.run(&[arguments, &["--output", "json"]].concat());
         assert_eq!(code(&output), 0, "{}", stderr(&output));
-        serde_json::from_slice(&output.stdout).unwrap()
+        outhaul_tests::result(&String::from_utf8(output.stdout).unwrap())
     }
 
     #[track_caller]
@@ -99,7 +99,7 @@ impl Hub {
         let output = self.run(&asked);
         (
             code(&output),
-            serde_json::from_slice(&output.stdout).unwrap(),
+            outhaul_tests::result(&String::from_utf8(output.stdout).unwrap()),
         )
     }
 

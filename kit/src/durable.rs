@@ -12,6 +12,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use crate::interrupt;
 use crate::media::Unexpected;
 use crate::text;
 
@@ -209,6 +210,7 @@ pub fn sync_file_system(path: &Path) -> Result<(), FileError> {
 /// [`FileError`] when the folder is missing, full or read-only; the old file is then untouched.
 pub fn write(path: &Path, bytes: &[u8], mode: u32) -> Result<(), FileError> {
     let temporary = temporary_beside(path);
+    let _registered = interrupt::temporary(&temporary);
     let result = write_then_rename(&temporary, path, bytes, mode);
     if result.is_err() {
         // The error that counts is the one that is returned; a leftover is removed next time.
@@ -229,6 +231,7 @@ fn write_then_rename(temp: &Path, path: &Path, bytes: &[u8], mode: u32) -> Resul
     file.write_all(bytes).map_err(at("write", path))?;
     file.sync_all().map_err(at("sync", path))?;
     drop(file);
+    interrupt::here();
     rename(temp, path)
 }
 

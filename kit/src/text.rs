@@ -19,6 +19,25 @@ pub fn printable_lines(text: &str) -> Cow<'_, str> {
     })
 }
 
+/// A JSON document with the same meaning, in which nothing controls a terminal: JSON itself escapes only
+/// what is below the space.
+pub fn json(text: &str) -> Cow<'_, str> {
+    let obeyed = |c: char| (c.is_control() && !matches!(c, '\n' | '\t')) || is_invisible(c);
+    if !text.chars().any(obeyed) {
+        return Cow::Borrowed(text);
+    }
+    let mut plain = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if obeyed(c) {
+            // All of them are in the first plane.
+            plain.push_str(&format!("\\u{:04x}", u32::from(c)));
+        } else {
+            plain.push(c);
+        }
+    }
+    Cow::Owned(plain)
+}
+
 /// A path for a message.
 pub fn path(path: &Path) -> String {
     printable(&path.to_string_lossy()).into_owned()

@@ -6,6 +6,8 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser, Subcommand, ValueEnum};
 use jiff::Timestamp;
+use outhaul_kit::console::{self, Exit};
+use outhaul_kit::text::printable_lines;
 use outhaul_signer::durable::FileError;
 use outhaul_signer::review::ReviewError;
 use outhaul_signer::{Fleet, FleetError, KeyError, Secret, TrustError};
@@ -30,6 +32,8 @@ mod verify_metadata;
 pub(crate) struct Cli {
     #[command(flatten)]
     common: Common,
+    #[command(flatten)]
+    messages: console::Options,
     #[command(subcommand)]
     command: Command,
 }
@@ -121,15 +125,18 @@ impl Common {
     /// Prints `text`, or `json` when that was asked for.
     fn print(&self, text: &str, json: &serde_json::Value) {
         match self.output {
-            Output::Json => println!("{json}"),
-            Output::Text => println!("{text}"),
+            Output::Json => console::result(json.clone()),
+            Output::Text => console::data(&printable_lines(text)),
         }
     }
 }
 
 /// Runs the program with this process's arguments.
 pub fn main() -> ExitCode {
-    run(Cli::parse())
+    match console::parse(std::env::args_os()) {
+        Ok(cli) => run(cli),
+        Err(code) => code,
+    }
 }
 
 /// The command line, for man pages and completions, which are made elsewhere.
@@ -139,6 +146,7 @@ pub fn command() -> clap::Command {
 
 /// Runs the command and says how it ended.
 fn run(cli: Cli) -> ExitCode {
+    cli.messages.apply();
     let common = &cli.common;
     let result = match cli.command {
         Command::Countersign(args) => args.run(common),
@@ -153,14 +161,20 @@ fn run(cli: Cli) -> ExitCode {
         Command::Stream(args) => args.run(common),
         Command::VerifyMetadata(args) => args.run(common),
     };
-    match result {
-        Ok(Outcome::Done) => ExitCode::SUCCESS,
-        Ok(Outcome::Waiting) => ExitCode::from(1),
+    console::finish(match result {
+        Ok(Outcome::Done) => Exit::SUCCESS,
+        Ok(Outcome::Waiting) => Exit::from(1),
         Err(failure) => {
-            eprintln!("error: {}", failure.message());
-            ExitCode::from(failure.exit_code())
+            let text = format!("error: {}", failure.message());
+            console::fail(failure.exit_code(), &printable_lines(&text));
+            Exit::from(failure.exit_code())
         }
-    }
+    })
+}
+
+/// A message on standard error.
+fn say(text: &str) {
+    console::message(&printable_lines(text));
 }
 
 impl Failure {

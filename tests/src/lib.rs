@@ -78,6 +78,54 @@ pub fn run_expecting(command: &mut Command, code: i32) -> anyhow::Result<Ran> {
     Ok(ran)
 }
 
+/// The one envelope that a command printed with `--output json`: whole, of the version that is known, and
+/// saying what the exit code says.
+///
+/// # Errors
+/// When standard output is anything else.
+pub fn envelope(stdout: &str, code: Option<i32>) -> anyhow::Result<serde_json::Value> {
+    let envelope: serde_json::Value = serde_json::from_str(stdout)
+        .map_err(|error| anyhow::anyhow!("not one JSON document ({error}):\n{stdout}"))?;
+    let keys: Vec<_> = envelope.as_object().into_iter().flatten().collect();
+    let keys: Vec<_> = keys.iter().map(|(key, _)| key.as_str()).collect();
+    let wanted = [
+        "apiVersion",
+        "command",
+        "errors",
+        "exitCode",
+        "findings",
+        "ok",
+        "result",
+    ];
+    let mut sorted = keys.clone();
+    sorted.sort_unstable();
+    anyhow::ensure!(sorted == wanted, "not an envelope:\n{stdout}");
+    anyhow::ensure!(
+        envelope["apiVersion"] == "outhaul.dev/cli/v1",
+        "another version:\n{stdout}"
+    );
+    let says = (envelope["exitCode"].as_i64(), envelope["ok"].as_bool());
+    let is = (code.map(i64::from), Some(code == Some(0)));
+    anyhow::ensure!(says == is, "{says:?}, but it ended with {is:?}:\n{stdout}");
+    Ok(envelope)
+}
+
+/// The result in the envelope that a command printed with `--output json`.
+///
+/// # Panics
+/// When standard output is anything but one envelope.
+#[track_caller]
+pub fn result(stdout: &str) -> serde_json::Value {
+    let code = serde_json::from_str::<serde_json::Value>(stdout)
+        .ok()
+        .and_then(|envelope| i32::try_from(envelope["exitCode"].as_i64()?).ok());
+    match envelope(stdout, code) {
+        Ok(mut envelope) => envelope["result"].take(),
+        #[expect(clippy::panic, reason = "a test's assertion")]
+        Err(error) => panic!("{error}"),
+    }
+}
+
 /// The workspace's root folder.
 pub fn workspace_root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))

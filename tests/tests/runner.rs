@@ -13,10 +13,18 @@ mod countersigned;
 mod damaged;
 #[path = "runner/documents.rs"]
 mod documents;
+#[path = "runner/envelopes.rs"]
+mod envelopes;
+#[path = "runner/exit_codes.rs"]
+mod exit_codes;
 #[path = "runner/hostile.rs"]
 mod hostile;
+#[path = "runner/interrupts.rs"]
+mod interrupts;
 #[path = "runner/loops.rs"]
 mod loops;
+#[path = "runner/pipes.rs"]
+mod pipes;
 #[path = "runner/refusals.rs"]
 mod refusals;
 #[path = "runner/rekeyed.rs"]

@@ -6,11 +6,13 @@
 use std::path::Path;
 
 use super::Answer;
+use crate::acks::Renumbered;
 use crate::agent::Agent;
 use crate::error::AgentError;
 use crate::intake::Outcome;
 use crate::intake::media::Findings;
 use crate::intake::slip::News;
+use crate::intake::visit::already;
 use crate::machine::State;
 
 /// Imports a slip's text.
@@ -33,15 +35,92 @@ pub fn path(agent: &mut Agent, path: &Path) -> Answer {
     answer
 }
 
+/// What importing what lies at `path` would do; `agent` rehearses.
+pub fn plan(agent: &mut Agent, path: &Path) -> Answer {
+    let mut answer = Answer::default();
+    match agent.import(path) {
+        Ok(findings) => would(path, findings, agent, &mut answer),
+        Err(error) => answer.fail(&error),
+    }
+    answer
+}
+
+/// What importing a slip's text would do; `agent` rehearses.
+pub fn plan_text(agent: &mut Agent, text: &str) -> Answer {
+    let mut answer = Answer::default();
+    match agent.import_text(text) {
+        Ok(news) => {
+            answer.text = format!("slip {}", news.plan());
+            answer.value = serde_json::json!({ "slips": [slip_json(&news)] });
+        }
+        Err(error) => answer.fail(&error),
+    }
+    answer
+}
+
+fn would(path: &Path, mut findings: Findings, agent: &mut Agent, answer: &mut Answer) {
+    let skipped = findings.passed_over.iter();
+    let skipped = skipped.map(|line| format!("skipped {line}"));
+    answer.messages.extend(skipped);
+    let slips: Vec<String> = findings.slips.iter().map(News::plan).collect();
+    let slips: Vec<String> = slips.iter().map(|line| format!("slip {line}")).collect();
+    let plan = agent.rehearsal.take().and_then(|rehearsal| rehearsal.plan);
+    let Some(outcome) = findings.outcome.take() else {
+        nothing(path, &findings, answer);
+        answer.text = slips.join("\n");
+        return;
+    };
+    let refused = findings.refused.iter().flat_map(AgentError::lines);
+    answer.messages.extend(refused);
+    let (text, mut value) = match (plan, outcome) {
+        (Some(plan), _) => (plan.text(), serde_json::json!(plan)),
+        (None, Outcome::AlreadyActive { number, remembered }) => {
+            let text = match remembered.as_slice() {
+                [] => format!("bundle {number} is active already; nothing would be done"),
+                news => format!(
+                    "bundle {number} is active already; nothing would be applied, and its newer metadata \
+                     would be remembered: {}",
+                    news.join(", ")
+                ),
+            };
+            (
+                text,
+                serde_json::json!({ "number": number, "active": number, "remembered": remembered }),
+            )
+        }
+        (None, Outcome::Ordered { number, note }) => (
+            format!("bundle {number} brings an order: {note}"),
+            serde_json::json!({ "number": number, "message": note }),
+        ),
+        (
+            None,
+            Outcome::Rests {
+                number,
+                state,
+                note,
+            },
+        ) => {
+            let more = if note.is_empty() { "" } else { ": " };
+            let word = state.word();
+            (
+                format!("bundle {number} is here already and would go on ({word}{more}{note})"),
+                serde_json::json!({ "number": number, "state": word, "message": note }),
+            )
+        }
+    };
+    let lines: Vec<String> = slips.into_iter().chain([text]).collect();
+    answer.text = lines.join("\n");
+    value["file"] = serde_json::json!(findings.taken);
+    value["slips"] = slips_json(&findings.slips).into();
+    answer.value = value;
+}
+
 fn found(path: &Path, mut findings: Findings, answer: &mut Answer) {
     let skipped = findings.passed_over.iter();
     answer
         .messages
         .extend(skipped.map(|line| format!("skipped {line}")));
-    if findings.acknowledged > 0 {
-        let line = format!("the hub acknowledged {} reports", findings.acknowledged);
-        answer.messages.push(line);
-    }
+    answer.messages.extend(findings.acknowledgements());
     let taken = findings.taken.take();
     let Some(outcome) = findings.outcome.take() else {
         return nothing(path, &findings, answer);
@@ -52,7 +131,14 @@ fn found(path: &Path, mut findings: Findings, answer: &mut Answer) {
     let refused = findings.refused.iter().flat_map(AgentError::lines);
     answer.messages.extend(refused);
     let (number, state, note) = match outcome {
-        Outcome::AlreadyActive { number } => (number, State::Active, "already active".to_owned()),
+        Outcome::AlreadyActive { number, remembered } => {
+            answer.text = format!("bundle {number} is {}", already(&remembered));
+            answer.value = serde_json::json!({
+                "number": number, "state": State::Active.word(), "message": already(&remembered),
+                "remembered": remembered, "file": taken, "slips": slips_json(&findings.slips),
+            });
+            return;
+        }
         Outcome::Ordered { number, note } => {
             answer.text = format!("bundle {number} brought an order: {note}");
             answer.value = serde_json::json!({ "number": number, "ordered": note, "file": taken });
@@ -68,7 +154,7 @@ fn found(path: &Path, mut findings: Findings, answer: &mut Answer) {
     answer.text = format!("bundle {number} is {}{more}{note}", state.word());
     answer.value = serde_json::json!({
         "number": number, "state": state.word(), "message": note, "file": taken,
-        "slips": findings.slips.iter().map(slip_json).collect::<Vec<_>>(),
+        "slips": slips_json(&findings.slips),
     });
     if !matches!(state, State::Active | State::Gated) {
         answer.exit = 1;
@@ -82,8 +168,11 @@ fn found(path: &Path, mut findings: Findings, answer: &mut Answer) {
 fn slips(slips: &[News], answer: &mut Answer) {
     let lines = slips.iter().map(|news| format!("slip {}", news.sentence()));
     answer.text = lines.collect::<Vec<_>>().join("\n");
-    let slips: Vec<_> = slips.iter().map(slip_json).collect();
-    answer.value = serde_json::json!({ "slips": slips });
+    answer.value = serde_json::json!({ "slips": slips_json(slips) });
+}
+
+fn slips_json(slips: &[News]) -> Vec<serde_json::Value> {
+    slips.iter().map(slip_json).collect()
 }
 
 fn slip_json(news: &News) -> serde_json::Value {
@@ -103,8 +192,16 @@ fn nothing(path: &Path, findings: &Findings, answer: &mut Answer) {
         answer.fail(refused);
     }
     // A stick that only brought acknowledgements did its work.
-    let acknowledged = findings.acknowledged > 0 && findings.passed_over.is_empty();
-    if !findings.refused.is_empty() || !findings.slips.is_empty() || acknowledged {
+    let acknowledged = findings.acknowledged.as_ref();
+    if let Some(done) = acknowledged.filter(|_| findings.passed_over.is_empty()) {
+        let renumbered = done.renumbered.as_ref().map(Renumbered::sentence);
+        if findings.slips.is_empty() {
+            answer.value =
+                serde_json::json!({ "acknowledged": done.gone, "renumbered": renumbered });
+        }
+        return;
+    }
+    if !findings.refused.is_empty() || !findings.slips.is_empty() {
         return;
     }
     answer.fail(&AgentError::Nothing {

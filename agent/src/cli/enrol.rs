@@ -35,9 +35,9 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
         site.name,
         enrolled.seal_key
     );
-    eprintln!(
+    super::say(
         "next: bring the request to the centre (`outhaul-agent export` puts it on a stick), and tell \
-         whoever approves it the fingerprint by another way, such as by telephone"
+         whoever approves it the fingerprint by another way, such as by telephone",
     );
     context.print(
         &text,

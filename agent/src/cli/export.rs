@@ -28,11 +28,11 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
             .chain(&exported.request)
             .map(|f| format!("  {}", f.display())),
     );
-    eprintln!(
+    super::say(&format!(
         "they stay here until the hub's acknowledgement comes back on a stick or over the network; \
          `{}` is safe to remove now",
         outhaul_kit::text::path(&args.folder)
-    );
+    ));
     context.print(
         &lines.join("\n"),
         &serde_json::json!({

@@ -9,6 +9,7 @@ use super::Context;
 use crate::calls::{self, Answer, Call, Way};
 use crate::durable;
 use crate::error::AgentError;
+use crate::interrupted;
 
 /// Verifies a bundle (or the newest acceptable one in a folder) and applies it; believes freshness slips.
 #[derive(Debug, clap::Args)]
@@ -34,12 +35,13 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
     };
     let answer = match calls::here_or_there(&context.state, &call)? {
         Way::Here(mut agent) => {
+            interrupted::stops(&agent.pulse);
             match agent.resume() {
                 Ok(Some((number, state))) => {
-                    eprintln!(
+                    super::say(&format!(
                         "bundle {number} had been cut off; it is {} now",
                         state.word()
-                    );
+                    ));
                 }
                 Ok(None) => {}
                 // What came before cannot go on: a newer bundle may.
@@ -75,7 +77,7 @@ fn with_own_view(call: &Call, mut answer: Answer) -> Answer {
 }
 
 /// What was typed, or what stands on standard input.
-fn text(typed: &str) -> Result<String, AgentError> {
+pub(super) fn text(typed: &str) -> Result<String, AgentError> {
     if typed != "-" {
         return Ok(typed.to_owned());
     }

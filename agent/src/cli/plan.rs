@@ -1,47 +1,37 @@
-//! `plan`: what a bundle would change.
+//! `plan`: what importing would do.
 
 use std::path::PathBuf;
 
-use super::Context;
+use tracing::subscriber::{NoSubscriber, with_default};
+
+use super::{Context, import};
 use crate::agent::Agent;
+use crate::calls;
 use crate::error::AgentError;
 
-/// Verifies a bundle and says what importing it would change. Changes nothing.
+/// Verifies what `import` would take and says what it would do, orders included. Changes nothing.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Example:\n  outhaul-agent --state /var/lib/outhaul-agent plan /media/stick/dev-drone-7.outhaul"
+    after_help = "It refuses what `import` would refuse, with the same exit code.\n\n\
+                  Examples:\n  outhaul-agent --state /var/lib/outhaul-agent plan /media/stick\n  \
+                  outhaul-agent --state /var/lib/outhaul-agent plan /media/stick/dev-drone-7.outhaul"
 )]
+#[group(required = true, multiple = false)]
 pub struct Args {
-    /// The bundle.
-    file: PathBuf,
+    /// A bundle, a freshness slip, or a folder that holds some.
+    path: Option<PathBuf>,
+    /// A freshness slip as scanned from its QR code or typed; `-` reads it from standard input.
+    #[arg(long, value_name = "TEXT")]
+    text: Option<String>,
 }
 
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
-    let plan = Agent::open(&context.state)?.plan(&args.file)?;
-    let mut lines = vec![match plan.active {
-        Some(active) => format!("bundle {} instead of {active}:", plan.number),
-        None => format!("bundle {}, the first on this site:", plan.number),
-    }];
-    for assignment in &plan.assignments {
-        lines.push(format!("  {} {}", assignment.action, assignment.name));
-        lines.extend(
-            assignment
-                .changes
-                .iter()
-                .map(|c| format!("    {} {}", c.action, c.item)),
-        );
-    }
-    if plan.assignments.is_empty() {
-        lines.push("  nothing would change".into());
-    } else if !plan.unchanged.is_empty() {
-        lines.push(format!("  unchanged: {}", plan.unchanged.join(", ")));
-    }
-    for (assignment, files) in &plan.own_files {
-        lines.push(format!(
-            "  {assignment} has values of this site: {}",
-            files.join(", ")
-        ));
-    }
-    context.print(&lines.join("\n"), &plan);
-    Ok(0)
+    let mut agent = Agent::open(&context.state)?.for_rehearsal()?;
+    let text = args.text.as_deref().map(import::text).transpose()?;
+    // The log is of what happens, and nothing happens.
+    let answer = with_default(NoSubscriber::default(), || match (&args.path, &text) {
+        (Some(path), _) => calls::import::plan(&mut agent, path),
+        (None, text) => calls::import::plan_text(&mut agent, text.as_deref().unwrap_or_default()),
+    });
+    Ok(context.print_answer(&answer))
 }

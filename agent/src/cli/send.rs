@@ -12,10 +12,10 @@ pub struct Args {}
 pub(super) fn run(context: &Context, _args: &Args) -> Result<u8, AgentError> {
     let sent = Agent::open(&context.state)?.send()?;
     for refused in &sent.refused {
-        eprintln!("the hub refused {refused}");
+        super::say(&format!("refused: by the hub: {refused}"));
     }
     if let Some(answer) = &sent.request {
-        eprintln!("the hub says of the enrolment request: {answer}");
+        super::say(&format!("the hub says of the enrolment request: {answer}"));
     }
     context.print(
         &format!(

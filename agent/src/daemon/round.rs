@@ -181,6 +181,7 @@ impl Round {
             let answer = match &call {
                 Call::Import(path) => calls::import::path(agent, path),
                 Call::Slip(text) => calls::import::slip(agent, text),
+                Call::Ordered(ordered) => calls::people::carry_out(agent, ordered),
                 Call::Round => {
                     let mut answer = Answer::default();
                     match self.once(agent) {

@@ -7,6 +7,7 @@
 use outhaul_bundle::Index;
 use outhaul_bundle::index::Stream;
 use outhaul_bundle::name::Name;
+use outhaul_signer::TrustError;
 use outhaul_signer::TrustedMetadata;
 
 use super::{Offer, Outcome, Road, believe, expected};
@@ -118,7 +119,7 @@ impl Agent {
     }
 
     /// The row from which a power cut is seen: a copy was begun.
-    pub(super) fn begin(
+    pub(crate) fn begin(
         &mut self,
         name: &str,
         index: &Index,
@@ -170,6 +171,9 @@ impl Agent {
         blobs.sync()?;
         cut::here("blobs-complete");
         self.pulse.beat();
+        if self.pulse.stopping() {
+            return Err(AgentError::Stopped);
+        }
         let metadata = &offer.acceptance.trusted.0;
         let home = &self.home;
         generation::unpack(home, blobs, index, bytes, metadata, &self.limits).map_err(|error| {
@@ -227,8 +231,8 @@ impl Agent {
     ) -> Result<Outcome, AgentError> {
         let number = index.number;
         self.keep_roots(offer)?;
-        let sidecar = self.home.floors();
-        floors::write_sidecar(self.store.read(), &sidecar, &offer.acceptance.versions)?;
+        let versions = &offer.acceptance.versions;
+        self.home.raise_floors(self.store.read(), versions)?;
         cut::here("floors-raised");
         let staged = Event::CopyEnded(number);
         let mut site = self.site.clone();
@@ -241,5 +245,23 @@ impl Agent {
         self.site = site;
         self.drive()?;
         self.rests(number)
+    }
+}
+
+/// What the verifier said: a refusal, or a road that failed.
+pub(super) fn refusal(name: &str, error: &TrustError) -> AgentError {
+    let mut message = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        message = format!("{message}: {error}");
+        cause = error.source();
+    }
+    if error.is_transient() {
+        AgentError::Road {
+            source_name: name.to_owned(),
+            problem: message,
+        }
+    } else {
+        AgentError::refused(name, error.rule(), message)
     }
 }

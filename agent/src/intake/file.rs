@@ -8,7 +8,8 @@ use std::fs::File;
 use std::io::{self, Read};
 
 use outhaul_bundle::index::Content;
-use outhaul_bundle::{BundleReader, Index, Limits};
+use outhaul_bundle::{BundleReader, Index, Limits, ReadError};
+use outhaul_kit::console::progress::{Meter, Unit};
 use outhaul_signer::MetadataSource;
 
 use super::Road;
@@ -20,6 +21,7 @@ use crate::pulse::Pulse;
 #[derive(Debug)]
 pub struct FileRoad {
     name: String,
+    pulse: Pulse,
     reader: BundleReader<Beating>,
     metadata: Option<BTreeMap<String, Vec<u8>>>,
 }
@@ -29,24 +31,34 @@ pub struct FileRoad {
 struct Beating {
     file: File,
     pulse: Pulse,
+    meter: Meter,
 }
 
 impl Read for Beating {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.pulse.beat();
-        self.file.read(buffer)
+        if self.pulse.stopping() {
+            return Err(io::Error::other("it was stopped on request"));
+        }
+        let count = self.file.read(buffer)?;
+        self.meter.add(count as u64);
+        Ok(count)
     }
 }
 
 impl FileRoad {
     /// Reads `file`, which is called `name` in messages.
     pub fn new(name: String, file: File, limits: Limits, pulse: &Pulse) -> Self {
+        let bytes = file.metadata().map(|found| found.len()).ok();
+        let meter = Meter::new(&format!("reading {name}"), Unit::Bytes, bytes);
         Self {
             name,
+            pulse: pulse.clone(),
             reader: BundleReader::new(
                 Beating {
                     file,
                     pulse: pulse.clone(),
+                    meter,
                 },
                 limits,
             ),
@@ -95,6 +107,14 @@ impl FileRoad {
     }
 }
 
+/// What reading said, unless it was only asked to stop.
+fn failed(name: &str, pulse: &Pulse, error: &ReadError) -> AgentError {
+    match pulse.stopping() && error.is_environment() {
+        true => AgentError::Stopped,
+        false => AgentError::from_read(name, error),
+    }
+}
+
 impl Road for FileRoad {
     fn name(&self) -> &str {
         &self.name
@@ -106,7 +126,7 @@ impl Road for FileRoad {
             None => self
                 .reader
                 .read_metadata()
-                .map_err(|error| AgentError::from_read(&self.name, &error))?,
+                .map_err(|error| failed(&self.name, &self.pulse, &error))?,
         };
         Ok(self.metadata.insert(metadata))
     }
@@ -125,12 +145,12 @@ impl Road for FileRoad {
     fn index(&mut self, expected: &Content) -> Result<(Index, Vec<u8>), AgentError> {
         self.reader
             .read_index(expected)
-            .map_err(|error| AgentError::from_read(&self.name, &error))
+            .map_err(|error| failed(&self.name, &self.pulse, &error))
     }
 
     fn blobs(&mut self, index: &Index, store: &mut Blobs) -> Result<(), AgentError> {
         self.reader
             .read_blobs(index, store)
-            .map_err(|error| AgentError::from_read(&self.name, &error))
+            .map_err(|error| failed(&self.name, &self.pulse, &error))
     }
 }

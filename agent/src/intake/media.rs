@@ -16,7 +16,7 @@ use outhaul_signer::Envelope;
 use super::file::FileRoad;
 use super::slip::{self, News};
 use super::{Offer, Outcome};
-use crate::acks::MAX_ACKS;
+use crate::acks::{Acknowledged, MAX_ACKS, Renumbered};
 use crate::agent::Agent;
 use crate::durable::FileError;
 use crate::error::AgentError;
@@ -44,8 +44,8 @@ pub struct Findings {
     pub passed_over: Vec<String>,
     /// Bundles that a rule of trust refused though they are for this stream.
     pub refused: Vec<AgentError>,
-    /// Reports that left the outbox because of an acknowledgement found.
-    pub acknowledged: u64,
+    /// What acknowledgements did; `None` when there were none for this site.
+    pub acknowledged: Option<Acknowledged>,
 }
 
 /// Bundles and freshness slips on a medium.
@@ -64,6 +64,24 @@ pub fn acks_of(site: &str) -> PathBuf {
 fn is_ours(name: &Path) -> bool {
     name.extension()
         .is_some_and(|end| end == OsStr::new("outhaul") || end == OsStr::new("slip"))
+}
+
+impl Findings {
+    /// What acknowledgements did, one sentence each.
+    pub fn acknowledgements(&self) -> Vec<String> {
+        let Some(done) = &self.acknowledged else {
+            return Vec::new();
+        };
+        let mut told = Vec::new();
+        if done.gone > 0 {
+            told.push(format!("the hub acknowledged {} reports", done.gone));
+        }
+        told.extend(done.renumbered.as_ref().map(Renumbered::sentence));
+        if told.is_empty() {
+            told.push("the hub's acknowledgements on it are known already".to_owned());
+        }
+        told
+    }
 }
 
 impl Agent {
@@ -126,7 +144,7 @@ impl Agent {
             ));
         }
         match self.take_acks(media) {
-            Ok(gone) => findings.acknowledged = gone,
+            Ok(done) => findings.acknowledged = done,
             Err(AgentError::File(error)) => findings.passed_over.push(error.to_string()),
             Err(other) => return Err(other),
         }
@@ -220,16 +238,16 @@ impl Agent {
     ///
     /// # Errors
     /// [`AgentError::File`] for what lies there and cannot be used, or [`AgentError`] of the memory.
-    pub fn take_acks(&mut self, media: &Media) -> Result<u64, AgentError> {
+    pub fn take_acks(&mut self, media: &Media) -> Result<Option<Acknowledged>, AgentError> {
         let Some(bytes) = media.read(&acks_of(self.site.name.as_str()), MAX_ACKS_BYTES)? else {
-            return Ok(0);
+            return Ok(None);
         };
         let lines = bytes.split(|b| *b == b'\n').filter(|line| !line.is_empty());
         let envelopes: Vec<_> = lines
             .take(MAX_ACKS)
             .filter_map(|line| Envelope::from_json(line).ok())
             .collect();
-        self.accept_acks(&envelopes)
+        self.accept_acks(&envelopes).map(Some)
     }
 }
 

@@ -10,6 +10,7 @@ use std::io::{self, Read, Write};
 use outhaul_bundle::digest::Hasher;
 use outhaul_bundle::index::{Blob, Content};
 use outhaul_bundle::{Digest, Index, Limits};
+use outhaul_kit::console::progress::{Meter, Unit};
 use outhaul_signer::{MetadataSource, SourceError};
 
 use super::Road;
@@ -58,7 +59,7 @@ impl Repository {
         }))
     }
 
-    fn download(&self, blob: &Blob, store: &mut Blobs) -> Result<(), AgentError> {
+    fn download(&self, blob: &Blob, store: &mut Blobs, meter: &Meter) -> Result<(), AgentError> {
         let partial = store.partial_path(&blob.digest);
         let mut file = File::options()
             .read(true)
@@ -104,6 +105,7 @@ impl Repository {
                 file.write_all(&buffer[..count])
                     .map_err(at("write", &partial))?;
                 left -= count as u64;
+                meter.add(count as u64);
             }
         }
         file.set_len(blob.size).map_err(at("write", &partial))?;
@@ -172,13 +174,12 @@ impl Road for Repository {
     }
 
     fn blobs(&mut self, index: &Index, store: &mut Blobs) -> Result<(), AgentError> {
-        index
-            .blobs
-            .iter()
-            .filter(|blob| !store.has(blob))
-            .collect::<Vec<_>>()
+        let missing: Vec<&Blob> = index.blobs.iter().filter(|blob| !store.has(blob)).collect();
+        let bytes = missing.iter().map(|blob| blob.size).sum();
+        let meter = Meter::new("downloading", Unit::Bytes, Some(bytes));
+        missing
             .into_iter()
-            .try_for_each(|blob| self.download(blob, store))
+            .try_for_each(|blob| self.download(blob, store, &meter))
     }
 
     fn is_polled(&self) -> bool {

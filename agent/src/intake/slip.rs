@@ -55,6 +55,31 @@ pub struct News {
 }
 
 impl News {
+    /// What believing it would do, in one sentence.
+    pub fn plan(&self) -> String {
+        let Self {
+            name,
+            number,
+            signed_at,
+            expires,
+            ..
+        } = self;
+        if !self.fresh {
+            return format!(
+                "`{name}`: known already ({signed_at}, bundle {number}); nothing would be done"
+            );
+        }
+        let date = if self.expired {
+            "expired on"
+        } else {
+            "good until"
+        };
+        format!(
+            "`{name}`: floors would rise, it is at least {signed_at}, the newest bundle is {number} \
+             ({date} {expires}); nothing would be installed"
+        )
+    }
+
     /// One sentence for people.
     pub fn sentence(&self) -> String {
         let Self {
@@ -225,7 +250,8 @@ impl Agent {
             versions: accepted.versions.clone(),
         };
         self.keep_roots(offer)?;
-        floors::write_sidecar(self.store.read(), &self.home.floors(), &accepted.versions)?;
+        let versions = &accepted.versions;
+        self.home.raise_floors(self.store.read(), versions)?;
         cut::here("slip-floors-raised");
         self.commit(|db, author| {
             believe(db, author.moment, offer)?;

@@ -191,11 +191,24 @@ fn closing(parts: &[String]) -> String {
     format!("{}; it is safe to remove now", parts.join("; "))
 }
 
+/// What became of a bundle that is active: what was remembered of it is not nothing.
+pub(crate) fn already(remembered: &[String]) -> String {
+    if remembered.is_empty() {
+        return "already active; nothing was done".to_owned();
+    }
+    format!(
+        "already active; nothing was applied, and its newer metadata is remembered: {}",
+        remembered.join(", ")
+    )
+}
+
 /// What was taken, refused and left alone.
 fn parts(findings: &Findings) -> Vec<String> {
     let mut parts = Vec::new();
     parts.extend(findings.outcome.as_ref().map(|outcome| match outcome {
-        Outcome::AlreadyActive { number } => format!("bundle {number} is active already"),
+        Outcome::AlreadyActive { number, remembered } => {
+            format!("bundle {number} is {}", already(remembered))
+        }
         Outcome::Ordered { number, note } => format!("bundle {number} brought an order: {note}"),
         Outcome::Rests {
             number,
@@ -210,12 +223,7 @@ fn parts(findings: &Findings) -> Vec<String> {
     }));
     let slips = findings.slips.iter();
     parts.extend(slips.map(|news| format!("slip {}", news.sentence())));
-    if findings.acknowledged > 0 {
-        parts.push(format!(
-            "the hub acknowledged {} reports",
-            findings.acknowledged
-        ));
-    }
+    parts.extend(findings.acknowledgements());
     for (lines, what) in [
         (
             findings.refused.iter().map(ToString::to_string).collect(),

@@ -56,7 +56,8 @@ impl Agent {
         self.tidy_up()
     }
 
-    fn gate(&self, index: &Index) -> Result<Option<String>, AgentError> {
+    /// Why a bundle would wait, if it would.
+    pub(crate) fn gate(&self, index: &Index) -> Result<Option<String>, AgentError> {
         let db = self.store.read();
         let number = index.number;
         let row = generations::one(db, number)?.ok_or_else(|| unknown(number))?;

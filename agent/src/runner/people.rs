@@ -5,6 +5,7 @@
 //! refused before anything is changed.
 
 use outhaul_bundle::report::Event as Told;
+use serde::{Deserialize, Serialize};
 
 use super::Happening;
 use crate::agent::Agent;
@@ -13,7 +14,7 @@ use crate::machine::{Event, Site};
 use crate::state::{self, Hold, generations, key, outbox};
 
 /// From which bundle to which a rollback goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rollback {
     /// The bundle that is left.
     pub from: u64,

@@ -19,6 +19,9 @@ impl Agent {
     /// # Errors
     /// [`AgentError`] of the memory or the disk.
     pub fn tidy_up(&mut self) -> Result<(), AgentError> {
+        if self.rehearsal.is_some() {
+            return Ok(());
+        }
         // A database that somebody put back knows less than the disk: nothing is removed by its word.
         if floors::floors(self.store.read(), &self.home.floors()).is_err() {
             return Ok(());

@@ -57,6 +57,21 @@ pub fn write_sidecar(db: &Connection, path: &Path, after: &Floors) -> Result<(),
     Ok(durable::write(path, text.as_bytes(), 0o600)?)
 }
 
+/// What differs between two sets of floors, for people.
+pub fn news(before: &Floors, after: &Floors) -> Vec<String> {
+    let changed = after.iter().filter_map(|(name, version)| {
+        let known = before.get(name).copied();
+        (known != Some(*version)).then(|| match known {
+            Some(known) => format!("{name} {version} (was {known})"),
+            None => format!("{name} {version}"),
+        })
+    });
+    let gone = before.keys().filter(|name| !after.contains_key(*name));
+    changed
+        .chain(gone.map(|name| format!("{name} is gone")))
+        .collect()
+}
+
 enum Found {
     Missing,
     Damaged,

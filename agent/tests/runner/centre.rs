@@ -272,6 +272,33 @@ impl Centre {
         path
     }
 
+    /// The same bundle again, under metadata that was signed since.
+    pub fn publish_again(&self, draft: &Draft, number: u64) -> PathBuf {
+        let role = self.fleet.role("dev", &draft.cluster_type);
+        let expires = now() + SignedDuration::from_hours(24 * 90);
+        let made = self
+            .fleet
+            .slip(&role, 0, now(), expires, &secret())
+            .unwrap();
+        self.fleet.commit(&made.metadata).unwrap();
+        let (index, mut blobs) = self.index(draft, number);
+        let first = self
+            .folder
+            .path()
+            .join(format!("{}-{number}.outhaul", draft.cluster_type));
+        let first = std::fs::File::open(first).unwrap();
+        let mut files = BundleReader::new(first, Limits::default())
+            .read_metadata()
+            .unwrap();
+        files.retain(|name, _| !name.ends_with(".snapshot.json"));
+        files.extend(made.metadata.files.clone());
+        let files: Vec<_> = files.into_iter().collect();
+        let bytes = write_bundle(Vec::new(), &files, &index.to_bytes(), &index, &mut blobs);
+        let path = self.folder.path().join("again.outhaul");
+        std::fs::write(&path, bytes.unwrap()).unwrap();
+        path
+    }
+
     /// Writes a freshness slip for `dev/<cluster_type>`, signed now.
     pub fn slip(&self, cluster_type: &str) -> PathBuf {
         self.slip_issued(

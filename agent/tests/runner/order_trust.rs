@@ -18,6 +18,15 @@ use crate::site::{Site, assert_told, code, stderr, stdout, tree};
 /// The state folder and the memory as they are, but for what every look at a stick changes: the clock, the
 /// reports, the journal, and what `status` remembers of sticks and refusals.
 fn whole_state(site: &Site) -> BTreeMap<String, Vec<u8>> {
+    state_without(site, &["outbox", "journal"])
+}
+
+/// All files and all rows.
+pub fn everything(site: &Site) -> BTreeMap<String, Vec<u8>> {
+    state_without(site, &[])
+}
+
+fn state_without(site: &Site, left_out: &[&str]) -> BTreeMap<String, Vec<u8>> {
     let mut state = tree(&site.state());
     state.retain(|name, _| !name.starts_with("agent.db") && !name.ends_with("lock"));
     let database = fs::read_dir(site.state())
@@ -35,7 +44,7 @@ fn whole_state(site: &Site) -> BTreeMap<String, Vec<u8>> {
         .unwrap()
         .map(Result::unwrap)
         .filter(|name: &String| !name.starts_with("sqlite_"))
-        .filter(|name| !["outbox", "journal"].contains(&name.as_str()))
+        .filter(|name| !left_out.contains(&name.as_str()))
         .collect();
     for table in tables {
         let mut query = db.prepare(&format!("SELECT * FROM {table}")).unwrap();
@@ -57,7 +66,7 @@ fn whole_state(site: &Site) -> BTreeMap<String, Vec<u8>> {
 }
 
 /// What is in one state and not in the other, by the first word.
-fn difference(
+pub fn difference(
     before: &BTreeMap<String, Vec<u8>>,
     after: &BTreeMap<String, Vec<u8>>,
 ) -> Vec<String> {
@@ -71,7 +80,7 @@ fn difference(
 }
 
 /// The bundle with one byte of its last blob flipped, and cut off in it.
-fn damaged(bundle: &Path) -> [PathBuf; 2] {
+pub fn damaged(bundle: &Path) -> [PathBuf; 2] {
     let bytes = fs::read(bundle).unwrap();
     let at = bytes.len() - 20_000;
     let mut flipped = bytes.clone();
@@ -83,7 +92,7 @@ fn damaged(bundle: &Path) -> [PathBuf; 2] {
     })
 }
 
-fn move_to(centre: &Centre, cluster_type: &str, first: u64) -> Instruction {
+pub fn move_to(centre: &Centre, cluster_type: &str, first: u64) -> Instruction {
     Instruction::Move {
         to: centre.stream(cluster_type),
         first,

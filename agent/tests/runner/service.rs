@@ -127,6 +127,44 @@ fn what_people_decide_while_it_runs_is_done_by_it() {
 }
 
 #[test]
+fn what_people_decide_beside_the_service_is_answered_with_what_came_of_it() {
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    site.take(&centre.publish(&Draft::hello("one")));
+    site.take(&centre.publish(&Draft::hello("two")));
+    let service = Service::start(&site);
+    service.wait_for("STATUS=bundle 2 is active");
+    assert_eq!(site.ok(&["rollback", "--who", "ann"])["active"], 1);
+    assert_eq!(site.ok(&["apply", "--who", "ann"])["active"], 1);
+    // Somebody's folder lies where the file goes: it fails, and the command says so and ends by it.
+    let file = site.state().join("applied/hello/manifest.yaml");
+    std::fs::remove_file(&file).unwrap();
+    std::fs::create_dir(&file).unwrap();
+    std::fs::write(file.join("foreign"), "x").unwrap();
+    let words = [
+        "waits for its answer",
+        "error:",
+        "only partly applied",
+        "help:",
+    ];
+    assert_told(&site.run(&["apply"]), 1, &words);
+    std::fs::remove_dir_all(&file).unwrap();
+    assert_eq!(site.ok(&["apply"])["active"], 1);
+    drop(service);
+    // What waits is applied, and the command says that it runs.
+    site.configure("approval = \"always\"");
+    let service = Service::start(&site);
+    service.wait_for("STATUS=bundle 1 is active");
+    let three = centre.publish(&Draft::hello("three"));
+    assert_eq!(
+        site.ok(&["import", three.to_str().unwrap()])["state"],
+        "gated"
+    );
+    assert_eq!(site.ok(&["approve", "3"])["state"], "active");
+    assert_eq!(site.active(), Some(3));
+}
+
+#[test]
 fn work_that_cannot_go_on_does_not_end_the_service() {
     let centre = Centre::new();
     let site = Site::new(&centre, "drone-7");

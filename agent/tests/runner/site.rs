@@ -141,7 +141,7 @@ impl Site {
             "{arguments:?}: {}",
             stderr(&output)
         );
-        serde_json::from_slice(&output.stdout).unwrap()
+        outhaul_tests::result(&String::from_utf8(output.stdout).unwrap())
     }
 
     pub fn import(&self, path: &Path) -> Output {

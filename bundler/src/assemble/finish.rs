@@ -16,6 +16,7 @@ use outhaul_bundle::index::{Blob, File as IndexFile, IndexError};
 use outhaul_bundle::limits::Limits;
 use outhaul_bundle::name::{Name, NameError};
 use outhaul_bundle::seal::{MAX_RECIPIENTS, Sealed, Unseal, UnsealError};
+use outhaul_kit::console::progress::{Meter, Unit};
 use outhaul_signer::fleet::StatementSigner;
 use outhaul_signer::seal::{self, Identities, Recipient, SealError};
 
@@ -61,7 +62,9 @@ impl UnsignedBundle {
     /// # Errors
     /// [`FinishError`]
     pub fn attest(mut self, signer: &StatementSigner) -> Result<Self, FinishError> {
-        let made = attest::attest(&self.index, &mut FromSpool(&self.spool), signer)?;
+        let meter = Meter::new("listing the contents", Unit::Bytes, None);
+        let mut source = FromSpool(&self.spool, &meter);
+        let made = attest::attest(&self.index, &mut source, signer)?;
         let mut candidates = Vec::new();
         for (name, bytes) in made {
             let (content, size) = self.spool.add(&bytes)?;

@@ -10,11 +10,13 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use outhaul_bundle::digest::{Digest, Hasher};
+use outhaul_kit::interrupt;
 
 /// Contents in a temporary folder.
 #[derive(Debug)]
 pub struct Spool {
     folder: tempfile::TempDir,
+    _temporary: interrupt::Temporary,
     sizes: BTreeMap<Digest, u64>,
 }
 
@@ -41,15 +43,20 @@ impl Spool {
     /// # Errors
     /// [`SpoolError`] when the folder cannot be made.
     pub fn new(parent: &Path) -> Result<Self, SpoolError> {
-        let folder = tempfile::Builder::new()
-            .prefix("outhaul-")
-            .tempdir_in(parent)
-            .map_err(|source| SpoolError {
+        let new = || {
+            tempfile::Builder::new()
+                .prefix("outhaul-")
+                .tempdir_in(parent)
+        };
+        let (folder, temporary) =
+            interrupt::make(new, tempfile::TempDir::path).map_err(|source| SpoolError {
                 path: parent.to_path_buf(),
                 source,
             })?;
+        interrupt::here();
         Ok(Self {
             folder,
+            _temporary: temporary,
             sizes: BTreeMap::new(),
         })
     }
@@ -69,6 +76,7 @@ impl Spool {
             })?;
             file.write_all(bytes)
                 .map_err(|source| SpoolError { path, source })?;
+            interrupt::here();
             self.sizes.insert(digest, size);
         }
         Ok((digest, size))

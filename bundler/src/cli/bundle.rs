@@ -1,7 +1,6 @@
 //! `outhaul bundle`: from a control plane to one signed bundle per stream.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use jiff::Timestamp;
 use outhaul_bundle::name::Name;
@@ -13,7 +12,7 @@ use super::failure::{self, Failure};
 use super::key::{FleetArgs, fleet_failure};
 use super::promote::{OverrideArgs, promote_failure};
 use super::render::{InputArgs, isolation_failure, isolation_json};
-use super::{Format, print_json, say};
+use super::{Exit, Format, print_json, say};
 use crate::assemble::AssembleError;
 use crate::assemble::finish::FinishError;
 use crate::check::offline;
@@ -78,7 +77,7 @@ pub struct Args {
 
 impl Args {
     /// Does it.
-    pub fn run(self) -> Result<ExitCode, Failure> {
+    pub fn run(self) -> Result<Exit, Failure> {
         let secret = self.fleet.secret()?;
         let fleet = Fleet::open(&self.fleet.fleet).map_err(fleet_failure)?;
         let given = self.past_gate.parse()?;
@@ -110,14 +109,14 @@ impl Args {
             produce::produce(&platform, &fleet, &secret, &request).map_err(produce_failure)?;
         let unreachable = offline::unreachable(&platform, Some(&self.cluster_type));
         if !unreachable.is_empty() {
-            say(unreachable.render(false).trim_end());
+            super::say_findings(&unreachable);
         }
         self.print(&platform.rendering.environment, &production)?;
         let done = isolation_failure(&platform, &production.isolation, 0)?;
         // What waits for somebody is not shipped: a script must see that.
         let waits = production.streams.iter().any(|one| one.waiting.is_some());
         Ok(if waits {
-            ExitCode::from(failure::REFUSED)
+            Exit::from(failure::REFUSED)
         } else {
             done
         })

@@ -1,15 +1,17 @@
 //! `outhaul check`: everything that is wrong or doubtful in a control plane, at once.
 
 use std::path::Path;
-use std::process::ExitCode;
 
 use clap::ValueEnum;
+use outhaul_kit::console::options::is_coloured_out;
+use outhaul_kit::console::{self, paint};
+use outhaul_kit::text;
 use serde_json::json;
 
 use super::explain::could_be_set_in;
 use super::failure::Failure;
 use super::render::InputArgs;
-use super::{data, print_json, say};
+use super::{Exit, data, in_envelope, print_json, say};
 use crate::check::{self, Checked, report};
 use crate::control::diagnostic::{Diagnostic, Severity};
 use crate::control::source::git::{Repository, is_repository};
@@ -17,6 +19,7 @@ use crate::control::{self, Diagnostics, LoadRequest, Origin};
 use crate::counted::{assignments, counted};
 use crate::explain::requested::{self, Requested};
 use crate::schedule;
+use crate::terminal;
 
 /// Check a control plane: all findings, each with location and fix
 #[derive(Debug, clap::Args)]
@@ -69,7 +72,7 @@ pub enum CheckFormat {
 
 impl Args {
     /// Does it.
-    pub fn run(self) -> Result<ExitCode, Failure> {
+    pub fn run(self) -> Result<Exit, Failure> {
         if self.requested {
             return self.list_requested();
         }
@@ -83,6 +86,7 @@ impl Args {
         }
         // What environments share is printed once.
         all.sort();
+        in_envelope(&all);
         match self.output {
             CheckFormat::Json => {
                 let documents: Vec<_> = checked.iter().map(document).collect();
@@ -93,9 +97,12 @@ impl Args {
                     "environments": documents,
                 }))?;
             }
-            CheckFormat::Sarif => drop(print_json(&report::sarif(&all))?),
+            CheckFormat::Sarif => sarif(&all)?,
             CheckFormat::Lines if !all.is_empty() => data(report::lines(&all).trim_end()),
-            CheckFormat::Text if !all.is_empty() => data(all.render(false).trim_end()),
+            CheckFormat::Text if !all.is_empty() => {
+                let text = terminal::plain(all.render(false).trim_end()).into_owned();
+                console::data(&paint::message(&text, is_coloured_out()));
+            }
             CheckFormat::Lines | CheckFormat::Text => {}
         }
         if matches!(self.output, CheckFormat::Lines | CheckFormat::Text) {
@@ -105,14 +112,14 @@ impl Args {
         Ok(
             match (code, self.strict && all.count(Severity::Warning) > 0) {
                 // What somebody wrote is a finding; a network that fails is not.
-                (3, _) => ExitCode::from(super::failure::ENVIRONMENT),
-                (0, false) => ExitCode::SUCCESS,
-                _ => ExitCode::from(super::failure::REFUSED),
+                (3, _) => Exit::from(super::failure::ENVIRONMENT),
+                (0, false) => Exit::SUCCESS,
+                _ => Exit::from(super::failure::REFUSED),
             },
         )
     }
 
-    fn list_requested(&self) -> Result<ExitCode, Failure> {
+    fn list_requested(&self) -> Result<Exit, Failure> {
         let mut documents = Vec::new();
         for environment in self.environments()? {
             let (plane, _) = control::load(&self.request(&environment)?)
@@ -128,7 +135,7 @@ impl Args {
         if self.output == CheckFormat::Json {
             print_json(&json!({ "environments": documents }))?;
         }
-        Ok(ExitCode::SUCCESS)
+        Ok(Exit::SUCCESS)
     }
 
     fn request(&self, environment: &str) -> Result<LoadRequest, Failure> {
@@ -186,6 +193,14 @@ fn document(one: &Checked) -> serde_json::Value {
         "not_looked_at": one.not_looked_at,
         "findings": findings,
     })
+}
+
+/// A log that other programs read: no envelope of ours.
+fn sarif(all: &Diagnostics) -> Result<(), Failure> {
+    let text = serde_json::to_string_pretty(&report::sarif(all))
+        .map_err(|error| Failure::new(super::failure::INTERNAL, &error))?;
+    console::document(&text::json(&text));
+    Ok(())
 }
 
 fn summary(one: &Checked) {

@@ -1,11 +1,10 @@
 //! `outhaul completions`: a script for a shell.
 
-use std::io::Write as _;
-use std::process::ExitCode;
-
 use clap::ValueEnum;
+use outhaul_kit::console;
+use serde_json::json;
 
-use super::{Failure, command};
+use super::{Exit, Failure, Format, command, print_json};
 
 /// Print a script that completes commands and options in a shell
 #[derive(Debug, clap::Args)]
@@ -18,6 +17,9 @@ use super::{Failure, command};
 pub struct Args {
     /// The shell
     shell: Shell,
+    /// How data is printed
+    #[arg(long, value_enum, default_value_t)]
+    output: Format,
 }
 
 /// The shells.
@@ -33,8 +35,7 @@ enum Shell {
 
 impl Args {
     /// Does it.
-    #[expect(clippy::unnecessary_wraps, reason = "called as every subcommand is")]
-    pub fn run(self) -> Result<ExitCode, Failure> {
+    pub fn run(self) -> Result<Exit, Failure> {
         let shell = match self.shell {
             Shell::Bash => clap_complete::Shell::Bash,
             Shell::Fish => clap_complete::Shell::Fish,
@@ -42,8 +43,11 @@ impl Args {
         };
         let mut script = Vec::new();
         clap_complete::generate(shell, &mut command(), "outhaul", &mut script);
-        // A reader that went away is no error.
-        let _ = std::io::stdout().lock().write_all(&script);
-        Ok(ExitCode::SUCCESS)
+        let script = String::from_utf8_lossy(&script);
+        if self.output == Format::Json {
+            return print_json(&json!({ "script": script }));
+        }
+        console::document(script.trim_end());
+        Ok(Exit::SUCCESS)
     }
 }

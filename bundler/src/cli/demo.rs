@@ -1,9 +1,11 @@
 //! `outhaul demo`: the whole loop on an example.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
+
+use outhaul_kit::console;
 
 use super::failure::{self, Failure};
+use super::{Exit, Format};
 use crate::demo::{self, DemoError, Options};
 
 /// Show the whole loop on an example: control plane, bundle, gap, site, report, gate
@@ -18,17 +20,22 @@ pub struct Args {
     /// Leave the hub's page open
     #[arg(long)]
     serve: bool,
+    /// How data is printed: in JSON, the lines of the story
+    #[arg(long, value_enum, default_value_t)]
+    output: Format,
 }
 
 impl Args {
     /// Does it.
-    pub fn run(self) -> Result<ExitCode, Failure> {
+    pub fn run(self) -> Result<Exit, Failure> {
+        // In JSON the story's lines become the result.
+        debug_assert_eq!(self.output == Format::Json, console::is_json());
         let options = Options {
             keep: self.keep,
             serve: self.serve,
         };
         demo::run(&options)
-            .map(|()| ExitCode::SUCCESS)
+            .map(|()| Exit::SUCCESS)
             .map_err(|error| {
                 let code = match &error {
                     DemoError::InUse { .. } => failure::USAGE,

@@ -1,20 +1,22 @@
 //! `outhaul diff`: what a change of the control plane does, before anybody merges it.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use clap::ValueEnum;
+use outhaul_kit::console::options::is_coloured_out;
+use outhaul_kit::console::{self, paint};
 use serde_json::json;
 
 use super::failure::{self, Failure};
 use super::sources::SourceArgs;
-use super::{data, print_json, say};
+use super::{Exit, data, print_json, say};
 use crate::compose::Mode;
 use crate::diff::load::{self, DiffError, Question};
 use crate::diff::{self, Difference, Side};
 use crate::scheduler::Schedulers;
+use crate::terminal;
 
-/// Show what a change does: assignments, values, files, sites, and what a delta bundle would carry
+/// Show what a change does: assignments, values, files and sites
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "BEFORE and AFTER are two revisions of the control plane (branches, tags, commits): of the branch \
@@ -81,7 +83,7 @@ pub enum DiffFormat {
 
 impl Args {
     /// Does it.
-    pub fn run(self) -> Result<ExitCode, Failure> {
+    pub fn run(self) -> Result<Exit, Failure> {
         let output = self.output;
         let pairs = load::load(&self.question()?).map_err(failed)?;
         let [before, after] = self.words();
@@ -109,15 +111,17 @@ impl Args {
             DiffFormat::Markdown => data(diff::markdown::markdown(&differences).trim_end()),
             DiffFormat::Text => {
                 for difference in &differences {
-                    data(diff::text::text(difference).trim_end());
+                    let text = diff::text::text(difference);
+                    let text = terminal::plain(text.trim_end());
+                    console::data(&paint::difference(&text, is_coloured_out()));
                 }
             }
         }
         let same = differences.iter().all(Difference::is_empty);
         Ok(if same {
-            ExitCode::SUCCESS
+            Exit::SUCCESS
         } else {
-            ExitCode::from(failure::REFUSED)
+            Exit::from(failure::REFUSED)
         })
     }
 
@@ -168,6 +172,7 @@ fn failed(error: DiffError) -> Failure {
             side.word,
             side.findings.render(false).trim_end()
         ));
+        super::in_envelope(&side.findings);
         code = code.max(side.findings.exit_code());
         names.push(format!("`{}`", side.word));
     }

@@ -1,13 +1,11 @@
 //! `outhaul explain`: why something runs where it does, or does not, and where its values come from.
 
-use std::process::ExitCode;
-
 use outhaul_bundle::index::Snapshot;
 use serde_json::{Value, json};
 
 use super::failure::{self, Failure};
 use super::render::InputArgs;
-use super::{Format, data, print_json, say};
+use super::{Exit, Format, data, print_json, say};
 use crate::control::ControlPlane;
 use crate::control::diagnostic::Diagnostic;
 use crate::control::kinds::suggest::did_you_mean;
@@ -50,7 +48,7 @@ pub struct Args {
 
 impl Args {
     /// Does it.
-    pub fn run(self) -> Result<ExitCode, Failure> {
+    pub fn run(self) -> Result<Exit, Failure> {
         let (plane, snapshot, _) = self.input.load()?;
         if let Some(key) = &self.key {
             known_key(&plane, key)?;
@@ -79,7 +77,7 @@ impl Args {
         snapshot: &Snapshot,
         target: &str,
         site: Option<&Site>,
-    ) -> Result<ExitCode, Failure> {
+    ) -> Result<Exit, Failure> {
         let target = find_target(plane, target)?;
         let named = site
             .map(|site| &site.cluster_type.value)
@@ -125,7 +123,7 @@ impl Args {
                 plane.environment
             ));
         }
-        Ok(ExitCode::SUCCESS)
+        Ok(Exit::SUCCESS)
     }
 
     fn site(
@@ -133,7 +131,7 @@ impl Args {
         plane: &ControlPlane,
         snapshot: &Snapshot,
         site: &Site,
-    ) -> Result<ExitCode, Failure> {
+    ) -> Result<Exit, Failure> {
         let schedule = schedule::schedule(plane);
         let composition = compose::compose(plane, &schedule, self.input.mode());
         let story = explain::site::story(plane, &schedule, &composition, site);
@@ -145,15 +143,10 @@ impl Args {
             snapshot,
             &text::site(&story, site, &did_you_mean(&story.cluster_type, &known)),
         );
-        Ok(ExitCode::SUCCESS)
+        Ok(Exit::SUCCESS)
     }
 
-    fn key(
-        &self,
-        plane: &ControlPlane,
-        snapshot: &Snapshot,
-        key: &str,
-    ) -> Result<ExitCode, Failure> {
+    fn key(&self, plane: &ControlPlane, snapshot: &Snapshot, key: &str) -> Result<Exit, Failure> {
         let schedule = schedule::schedule(plane);
         let composition = compose::compose(plane, &schedule, self.input.mode());
         let found = explain::key::set_by(plane, &composition, key);
@@ -171,7 +164,7 @@ impl Args {
             snapshot,
             &text::key(key, plane, schedule.assignments.len(), &found, &asked),
         );
-        Ok(ExitCode::SUCCESS)
+        Ok(Exit::SUCCESS)
     }
 }
 

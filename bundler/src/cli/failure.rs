@@ -5,13 +5,15 @@
 //! which code it is.
 
 use std::error::Error;
-use std::io::Write as _;
-use std::process::ExitCode;
 use std::sync::OnceLock;
 
+use outhaul_kit::console::{self, Exit};
 use outhaul_signer::durable::FileError;
 
-use crate::Diagnostics;
+use super::in_envelope;
+use crate::control::diagnostic::Severity;
+use crate::counted::counted;
+use crate::{Diagnostics, terminal};
 
 /// A findings or refusal: exit code 1.
 pub const REFUSED: u8 = 1;
@@ -33,11 +35,20 @@ pub(super) fn note_settings(lines: Vec<String>) {
     USED.set(lines).ok();
 }
 
+/// Says with `--verbose` which settings were not typed.
+pub(super) fn say_settings() {
+    for line in USED.get().into_iter().flatten() {
+        console::detail(&terminal::plain(&format!("note: settings {line}")));
+    }
+}
+
 /// What went wrong, for a person, and the exit code.
 #[derive(Debug)]
 pub struct Failure {
     code: u8,
     lines: Vec<String>,
+    /// What `lines` begins with, when it is findings.
+    findings: Option<Diagnostics>,
 }
 
 impl Failure {
@@ -65,7 +76,11 @@ impl Failure {
         help.dedup();
         let mut lines = vec![format!("error: {}", message.join(": "))];
         lines.extend(help);
-        Self { code, lines }
+        Self {
+            code,
+            lines,
+            findings: None,
+        }
     }
 
     /// A failure from a file that a person named, with what helps against it.
@@ -78,6 +93,7 @@ impl Failure {
         Self {
             code,
             lines: vec![format!("error: {}", message.into())],
+            findings: None,
         }
     }
 
@@ -87,6 +103,7 @@ impl Failure {
         Self {
             code: findings.exit_code().max(REFUSED),
             lines: vec![text.trim_end().to_owned()],
+            findings: Some(findings.clone()),
         }
     }
 
@@ -104,6 +121,7 @@ impl Failure {
         Self {
             code: REFUSED,
             lines: text.lines().map(str::to_owned).collect(),
+            findings: None,
         }
     }
 
@@ -134,19 +152,28 @@ impl Failure {
     }
 
     /// Prints it and gives its exit code.
-    pub fn report(&self) -> ExitCode {
-        let mut err = std::io::stderr().lock();
+    pub fn report(&self) -> Exit {
         // What was not typed is easily overlooked; findings name their files themselves.
         let used = match self.code {
             REFUSED => &[],
             _ => USED.get().map_or(&[][..], Vec::as_slice),
         };
         let used = used.iter().map(|line| format!("note: settings {line}"));
-        for line in self.lines.iter().cloned().chain(used) {
-            // Nobody is left to tell when standard error is closed.
-            let _ = writeln!(err, "{}", crate::terminal::plain(&line));
-        }
-        ExitCode::from(self.code)
+        let lines: Vec<String> = self.lines.iter().cloned().chain(used).collect();
+        let clean: Vec<_> = lines.iter().map(|line| terminal::plain(line)).collect();
+        let Some(findings) = &self.findings else {
+            console::fail(self.code, &clean.join("\n"));
+            return Exit::from(self.code);
+        };
+        console::always(&clean.join("\n"));
+        in_envelope(findings);
+        let found = counted(findings.count(Severity::Error), "error", "errors");
+        let mut lines = vec![format!(
+            "error: {found} in the control plane, see `findings`"
+        )];
+        lines.extend(clean.iter().skip(1).map(ToString::to_string));
+        console::note_failure(self.code, &lines.join("\n"));
+        Exit::from(self.code)
     }
 }
 

@@ -1,11 +1,10 @@
 //! `outhaul import kalypso`: what an existing Kalypso installation would become.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use super::failure::{self, Failure};
 use super::sources::SourceArgs;
-use super::{Format, data, print_json, say};
+use super::{Exit, Format, data, print_json, say};
 use crate::control::source::{self, SourceError};
 use crate::control::{Cache, LoadRequest, Origin, SourceMap};
 use crate::import::{self, Report, Views, classify, history, platform_repository, report};
@@ -70,14 +69,14 @@ struct Kalypso {
 
 impl Args {
     /// Does it.
-    pub fn run(self) -> Result<ExitCode, Failure> {
+    pub fn run(self) -> Result<Exit, Failure> {
         let From::Kalypso(kalypso) = self.from;
         kalypso.run()
     }
 }
 
 impl Kalypso {
-    fn run(self) -> Result<ExitCode, Failure> {
+    fn run(self) -> Result<Exit, Failure> {
         let (mut sources, cache) = self.sources.parse()?;
         let environments = self.environments(&mut sources, &cache)?;
         let mut reports = Vec::new();
@@ -96,7 +95,7 @@ impl Kalypso {
                 data(&line);
             }
         }
-        Ok(ExitCode::from(code))
+        Ok(Exit::from(code))
     }
 
     /// Which environments to look at. A local control plane stands for the URLs that name it.

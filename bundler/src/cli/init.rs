@@ -3,12 +3,11 @@
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use serde_json::json;
 
 use super::failure::{self, Failure};
-use super::{Format, data, print_json, say};
+use super::{Exit, Format, data, print_json, say};
 use crate::builtin;
 use crate::project::{self, trust::Records};
 use crate::scaffold::{self, Plan, ScaffoldError};
@@ -48,7 +47,7 @@ pub struct Args {
 
 impl Args {
     /// Does it.
-    pub fn run(self) -> Result<ExitCode, Failure> {
+    pub fn run(self) -> Result<Exit, Failure> {
         let folder = match self.folder {
             Some(folder) if !self.list => folder,
             _ => return list(self.output),
@@ -102,7 +101,7 @@ impl Args {
                 plan.url
             ));
         }
-        Ok(ExitCode::SUCCESS)
+        Ok(Exit::SUCCESS)
     }
 }
 
@@ -146,7 +145,7 @@ fn project(folder: &Path) -> Result<Option<PathBuf>, Failure> {
     Ok(Some(path))
 }
 
-fn list(output: Format) -> Result<ExitCode, Failure> {
+fn list(output: Format) -> Result<Exit, Failure> {
     if output == Format::Json {
         let all = builtin::ALL.iter().map(|builtin| {
             json!({ "name": builtin.name, "type": builtin.kind.as_str(), "purpose": builtin.purpose })
@@ -160,7 +159,7 @@ fn list(output: Format) -> Result<ExitCode, Failure> {
             builtin.name, builtin.purpose
         ));
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(Exit::SUCCESS)
 }
 
 /// What kept something from being written.

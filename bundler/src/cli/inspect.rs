@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use jiff::Timestamp;
 use outhaul_bundle::index::Index;
@@ -14,7 +13,7 @@ use serde_json::json;
 
 use super::failure::{self, Failure};
 use super::key::fleet_failure;
-use super::{Format, data, print_json};
+use super::{Exit, Format, data, print_json};
 use crate::counted::counted;
 use crate::inspect::{self, Inspection};
 use crate::promote::overrides;
@@ -44,7 +43,7 @@ pub struct Args {
 
 impl Args {
     /// Does it.
-    pub fn run(self) -> Result<ExitCode, Failure> {
+    pub fn run(self) -> Result<Exit, Failure> {
         let root = match (&self.fleet, &self.root) {
             (Some(folder), _) => {
                 let fleet = Fleet::open(folder).map_err(fleet_failure)?;
@@ -81,7 +80,7 @@ impl Args {
             return print_json(&as_json(&found, self.overridden(&found.index).as_ref()));
         }
         self.print(&found);
-        Ok(ExitCode::SUCCESS)
+        Ok(Exit::SUCCESS)
     }
 
     /// Who went past the gate for the bundle's base commit, as the fleet has it on record.

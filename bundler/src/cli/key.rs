@@ -1,7 +1,6 @@
 //! `outhaul key`: a fleet's keys and its root metadata, in one step.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use clap::Subcommand;
 use jiff::Timestamp;
@@ -11,7 +10,7 @@ use outhaul_signer::media;
 use serde_json::json;
 
 use super::failure::{self, Failure};
-use super::{Format, print_json, say};
+use super::{Exit, Format, print_json, say};
 
 /// Make a fleet's keys, or show them
 #[derive(Debug, clap::Args)]
@@ -60,6 +59,9 @@ enum KeyCommand {
         /// The hub's public key (`outhaul-hub key`)
         #[arg(long, value_name = "FILE")]
         hub_key: PathBuf,
+        /// How data is printed
+        #[arg(long, value_enum, default_value_t)]
+        output: Format,
     },
     /// Show the fleet and its streams (`outhaul-signer status` shows roles and dates)
     #[command(after_help = "Example:\n  outhaul key status --fleet fleet")]
@@ -99,7 +101,7 @@ impl FleetArgs {
 
 impl Args {
     /// Does it.
-    pub fn run(self) -> Result<ExitCode, Failure> {
+    pub fn run(self) -> Result<Exit, Failure> {
         match self.command {
             KeyCommand::Init {
                 fleet,
@@ -133,7 +135,7 @@ impl Args {
                             "next: keep a copy of the folder and, elsewhere, of the passphrase: \
                              without them no site accepts anything new",
                         );
-                        Ok(ExitCode::SUCCESS)
+                        Ok(Exit::SUCCESS)
                     }
                 }
             }
@@ -141,6 +143,7 @@ impl Args {
                 fleet,
                 hub_url,
                 hub_key,
+                output,
             } => {
                 let key = public_key(hub_key)?;
                 let mut opened = Fleet::open(&fleet).map_err(fleet_failure)?;
@@ -149,14 +152,18 @@ impl Args {
                     "new kits of fleet {} name the hub `{hub_url}`",
                     opened.id()
                 ));
-                Ok(ExitCode::SUCCESS)
+                if output == Format::Json {
+                    let hub = json!({"fleet": opened.id(), "hub_url": hub_url});
+                    return print_json(&hub);
+                }
+                Ok(Exit::SUCCESS)
             }
             KeyCommand::Status { fleet, output } => status(&fleet, output),
         }
     }
 }
 
-fn status(folder: &std::path::Path, output: Format) -> Result<ExitCode, Failure> {
+fn status(folder: &std::path::Path, output: Format) -> Result<Exit, Failure> {
     let fleet = Fleet::open(folder).map_err(fleet_failure)?;
     let mut streams = Vec::new();
     for (role, names) in fleet.streams() {
@@ -189,7 +196,7 @@ fn status(folder: &std::path::Path, output: Format) -> Result<ExitCode, Failure>
             text(&stream["role"]),
         ));
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(Exit::SUCCESS)
 }
 
 fn text(value: &serde_json::Value) -> &str {

@@ -1,14 +1,13 @@
 //! `outhaul new`: one more object in a working copy of a control plane.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use clap::Subcommand;
 use serde_json::json;
 
 use super::failure::Failure;
 use super::init::scaffold_failure;
-use super::{Format, data, print_json, say};
+use super::{Exit, Format, data, print_json, say};
 use crate::control::model::composition::Precedence;
 use crate::counted::counted;
 use crate::scaffold::add::{self, Added, New};
@@ -226,7 +225,7 @@ fn precedence(text: &str) -> Result<Precedence, String> {
 
 impl Args {
     /// Does it.
-    pub fn run(self) -> Result<ExitCode, Failure> {
+    pub fn run(self) -> Result<Exit, Failure> {
         let (place, new) = self.object.into_new();
         let added = add::add(&place.folder, &place.name, &new).map_err(scaffold_failure)?;
         let next = next(&place, &new, &added);
@@ -260,7 +259,7 @@ impl Args {
             }
         }
         say(&format!("next: {next}"));
-        Ok(ExitCode::SUCCESS)
+        Ok(Exit::SUCCESS)
     }
 }
 

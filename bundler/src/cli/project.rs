@@ -1,13 +1,11 @@
 //! `outhaul project`: the settings that need not be typed here, and whether their file is trusted.
 
-use std::process::ExitCode;
-
 use clap::Subcommand;
 use serde_json::{Value, json};
 
 use super::failure::{self, Failure};
 use super::settings::{self, Located, Surroundings, VARIABLE};
-use super::{Format, data, print_json, say};
+use super::{Exit, Format, data, print_json, say};
 use crate::project::{FILE, Setting};
 
 /// Show the settings that need not be typed in this folder, or agree to their file
@@ -40,26 +38,26 @@ pub struct Args {
 enum What {
     /// Agree to the project file of this folder as it is now; a change of it asks again
     #[command(after_help = "Example:\n  outhaul project trust")]
-    Trust,
+    Trust {
+        /// How data is printed
+        #[arg(long, value_enum, default_value_t)]
+        output: Format,
+    },
 }
 
 impl Args {
     /// Does it.
-    pub fn run(self) -> Result<ExitCode, Failure> {
+    pub fn run(self) -> Result<Exit, Failure> {
         settings::with_surroundings(|around| {
             let located = settings::locate(around)?;
             match self.command {
-                Some(What::Trust) => trust(located, around),
+                Some(What::Trust { output }) => trust(located, around, output),
                 None => self.show(located.as_ref(), around),
             }
         })
     }
 
-    fn show(
-        &self,
-        located: Option<&Located>,
-        around: &Surroundings<'_>,
-    ) -> Result<ExitCode, Failure> {
+    fn show(&self, located: Option<&Located>, around: &Surroundings<'_>) -> Result<Exit, Failure> {
         let variables: Vec<(Setting, String)> = Setting::ALL
             .into_iter()
             .filter_map(|one| (around.variable)(&one.variable()).map(|text| (one, text)))
@@ -95,7 +93,7 @@ impl Args {
                 "no `{FILE}` applies to `{}`\nhelp: `outhaul project --help` shows one; `outhaul init` writes one",
                 around.cwd.display()
             ));
-            return Ok(ExitCode::SUCCESS);
+            return Ok(Exit::SUCCESS);
         };
         for (setting, value) in &located.project.values {
             let set = |(one, _): &(Setting, String)| one == setting;
@@ -117,11 +115,15 @@ impl Args {
                 settings::shown(&located.found, around.cwd)
             ));
         }
-        Ok(ExitCode::SUCCESS)
+        Ok(Exit::SUCCESS)
     }
 }
 
-fn trust(located: Option<Located>, around: &Surroundings<'_>) -> Result<ExitCode, Failure> {
+fn trust(
+    located: Option<Located>,
+    around: &Surroundings<'_>,
+    output: Format,
+) -> Result<Exit, Failure> {
     let Some(located) = located else {
         let message = format!(
             "no `{FILE}` applies to `{}`, so that there is nothing to agree to",
@@ -141,12 +143,16 @@ fn trust(located: Option<Located>, around: &Surroundings<'_>) -> Result<ExitCode
     records
         .add(&located.found.path, &located.found.text)
         .map_err(|error| Failure::new(failure::ENVIRONMENT, &error))?;
-    for line in located.project.lines() {
-        data(&line);
+    if output == Format::Json {
+        print_json(&json!({"trusted": located.found.path, "settings": located.project.lines()}))?;
+    } else {
+        for line in located.project.lines() {
+            data(&line);
+        }
     }
     say(&format!(
         "`{}` is trusted as it is now; a change of it asks again",
         settings::shown(&located.found, around.cwd)
     ));
-    Ok(ExitCode::SUCCESS)
+    Ok(Exit::SUCCESS)
 }

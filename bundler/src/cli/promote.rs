@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::process::ExitCode;
 use std::time::Duration;
 
+use outhaul_kit::console;
 use serde_json::json;
 
 use super::failure::{self, Failure};
 use super::sources::SourceArgs;
-use super::{Format, print_json, say};
+use super::{Exit, Format, print_json, say};
 use crate::control::{Cache, SourceMap};
 use crate::deliver::branch::BranchError;
 use crate::promote::order::Before;
@@ -101,7 +101,7 @@ enum Found {
 
 impl Args {
     /// Does it.
-    pub fn run(self) -> Result<ExitCode, Failure> {
+    pub fn run(self) -> Result<Exit, Failure> {
         let (sources, cache) = self.sources.parse()?;
         if self.watch {
             return self.follow(sources, &cache);
@@ -210,7 +210,7 @@ impl Args {
     }
 
     /// Says each decision when it changes; outages are said and waited out.
-    fn follow(&self, sources: SourceMap, cache: &Cache) -> Result<ExitCode, Failure> {
+    fn follow(&self, sources: SourceMap, cache: &Cache) -> Result<Exit, Failure> {
         let watch = Watch {
             control_plane: &self.control_plane,
             sources,
@@ -255,11 +255,7 @@ impl Args {
                 }
             }
             if self.interval == 0 && !moved {
-                return Ok(ExitCode::from(if failed {
-                    failure::ENVIRONMENT
-                } else {
-                    0
-                }));
+                return Ok(Exit::from(if failed { failure::ENVIRONMENT } else { 0 }));
             }
             std::thread::sleep(Duration::from_secs(self.interval));
         }
@@ -267,9 +263,9 @@ impl Args {
 
     fn tell(&self, event: &Event) -> Result<(), Failure> {
         if self.output == Format::Json {
-            let line = serde_json::to_string(event)
+            let value = serde_json::to_value(event)
                 .map_err(|error| Failure::new(failure::INTERNAL, &error))?;
-            super::data(&line);
+            console::event(value);
         } else {
             say(&event.to_string());
         }
@@ -282,7 +278,7 @@ impl Args {
         to: &str,
         commit: &str,
         decision: &Decision,
-    ) -> Result<ExitCode, Failure> {
+    ) -> Result<Exit, Failure> {
         if self.output == Format::Json {
             print_json(
                 &json!({"promoted": false, "verdict": decision.verdict, "commit": commit,
@@ -305,7 +301,7 @@ impl Args {
         commit: &str,
         made: Option<&str>,
         found: &Found,
-    ) -> Result<ExitCode, Failure> {
+    ) -> Result<Exit, Failure> {
         if self.output == Format::Json {
             let decision = match found {
                 Found::Open(_, decision) => Some(decision),
@@ -331,7 +327,7 @@ impl Args {
                 say(&format!("recorded in that commit: {given}"));
             }
         }
-        Ok(ExitCode::SUCCESS)
+        Ok(Exit::SUCCESS)
     }
 }
 

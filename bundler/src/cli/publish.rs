@@ -1,7 +1,6 @@
 //! `outhaul publish`: a rendered environment, to where connected sites look for it.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use clap::Subcommand;
 use outhaul_bundle::index::Snapshot;
@@ -12,7 +11,7 @@ use super::bundle::gate_passage;
 use super::failure::{self, Failure};
 use super::promote::OverrideArgs;
 use super::render::{InputArgs, isolation_failure, isolation_json, whole_or_refused};
-use super::{Format, print_json, say};
+use super::{Exit, Format, print_json, say};
 use crate::control::ControlPlane;
 use crate::control::source::Reference;
 use crate::forge::{self, Access, ForgeError, Kind};
@@ -39,7 +38,7 @@ enum To {
 
 impl Args {
     /// Does it.
-    pub fn run(self) -> Result<ExitCode, Failure> {
+    pub fn run(self) -> Result<Exit, Failure> {
         match self.to {
             To::Git(args) => args.run(),
         }
@@ -107,7 +106,7 @@ struct ForgeArgs {
 }
 
 impl GitArgs {
-    fn run(&self) -> Result<ExitCode, Failure> {
+    fn run(&self) -> Result<Exit, Failure> {
         let token = self.forge.token()?;
         let platform = self.input.platform(None)?;
         whole_or_refused(&platform, self.strict)?;

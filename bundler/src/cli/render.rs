@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 use super::failure::{self, Failure};
 use super::sources::SourceArgs;
-use super::{Format, data, print_json, say};
+use super::{Exit, Format, data, print_json, say};
 use crate::compose::Mode;
 use crate::control::{ControlPlane, LoadRequest, Origin};
 use crate::counted::{self, counted};
@@ -203,7 +202,7 @@ impl InputArgs {
 /// Says which workloads are missing because they cannot be read.
 fn warn_of_lost(plane: &ControlPlane) {
     if !plane.lost.is_empty() {
-        say(plane.lost_findings().render(false).trim_end());
+        super::say_findings(&plane.lost_findings());
     }
 }
 
@@ -211,7 +210,7 @@ fn warn_of_lost(plane: &ControlPlane) {
 fn warn(plane: &ControlPlane) {
     let findings = &plane.findings;
     if !findings.is_empty() {
-        say(findings.render(false).trim_end());
+        super::say_findings(&findings);
     }
 }
 
@@ -241,9 +240,9 @@ pub(super) fn isolation_failure(
     platform: &Platform,
     isolation: &Isolation<()>,
     taken: usize,
-) -> Result<ExitCode, Failure> {
+) -> Result<Exit, Failure> {
     if isolation.is_empty() && platform.is_whole() {
-        return Ok(ExitCode::SUCCESS);
+        return Ok(Exit::SUCCESS);
     }
     let mut findings = platform.broken_of(isolation.ids());
     findings.append(isolation.findings.clone());
@@ -283,7 +282,7 @@ pub(super) fn isolation_json(isolation: &Isolation<()>) -> (Value, Value) {
 
 impl Args {
     /// Does it.
-    pub fn run(self) -> Result<ExitCode, Failure> {
+    pub fn run(self) -> Result<Exit, Failure> {
         match (&self.verify, &self.out) {
             (Some(folder), _) => self.verify(folder),
             (None, Some(folder)) => self.render(folder),
@@ -292,7 +291,7 @@ impl Args {
         }
     }
 
-    fn verify(&self, folder: &Path) -> Result<ExitCode, Failure> {
+    fn verify(&self, folder: &Path) -> Result<Exit, Failure> {
         let Some(record) = output::record(folder).map_err(|error| output_failure(&error))? else {
             let message = format!("there is no record beside `{}`", folder.display());
             return Err(Failure::say(failure::USAGE, message).help(
@@ -304,8 +303,8 @@ impl Args {
             output::verify(folder, &record, &platform).map_err(|error| output_failure(&error))?;
         let from = record.snapshot.digest.short();
         let code = match found.is_equal() {
-            true => ExitCode::SUCCESS,
-            false => ExitCode::from(failure::REFUSED),
+            true => Exit::SUCCESS,
+            false => Exit::from(failure::REFUSED),
         };
         if self.output == Format::Json {
             let equal = found.is_equal();
@@ -333,7 +332,7 @@ impl Args {
         Ok(code)
     }
 
-    fn render(&self, folder: &Path) -> Result<ExitCode, Failure> {
+    fn render(&self, folder: &Path) -> Result<Exit, Failure> {
         let request = self.input.request()?;
         let before =
             output::remembered(folder, self.full).map_err(|error| output_failure(&error))?;

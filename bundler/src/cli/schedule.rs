@@ -1,13 +1,12 @@
 //! `outhaul schedule`: what runs where, and which policies say so.
 
 use std::collections::BTreeMap;
-use std::process::ExitCode;
 
 use serde_json::json;
 
 use super::failure::{Failure, REFUSED};
 use super::render::InputArgs;
-use super::{Format, data, print_json, say};
+use super::{Exit, Format, data, print_json, say};
 use crate::control::{ControlPlane, Diagnostic};
 use crate::schedule::choose::Choice;
 use crate::schedule::{self, Assignment, AssignmentId, Schedule};
@@ -28,7 +27,7 @@ pub struct Args {
 
 impl Args {
     /// Does it.
-    pub fn run(self) -> Result<ExitCode, Failure> {
+    pub fn run(self) -> Result<Exit, Failure> {
         let (control_plane, snapshot, _) = self.input.load_to_schedule()?;
         let schedule = schedule::schedule(&control_plane);
         let choices: Choices<'_> = control_plane
@@ -69,13 +68,13 @@ impl Args {
         } else {
             print_text(&control_plane, &schedule, &choices);
             if !findings.is_empty() {
-                say(findings.render(false).trim_end());
+                super::say_findings(&findings);
             }
         }
         Ok(if findings.has_errors() {
-            ExitCode::from(REFUSED)
+            Exit::from(REFUSED)
         } else {
-            ExitCode::SUCCESS
+            Exit::SUCCESS
         })
     }
 }

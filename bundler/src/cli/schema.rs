@@ -1,14 +1,15 @@
 //! `outhaul schema`: the kinds of a control plane, as a list, as a reference, and as JSON Schemas.
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
+use clap::ValueEnum;
+use outhaul_kit::{console, text};
 use outhaul_signer::durable;
 use serde_json::json;
 
 use super::failure::{self, Failure};
 use super::schedule::table;
-use super::{Format, data, print_json, say};
+use super::{Exit, data, print_json, say};
 use crate::control::kinds::suggest::did_you_mean;
 use crate::schema::{self, Kind, print};
 
@@ -17,7 +18,7 @@ use crate::schema::{self, Kind, print};
 #[command(
     after_help = "Examples:\n  outhaul schema                                  # every kind\n  \
     outhaul schema DeliveryPolicy                   # its fields\n  \
-    outhaul schema --output json > control-plane/outhaul.schema.json\n  \
+    outhaul schema --output schema > control-plane/outhaul.schema.json\n  \
     outhaul schema --out control-plane/.schemas     # one file for any object, and one for each kind"
 )]
 pub struct Args {
@@ -26,23 +27,42 @@ pub struct Args {
     /// Write `outhaul.schema.json`, and one schema for each kind, into this folder
     #[arg(long, value_name = "DIR", conflicts_with = "kind")]
     out: Option<PathBuf>,
-    /// How data is printed: JSON is the JSON Schema
+    /// How data is printed: `schema` is the JSON Schema alone, as editors read it
     #[arg(long, value_enum, default_value_t)]
-    output: Format,
+    output: SchemaFormat,
+}
+
+/// How kinds are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum SchemaFormat {
+    /// One JSON document: the JSON Schema as its result.
+    Json,
+    /// The JSON Schema itself, for a file.
+    Schema,
+    /// For people.
+    #[default]
+    Text,
 }
 
 impl Args {
     /// Does it.
-    pub fn run(self) -> Result<ExitCode, Failure> {
+    pub fn run(self) -> Result<Exit, Failure> {
         if let Some(folder) = &self.out {
             return self.write(folder);
         }
         let kinds = self.kinds()?;
-        if self.output == Format::Json {
-            return match kinds.as_slice() {
-                [one] => print_json(&one.document()),
-                several => print_json(&schema::combined(several)),
+        if self.output != SchemaFormat::Text {
+            let document = match kinds.as_slice() {
+                [one] => one.document(),
+                several => schema::combined(several),
             };
+            if self.output == SchemaFormat::Json {
+                return print_json(&document);
+            }
+            let text = serde_json::to_string_pretty(&document)
+                .map_err(|error| Failure::new(failure::INTERNAL, &error))?;
+            console::document(&text::json(&text));
+            return Ok(Exit::SUCCESS);
         }
         if self.kind.is_none() {
             let mut rows = vec![["APIVERSION", "KIND", "WHAT IT IS"].map(str::to_owned)];
@@ -54,7 +74,7 @@ impl Args {
             say(
                 "help: `outhaul schema KIND` shows the fields; `--out DIR` writes schemas for editors",
             );
-            return Ok(ExitCode::SUCCESS);
+            return Ok(Exit::SUCCESS);
         }
         for kind in &kinds {
             data(&format!(
@@ -69,7 +89,7 @@ impl Args {
                 data(&line);
             }
         }
-        Ok(ExitCode::SUCCESS)
+        Ok(Exit::SUCCESS)
     }
 
     /// Those that were asked for.
@@ -92,7 +112,7 @@ impl Args {
         Ok(kinds)
     }
 
-    fn write(&self, folder: &Path) -> Result<ExitCode, Failure> {
+    fn write(&self, folder: &Path) -> Result<Exit, Failure> {
         let failed = |path: &Path, error: &std::io::Error| {
             Failure::say(
                 failure::ENVIRONMENT,
@@ -109,7 +129,7 @@ impl Args {
             durable::write(&path, text.as_bytes(), durable::PUBLIC_MODE)
                 .map_err(|error| Failure::new(failure::ENVIRONMENT, &error))?;
         }
-        if self.output == Format::Json {
+        if self.output == SchemaFormat::Json {
             let names: Vec<&String> = files.keys().collect();
             return print_json(&json!({"folder": folder, "files": names}));
         }
@@ -122,6 +142,6 @@ impl Args {
             "help: in VS Code, with the YAML extension of Red Hat:\n  \"yaml.schemas\": {{\"{}\": \"**/*.yaml\"}}",
             folder.join(schema::ALL_FILE).display()
         ));
-        Ok(ExitCode::SUCCESS)
+        Ok(Exit::SUCCESS)
     }
 }

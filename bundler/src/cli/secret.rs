@@ -2,7 +2,6 @@
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use clap::Subcommand;
 use outhaul_bundle::name::Name;
@@ -14,7 +13,7 @@ use serde_json::json;
 
 use super::failure::{self, Failure};
 use super::key::fleet_failure;
-use super::{Format, data, print_json, say};
+use super::{Exit, Format, data, print_json, say};
 use crate::assemble::finish::Reader;
 
 /// Seal values for sites, and make keys to seal for
@@ -183,7 +182,7 @@ impl Args {
     ///
     /// # Errors
     /// [`Failure`]
-    pub fn run(self) -> Result<ExitCode, Failure> {
+    pub fn run(self) -> Result<Exit, Failure> {
         match self.command {
             SecretCommand::Keygen { out, output } => keygen(&out, output),
             SecretCommand::Seal {
@@ -195,7 +194,7 @@ impl Args {
     }
 }
 
-fn keygen(out: &Path, output: Format) -> Result<ExitCode, Failure> {
+fn keygen(out: &Path, output: Format) -> Result<Exit, Failure> {
     if out.exists() {
         let message = format!("`{}` is there already; nothing was changed", out.display());
         return Err(Failure::say(failure::USAGE, message)
@@ -215,10 +214,10 @@ fn keygen(out: &Path, output: Format) -> Result<ExitCode, Failure> {
         public.id(),
         out.display()
     ));
-    Ok(ExitCode::SUCCESS)
+    Ok(Exit::SUCCESS)
 }
 
-fn seal(place: &PlaceArgs, readers: &ReaderArgs, output: Format) -> Result<ExitCode, Failure> {
+fn seal(place: &PlaceArgs, readers: &ReaderArgs, output: Format) -> Result<Exit, Failure> {
     let binding = place.binding()?;
     let readers = readers.readers()?.ok_or_else(|| {
         Failure::say(failure::USAGE, "nobody is to read the value")
@@ -259,5 +258,5 @@ fn seal(place: &PlaceArgs, readers: &ReaderArgs, output: Format) -> Result<ExitC
         "{} can read it as {binding}, nobody else and nowhere else: not you either",
         names.join(", ")
     ));
-    Ok(ExitCode::SUCCESS)
+    Ok(Exit::SUCCESS)
 }

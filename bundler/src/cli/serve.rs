@@ -1,12 +1,13 @@
 //! `outhaul serve`: everything, on a schedule and on a webhook.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use jiff::Timestamp;
+use outhaul_kit::console;
+use serde_json::json;
 
 use super::failure::{self, Failure};
-use super::say;
+use super::{Exit, Format, print_json, say};
 use crate::serve::{Config, Pulse, ServeError, Service, Surroundings, daemon};
 
 /// Do it all on a schedule and on a webhook: fetch, render what changed, bundle, publish, promote
@@ -33,11 +34,14 @@ pub struct Args {
     /// One round, and end: 1 when something is broken or refused, 3 when something cannot be reached
     #[arg(long)]
     once: bool,
+    /// How data is printed
+    #[arg(long, value_enum, default_value_t)]
+    output: Format,
 }
 
 impl Args {
     /// Does it.
-    pub fn run(self) -> Result<ExitCode, Failure> {
+    pub fn run(self) -> Result<Exit, Failure> {
         let config = Config::read(&self.config).map_err(|error| {
             Failure::new(failure::USAGE, &error).help("`outhaul serve --help` shows an example")
         })?;
@@ -52,19 +56,27 @@ impl Args {
                 .round(around)
                 .map_err(|error| serve_failure(&error))?;
             let refused = wrong.values().any(|problem| !problem.unreachable);
-            return Ok(ExitCode::from(match (wrong.is_empty(), refused) {
+            if self.output == Format::Json {
+                print_json(&json!({ "problems": wrong }))?;
+            }
+            return Ok(Exit::from(match (wrong.is_empty(), refused) {
                 (true, _) => 0,
                 (false, true) => failure::REFUSED,
                 (false, false) => failure::ENVIRONMENT,
             }));
         }
+        let output = self.output;
         daemon::run(service, now, say, |address| {
-            if let Some(address) = address {
-                say(&format!("listening on http://{address}"));
+            let address = address.map(|address| format!("http://{address}"));
+            if let Some(address) = &address {
+                say(&format!("listening on {address}"));
+            }
+            if output == Format::Json {
+                console::ready(json!({ "listening": address }));
             }
         })
         .map_err(|error| serve_failure(&error))?;
-        Ok(ExitCode::SUCCESS)
+        Ok(Exit::SUCCESS)
     }
 }
 

@@ -55,9 +55,6 @@ pub(super) struct Located {
 /// [`Failure`] for a project file that cannot be used.
 pub fn complete(args: Vec<OsString>) -> Result<Vec<OsString>, Failure> {
     let (args, lines) = with_surroundings(|around| completed(&args, around))?;
-    for line in &lines {
-        tracing::info!("{line}");
-    }
     failure::note_settings(lines);
     Ok(args)
 }

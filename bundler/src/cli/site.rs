@@ -1,7 +1,6 @@
 //! `outhaul site`: who the fleet's sites are, and what single ones are told to do.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use clap::Subcommand;
 use outhaul_signer::fleet::Fleet;
@@ -9,7 +8,7 @@ use serde_json::json;
 
 use super::failure::{self, Failure};
 use super::key::fleet_failure;
-use super::{Format, data, print_json, say};
+use super::{Exit, Format, data, print_json, say};
 use crate::sites::{Site, SiteError, Sites};
 
 mod approve;
@@ -71,7 +70,7 @@ struct ListArgs {
 
 impl Args {
     /// Does it.
-    pub fn run(self) -> Result<ExitCode, Failure> {
+    pub fn run(self) -> Result<Exit, Failure> {
         match self.command {
             SiteCommand::Approve(args) => args.run(),
             SiteCommand::Enrol(args) => args.run(),
@@ -87,7 +86,7 @@ impl Args {
 }
 
 impl ListArgs {
-    fn run(self) -> Result<ExitCode, Failure> {
+    fn run(self) -> Result<Exit, Failure> {
         let fleet = Fleet::open(&self.fleet).map_err(fleet_failure)?;
         let sites = Sites::of(&fleet).all().map_err(site_failure)?;
         if self.recipients {
@@ -103,7 +102,7 @@ impl ListArgs {
             for site in readers {
                 data(&format!("{} {}", site.site, site.seal_key));
             }
-            return Ok(ExitCode::SUCCESS);
+            return Ok(Exit::SUCCESS);
         }
         if self.output == Format::Json {
             return print_json(&json!(sites.iter().map(as_json).collect::<Vec<_>>()));
@@ -127,7 +126,7 @@ impl ListArgs {
         if sites.is_empty() {
             say("no site is on record; `outhaul site enrol` writes a kit for one");
         }
-        Ok(ExitCode::SUCCESS)
+        Ok(Exit::SUCCESS)
     }
 }
 

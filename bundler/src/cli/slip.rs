@@ -2,7 +2,6 @@
 
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use jiff::{SignedDuration, Timestamp};
 use outhaul_bundle::name::Name;
@@ -13,7 +12,7 @@ use serde_json::json;
 
 use super::failure::{self, Failure};
 use super::key::{FleetArgs, fleet_failure};
-use super::{Format, data, print_json, say};
+use super::{Exit, Format, data, print_json, say};
 use crate::qr::{Code, QrError};
 
 /// Pixels to a module of the picture: a code of 120 modules is 8 cm wide at 300 dots per inch.
@@ -65,7 +64,7 @@ pub struct Args {
 
 impl Args {
     /// Does it.
-    pub fn run(self) -> Result<ExitCode, Failure> {
+    pub fn run(self) -> Result<Exit, Failure> {
         if self.output == Format::Json && self.qr {
             return Err(Failure::say(
                 failure::USAGE,
@@ -114,7 +113,7 @@ impl Args {
         self.print(&fleet, &made, bytes.len())
     }
 
-    fn print(&self, fleet: &Fleet, made: &NewSlip, bytes: usize) -> Result<ExitCode, Failure> {
+    fn print(&self, fleet: &Fleet, made: &NewSlip, bytes: usize) -> Result<Exit, Failure> {
         let stream = format!("{}/{}", self.environment, self.cluster_type);
         if self.output == Format::Json {
             return print_json(&json!({
@@ -146,7 +145,7 @@ impl Args {
                 super::picture(&line);
             }
         }
-        Ok(ExitCode::SUCCESS)
+        Ok(Exit::SUCCESS)
     }
 }
 

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use outhaul_bundle::Digest;
 use outhaul_bundle::index::{Content, Index};
@@ -16,7 +15,7 @@ use serde_json::json;
 use super::failure::{self, Failure};
 use super::key::fleet_failure;
 use super::render::InputArgs;
-use super::{Format, data, print_json};
+use super::{Exit, Format, data, print_json};
 use crate::assemble::Spool;
 use crate::assemble::finish::Keys;
 use crate::collect::{self, Collector};
@@ -66,7 +65,7 @@ impl Args {
     ///
     /// # Errors
     /// [`Failure`]
-    pub fn run(self) -> Result<ExitCode, Failure> {
+    pub fn run(self) -> Result<Exit, Failure> {
         let root = self.root()?;
         #[expect(
             clippy::disallowed_methods,
@@ -133,13 +132,13 @@ impl Args {
         index: &Index,
         statement: &Statement,
         differences: Option<&[Difference]>,
-    ) -> Result<ExitCode, Failure> {
+    ) -> Result<Exit, Failure> {
         let equal = differences.map(<[_]>::is_empty);
         let good = equal != Some(false) && !matches!(statement, Statement::Wrong(_));
         let code = if good {
-            ExitCode::SUCCESS
+            Exit::SUCCESS
         } else {
-            ExitCode::from(failure::REFUSED)
+            Exit::from(failure::REFUSED)
         };
         if self.output == Format::Json {
             print_json(&json!({

@@ -8,6 +8,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use outhaul_kit::interrupt;
+
 use super::program::{Git, ProgramError};
 
 /// What to commit.
@@ -117,7 +119,8 @@ impl From<ProgramError> for BranchError {
 }
 
 fn commit(git: &Git, edit: &Edit<'_>) -> Result<String, BranchError> {
-    let temporary = tempfile::tempdir().map_err(|error| BranchError::Git {
+    let made = interrupt::make(tempfile::tempdir, tempfile::TempDir::path);
+    let (temporary, _registered) = made.map_err(|error| BranchError::Git {
         doing: "read-tree".to_owned(),
         message: format!("no temporary folder: {error}"),
     })?;

@@ -76,14 +76,16 @@ impl Typed {
         self.run_with_code().map(|(stdout, _)| stdout)
     }
 
-    /// Runs it: its standard output as JSON.
+    /// Runs it: the result in the envelope on its standard output.
     pub fn json(self) -> Result<serde_json::Value, DemoError> {
         let command = self.shown();
         let text = self.run()?;
-        serde_json::from_str(&text).map_err(|error| DemoError::Answer {
-            command,
-            problem: format!("{error}: {text}"),
-        })
+        let mut envelope: serde_json::Value =
+            serde_json::from_str(&text).map_err(|error| DemoError::Answer {
+                command,
+                problem: format!("{error}: {text}"),
+            })?;
+        Ok(envelope["result"].take())
     }
 
     /// The command for people: the program without its folder.

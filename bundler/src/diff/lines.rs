@@ -1,12 +1,15 @@
-//! Lines: a short unified diff of two texts.
+//! Lines: a unified diff of two texts.
 //!
-//! What comes in: two texts. What goes out: hunks as `diff -U2` writes them, and how many lines come
-//! and go. Time and memory are bounded: what is larger is counted as replaced whole and not drawn.
+//! What comes in: two texts. What goes out: hunks as `diff -U2` writes them (`patch` and `git apply` take
+//! them, unless a sealed value or a control character was written out), and how many lines come and go.
+//! Time and memory are bounded: what is larger is counted as replaced whole and not drawn.
+
+use similar::{ChangeTag, TextDiff};
 
 /// Lines around a change.
 const CONTEXT: usize = 2;
-/// Largest product of the numbers of lines that differ: some 16 MiB of table.
-const MAX_TABLE: usize = 4_000_000;
+/// Largest product of the numbers of lines that differ.
+const MAX_PRODUCT: usize = 4_000_000;
 
 /// The difference of two texts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -15,15 +18,8 @@ pub struct LineDiff {
     pub added: usize,
     /// Lines that are gone.
     pub removed: usize,
-    /// Lines as they are drawn, each with ` `, `+`, `-` or `@@` before it.
+    /// Lines as they are drawn, each with ` `, `+`, `-`, `@@` or `\\` before it.
     pub drawn: Vec<String>,
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum Step {
-    Keep,
-    Remove,
-    Add,
 }
 
 /// How `before` becomes `after`.
@@ -33,99 +29,45 @@ pub fn between(before: &str, after: &str) -> LineDiff {
         after.split_inclusive('\n').collect(),
     );
     let head = old.iter().zip(&new).take_while(|(a, b)| a == b).count();
-    let tail = old[head..]
-        .iter()
-        .rev()
-        .zip(new[head..].iter().rev())
-        .take_while(|(a, b)| a == b)
-        .count();
-    let (middle_old, middle_new) = (&old[head..old.len() - tail], &new[head..new.len() - tail]);
-    let Some(middle) = steps(middle_old, middle_new) else {
+    let same = |(a, b): &(&&str, &&str)| a == b;
+    let rest = old[head..].iter().rev().zip(new[head..].iter().rev());
+    let tail = rest.take_while(same).count();
+    let (removed, added) = (old.len() - head - tail, new.len() - head - tail);
+    if removed.saturating_mul(added) > MAX_PRODUCT {
         return LineDiff {
-            added: middle_new.len(),
-            removed: middle_old.len(),
+            added,
+            removed,
             drawn: Vec::new(),
         };
-    };
-    let mut steps = vec![Step::Keep; head];
-    steps.extend(middle);
-    steps.extend(vec![Step::Keep; tail]);
-    draw(&steps, &old, &new)
+    }
+    draw(
+        &TextDiff::configure()
+            .newline_terminated(true)
+            .diff_slices(&old, &new),
+    )
 }
 
-/// A longest common subsequence, removals before additions.
-fn steps(old: &[&str], new: &[&str]) -> Option<Vec<Step>> {
-    let width = new.len() + 1;
-    let size = (old.len() + 1).checked_mul(width)?;
-    if size > MAX_TABLE {
-        return None;
-    }
-    let mut table = vec![0u32; size];
-    for i in (0..old.len()).rev() {
-        for j in (0..new.len()).rev() {
-            table[i * width + j] = if old[i] == new[j] {
-                table[(i + 1) * width + j + 1] + 1
-            } else {
-                table[(i + 1) * width + j].max(table[i * width + j + 1])
+fn draw<'d>(diff: &'d TextDiff<'d, 'd, 'd, str>) -> LineDiff {
+    let mut lines = LineDiff::default();
+    for hunk in diff.unified_diff().context_radius(CONTEXT).iter_hunks() {
+        lines.drawn.push(hunk.header().to_string());
+        for change in hunk.iter_changes() {
+            let mark = match change.tag() {
+                ChangeTag::Equal => ' ',
+                ChangeTag::Delete => '-',
+                ChangeTag::Insert => '+',
             };
-        }
-    }
-    let (mut i, mut j) = (0, 0);
-    let mut steps = Vec::new();
-    while i < old.len() || j < new.len() {
-        if i < old.len() && j < new.len() && old[i] == new[j] {
-            steps.push(Step::Keep);
-            (i, j) = (i + 1, j + 1);
-        } else if i < old.len()
-            && (j == new.len() || table[(i + 1) * width + j] >= table[i * width + j + 1])
-        {
-            steps.push(Step::Remove);
-            i += 1;
-        } else {
-            steps.push(Step::Add);
-            j += 1;
-        }
-    }
-    Some(steps)
-}
-
-fn draw(steps: &[Step], old: &[&str], new: &[&str]) -> LineDiff {
-    let mut diff = LineDiff::default();
-    let near = |at: usize| {
-        let from = at.saturating_sub(CONTEXT);
-        let to = (at + CONTEXT + 1).min(steps.len());
-        steps[from..to].iter().any(|step| *step != Step::Keep)
-    };
-    let (mut i, mut j) = (0, 0);
-    let mut in_hunk = false;
-    for (at, step) in steps.iter().enumerate() {
-        if near(at) {
-            if !in_hunk {
-                diff.drawn.push(format!("@@ -{} +{} @@", i + 1, j + 1));
-            }
-            in_hunk = true;
-            let (mark, line) = match step {
-                Step::Keep => (' ', old[i]),
-                Step::Remove => ('-', old[i]),
-                Step::Add => ('+', new[j]),
-            };
-            diff.drawn.push(format!(
-                "{mark}{}",
-                super::tell::plain(line.trim_end_matches('\n'))
-            ));
+            lines.added += usize::from(mark == '+');
+            lines.removed += usize::from(mark == '-');
+            let line = change.value();
+            let text = super::tell::plain(line.trim_end_matches('\n'));
+            lines.drawn.push(format!("{mark}{text}"));
             if !line.ends_with('\n') {
-                diff.drawn.push("\\ no line end".into());
+                lines.drawn.push("\\ No newline at end of file".into());
             }
-        } else {
-            in_hunk = false;
-        }
-        match step {
-            Step::Keep => (i, j) = (i + 1, j + 1),
-            Step::Remove => (i, diff.removed) = (i + 1, diff.removed + 1),
-            Step::Add => (j, diff.added) = (j + 1, diff.added + 1),
         }
     }
-    diff
+    lines
 }
 
 #[cfg(test)]
@@ -138,14 +80,17 @@ mod tests {
         assert_eq!((diff.added, diff.removed), (1, 1));
         assert_eq!(
             diff.drawn,
-            ["@@ -2 +2 @@", " b", " c", "-d", "+X", " e", " f"]
+            ["@@ -2,5 +2,5 @@", " b", " c", "-d", "+X", " e", " f"]
         );
     }
 
     #[test]
     fn a_lost_line_end_is_a_difference_that_is_seen() {
         let diff = between("a\n", "a");
-        assert_eq!(diff.drawn, ["@@ -1 +1 @@", "-a", "+a", "\\ no line end"]);
+        assert_eq!(
+            diff.drawn,
+            ["@@ -1 +1 @@", "-a", "+a", "\\ No newline at end of file"]
+        );
     }
 
     #[test]

@@ -66,10 +66,12 @@ fn heading(difference: &Difference) -> String {
         code(&difference.before.name),
         code(&difference.after.name)
     );
+    let note = tell::still_broken(difference)
+        .map_or_else(String::new, |line| format!("{}.\n\n", html(&line)));
     if difference.cluster_types.is_empty() {
-        return format!("{title}No difference: the rendered platform stays as it is.\n\n");
+        return format!("{title}No difference: the rendered platform stays as it is.\n\n{note}");
     }
-    format!("{title}**{}.**\n\n", tell::headline(difference))
+    format!("{title}**{}.**\n\n{note}", tell::headline(difference))
 }
 
 fn section(name: &str, change: &ClusterTypeChange, difference: &Difference) -> String {
@@ -154,11 +156,7 @@ fn section(name: &str, change: &ClusterTypeChange, difference: &Difference) -> S
     );
     files(change, &mut out);
     sites(change, &mut out);
-    let _ = writeln!(
-        out,
-        "A delta bundle carries {}, payloads aside.\n\n</details>\n",
-        tell::delta(&change.delta)
-    );
+    out.push_str("</details>\n\n");
     out
 }
 

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use outhaul_bundle::index::Source;
 use outhaul_signer::seal::marker;
 
-use super::{ClusterTypeChange, Delta, Difference, FileChange, FileKind, Presence, Version};
+use super::{ClusterTypeChange, Difference, FileChange, FileKind, Presence, Version, counted};
 use crate::control::diagnostic::Diagnostic;
 
 /// What stands for a sealed value.
@@ -58,18 +58,6 @@ pub fn finding(finding: &Diagnostic) -> String {
     }
 }
 
-/// `1.2 KiB`.
-pub fn bytes(number: u64) -> String {
-    let (unit, name) = match number {
-        0..1024 => return format!("{number} B"),
-        1024..0x0010_0000 => (10, "KiB"),
-        0x0010_0000..0x4000_0000 => (20, "MiB"),
-        _ => (30, "GiB"),
-    };
-    let tenths = (number.saturating_mul(10) + (1 << (unit - 1))) >> unit;
-    format!("{}.{} {name}", tenths / 10, tenths % 10)
-}
-
 /// What differs in a cluster type, in few words.
 pub fn summary(change: &ClusterTypeChange) -> String {
     let mut parts = Vec::new();
@@ -78,72 +66,19 @@ pub fn summary(change: &ClusterTypeChange) -> String {
         Presence::Removed => parts.push("cluster type gone".to_owned()),
         Presence::Kept => {}
     }
-    let mut say = |number: usize, one: &str, many: &str| {
-        if number > 0 {
-            parts.push(count(number, one, many));
-        }
-    };
-    let broken = |b: &&super::Broken| !b.after.is_empty();
-    say(
-        change.broken.iter().filter(broken).count(),
-        "assignment broken",
-        "assignments broken",
-    );
-    say(change.added.len(), "assignment added", "assignments added");
-    say(
-        change.removed.len(),
-        "assignment removed",
-        "assignments removed",
-    );
-    say(
-        change.reasons.len(),
-        "assignment by other policies",
-        "assignments by other policies",
-    );
-    say(change.values.len(), "value changed", "values changed");
-    say(change.files.len(), "file differs", "files differ");
-    say(change.sites.count, "site", "sites");
+    parts.extend(counted::of(change).words());
+    if !change.reasons.is_empty() {
+        parts.push(count(
+            change.reasons.len(),
+            "assignment by other policies",
+            "assignments by other policies",
+        ));
+    }
     parts.join(", ")
 }
 
 /// What differs in the whole environment, in one sentence.
 pub fn headline(difference: &Difference) -> String {
-    let changes = || difference.cluster_types.values();
-    let sum = |number: &dyn Fn(&ClusterTypeChange) -> usize| changes().map(number).sum::<usize>();
-    let broken = sum(&|c| c.broken.iter().filter(|b| !b.after.is_empty()).count());
-    let mut parts = Vec::new();
-    if broken > 0 {
-        parts.push(count(
-            broken,
-            "assignment is broken",
-            "assignments are broken",
-        ));
-    }
-    let mut values: Vec<_> = changes()
-        .flat_map(|c| &c.values)
-        .map(|v| (&v.key, &v.before, &v.after))
-        .collect();
-    values.sort();
-    values.dedup();
-    for (number, one, many) in [
-        (
-            sum(&|c| c.added.len()),
-            "assignment added",
-            "assignments added",
-        ),
-        (
-            sum(&|c| c.removed.len()),
-            "assignment removed",
-            "assignments removed",
-        ),
-        (values.len(), "value changed", "values changed"),
-        (sum(&|c| c.files.len()), "file differs", "files differ"),
-        (sum(&|c| c.sites.count), "site touched", "sites touched"),
-    ] {
-        if number > 0 {
-            parts.push(count(number, one, many));
-        }
-    }
     let changed = difference.cluster_types.len();
     let all = changed + difference.unchanged_cluster_types;
     let of = format!(
@@ -151,6 +86,7 @@ pub fn headline(difference: &Difference) -> String {
         grouped(changed),
         count(all, "cluster type", "cluster types")
     );
+    let parts = difference.counts.words();
     if parts.is_empty() {
         of
     } else {
@@ -158,15 +94,13 @@ pub fn headline(difference: &Difference) -> String {
     }
 }
 
-/// What a delta bundle carries, in one sentence.
-pub fn delta(delta: &Delta) -> String {
-    format!(
-        "{} ({}) of {} ({})",
-        count(delta.new_contents, "new content", "new contents"),
-        bytes(delta.new_bytes),
-        grouped(delta.all_contents),
-        bytes(delta.all_bytes)
-    )
+/// What the difference cannot show, because neither side can be rendered.
+pub fn still_broken(difference: &Difference) -> Option<String> {
+    let number = difference.counts.assignments.broken_on_both_sides;
+    (number > 0).then(|| {
+        let many = count(number, "assignment is", "assignments are");
+        format!("{many} broken on both sides, and not compared: `outhaul check` shows why")
+    })
 }
 
 /// A place below the repositories that `version` was made of, which the reader knows; with the source
@@ -237,11 +171,5 @@ mod tests {
         assert_eq!(plain("a: ENC[age,Zm9v] b"), "a: ENC[sealed] b");
         assert_eq!(plain("a: ENC[age,Zm9v"), "a: ENC[age,Zm9v");
         assert_eq!(plain("\u{1b}[31m"), "\u{fffd}[31m");
-    }
-
-    #[test]
-    fn numbers_are_for_people() {
-        assert_eq!(bytes(1023), "1023 B");
-        assert_eq!(bytes(1536), "1.5 KiB");
     }
 }

@@ -25,6 +25,7 @@ pub fn text(difference: &Difference) -> String {
     let title = title.trim_start_matches(": ");
     if difference.cluster_types.is_empty() {
         let _ = writeln!(out, "{title}: no difference");
+        still_broken(difference, &mut out);
         return out;
     }
     let _ = writeln!(out, "{title}\n{}", tell::headline(difference));
@@ -32,7 +33,14 @@ pub fn text(difference: &Difference) -> String {
         let _ = writeln!(out, "\n{name}: {}", tell::summary(change));
         cluster_type(change, difference, &mut out);
     }
+    still_broken(difference, &mut out);
     out
+}
+
+fn still_broken(difference: &Difference, out: &mut String) {
+    if let Some(line) = tell::still_broken(difference) {
+        let _ = writeln!(out, "note: {line}");
+    }
 }
 
 fn cluster_type(change: &ClusterTypeChange, difference: &Difference, out: &mut String) {
@@ -103,11 +111,6 @@ fn cluster_type(change: &ClusterTypeChange, difference: &Difference, out: &mut S
         let _ = writeln!(out, "{line}");
     }
     sites(change, out);
-    let _ = writeln!(
-        out,
-        "  a delta bundle carries {}, payloads aside",
-        tell::delta(&change.delta)
-    );
 }
 
 fn templates(change: &ClusterTypeChange, difference: &Difference, lines: &mut Vec<String>) {

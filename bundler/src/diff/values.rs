@@ -117,7 +117,7 @@ impl Collected {
     }
 }
 
-fn changes(before: &Composed, after: &Composed) -> Vec<Change> {
+pub(super) fn changes(before: &Composed, after: &Composed) -> Vec<Change> {
     let (old, new) = (leaves(before), leaves(after));
     let paths: BTreeSet<&Vec<String>> = old.keys().chain(new.keys()).collect();
     let mut changes = Vec::new();

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 
 use outhaul_bundle::Digest;
 use outhaul_bundle::index::Snapshot;
+use outhaul_kit::interrupt;
 
 use super::exchange::{self, sync};
 use super::remembered::{Remembered, time_of_file_system};
@@ -272,10 +273,14 @@ impl Swap<'_> {
         let folder = self.folder;
         let parent = folder.parent().unwrap_or(Path::new("/"));
         fs::create_dir_all(parent).map_err(io_error("create", parent))?;
-        let staged = tempfile::Builder::new()
-            .prefix(exchange::STAGED)
-            .tempdir_in(parent)
-            .map_err(io_error("write in", parent))?;
+        let new = || {
+            tempfile::Builder::new()
+                .prefix(exchange::STAGED)
+                .tempdir_in(parent)
+        };
+        let (staged, _temporary) =
+            interrupt::make(new, tempfile::TempDir::path).map_err(io_error("write in", parent))?;
+        interrupt::here();
         let mut made = Made::default();
         let mut expected = BTreeMap::new();
         for (number, below) in self.below.iter().enumerate() {
@@ -283,6 +288,9 @@ impl Swap<'_> {
             self.stage(below, &fresh, &mut made, &mut expected)?;
         }
         made.sync(staged.path())?;
+        interrupt::here();
+        // The record and what it records go together.
+        let _whole = interrupt::finishing();
         // A crash between the swap and the last record must leave nothing that looks like somebody
         // else's.
         let exact = record.files.clone();
@@ -295,6 +303,7 @@ impl Swap<'_> {
         let path = &record_path(folder);
         let mut digest = write_record(path, &record)?;
         exchange::all(folder, staged.path(), self.below)?;
+        interrupt::here();
         // Its links to the files that stay count in their times.
         drop(staged);
         if record.files.len() != exact.len() {

@@ -13,7 +13,7 @@ use outhaul_signer::fleet::Fleet;
 
 use super::carried::Carried;
 use super::last::{LastAssignment, LastStream};
-use super::{ProduceError, obey};
+use super::{ProduceError, Produced, obey};
 use crate::Diagnostics;
 use crate::assemble::Spool;
 use crate::collect::{self, CollectError, Collector, Payloads};
@@ -48,6 +48,22 @@ pub(super) struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
+    /// What becomes of a stream that gets no bundle, because a delivery policy says so.
+    pub(super) fn held_back(&self, why: String, number: u64) -> Produced {
+        Produced {
+            cluster_type: self.cluster_type.to_owned(),
+            number,
+            changed: false,
+            file: None,
+            bytes: 0,
+            content_bytes: 0,
+            assignments: self.assignments.len(),
+            withheld: Some(why),
+            because: None,
+            waiting: None,
+        }
+    }
+
     pub(super) fn of(
         platform: &'a Platform,
         fleet: &Fleet,

@@ -38,7 +38,7 @@ use crate::sites::Sites;
 use crate::{Diagnostics, guard::Removal};
 
 /// Why an environment, or the chain, could not be done.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Problem {
     /// For people: what, where, and what to do next.
     pub text: String,

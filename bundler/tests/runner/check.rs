@@ -212,7 +212,7 @@ fn json_has_every_environment_and_every_finding() {
     let seen = scene.run(&["check", "--output", "json"]);
     let start = seen.find('{').unwrap();
     let end = seen.rfind('}').unwrap();
-    let document: serde_json::Value = serde_json::from_str(&seen[start..=end]).unwrap();
+    let document = outhaul_tests::result(&seen[start..=end]);
     assert_eq!(document["warnings"], 1);
     let environment = &document["environments"][0];
     assert_eq!(environment["loaded"], true);

@@ -244,7 +244,9 @@ fn revisions_of_a_control_plane_name_their_environment_themselves() {
     // What is promoted is compared for every environment.
     let seen = run(&["main", "retitled"]);
     assert!(
-        seen.contains("dev: main -> retitled\n1 of 2 cluster types: 2 files differ"),
+        seen.contains(
+            "dev: main -> retitled\n1 of 2 cluster types: 2 assignments changed, 2 files changed"
+        ),
         "{seen}"
     );
     assert!(
@@ -254,5 +256,114 @@ fn revisions_of_a_control_plane_name_their_environment_themselves() {
     assert!(run(&["main", "main"]).starts_with("exit code 0\n"));
     assert!(
         run(&["dev", "nobody"]).contains("`nobody` is neither a revision of `plane` nor a folder")
+    );
+}
+
+/// A config with a key for each number, some of them changed.
+fn many_keys(changed: &[usize]) -> String {
+    let line = |at: usize| match changed.contains(&at) {
+        true => format!("  KEY_{at:02}: other\n  NEW_{at:02}: more\n"),
+        false => format!("  KEY_{at:02}: same\n"),
+    };
+    config("many", "east", &(0..40).map(line).collect::<String>())
+}
+
+#[test]
+fn the_hunks_are_what_git_apply_takes() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    for (side, changed) in [("before", &[][..]), ("after", &[3, 4, 20, 39])] {
+        let side = path.join(side);
+        write(&side, "drone.yaml", &cluster_type("drone", "east"));
+        write(
+            &side,
+            "test.yaml",
+            &policy("test-in-the-east", "test", "east"),
+        );
+        write(&side, "many.yaml", &many_keys(changed));
+    }
+    base(&path.join("main"));
+    app(&path.join("app"));
+    let command = |words: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_outhaul"));
+        command.current_dir(path).args(words);
+        command.args(["--source", "https://git.example.org/app=app"]);
+        command.output().unwrap()
+    };
+    for side in ["before", "after"] {
+        let out = format!("rendered-{side}");
+        let render = [
+            "render",
+            "--environment",
+            "dev",
+            "--env-dir",
+            side,
+            "--base-dir",
+            "main",
+            "--base-commit",
+            "1111111111111111111111111111111111111111",
+            "--out",
+            &out,
+        ];
+        let ran = command(&render);
+        assert!(
+            ran.status.success(),
+            "{}",
+            String::from_utf8_lossy(&ran.stderr)
+        );
+    }
+    let ran = command(&[
+        "diff",
+        "rendered-before",
+        "rendered-after",
+        "--output",
+        "json",
+    ]);
+    let told = outhaul_tests::result(&String::from_utf8(ran.stdout).unwrap());
+    let environment = &told["environments"][0];
+    let counts = &environment["counts"];
+    assert_eq!(counts["files"]["changed"], 2, "{counts}");
+    assert_eq!(counts["assignments"]["changed"], 2, "{counts}");
+    assert_eq!(counts["lines_added"], 16, "{counts}");
+    assert!(!environment.to_string().contains("delta"), "{environment}");
+    let mut patch = String::new();
+    for file in environment["cluster_types"]["drone"]["files"]
+        .as_array()
+        .unwrap()
+    {
+        let name = format!("drone/{}", file["path"].as_str().unwrap());
+        patch += &format!("--- a/{name}\n+++ b/{name}\n");
+        for line in file["diff"].as_array().unwrap() {
+            patch += &format!("{}\n", line.as_str().unwrap());
+        }
+    }
+    assert_eq!(patch.matches("\n@@ -").count(), 6, "{patch}");
+    write(path, "change.patch", &patch);
+    git(path, &["init", "--quiet"]);
+    git(
+        path,
+        &["apply", "--directory=rendered-before", "change.patch"],
+    );
+    for target in ["hello-test", "hello-smoke"] {
+        let file = format!("drone/{target}/platform-config.yaml");
+        let read = |side: &str| fs::read_to_string(path.join(side).join(&file)).unwrap();
+        assert_eq!(read("rendered-before"), read("rendered-after"), "{patch}");
+    }
+}
+
+#[test]
+fn an_assignment_that_is_repaired_is_told_with_its_values() {
+    let folder = folders();
+    let schema = "apiVersion: scheduler.kalypso.io/v1alpha1\nkind: ConfigSchema\nmetadata:\n  name: strict\n  \
+                  labels:\n    region: east\nspec:\n  schema: |\n    {\"type\": \
+                  \"object\", \"properties\": {\"DATABASE_URL\": {\"pattern\": \"-2$\"}}}\n";
+    for side in ["before", "after"] {
+        write(folder.path(), &format!("{side}/schema.yaml"), schema);
+    }
+    let seen = diff(folder.path(), &FOLDERS);
+    assert!(seen.contains("2 assignments repaired"), "{seen}");
+    assert!(
+        seen.contains("DATABASE_URL: \"mysql://east\" -> \"mysql://east-2\""),
+        "{seen}"
     );
 }

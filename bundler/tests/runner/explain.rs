@@ -88,8 +88,8 @@ fn json_has_what_the_text_has() {
         "--output",
         "json",
     ]);
-    let document: serde_json::Value =
-        serde_json::from_str(&seen[seen.find('{').unwrap()..]).unwrap();
+    let (start, end) = (seen.find('{').unwrap(), seen.rfind('}').unwrap());
+    let document = outhaul_tests::result(&seen[start..=end]);
     let key = &document["cluster_types"][0]["config"]["keys"][0];
     assert_eq!(key["value"], "East US");
     assert_eq!(key["layers"][1]["at"], "dev/more.yaml:8");

@@ -12,7 +12,6 @@ use std::process::Command;
 use std::sync::{Arc, Mutex};
 
 use outhaul_tests::Checked as _;
-use serde_json::Value;
 
 use super::promotion::fake_hub;
 use super::repositories::{commit, git};
@@ -330,7 +329,7 @@ fn a_commit_is_found_loaded_and_rendered_before_anything_moves() {
     fs::write(&schema, &good).unwrap();
     let mended = commit(&made.path("cp"), "as it was");
     let (_, out, _) = made.ok(&format!("{promote} {} --output json", &mended[..10]));
-    let told: Value = serde_json::from_str(&out).unwrap();
+    let told = outhaul_tests::result(&out);
     assert!(out.contains(&mended), "{told}");
     assert_eq!(made.base("dev"), mended);
 }

@@ -38,7 +38,7 @@ fn every_recorded_pair_is_equal_folder_by_folder() {
             command.args(["--source", &source]);
         }
         let told = super::defects::seen(&mut command).ok();
-        let told: Value = serde_json::from_str(&told.stdout).unwrap();
+        let told = outhaul_tests::result(&told.stdout);
         let folders = told["environments"][0]["folders"].as_array().unwrap();
         assert!(!folders.is_empty(), "{pair}");
         let other = folders.iter().find(|folder| folder["verdict"] != "equal");
@@ -109,7 +109,7 @@ impl Installed {
     fn folder(&self, path: &str, code: i32) -> Value {
         let told = self.import(&["--output", "json"]);
         assert_eq!(told.code, code, "{}{}", told.stdout, told.stderr);
-        let told: Value = serde_json::from_str(&told.stdout).unwrap();
+        let told = outhaul_tests::result(&told.stdout);
         let folders = told["environments"][0]["folders"].as_array().unwrap();
         let found = folders.iter().find(|folder| folder["path"] == path);
         found.unwrap_or_else(|| panic!("{path}: {told}")).clone()
@@ -281,7 +281,7 @@ fn a_defect_is_named_by_its_trace() {
         change(&scene);
         let installed = Installed::new(scene);
         let told = installed.import(&["--output", "json"]).ok();
-        let told: Value = serde_json::from_str(&told.stdout).unwrap();
+        let told = outhaul_tests::result(&told.stdout);
         let folders = told["environments"][0]["folders"].as_array().unwrap();
         let folder = folders.iter().find(|folder| folder["verdict"] == "differs");
         let folder = folder.unwrap_or_else(|| panic!("{number}: {told}"));

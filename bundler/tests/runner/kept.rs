@@ -81,7 +81,7 @@ impl Fleet {
         let seen = self.scene.run(&command);
         let json = seen.split_once("--- stdout\n").unwrap().1;
         let json = json.split("--- stderr").next().unwrap();
-        (text, serde_json::from_str(json).unwrap())
+        (text, outhaul_tests::result(json))
     }
 
     /// What the stream's newest bundle ships, as the fleet remembers it.

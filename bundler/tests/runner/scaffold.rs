@@ -81,7 +81,7 @@ impl Made {
     fn finding(&self, environment: &str) -> String {
         let at = ["--environment", environment, "--control-plane", "cp"];
         let (out, _) = self.outhaul(0, &[&["check", "--output", "json"][..], &at].concat());
-        let checked: Value = serde_json::from_str(&out).unwrap();
+        let checked = outhaul_tests::result(&out);
         let findings = checked["environments"][0]["findings"].as_array().unwrap();
         assert_eq!(findings.len(), 1, "{out}");
         assert_eq!(self.assignments(environment), 0);
@@ -93,7 +93,7 @@ impl Made {
         let lamp = self.lamp();
         let at = at(environment, &lamp);
         let (out, _) = self.outhaul(0, &[&["schedule", "--output", "json"][..], &at].concat());
-        let schedule: Value = serde_json::from_str(&out).unwrap();
+        let schedule = outhaul_tests::result(&out);
         let rendered = format!("rendered-{environment}");
         self.outhaul(0, &[&["render", "--out", &rendered][..], &at].concat());
         schedule["assignments"].as_array().unwrap().len()
@@ -123,7 +123,7 @@ fn reconcilers() -> Vec<String> {
         folder: tempfile::tempdir().unwrap(),
     };
     let (out, _) = made.outhaul(0, &["init", "--list", "--output", "json"]);
-    let list: Value = serde_json::from_str(&out).unwrap();
+    let list = outhaul_tests::result(&out);
     let all = list["templates"].as_array().unwrap();
     let of_reconcilers = all.iter().filter(|t| t["type"] == "reconciler");
     of_reconcilers

@@ -116,7 +116,7 @@ fn the_examples_own_scheduler_chooses_the_least_sites() {
         return;
     }
     let output = outhaul(&["schedule", "--output", "json"], Some(program));
-    let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let told = outhaul_tests::result(&String::from_utf8(output.stdout).unwrap());
     let chosen = told["assignments"].as_array().unwrap().iter();
     let chosen: Vec<&serde_json::Value> = chosen
         .filter(|one| one["target"] == "vision-report")

@@ -95,7 +95,7 @@ impl Tutorial {
     fn assigned(&self, environment: &str) -> BTreeSet<String> {
         let (code, out, err) = self.outhaul(environment, "schedule", &["--output", "json"]);
         assert_eq!(code, 0, "{err}");
-        let schedule: Value = serde_json::from_str(&out).unwrap();
+        let schedule = outhaul_tests::result(&out);
         let text = |v: &Value| v.as_str().unwrap().to_owned();
         let all = schedule["assignments"].as_array().unwrap();
         all.iter()

@@ -1,52 +1,36 @@
 //! Printing: data to stdout, talk to stderr, tables for people.
 //!
-//! What comes in: text, or values for JSON. What goes out: bytes on the two streams. A reader that has
-//! gone away (`| head`) is no error: what was asked for is done.
+//! What comes in: text, or values for JSON. What goes out: the same without anything hidden, through
+//! [`outhaul_kit::console`]. It decides nothing.
 
-use std::io::Write as _;
-
+use outhaul_kit::console;
 use serde::Serialize;
 
 use crate::visible;
 
 /// A line of talk on stderr.
 pub(super) fn talk(text: &str) {
-    drop(writeln!(
-        std::io::stderr().lock(),
-        "{}",
-        visible::lines(text)
-    ));
+    console::message(&visible::lines(text));
 }
 
 /// A line of data on stdout. What would end the line, or act on a terminal, is written out.
 pub(super) fn data(text: &str) {
-    drop(writeln!(
-        std::io::stdout().lock(),
-        "{}",
-        visible::line(text)
-    ));
+    console::data(&visible::line(text));
 }
 
 /// Several lines of this program's own on stdout, such as a key.
 pub(super) fn block(text: &str) {
-    drop(writeln!(
-        std::io::stdout().lock(),
-        "{}",
-        visible::lines(text)
-    ));
+    console::data(&visible::lines(text));
 }
 
-/// A value as JSON on stdout.
+/// The result as JSON, for the envelope on stdout.
 pub(super) fn json<T: Serialize>(value: &T) {
-    match serde_json::to_string_pretty(value) {
-        Ok(text) => drop(writeln!(
-            std::io::stdout().lock(),
-            "{}",
-            visible::json(&text)
-        )),
-        Err(error) => talk(&format!(
-            "error: the result cannot be written as JSON: {error}"
-        )),
+    match serde_json::to_value(value) {
+        Ok(value) => console::result(value),
+        Err(error) => console::fail(
+            5,
+            &format!("error: the result cannot be written as JSON: {error}"),
+        ),
     }
 }
 

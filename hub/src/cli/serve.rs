@@ -3,9 +3,11 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use outhaul_kit::console;
+use serde_json::json;
 use tracing_subscriber::EnvFilter;
 
-use super::{Common, print};
+use super::{Common, Output, print};
 use crate::error::HubError;
 use crate::server::{self, Options};
 use crate::state::Hub;
@@ -36,7 +38,7 @@ pub(crate) struct Args {
     insecure_plain_http: bool,
 }
 
-pub(super) fn run(common: &Common, args: Args) -> Result<u8, HubError> {
+pub(super) fn run(common: &Common, messages: console::Options, args: Args) -> Result<u8, HubError> {
     let tls = args.tls_cert.zip(args.tls_key);
     if tls.is_none() && !args.listen.ip().is_loopback() && !args.insecure_plain_http {
         return Err(HubError::Usage {
@@ -50,12 +52,16 @@ pub(super) fn run(common: &Common, args: Args) -> Result<u8, HubError> {
                     .to_owned(),
         });
     }
-    let filter = EnvFilter::try_from_env("OUTHAUL_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+    let filter = EnvFilter::try_from_env("OUTHAUL_LOG")
+        .unwrap_or_else(|_| EnvFilter::new(messages.log_level("info")));
     // A second subscriber only exists in tests; the first one then serves.
     drop(
         tracing_subscriber::fmt()
             .with_env_filter(filter)
-            .with_writer(std::io::stderr)
+            .with_writer(|| console::Log)
+            .with_ansi(false)
+            // A log that nobody reads is no reason to fail.
+            .log_internal_errors(false)
             .with_target(false)
             .try_init(),
     );
@@ -72,7 +78,14 @@ pub(super) fn run(common: &Common, args: Args) -> Result<u8, HubError> {
         tls,
         repository,
     };
-    let ready = |address: SocketAddr, scheme: &str| print::data(&format!("{scheme}://{address}/"));
+    let output = common.output;
+    let ready = |address: SocketAddr, scheme: &str| {
+        let url = format!("{scheme}://{address}/");
+        match output {
+            Output::Json => console::ready(json!({ "url": url })),
+            Output::Text => print::data(&url),
+        }
+    };
     server::serve(hub, &common.state, &options, ready)?;
     Ok(0)
 }

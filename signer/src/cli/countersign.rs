@@ -1,8 +1,10 @@
 //! `outhaul-signer countersign`: another key's signature, where that key is.
 
-use std::io::{BufRead as _, IsTerminal as _};
+use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use std::path::PathBuf;
 
+use outhaul_kit::console;
+use outhaul_kit::text::printable_lines;
 use outhaul_signer::command::CommandKey;
 use outhaul_signer::durable::{self, PUBLIC_MODE};
 use outhaul_signer::media;
@@ -82,7 +84,7 @@ impl Args {
             );
             return Ok(Outcome::Done);
         }
-        eprintln!("{review}");
+        console::always(&printable_lines(&review.to_string()));
         self.confirm(&review)?;
         let key: Box<dyn Signs> = match (&self.key, &self.signer_command, public) {
             (Some(path), ..) => Box::new(SigningKey::load(path, &common.secret()?)?),
@@ -140,7 +142,7 @@ impl Args {
                  what you sign: `--digest {digest}`"
             )));
         }
-        eprint!("To sign this, type `{name}`: ");
+        let _ = write!(std::io::stderr(), "To sign this, type `{name}`: ");
         let mut typed = String::new();
         let mut input = std::io::Read::take(std::io::stdin().lock(), MAX_ANSWER_BYTES as u64);
         // What cannot be read is not the name.

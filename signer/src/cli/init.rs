@@ -43,7 +43,9 @@ impl Args {
         let folder = self.folder.display();
         let text = format!("fleet {} in {folder}", fleet.id());
         common.print(&text, &json!({"fleet": fleet.id(), "folder": self.folder}));
-        eprintln!("keys are in {folder}/keys, encrypted; keep copies of the root keys elsewhere");
+        super::say(&format!(
+            "keys are in {folder}/keys, encrypted; keep copies of the root keys elsewhere"
+        ));
         Ok(Outcome::Done)
     }
 }

@@ -36,11 +36,11 @@ impl Args {
             &id,
             &json!({"id": id, "private": private, "public": public}),
         );
-        eprintln!(
+        super::say(&format!(
             "give `{}` away, keep `{}`",
             public.display(),
             private.display()
-        );
+        ));
         Ok(Outcome::Done)
     }
 }

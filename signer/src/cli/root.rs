@@ -156,10 +156,10 @@ pub fn tell(common: &Common, state: &Ceremony) -> Outcome {
                 "state": "waiting", "version": version, "found": found, "request": request,
             });
             common.print(&text, &state);
-            eprintln!(
+            super::say(&format!(
                 "help: `outhaul-signer countersign {path} --root 1.root.json --key KEY.pem` where another \
                  key is, put the answer beside the request, then `outhaul-signer root FLEET finish`"
-            );
+            ));
             Outcome::Waiting
         }
     }

@@ -59,8 +59,7 @@ fn line(question: &str) -> Result<Zeroizing<String>, String> {
     let said = |error: io::Error| format!("the terminal cannot be read: {error}");
     // Before the question: what is typed at once is not shown either.
     let silent = Silent::new().map_err(said)?;
-    eprint!("{question}");
-    let _ = io::stderr().flush();
+    let _ = write!(io::stderr(), "{question}");
     let mut typed = Zeroizing::new(Vec::with_capacity(MAX_BYTES));
     let mut byte = Zeroizing::new([0u8; 1]);
     let mut input = io::stdin().lock();
@@ -83,7 +82,7 @@ fn line(question: &str) -> Result<Zeroizing<String>, String> {
         }
     };
     drop(silent);
-    eprintln!();
+    let _ = writeln!(io::stderr());
     ended?;
     let text = str::from_utf8(&typed).map_err(|_| "it is no text".to_owned())?;
     if text.is_empty() {

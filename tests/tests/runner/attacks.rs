@@ -180,7 +180,7 @@ impl Agent {
 
     fn active(&self) -> serde_json::Value {
         let status = run_expecting(self.command().args(["status", "--output", "json"]), 0).unwrap();
-        let status: serde_json::Value = serde_json::from_str(&status.stdout).unwrap();
+        let status = outhaul_tests::result(&status.stdout);
         status["active"].clone()
     }
 

@@ -31,7 +31,7 @@ fn told(ran: &Ran, code: i32, words: &[&str]) {
 
 fn bound(scene: &Scene) -> String {
     let status = scene.agent("edge-1", 0, &["--output", "json", "status"]);
-    let status: serde_json::Value = serde_json::from_str(&status.stdout).unwrap();
+    let status = outhaul_tests::result(&status.stdout);
     status["time_lower_bound"].as_str().unwrap().to_owned()
 }
 

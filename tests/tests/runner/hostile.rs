@@ -197,7 +197,7 @@ fn stage() -> Scene {
 
 fn status(scene: &Scene) -> serde_json::Value {
     let told = scene.agent("edge-1", 0, &["--output", "json", "status"]);
-    serde_json::from_str(&told.stdout).unwrap()
+    outhaul_tests::result(&told.stdout)
 }
 
 /// What nothing hostile may change: what runs on site, what the hub and the centre know, what lies outside.

@@ -11,7 +11,7 @@ use super::scene::Scene;
 
 fn json(scene: &Scene, name: &str, arguments: &[&str]) -> Value {
     let ran = scene.run(name, 0, &[&["--output", "json"], arguments].concat());
-    serde_json::from_str(&ran.stdout).unwrap()
+    outhaul_tests::result(&ran.stdout)
 }
 
 fn bundle(scene: &Scene) {
@@ -41,7 +41,7 @@ fn enrolled_anew_with_an_order_pending(made: bool) {
     let request = "sites/edge-1/edge-1.request";
     let key = |at: &str| -> Value {
         let told = scene.agent("edge-1", 0, &["--output", "json", "status"]);
-        let told: Value = serde_json::from_str(&told.stdout).unwrap();
+        let told = outhaul_tests::result(&told.stdout);
         told[at].clone()
     };
     // The centre approves the first key: only an approved site can be ordered.

@@ -71,7 +71,7 @@ fn bundle(scene: &Scene, number: u64) -> String {
 fn json(scene: &Scene, code: i32, arguments: &[&str]) -> Value {
     let hub = ["--state", "hub", "--output", "json"];
     let ran = scene.run("outhaul-hub", code, &[&hub[..], arguments].concat());
-    serde_json::from_str(&ran.stdout).unwrap()
+    outhaul_tests::result(&ran.stdout)
 }
 
 /// What the hub says of the site, after its reports came home.

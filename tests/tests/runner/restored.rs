@@ -31,7 +31,7 @@ fn there_and_back(scene: &Scene, site: &str) -> Ran {
 
 fn status(scene: &Scene, site: &str) -> serde_json::Value {
     let told = scene.agent(site, 0, &["--output", "json", "status"]);
-    serde_json::from_str(&told.stdout).unwrap()
+    outhaul_tests::result(&told.stdout)
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn a_site_restored_from_a_backup_is_heard_again_and_no_report_is_lost() {
             let plane = ["--control-plane", "control-plane"];
             scene.run("outhaul", 0, &[&enrol[..], &out, &stream, &plane].concat());
             let told = scene.agent("edge-1", 0, &["--output", "json", "enrol", "again.kit"]);
-            let told: serde_json::Value = serde_json::from_str(&told.stdout).unwrap();
+            let told = outhaul_tests::result(&told.stdout);
             let request = told["request"].as_str().unwrap();
             let status = status(&scene, "edge-1");
             let key = status["key"].as_str().unwrap();

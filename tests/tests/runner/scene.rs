@@ -170,7 +170,7 @@ impl Scene {
             &[&enrol[..], &stream, plane, &sources].concat(),
         );
         let told = self.agent(name, 0, &["--output", "json", "enrol", &kit]);
-        let told: serde_json::Value = serde_json::from_str(&told.stdout).unwrap();
+        let told = outhaul_tests::result(&told.stdout);
         let request = told["request"].as_str().unwrap();
         let fingerprint = told["fingerprint"].as_str().unwrap();
         let add = ["--state", "hub", "site", "add", request, "--fingerprint"];

@@ -4,7 +4,6 @@
 //! travels with the next bundle. Without a fingerprint it shows what the request is and approves nothing.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use outhaul_signer::envelope::MAX_ENVELOPE_BYTES;
 use outhaul_signer::fleet::Fleet;
@@ -14,7 +13,7 @@ use serde_json::json;
 use super::{site_failure, stream};
 use crate::cli::failure::{self, Failure};
 use crate::cli::key::fleet_failure;
-use crate::cli::{Format, data, print_json, say};
+use crate::cli::{Exit, Format, data, print_json, say};
 use crate::sites::{Candidate, Sites};
 
 /// Approve the key of a site's request: the next bundle of its stream says so
@@ -41,7 +40,7 @@ pub(super) struct Args {
 }
 
 impl Args {
-    pub(super) fn run(self) -> Result<ExitCode, Failure> {
+    pub(super) fn run(self) -> Result<Exit, Failure> {
         let fleet = Fleet::open(&self.fleet).map_err(fleet_failure)?;
         let bytes = media::read_file(&self.request, MAX_ENVELOPE_BYTES as u64)
             .map_err(|error| Failure::file(&error))?;
@@ -67,7 +66,7 @@ impl Args {
             key.id()
         ));
         say("the next bundle of its stream tells the site, and a hub that gets that bundle");
-        Ok(ExitCode::SUCCESS)
+        Ok(Exit::SUCCESS)
     }
 
     /// What the request is, for the person who has to compare before anything is approved.

@@ -1,7 +1,6 @@
 //! `outhaul site enrol`: the kit that makes a machine a site.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use outhaul_bundle::Digest;
 use outhaul_bundle::index::Stream;
@@ -15,7 +14,7 @@ use super::plane::PlaneArgs;
 use super::site_failure;
 use crate::cli::failure::{self, Failure};
 use crate::cli::key::{fleet_failure, key_failure};
-use crate::cli::{Format, print_json, say};
+use crate::cli::{Exit, Format, print_json, say};
 use crate::sites::Sites;
 
 /// Largest file of certificates, in bytes.
@@ -53,7 +52,7 @@ pub(super) struct Args {
 }
 
 impl Args {
-    pub(super) fn run(self) -> Result<ExitCode, Failure> {
+    pub(super) fn run(self) -> Result<Exit, Failure> {
         let fleet = Fleet::open(&self.fleet).map_err(fleet_failure)?;
         let (environment, cluster_type) = (self.environment.as_str(), self.cluster_type.as_str());
         let mut earlier_roots = fleet.root_chain().map_err(fleet_failure)?;
@@ -110,7 +109,7 @@ impl Args {
             kit.site,
             kit.id()
         ));
-        Ok(ExitCode::SUCCESS)
+        Ok(Exit::SUCCESS)
     }
 
     fn hub_ca(&self) -> Result<String, Failure> {

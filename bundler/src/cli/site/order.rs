@@ -1,7 +1,6 @@
 //! `outhaul site move|rekey|revoke`: orders that travel in the bundles of the site's stream.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use outhaul_bundle::index::Stream;
 use outhaul_bundle::name::Name;
@@ -12,7 +11,7 @@ use super::plane::PlaneArgs;
 use super::{site_failure, stream};
 use crate::cli::failure::{self, Failure};
 use crate::cli::key::fleet_failure;
-use crate::cli::{Format, data, print_json, say};
+use crate::cli::{Exit, Format, data, print_json, say};
 use crate::sites::{Site, SiteError, Sites};
 
 /// Order a site by name
@@ -49,7 +48,7 @@ impl Args {
         self,
         word: &str,
         give: impl FnOnce(&Sites<'_>, &Name) -> Result<Site, SiteError>,
-    ) -> Result<ExitCode, Failure> {
+    ) -> Result<Exit, Failure> {
         let fleet = Fleet::open(&self.fleet).map_err(fleet_failure)?;
         let before = Sites::of(&fleet)
             .one(self.site.as_str())
@@ -70,12 +69,12 @@ impl Args {
              now with `outhaul bundle`",
             stream(&before)
         ));
-        Ok(ExitCode::SUCCESS)
+        Ok(Exit::SUCCESS)
     }
 }
 
 impl MoveArgs {
-    pub(super) fn run(self) -> Result<ExitCode, Failure> {
+    pub(super) fn run(self) -> Result<Exit, Failure> {
         let wrong = || {
             Failure::say(failure::USAGE, format!("`{}` is no stream", self.to))
                 .help("give ENVIRONMENT/CLUSTER_TYPE, such as `stage/press`; nothing was changed")

@@ -1,7 +1,6 @@
 //! `outhaul site settle`: orders that sites report to have carried out, or to refuse, travel no longer.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use outhaul_signer::fleet::Fleet;
 use outhaul_signer::media;
@@ -10,7 +9,7 @@ use serde_json::json;
 use super::site_failure;
 use crate::cli::failure::{self, Failure};
 use crate::cli::key::fleet_failure;
-use crate::cli::{Format, data, print_json, say};
+use crate::cli::{Exit, Format, data, print_json, say};
 use crate::sites::{Settled, Sites};
 
 /// Largest file of reports, in bytes: what an agent writes at most.
@@ -32,7 +31,7 @@ pub(super) struct Args {
 }
 
 impl Args {
-    pub(super) fn run(self) -> Result<ExitCode, Failure> {
+    pub(super) fn run(self) -> Result<Exit, Failure> {
         let fleet = Fleet::open(&self.fleet).map_err(fleet_failure)?;
         let sites = Sites::of(&fleet);
         let mut settled = Vec::new();
@@ -86,9 +85,9 @@ impl Args {
     }
 }
 
-fn exit_code(settled: &[Settled]) -> ExitCode {
+fn exit_code(settled: &[Settled]) -> Exit {
     if settled.iter().any(|one| one.refused.is_some()) {
-        return ExitCode::from(failure::REFUSED);
+        return Exit::from(failure::REFUSED);
     }
-    ExitCode::SUCCESS
+    Exit::SUCCESS
 }

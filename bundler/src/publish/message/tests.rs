@@ -5,7 +5,7 @@ use outhaul_bundle::index::Source;
 
 use super::*;
 use crate::control::ControlPlane;
-use crate::diff::{ClusterTypeChange, Delta, Presence, SitesTouched, Version};
+use crate::diff::{ClusterTypeChange, Counts, Presence, SitesTouched, Version};
 
 fn source(name: &str, commit: char) -> Source {
     Source {
@@ -79,7 +79,6 @@ fn a_text_without_an_end_is_cut_and_says_so() {
             templates: Vec::new(),
             files: Vec::new(),
             sites: SitesTouched::default(),
-            delta: Delta::default(),
         };
         (format!("type-{at:04}"), change)
     };
@@ -89,6 +88,7 @@ fn a_text_without_an_end_is_cut_and_says_so() {
         after: version("after"),
         cluster_types: (0..2_000).map(change).collect(),
         unchanged_cluster_types: 0,
+        counts: Counts::default(),
     };
     let text = body_of(400, &plan, &Ok(difference));
     assert!(text.len() < 65_536, "{}", text.len());

@@ -24,7 +24,7 @@ fn defect_01_two_policies_may_select_the_same_pair() {
             .exists()
     );
     let told = scene.run(&["schedule", "--output", "json"]).ok().stdout;
-    let told: serde_json::Value = serde_json::from_str(&told).unwrap();
+    let told = outhaul_tests::result(&told);
     let text = told.to_string();
     assert_eq!(
         text.matches("\"hello-test\"").count(),

@@ -10,9 +10,11 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
+use outhaul_kit::console::progress::{Meter, Unit};
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 
 use super::super::SourceError;
+use crate::terminal::plain as plain_text;
 
 /// How often a folder is looked at that may not grow too much.
 const LOOK: Duration = Duration::from_millis(250);
@@ -148,6 +150,9 @@ pub(super) fn run(
         limit,
         unit,
     };
+    let meter = bounds
+        .watched
+        .map(|_| Meter::new(&format!("fetching {}", plain_text(what)), Unit::Bytes, None));
     let output = loop {
         match stdout.recv_timeout(LOOK) {
             Ok(bytes) => break bytes,
@@ -155,6 +160,9 @@ pub(super) fn run(
             Err(RecvTimeoutError::Timeout) => {}
         }
         let grown = bounds.watched.map_or(0, size).saturating_sub(before);
+        if let Some(meter) = &meter {
+            meter.set(grown);
+        }
         let error = if Instant::now() >= until {
             SourceError::Unreachable {
                 url: what.to_owned(),

@@ -1,0 +1,148 @@
+//! What people ordered, as a call: what was decided in, what came of it out.
+//!
+//! What comes in: an agent with the lock, and an order that is committed already. What goes out: the
+//! [`Answer`] that the command prints, when the work has come to its end. The order stands whoever does the
+//! work, and also when nobody waits for the answer. It decides nothing.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::{Answer, Call, Way};
+use crate::advice;
+use crate::agent::Agent;
+use crate::error::AgentError;
+use crate::interrupted;
+use crate::machine::{Site, State};
+use crate::runner::Rollback;
+use crate::state::generations;
+
+/// An order of a person that is committed, and not carried out yet.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ordered {
+    /// The active bundle, or the one under way, is applied again.
+    Apply {
+        /// Its number.
+        number: u64,
+    },
+    /// A bundle that waits is applied.
+    Approve {
+        /// Its number.
+        number: u64,
+        /// Who let it through.
+        who: String,
+    },
+    /// The bundle before runs again.
+    Rollback(Rollback),
+}
+
+/// Has an order carried out, here or by the process that has the lock, and waits for what comes of it.
+///
+/// # Errors
+/// [`AgentError`] of the state folder.
+pub fn outcome(state: &Path, here: Option<Agent>, ordered: Ordered) -> Result<Answer, AgentError> {
+    if let Some(mut agent) = here {
+        interrupted::stops(&agent.pulse);
+        return Ok(carry_out(&mut agent, &ordered));
+    }
+    let call = Call::Ordered(ordered.clone());
+    Ok(match super::here_or_there(state, &call)? {
+        Way::Here(mut agent) => {
+            interrupted::stops(&agent.pulse);
+            carry_out(&mut agent, &ordered)
+        }
+        Way::There(answer) => answer,
+    })
+}
+
+/// Carries an order out as far as it goes.
+pub fn carry_out(agent: &mut Agent, ordered: &Ordered) -> Answer {
+    let mut answer = Answer::default();
+    let done = match ordered {
+        Ordered::Apply { number } => applied(agent, *number, &mut answer),
+        Ordered::Approve { number, who } => approved(agent, *number, who, &mut answer),
+        Ordered::Rollback(rollback) => rolled_back(agent, *rollback, &mut answer),
+    };
+    if let Err(error) = done {
+        answer.fail(&error);
+    }
+    answer
+}
+
+fn applied(agent: &mut Agent, number: u64, answer: &mut Answer) -> Result<(), AgentError> {
+    let site = agent.drive()?;
+    let note = agent.note(number)?;
+    if !runs(&site, number) {
+        return Err(AgentError::Failed {
+            message: format!("{note}; now {}", advice::what_runs(&site)),
+            help: advice::repair(&site).unwrap_or_else(|| {
+                format!(
+                    "put that right, run `outhaul-agent approve {number}` and import it again, or \
+                     import a newer bundle"
+                )
+            }),
+        });
+    }
+    answer.text = format!("bundle {number} is applied and active: {note}");
+    answer.value = json!({ "active": number, "message": note });
+    Ok(())
+}
+
+fn approved(
+    agent: &mut Agent,
+    number: u64,
+    who: &str,
+    answer: &mut Answer,
+) -> Result<(), AgentError> {
+    let site = agent.drive()?;
+    let row = generations::one(agent.store.read(), number)?;
+    let state = site.state_of(number).or(row.map(|row| row.state));
+    let word = state.map_or("not active", State::word);
+    let note = agent.note(number)?;
+    let still = match state {
+        Some(State::Gated) if !note.is_empty() => format!(": {note}"),
+        _ => String::new(),
+    };
+    answer.text = format!("bundle {number} is approved by {who}: {word}{still}");
+    answer.value = json!({ "number": number, "who": who, "state": word });
+    if matches!(state, Some(State::Failed | State::Reverted)) {
+        let why = if note.is_empty() { word } else { &note };
+        answer.fail(&AgentError::Failed {
+            message: format!(
+                "bundle {number} does not run: {why}; now {}",
+                advice::what_runs(&site)
+            ),
+            help: advice::repair(&site)
+                .unwrap_or_else(|| "`outhaul-agent status` shows each assignment".into()),
+        });
+    }
+    Ok(())
+}
+
+fn rolled_back(
+    agent: &mut Agent,
+    ordered: Rollback,
+    answer: &mut Answer,
+) -> Result<(), AgentError> {
+    let site = agent.drive()?;
+    if !runs(&site, ordered.to) {
+        let note = agent.note(ordered.from)?;
+        return Err(AgentError::Failed {
+            message: format!("{note}; now {}", advice::what_runs(&site)),
+            help: advice::repair(&site).unwrap_or_else(|| {
+                "nothing else is to be done; `rollback` may be tried again when that is put right"
+                    .into()
+            }),
+        });
+    }
+    answer.text = format!("bundle {} is active again", ordered.to);
+    answer.value = json!({ "active": ordered.to });
+    Ok(())
+}
+
+fn runs(site: &Site, number: u64) -> bool {
+    site.active
+        .is_some_and(|active| active.number == number && !active.broken)
+}

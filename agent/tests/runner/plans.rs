@@ -1,0 +1,222 @@
+//! `plan`: it takes what `import` takes, refuses what `import` refuses, and changes nothing.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use outhaul_bundle::Instruction;
+
+use crate::centre::{Centre, Draft, Load, noise};
+use crate::order_trust::{damaged, difference, everything, move_to};
+use crate::orders::running;
+use crate::site::{Site, code, stderr, stdout};
+
+/// Plans on one copy of the site and imports on another: the same refusals, and only the import changes
+/// anything.
+#[track_caller]
+fn as_import(site: &Site, arguments: &[&str]) -> (Output, Output) {
+    let (planning, importing) = (site.copy(), site.copy());
+    let before = everything(&planning);
+    let planned = planning.run(&[&["plan"], arguments].concat());
+    let changed = difference(&before, &everything(&planning));
+    assert!(changed.is_empty(), "{arguments:?}: {changed:#?}");
+    let imported = importing.run(&[&["import"], arguments].concat());
+    assert_eq!(
+        code(&planned),
+        code(&imported),
+        "{arguments:?}\n{}\n{}",
+        stderr(&planned),
+        stderr(&imported)
+    );
+    let refusals = |output: &Output| -> Vec<String> {
+        let lines = stderr(output);
+        let of_error = |line: &&str| {
+            ["error:", "help:", "skipped"]
+                .iter()
+                .any(|w| line.starts_with(w))
+        };
+        lines.lines().filter(of_error).map(str::to_owned).collect()
+    };
+    assert_eq!(refusals(&planned), refusals(&imported), "{arguments:?}");
+    (planned, imported)
+}
+
+fn stick(files: &[&Path]) -> tempfile::TempDir {
+    let stick = tempfile::tempdir().unwrap();
+    for file in files {
+        fs::copy(file, stick.path().join(file.file_name().unwrap())).unwrap();
+    }
+    stick
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+#[test]
+fn a_plan_refuses_what_an_import_refuses_and_changes_nothing() {
+    let centre = Centre::new();
+    let site = running(&centre);
+    let old = centre.folder.path().join("drone-1.outhaul");
+    let load = Load::new("hello").file("big.bin", noise(100_000));
+    let two = centre.publish(&Draft::new([load]));
+    let [flipped, cut] = damaged(&two);
+    let other = centre.publish(&Draft::hello("elsewhere").cluster_type("press"));
+    let elsewhere = Centre::new();
+    let foreign = elsewhere.publish(&Draft::hello("foreign"));
+    let only = centre.publish(&Draft::hello("three").only_for("drone-9"));
+    let none = site.folder.path().join("nowhere.outhaul");
+    let empty = stick(&[]);
+    let wrong = site.folder.path().join("text.slip");
+    fs::write(&wrong, "no slip").unwrap();
+    for bad in [&flipped, &cut, &other, &foreign, &only, &none, &wrong] {
+        let (planned, _) = as_import(&site, &[text(bad)]);
+        assert_ne!(code(&planned), 0, "{}: {}", bad.display(), stdout(&planned));
+    }
+    as_import(&site, &[text(&old)]);
+    as_import(&site, &[text(empty.path())]);
+    as_import(&site, &["--text", "OUTHAUL:9X54"]);
+    let several = stick(&[&flipped, &other, &foreign]);
+    as_import(&site, &[text(several.path())]);
+    // The newest is damaged: the one before it is taken.
+    let several = stick(&[&flipped, &two, &old]);
+    let (planned, imported) = as_import(&site, &[text(several.path())]);
+    assert!(
+        stdout(&planned).contains("bundle 2 instead of 1"),
+        "{}",
+        stdout(&planned)
+    );
+    assert!(
+        stdout(&imported).contains("bundle 2 is active"),
+        "{}",
+        stdout(&imported)
+    );
+}
+
+#[test]
+fn a_plan_shows_orders_and_does_none() {
+    let centre = Centre::new();
+    centre.publish(&Draft::hello("elsewhere").cluster_type("press"));
+    let site = running(&centre);
+    let rows: [(Instruction, &[&str]); 3] = [
+        (
+            Instruction::Rekey,
+            &["order 1 `rekey`", "new keys", "change hello"],
+        ),
+        (
+            move_to(&centre, "press", 90),
+            &[
+                "order 1 `move`",
+                "dev/press from bundle 90",
+                "nothing else of it",
+            ],
+        ),
+        (
+            Instruction::Revoke,
+            &[
+                "order 1 `revoke`",
+                "installs nothing new",
+                "nothing else of it",
+            ],
+        ),
+    ];
+    for (what, words) in rows {
+        let bundle = centre.publish(&Draft::hello("two").order("drone-7", 1, what));
+        let stick = stick(&[&bundle]);
+        let (planned, imported) = as_import(&site, &[text(stick.path())]);
+        assert_eq!(code(&planned), 0, "{}", stderr(&planned));
+        let told = stdout(&planned);
+        for word in words {
+            assert!(told.contains(word), "`{word}` is not in: {told}");
+        }
+        // The import carries out just that.
+        let done = stdout(&imported) + &stderr(&imported);
+        assert!(done.contains("order"), "{done}");
+    }
+}
+
+#[test]
+fn a_plan_says_what_would_wait_and_for_whom() {
+    let centre = Centre::new();
+    let site = running(&centre);
+    let two = centre.publish(&Draft::hello("two"));
+    site.configure("approval = \"always\"");
+    let (planned, imported) = as_import(&site, &[text(&two)]);
+    let told = stdout(&planned);
+    assert!(
+        told.contains("it would wait: waits for `outhaul-agent approve 2`"),
+        "{told}"
+    );
+    assert!(
+        stdout(&imported).contains("bundle 2 is gated"),
+        "{}",
+        stdout(&imported)
+    );
+    // It is here now and waits: that is said, too.
+    site.ok(&["import", text(&two)]);
+    let (planned, _) = as_import(&site, &[text(&two)]);
+    assert!(stdout(&planned).contains("gated"), "{}", stdout(&planned));
+}
+
+#[test]
+fn a_slip_on_a_stick_counts_for_the_bundles_beside_it() {
+    let centre = Centre::new();
+    let site = running(&centre);
+    let two = centre.publish(&Draft::hello("two"));
+    let three = centre.publish(&Draft::hello("three"));
+    let slip = centre.slip("drone");
+    let (planned, _) = as_import(&site, &[text(&slip)]);
+    assert!(
+        stdout(&planned).contains("floors would rise"),
+        "{}",
+        stdout(&planned)
+    );
+    // What the slip rules out is refused by the plan as well, though floors did not rise.
+    let overtaken = stick(&[&slip, &two]);
+    let (planned, _) = as_import(&site, &[text(overtaken.path())]);
+    assert!(
+        !stdout(&planned).contains("bundle 2 instead"),
+        "{}",
+        stdout(&planned)
+    );
+    let good: [PathBuf; 2] = [slip, three];
+    let good = stick(&good.each_ref().map(PathBuf::as_path));
+    let (planned, _) = as_import(&site, &[text(good.path())]);
+    assert!(
+        stdout(&planned).contains("bundle 3 instead of 1"),
+        "{}",
+        stdout(&planned)
+    );
+}
+
+#[test]
+fn what_an_import_remembered_is_no_nothing() {
+    let centre = Centre::new();
+    let site = running(&centre);
+    let one = centre.folder.path().join("drone-1.outhaul");
+    let (_, imported) = as_import(&site, &[text(&one)]);
+    assert_eq!(
+        stdout(&imported),
+        "bundle 1 is already active; nothing was done\n"
+    );
+    let again = centre.publish_again(&Draft::hello("one"), 1);
+    let (planned, imported) = as_import(&site, &[text(&again)]);
+    for (told, words) in [
+        (stdout(&planned), "its newer metadata would be remembered: "),
+        (
+            stdout(&imported),
+            "nothing was applied, and its newer metadata is remembered: ",
+        ),
+    ] {
+        assert!(
+            told.contains(words) && told.contains("timestamp"),
+            "{told}{}",
+            stderr(&imported)
+        );
+    }
+    let value = site.ok(&["import", text(&again)]);
+    assert!(
+        !value["remembered"].as_array().unwrap().is_empty(),
+        "{value}"
+    );
+}

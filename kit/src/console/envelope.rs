@@ -1,0 +1,167 @@
+//! What `--output json` prints, in all programs: one envelope around a command's result.
+//!
+//! What comes in: what a command found, and how it ended. What goes out: a JSON document whose form is
+//! [`API_VERSION`]; `docs/command-line.md` describes it. Characters that would control a terminal are
+//! escaped, so that the document stays the same value.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::text;
+
+/// The version of the envelope. A field may be added under the same version; one that changes or goes
+/// makes a new one.
+pub const API_VERSION: &str = "outhaul.dev/cli/v1";
+
+/// One command's outcome.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Envelope {
+    /// [`API_VERSION`].
+    pub api_version: &'static str,
+    /// The program and its subcommands, such as `outhaul site enrol`.
+    pub command: String,
+    /// Whether the exit code is 0.
+    pub ok: bool,
+    /// The process's exit code.
+    pub exit_code: u8,
+    /// What the command found or did; null when it came to nothing.
+    pub result: Value,
+    /// What is wrong or doubtful in what somebody wrote, each with its place.
+    pub findings: Vec<Value>,
+    /// Why the command did not do what was asked.
+    pub errors: Vec<Problem>,
+}
+
+/// Why a command did not do what was asked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Problem {
+    /// Whose business it is: `refused`, `usage`, `environment`, `trust` or `internal`.
+    pub kind: &'static str,
+    /// What happened, as on standard error.
+    pub message: String,
+    /// What to do next, as on standard error.
+    pub help: Vec<String>,
+}
+
+impl Envelope {
+    pub(super) fn new(command: &str, exit_code: u8) -> Self {
+        Self {
+            api_version: API_VERSION,
+            command: command.to_owned(),
+            ok: exit_code == 0,
+            exit_code,
+            result: Value::Null,
+            findings: Vec::new(),
+            errors: Vec::new(),
+        }
+    }
+
+    pub(super) fn document(&self) -> String {
+        self.print(serde_json::to_string_pretty)
+    }
+
+    pub(super) fn line(&self) -> String {
+        self.print(serde_json::to_string)
+    }
+
+    fn print(&self, print: impl Fn(&Self) -> serde_json::Result<String>) -> String {
+        // Names and values are text, so that this cannot fail; a document that says so is better than none.
+        let text = print(self).unwrap_or_else(|error| {
+            serde_json::json!({
+                "apiVersion": API_VERSION, "command": self.command, "ok": false, "exitCode": 5,
+                "result": null, "findings": [],
+                "errors": [{ "kind": "internal", "message": error.to_string(), "help": [] }],
+            })
+            .to_string()
+        });
+        text::json(&text).into_owned()
+    }
+}
+
+impl Problem {
+    /// Reads errors as they are printed: each begins with `error: `, its help follows with `help: `.
+    pub(super) fn read(code: u8, text: &str) -> Vec<Self> {
+        let mut problems: Vec<Self> = Vec::new();
+        let mut in_help = false;
+        for line in text.lines() {
+            let start = line.strip_prefix("error: ");
+            if start.is_some() || problems.is_empty() {
+                in_help = false;
+                problems.push(Self {
+                    kind: kind(code),
+                    message: start.unwrap_or(line).to_owned(),
+                    help: Vec::new(),
+                });
+                continue;
+            }
+            let Some(problem) = problems.last_mut() else {
+                continue;
+            };
+            let line = line.trim();
+            if let Some(help) = line
+                .strip_prefix("help: ")
+                .or_else(|| line.strip_prefix("tip: "))
+            {
+                in_help = true;
+                problem.help.push(help.to_owned());
+            } else if let (true, Some(help)) = (in_help, problem.help.last_mut()) {
+                continue_with(help, line);
+            } else {
+                continue_with(&mut problem.message, line);
+            }
+        }
+        problems
+    }
+}
+
+fn continue_with(text: &mut String, line: &str) {
+    if !line.is_empty() {
+        text.push('\n');
+        text.push_str(line);
+    }
+}
+
+fn kind(code: u8) -> &'static str {
+    match code {
+        0 | 1 => "refused",
+        2 => "usage",
+        3 => "environment",
+        4 => "trust",
+        _ => "internal",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_are_read_as_they_are_printed() {
+        let text =
+            "error: cannot write\n  - the disk is full\nhelp: free some space\n  with rm\nerror: b";
+        let read = Problem::read(3, text);
+        assert_eq!(read.len(), 2);
+        assert_eq!(read[0].message, "cannot write\n- the disk is full");
+        assert_eq!(read[0].help, ["free some space\nwith rm"]);
+        assert_eq!(
+            (read[1].kind, read[1].message.as_str()),
+            ("environment", "b")
+        );
+    }
+
+    #[test]
+    fn what_would_control_a_terminal_is_escaped_and_stays_the_same_value() {
+        let name = "a\u{9b}31m\u{202e}\u{7f}";
+        let envelope = Envelope {
+            result: name.into(),
+            ..Envelope::new("outhaul x", 0)
+        };
+        let text = envelope.document();
+        assert!(!text.contains(['\u{9b}', '\u{202e}', '\u{7f}']), "{text}");
+        let back: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(back["result"], name);
+        assert_eq!(back["apiVersion"], API_VERSION);
+        assert!(!envelope.line().contains('\n'));
+    }
+}

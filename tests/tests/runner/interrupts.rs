@@ -1,0 +1,248 @@
+//! Ctrl-C at every instant of `render`, `bundle` and `import`: nothing is left behind that was only begun.
+//!
+//! What comes in: a folder with all that a command reads and writes, its temporary files included, copied
+//! for each instant. What must come out: the folder as it was before, or as it is after a whole run. Debug
+//! builds have the instants; the programs get a real SIGINT at each.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use outhaul_tests::{Ran, program, run};
+
+use super::scene::{Scene, files_below};
+
+type Tree = BTreeMap<PathBuf, Vec<u8>>;
+
+fn scene() -> Scene {
+    let scene = Scene::new();
+    scene.run(
+        "outhaul",
+        0,
+        &["init", "control-plane", "--environments", "dev"],
+    );
+    scene.fleet();
+    scene.site("edge-1", "dev", "edge");
+    fs::create_dir(scene.path("tmp")).unwrap();
+    scene
+}
+
+/// A copy of the scene's folder.
+fn copy(scene: &Scene) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let copied = Command::new("cp")
+        .args(["-a", "--"])
+        .arg(scene.path("."))
+        .arg(folder.path())
+        .status();
+    assert!(copied.unwrap().success());
+    folder
+}
+
+/// Every file, but for what was fetched into the cache, and what a fleet remembers of its clock.
+fn tree(folder: &Path) -> Tree {
+    let all = files_below(folder).into_iter();
+    let all = all.filter(|path| {
+        let kept = [folder.join("cache"), folder.join("fleet/marks.json")];
+        !kept.iter().any(|kept| path.starts_with(kept))
+    });
+    all.map(|path| {
+        let bytes = fs::read(&path).unwrap();
+        (path.strip_prefix(folder).unwrap().to_owned(), bytes)
+    })
+    .collect()
+}
+
+fn typed(folder: &Path, name: &str, line: &str, variable: &str, value: &str) -> Ran {
+    let mut command = Command::new(program(name).unwrap());
+    command
+        .current_dir(folder)
+        .args(line.split(' '))
+        .env("HOME", folder)
+        .env("XDG_CACHE_HOME", folder.join("cache"))
+        .env("TMPDIR", folder.join("tmp"))
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_CONFIG_SYSTEM", "/dev/null")
+        .env(variable, value);
+    run(&mut command).unwrap()
+}
+
+/// Interrupts `line` at every instant; `same` compares two trees as far as they must be equal.
+fn at_every_instant(scene: &Scene, line: &str, same: impl Fn(&Tree, &Tree) -> bool) -> usize {
+    let whole = copy(scene);
+    let before = tree(whole.path());
+    let ran = typed(whole.path(), "outhaul", line, "UNUSED", "");
+    assert_eq!(ran.code, Some(0), "{}", ran.everything());
+    let after = tree(whole.path());
+    assert!(!same(&before, &after), "the command changes nothing");
+    for number in 1.. {
+        let folder = copy(scene);
+        let ran = typed(
+            folder.path(),
+            "outhaul",
+            line,
+            "OUTHAUL_INTERRUPT",
+            &number.to_string(),
+        );
+        if ran.code == Some(0) {
+            return number - 1;
+        }
+        assert_eq!(
+            ran.code,
+            Some(130),
+            "instant {number}: {}",
+            ran.everything()
+        );
+        assert!(
+            ran.stderr.contains("nothing half-written is left"),
+            "{}",
+            ran.everything()
+        );
+        let left = tree(folder.path());
+        let difference = |one: &Tree, other: &Tree| {
+            let only = one.keys().filter(|path| !other.contains_key(*path));
+            only.cloned().collect::<Vec<_>>()
+        };
+        assert!(
+            same(&left, &before) || same(&left, &after),
+            "instant {number} leaves {:#?}\nwithout {:#?}",
+            difference(&left, &before),
+            difference(&before, &left)
+        );
+        // Whatever it was, the next run does it all.
+        let ran = typed(folder.path(), "outhaul", line, "UNUSED", "");
+        assert_eq!(
+            ran.code,
+            Some(0),
+            "after instant {number}: {}",
+            ran.everything()
+        );
+    }
+    0
+}
+
+#[test]
+fn a_render_that_is_interrupted_leaves_nothing_behind() {
+    let scene = scene();
+    let line = "render --environment dev --control-plane control-plane --out rendered";
+    let first = at_every_instant(&scene, line, |a, b| without_memory(a) == without_memory(b));
+    assert!(first >= 3, "{first} instants");
+    // The same over an output that is there already.
+    scene.run("outhaul", 0, &line.split(' ').collect::<Vec<_>>());
+    scene.on_branch("control-plane", "main", |folder| {
+        let path = folder.join("configs/common.yaml");
+        let text = fs::read_to_string(&path).unwrap();
+        fs::write(path, text.replace("Hello", "Good morning")).unwrap();
+    });
+    let promote = ["promote", "--control-plane", "control-plane", "--to", "dev"];
+    scene.run("outhaul", 0, &promote);
+    let again = at_every_instant(&scene, line, |a, b| without_memory(a) == without_memory(b));
+    assert!(again >= 3, "{again} instants");
+}
+
+/// What only saves work the next time may be of either run.
+fn without_memory(tree: &Tree) -> Tree {
+    let mut tree = tree.clone();
+    tree.retain(|path, _| !path.to_string_lossy().contains(".outhaul.memory"));
+    tree
+}
+
+/// The names of streams and keys differ on each run.
+fn without_ids(path: &Path) -> String {
+    let path = path.to_string_lossy();
+    let parts = path.split_inclusive(['-', '.', '/']);
+    let shown = parts.map(|part| {
+        let id = part.trim_end_matches(['-', '.', '/']);
+        let is_id = id.len() >= 12 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+        if is_id {
+            "…".to_owned()
+        } else {
+            part.to_owned()
+        }
+    });
+    shown.collect()
+}
+
+#[test]
+fn a_bundle_that_is_interrupted_leaves_nothing_behind() {
+    let scene = scene();
+    let line = "bundle --environment dev --control-plane control-plane --fleet fleet \
+                --passphrase-file passphrase --out stick";
+    // Signatures have a time in them: what counts is which files are there.
+    let names = |tree: &Tree| {
+        tree.keys()
+            .map(|path| without_ids(path))
+            .collect::<Vec<_>>()
+    };
+    let instants = at_every_instant(&scene, line, |a, b| names(a) == names(b));
+    assert!(instants >= 5, "{instants} instants");
+}
+
+#[test]
+fn an_import_that_is_interrupted_leaves_nothing_or_goes_on_from_there() {
+    let scene = scene();
+    scene.bundle("dev");
+    let import = "--state sites/edge-1 import stick";
+    let whole = copy(&scene);
+    assert_eq!(
+        typed(whole.path(), "outhaul-agent", import, "UNUSED", "").code,
+        Some(0)
+    );
+    let applied = tree(&whole.path().join("sites/edge-1/applied"));
+    let before = tree(&scene.path("sites/edge-1"));
+    let lasting = |tree: &Tree| -> Vec<PathBuf> {
+        let names = tree
+            .keys()
+            .filter(|path| !path.to_string_lossy().contains("agent.db"));
+        names.cloned().collect()
+    };
+    for instant in [
+        "verified-committed",
+        "blob-written",
+        "blobs-complete",
+        "generation-renamed",
+        "staged-committed",
+        "applying-committed",
+        "file-written",
+        "soaking-committed",
+        "active-committed",
+    ] {
+        let folder = copy(&scene);
+        let value = format!("interrupt-{instant}");
+        let ran = typed(
+            folder.path(),
+            "outhaul-agent",
+            import,
+            "OUTHAUL_CUT",
+            &value,
+        );
+        assert!(
+            matches!(ran.code, Some(0 | 130)),
+            "{instant}: {}",
+            ran.everything()
+        );
+        assert!(
+            ran.stderr.contains("interrupted: "),
+            "{instant}: {}",
+            ran.everything()
+        );
+        let left = tree(&folder.path().join("sites/edge-1"));
+        if matches!(instant, "verified-committed" | "blob-written") {
+            assert_eq!(ran.code, Some(130), "{instant}: {}", ran.everything());
+            assert_eq!(lasting(&left), lasting(&before), "{instant}");
+        }
+        let temporary = left
+            .keys()
+            .find(|path| path.to_string_lossy().contains(".tmp"));
+        assert_eq!(temporary, None, "{instant}");
+        // No lock is left, and the same command comes to the same end.
+        let ran = typed(folder.path(), "outhaul-agent", import, "UNUSED", "");
+        assert_eq!(ran.code, Some(0), "{instant}: {}", ran.everything());
+        assert_eq!(
+            tree(&folder.path().join("sites/edge-1/applied")),
+            applied,
+            "{instant}"
+        );
+    }
+}

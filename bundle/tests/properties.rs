@@ -295,4 +295,22 @@ proptest! {
         bytes[at] = byte;
         bodies::report(&bytes);
     }
+
+    #[test]
+    fn fuzz_acknowledgement_of_any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..512)) {
+        bodies::acknowledgement(&bytes);
+    }
+
+    #[test]
+    fn fuzz_acknowledgement_with_changed_bytes(at in any::<prop::sample::Index>(), byte in any::<u8>()) {
+        let text = format!(
+            r#"{{"fleet":"f","site":"s","epoch":"e","number":7,"digest":"{}","hub_time_ms":1}}"#,
+            Digest::of(b"report")
+        );
+        let mut bytes = text.into_bytes();
+        prop_assert!(serde_json::from_slice::<outhaul_bundle::report::Ack>(&bytes).is_ok());
+        let at = at.index(bytes.len());
+        bytes[at] = byte;
+        bodies::acknowledgement(&bytes);
+    }
 }

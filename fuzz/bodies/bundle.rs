@@ -1,4 +1,5 @@
-//! What fuzzing does with foreign bytes that claim to be a bundle, a blob, an index, orders or a report.
+//! What fuzzing does with foreign bytes that claim to be a bundle, a blob, an index, orders, a report or an
+//! acknowledgement.
 //!
 //! What comes in: any bytes. What goes out: nothing; each body must neither panic nor hold more than a
 //! few buffers. cargo-fuzz runs them from `fuzz/targets`, proptest from `bundle/tests`.
@@ -9,6 +10,7 @@ use std::sync::OnceLock;
 
 use outhaul_bundle::fake::FakeBundle;
 use outhaul_bundle::index::{Blob, Content, Encoding};
+use outhaul_bundle::report::Ack;
 use outhaul_bundle::{
     BlobSink, BundleReader, Digest, Index, Instruction, Limits, Order, Report, decode,
 };
@@ -154,5 +156,13 @@ pub fn report(bytes: &[u8]) {
         if let Ok(again) = Report::from_bytes(&report.to_bytes()) {
             assert_eq!(again, report);
         }
+    }
+}
+
+/// Parses what a hub acknowledges; what is accepted must survive a round trip.
+pub fn acknowledgement(bytes: &[u8]) {
+    if let Ok(ack) = serde_json::from_slice::<Ack>(bytes) {
+        let again = serde_json::to_vec(&ack).map(|bytes| serde_json::from_slice::<Ack>(&bytes));
+        assert!(matches!(again, Ok(Ok(again)) if again == ack));
     }
 }

@@ -31,7 +31,7 @@ fn commands(scene: &Scene, name: &str) -> BTreeSet<String> {
         let listed = help.stdout.split("\nCommands:\n").nth(1);
         let listed = listed
             .into_iter()
-            .flat_map(|rest| rest.split("\n\n").next());
+            .filter_map(|rest| rest.split("\n\n").next());
         let names: Vec<&str> = listed
             .flat_map(str::lines)
             .filter(|line| line.starts_with("  ") && !line.starts_with("   "))

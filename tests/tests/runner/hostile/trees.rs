@@ -20,7 +20,7 @@ const MAX_LINKS: u32 = 60_000;
 #[derive(Debug)]
 pub struct Tree {
     folder: PathBuf,
-    _sockets: Vec<UnixListener>,
+    sockets: Vec<UnixListener>,
 }
 
 impl Drop for Tree {
@@ -51,7 +51,7 @@ pub fn make(text: &str, scene: &Path, folder: &Path) -> Option<Tree> {
     fs::create_dir_all(folder).unwrap();
     let mut tree = Tree {
         folder: folder.to_owned(),
-        _sockets: Vec::new(),
+        sockets: Vec::new(),
     };
     for line in text.lines().filter(|line| !line.is_empty()) {
         let words: Vec<_> = line.splitn(3, ' ').collect();
@@ -71,7 +71,7 @@ pub fn make(text: &str, scene: &Path, folder: &Path) -> Option<Tree> {
                     .unwrap()
                     .success()
             ),
-            "socket" => tree._sockets.push(UnixListener::bind(&path).unwrap()),
+            "socket" => tree.sockets.push(UnixListener::bind(&path).unwrap()),
             "device" => {
                 let mut make = Command::new("mknod");
                 make.arg(&path).args(rest.split(' '));

@@ -313,6 +313,22 @@ mod tests {
     }
 
     #[test]
+    fn folders_of_any_depth_and_files_of_many_names_are_compared() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut deep = folder.path().to_owned();
+        deep.extend(std::iter::repeat_n("d", 1500));
+        fs::create_dir_all(&deep).unwrap();
+        fs::write(deep.join("file"), "one").unwrap();
+        fs::hard_link(deep.join("file"), folder.path().join("other")).unwrap();
+        let roots = [folder.path().to_owned()];
+        let before = snapshot(&roots);
+        assert_eq!(before.len(), 1502);
+        fs::write(deep.join("file"), "two").unwrap();
+        let differs = differences(&before, &snapshot(&roots), &Scope::All);
+        assert_eq!(differs.len(), 4, "{differs:?}");
+    }
+
+    #[test]
     fn what_is_said_to_be_left_alone_is_compared() {
         let claim = "echo 'error: it is refused, nothing was changed' >&2";
         assert!(said(claim).is_ok());

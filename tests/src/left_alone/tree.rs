@@ -4,11 +4,11 @@
 //! copy, row by row: SQLite rewrites its files where no row changes, and looking must leave no trace. A
 //! damaged one is compared as bytes. It changes nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::Read as _;
-use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use rusqlite::types::ValueRef;
@@ -23,13 +23,22 @@ const MAX_HASHED_BYTES: u64 = 64 << 20;
 /// All that is below these folders.
 pub(super) fn snapshot(roots: &[PathBuf]) -> Tree {
     let mut tree = Tree::new();
-    for root in roots {
-        walk(root, &mut tree);
+    // Not by recursion: a test may bring folders some thousand deep.
+    let mut waiting = roots.to_vec();
+    let mut linked = HashMap::new();
+    while let Some(folder) = waiting.pop() {
+        look(&folder, &mut tree, &mut waiting, &mut linked);
     }
     tree
 }
 
-fn walk(folder: &Path, tree: &mut Tree) {
+/// One folder; those in it are left in `waiting`. `linked` has the files of several names that were read.
+fn look(
+    folder: &Path,
+    tree: &mut Tree,
+    waiting: &mut Vec<PathBuf>,
+    linked: &mut HashMap<(u64, u64), String>,
+) {
     let Ok(entries) = fs::read_dir(folder) else {
         return;
     };
@@ -43,12 +52,14 @@ fn walk(folder: &Path, tree: &mut Tree) {
         let name = path.display().to_string();
         if kind.is_dir() {
             tree.insert(name, format!("folder {mode:o}"));
-            walk(&path, tree);
+            waiting.push(path);
         } else if kind.is_symlink() {
             let target = fs::read_link(&path).unwrap_or_default();
             tree.insert(name, format!("link to {}", target.display()));
-        } else if kind.is_fifo() || kind.is_socket() || kind.is_block_device() {
+        } else if !kind.is_file() {
             tree.insert(name, format!("special {mode:o}"));
+        } else if let Some(known) = linked.get(&(about.dev(), about.ino())) {
+            tree.insert(name, known.clone());
         } else if !is_part_of_a_database(&path) {
             match rows(&path) {
                 Some(rows) => {
@@ -59,7 +70,11 @@ fn walk(folder: &Path, tree: &mut Tree) {
                     );
                 }
                 None => {
-                    tree.insert(name, format!("file {mode:o} {}", content(&path, &about)));
+                    let text = format!("file {mode:o} {}", content(&path, &about));
+                    if about.nlink() > 1 {
+                        linked.insert((about.dev(), about.ino()), text.clone());
+                    }
+                    tree.insert(name, text);
                 }
             }
         }

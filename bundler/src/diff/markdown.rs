@@ -21,13 +21,17 @@ const MAX_DIFFS: usize = 12;
 /// Most targets or paths in one cell.
 const MAX_NAMES: usize = 4;
 
+/// Room for the line that says what was left out, in bytes.
+const LEFT_OUT_BYTES: usize = 160;
+
 /// Every environment.
 pub fn markdown(differences: &[Difference]) -> String {
     markdown_within(differences, MAX_BYTES)
 }
 
-/// As [`markdown`], in about `max_bytes`.
+/// As [`markdown`], in `max_bytes` at most.
 pub fn markdown_within(differences: &[Difference], max_bytes: usize) -> String {
+    let max_bytes = max_bytes.saturating_sub(LEFT_OUT_BYTES);
     let mut out = String::new();
     let mut left_out = 0;
     for difference in differences {

@@ -345,8 +345,24 @@ impl Reader<'_> {
                 let message = "a source is named by the URL of its repository".to_owned();
                 self.find(&url.span(), "project-value", message);
             }
+            if without_password(name) != name {
+                let message = format!(
+                    "`{}` holds a password, which a project file must not",
+                    without_password(name)
+                );
+                self.find(&url.span(), "project-refused", message);
+            }
             if let Some(dir) = self.checked(dir, name) {
                 let dir = below(self.folder, &dir);
+                // A source travels as `URL=DIR`, and is parted at the last `=`.
+                if dir.display().to_string().contains('=') {
+                    let message = format!(
+                        "`{}` has a `=`, which the path of a source cannot have",
+                        dir.display()
+                    );
+                    self.find(&url.span(), "project-value", message);
+                    continue;
+                }
                 texts.push(format!("{name}={}", dir.display()));
             }
         }

@@ -202,8 +202,17 @@ impl Media {
     /// # Errors
     /// [`FileError`] for something else of that name.
     pub fn has_folder(&self, name: &str) -> Result<bool, FileError> {
-        self.folder(Path::new(name), false)
-            .map(|found| found.is_some())
+        self.subfolder(name).map(|found| found.is_some())
+    }
+
+    /// Opens the folder of this name, `None` when there is none, whatever is put in its place later.
+    ///
+    /// # Errors
+    /// [`FileError`] for something else of that name, a link included.
+    pub fn subfolder(&self, name: &str) -> Result<Option<Self>, FileError> {
+        let path = self.path.join(name);
+        let root = self.folder(Path::new(name), false)?;
+        Ok(root.map(|root| Self { root, path }))
     }
 
     /// Opens a regular file; `None` when there is nothing of this name.

@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use outhaul_bundle::digest::Hasher;
 use outhaul_bundle::index::Blob;
@@ -220,11 +220,11 @@ impl Helper {
         let mut blobs = Blobs::new(&self.home);
         blobs.clear_partial()?;
         self.check_space(blobs.missing_bytes(&index.blobs), index)?;
-        self.copy_keys()?;
         for blob in &index.blobs {
             self.copy_blob(&mut blobs, blob)?;
         }
         blobs.sync()?;
+        let keys = self.copy_keys()?;
         let none = BTreeMap::default();
         let done = unpacked::unpack(&self.home, &blobs, index, bytes, &none, &self.limits);
         // Only the unpacked files are needed from now on.
@@ -233,7 +233,8 @@ impl Helper {
             GenerationError::File(_) | GenerationError::Secrets(_) => error.into(),
             other if other.is_environment() => other.into(),
             other => refused(other.rule(), other.to_string()),
-        })
+        })?;
+        self.drop_other_keys(keys.as_ref())
     }
 
     fn copy_blob(&self, blobs: &mut Blobs, blob: &Blob) -> Result<(), Problem> {
@@ -270,17 +271,18 @@ impl Helper {
     }
 
     /// Keys that open what is sealed say nothing about whom to trust: the helper has those of the agent's
-    /// folder, as they are now, without what is no key.
-    fn copy_keys(&self) -> Result<(), Problem> {
+    /// folder, as they are now, without what is no key. Returns them; `None` when that folder is not there.
+    /// None is removed here: what is refused afterwards must find the keys that open what runs.
+    fn copy_keys(&self) -> Result<Option<BTreeSet<PathBuf>>, Problem> {
         let bounds = Bounds {
             depth: 0,
             entries: 4 * MAX_KEYS,
             kept: MAX_KEYS,
         };
-        if !self.agent.has_folder("identities").map_err(of_the_agent)? {
-            return Ok(());
-        }
-        let from = Media::open(&self.agent.path().join("identities"))?;
+        let from = self.agent.subfolder("identities").map_err(of_the_agent)?;
+        let Some(from) = from else {
+            return Ok(None);
+        };
         let found = from.files(bounds, |name| name.as_bytes().ends_with(b".age"))?;
         let own = self.home.identities();
         durable::make_folder(&own)?;
@@ -300,7 +302,13 @@ impl Helper {
             }
             kept.insert(to);
         }
-        for known in durable::list(&own)? {
+        Ok(Some(kept))
+    }
+
+    /// Removes the keys that the agent's folder has no more, once a bundle was copied whole without them.
+    fn drop_other_keys(&self, kept: Option<&BTreeSet<PathBuf>>) -> Result<(), Problem> {
+        let Some(kept) = kept else { return Ok(()) };
+        for known in durable::list(&self.home.identities())? {
             if !kept.contains(&known) {
                 durable::remove_file(&known)?;
             }

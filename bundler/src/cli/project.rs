@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::failure::{self, Failure};
 use super::settings::{self, Located, Surroundings, VARIABLE};
 use super::{Exit, Format, data, print_json, say};
+use crate::address::without_password;
 use crate::project::{FILE, Setting};
 
 /// Show the settings that need not be typed in this folder, or agree to their file
@@ -68,7 +69,7 @@ impl Args {
                 let values: Vec<Value> = values
                     .map(|(setting, value)| {
                         json!({
-                            "setting": setting.key(), "values": value.texts,
+                            "setting": setting.key(), "values": value.texts.iter().map(|text| without_password(text)).collect::<Vec<_>>(),
                             "line": value.place.line(), "column": value.place.column(),
                         })
                     })
@@ -77,7 +78,7 @@ impl Args {
             });
             let variables: Vec<Value> = variables
                 .iter()
-                .map(|(setting, text)| json!({"setting": setting.key(), "variable": setting.variable(), "value": text}))
+                .map(|(setting, text)| json!({"setting": setting.key(), "variable": setting.variable(), "value": without_password(text)}))
                 .collect();
             return print_json(&json!({"file": file, "environment": variables}));
         }
@@ -143,11 +144,17 @@ fn trust(
     records
         .add(&located.found.path, &located.found.text)
         .map_err(|error| Failure::new(failure::ENVIRONMENT, &error))?;
+    let lines: Vec<String> = located
+        .project
+        .lines()
+        .iter()
+        .map(|line| without_password(line))
+        .collect();
     if output == Format::Json {
-        print_json(&json!({"trusted": located.found.path, "settings": located.project.lines()}))?;
+        print_json(&json!({"trusted": located.found.path, "settings": lines}))?;
     } else {
-        for line in located.project.lines() {
-            data(&line);
+        for line in &lines {
+            data(line);
         }
     }
     say(&format!(

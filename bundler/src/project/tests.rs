@@ -164,3 +164,15 @@ fn one_text_at_one_place_is_agreed_to() {
     assert!(!records.has(one, "y"));
     assert!(!records.has(other, "x"));
 }
+
+#[test]
+fn a_source_holds_no_password_and_its_folder_no_equals_sign() {
+    let found = parse(
+        "[sources]\n\"https://user:s3cr3t@git.example/x\" = \"x\"\n\"https://git.example/y\" = \"a=b\"\n",
+    )
+    .unwrap_err()
+    .join("\n");
+    assert!(found.contains("holds a password"), "{found}");
+    assert!(!found.contains("s3cr3t"), "{found}");
+    assert!(found.contains("has a `=`"), "{found}");
+}

@@ -206,12 +206,14 @@ fn amount(unit: Unit, number: u64, named: bool) -> String {
 pub fn bytes(number: u64) -> String {
     const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
     let mut unit = "bytes";
+    let mut whole = 1_u128;
     let mut tenths = u128::from(number) * 10;
     for next in UNITS {
         if tenths < 10_240 {
             break;
         }
-        tenths /= 1024;
+        whole *= 1024;
+        tenths = (u128::from(number) * 10 + whole / 2) / whole;
         unit = next;
     }
     match unit {

@@ -199,3 +199,21 @@ fn a_listing_ends_at_its_bounds_and_says_so() {
         assert!(found.files.contains(&PathBuf::from("z.slip")));
     }
 }
+
+#[test]
+fn a_folder_that_was_opened_stays_itself_and_a_link_is_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let (inner, secret) = (folder.path().join("inner"), folder.path().join("secret"));
+    fs::create_dir(&inner).unwrap();
+    fs::create_dir(&secret).unwrap();
+    fs::write(inner.join("a"), "ours").unwrap();
+    fs::write(secret.join("a"), "theirs").unwrap();
+    let media = Media::open(folder.path()).unwrap();
+    let opened = media.subfolder("inner").unwrap().unwrap();
+
+    fs::rename(&inner, folder.path().join("aside")).unwrap();
+    std::os::unix::fs::symlink(&secret, &inner).unwrap();
+    assert_eq!(opened.read(Path::new("a"), 9).unwrap().unwrap(), b"ours");
+    assert!(media.subfolder("inner").is_err());
+    assert!(media.subfolder("none").unwrap().is_none());
+}

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
+use outhaul_kit::console;
 use outhaul_signer::Fleet;
 use serde_json::json;
 
@@ -37,8 +38,8 @@ impl Args {
             );
             let _ = write!(text, "\n{name}: the next bundle is number {number}");
         }
-        eprintln!(
-            "next: `outhaul bundle --renew` for every stream; sites that took a newer bundle take that one"
+        console::message(
+            "next: `outhaul bundle --renew` for every stream; sites that took a newer bundle take that one",
         );
         common.print(&text, &json!({"left_out": self.by, "next": next}));
         Ok(Outcome::Done)

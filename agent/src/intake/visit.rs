@@ -194,7 +194,7 @@ fn closing(parts: &[String]) -> String {
 /// What became of a bundle that is active: what was remembered of it is not nothing.
 pub(crate) fn already(remembered: &[String]) -> String {
     if remembered.is_empty() {
-        return "already active; nothing was done".to_owned();
+        return "already active; nothing was applied".to_owned();
     }
     format!(
         "already active; nothing was applied, and its newer metadata is remembered: {}",

@@ -197,7 +197,7 @@ fn what_an_import_remembered_is_no_nothing() {
     let (_, imported) = as_import(&site, &[text(&one)]);
     assert_eq!(
         stdout(&imported),
-        "bundle 1 is already active; nothing was done\n"
+        "bundle 1 is already active; nothing was applied\n"
     );
     let again = centre.publish_again(&Draft::hello("one"), 1);
     let (planned, imported) = as_import(&site, &[text(&again)]);

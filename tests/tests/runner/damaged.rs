@@ -34,7 +34,8 @@ fn damage_at_the_centre_and_the_hub_is_told_from_absence_and_nothing_new_is_made
     );
     // A file where a folder is to be is no damaged disk.
     let told = scene
-        .run("outhaul-hub", 3, &["--state", "hub.pub", "sites"])
+        .run("outhaul-hub", 2, &["--state", "hub.pub", "sites"])
         .stderr;
+    assert!(told.contains("`hub.pub/hub.db` does not exist"), "{told}");
     assert!(!told.contains("dmesg"), "{told}");
 }

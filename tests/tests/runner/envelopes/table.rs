@@ -241,9 +241,19 @@ pub(super) const TABLE: &[Case] = &[
         "a round prints nothing of its own",
         "--once --state nowhere",
     ),
+    not_here(
+        "outhaul-agent apply-helper answer",
+        "it answers on the agent's connection, see the agent's tests",
+        "--folder nowhere --state sites/edge-1",
+    ),
+    not_here(
+        "outhaul-agent apply-helper init",
+        "it is for root and a second user, see the agent's tests",
+        "--folder helper --state nowhere",
+    ),
     case(
         "outhaul-hub init",
-        "--root fleet/metadata/1.root.json --state hub2",
+        "--root fleet/metadata/1.root.json --state hub2 --plain-key test",
         "--root nowhere --state hub3",
     ),
     case(
@@ -366,6 +376,7 @@ pub(super) const TABLE: &[Case] = &[
         "second --passphrase-file passphrase --new-passphrase-file passphrase",
         "nowhere --passphrase-file passphrase --new-passphrase-file passphrase",
     ),
+    case("outhaul-signer restored", "second", "nowhere"),
     not_here(
         "outhaul-signer revoke",
         "it takes a stream's role, see the signer's tests",

@@ -51,7 +51,7 @@ pub fn run(agent: Agent, once: bool) -> Result<u8, AgentError> {
         })
         .map_err(|error| system("start its working thread", &error))?;
     match runtime.block_on(shell(&pulse, &wake, done))? {
-        Ended::Worked => worker.join().unwrap_or_else(|_| Err(AgentError::Stopped)),
+        Ended::Worked => worker.join().unwrap_or_else(|panic| Err(broken(&*panic))),
         // It waits for a device or a file system that does not answer, and cannot be asked. What it was
         // doing is resumed at the next start, as after a power cut.
         Ended::Hangs => Err(AgentError::Stopped),
@@ -131,6 +131,15 @@ async fn shell(
     }
 }
 
+/// The working thread ended in a panic: a defect, and nothing that anybody asked for.
+fn broken(panic: &(dyn std::any::Any + Send)) -> AgentError {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+    AgentError::Broken {
+        problem: text.unwrap_or("no reason given").to_owned(),
+    }
+}
+
 fn notify(state: NotifyState<'_>) {
     if let Err(error) = sd_notify::notify(&[state]) {
         tracing::warn!(%error, "systemd cannot be told");
@@ -141,5 +150,25 @@ fn system(doing: &str, error: &std::io::Error) -> AgentError {
     AgentError::Road {
         source_name: doing.to_owned(),
         problem: error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+    use super::*;
+
+    #[test]
+    fn a_panic_of_the_worker_is_an_internal_error_and_not_a_stop() {
+        let worker = thread::spawn(|| panic!("overflow when adding to {}", "an instant"));
+        let error = broken(&*worker.join().unwrap_err());
+        assert_eq!(error.exit_code(), 5);
+        let told = error.lines().join("\n");
+        assert!(
+            told.contains("overflow when adding to an instant"),
+            "{told}"
+        );
+        assert!(!told.contains("nothing is half done"), "{told}");
+        assert!(told.contains("help: "), "{told}");
     }
 }

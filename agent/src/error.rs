@@ -116,6 +116,15 @@ pub enum AgentError {
          command or start"
     )]
     Stopped,
+    /// A defect of the agent itself ended the work.
+    #[error(
+        "internal error: the work ended in the middle of an action ({problem}); it is recorded how far it came, and \
+         it goes on from there at the next start"
+    )]
+    Broken {
+        /// What the program said.
+        problem: String,
+    },
 }
 
 impl From<LockError> for AgentError {
@@ -176,7 +185,8 @@ impl AgentError {
             | Self::Usage { .. }
             | Self::Apply(ApplyError::Unknown { .. } | ApplyError::Mismatch { .. }) => 2,
             Self::State(error) => error.exit_code(),
-            Self::Generation(GenerationError::Changed { .. } | GenerationError::Index { .. }) => 5,
+            Self::Generation(GenerationError::Changed { .. } | GenerationError::Index { .. })
+            | Self::Broken { .. } => 5,
             _ => 3,
         }
     }
@@ -207,6 +217,11 @@ impl AgentError {
             }
             Self::Network { .. } => "nothing is lost: it is tried again, or use a stick".into(),
             Self::Stopped => String::new(),
+            Self::Broken { .. } => {
+                "report this defect with the service's log; if it comes again at each start, keep the bundle under \
+                 way for the report and ask the centre for another"
+                    .into()
+            }
         }
     }
 }

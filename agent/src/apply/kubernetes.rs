@@ -80,7 +80,7 @@ impl Kubernetes {
         patience: Duration,
         pulse: &Pulse,
     ) -> Result<Result<(), Unready>, ApplyError> {
-        let until = Instant::now() + patience;
+        let until = Instant::now().checked_add(patience);
         loop {
             let mut waiting = None;
             for looked in objects.clone() {
@@ -109,7 +109,7 @@ impl Kubernetes {
             if pulse.stopping() {
                 return Err(ApplyError::Stopped);
             }
-            if Instant::now() >= until {
+            if until.is_some_and(|until| Instant::now() >= until) {
                 return Ok(Err(Unready::Late(waiting)));
             }
             std::thread::sleep(LOOK_AGAIN);
@@ -124,11 +124,11 @@ impl Kubernetes {
         patience: Duration,
         pulse: &Pulse,
     ) -> Result<Option<Resource>, ApplyError> {
-        let until = Instant::now() + patience;
+        let until = Instant::now().checked_add(patience);
         loop {
             let found = look::resource(cluster, &looked.object);
             let found = found.map_err(|trouble| site_error(&trouble))?;
-            if found.is_some() || Instant::now() >= until {
+            if found.is_some() || until.is_some_and(|until| Instant::now() >= until) {
                 return Ok(found);
             }
             if pulse.stopping() {
@@ -174,9 +174,24 @@ fn site_error(trouble: &Trouble) -> ApplyError {
     }
 }
 
-fn failed(desired: &Desired, all: &All, message: &str, steps: Vec<StepResult>) -> AssignmentResult {
+/// A result without any opened value: in the message, in the objects' names, and in what is said of them.
+fn told(
+    desired: &Desired,
+    all: &All,
+    status: ComplianceStatus,
+    message: &str,
+    mut steps: Vec<StepResult>,
+) -> AssignmentResult {
+    for step in &mut steps {
+        step.name = struck_out(&step.name, &all.values);
+        step.message = struck_out(&step.message, &all.values);
+    }
     let message = struck_out(message, &all.values);
-    result(desired, ComplianceStatus::Failed, &message, steps)
+    result(desired, status, &message, steps)
+}
+
+fn failed(desired: &Desired, all: &All, message: &str, steps: Vec<StepResult>) -> AssignmentResult {
+    told(desired, all, ComplianceStatus::Failed, message, steps)
 }
 
 /// Files that nothing was made of, as steps.
@@ -314,8 +329,7 @@ impl Reconciler for Kubernetes {
                         "`{key}`: {refused}; {at} of {} objects are applied, this one and those after it are not",
                         looked.len()
                     );
-                    let told = struck_out(&refused.to_string(), &all.values);
-                    steps.push(step(key.to_string(), "failed", told));
+                    steps.push(step(key.to_string(), "failed", refused.to_string()));
                     return Ok(failed(desired, &all, &message, steps));
                 }
             };
@@ -335,12 +349,8 @@ impl Reconciler for Kubernetes {
         let message = left.map_or_else(String::new, |step| step.message.clone());
         steps.extend(removed);
         ledger.confirm(KIND, desired.assignment.name.as_str())?;
-        Ok(result(
-            desired,
-            ComplianceStatus::Compliant,
-            &message,
-            steps,
-        ))
+        let status = ComplianceStatus::Compliant;
+        Ok(told(desired, &all, status, &message, steps))
     }
 
     fn observe(
@@ -370,11 +380,7 @@ impl Reconciler for Kubernetes {
                 .map_err(|trouble| site_error(&trouble))?;
             match seen {
                 look::Seen::Drifted(why) => {
-                    drifted.push(step(
-                        key.to_string(),
-                        "changed",
-                        struck_out(&why, &all.values),
-                    ));
+                    drifted.push(step(key.to_string(), "changed", why));
                 }
                 look::Seen::AsApplied(Health::Ready) => {}
                 look::Seen::AsApplied(Health::Waiting(why)) => {
@@ -402,7 +408,7 @@ impl Reconciler for Kubernetes {
             let steps = vec![step(format!("{all_of_them} objects"), "ok", "")];
             (ComplianceStatus::Compliant, String::new(), steps)
         };
-        Ok(result(desired, status, &message, steps))
+        Ok(told(desired, &all, status, &message, steps))
     }
 
     /// Waits until every object is ready, or one has failed, or the time is up.

@@ -42,6 +42,7 @@ impl Resource {
     fn list_path(&self, namespace: Option<&str>) -> String {
         match namespace {
             Some(namespace) if self.namespaced => {
+                let namespace = encoded(namespace);
                 format!("{}/namespaces/{namespace}/{}", self.root, self.plural)
             }
             _ => format!("{}/{}", self.root, self.plural),
@@ -49,7 +50,8 @@ impl Resource {
     }
 
     fn path(&self, key: &Key) -> String {
-        format!("{}/{}", self.list_path(key.namespace.as_deref()), key.name)
+        let list = self.list_path(key.namespace.as_deref());
+        format!("{list}/{}", encoded(&key.name))
     }
 }
 
@@ -277,6 +279,7 @@ impl Cluster {
             return Ok(false);
         };
         let mut any = false;
+        let [group, version, plural] = [group, version, plural].map(encoded);
         self.each(&format!("/apis/{group}/{version}/{plural}"), &mut |_| {
             any = true;
             false

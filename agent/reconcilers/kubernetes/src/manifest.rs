@@ -8,7 +8,7 @@ use std::fmt;
 
 use serde_json::Value;
 
-use crate::yaml;
+use crate::yaml::{self, Budget};
 
 /// How an object is known, whichever version of its kind it is written in.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -118,16 +118,24 @@ impl Object {
     }
 }
 
-/// The objects in `text`, which is called `file` in messages.
+/// The objects in `text`, which is called `file` in messages; `budget` bounds the texts that are read with it.
 ///
 /// # Errors
 /// One sentence with file and line.
-pub fn objects(text: &str, file: &str) -> Result<Vec<Object>, String> {
+pub fn objects(text: &str, file: &str, budget: &mut Budget) -> Result<Vec<Object>, String> {
     let mut found = Vec::new();
-    for (line, value) in yaml::documents(text).map_err(|error| format!("`{file}`, {error}"))? {
+    let documents = yaml::documents_within(text, budget);
+    for (line, value) in documents.map_err(|error| format!("`{file}`, {error}"))? {
         take(value, &format!("`{file}`, line {line}"), true, &mut found)?;
     }
     Ok(found)
+}
+
+/// Whether `word` may be a name, a group, a version or a kind: a path of the API and a row of the inventory are
+/// made of them.
+pub fn fits(word: &str) -> bool {
+    let allowed = |b: u8| b.is_ascii_alphanumeric() || b"-._:".contains(&b);
+    word.bytes().all(allowed) && !matches!(word, "." | "..") && word.len() <= 253
 }
 
 fn take(
@@ -175,11 +183,6 @@ fn take(
         &name,
         namespace.as_deref().unwrap_or("x"),
     ];
-    // A path of the API and a row of the inventory are made of them.
-    let fits = |word: &&str| {
-        let allowed = |b: u8| b.is_ascii_alphanumeric() || b"-._:".contains(&b);
-        word.bytes().all(allowed) && !matches!(*word, "." | "..") && word.len() <= 253
-    };
     if let Some(word) = words.iter().find(|word| !fits(word)) {
         return Err(format!(
             "{place}: `{}` cannot be a name",
@@ -223,7 +226,7 @@ mod tests {
     fn files_become_objects_with_their_places() {
         let text = "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: ConfigMap, metadata: {name: a}}\n\
                     ---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: hello}\n";
-        let found = objects(text, "a.yaml").unwrap();
+        let found = objects(text, "a.yaml", &mut Budget::default()).unwrap();
         let told: Vec<_> = found
             .iter()
             .map(|o| format!("{} at {}", o.key, o.place))
@@ -239,7 +242,7 @@ mod tests {
 
     #[test]
     fn what_is_no_object_is_refused_with_its_place() {
-        let told = |text: &str| objects(text, "a.yaml").unwrap_err();
+        let told = |text: &str| objects(text, "a.yaml", &mut Budget::default()).unwrap_err();
         assert!(told("replicas: 3\n").contains("line 1: it has no `apiVersion`"));
         assert!(told("just text\n").contains("no `apiVersion`"));
         assert!(

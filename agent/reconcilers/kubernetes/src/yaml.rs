@@ -14,6 +14,11 @@ use serde_json::{Map, Number, Value};
 const MAX_DEPTH: usize = 64;
 /// Most values in one text, aliases expanded.
 const MAX_VALUES: usize = 500_000;
+/// What a value costs besides its text: about what it takes in memory.
+const VALUE_BYTES: usize = 32;
+/// Most that the texts of one [`Budget`] may come to, aliases expanded and keys included. The API server takes
+/// no object above 3 MiB, so real manifests are far below; it is held in memory at once, on small hosts too.
+const MAX_EXPANDED_BYTES: usize = 64 * 1024 * 1024;
 
 /// Why a text cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -25,16 +30,31 @@ pub struct YamlError {
     pub problem: String,
 }
 
+/// What several texts that are read together have come to so far.
+#[derive(Debug, Default)]
+pub struct Budget {
+    bytes: usize,
+}
+
 /// The documents of `text`, with the line on which each begins; empty ones are left out.
 ///
 /// # Errors
 /// [`YamlError`]
 pub fn documents(text: &str) -> Result<Vec<(usize, Value)>, YamlError> {
+    documents_within(text, &mut Budget::default())
+}
+
+/// [`documents`] of one of the texts that share `budget`.
+///
+/// # Errors
+/// [`YamlError`]
+pub fn documents_within(text: &str, budget: &mut Budget) -> Result<Vec<(usize, Value)>, YamlError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut reader = Reader {
         parser: Parser::new_from_str(text),
         anchors: BTreeMap::new(),
         values: 0,
+        budget,
     };
     let mut documents = Vec::new();
     while let Some((event, span)) = reader.next()? {
@@ -53,14 +73,15 @@ pub fn documents(text: &str) -> Result<Vec<(usize, Value)>, YamlError> {
     Ok(documents)
 }
 
-struct Reader<'a> {
+struct Reader<'a, 'b> {
     parser: Parser<'a, StrInput<'a>>,
-    /// Values that an alias may name, and how many values each holds.
-    anchors: BTreeMap<usize, (Value, usize)>,
+    /// Values that an alias may name, with how many values each holds and what it costs.
+    anchors: BTreeMap<usize, (Value, usize, usize)>,
     values: usize,
+    budget: &'b mut Budget,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> Reader<'a, '_> {
     fn next(&mut self) -> Result<Option<(Event<'a>, Span)>, YamlError> {
         match self.parser.next_event() {
             None => Ok(None),
@@ -77,7 +98,8 @@ impl<'a> Reader<'a> {
             .ok_or_else(|| wrong(from, "the text ends in the middle of a value"))
     }
 
-    fn count(&mut self, values: usize, at: Span) -> Result<(), YamlError> {
+    /// Before anything is copied: what is refused was never held.
+    fn count(&mut self, values: usize, bytes: usize, at: Span) -> Result<(), YamlError> {
         self.values = self.values.saturating_add(values);
         if self.values > MAX_VALUES {
             return Err(wrong(
@@ -85,12 +107,25 @@ impl<'a> Reader<'a> {
                 format!("more than {MAX_VALUES} values, aliases expanded"),
             ));
         }
+        self.budget.bytes = self.budget.bytes.saturating_add(bytes);
+        if self.budget.bytes > MAX_EXPANDED_BYTES {
+            let most = MAX_EXPANDED_BYTES / (1024 * 1024);
+            return Err(wrong(at, format!("more than {most} MiB, aliases expanded")));
+        }
         Ok(())
     }
 
     fn value(&mut self, event: Event<'a>, at: Span, depth: usize) -> Result<Value, YamlError> {
-        let before = self.values;
-        self.count(1, at)?;
+        let before = (self.values, self.budget.bytes);
+        let text = match &event {
+            Event::Scalar(text, ..) => text.len(),
+            _ => 0,
+        };
+        match event {
+            // It costs what it names.
+            Event::Alias(_) => self.count(1, 0, at)?,
+            _ => self.count(1, VALUE_BYTES + text, at)?,
+        }
         if depth > MAX_DEPTH {
             return Err(wrong(at, format!("more than {MAX_DEPTH} levels deep")));
         }
@@ -123,17 +158,20 @@ impl<'a> Reader<'a> {
             }
             Event::MappingStart(anchor, _) => (Value::Object(self.mapping(at, depth)?), anchor),
             Event::Alias(id) => {
-                let Some((value, values)) = self.anchors.get(&id).cloned() else {
-                    return Err(wrong(at, "this alias names no anchor"));
-                };
-                self.count(values, at)?;
-                return Ok(value);
+                let costs = self.anchors.get(&id).map(|known| (known.1, known.2));
+                if let Some((values, bytes)) = costs {
+                    self.count(values, bytes, at)?;
+                }
+                let value = self.anchors.get(&id).map(|known| known.0.clone());
+                return value.ok_or_else(|| wrong(at, "this alias names no anchor"));
             }
             _ => return Err(wrong(at, "a value was expected here")),
         };
         if anchor > 0 {
-            let values = self.values - before;
-            self.anchors.insert(anchor, (value.clone(), values));
+            let (values, bytes) = (self.values - before.0, self.budget.bytes - before.1);
+            // What is kept for aliases is a copy, and anchors may stand within anchors.
+            self.count(0, bytes, at)?;
+            self.anchors.insert(anchor, (value.clone(), values, bytes));
         }
         Ok(value)
     }
@@ -305,5 +343,31 @@ mod tests {
             bomb += &format!("b{level}: &a{level} [{names}]\n");
         }
         assert!(told(&bomb).contains("aliases expanded"));
+        // Few values and little text, which come to 75 MiB.
+        let text = "x".repeat(256 * 1024);
+        let aliases = vec!["*a"; 300].join(", ");
+        let told_of = |text: String| documents(&text).unwrap_err().to_string();
+        let much = "more than 64 MiB, aliases expanded";
+        assert_eq!(
+            told_of(format!("a: &a {text}\nb: [{aliases}]\n")),
+            format!("line 2: {much}")
+        );
+        let keys = told_of(format!("a: &a {{? {text} : 1}}\nb: [{aliases}]\n"));
+        assert!(keys.contains(much), "{keys}");
+        // Anchors within anchors are copied once for each level.
+        let nested: String = (0..60).map(|level| format!("&n{level} [")).collect();
+        let nested = told_of(format!("{nested}{}{}", "x".repeat(2 << 20), "]".repeat(60)));
+        assert!(nested.contains(much), "{nested}");
+    }
+
+    #[test]
+    fn texts_that_are_read_together_share_what_they_may_come_to() {
+        let mut budget = Budget::default();
+        let text = format!("a: {}\n", "x".repeat(24 << 20));
+        assert!(documents_within(&text, &mut budget).is_ok());
+        assert!(documents_within(&text, &mut budget).is_ok());
+        let third = documents_within(&text, &mut budget).unwrap_err();
+        assert!(third.problem.contains("64 MiB"), "{third}");
+        assert!(documents(&text).is_ok(), "one alone");
     }
 }

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use outhaul_bundle::Digest;
-use outhaul_kubernetes::cluster::other_managers;
+use outhaul_kubernetes::cluster::{is_applied_by_us, other_managers};
 use outhaul_kubernetes::{Cluster, Health, Key, Object, Reason, Resource, Trouble, differ, health};
 use serde_json::Value;
 
@@ -191,6 +191,7 @@ fn origin(
         }));
     }
     let uid = uid_of(found).to_owned();
+    let recorded = mark.is_some();
     match owner_of(found) {
         Some(other) if other != owner && mark.is_none() => {
             return refused(format!(
@@ -209,6 +210,11 @@ fn origin(
     }
     if take_over {
         return Ok(Origin::Took(uid));
+    }
+    // Nothing is recorded of it, as on a site whose state was lost: our own annotation, set by ourselves, says that
+    // this assignment made it, as it does where making it was cut off.
+    if !recorded && owner_of(found) == Some(owner) && is_applied_by_us(found) {
+        return Ok(Origin::Made(uid));
     }
     let managers = other_managers(found);
     let whose = match managers.is_empty() {

@@ -12,6 +12,7 @@ use super::*;
 use crate::state::StateError;
 
 mod kinds;
+mod lost;
 mod refused;
 mod server_gone;
 

@@ -9,18 +9,21 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use outhaul_bundle::Digest;
+use outhaul_kubernetes::yaml::Budget;
 use outhaul_kubernetes::{Object, manifest, order};
 use serde::Deserialize;
 use zeroize::Zeroizing;
 
 use crate::durable;
 use crate::generation::Desired;
-use crate::secrets::Secrets;
+use crate::secrets::{Secrets, struck_out};
 
 /// Largest file of manifests in bytes.
 const MAX_FILE_BYTES: u64 = 16 * 1024 * 1024;
 /// Most objects of one assignment.
 const MAX_OBJECTS: usize = 5000;
+/// Longest wait that a stream may ask for: a day. Nothing else is done meanwhile.
+const MAX_WAIT_S: u64 = 24 * 60 * 60;
 /// The group of objects that are for the agent itself.
 const OWN_GROUP: &str = "outhaul.dev";
 
@@ -74,8 +77,15 @@ pub struct All {
 /// # Errors
 /// One sentence with the file.
 pub fn read(desired: &Desired, identities: &Path) -> Result<All, String> {
-    let secrets = Secrets::load(identities).map_err(|error| error.to_string())?;
     let mut all = All::default();
+    // A problem may name what it found, which may be a value that was opened on the way to it.
+    fill(&mut all, desired, identities).map_err(|problem| struck_out(&problem, &all.values))?;
+    Ok(all)
+}
+
+fn fill(all: &mut All, desired: &Desired, identities: &Path) -> Result<(), String> {
+    let secrets = Secrets::load(identities).map_err(|error| error.to_string())?;
+    let mut budget = Budget::default();
     let mut said = false;
     for (file, path, told) in desired.files() {
         let payload = told.contains("/payload/");
@@ -106,7 +116,7 @@ pub fn read(desired: &Desired, identities: &Path) -> Result<All, String> {
                 Zeroizing::new(text)
             }
         };
-        for object in manifest::objects(&text, &told)? {
+        for object in manifest::objects(&text, &told, &mut budget)? {
             if object.key.group == OWN_GROUP {
                 if payload || said {
                     return Err(format!(
@@ -130,7 +140,7 @@ pub fn read(desired: &Desired, identities: &Path) -> Result<All, String> {
     if all.objects.is_empty() {
         return Err("it has no manifests to apply".into());
     }
-    Ok(all)
+    Ok(())
 }
 
 fn settings(object: &Object) -> Result<Settings, String> {
@@ -146,7 +156,25 @@ fn settings(object: &Object) -> Result<Settings, String> {
     } else {
         spec
     };
-    serde_json::from_value(spec).map_err(|error| format!("{}: `spec`: {error}", object.place))
+    let place = &object.place;
+    let settings: Settings =
+        serde_json::from_value(spec).map_err(|error| format!("{place}: `spec`: {error}"))?;
+    if let Some(seconds) = settings.wait_seconds
+        && !(1..=MAX_WAIT_S).contains(&seconds)
+    {
+        return Err(format!(
+            "{place}: `spec.waitSeconds` is {seconds}; it may be 1 to {MAX_WAIT_S}"
+        ));
+    }
+    if let Some(namespace) = &settings.namespace
+        && !manifest::fits(namespace)
+    {
+        return Err(format!(
+            "{place}: `spec.namespace`: `{}` cannot be a name",
+            namespace.escape_debug()
+        ));
+    }
+    Ok(settings)
 }
 
 impl All {

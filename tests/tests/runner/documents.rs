@@ -255,6 +255,16 @@ fn typed(pages: &[&str]) -> usize {
     typed_at(&Desk::new(), pages)
 }
 
+/// Waits until the clock shows another second: signed times are whole seconds, and no person types two
+/// commands that sign within one.
+fn next_second() {
+    let second = || std::time::UNIX_EPOCH.elapsed().unwrap().as_secs();
+    let began = second();
+    while second() == began {
+        std::thread::yield_now();
+    }
+}
+
 fn typed_at(desk: &Desk, pages: &[&str]) -> usize {
     let mut ending = Ending(Vec::new());
     let mut count = 0;
@@ -270,6 +280,9 @@ fn typed_at(desk: &Desk, pages: &[&str]) -> usize {
                     machine,
                     script,
                 } => {
+                    if script.contains("outhaul bundle") {
+                        next_second();
+                    }
                     let script = learnt.apply(&desk.here(machine, script));
                     let script = format!("exec 2>&1\nset -eu\n{script}\n");
                     let ran: Ran = run_script(&mut desk.shell(machine, &script)).unwrap();

@@ -17,6 +17,8 @@ use super::diagnostic::{Diagnostic, Location, SourceFile};
 const MAX_DEPTH: usize = 64;
 /// Most values in one file, aliases expanded.
 const MAX_NODES: usize = 1_000_000;
+/// Most text in one file, aliases expanded and keys included: files are far smaller, and many are held at once.
+const MAX_EXPANDED_BYTES: usize = 64 * 1024 * 1024;
 
 /// A value and where it is written.
 #[derive(Debug, Clone, PartialEq)]
@@ -110,6 +112,7 @@ pub fn parse_part(
         start: part.start,
         anchors: BTreeMap::new(),
         nodes: 0,
+        bytes: 0,
     };
     let mut documents = Vec::new();
     while let Some((event, span)) = reader.next()? {
@@ -134,8 +137,10 @@ struct Reader<'a> {
     offsets: Offsets,
     /// Where in the file the parser's text begins.
     start: usize,
-    anchors: BTreeMap<usize, Node>,
+    /// Values that an alias may name, with how many values each holds and how much text.
+    anchors: BTreeMap<usize, (Node, usize, usize)>,
     nodes: usize,
+    bytes: usize,
 }
 
 type Failure = Box<Diagnostic>;
@@ -168,7 +173,12 @@ impl<'a> Reader<'a> {
     fn node(&mut self, event: Event<'a>, span: Span, depth: usize) -> Result<Node, Failure> {
         let start = self.byte(span.start.index());
         let own = start..self.byte(span.end.index());
-        self.count(1, &own)?;
+        let before = (self.nodes, self.bytes);
+        let text = match &event {
+            Event::Scalar(text, ..) => text.len(),
+            _ => 0,
+        };
+        self.count(1, text, &own)?;
         if depth > MAX_DEPTH {
             return Err(self.fail(
                 "yaml-limit",
@@ -214,10 +224,13 @@ impl<'a> Reader<'a> {
                 (Value::Mapping(entries), end, anchor)
             }
             Event::Alias(id) => {
-                let Some(target) = self.anchors.get(&id).cloned() else {
+                let costs = self.anchors.get(&id).map(|known| (known.1, known.2));
+                if let Some((nodes, bytes)) = costs {
+                    self.count(nodes, bytes, &own)?;
+                }
+                let Some((target, ..)) = self.anchors.get(&id).cloned() else {
                     return Err(self.fail("yaml-syntax", "this alias names no anchor", own));
                 };
-                self.count(size(&target), &own)?;
                 // The alias is where a person would change it; what it expands to keeps its places.
                 return Ok(Node {
                     value: target.value,
@@ -231,7 +244,10 @@ impl<'a> Reader<'a> {
             span: start..end.max(start),
         };
         if anchor > 0 {
-            self.anchors.insert(anchor, node.clone());
+            let (nodes, bytes) = (self.nodes - before.0, self.bytes - before.1);
+            // What is kept for aliases is a copy, and anchors may stand within anchors.
+            self.count(nodes, bytes, &node.span)?;
+            self.anchors.insert(anchor, (node.clone(), nodes, bytes));
         }
         Ok(node)
     }
@@ -321,10 +337,17 @@ impl<'a> Reader<'a> {
         !text.ends_with(char::is_whitespace) && end >= text.len()
     }
 
-    fn count(&mut self, nodes: usize, span: &Range<usize>) -> Result<(), Failure> {
+    /// Before anything is copied: what is refused was never held.
+    fn count(&mut self, nodes: usize, bytes: usize, span: &Range<usize>) -> Result<(), Failure> {
         self.nodes = self.nodes.saturating_add(nodes);
         if self.nodes > MAX_NODES {
             let message = format!("more than {MAX_NODES} values once aliases are expanded");
+            return Err(self.fail("yaml-limit", message, span.clone()));
+        }
+        self.bytes = self.bytes.saturating_add(bytes);
+        if self.bytes > MAX_EXPANDED_BYTES {
+            let most = MAX_EXPANDED_BYTES / (1024 * 1024);
+            let message = format!("more than {most} MiB once aliases are expanded");
             return Err(self.fail("yaml-limit", message, span.clone()));
         }
         Ok(())
@@ -371,14 +394,6 @@ impl Offsets {
             Self::Ascii(len) => index.min(*len),
             Self::Table(table) => table[index.min(table.len() - 1)],
         }
-    }
-}
-
-fn size(node: &Node) -> usize {
-    1 + match &node.value {
-        Value::Sequence(items) => items.iter().map(size).sum(),
-        Value::Mapping(entries) => entries.iter().map(|e| 1 + size(&e.value)).sum(),
-        _ => 0,
     }
 }
 

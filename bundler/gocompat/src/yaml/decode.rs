@@ -13,6 +13,8 @@ use std::collections::BTreeSet;
 
 /// Values that one document may decode to, aliases included.
 const MAX_VALUES: u64 = 4_000_000;
+/// Text in bytes that aliases in one document may come to; Go has no such bound and runs out of memory.
+const MAX_ALIASED_BYTES: usize = 64 * 1024 * 1024;
 
 struct Reader<'d> {
     nodes: &'d [Node],
@@ -21,6 +23,8 @@ struct Reader<'d> {
     following: Vec<Id>,
     decoded: u64,
     aliased: u64,
+    /// Text that aliases came to.
+    aliased_bytes: usize,
     depth: usize,
     /// Keys that a merge must not overwrite (`yaml.v3`).
     merged: Option<BTreeSet<GoValue>>,
@@ -38,6 +42,7 @@ pub(crate) fn decode(text: &str, decoder: Decoder) -> Decoded<GoValue> {
         following: Vec::new(),
         decoded: 0,
         aliased: 0,
+        aliased_bytes: 0,
         depth: 0,
         merged: None,
     };
@@ -82,6 +87,12 @@ impl<'d> Reader<'d> {
         }
         if self.decoded > MAX_VALUES {
             return fail(node, "document has too many values");
+        }
+        if let (false, NodeKind::Scalar(text, _)) = (self.following.is_empty(), &node.kind) {
+            self.aliased_bytes = self.aliased_bytes.saturating_add(text.len());
+            if self.aliased_bytes > MAX_ALIASED_BYTES {
+                return fail(node, "document has too much text once aliases are expanded");
+            }
         }
         Ok(())
     }
@@ -390,6 +401,22 @@ impl<'d> Reader<'d> {
                 node,
                 "map merge requires map or sequence of maps as the value",
             ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn what_aliases_expand_to_is_counted_in_bytes() {
+        let text = "x".repeat(256 * 1024);
+        let aliases = vec!["*a"; 300].join(", ");
+        for decoder in [Decoder::V2, Decoder::V3, Decoder::Config] {
+            let scalar = decode(&format!("a: &a {text}\nb: [{aliases}]\n"), decoder).unwrap_err();
+            assert!(scalar.message.contains("too much text"), "{scalar:?}");
         }
     }
 }

@@ -98,6 +98,27 @@ fn what_is_not_yaml_is_told_with_its_place() {
 }
 
 #[test]
+fn what_aliases_expand_to_is_counted_in_bytes_before_it_is_copied() {
+    // Few values and little text, which come to 75 MiB.
+    let text = "x".repeat(256 * 1024);
+    let aliases = vec!["*a"; 300].join(", ");
+    let scalar = error(&format!("a: &a {text}\nb: [{aliases}]\n"));
+    assert!(
+        scalar.contains("more than 64 MiB once aliases are expanded"),
+        "{scalar}"
+    );
+    let key = error(&format!("a: &a {{? {text} : 1}}\nb: [{aliases}]\n"));
+    assert!(key.contains("more than 64 MiB"), "{key}");
+    let nested: String = (0..60).map(|level| format!("&n{level} [")).collect();
+    let nested = error(&format!(
+        "{nested}{}{}",
+        "x".repeat(2 << 20),
+        "]".repeat(60)
+    ));
+    assert!(nested.contains("more than 64 MiB"), "{nested}");
+}
+
+#[test]
 fn blocks_end_as_they_are_written() {
     assert_eq!(one("a: |\n  x\n").field("a").unwrap().as_str(), Some("x\n"));
     assert_eq!(one("a: |-\n  x\n").field("a").unwrap().as_str(), Some("x"));

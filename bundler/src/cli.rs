@@ -155,6 +155,10 @@ impl Cli {
 }
 
 /// The result as JSON, for the envelope on standard output.
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "the last line of every command, whose type is this"
+)]
 pub(crate) fn print_json(value: &serde_json::Value) -> Result<Exit, Failure> {
     console::result(value.clone());
     Ok(Exit::SUCCESS)

@@ -210,7 +210,7 @@ fn warn_of_lost(plane: &ControlPlane) {
 fn warn(plane: &ControlPlane) {
     let findings = &plane.findings;
     if !findings.is_empty() {
-        super::say_findings(&findings);
+        super::say_findings(findings);
     }
 }
 

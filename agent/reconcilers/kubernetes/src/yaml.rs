@@ -355,7 +355,10 @@ mod tests {
         let keys = told_of(format!("a: &a {{? {text} : 1}}\nb: [{aliases}]\n"));
         assert!(keys.contains(much), "{keys}");
         // Anchors within anchors are copied once for each level.
-        let nested: String = (0..60).map(|level| format!("&n{level} [")).collect();
+        let nested = (0..60)
+            .map(|level| format!("&n{level} ["))
+            .collect::<Vec<_>>()
+            .concat();
         let nested = told_of(format!("{nested}{}{}", "x".repeat(2 << 20), "]".repeat(60)));
         assert!(nested.contains(much), "{nested}");
     }

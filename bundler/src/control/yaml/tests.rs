@@ -109,7 +109,10 @@ fn what_aliases_expand_to_is_counted_in_bytes_before_it_is_copied() {
     );
     let key = error(&format!("a: &a {{? {text} : 1}}\nb: [{aliases}]\n"));
     assert!(key.contains("more than 64 MiB"), "{key}");
-    let nested: String = (0..60).map(|level| format!("&n{level} [")).collect();
+    let nested = (0..60)
+        .map(|level| format!("&n{level} ["))
+        .collect::<Vec<_>>()
+        .concat();
     let nested = error(&format!(
         "{nested}{}{}",
         "x".repeat(2 << 20),

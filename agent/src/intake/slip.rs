@@ -57,48 +57,21 @@ pub struct News {
 impl News {
     /// What believing it would do, in one sentence.
     pub fn plan(&self) -> String {
-        let Self {
-            name,
-            number,
-            signed_at,
-            expires,
-            ..
-        } = self;
         if !self.fresh {
-            return format!(
-                "`{name}`: known already ({signed_at}, bundle {number}); nothing would be done"
-            );
+            return format!("{}; nothing would be done", self.known());
         }
-        let date = if self.expired {
-            "expired on"
-        } else {
-            "good until"
-        };
         format!(
-            "`{name}`: floors would rise, it is at least {signed_at}, the newest bundle is {number} \
-             ({date} {expires}); nothing would be installed"
+            "`{}`: floors would rise, {}; nothing would be installed",
+            self.name,
+            self.says()
         )
     }
 
     /// One sentence for people.
     pub fn sentence(&self) -> String {
-        let Self {
-            name,
-            number,
-            signed_at,
-            expires,
-            ..
-        } = self;
         if !self.fresh {
-            return format!(
-                "`{name}`: known already ({signed_at}, bundle {number}); nothing was done"
-            );
+            return format!("{}; nothing was done", self.known());
         }
-        let date = if self.expired {
-            "expired on"
-        } else {
-            "good until"
-        };
         let again = if self.recovered {
             "; the memory of the highest versions holds again"
         } else {
@@ -110,8 +83,28 @@ impl News {
             ""
         };
         format!(
-            "`{name}`: floors raised, {time}it is at least {signed_at}, the newest bundle is {number} \
-             ({date} {expires}){again}; nothing was installed"
+            "`{}`: floors raised, {time}{}{again}; nothing was installed",
+            self.name,
+            self.says()
+        )
+    }
+
+    fn known(&self) -> String {
+        format!(
+            "`{}`: known already ({}, bundle {})",
+            self.name, self.signed_at, self.number
+        )
+    }
+
+    fn says(&self) -> String {
+        let date = if self.expired {
+            "expired on"
+        } else {
+            "good until"
+        };
+        format!(
+            "it is at least {}, the newest bundle is {} ({date} {})",
+            self.signed_at, self.number, self.expires
         )
     }
 }

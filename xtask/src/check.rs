@@ -1,8 +1,8 @@
 //! `cargo xtask check`: the rules that no compiler holds for us. All findings at once.
 //!
 //! `files`: lengths, headers, names, paths of somebody's machine, snapshots that nobody reviewed.
-//! `crates`: what may reach what. `purity`: what plans and decides touches no clock, file or network. `manifests`: every member inherits versions and lints. And the units
-//! of `systemd/`, where systemd is there to ask.
+//! `crates`: what may reach what. `purity`: what plans and decides touches no clock, file or network. `manifests`: every member inherits versions and lints. Modules that import
+//! each other, and the units of `systemd/`, where systemd is there to ask.
 
 mod crates;
 mod files;
@@ -24,9 +24,12 @@ impl Args {
         findings.extend(crates::findings()?);
         findings.extend(manifests::findings()?);
         findings.extend(purity::findings()?);
+        findings.extend(crate::circles::findings()?);
         findings.extend(crate::units::findings()?);
         if findings.is_empty() {
-            eprintln!("files, crates, manifests, pure files and units are as they should be");
+            eprintln!(
+                "files, crates, manifests, pure files, modules and units are as they should be"
+            );
         }
         Ok(findings)
     }

@@ -5,6 +5,7 @@
 
 mod bench;
 mod check;
+mod circles;
 mod man;
 mod repository;
 mod size;
@@ -19,6 +20,7 @@ use clap::Parser;
 #[command(bin_name = "cargo xtask", after_help = "Example: cargo xtask check")]
 enum Command {
     Check(check::Args),
+    Circles(circles::Args),
     Man(man::Args),
     Size(size::Args),
     Units(units::Args),
@@ -28,6 +30,7 @@ enum Command {
 fn main() -> ExitCode {
     let outcome = match Command::parse() {
         Command::Check(args) => args.run(),
+        Command::Circles(args) => args.run(),
         Command::Man(args) => args.run(),
         Command::Size(args) => args.run(),
         Command::Units(args) => args.run(),

@@ -9,6 +9,7 @@ mod circles;
 mod man;
 mod repository;
 mod size;
+mod timings;
 mod units;
 
 use std::process::ExitCode;
@@ -23,6 +24,7 @@ enum Command {
     Circles(circles::Args),
     Man(man::Args),
     Size(size::Args),
+    Timings(timings::Args),
     Units(units::Args),
     Bench(bench::Args),
 }
@@ -33,6 +35,7 @@ fn main() -> ExitCode {
         Command::Circles(args) => args.run(),
         Command::Man(args) => args.run(),
         Command::Size(args) => args.run(),
+        Command::Timings(args) => args.run(),
         Command::Units(args) => args.run(),
         Command::Bench(args) => args.run(),
     };

@@ -41,7 +41,7 @@ pub fn paths(code: &str) -> Vec<Vec<String>> {
         let is_first = at == 0 || words[at - 1] != "::";
         if starts && goes_on && is_first {
             tree(&words, &mut { at }, &[], &mut |path, _| {
-                paths.push(path.to_vec())
+                paths.push(path.to_vec());
             });
         }
     }
@@ -97,7 +97,7 @@ fn tree(words: &[&str], at: &mut usize, before: &[String], take: &mut dyn FnMut(
         if words.get(*at) == Some(&"as")
             && let Some(new) = words.get(*at + 1)
         {
-            name = (*new).to_owned();
+            (*new).clone_into(&mut name);
             *at += 2;
         }
         take(&path, &name);

@@ -312,7 +312,10 @@ impl<'a> Reader<'a> {
                     return Err(self.fail("yaml-syntax", "`<<` merges maps only", source.span));
                 };
                 for entry in merged {
-                    if !entries.iter().any(|e| e.key == entry.key) {
+                    // The map's own keys are in `seen`, and so are those of maps merged before: a look through
+                    // `entries` for each would cost the square of them.
+                    if !seen.contains_key(&entry.key) {
+                        seen.insert(entry.key.clone(), entry.key_span.clone());
                         entries.push(entry);
                     }
                 }

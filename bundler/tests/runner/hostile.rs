@@ -231,6 +231,24 @@ fn generate(scene: &Scene, what: &str) {
         "large_file" => {
             fs::write(app.join("large.yaml"), vec![b' '; 9 << 20]).unwrap();
         }
+        "aliased_text_of_a_team" => {
+            fs::write(app.join("aliases.yaml"), aliased_text()).unwrap();
+        }
+        "aliased_text_in_the_control_plane" => {
+            fs::write(root.join("dev/aliases.yaml"), aliased_text()).unwrap();
+        }
+        // Each key is looked for among those before it, unless somebody thought of that.
+        "merged_maps_of_a_team" => {
+            let keys = |prefix: &str| -> String {
+                (0..110_000).fold(String::new(), |mut text, at| {
+                    write!(text, "{prefix}{at}: 1, ").unwrap();
+                    text
+                })
+            };
+            let text = format!("a: &a {{{}}}\nb: {{{}<<: *a}}\n", keys("k"), keys("l"));
+            let text = text + "---\n[\n";
+            fs::write(app.join("merges.yaml"), text).unwrap();
+        }
         "many_files" | "links" => {
             let manifests = root.join("manifests");
             fs::create_dir_all(manifests.join("here")).unwrap();
@@ -271,6 +289,13 @@ fn generate(scene: &Scene, what: &str) {
         }
         other => panic!("nobody knows how to make {other}"),
     }
+}
+
+/// Few values and 64 KiB of text, which come to 4 GiB.
+fn aliased_text() -> String {
+    let aliases = vec!["*a"; 65_536].join(", ");
+    let text = "x".repeat(65_536);
+    format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: &a {text}\ndata: [{aliases}]\n")
 }
 
 fn fed(folder: &Path, arguments: &[&str], input: &str) -> String {

@@ -5,6 +5,7 @@
 //! go on; never a command that takes from a stranger's file what is rendered, signed or asked.
 
 use std::fs;
+use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -32,7 +33,26 @@ impl Home {
     }
 
     fn run(&self, folder: &str, variables: &[(&str, &str)], line: &str) -> Seen {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_outhaul"));
+        let program = Command::new(env!("CARGO_BIN_EXE_outhaul"));
+        self.run_by(program, folder, variables, line)
+    }
+
+    /// The same in 1 GiB of memory, 60 s of processor time and 300 s.
+    fn run_limited(&self, variables: &[(&str, &str)], line: &str) -> Seen {
+        let limits = "ulimit -v 1048576 && ulimit -t 60 && exec \"$@\"";
+        let mut program = Command::new("timeout");
+        program.args(["300", "sh", "-c", limits, "sh"]);
+        program.arg(env!("CARGO_BIN_EXE_outhaul"));
+        self.run_by(program, "", variables, line)
+    }
+
+    fn run_by(
+        &self,
+        mut command: Command,
+        folder: &str,
+        variables: &[(&str, &str)],
+        line: &str,
+    ) -> Seen {
         for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("OUTHAUL_")) {
             command.env_remove(name);
         }
@@ -219,7 +239,16 @@ fn every_hostile_project_file_gets_its_verdict() {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/hostile/project");
     let verdicts = fs::read_to_string(corpus.join("verdicts.txt")).unwrap();
     let home = Home::new();
-    let mut tried = 0;
+    let named = [("OUTHAUL_PROJECT", "outhaul.toml")];
+    let (mut tried, mut accepted, mut panics, mut over_limits) = (0, 0, 0, 0);
+    let mut look = |home: &Home| {
+        let seen = home.run_limited(&named, "outhaul schedule --environment dev");
+        accepted += usize::from(seen.code == Some(0));
+        panics += usize::from(seen.err.contains("panicked at"));
+        let memory = seen.err.contains("memory allocation of");
+        over_limits += usize::from(memory || matches!(seen.code, None | Some(124 | 134 | 137)));
+        seen
+    };
     for line in verdicts.lines() {
         let mut words = line.splitn(3, ' ');
         let (name, code, expected) = (
@@ -232,8 +261,7 @@ fn every_hostile_project_file_gets_its_verdict() {
             home.path("outhaul.toml"),
         )
         .unwrap();
-        let named = [("OUTHAUL_PROJECT", "outhaul.toml")];
-        let seen = home.run("", &named, "outhaul schedule --environment dev");
+        let seen = look(&home);
         assert_eq!(seen.code, code.parse().ok(), "{name}: {}", seen.err);
         assert!(seen.err.contains(expected), "{name}: {}", seen.err);
         let shown = |c: char| c.is_control() && c != '\n';
@@ -246,14 +274,26 @@ fn every_hostile_project_file_gets_its_verdict() {
         path.extension().is_some_and(|ending| ending == "toml")
     });
     assert_eq!(files.count(), tried, "a case without a verdict");
-    fs::write(home.path("outhaul.toml"), vec![b'#'; 1 << 20]).unwrap();
-    let err = home.refused("", 3, "outhaul schedule --environment dev");
-    assert!(err.contains("larger than"), "{err}");
+    for large in [1 << 20, 1 << 40] {
+        let file = fs::File::create(home.path("outhaul.toml")).unwrap();
+        file.set_len(large).unwrap();
+        let seen = look(&home);
+        assert_eq!(seen.code, Some(3), "{}", seen.err);
+        assert!(seen.err.contains("larger than"), "{}", seen.err);
+        tried += 1;
+    }
     fs::remove_file(home.path("outhaul.toml")).unwrap();
     let fifo = Command::new("mkfifo")
         .arg(home.path("outhaul.toml"))
         .status();
     assert!(fifo.unwrap().success());
-    let err = home.refused("", 3, "outhaul schedule --environment dev");
-    assert!(err.contains("outhaul.toml"), "{err}");
+    let seen = look(&home);
+    assert_eq!(seen.code, Some(3), "{}", seen.err);
+    assert!(seen.err.contains("outhaul.toml"), "{}", seen.err);
+    tried += 1;
+    let line = format!(
+        "hostile project files: tried {tried}, accepted {accepted}, panics {panics}, over limits {over_limits}\n"
+    );
+    std::io::stderr().write_all(line.as_bytes()).unwrap();
+    assert_eq!((accepted, panics, over_limits), (0, 0, 0), "{line}");
 }

@@ -82,6 +82,28 @@ fn documents_anchors_and_merges() {
 }
 
 #[test]
+fn merging_costs_what_is_merged_and_not_its_square() {
+    // The square of it would be billions of comparisons.
+    let keys =
+        |prefix: &str| -> String { (0..40_000).map(|n| format!("{prefix}{n}: 1, ")).collect() };
+    let text = format!(
+        "a: &a {{{}}}\nb: {{{}<<: [*a, *a, *a]}}\n",
+        keys("k"),
+        keys("l")
+    );
+    let documents = parse(&file(&text)).unwrap();
+    let Value::Mapping(entries) = &documents[0].field("b").unwrap().value else {
+        panic!("it is a map");
+    };
+    assert_eq!(entries.len(), 80_000);
+    assert_eq!(
+        entries[0].key, "l0",
+        "its own first, then those of the merged in their order"
+    );
+    assert_eq!(entries[40_000].key, "k0");
+}
+
+#[test]
 fn what_is_not_yaml_is_told_with_its_place() {
     assert!(
         error("a: b\n  c: d\n").starts_with("x.yaml:2:"),

@@ -5,7 +5,7 @@
 //! floors of its stream, before the index is read; an expired signature is recorded with its date,
 //! because the hub installs nothing. It never believes a bundle's own word for its stream.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 
 use jiff::Timestamp;
@@ -132,7 +132,9 @@ pub fn record(
             signed_as: accepted.versions.get("timestamp").copied().unwrap_or(0),
             expires_ms: accepted.expires.as_millisecond(),
         };
-        let new = add(session, &index, expected, signed, now_ms)?;
+        let keys = accepted.trusted.stream_keys(role).unwrap_or_default();
+        let new = add(session, &index, expected, signed, &keys, now_ms)?;
+        session.set_signers(role, index.number, &accepted.trusted.stream_signers(role))?;
         if new {
             let carrier = Carrier {
                 role,
@@ -142,6 +144,7 @@ pub fn record(
             orders::record(session, &index.orders, &carrier, fleet, now_ms)?;
         }
         session.set_trusted(role, &accepted.trusted.0, &accepted.versions)?;
+        session.mark_taken_back(role, &keys)?;
         Ok(recorded(&index, new))
     })
 }
@@ -249,9 +252,19 @@ fn add(
     index: &Index,
     found: Content,
     signed: Signed,
+    keys: &BTreeSet<String>,
     now_ms: i64,
 ) -> Result<bool, DesiredError> {
-    match session.bundle_index(index.stream.role.as_str(), index.number)? {
+    let role = index.stream.role.as_str();
+    let mut known = session.bundle_index(role, index.number)?;
+    // What a key signed that was taken away since keeps no number from the fleet.
+    if known.as_ref().is_some_and(|known| *known != found)
+        && session.is_taken_back(role, index.number, keys)?
+    {
+        session.forget_bundle(role, index.number)?;
+        known = None;
+    }
+    match known {
         Some(expected) if expected == found => Ok(false),
         Some(expected) => Err(DesiredError::Exchanged {
             number: index.number,

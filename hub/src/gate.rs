@@ -251,7 +251,9 @@ fn evidence_of(site: &SiteState) -> Option<Evidence> {
 fn unknown(question: &Question, facts: &Facts<'_>) -> Option<String> {
     let environment = &question.environment;
     let of_it = |bundle: &DesiredBundle| {
-        bundle.environment == *environment && bundle.base_commit == question.commit
+        bundle.environment == *environment
+            && bundle.base_commit == question.commit
+            && !bundle.taken_back
     };
     if facts.sites.is_empty() || facts.bundles.iter().any(of_it) {
         return None;
@@ -317,7 +319,7 @@ fn streams<'a>(
     for bundle in facts
         .bundles
         .iter()
-        .filter(|b| b.environment == question.environment)
+        .filter(|b| b.environment == question.environment && !b.taken_back)
     {
         found.entry(&bundle.role).or_default().push(bundle);
     }

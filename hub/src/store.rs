@@ -47,6 +47,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("store/migrations/0004_signing_order.sql"),
     include_str!("store/migrations/0005_order_outcomes.sql"),
     include_str!("store/migrations/0006_siege.sql"),
+    include_str!("store/migrations/0007_signers.sql"),
 ];
 
 /// After this migration older reports are read for what its new table holds.

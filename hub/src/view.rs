@@ -161,7 +161,7 @@ impl Reading {
     pub fn knows_commit(&self, environment: &str, commit: &str) -> bool {
         self.bundles
             .iter()
-            .any(|b| b.environment == environment && b.base_commit == commit)
+            .any(|b| b.environment == environment && b.base_commit == commit && !b.taken_back)
     }
 
     /// All that the page shows.
@@ -202,7 +202,7 @@ impl Reading {
     /// Each environment's base commit of the bundle that was signed last.
     fn newest_commits(&self) -> BTreeMap<String, String> {
         let mut newest: BTreeMap<String, &DesiredBundle> = BTreeMap::new();
-        for bundle in &self.bundles {
+        for bundle in self.bundles.iter().filter(|b| !b.taken_back) {
             let best = newest.entry(bundle.environment.clone()).or_insert(bundle);
             if bundle.signed >= best.signed {
                 *best = bundle;
@@ -218,7 +218,9 @@ impl Reading {
 /// The newest bundle that is for `site`.
 fn newest_for<'a>(bundles: &'a [DesiredBundle], site: &SiteState) -> Option<&'a DesiredBundle> {
     let is_for = |b: &&DesiredBundle| {
-        b.role == site.role && (b.recipients.is_empty() || b.recipients.contains(&site.site))
+        b.role == site.role
+            && !b.taken_back
+            && (b.recipients.is_empty() || b.recipients.contains(&site.site))
     };
     bundles
         .iter()

@@ -6,7 +6,9 @@ use jiff::{SignedDuration, Timestamp};
 use outhaul_bundle::Index;
 use outhaul_bundle::index::{Blob, Stream};
 use outhaul_bundle::write::{BlobSource, write_bundle};
+use outhaul_signer::ceremony::{RootChange, StreamChange};
 use outhaul_signer::fleet::{Fleet, InitOptions};
+
 use outhaul_signer::key::Secret;
 use outhaul_signer::publish::SignRequest;
 
@@ -50,6 +52,29 @@ impl Centre {
             fleet,
             folder: folder.to_owned(),
         }
+    }
+
+    /// Who stole all that the centre has: the same fleet, with the same keys.
+    pub fn thief(&self, folder: &Path) -> Self {
+        let mut copy = std::process::Command::new("cp");
+        let from = self.folder.join("fleet");
+        let copied = copy.arg("-a").arg(from).arg(folder).status();
+        assert!(copied.unwrap().success());
+        Self {
+            fleet: Fleet::open(&folder.join("fleet")).unwrap(),
+            folder: folder.to_owned(),
+        }
+    }
+
+    /// What a fleet does after a theft: new online keys, and a new key for the stream; those of before are revoked.
+    pub fn replace_keys(&self, stream: &Stream) {
+        let online = [RootChange::RotateOnline];
+        self.fleet.change_root(&online, now(), &secret()).unwrap();
+        let role = stream.role.as_str();
+        let changes = [StreamChange::Rekey];
+        self.fleet
+            .change_stream(role, &changes, now(), &secret())
+            .unwrap();
     }
 
     pub fn root(&self) -> PathBuf {

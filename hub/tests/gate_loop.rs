@@ -119,6 +119,78 @@ fn a_stick_brings_everything_home_and_takes_the_acknowledgements_back() {
 }
 
 #[test]
+fn a_site_that_runs_what_a_thief_signed_confirms_nothing_once_the_key_is_revoked() {
+    let hub = Hub::new();
+    let mut centre = Centre::new(hub.folder.path());
+    hub.init(&centre.root());
+    let stream = centre.stream("dev", "drone");
+    let mut site = centre.site("drone-1", &stream);
+    let stick = hub.path("stick");
+    fs::create_dir(&stick).unwrap();
+    let import = |name: &str, bytes: Vec<u8>| {
+        let path = stick.join(name);
+        fs::write(&path, bytes).unwrap();
+        hub.json(&["import", path.to_str().unwrap()])
+    };
+    import("1.outhaul", centre.bundle(&stream, 1, OLD));
+    import("drone-1.request", site.request());
+    let named = ["--fingerprint", &site.key.public().id()[..16]];
+    hub.json(&[&["site", "add", "drone-1"], &named[..]].concat());
+
+    // Signed with stolen keys: one under the fleet's next number, one far beyond.
+    let theft = tempfile::tempdir().unwrap();
+    let mut thief = centre.thief(theft.path());
+    let mut stolen = |number| {
+        let done = import(
+            &format!("stolen-{number}.outhaul"),
+            thief.bundle(&stream, number, NEW),
+        );
+        assert_eq!(done["bundles"][0]["new"], true, "{done}");
+    };
+    stolen(2);
+    stolen(900);
+    let lines = [
+        site.started(),
+        active(&centre, &mut site, 900, NEW, C::Compliant),
+    ];
+    import("drone-1.reports", lines.concat());
+    // Nobody knows of the theft yet.
+    let (open, decision) = hub.gate("dev", NEW);
+    assert_eq!(
+        (open, &decision["verdict"]),
+        (0, &"open".into()),
+        "{decision}"
+    );
+
+    // The fleet revokes the key. Its own bundle has the number that the thief used, and another content.
+    centre.replace_keys(&stream);
+    let honest = "7777777777777777777777777777777777777777";
+    let done = import("2.outhaul", centre.bundle(&stream, 2, honest));
+    assert_eq!(done["bundles"][0]["new"], true, "{done}");
+    for commit in [honest, NEW, OLD] {
+        let (closed, decision) = hub.gate("dev", commit);
+        assert_eq!(
+            (closed, &decision["verdict"]),
+            (1, &"closed".into()),
+            "{commit}"
+        );
+        assert_eq!(decision["confirmed"], 0);
+        assert_eq!(first_word(&decision), "signer-revoked", "{decision}");
+    }
+    // The site comes back to what the fleet signs.
+    let back = active(&centre, &mut site, 2, honest, C::Compliant);
+    import("drone-1-more.reports", back);
+    let (open, decision) = hub.gate("dev", honest);
+    assert_eq!(
+        (open, &decision["verdict"]),
+        (0, &"open".into()),
+        "{decision}"
+    );
+    // The commit that only the thief's bundle claimed is nobody's.
+    assert_eq!(hub.gate("dev", NEW).0, 1);
+}
+
+#[test]
 fn bundles_that_are_not_of_this_fleet_or_were_touched_are_refused_with_code_4() {
     let hub = Hub::new();
     let mut centre = Centre::new(hub.folder.path());

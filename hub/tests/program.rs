@@ -67,7 +67,8 @@ impl Hub {
     #[track_caller]
     pub fn json(&self, arguments: &[&str]) -> Value {
         let output = self.run(&[arguments, &["--output", "json"]].concat());
-        assert_eq!(code(&output), 0, "{}", stderr(&output));
+        let told = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(code(&output), 0, "{told}{}", stderr(&output));
         outhaul_tests::result(&String::from_utf8(output.stdout).unwrap())
     }
 

@@ -39,6 +39,8 @@ pub enum Standing {
     OtherContent,
     /// It runs a bundle of another stream.
     OtherStream,
+    /// What it runs was signed by a key that was taken away from its stream since.
+    SignerRevoked,
     /// Its newest report is too old.
     Stale,
     /// It says nothing of an assignment, or runs another config version.
@@ -97,6 +99,7 @@ impl Standing {
             Self::NotDesired => "not-desired",
             Self::OtherContent => "other-content",
             Self::OtherStream => "other-stream",
+            Self::SignerRevoked => "signer-revoked",
             Self::Stale => "stale",
             Self::Unconfirmed => "unconfirmed",
             Self::Waived => "waived",
@@ -122,6 +125,7 @@ pub(super) fn of(question: &Question, facts: &Facts<'_>, site: &SiteState) -> Si
         .bundles
         .iter()
         .filter(|b| b.role == site.role && b.base_commit == question.commit && is_for(b, site))
+        .filter(|b| !b.taken_back)
         .min_by_key(|bundle| bundle.number);
     let (mut standing, mut message) = assess(question, facts, site, needed);
     let holds = facts.waivers.iter().filter(|w| w.site == site.site);
@@ -195,6 +199,17 @@ fn assess(
             );
             return (Standing::OtherContent, other);
         }
+    }
+    // Whoever stole a key may have signed it, under any number and as coming from any commit.
+    if let Some(running) = &site.running
+        && known(facts, running).is_some_and(|known| known.taken_back)
+    {
+        let text = format!(
+            "runs bundle {}, which a key signed that was taken away from its stream since: that proves nothing; a \
+             bundle of today's keys makes it good",
+            running.bundle
+        );
+        return (Standing::SignerRevoked, text);
     }
     let age_ms = now_ms.saturating_sub(newest.received_ms);
     if age_ms < -CLOCK_SLACK_MS {

@@ -131,6 +131,7 @@ fn bundle(number: u64, commit: &str) -> DesiredBundle {
         index: digest(number),
         base_commit: commit.into(),
         recipients: BTreeSet::new(),
+        taken_back: false,
         signed: Signed {
             issued_ms: 0,
             signed_as: number,
@@ -344,6 +345,28 @@ fn closed_when_no_bundle_brings_the_commit_to_a_site() {
         bundle.recipients.insert("somebody-else".into());
     }
     world.closed("not-desired");
+}
+
+#[test]
+fn what_a_key_that_was_taken_away_signed_confirms_nothing() {
+    // A thief's bundle with a number beyond all others, and one that claims the commit under a low number.
+    let mut world = World::new().with([well("a", 9)]);
+    world.bundles.push(bundle(9, "4444"));
+    world.open();
+    world.bundles[3].taken_back = true;
+    world.closed("signer-revoked");
+    let mut world = World::new().with([well("a", 3)]);
+    world.bundles[1].taken_back = true;
+    assert_eq!(world.open().sites[0].needs, Some(3));
+    world.bundles[2].taken_back = true;
+    world.closed("signer-revoked");
+    // A quorum goes over such a site as over one that is silent, and never counts it.
+    let mut world = World::new().with([well("a", 3), well("b", 9)]);
+    world.bundles.push(bundle(9, NEW));
+    world.bundles[3].taken_back = true;
+    let decision = world.ask(NEW, 50);
+    assert_eq!((decision.verdict, decision.confirmed), (Verdict::Open, 1));
+    world.closed("signer-revoked");
 }
 
 #[test]

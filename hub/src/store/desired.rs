@@ -29,6 +29,9 @@ pub struct DesiredBundle {
     pub base_commit: String,
     /// The sites that it is for; empty means every site of the stream.
     pub recipients: BTreeSet<String>,
+    /// Whether a key that signed it was taken away from its stream since: it proves nothing any more.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub taken_back: bool,
     /// When it was signed, and as which of the fleet's signatures.
     #[serde(flatten)]
     pub signed: Signed,
@@ -170,6 +173,80 @@ impl Session<'_> {
         Ok(())
     }
 
+    /// Notes which keys of the stream signed a bundle: those that signed it last.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn set_signers(
+        &self,
+        role: &str,
+        number: u64,
+        signers: &BTreeSet<String>,
+    ) -> Result<(), StoreError> {
+        let text = "UPDATE bundles SET signers = $1 WHERE role = $2 AND number = $3";
+        let signers = json(signers, "signers")?;
+        self.db
+            .execute(text, params![signers, role, to_sql(number)])?;
+        Ok(())
+    }
+
+    /// Whether a bundle on record was signed by a key that is not among the stream's `keys`.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn is_taken_back(
+        &self,
+        role: &str,
+        number: u64,
+        keys: &BTreeSet<String>,
+    ) -> Result<bool, StoreError> {
+        let text = "SELECT signers FROM bundles WHERE role = $1 AND number = $2";
+        let signers: Option<String> = self
+            .db
+            .query_row(text, params![role, to_sql(number)], |row| row.get(0))
+            .optional()?;
+        let signers: BTreeSet<String> = match signers {
+            Some(text) => parse(&text, "signers")?,
+            None => return Ok(false),
+        };
+        Ok(!signers.is_subset(keys))
+    }
+
+    /// Marks every bundle of a stream by whether all that signed it are among the stream's `keys`.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn mark_taken_back(&self, role: &str, keys: &BTreeSet<String>) -> Result<(), StoreError> {
+        let mut query = self
+            .db
+            .prepare_cached("SELECT number, signers, taken_back FROM bundles WHERE role = $1")?;
+        let rows = query.query_map(params![role], |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+        })?;
+        let rows: Vec<(i64, String, bool)> = rows.collect::<Result<_, _>>()?;
+        for (number, signers, was) in rows {
+            let signers: BTreeSet<String> = parse(&signers, "signers")?;
+            let is = !signers.is_subset(keys);
+            if is != was {
+                let text = "UPDATE bundles SET taken_back = $1 WHERE role = $2 AND number = $3";
+                self.db.execute(text, params![is, role, number])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes a bundle from the record, so that the fleet's own can have its number.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn forget_bundle(&self, role: &str, number: u64) -> Result<(), StoreError> {
+        for table in ["bundle_overlays", "bundle_assignments", "bundles"] {
+            let text = format!("DELETE FROM {table} WHERE role = $1 AND number = $2");
+            self.db.execute(&text, params![role, to_sql(number)])?;
+        }
+        Ok(())
+    }
+
     /// Every bundle, by stream and number.
     ///
     /// # Errors
@@ -177,7 +254,7 @@ impl Session<'_> {
     pub fn bundles(&self) -> Result<Vec<DesiredBundle>, StoreError> {
         let mut query = self.db.prepare_cached(
             "SELECT role, environment, cluster_type, number, index_digest, base_commit,
-                    recipients, issued_ms, expires_ms, signed_as
+                    recipients, issued_ms, expires_ms, signed_as, taken_back
                FROM bundles ORDER BY role, number",
         )?;
         let mut rows = query.query([])?;
@@ -191,6 +268,7 @@ impl Session<'_> {
                 index: row.get(4)?,
                 base_commit: row.get(5)?,
                 recipients: parse(&row.get::<_, String>(6)?, "recipients")?,
+                taken_back: row.get(10)?,
                 signed: Signed {
                     issued_ms: row.get(7)?,
                     expires_ms: row.get(8)?,

@@ -85,6 +85,12 @@ pub trait Reconciler {
         Ok(None)
     }
 
+    /// Whether [`Reconciler::health`] waits for what is not ready: who only wants to know how things stand
+    /// observes instead.
+    fn health_waits(&self) -> bool {
+        false
+    }
+
     /// Removes what is recorded of an assignment that is no longer wanted, and tells the ledger. `instead`
     /// is the bundle that does not have it.
     ///
@@ -185,10 +191,6 @@ pub enum ApplyError {
     },
     /// The agent was asked to stop while it waited.
     #[error("stopped on request")]
-    #[cfg_attr(
-        not(feature = "kubernetes"),
-        expect(dead_code, reason = "only the Kubernetes reconciler waits")
-    )]
     Stopped,
     /// A program that is not there or does not start.
     #[error("cannot start `{program}`: {problem}")]
@@ -201,6 +203,20 @@ pub enum ApplyError {
 }
 
 impl ApplyError {
+    /// Without what was opened for the work: what a server says may quote it.
+    #[cfg(feature = "kubernetes")]
+    pub fn without(self, values: &[zeroize::Zeroizing<String>]) -> Self {
+        use crate::secrets::struck_out;
+
+        match self {
+            Self::Cluster { problem, help } => Self::Cluster {
+                problem: struck_out(&problem, values),
+                help: struck_out(&help, values),
+            },
+            other => other,
+        }
+    }
+
     /// What to do next.
     pub fn help(&self) -> String {
         match self {
@@ -265,13 +281,6 @@ pub fn reconciler(
     };
     match &config.apply.helper {
         None => Ok(local),
-        Some(_) if !["folder", "ansible"].contains(&local.kind()) => Err(ApplyError::Helper {
-            problem: format!(
-                "the apply helper has folders and playbooks only, this stream is for `{}`",
-                local.kind()
-            ),
-            help: "take `helper` under `[apply]` out of agent.toml, so that the agent applies by itself".into(),
-        }),
         Some(socket) => Ok(Box::new(remote::Remote::new(
             local,
             socket.clone(),

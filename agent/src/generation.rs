@@ -94,6 +94,12 @@ pub struct Desired {
     pub fleet: Name,
     /// The environment, likewise.
     pub environment: Name,
+    /// This site.
+    #[cfg_attr(
+        not(feature = "kubernetes"),
+        expect(dead_code, reason = "only objects of a cluster say whose they are")
+    )]
+    pub site: Name,
     /// What the stream says about drift.
     #[cfg_attr(
         not(feature = "kubernetes"),
@@ -158,13 +164,14 @@ pub fn digest_of(path: &Path) -> io::Result<Digest> {
     Ok(hasher.finish().0)
 }
 
-/// The assignments of a generation, in the index's order.
-pub fn desired(home: &Home, index: &Index) -> Vec<Desired> {
+/// The assignments of a generation on `site`, in the index's order.
+pub fn desired(home: &Home, index: &Index, site: &Name) -> Vec<Desired> {
     let folder = home.generation(index.number);
     let one = |assignment: &Assignment| Desired {
         generation: index.number,
         fleet: index.fleet.clone(),
         environment: index.stream.environment.clone(),
+        site: site.clone(),
         drift: index.reconciler.drift,
         assignment: assignment.clone(),
         rendered: folder.join("assignments").join(assignment.name.as_str()),

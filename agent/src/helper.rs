@@ -78,7 +78,7 @@ fn refused(rule: &str, message: impl Into<String>) -> Problem {
 
 impl Helper {
     /// Opens the helper's folder; no other request is worked on meanwhile.
-    fn open(folder: &Path, agent: &Path) -> Result<Self, Problem> {
+    fn open(folder: &Path, agent: &Path, pulse: Pulse) -> Result<Self, Problem> {
         let home = Home::new(folder);
         if let Err(StateError::NotEnrolled) = home.check_enrolled() {
             return Err(not_set_up(folder, agent));
@@ -105,7 +105,7 @@ impl Helper {
             store,
             site,
             limits: Limits::default(),
-            pulse: Pulse::default(),
+            pulse,
             agent: Media::open(agent)?,
             _lock: lock,
         })

@@ -217,7 +217,7 @@ impl Agent {
             None => Ok(Vec::new()),
         };
         let running = running.unwrap_or_default();
-        for desired in generation::desired(&self.home, index) {
+        for desired in generation::desired(&self.home, index, &self.site.name) {
             let name = desired.assignment.name.as_str().to_owned();
             let recorded = self.recorded(reconciler.kind(), &name)?;
             let mut changes = reconciler.plan(&desired, &recorded);

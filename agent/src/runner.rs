@@ -282,7 +282,7 @@ impl Agent {
         };
         let reconciler = self.reconciler(index.reconciler.kind.as_str())?;
         let mut results = generations::results(self.store.read(), &format!("apply {number}"))?;
-        for desired in generation::desired(&self.home, &index) {
+        for desired in generation::desired(&self.home, &index, &self.site.name) {
             let name = &desired.assignment.name;
             let recorded = self.recorded(reconciler.kind(), name.as_str())?;
             if let Some(verdict) = reconciler.health(&desired, &recorded, &self.pulse)? {

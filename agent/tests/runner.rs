@@ -54,6 +54,8 @@ mod split;
 mod split_attacks;
 #[path = "runner/split_cuts.rs"]
 mod split_cuts;
+#[path = "runner/split_kubernetes.rs"]
+mod split_kubernetes;
 #[path = "runner/stuck.rs"]
 mod stuck;
 #[path = "runner/tls.rs"]

@@ -15,7 +15,7 @@ use anyhow::{Context, Result};
 use crate::repository::root;
 
 /// Highest exposure that systemd's review may find, times ten; each with its reason in the unit.
-const EXPOSURE: [(&str, u32); 7] = [
+const EXPOSURE: [(&str, u32); 8] = [
     ("outhaul-agent.service", 50),
     ("outhaul-agent-sync.service", 50),
     ("outhaul-hub.service", 15),
@@ -25,8 +25,11 @@ const EXPOSURE: [(&str, u32); 7] = [
     // The half that applies: files in a folder; with the drop-in, playbooks.
     ("outhaul-apply@.service", 15),
     (APPLY_ANSIBLE, 50),
+    // With the other one, a cluster's API server: own user, no folder of the host.
+    (APPLY_KUBERNETES, 20),
 ];
 const UNPRIVILEGED: &str = "outhaul-agent-unprivileged.service";
+const APPLY_KUBERNETES: &str = "outhaul-apply-kubernetes@.service";
 const APPLY_ANSIBLE: &str = "outhaul-apply-ansible@.service";
 /// Since this version `systemd-tmpfiles` can be asked without doing anything.
 const TMPFILES_DRY_RUN: u32 = 256;
@@ -190,7 +193,12 @@ fn copies(folder: &Path) -> Result<BTreeMap<String, std::path::PathBuf>> {
     let dropin = fs::read_to_string(source.join("unprivileged.conf"))?;
     write(UNPRIVILEGED.to_owned(), &format!("{agent}\n{dropin}"))?;
     let apply = fs::read_to_string(source.join("outhaul-apply@.service"))?;
-    let dropin = fs::read_to_string(source.join("outhaul-apply-ansible.conf"))?;
-    write(APPLY_ANSIBLE.to_owned(), &format!("{apply}\n{dropin}"))?;
+    for (name, dropin) in [
+        (APPLY_ANSIBLE, "outhaul-apply-ansible.conf"),
+        (APPLY_KUBERNETES, "outhaul-apply-kubernetes.conf"),
+    ] {
+        let dropin = fs::read_to_string(source.join(dropin))?;
+        write(name.to_owned(), &format!("{apply}\n{dropin}"))?;
+    }
     Ok(copies)
 }

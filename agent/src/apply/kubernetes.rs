@@ -6,12 +6,11 @@
 //! unless the stream says so. It prints no token and no secret value.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use outhaul_bundle::index::DriftPolicy;
 use outhaul_bundle::report::{AssignmentResult, ComplianceStatus, StepResult};
-use outhaul_kubernetes::{Access, Cluster, Health, Reason, Resource, Trouble, health, order};
+use outhaul_kubernetes::{Access, Cluster, Health, Reason, Trouble, order};
 
 use super::{ApplyError, Change, Ledger, Reconciler, result, step};
 use crate::config::KubernetesConfig;
@@ -25,29 +24,24 @@ use crate::state::inventory::Item;
 mod look;
 mod mark;
 mod prune;
+mod values;
+mod wait;
 mod wanted;
 
 use look::{Looked, Stop};
-use mark::{Mark, Origin, uid_of};
+use mark::{Mark, Origin, Owner, uid_of};
+use wait::Unready;
 use wanted::All;
 
 /// Its name in the index and the inventory.
 pub const KIND: &str = "kubernetes";
-/// Between two looks at what is not ready.
-const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
 /// The reconciler.
 #[derive(Debug)]
 pub struct Kubernetes {
     config: KubernetesConfig,
-    /// Where the site's secret keys are.
-    identities: PathBuf,
-}
-
-/// What kept an object from being ready in time.
-enum Unready {
-    Failed(String),
-    Late(String),
+    /// Where the site's secret keys are, and what is unpacked.
+    home: Home,
 }
 
 impl Kubernetes {
@@ -55,7 +49,7 @@ impl Kubernetes {
     pub fn new(config: &KubernetesConfig, home: &Home) -> Self {
         Self {
             config: config.clone(),
-            identities: home.identities(),
+            home: home.clone(),
         }
     }
 
@@ -70,74 +64,6 @@ impl Kubernetes {
     fn cluster(&self) -> Result<Cluster, ApplyError> {
         let timeout = Duration::from_secs(self.config.timeout_s);
         Cluster::new(&self.access()?, timeout).map_err(|trouble| site_error(&trouble))
-    }
-
-    /// Waits until `objects` are ready.
-    fn wait<'a>(
-        &self,
-        cluster: &Cluster,
-        objects: impl Iterator<Item = &'a Looked> + Clone,
-        patience: Duration,
-        pulse: &Pulse,
-    ) -> Result<Result<(), Unready>, ApplyError> {
-        let until = Instant::now().checked_add(patience);
-        loop {
-            let mut waiting = None;
-            for looked in objects.clone() {
-                pulse.beat();
-                let key = &looked.object.key;
-                let found =
-                    look::resource(cluster, &looked.object).and_then(|resource| match resource {
-                        Some(resource) => cluster.get(&resource, key),
-                        None => Ok(None),
-                    });
-                let verdict = match found.map_err(|trouble| site_error(&trouble))? {
-                    Some(found) => health::health(&found),
-                    None => Health::Waiting("it is not there".into()),
-                };
-                match verdict {
-                    Health::Ready => {}
-                    Health::Waiting(why) => waiting = waiting.or(Some(format!("`{key}`: {why}"))),
-                    Health::Failed(why) => {
-                        return Ok(Err(Unready::Failed(format!("`{key}`: {why}"))));
-                    }
-                }
-            }
-            let Some(waiting) = waiting else {
-                return Ok(Ok(()));
-            };
-            if pulse.stopping() {
-                return Err(ApplyError::Stopped);
-            }
-            if until.is_some_and(|until| Instant::now() >= until) {
-                return Ok(Err(Unready::Late(waiting)));
-            }
-            std::thread::sleep(LOOK_AGAIN);
-        }
-    }
-
-    /// Where the API has an object's kind; one that was just defined may take a moment to be there.
-    fn resource(
-        &self,
-        cluster: &Cluster,
-        looked: &Looked,
-        patience: Duration,
-        pulse: &Pulse,
-    ) -> Result<Option<Resource>, ApplyError> {
-        let until = Instant::now().checked_add(patience);
-        loop {
-            let found = look::resource(cluster, &looked.object);
-            let found = found.map_err(|trouble| site_error(&trouble))?;
-            if found.is_some() || until.is_some_and(|until| Instant::now() >= until) {
-                return Ok(found);
-            }
-            if pulse.stopping() {
-                return Err(ApplyError::Stopped);
-            }
-            pulse.beat();
-            std::thread::sleep(LOOK_AGAIN);
-            cluster.forget_kinds();
-        }
     }
 
     fn patience(&self, all: &All) -> Duration {
@@ -213,11 +139,11 @@ fn surplus(recorded: &[Item], looked: &[Looked]) -> Vec<Item> {
 }
 
 /// The row of one object.
-fn item(desired: &Desired, looked: &Looked, origin: Origin, owner: &str) -> Item {
+fn item(desired: &Desired, looked: &Looked, origin: Origin, owner: &Owner) -> Item {
     let mark = Mark {
         content: looked.content,
         origin,
-        owner: owner.to_owned(),
+        owner: owner.clone(),
     };
     Item {
         kind: KIND.into(),
@@ -264,12 +190,81 @@ impl Reconciler for Kubernetes {
         ledger: &mut dyn Ledger,
         pulse: &Pulse,
     ) -> Result<AssignmentResult, ApplyError> {
-        let mut all = match wanted::read(desired, &self.identities) {
+        self.with_read(desired, |all| {
+            self.apply_all(desired, all, recorded, ledger, pulse)
+        })
+    }
+
+    fn observe(
+        &self,
+        desired: &Desired,
+        recorded: &[Item],
+        pulse: &Pulse,
+    ) -> Result<AssignmentResult, ApplyError> {
+        self.with_read(desired, |all| {
+            self.observe_all(desired, all, recorded, pulse)
+        })
+    }
+
+    /// Waits until every object is ready, or one has failed, or the time is up.
+    fn health(
+        &self,
+        desired: &Desired,
+        recorded: &[Item],
+        pulse: &Pulse,
+    ) -> Result<Option<AssignmentResult>, ApplyError> {
+        self.with_read(desired, |all| {
+            self.health_all(desired, all, recorded, pulse)
+        })
+        .map(Some)
+    }
+
+    fn health_waits(&self) -> bool {
+        true
+    }
+
+    fn remove(
+        &self,
+        _instead: u64,
+        _assignment: &str,
+        recorded: &[Item],
+        ledger: &mut dyn Ledger,
+        pulse: &Pulse,
+    ) -> Result<Vec<StepResult>, ApplyError> {
+        // What the server says of an object may quote what was sealed in it.
+        let values = values::of_recorded(&self.home, recorded);
+        self.cluster()
+            .and_then(|cluster| prune::prune(&cluster, recorded, true, ledger, pulse))
+            .map(|steps| values.strike_out_of(steps))
+            .map_err(|error| error.without(values.known()))
+    }
+}
+
+impl Kubernetes {
+    /// Does `work` on what an assignment asks for. No error of it shows what was opened.
+    fn with_read(
+        &self,
+        desired: &Desired,
+        work: impl FnOnce(All) -> Result<AssignmentResult, ApplyError>,
+    ) -> Result<AssignmentResult, ApplyError> {
+        let all = match wanted::read(desired, &self.home.identities()) {
             Ok(all) => all,
             Err(problem) => return Ok(failed(desired, &All::default(), &problem, Vec::new())),
         };
+        let values = all.values.clone();
+        work(all).map_err(|error| error.without(&values))
+    }
+
+    fn apply_all(
+        &self,
+        desired: &Desired,
+        mut all: All,
+        recorded: &[Item],
+        ledger: &mut dyn Ledger,
+        pulse: &Pulse,
+    ) -> Result<AssignmentResult, ApplyError> {
         let cluster = self.cluster()?;
-        let owner = mark::owner(desired);
+        let owner = Owner::of(desired);
         let correct = desired.drift == DriftPolicy::Correct;
 
         // Look at everything before anything is changed.
@@ -353,18 +348,15 @@ impl Reconciler for Kubernetes {
         Ok(told(desired, &all, status, &message, steps))
     }
 
-    fn observe(
+    fn observe_all(
         &self,
         desired: &Desired,
+        mut all: All,
         recorded: &[Item],
         pulse: &Pulse,
     ) -> Result<AssignmentResult, ApplyError> {
-        let mut all = match wanted::read(desired, &self.identities) {
-            Ok(all) => all,
-            Err(problem) => return Ok(failed(desired, &All::default(), &problem, Vec::new())),
-        };
         let cluster = self.cluster()?;
-        let owner = mark::owner(desired);
+        let owner = Owner::of(desired);
         if let Err(stop) = look::prepare(&cluster, &mut all, &owner) {
             return match stop {
                 Stop::Site(error) => Err(error),
@@ -411,49 +403,32 @@ impl Reconciler for Kubernetes {
         Ok(told(desired, &all, status, &message, steps))
     }
 
-    /// Waits until every object is ready, or one has failed, or the time is up.
-    fn health(
+    fn health_all(
         &self,
         desired: &Desired,
+        mut all: All,
         recorded: &[Item],
         pulse: &Pulse,
-    ) -> Result<Option<AssignmentResult>, ApplyError> {
-        let mut all = match wanted::read(desired, &self.identities) {
-            Ok(all) => all,
-            Err(problem) => {
-                return Ok(Some(failed(desired, &All::default(), &problem, Vec::new())));
-            }
-        };
+    ) -> Result<AssignmentResult, ApplyError> {
         let cluster = self.cluster()?;
-        let owner = mark::owner(desired);
+        let owner = Owner::of(desired);
         match look::prepare(&cluster, &mut all, &owner) {
             Ok(()) => {}
             Err(Stop::Site(error)) => return Err(error),
             Err(Stop::Refused(_, problem)) => {
-                return Ok(Some(failed(desired, &all, &problem, Vec::new())));
+                return Ok(failed(desired, &all, &problem, Vec::new()));
             }
         }
         let patience = self.patience(&all);
         let objects: Vec<Looked> = all.objects.drain(..).map(Looked::unseen).collect();
         match self.wait(&cluster, objects.iter(), patience, pulse)? {
-            Ok(()) => self.observe(desired, recorded, pulse).map(Some),
-            Err(Unready::Failed(why)) => Ok(Some(failed(desired, &all, &why, Vec::new()))),
+            Ok(()) => self.observe(desired, recorded, pulse),
+            Err(Unready::Failed(why)) => Ok(failed(desired, &all, &why, Vec::new())),
             Err(Unready::Late(why)) => {
                 let message = format!("not ready after {} s: {why}", patience.as_secs());
-                Ok(Some(failed(desired, &all, &message, Vec::new())))
+                Ok(failed(desired, &all, &message, Vec::new()))
             }
         }
-    }
-
-    fn remove(
-        &self,
-        _instead: u64,
-        _assignment: &str,
-        recorded: &[Item],
-        ledger: &mut dyn Ledger,
-        pulse: &Pulse,
-    ) -> Result<Vec<StepResult>, ApplyError> {
-        prune::prune(&self.cluster()?, recorded, true, ledger, pulse)
     }
 }
 

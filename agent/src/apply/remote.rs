@@ -27,6 +27,9 @@ use crate::state::inventory::Item;
 /// How often somebody who waits for an answer gives a sign of life.
 const TICK: Duration = Duration::from_secs(1);
 
+/// The item that stands for what is not known yet.
+const UNKNOWN_YET: &str = "what the apply helper is putting there";
+
 /// The reconciler.
 pub struct Remote {
     /// What the helper uses on this host; here it only names things.
@@ -93,7 +96,7 @@ impl Remote {
         stream.set_write_timeout(Some(TICK)).map_err(broken)?;
         // One that refuses whoever asks has answered already.
         let _ = (&stream).write_all(line.as_bytes());
-        match self.listen(&stream, pulse)? {
+        match self.listen(verb, &stream, pulse)? {
             Answer::Unable { problem, help } => Err(ApplyError::Helper {
                 problem: format!("the apply helper cannot do it: {problem}"),
                 help,
@@ -107,12 +110,16 @@ impl Remote {
     }
 
     /// The answer, after as many signs of life as it takes.
-    fn listen(&self, stream: &UnixStream, pulse: &Pulse) -> Result<Answer, ApplyError> {
+    fn listen(&self, verb: Verb, stream: &UnixStream, pulse: &Pulse) -> Result<Answer, ApplyError> {
         let mut reader = BufReader::new(stream.take(MAX_ANSWER_BYTES + self.silence_s * 86_400));
         let mut line = Vec::new();
         let mut silent_s = 0;
         loop {
             pulse.beat();
+            // A mere look ends when the agent is to end; what changes something is waited for.
+            if verb == Verb::Health && pulse.stopping() {
+                return Err(ApplyError::Stopped);
+            }
             match reader.read_until(b'\n', &mut line) {
                 Ok(0) => {
                     let problem = "ended without an answer: it was stopped, or the power went";
@@ -165,14 +172,50 @@ impl Remote {
     ) -> Result<Option<AssignmentResult>, ApplyError> {
         let name = &desired.assignment.name;
         match self.ask(verb, desired.generation, name.as_str(), pulse)? {
-            Answer::Result(None) if verb == Verb::Health => Ok(None),
+            Answer::Result(None) if verb == Verb::Health || verb == Verb::Prepare => Ok(None),
             Answer::Result(Some(found)) if found.name == *name => Ok(Some(found)),
-            Answer::Refused { rule, message } if verb == Verb::Apply => {
+            other => Err(self.unexpected(&other)),
+        }
+    }
+}
+
+impl Remote {
+    /// Has an assignment applied. Which things it put there the helper says where the bundle does not.
+    fn applied(
+        &self,
+        desired: &Desired,
+        pulse: &Pulse,
+    ) -> Result<(AssignmentResult, Option<Vec<Item>>), ApplyError> {
+        let name = &desired.assignment.name;
+        match self.ask(Verb::Apply, desired.generation, name.as_str(), pulse)? {
+            Answer::Applied { result, items } if result.name == *name => {
+                let ours =
+                    |item: &Item| item.kind == self.kind() && item.assignment == name.as_str();
+                match items.as_deref().unwrap_or_default().iter().all(ours) {
+                    true => Ok((result, items)),
+                    false => Err(self.gone("answered something else than it was asked")),
+                }
+            }
+            Answer::Refused { rule, message } => {
                 let message = format!("the apply helper refuses it ({rule}): {message}");
                 let failed = ComplianceStatus::Failed;
-                Ok(Some(result(desired, failed, &message, Vec::new())))
+                Ok((result(desired, failed, &message, Vec::new()), None))
             }
             other => Err(self.unexpected(&other)),
+        }
+    }
+
+    /// Stands for what the helper may put there until it has said what that was: without a row nobody would
+    /// ever ask it to remove anything.
+    fn unknown_yet(&self, desired: &Desired) -> Item {
+        Item {
+            kind: self.kind().to_owned(),
+            assignment: desired.assignment.name.as_str().to_owned(),
+            item: UNKNOWN_YET.to_owned(),
+            digest: String::new(),
+            before: String::new(),
+            generation: desired.generation,
+            phase: "intent".into(),
         }
     }
 }
@@ -189,7 +232,7 @@ impl Reconciler for Remote {
 
     /// The helper accepts the bundle as it looks: its signatures may expire while it waits.
     fn prepare(&self, desired: &Desired, pulse: &Pulse) -> Result<(), ApplyError> {
-        self.verdict(Verb::Health, desired, pulse).map(|_| ())
+        self.verdict(Verb::Prepare, desired, pulse).map(|_| ())
     }
 
     fn plan(&self, desired: &Desired, recorded: &[Item]) -> Vec<Change> {
@@ -207,20 +250,26 @@ impl Reconciler for Remote {
         ledger: &mut dyn Ledger,
         pulse: &Pulse,
     ) -> Result<AssignmentResult, ApplyError> {
-        let items = self.items(desired);
+        let mut items = self.items(desired);
+        let mut known = recorded.to_vec();
+        if items.is_empty() {
+            known.push(self.unknown_yet(desired));
+            ledger.intend(known.get(recorded.len()..).unwrap_or_default())?;
+        }
         ledger.intend(&items)?;
         cut::here("inventory-intended");
-        let Some(found) = self.verdict(Verb::Apply, desired, pulse)? else {
-            return Err(self.gone("answered something else than it was asked"));
-        };
-        if found.status == ComplianceStatus::Compliant {
-            let is_wanted = |old: &Item| items.iter().any(|new| new.item == old.item);
-            let gone: Vec<Item> = recorded
-                .iter()
-                .filter(|old| !is_wanted(old))
-                .cloned()
-                .collect();
-            ledger.forget(&gone)?;
+        let (found, theirs) = self.applied(desired, pulse)?;
+        let compliant = found.status == ComplianceStatus::Compliant;
+        let said = theirs.is_some();
+        if let Some(theirs) = theirs {
+            ledger.intend(&theirs)?;
+            items = theirs;
+        }
+        if said || compliant {
+            known.retain(|old| !items.iter().any(|new| new.item == old.item));
+            ledger.forget(&known)?;
+        }
+        if compliant {
             ledger.confirm(self.kind(), desired.assignment.name.as_str())?;
         }
         Ok(found)
@@ -243,6 +292,10 @@ impl Reconciler for Remote {
         pulse: &Pulse,
     ) -> Result<Option<AssignmentResult>, ApplyError> {
         self.verdict(Verb::Health, desired, pulse)
+    }
+
+    fn health_waits(&self) -> bool {
+        self.local.health_waits()
     }
 
     fn remove(

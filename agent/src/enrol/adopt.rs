@@ -41,7 +41,7 @@ pub(super) fn adopt(
         let Some(index) = index(home, number) else {
             continue;
         };
-        for desired in generation::desired(home, &index.for_site(site)) {
+        for desired in generation::desired(home, &index.for_site(site), site) {
             for item in folder.known_again(&desired) {
                 inventory::put(db, &item)?;
                 count += 1;

@@ -12,7 +12,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use outhaul_bundle::digest::Hasher;
-use outhaul_bundle::index::Blob;
+use outhaul_bundle::index::{Blob, Stream};
 use outhaul_bundle::{BlobSink as _, Digest, Index, Instruction};
 use outhaul_kit::media::{Bounds, Media, Unexpected};
 use outhaul_signer::seal::Identity;
@@ -102,6 +102,7 @@ impl Helper {
             return Ok(index);
         }
         let (index, bytes) = self.handed_over(number, digest)?;
+        self.follows(&index)?;
         let acceptance = self.verify(number, digest)?;
         self.check(&index, &acceptance)?;
         self.copy(&index, &bytes)?;
@@ -127,6 +128,27 @@ impl Helper {
         let index = Index::from_bytes(&bytes, &self.limits)
             .map_err(|error| refused("content", format!("the index: {error}")))?;
         Ok((index.for_site(&self.site.name), bytes))
+    }
+
+    /// Whether the helper was set up for the stream that an index names. The agent may follow another one since,
+    /// by an order that the helper does not take from it: no bundle's fault, and root's to say.
+    fn follows(&self, index: &Index) -> Result<(), Problem> {
+        let own = &self.site.stream;
+        if index.stream == *own {
+            return Ok(());
+        }
+        let name = |stream: &Stream| format!("{}/{}", stream.environment, stream.cluster_type);
+        Err(Problem::Unable {
+            problem: format!(
+                "bundle {} is for {}, the apply helper was set up for {}",
+                index.number,
+                name(&index.stream),
+                name(own)
+            ),
+            help: "after a move set it up again, as root: `outhaul-agent apply-helper init --again`; the work goes on \
+                   by itself then"
+                .into(),
+        })
     }
 
     /// What the fleet's metadata says of the site's stream.
@@ -175,19 +197,6 @@ impl Helper {
                 index.fleet, site.fleet
             );
             return Err(refused("fleet", message));
-        }
-        if index.stream != site.stream {
-            let name =
-                |s: &outhaul_bundle::index::Stream| format!("{}/{}", s.environment, s.cluster_type);
-            return Err(refused(
-                "stream",
-                format!(
-                    "bundle {number} is for {}, the apply helper was set up for {}; after a move set it up \
-                     again: `outhaul-agent apply-helper init --again`",
-                    name(&index.stream),
-                    name(&site.stream)
-                ),
-            ));
         }
         if !index.recipients.is_empty() && !index.recipients.contains(&site.name) {
             let message = format!("bundle {number} is not for `{}`", site.name);

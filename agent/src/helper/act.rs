@@ -28,7 +28,7 @@ impl Helper {
             return self.remove(&index, request);
         }
         let name = request.assignment.as_str();
-        let all = generation::desired(&self.home, &index);
+        let all = generation::desired(&self.home, &index, &self.site.name);
         let desired = all.into_iter().find(|d| d.assignment.name.as_str() == name);
         let Some(desired) = desired else {
             return Err(refused(
@@ -42,7 +42,6 @@ impl Helper {
         let kind = index.reconciler.kind.as_str();
         let reconciler = apply::reconciler(kind, &self.config, &self.home)?;
         self.act(request.verb, reconciler.as_ref(), &desired)
-            .map(Answer::Result)
     }
 
     fn act(
@@ -50,7 +49,7 @@ impl Helper {
         verb: Verb,
         reconciler: &dyn Reconciler,
         desired: &Desired,
-    ) -> Result<Option<outhaul_bundle::report::AssignmentResult>, Problem> {
+    ) -> Result<Answer, Problem> {
         // A disk may lie, the helper's own, too: its copy is made again from the agent's.
         if let Err(torn) = desired.check() {
             crate::durable::remove_tree(&self.home.generation(desired.generation))?;
@@ -60,18 +59,31 @@ impl Helper {
             });
         }
         let name = desired.assignment.name.as_str();
-        let mut recorded = inventory::items(self.store.read(), Some(name))?;
-        recorded.retain(|item| item.kind == reconciler.kind());
-        Ok(match verb {
+        let recorded = self.recorded(reconciler.kind(), name)?;
+        Ok(Answer::Result(match verb {
             Verb::Apply => {
                 reconciler.ready()?;
-                let done = reconciler.apply(desired, &recorded, &mut self.store, &self.pulse)?;
+                let result = reconciler.apply(desired, &recorded, &mut self.store, &self.pulse)?;
                 cut::here("helper-applied");
-                Some(done)
+                let items = match reconciler.items(desired).is_empty() {
+                    true => Some(self.recorded(reconciler.kind(), name)?),
+                    false => None,
+                };
+                return Ok(Answer::Applied { result, items });
+            }
+            Verb::Prepare => {
+                reconciler.prepare(desired, &self.pulse)?;
+                None
             }
             Verb::Observe => Some(reconciler.observe(desired, &recorded, &self.pulse)?),
             Verb::Health | Verb::Remove => reconciler.health(desired, &recorded, &self.pulse)?,
-        })
+        }))
+    }
+
+    fn recorded(&self, kind: &str, name: &str) -> Result<Vec<Item>, StateError> {
+        let mut recorded = inventory::items(self.store.read(), Some(name))?;
+        recorded.retain(|item| item.kind == kind);
+        Ok(recorded)
     }
 
     fn remove(&mut self, index: &Index, request: &Request) -> Result<Answer, Problem> {

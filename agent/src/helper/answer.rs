@@ -16,10 +16,11 @@ use std::time::Duration;
 
 use outhaul_signer::trust::MAX_VERSION;
 
-use super::protocol::{Answer, FORMAT, MAX_REQUEST_BYTES, Request};
+use super::protocol::{Answer, FORMAT, MAX_REQUEST_BYTES, Request, Verb};
 use super::{Helper, Problem, refused};
 use crate::durable::at;
 use crate::error::AgentError;
+use crate::pulse::Pulse;
 
 /// How long a peer may take to say what it wants, and to take the answer.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -43,13 +44,17 @@ pub fn run(folder: &Path, agent: &Path) -> Result<(), AgentError> {
         // Somebody looked whether anything answers here.
         Ok(None) => return Ok(()),
         Ok(Some(request)) => {
-            let (done, living) = signs_of_life(&stream).map_err(broken)?;
+            let pulse = Pulse::default();
+            // What changes something is brought to its end, whoever listens; a mere look is not.
+            let ends = (request.verb != Verb::Apply && request.verb != Verb::Remove)
+                .then(|| pulse.clone());
+            let (done, living) = signs_of_life(&stream, ends).map_err(broken)?;
             let verb = request.verb.word();
             let number = request.number;
             tracing::info!(number, "{verb} `{}`", request.assignment);
             // The lock and the database are given back before the answer: the next request may follow it.
             let answer =
-                Helper::open(folder, agent).and_then(|mut helper| helper.perform(&request));
+                Helper::open(folder, agent, pulse).and_then(|mut helper| helper.perform(&request));
             drop(done);
             let _ = living.join();
             answer
@@ -65,7 +70,7 @@ pub fn run(folder: &Path, agent: &Path) -> Result<(), AgentError> {
             tracing::warn!("refused ({rule}): {message}; nothing was changed");
         }
         Answer::Unable { problem, .. } => tracing::warn!("cannot do it: {problem}"),
-        Answer::Result(_) | Answer::Removed { .. } => {}
+        Answer::Result(_) | Answer::Applied { .. } | Answer::Removed { .. } => {}
     }
     let mut line = crate::state::to_json(&answer);
     line.push('\n');
@@ -134,14 +139,20 @@ fn request(stream: &UnixStream, agent: &Path) -> Result<Option<Request>, Problem
     Ok(Some(request))
 }
 
-/// A thread that says every few seconds that work goes on, until its sender is dropped.
-fn signs_of_life(stream: &UnixStream) -> io::Result<(Sender<()>, JoinHandle<()>)> {
+/// A thread that says every few seconds that work goes on, until its sender is dropped. When nobody listens any
+/// more, it asks the work behind `ends` to stop.
+fn signs_of_life(
+    stream: &UnixStream,
+    ends: Option<Pulse>,
+) -> io::Result<(Sender<()>, JoinHandle<()>)> {
     let mut stream = stream.try_clone()?;
     let (done, ended) = mpsc::channel::<()>();
     let thread = thread::Builder::new().spawn(move || {
         while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(SIGN_OF_LIFE) {
-            // An agent that is gone keeps no work from coming to its end.
             if stream.write_all(b"\n").is_err() {
+                if let Some(pulse) = &ends {
+                    pulse.stop();
+                }
                 return;
             }
         }

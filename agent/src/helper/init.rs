@@ -1,7 +1,7 @@
 //! Setting the helper up: once, by root, for a site that is enrolled.
 //!
 //! What comes in: the agent's folder as it is at this moment, which is believed now and never again. What
-//! goes out: the helper's folder, root's own, with the site, the fleet's metadata, floors and time, the
+//! goes out: the helper's folder, its user's own, with the site, the fleet's metadata, floors and time, the
 //! inventory of what is applied, and copies of the bundles that the site keeps. With `again`, for a site
 //! that was moved or enrolled anew, the helper's own inventory and bundles stay. It changes nothing of
 //! what runs and nothing in the agent's folder.
@@ -13,6 +13,8 @@ use std::path::Path;
 
 use outhaul_bundle::{Digest, Index, Limits};
 use outhaul_kit::media::Media;
+use rustix::process::{Gid, Uid};
+use rustix::thread::{self, CapabilitySet, CapabilitySets};
 
 use super::accept::row;
 use super::{Helper, Problem, generation, settings};
@@ -44,6 +46,7 @@ pub struct Ready {
 /// [`AgentError`]; a helper that is set up already stays as it is, unless `again`.
 pub fn run(folder: &Path, agent: &Path, again: bool) -> Result<Ready, AgentError> {
     let home = Home::new(folder);
+    act_as_owner(folder)?;
     let from = Media::open(agent)?;
     durable::create_private_folder(home.root()).or_else(|error| {
         match fs::metadata(home.root()) {
@@ -55,7 +58,7 @@ pub fn run(folder: &Path, agent: &Path, again: bool) -> Result<Ready, AgentError
     if fs::metadata(home.root()).is_ok_and(|found| found.uid() != own) {
         return Err(AgentError::Usage {
             message: format!("`{}` belongs to another user", folder.display()),
-            help: "name a folder of root's, which nobody else may write to".into(),
+            help: "run this as root; it works as the user whom the folder belongs to".into(),
         });
     }
     fs::set_permissions(home.root(), fs::Permissions::from_mode(0o700))
@@ -124,6 +127,28 @@ pub fn run(folder: &Path, agent: &Path, again: bool) -> Result<Ready, AgentError
     drop(copy);
     durable::remove_tree(&helper.home.root().join("init"))?;
     Ok(ready)
+}
+
+/// Where the helper runs as a user of its own, its folder is that user's, who may have put links into it: root
+/// does the work as that user, with the one right to read the agent's folder.
+fn act_as_owner(folder: &Path) -> Result<(), AgentError> {
+    let owner = match fs::symlink_metadata(folder) {
+        Ok(found) if found.uid() != 0 && rustix::process::getuid().is_root() => found,
+        _ => return Ok(()),
+    };
+    let reading = CapabilitySet::DAC_READ_SEARCH;
+    let sets = CapabilitySets {
+        effective: reading,
+        permitted: reading,
+        inheritable: CapabilitySet::empty(),
+    };
+    let (user, group) = (Uid::from_raw(owner.uid()), Gid::from_raw(owner.gid()));
+    thread::set_keep_capabilities(true)
+        .and_then(|()| thread::set_thread_groups(&[]))
+        .and_then(|()| thread::set_thread_res_gid(group, group, group))
+        .and_then(|()| thread::set_thread_res_uid(user, user, user))
+        .and_then(|()| thread::set_capabilities(None, sets))
+        .map_err(|error| at("become the owner of", folder)(error.into()).into())
 }
 
 /// A copy of the agent's memory, so that nothing of it is opened where somebody else may change it.

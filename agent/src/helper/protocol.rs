@@ -8,12 +8,14 @@ use outhaul_bundle::name::Name;
 use outhaul_bundle::report::{AssignmentResult, StepResult};
 use serde::{Deserialize, Serialize};
 
+use crate::state::inventory::Item;
+
 /// The version of both.
 pub const FORMAT: &str = "outhaul.dev/apply/v1";
 /// Largest request in bytes.
 pub const MAX_REQUEST_BYTES: u64 = 4096;
-/// Largest answer in bytes.
-pub const MAX_ANSWER_BYTES: u64 = 1024 * 1024;
+/// Largest answer in bytes: the rows of an assignment's objects fit.
+pub const MAX_ANSWER_BYTES: u64 = 8 * 1024 * 1024;
 
 /// What the agent asks for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,6 +37,8 @@ pub struct Request {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verb {
+    /// Accept the bundle, and see what can be seen of an assignment before it is applied.
+    Prepare,
     /// Apply an assignment of the bundle.
     Apply,
     /// Compare an assignment of the bundle with this host.
@@ -49,6 +53,7 @@ impl Verb {
     /// The word of the request.
     pub fn word(self) -> &'static str {
         match self {
+            Self::Prepare => "prepare",
             Self::Apply => "apply",
             Self::Observe => "observe",
             Self::Health => "health",
@@ -63,6 +68,13 @@ impl Verb {
 pub enum Answer {
     /// The assignment's result; none where the reconciler has no verdict of its own.
     Result(Option<AssignmentResult>),
+    /// What came of applying.
+    Applied {
+        /// The assignment's result.
+        result: AssignmentResult,
+        /// What the helper's inventory has of the assignment now; none where the bundle itself lists that.
+        items: Option<Vec<Item>>,
+    },
     /// What came of a removal.
     Removed {
         /// What was removed, left or failed; at most a report's worth.
@@ -130,7 +142,13 @@ mod tests {
                 "{changed}"
             );
         }
-        for verb in [Verb::Apply, Verb::Observe, Verb::Health, Verb::Remove] {
+        for verb in [
+            Verb::Prepare,
+            Verb::Apply,
+            Verb::Observe,
+            Verb::Health,
+            Verb::Remove,
+        ] {
             let word = serde_json::to_value(verb).unwrap();
             assert_eq!(word.as_str(), Some(verb.word()));
         }

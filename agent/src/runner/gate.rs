@@ -40,7 +40,9 @@ impl Agent {
         if !matches!(waits, Ok(Some(State::Staged))) {
             return;
         }
-        let first = generation::desired(&self.home, index).into_iter().next();
+        let first = generation::desired(&self.home, index, &self.site.name)
+            .into_iter()
+            .next();
         let asked = first.map_or(Ok(()), |first| {
             self.reconciler(index.reconciler.kind.as_str())?
                 .prepare(&first, &self.pulse)

@@ -48,7 +48,7 @@ impl Agent {
             other => other?,
         };
         let reconciler = self.reconciler(index.reconciler.kind.as_str())?;
-        let desired = generation::desired(&self.home, &index);
+        let desired = generation::desired(&self.home, &index, &self.site.name);
         let mut results = self.look(reconciler.as_ref(), &desired)?;
         let drifted = |r: &AssignmentResult| r.status == ComplianceStatus::Drifted;
         let held = state::meta::<Hold>(self.store.read(), key::HOLD)?.is_some();

@@ -28,7 +28,7 @@ impl Agent {
         let done = generations::results(self.store.read(), pass)?;
         let done: BTreeMap<_, _> = done.into_iter().map(|r| (r.name.clone(), r)).collect();
         let mut results = Vec::new();
-        for desired in generation::desired(&self.home, index) {
+        for desired in generation::desired(&self.home, index, &self.site.name) {
             let result = match done.get(&desired.assignment.name) {
                 Some(result) => result.clone(),
                 None => self.apply_one(pass, reconciler.as_ref(), &desired)?,

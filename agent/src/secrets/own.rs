@@ -9,6 +9,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use outhaul_bundle::Index;
+use outhaul_bundle::name::Name;
 use outhaul_signer::KeyError;
 use outhaul_signer::seal::marker::Syntax;
 use outhaul_signer::seal::{self, Identities, Identity, SealError, marker};
@@ -145,7 +146,12 @@ fn present(folder: &Path) -> Result<Identities, SecretError> {
 }
 
 /// Each sealed thing of a generation: whether some keys open it.
-fn opened(home: &Home, index: &Index, keys: &Identities) -> Result<Vec<bool>, SecretError> {
+fn opened(
+    home: &Home,
+    index: &Index,
+    site: &Name,
+    keys: &Identities,
+) -> Result<Vec<bool>, SecretError> {
     let mut found = Vec::new();
     for blob in index.blobs.iter().filter(|blob| blob.sealed.is_some()) {
         let path = home.blobs().join(blob.digest.hex());
@@ -153,7 +159,7 @@ fn opened(home: &Home, index: &Index, keys: &Identities) -> Result<Vec<bool>, Se
         let file = File::open(&path).map_err(io_error("open", &path))?;
         found.push(seal::reader(file, keys).is_ok());
     }
-    for desired in generation::desired(home, index) {
+    for desired in generation::desired(home, index, site) {
         for (_, path, told) in desired.files() {
             if let Some(text) = text_with_markers(&path)? {
                 let opened =
@@ -188,7 +194,9 @@ impl Agent {
         for row in generations::all(db)?.into_iter().filter(|row| row.whole) {
             let index = generation::read_index(&self.home, row.number, &row.index, &self.limits)?
                 .for_site(&self.site.name);
-            let by = |keys: &Identities| opened(&self.home, &index, keys).map_err(StateError::from);
+            let by = |keys: &Identities| {
+                opened(&self.home, &index, &self.site.name, keys).map_err(StateError::from)
+            };
             if by(&present)? != by(&all)? {
                 return Ok(());
             }

@@ -4,6 +4,7 @@
 //! assignment. An intent counts as ours: after a cut it may or may not have happened.
 
 use rusqlite::{Connection, params};
+use serde::{Deserialize, Serialize};
 
 use super::{StateError, doing, signed, unsigned};
 
@@ -12,7 +13,8 @@ use super::{StateError, doing, signed, unsigned};
     clippy::struct_field_names,
     reason = "an assignment has items; a file or playbook is one"
 )]
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Item {
     /// The reconciler that made it.
     pub kind: String,

@@ -106,10 +106,13 @@ impl Agent {
         let looked = self.index(active).and_then(|index| {
             let reconciler = self.reconciler(index.reconciler.kind.as_str())?;
             let mut differing = Vec::new();
-            for desired in generation::desired(&self.home, &index) {
+            for desired in generation::desired(&self.home, &index, &self.site.name) {
                 let name = desired.assignment.name.as_str();
                 let recorded = self.recorded(reconciler.kind(), name)?;
-                let verdict = reconciler.health(&desired, &recorded, &self.pulse)?;
+                let verdict = match reconciler.health_waits() {
+                    true => Some(reconciler.observe(&desired, &recorded, &self.pulse)?),
+                    false => reconciler.health(&desired, &recorded, &self.pulse)?,
+                };
                 let verdict = verdict.filter(|v| v.status != ComplianceStatus::Compliant);
                 differing
                     .extend(verdict.map(|v| {

@@ -48,6 +48,12 @@ impl Split {
 
     /// Serves the socket of a site that has a helper.
     pub fn serve(site: Site) -> Self {
+        let command = site.command(&["apply-helper", "answer"]);
+        Self::serve_by(site, command)
+    }
+
+    /// The same, where `command` answers.
+    pub fn serve_by(site: Site, mut command: Command) -> Self {
         let socket = site.folder.path().join("apply.sock");
         site.configure(&format!("[apply]\nhelper = \"{}\"\n", socket.display()));
         let _ = fs::remove_file(&socket);
@@ -55,7 +61,6 @@ impl Split {
         fs::set_permissions(&socket, fs::Permissions::from_mode(0o666)).unwrap();
         let (cut, died) = (Arc::new(Mutex::new(None)), Arc::new(Mutex::new(0)));
         let stop = Arc::new(AtomicBool::new(false));
-        let mut command = site.command(&["apply-helper", "answer"]);
         command
             .arg("--folder")
             .arg(site.folder.path().join("apply"));
@@ -299,12 +304,46 @@ fn playbooks_are_run_by_the_helper_with_the_helper_s_settings() {
 }
 
 #[test]
-fn what_the_helper_does_not_apply_is_refused_by_name() {
+fn a_moved_site_goes_on_with_its_helper_after_it_was_set_up_again() {
     let centre = Centre::new();
     let split = Split::new(Site::new(&centre, "drone-7"));
-    let output = split.site.import(&centre.publish(&one("one").kubernetes()));
-    assert_told(&output, 3, &["folders and playbooks only", "`kubernetes`"]);
-    assert_eq!(split.site.active(), None);
+    allow_removals(&split);
+    let site = &split.site;
+    site.take(&centre.publish(&two("one")));
+    centre.publish(&one("early").cluster_type("tractor"));
+    let to = centre.stream("tractor");
+    let moves = one("two").order("drone-7", 1, Instruction::Move { to, first: 2 });
+    let moved = site.import(&centre.publish(&moves));
+    assert_told(&moved, 0, &["order `move`"]);
+    let next = centre.publish(&one("tractor").cluster_type("tractor"));
+    // The helper believes no order: it says what to do, the work waits, and what runs stays.
+    let before = split.applied();
+    let told = [
+        "bundle 2 is for dev/tractor, the apply helper was set up for dev/drone",
+        "apply-helper init --again",
+    ];
+    assert_told(&site.import(&next), 3, &told);
+    assert_eq!(split.applied(), before);
+    let status = site.status().to_string();
+    assert!(status.contains(told[0]), "{status}");
+
+    let folder = split.folder();
+    let folder = folder.to_str().unwrap();
+    let again = site.ok(&["apply-helper", "init", "--folder", folder, "--again"]);
+    assert_eq!(again["site"], "drone-7", "{again}");
+    // The very bundle goes on, and what was applied for the old stream is still the helper's to remove.
+    site.ok(&["apply"]);
+    assert_eq!(site.active(), Some(2));
+    assert_eq!(site.status()["cluster_type"], "tractor");
+    let names: Vec<String> = split.applied().into_keys().collect();
+    assert_eq!(names, ["hello/manifest.yaml"]);
+    assert_eq!(
+        split.applied()["hello/manifest.yaml"],
+        b"greeting: tractor\n"
+    );
+    // The old stream's bundles are for nobody here any more.
+    let old = site.import(&centre.publish(&one("drones")));
+    assert_told(&old, 4, &["this stick is for dev/drone"]);
 }
 
 #[test]

@@ -54,7 +54,7 @@ fn index_of(split: &Split, number: u64) -> String {
     Digest::of(&bytes).to_string()
 }
 
-fn request(split: &Split, verb: &str, number: u64) -> Value {
+pub fn request(split: &Split, verb: &str, number: u64) -> Value {
     json!({
         "format": "outhaul.dev/apply/v1",
         "verb": verb,
@@ -76,7 +76,7 @@ fn send(split: &Split, bytes: &[u8]) -> Value {
     serde_json::from_str(line.unwrap_or("null")).unwrap()
 }
 
-fn ask(split: &Split, request: &Value) -> Value {
+pub fn ask(split: &Split, request: &Value) -> Value {
     send(split, format!("{request}\n").as_bytes())
 }
 
@@ -162,7 +162,10 @@ fn a_request_that_is_none_is_refused() {
     assert_eq!(whole(&split), before);
     // The one that they were made of is carried out.
     let answer = ask(&split, &fine);
-    assert_eq!(answer["result"]["status"], "compliant", "{answer}");
+    assert_eq!(
+        answer["applied"]["result"]["status"], "compliant",
+        "{answer}"
+    );
 }
 
 #[test]

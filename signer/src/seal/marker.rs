@@ -200,6 +200,22 @@ pub fn bindings(text: &str) -> Vec<Option<Binding>> {
     found
 }
 
+/// `text` with `instead` in the place of each marker. Nothing is opened: what is made of it shows where sealed
+/// values would stand, and none of them.
+pub fn replace_markers(text: &str, instead: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for line in text.split_inclusive('\n') {
+        let mut from = 0;
+        while let Some((start, end)) = next_marker(line, from) {
+            out.push_str(&line[from..start]);
+            out.push_str(instead);
+            from = end;
+        }
+        out.push_str(&line[from..]);
+    }
+    out
+}
+
 /// `text` with every marker replaced by its value, as it stands at `here`.
 ///
 /// # Errors

@@ -77,6 +77,7 @@ impl Bench {
             generation: 1,
             fleet: "f".parse().unwrap(),
             environment: "dev".parse().unwrap(),
+            site: "drone-7".parse().unwrap(),
             drift: outhaul_bundle::index::DriftPolicy::Report,
             assignment: Assignment {
                 name: "app".parse().unwrap(),

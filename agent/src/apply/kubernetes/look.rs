@@ -11,7 +11,7 @@ use outhaul_kubernetes::cluster::{is_applied_by_us, other_managers};
 use outhaul_kubernetes::{Cluster, Health, Key, Object, Reason, Resource, Trouble, differ, health};
 use serde_json::Value;
 
-use super::mark::{ANNOTATION, Mark, Origin, owner_of, uid_of};
+use super::mark::{ANNOTATION, Mark, Origin, Owner, SITE_ANNOTATION, owner_of, site_of, uid_of};
 use super::wanted::{All, Conflicts, Wanted};
 use super::{ApplyError, site_error};
 use crate::pulse::Pulse;
@@ -103,8 +103,8 @@ pub fn mark_of(recorded: &[Item], key: &Key) -> Option<Mark> {
     Mark::parse(&item.digest)
 }
 
-/// Gives every object its namespace and its annotation, and puts them in order.
-pub fn prepare(cluster: &Cluster, all: &mut All, owner: &str) -> Result<(), Stop> {
+/// Gives every object its namespace and its annotations, and puts them in order.
+pub fn prepare(cluster: &Cluster, all: &mut All, owner: &Owner) -> Result<(), Stop> {
     let refused = |problem: String| Stop::Refused(None, problem);
     let default = all.namespace();
     let mut defined: BTreeMap<(String, String), bool> = BTreeMap::new();
@@ -136,7 +136,12 @@ pub fn prepare(cluster: &Cluster, all: &mut All, owner: &str) -> Result<(), Stop
                 }
             },
         }
-        object.annotate(ANNOTATION, owner).map_err(refused)?;
+        object
+            .annotate(ANNOTATION, &owner.assignment)
+            .map_err(refused)?;
+        if let Some(site) = &owner.site {
+            object.annotate(SITE_ANNOTATION, site).map_err(refused)?;
+        }
     }
     all.arrange().map_err(refused)
 }
@@ -146,7 +151,7 @@ pub fn look(
     cluster: &Cluster,
     all: &mut All,
     recorded: &[Item],
-    owner: &str,
+    owner: &Owner,
     correct: bool,
     pulse: &Pulse,
 ) -> Result<Vec<Looked>, Stop> {
@@ -179,7 +184,7 @@ fn origin(
     object: &Object,
     found: &Value,
     mark: Option<Mark>,
-    owner: &str,
+    owner: &Owner,
     take_over: bool,
 ) -> Result<Origin, Stop> {
     let key = &object.key;
@@ -190,6 +195,10 @@ fn origin(
             help: "see what keeps it (its finalizers); the agent tries again".into(),
         }));
     }
+    if let Some(other) = owner.other_site(found) {
+        return Err(Stop::Site(other_site(key, found, other)));
+    }
+    let owner = owner.assignment.as_str();
     let uid = uid_of(found).to_owned();
     let recorded = mark.is_some();
     match owner_of(found) {
@@ -225,6 +234,22 @@ fn origin(
         "`{key}` is there and is not Outhaul's{whose}; remove it, or let the template say `conflicts: force`, which \
          takes it over"
     ))
+}
+
+/// Two sites that apply to one cluster would undo each other's work for ever: nothing is changed.
+fn other_site(key: &Key, found: &Value, other: &str) -> ApplyError {
+    let assignment = owner_of(found).unwrap_or_default();
+    ApplyError::Cluster {
+        problem: format!(
+            "`{key}` belongs to the site `{other}` (assignment `{assignment}`): two sites share this cluster; \
+             nothing was changed"
+        ),
+        help: format!(
+            "a cluster belongs to one site: correct `kubeconfig` and `context` under `[kubernetes]` in agent.toml \
+             of the one that has the wrong cluster; where `{other}` is gone for good and this site takes its \
+             place, remove the annotation `{SITE_ANNOTATION}` from its objects"
+        ),
+    }
 }
 
 /// Asks what applying one object would do, where the server can know it already.
@@ -277,6 +302,12 @@ pub fn drift(cluster: &Cluster, wanted: &Wanted, mark: Option<&Mark>) -> Result<
     };
     if !found["metadata"]["deletionTimestamp"].is_null() {
         return Ok(Seen::Drifted("it is being removed".into()));
+    }
+    let wants = site_of(&wanted.object.value);
+    if let Some(other) = site_of(&found).filter(|other| wants.is_some_and(|site| site != *other)) {
+        return Ok(Seen::Drifted(format!(
+            "the site `{other}` applied it since: two sites share this cluster"
+        )));
     }
     if let Some(Mark {
         origin: Origin::Made(uid) | Origin::Took(uid),

@@ -12,6 +12,34 @@ use crate::generation::Desired;
 
 /// The annotation that says which assignment an object belongs to.
 pub const ANNOTATION: &str = "outhaul.dev/assignment";
+/// The annotation that says which site applies it: a cluster belongs to one site.
+pub const SITE_ANNOTATION: &str = "outhaul.dev/site";
+
+/// Whose an object is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Owner {
+    /// Fleet, environment and assignment, as they stand in [`ANNOTATION`].
+    pub assignment: String,
+    /// The site, as it stands in [`SITE_ANNOTATION`]. Rows of earlier agents do not name it.
+    pub site: Option<String>,
+}
+
+impl Owner {
+    /// Who a desired assignment belongs to.
+    pub fn of(desired: &Desired) -> Self {
+        let (fleet, environment) = (&desired.fleet, &desired.environment);
+        Self {
+            assignment: format!("{fleet}/{environment}/{}", desired.assignment.name),
+            site: Some(desired.site.to_string()),
+        }
+    }
+
+    /// The other site that applies `found`, when it is not this one.
+    pub fn other_site<'a>(&self, found: &'a Value) -> Option<&'a str> {
+        let site = self.site.as_deref()?;
+        site_of(found).filter(|other| *other != site && is_applied_by_us(found))
+    }
+}
 
 /// How an object came to be ours.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,14 +59,8 @@ pub struct Mark {
     pub content: Digest,
     /// How it came to be ours.
     pub origin: Origin,
-    /// Fleet, environment and assignment.
-    pub owner: String,
-}
-
-/// Fleet, environment and assignment, as they stand in the annotation.
-pub fn owner(desired: &Desired) -> String {
-    let (fleet, environment) = (&desired.fleet, &desired.environment);
-    format!("{fleet}/{environment}/{}", desired.assignment.name)
+    /// Whose it is.
+    pub owner: Owner,
 }
 
 impl Mark {
@@ -49,7 +71,12 @@ impl Mark {
             Origin::Made(uid) => format!("made:{uid}"),
             Origin::Took(uid) => format!("took:{uid}"),
         };
-        format!("{} {origin} {}", self.content, self.owner)
+        let mut text = format!("{} {origin} {}", self.content, self.owner.assignment);
+        if let Some(site) = &self.owner.site {
+            text.push(' ');
+            text.push_str(site);
+        }
+        text
     }
 
     /// What [`Mark::to_text`] wrote.
@@ -64,7 +91,10 @@ impl Mark {
                 Some(("took", uid)) => Origin::Took(uid.to_owned()),
                 _ => return None,
             },
-            owner: owner.to_owned(),
+            owner: Owner {
+                assignment: owner.to_owned(),
+                site: words.next().map(ToOwned::to_owned),
+            },
         })
     }
 
@@ -75,7 +105,9 @@ impl Mark {
             Origin::New => true,
             Origin::Made(uid) | Origin::Took(uid) => uid_of(found) == uid,
         };
-        same && is_applied_by_us(found) && owner_of(found) == Some(self.owner.as_str())
+        same && is_applied_by_us(found)
+            && owner_of(found) == Some(self.owner.assignment.as_str())
+            && self.owner.other_site(found).is_none()
     }
 }
 
@@ -87,6 +119,11 @@ pub fn uid_of(found: &Value) -> &str {
 /// Which assignment an object says that it belongs to.
 pub fn owner_of(found: &Value) -> Option<&str> {
     found["metadata"]["annotations"][ANNOTATION].as_str()
+}
+
+/// Which site an object says that it is applied by; objects of earlier agents do not.
+pub fn site_of(found: &Value) -> Option<&str> {
+    found["metadata"]["annotations"][SITE_ANNOTATION].as_str()
 }
 
 #[cfg(test)]
@@ -101,7 +138,10 @@ mod tests {
         let of = |origin| Mark {
             content: Digest::of(b"x"),
             origin,
-            owner: "f/dev/app".into(),
+            owner: Owner {
+                assignment: "f/dev/app".into(),
+                site: Some("drone-7".into()),
+            },
         };
         for origin in [
             Origin::New,
@@ -112,6 +152,8 @@ mod tests {
             assert_eq!(Mark::parse(&mark.to_text()), Some(mark));
         }
         assert_eq!(Mark::parse("sha256:00 made:u"), None);
+        let earlier = of(Origin::New).to_text().replace(" drone-7", "");
+        assert_eq!(Mark::parse(&earlier).unwrap().owner.site, None);
         let found = |uid: &str, manager: &str, owner: &str| {
             json!({"metadata": {"uid": uid, "annotations": {ANNOTATION: owner},
                 "managedFields": [{"manager": manager, "operation": "Apply"}]}})
@@ -131,5 +173,10 @@ mod tests {
             "another assignment has it"
         );
         assert!(of(Origin::New).is_of(&found("u-9", "outhaul", "f/dev/app")));
+        let mut of_site = found("u-1", "outhaul", "f/dev/app");
+        of_site["metadata"]["annotations"][SITE_ANNOTATION] = "drone-7".into();
+        assert!(made.is_of(&of_site));
+        of_site["metadata"]["annotations"][SITE_ANNOTATION] = "drone-8".into();
+        assert!(!made.is_of(&of_site), "another site applies it");
     }
 }

@@ -91,8 +91,12 @@ fn remove(cluster: &Cluster, key: &Key, mark: &Mark) -> Result<Outcome, Trouble>
         return Ok(Outcome::Released(told));
     }
     if !mark.is_of(&found) {
+        if let Some(other) = mark.owner.other_site(&found) {
+            let told = format!("`{key}` belongs to the site `{other}` by now and was left");
+            return Ok(Outcome::Released(told));
+        }
         return Ok(Outcome::Released(match owner_of(&found) {
-            Some(other) if other != mark.owner => {
+            Some(other) if other != mark.owner.assignment => {
                 format!("`{key}` belongs to `{other}` by now and was left")
             }
             _ => format!("`{key}` is another object by now and was left: it is not Outhaul's"),

@@ -1,6 +1,7 @@
 //! The reconciler against a real API server: what it refuses, whose objects they are, and what may go.
 #![allow(clippy::unwrap_used)]
 use std::fs;
+use std::path::PathBuf;
 
 use outhaul_bundle::index::{Assignment, DriftPolicy, File as IndexFile};
 use outhaul_bundle::report::{AssignmentResult, ComplianceStatus};
@@ -14,7 +15,9 @@ use crate::state::StateError;
 mod kinds;
 mod lost;
 mod refused;
+mod sealed;
 mod server_gone;
+mod shared;
 
 /// An inventory in memory.
 #[derive(Default)]
@@ -48,6 +51,7 @@ struct Bench {
     memory: Memory,
     drift: DriftPolicy,
     assignment: &'static str,
+    site: &'static str,
     kubeconfig: PathBuf,
 }
 
@@ -73,6 +77,7 @@ impl Bench {
             memory: Memory::default(),
             drift: DriftPolicy::Report,
             assignment: "one",
+            site: "store-1",
             kubeconfig,
         })
     }
@@ -84,7 +89,7 @@ impl Bench {
                 wait_s: 1,
                 ..KubernetesConfig::default()
             },
-            identities: self.folder.path().join("identities"),
+            home: Home::new(self.folder.path()),
         }
     }
 
@@ -105,6 +110,7 @@ impl Bench {
             generation: 1,
             fleet: "f".parse().unwrap(),
             environment: "dev".parse().unwrap(),
+            site: self.site.parse().unwrap(),
             drift: self.drift,
             assignment: Assignment {
                 name: self.assignment.parse().unwrap(),

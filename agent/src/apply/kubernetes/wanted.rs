@@ -11,6 +11,7 @@ use std::path::Path;
 use outhaul_bundle::Digest;
 use outhaul_kubernetes::yaml::Budget;
 use outhaul_kubernetes::{Object, manifest, order};
+use outhaul_signer::seal::marker;
 use serde::Deserialize;
 use zeroize::Zeroizing;
 
@@ -107,6 +108,7 @@ fn fill(all: &mut All, desired: &Desired, identities: &Path) -> Result<(), Strin
         let text = match opened {
             Some(opened) => {
                 all.values.extend(opened.values);
+                no_sealed_names(&path, &told)?;
                 opened.text
             }
             None => {
@@ -139,6 +141,26 @@ fn fill(all: &mut All, desired: &Desired, identities: &Path) -> Result<(), Strin
     }
     if all.objects.is_empty() {
         return Err("it has no manifests to apply".into());
+    }
+    Ok(())
+}
+
+/// Names are in the inventory, in every log of the cluster and in what its server says: none is sealed.
+fn no_sealed_names(path: &Path, told: &str) -> Result<(), String> {
+    const STAND_IN: &str = "outhaul-sealed-value";
+    let bytes = durable::read(path, MAX_FILE_BYTES).map_err(|error| error.to_string())?;
+    let text = String::from_utf8(bytes).map_err(|_| format!("`{told}` is no text"))?;
+    let text = marker::replace_markers(&text, STAND_IN);
+    for object in manifest::objects(&text, told, &mut Budget::default())? {
+        let key = object.key.to_string();
+        if key.contains(STAND_IN) || object.version.contains(STAND_IN) {
+            return Err(format!(
+                "{}: `{}`: a sealed value cannot be part of an object's name, namespace, kind or version: these \
+                 are in the inventory and in logs",
+                object.place,
+                key.replace(STAND_IN, "[sealed]")
+            ));
+        }
     }
     Ok(())
 }

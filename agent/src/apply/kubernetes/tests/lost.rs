@@ -72,35 +72,3 @@ fn what_a_stream_may_not_ask_for_fails_its_assignment_alone() {
     );
     bench.apply(&[("a.yaml", FORCE), ("b.yaml", &map)]);
 }
-
-#[test]
-fn a_sealed_value_is_struck_out_of_problems_and_names() {
-    use outhaul_signer::seal::marker;
-
-    use crate::secrets::Secrets;
-
-    let Some(mut bench) = Bench::new() else {
-        return;
-    };
-    let identities = bench.folder.path().join("identities");
-    let key = Secrets::own_public_key(&identities).unwrap();
-    let map = |value: &str| {
-        let bound = "f/dev/app/NAME".parse().unwrap();
-        let sealed = marker::seal_value(value, &[key.parse().unwrap()], &bound).unwrap();
-        format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: \"{sealed}\"\n")
-    };
-    let refused = map("hunter2/hunter2");
-    let files = [("a.yaml", NAMESPACE), ("b.yaml", refused.as_str())];
-    let told = bench.refused(&files);
-    assert!(told.contains("`[sealed]` cannot be a name"), "{told}");
-    let seen = bench.observe(&files);
-    assert!(seen.message.contains("`[sealed]`"), "{seen:?}");
-    let desired = bench.desired(&files);
-    let health = bench.reconciler().health(&desired, &[], &Pulse::default());
-    assert!(health.unwrap().unwrap().message.contains("`[sealed]`"));
-
-    let taken = map("hunter2-hunter2");
-    let done = bench.apply(&[("a.yaml", NAMESPACE), ("b.yaml", &taken)]);
-    assert!(bench.map("hunter2-hunter2").is_some());
-    assert!(!format!("{done:?}").contains("hunter2"), "{done:?}");
-}

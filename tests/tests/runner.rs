@@ -41,3 +41,5 @@ mod secrets;
 mod skips;
 #[path = "runner/story.rs"]
 mod story;
+#[path = "runner/threat_model.rs"]
+mod threat_model;

@@ -95,6 +95,14 @@ impl Fleet {
             );
             return Err(FleetError::Option { problem });
         }
+        // What keeps it from being published is found before a key is made for it.
+        self.marks()?;
+        let known = &published.root.roles["root"].keyids;
+        let mut held = self.ring().entries()?.into_iter();
+        if let Some(entry) = held.find(|entry| entry.present && known.contains(&entry.public.id()))
+        {
+            entry.open(secret)?;
+        }
         let mut root = published.root.clone();
         root.version = version;
         root.expires = metadata::days_after(now, self.settings.root_days);

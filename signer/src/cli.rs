@@ -179,6 +179,26 @@ fn say(text: &str) {
 
 impl Failure {
     fn message(&self) -> String {
+        let text = self.sentence();
+        match self.file_error() {
+            Some(error) if !text.contains("\nhelp:") => format!("{text}\nhelp: {}", error.help()),
+            _ => text,
+        }
+    }
+
+    /// The file that could not be read or written, whoever needed it.
+    fn file_error(&self) -> Option<&FileError> {
+        match self {
+            Self::File(error)
+            | Self::Key(KeyError::File(error))
+            | Self::Fleet(FleetError::File(error) | FleetError::Key(KeyError::File(error))) => {
+                Some(error)
+            }
+            _ => None,
+        }
+    }
+
+    fn sentence(&self) -> String {
         match self {
             Self::Fleet(error) => chain(error),
             Self::File(error) => chain(error),
@@ -205,6 +225,7 @@ impl Failure {
             | Self::Key(KeyError::File(_) | KeyError::NoRandomness { .. })
             | Self::Fleet(
                 FleetError::Damaged { .. }
+                | FleetError::Forgotten { .. }
                 | FleetError::File(_)
                 | FleetError::Key(KeyError::File(_)),
             ) => 3,

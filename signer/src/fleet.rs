@@ -307,11 +307,28 @@ impl Fleet {
     }
 
     pub(crate) fn published(&self) -> Result<Published, FleetError> {
-        Published::read(&self.metadata_folder())
+        let damaged = |problem: String| FleetError::Damaged {
+            folder: self.folder.clone(),
+            problem,
+        };
+        // A file that is gone or cannot be understood; a disk that cannot be read is another matter.
+        Published::read(&self.metadata_folder()).map_err(|error| match error {
+            FleetError::File(error) if error.is_missing() => damaged(error.to_string()),
+            FleetError::Metadata { file, source } => damaged(format!("`{file}`: {source}")),
+            other => other,
+        })
     }
 
+    /// What was ever signed. A fleet that has signed a bundle has marks.
     pub(crate) fn marks(&self) -> Result<Marks, FleetError> {
-        Marks::read(&self.folder.join("marks.json"))
+        match Marks::read(&self.folder)? {
+            Some(marks) => Ok(marks),
+            None if self.settings.streams.is_empty() => Ok(Marks::default()),
+            None => Err(FleetError::Forgotten {
+                folder: self.folder.clone(),
+                problem: "`marks.json` is gone".to_owned(),
+            }),
+        }
     }
 
     pub(crate) fn write_marks(&self, marks: &Marks) -> Result<(), FleetError> {

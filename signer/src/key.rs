@@ -78,7 +78,11 @@ pub enum KeyError {
         mode: u32,
     },
     /// The passphrase does not open the key, or the file is damaged.
-    #[error("the passphrase does not open `{}` (or the file is damaged)", path.display())]
+    #[error(
+        "the passphrase does not open `{}` (or the file is damaged)\nhelp: give the passphrase that this key was \
+         made with: `--passphrase-file FILE`, or type it again; a key that no passphrase opens comes back from its \
+         backup, or is replaced", path.display()
+    )]
     WrongPassphrase {
         /// The file.
         path: PathBuf,

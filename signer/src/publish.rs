@@ -136,12 +136,12 @@ impl Fleet {
     /// # Errors
     /// [`FleetError`] when the fleet's state cannot be read.
     pub fn next_number(&self, role: &str) -> Result<u64, FleetError> {
+        self.next_number_after(&self.marks()?, role)
+    }
+
+    pub(crate) fn next_number_after(&self, marks: &Marks, role: &str) -> Result<u64, FleetError> {
         let published = self.latest(role)?.map_or(0, |latest| latest.number);
-        let marked = self
-            .marks()?
-            .streams
-            .get(role)
-            .map_or(0, |mark| mark.number);
+        let marked = marks.streams.get(role).map_or(0, |mark| mark.number);
         Ok(published.max(marked).saturating_add(1))
     }
 

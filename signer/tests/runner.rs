@@ -12,6 +12,7 @@ mod media;
 mod passphrase;
 mod prompt;
 mod python_tuf;
+mod situations;
 mod slip;
 
 #[test]

@@ -94,6 +94,20 @@ pub enum FleetError {
         /// What is wrong.
         problem: String,
     },
+    /// What it signed so far is not known any more.
+    #[error(
+        "the fleet in `{}` does not know any more what it signed: {problem}; nothing was signed\nhelp: put \
+         `marks.json` back from the newest backup; where there is none, move away what is left of it and run \
+         `outhaul-signer restored {}`, which leaves out numbers that may have been used",
+        folder.display(),
+        folder.display()
+    )]
+    Forgotten {
+        /// The folder.
+        folder: PathBuf,
+        /// What is wrong.
+        problem: String,
+    },
     /// A number that was signed for other content before.
     #[error("number {number} of stream `{role}` was signed before; the next one is {next}")]
     NumberUsed {

@@ -93,11 +93,17 @@ pub(crate) struct StreamMark {
 }
 
 impl Marks {
-    pub(super) fn read(path: &Path) -> Result<Self, FleetError> {
-        match durable::read_if_present(path, MAX_STATE_BYTES)? {
-            Some(bytes) => parsed("marks.json", serde_json::from_slice(&bytes)),
-            None => Ok(Self::default()),
-        }
+    /// The marks in `folder`; `None` when there are none.
+    pub(super) fn read(folder: &Path) -> Result<Option<Self>, FleetError> {
+        let Some(bytes) = durable::read_if_present(&folder.join("marks.json"), MAX_STATE_BYTES)?
+        else {
+            return Ok(None);
+        };
+        let marks = serde_json::from_slice(&bytes).map_err(|error| FleetError::Forgotten {
+            folder: folder.to_owned(),
+            problem: format!("`marks.json`: {error}"),
+        })?;
+        Ok(Some(marks))
     }
 
     pub(super) fn write(&self, path: &Path) -> Result<(), FleetError> {
@@ -121,15 +127,6 @@ fn read_role<T: DeserializeOwned>(folder: &Path, file: &str) -> Result<(T, Vec<u
         source,
     })?;
     Ok((role, bytes))
-}
-
-fn parsed<T>(file: &str, result: Result<T, serde_json::Error>) -> Result<T, FleetError> {
-    result.map_err(|error| FleetError::Metadata {
-        file: file.to_owned(),
-        source: MetadataError::Malformed {
-            problem: error.to_string(),
-        },
-    })
 }
 
 impl super::Fleet {
@@ -165,7 +162,8 @@ impl super::Fleet {
     pub fn leave_out(&self, by: u64) -> Result<BTreeMap<String, u64>, FleetError> {
         let _lock = self.lock()?;
         let published = self.published()?;
-        let mut marks = self.marks()?;
+        // Marks that are gone are what this makes up for.
+        let mut marks = Marks::read(&self.folder)?.unwrap_or_default();
         for (role, version) in [
             ("timestamp", published.timestamp.version),
             ("snapshot", published.snapshot.version),
@@ -178,7 +176,7 @@ impl super::Fleet {
         }
         let mut next = BTreeMap::new();
         for role in self.streams().keys() {
-            let number = self.next_number(role)?.saturating_add(by);
+            let number = self.next_number_after(&marks, role)?.saturating_add(by);
             let mark = StreamMark {
                 number: number.saturating_sub(1),
                 // Nothing was signed under this number: nothing equals it.

@@ -195,7 +195,10 @@ impl Secret {
         };
         if secret.is_empty() {
             return Err(KeyError::NoPassphrase {
-                tried: format!("{origin} is empty"),
+                tried: format!(
+                    "{origin} is empty\nhelp: put the passphrase into it, on one line, or name another file with \
+                     `--passphrase-file FILE`"
+                ),
             });
         }
         Ok(secret)

@@ -1,0 +1,112 @@
+//! What a fleet's folder lacks or holds in pieces: each situation has its own words and its own way out.
+//!
+//! What comes in: the real program on a folder in which something was lost, damaged or mistyped. What must come
+//! out: an exit code, what is the matter, and a `help:` line; and, where one is named, the way back works.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use outhaul_signer::Fleet;
+use serde_json::Value;
+
+use crate::cli::{folder_with_passphrase, run};
+use crate::fleet::sign;
+
+fn private(path: &Path, text: &str) {
+    fs::write(path, text).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
+}
+
+/// What a command that fails says.
+#[track_caller]
+fn told(at: &Path, code: i32, line: &str, words: &[&str]) {
+    let told = run(at, code, line);
+    let Value::String(told) = told else {
+        panic!("{line}: {told}")
+    };
+    for word in words.iter().chain(&["help: "]) {
+        assert!(told.contains(word), "{line}: `{word}` is not in: {told}");
+    }
+}
+
+#[test]
+fn a_passphrase_that_is_wrong_missing_empty_or_exposed_has_its_own_way_out() {
+    let dir = folder_with_passphrase();
+    let at = dir.path();
+    run(at, 0, "init fleet");
+    let rotate = "rotate fleet online";
+    let pass = at.join("pass");
+    let keys = || fs::read_dir(at.join("fleet/keys")).unwrap().count();
+    let before = keys();
+    private(&pass, "another correct horse battery\n");
+    told(at, 4, rotate, &["does not open", "--passphrase-file"]);
+    assert_eq!(
+        keys(),
+        before,
+        "no key is made under a passphrase that opens nothing"
+    );
+    private(&pass, "\n");
+    told(at, 2, rotate, &["is empty", "on one line"]);
+    fs::remove_file(&pass).unwrap();
+    told(at, 3, rotate, &["`pass`", "No such file", "spelling"]);
+    private(&pass, "correct horse battery staple\n");
+    fs::set_permissions(&pass, fs::Permissions::from_mode(0o644)).unwrap();
+    told(at, 4, rotate, &["can be read by others", "chmod 600"]);
+    private(&pass, "correct horse battery staple\n");
+    run(at, 0, rotate);
+}
+
+#[test]
+fn a_timestamp_that_is_lost_or_damaged_is_the_fleets_damage_with_the_way_back() {
+    let dir = folder_with_passphrase();
+    let at = dir.path();
+    run(at, 0, "init fleet");
+    let path = at.join("fleet/metadata/timestamp.json");
+    let good = fs::read(&path).unwrap();
+    let lose: [fn(&Path); 3] = [
+        |path| fs::remove_file(path).unwrap(),
+        |path| fs::write(path, "").unwrap(),
+        |path| fs::write(path, "{\"signed\":").unwrap(),
+    ];
+    for lose in lose {
+        lose(&path);
+        for line in ["status fleet", "rotate fleet online"] {
+            let words = ["timestamp.json`", "backup", "outhaul-signer restored"];
+            told(at, 3, line, &words);
+        }
+    }
+    fs::write(&path, good).unwrap();
+    run(at, 0, "status fleet");
+}
+
+#[test]
+fn marks_that_are_lost_or_damaged_let_nothing_be_signed_until_restored_leaves_numbers_out() {
+    let dir = folder_with_passphrase();
+    let at = dir.path();
+    run(at, 0, "init fleet");
+    let marks = at.join("fleet/marks.json");
+    let fleet = Fleet::open(&at.join("fleet")).unwrap();
+    let signed = sign(&fleet, "dev", 1).unwrap();
+    fleet.commit(&signed).unwrap();
+    let fleet = Fleet::open(&at.join("fleet")).unwrap();
+    let role = fleet.role("dev", "drone");
+    for damage in [None, Some("{\"versions\":")] {
+        match damage {
+            None => fs::remove_file(&marks).unwrap(),
+            Some(text) => fs::write(&marks, text).unwrap(),
+        }
+        let words = [
+            "marks.json`",
+            "nothing was signed",
+            "outhaul-signer restored",
+        ];
+        told(at, 3, "rotate fleet online", &words);
+        // The way out, as it is named: what is left is moved away.
+        let _ = fs::remove_file(&marks);
+        let before = fleet.latest(&role).unwrap().unwrap().number;
+        run(at, 0, "restored fleet");
+        assert!(fleet.next_number(&role).unwrap() > before + 1);
+        run(at, 0, "rotate fleet online");
+    }
+}

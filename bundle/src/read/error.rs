@@ -15,7 +15,8 @@ use crate::member::HeaderError;
 pub enum ReadError {
     /// The medium or network failed.
     #[error(
-        "cannot read the bundle at byte {offset}, in `{member}`: {error}; what runs is untouched"
+        "cannot read the bundle at byte {offset}, in {}: {error}; what runs is untouched",
+        quoted(member)
     )]
     Io {
         /// What was being read.
@@ -35,8 +36,7 @@ pub enum ReadError {
     },
     /// The bytes end too early: an interrupted copy, most often.
     #[error(
-        "the bundle is truncated: it ends at byte {offset}, in `{member}`, which needs at least \
-         {missing} bytes more; it is refused and what runs is untouched"
+        "{}; it is refused and what runs is untouched", truncated(member, *offset, *missing)
     )]
     Truncated {
         /// What was being read.
@@ -149,6 +149,26 @@ pub enum ReadError {
     /// The program called the reader's steps in another order, or again after an error.
     #[error("the bundle's reader was used out of turn (a defect of this program)")]
     OutOfTurn,
+}
+
+/// Where the bytes end, in words.
+fn truncated(member: &str, offset: u64, missing: u64) -> String {
+    if offset == 0 {
+        return "the bundle is empty (0 bytes)".to_owned();
+    }
+    format!(
+        "the bundle is truncated: it ends at byte {offset}, in {}, which needs at least {missing} bytes more",
+        quoted(member)
+    )
+}
+
+/// A member's name in quotes; words for what is due there stand as they are.
+fn quoted(member: &str) -> String {
+    if member.contains(' ') {
+        member.to_owned()
+    } else {
+        format!("`{member}`")
+    }
 }
 
 impl ReadError {

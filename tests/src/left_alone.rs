@@ -27,7 +27,7 @@ enum Scope {
 }
 
 /// The sentences, and what each is about.
-const SENTENCES: [(&str, Scope); 17] = [
+const SENTENCES: [(&str, Scope); 23] = [
     ("nothing was changed", Scope::All),
     ("Nothing was changed", Scope::All),
     ("nothing was written", Scope::All),
@@ -35,12 +35,18 @@ const SENTENCES: [(&str, Scope); 17] = [
     ("nothing was signed", Scope::All),
     ("nothing was published", Scope::All),
     ("nothing was compared", Scope::All),
+    ("nothing was made", Scope::All),
+    ("nothing was used", Scope::All),
+    ("nothing of it was used", Scope::All),
+    ("nothing of it was read", Scope::All),
     ("it was left alone", Scope::All),
     ("stays where it is", Scope::All),
     ("nothing was applied", Scope::Running),
     ("nothing was installed", Scope::Running),
     ("nothing of it is half done", Scope::Running),
     ("what runs is untouched", Scope::Running),
+    ("what runs on this site was not touched", Scope::Running),
+    ("what runs on it was not touched", Scope::Running),
     ("what runs was not touched", Scope::Running),
     ("what runs goes on", Scope::Running),
     ("what runs is safe", Scope::Running),
@@ -49,16 +55,27 @@ const SENTENCES: [(&str, Scope); 17] = [
 
 /// What of the same output says that something else was done: the sentence is then about one file of many,
 /// and only what it says of what runs can be compared, where nothing was installed.
-const NEWS: [&str; 8] = [
+const NEWS: [&str; 7] = [
     " is active",
-    "floors raised",
-    "the hub acknowledged",
+    "\"state\": \"active\"",
     "order `",
     "taken in",
     "Made a hub",
     "runs again",
     "had been cut off",
 ];
+
+/// What says that something was done beside what runs: sentences about that are compared all the same.
+const ASIDE: [&str; 3] = [
+    "floors raised",
+    "the hub acknowledged",
+    "reports are numbered anew",
+];
+
+/// The sentences that are compared.
+pub fn sentences() -> impl Iterator<Item = &'static str> {
+    SENTENCES.iter().map(|(sentence, _)| *sentence)
+}
 
 /// A program run under this watch.
 pub trait Checked {
@@ -91,9 +108,6 @@ impl Checked for Command {
         if claims.is_empty() {
             return Ok(output);
         }
-        for (sentence, _) in &claims {
-            note(self, &output, &printed, sentence);
-        }
         let (Some(before), false) = (before, busy(&roots)) else {
             return Ok(output);
         };
@@ -106,6 +120,7 @@ impl Checked for Command {
                 differs.join("\n")
             );
         }
+        note(self, &output, &printed);
         Ok(output)
     }
 }
@@ -118,11 +133,15 @@ fn claimed(printed: &str) -> Option<(&'static str, Scope)> {
     }
     // Lines of a terminal are broken anywhere.
     let text = printed.split_whitespace().collect::<Vec<_>>().join(" ");
-    let has_news = NEWS.iter().any(|news| text.contains(news));
+    let says = |words: &[&str]| words.iter().any(|words| text.contains(words));
+    if says(&NEWS) {
+        return None;
+    }
+    let aside = says(&ASIDE);
     SENTENCES
         .into_iter()
+        .filter(|(_, scope)| !aside || *scope == Scope::Running)
         .find(|(sentence, _)| text.contains(sentence))
-        .filter(|_| !has_news)
 }
 
 /// Assignments of which nothing was written, because a file of somebody else is in the way: the folder of each.
@@ -275,19 +294,21 @@ fn differences(before: &Tree, after: &Tree, scope: &Scope) -> Vec<String> {
     gone.chain(new).collect()
 }
 
-/// With `OUTHAUL_LEFT_ALONE` naming a file, each sentence that a run came to is added to it, so that the
-/// ones that no test reaches can be listed.
-fn note(command: &Command, output: &Output, printed: &str, sentence: &str) {
+/// With `OUTHAUL_LEFT_ALONE` naming a file, each run whose sentences were compared is added to it, with its test:
+/// `cargo xtask left-alone` holds the list in `tests/left-alone.txt` to it.
+fn note(command: &Command, output: &Output, printed: &str) {
     let Some(file) = std::env::var_os("OUTHAUL_LEFT_ALONE") else {
         return;
     };
-    let line = printed.lines().find(|line| line.contains(sentence));
     let program = Path::new(command.get_program());
     let program = program.file_name().unwrap_or_default().to_string_lossy();
     let code = output.status.code().unwrap_or(-1);
-    let text = format!("{program}\t{code}\t{}\n", line.unwrap_or(sentence));
+    let test = std::thread::current();
+    let test = test.name().unwrap_or_default();
+    let text = printed.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = format!("{test}\t{program}\t{code}\t{text}\n");
     let added = fs::OpenOptions::new().create(true).append(true).open(file);
-    let _ = added.and_then(|mut file| file.write_all(text.as_bytes()));
+    let _ = added.and_then(|mut file| file.write_all(line.as_bytes()));
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ pub mod kubernetes;
 mod left_alone;
 mod skips;
 
-pub use left_alone::Checked;
+pub use left_alone::{Checked, sentences};
 pub use skips::{available, available_or_skip, kalypso_or_skip, skipped, summary};
 
 /// What a program printed, and how it ended.

@@ -1,6 +1,6 @@
 //! `cargo xtask check`: the rules that no compiler holds for us. All findings at once.
 //!
-//! `files`: lengths, headers, names, paths of somebody's machine, snapshots that nobody reviewed.
+//! `left-alone`: what says that something was left alone has a test. `files`: lengths, headers, names, paths of somebody's machine, snapshots that nobody reviewed.
 //! `crates`: what may reach what. `purity`: what plans and decides touches no clock, file or network. `manifests`: every member inherits versions and lints. Modules that import
 //! each other, and the units of `systemd/`, where systemd is there to ask.
 
@@ -25,6 +25,7 @@ impl Args {
         findings.extend(manifests::findings()?);
         findings.extend(purity::findings()?);
         findings.extend(crate::circles::findings()?);
+        findings.extend(crate::left_alone::findings()?);
         findings.extend(crate::units::findings()?);
         if findings.is_empty() {
             eprintln!(

@@ -6,8 +6,10 @@
 mod bench;
 mod check;
 mod circles;
+mod left_alone;
 mod man;
 mod repository;
+mod sentences;
 mod size;
 mod timings;
 mod units;
@@ -22,6 +24,7 @@ use clap::Parser;
 enum Command {
     Check(check::Args),
     Circles(circles::Args),
+    LeftAlone(left_alone::Args),
     Man(man::Args),
     Size(size::Args),
     Timings(timings::Args),
@@ -33,6 +36,7 @@ fn main() -> ExitCode {
     let outcome = match Command::parse() {
         Command::Check(args) => args.run(),
         Command::Circles(args) => args.run(),
+        Command::LeftAlone(args) => args.run(),
         Command::Man(args) => args.run(),
         Command::Size(args) => args.run(),
         Command::Timings(args) => args.run(),

@@ -77,16 +77,17 @@ impl Agent {
     /// decides, it decides as it would, and everything is forgotten with it.
     ///
     /// # Errors
-    /// [`AgentError`] of the memory; floors that contradict each other included.
+    /// [`AgentError`] of the memory.
     pub fn for_rehearsal(self) -> Result<Self, AgentError> {
         let known = floors::floors(self.store.read(), &self.home.floors());
         let mut store = self.store.copy()?;
         let home = match known {
             Ok(known) => {
                 store.commit(|db| floors::store(db, &known))?;
-                self.home.for_rehearsal()
+                self.home.for_rehearsal(false)
             }
-            // A slip newer than both would help, and is the first thing to import.
+            // A slip newer than both helps: what it would do is to be seen, too.
+            Err(StateError::Floors { .. }) => self.home.for_rehearsal(true),
             Err(error) => return Err(error.into()),
         };
         Ok(Self {

@@ -16,18 +16,22 @@ use crate::cut;
 use crate::durable::{self, FileError, at};
 use crate::home::Home;
 
+mod tried;
+
+use tried::Trial;
+
 /// Writes go to the disk in pieces of this many bytes.
 const BUFFER_BYTES: usize = 256 * 1024;
 
 /// The store, and the sink of a bundle reader.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Blobs {
     whole: PathBuf,
     partial: PathBuf,
     /// What this copy added: taken back when the bundle is refused after all.
     added: Vec<Digest>,
-    /// Whether blobs are only looked at: nothing is written.
-    rehearsal: bool,
+    /// What blobs are tried for when they are only looked at: nothing is kept.
+    trial: Option<Trial>,
 }
 
 impl Blobs {
@@ -37,15 +41,7 @@ impl Blobs {
             whole: home.blobs(),
             partial: home.partial_blobs(),
             added: Vec::new(),
-            rehearsal: false,
-        }
-    }
-
-    /// The store of `home` for a reader whose blobs are verified and written nowhere.
-    pub fn for_rehearsal(home: &Home) -> Self {
-        Self {
-            rehearsal: true,
-            ..Self::new(home)
+            trial: None,
         }
     }
 
@@ -133,8 +129,9 @@ impl BlobSink for Blobs {
         if self.has(blob) {
             return Ok(None);
         }
-        if self.rehearsal {
-            return Ok(Some(Box::new(io::sink())));
+        if let Some(trial) = &mut self.trial {
+            let file = trial.begin(&self.partial)?;
+            return Ok(Some(Box::new(BufWriter::with_capacity(BUFFER_BYTES, file))));
         }
         let path = self.partial_path(&blob.digest);
         let file = durable::create(&path, 0o600).map_err(|error| error.source)?;
@@ -142,14 +139,14 @@ impl BlobSink for Blobs {
     }
 
     fn commit(&mut self, blob: &Blob) -> io::Result<()> {
-        if self.rehearsal {
-            return Ok(());
+        if let Some(trial) = &mut self.trial {
+            return trial.verified(blob);
         }
         self.keep(&blob.digest).map_err(|error| error.source)
     }
 
     fn discard(&mut self, blob: &Blob) {
-        if !self.rehearsal {
+        if self.trial.is_none() {
             let _ = durable::remove_file(&self.partial_path(&blob.digest));
         }
     }

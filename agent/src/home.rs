@@ -6,6 +6,8 @@
 use std::fs::{File, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rusqlite::Connection;
 
@@ -17,8 +19,8 @@ use crate::state::floors::{self, Floors};
 #[derive(Debug, Clone)]
 pub struct Home {
     root: PathBuf,
-    /// Whether nothing may be written here, and floors are those of a copied memory alone.
-    rehearsal: bool,
+    /// Set when nothing may be written here: whether floors are those of a copied memory alone.
+    rehearsal: Option<Arc<AtomicBool>>,
 }
 
 impl Home {
@@ -26,15 +28,16 @@ impl Home {
     pub fn new(root: &Path) -> Self {
         Self {
             root: std::path::absolute(root).unwrap_or_else(|_| root.to_owned()),
-            rehearsal: false,
+            rehearsal: None,
         }
     }
 
-    /// The same folder for a memory that is a copy: its floors stand in the copy only.
-    pub fn for_rehearsal(&self) -> Self {
+    /// The same folder for a memory that is a copy: its floors stand in the copy only. Where floors contradict
+    /// each other (`doubtful`), they do so until newer ones are accepted.
+    pub fn for_rehearsal(&self, doubtful: bool) -> Self {
         Self {
             root: self.root.clone(),
-            rehearsal: true,
+            rehearsal: Some(Arc::new(AtomicBool::new(!doubtful))),
         }
     }
 
@@ -94,9 +97,10 @@ impl Home {
         self.root.join("agent.db")
     }
 
-    /// The sidecar with the floors; for a rehearsal one that is never there.
+    /// The sidecar with the floors; for a rehearsal one that is never there, unless floors are doubtful.
     pub fn floors(&self) -> PathBuf {
-        let name = if self.rehearsal {
+        let copied = self.rehearsal.as_ref();
+        let name = if copied.is_some_and(|copied| copied.load(Ordering::Relaxed)) {
             "floors.rehearsal"
         } else {
             "floors.json"
@@ -109,7 +113,8 @@ impl Home {
     /// # Errors
     /// [`StateError`]
     pub fn raise_floors(&self, db: &Connection, after: &Floors) -> Result<(), StateError> {
-        if self.rehearsal {
+        if let Some(copied) = &self.rehearsal {
+            copied.store(true, Ordering::Relaxed);
             return Ok(());
         }
         floors::write_sidecar(db, &self.floors(), after)

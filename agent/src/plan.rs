@@ -2,7 +2,7 @@
 //!
 //! What comes in: what an import would get, and an agent whose memory is a copy. What goes out: the orders
 //! that would be carried out, per assignment what would be added, run, changed or removed, and whether it
-//! would wait. Everything is verified as for an import, blobs included; nothing is stored and nothing runs.
+//! would wait. Everything is verified and unpacked as for an import; nothing is stored and nothing runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,7 @@ use crate::apply::Change;
 use crate::blobs::Blobs;
 use crate::error::AgentError;
 use crate::generation;
-use crate::intake::{self, Offer, Outcome, Road};
+use crate::intake::{self, Offer, Outcome, Road, copy};
 use crate::machine::{Event, State};
 use crate::orders::PlannedOrder;
 use crate::state::inventory;
@@ -170,7 +170,7 @@ impl Agent {
         if orders.is_empty() {
             self.reconciler(&kind)?.ready()?;
         }
-        let mut blobs = Blobs::for_rehearsal(&self.home);
+        let mut blobs = Blobs::for_rehearsal(&self.home, &index, self.limits)?;
         let needed = blobs
             .missing_bytes(&index.blobs)
             .saturating_add(generation::unpacked_bytes(&index));
@@ -178,7 +178,12 @@ impl Agent {
         if !restored {
             self.begin(road.name(), &index, offer)?;
         }
-        if let Err(error) = road.blobs(&index, &mut blobs) {
+        let read = road.blobs(&index, &mut blobs);
+        let read = read.and_then(|()| {
+            let tried = blobs.tried(&index);
+            tried.map_err(|error| copy::of_unpacking(road.name(), error))
+        });
+        if let Err(error) = read {
             // As after an import: an older one on the same stick may still be taken.
             self.transition(&Event::CopyLost(index.number).into(), |_, _| Ok(()))?;
             return Err(error);

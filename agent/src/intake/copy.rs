@@ -15,7 +15,7 @@ use crate::agent::Agent;
 use crate::blobs::Blobs;
 use crate::cut;
 use crate::error::AgentError;
-use crate::generation;
+use crate::generation::{self, GenerationError};
 use crate::machine::{Event, State};
 use crate::orders::carried::arrived;
 use crate::runner::Happening;
@@ -176,13 +176,8 @@ impl Agent {
         }
         let metadata = &offer.acceptance.trusted.0;
         let home = &self.home;
-        generation::unpack(home, blobs, index, bytes, metadata, &self.limits).map_err(|error| {
-            if error.is_environment() {
-                AgentError::from(error)
-            } else {
-                AgentError::refused(road.name(), error.rule(), error.to_string())
-            }
-        })
+        generation::unpack(home, blobs, index, bytes, metadata, &self.limits)
+            .map_err(|error| of_unpacking(road.name(), error))
     }
 
     /// A copy that did not come to its end leaves nothing.
@@ -245,6 +240,15 @@ impl Agent {
         self.site = site;
         self.drive()?;
         self.rests(number)
+    }
+}
+
+/// What unpacking said: a refusal, or a disk that failed.
+pub(crate) fn of_unpacking(name: &str, error: GenerationError) -> AgentError {
+    if error.is_environment() {
+        AgentError::from(error)
+    } else {
+        AgentError::refused(name, error.rule(), error.to_string())
     }
 }
 

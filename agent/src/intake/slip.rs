@@ -60,8 +60,13 @@ impl News {
         if !self.fresh {
             return format!("{}; nothing would be done", self.known());
         }
+        let again = if self.recovered {
+            "; the memory of the highest versions would hold again"
+        } else {
+            ""
+        };
         format!(
-            "`{}`: floors would rise, {}; nothing would be installed",
+            "`{}`: floors would rise, {}{again}; nothing would be installed",
             self.name,
             self.says()
         )
@@ -148,7 +153,10 @@ impl Road for SlipRoad<'_> {
 
 /// Whether `file` is meant as a slip: by the ending of its name or its first bytes.
 pub fn is_slip(name: &Path, file: &File) -> bool {
-    if name.extension().is_some_and(|end| end == "slip") {
+    if name
+        .extension()
+        .is_some_and(|end| end.eq_ignore_ascii_case("slip"))
+    {
         return true;
     }
     let mut first = [0u8; 3];

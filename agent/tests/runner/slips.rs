@@ -330,3 +330,34 @@ fn a_slip_with_the_very_versions_of_the_newer_half_does_not_mend_floors() {
     assert_refused(&old, &last, &["a slip newer than"]);
     assert_eq!(news(&old, &centre.slip("drone"))["recovered"], true);
 }
+
+#[test]
+fn a_plan_shows_the_slip_that_mends_floors_and_what_could_be_taken_then() {
+    let centre = Centre::new();
+    let site = with_an_old_database(&centre);
+    let four = centre.publish(&Draft::hello("four"));
+    let slip = centre.slip("drone");
+    let plan = |path: &Path| site.run(&["plan", path.to_str().unwrap()]);
+    assert_told(&plan(&four), 4, &["older than", "freshness slip"]);
+    let told = plan(&slip);
+    assert_told(&told, 0, &[]);
+    assert!(
+        stdout(&told).contains("the memory of the highest versions would hold again"),
+        "{}",
+        stdout(&told)
+    );
+    let stick = tempfile::tempdir().unwrap();
+    for file in [&slip, &four] {
+        fs::copy(file, stick.path().join(file.file_name().unwrap())).unwrap();
+    }
+    let told = plan(stick.path());
+    assert_told(&told, 0, &[]);
+    assert!(
+        stdout(&told).contains("bundle 4 instead of 1"),
+        "{}",
+        stdout(&told)
+    );
+    // It was only shown.
+    assert!(site.status()["trouble"].is_string());
+    site.take(stick.path());
+}

@@ -235,7 +235,17 @@ fn act_out(name: &str) {
         let bundle = agent.folder.path().join(format!("{stem}.outhaul"));
         std::fs::write(&bundle, bytes).unwrap();
         let (before, active) = (agent.kept(), agent.active());
+        // A plan says what an import says, and is the one that changes nothing in any case.
+        let planned = run(agent.command().arg("plan").arg(&bundle)).unwrap();
+        assert!(agent.kept() == before, "{stem}: the plan left something");
         let ran = agent.import(&bundle);
+        if word != "take" {
+            assert_eq!(
+                (planned.code, &planned.stderr),
+                (ran.code, &ran.stderr),
+                "{stem}: the plan says something else"
+            );
+        }
         assert!(!ran.stderr.contains("panicked"), "{stem}: {}", ran.stderr);
         if word == "take" {
             assert_eq!(ran.code, Some(0), "{stem}: {}", ran.everything());

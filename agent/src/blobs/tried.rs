@@ -1,0 +1,137 @@
+//! Unpacking to nowhere: what a rehearsal does with each blob in the place of keeping it.
+//!
+//! What comes in: a blob's bytes, and the reader's word that they are right. What goes out: whether the blob
+//! holds what the index says of it. Nothing is unpacked before it is verified, so one blob at a time lies in
+//! a file without a name, which the system removes whatever happens. It keeps nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::{self, Seek as _, SeekFrom};
+use std::path::Path;
+
+use outhaul_bundle::index::{Blob, Content};
+use outhaul_bundle::{Digest, Index, Limits, decode};
+use rustix::fs::{Mode, OFlags};
+
+use super::Blobs;
+use crate::durable;
+use crate::generation::GenerationError;
+use crate::home::Home;
+use crate::secrets::Secrets;
+
+/// What is wanted of a bundle, and what came of trying it.
+#[derive(Debug)]
+pub(super) struct Trial {
+    wanted: BTreeSet<Content>,
+    secrets: Secrets,
+    limits: Limits,
+    /// The bytes of the blob that is being read.
+    file: Option<File>,
+    tried: BTreeMap<Digest, Result<(), GenerationError>>,
+}
+
+impl Trial {
+    /// A file without a name for the next blob.
+    pub(super) fn begin(&mut self, folder: &Path) -> io::Result<File> {
+        let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+        let file = match rustix::fs::open(folder, flags, Mode::RUSR | Mode::WUSR) {
+            Ok(file) => File::from(file),
+            // Not every file system has files without a name.
+            Err(_) => {
+                let path = folder.join("rehearsal");
+                durable::create(&path, 0o600).map_err(|error| error.source)?;
+                let file = File::options().read(true).write(true).open(&path)?;
+                durable::remove_file(&path).map_err(|error| error.source)?;
+                file
+            }
+        };
+        let copy = file.try_clone()?;
+        self.file = Some(file);
+        Ok(copy)
+    }
+
+    /// The blob that was written is right: it is unpacked.
+    pub(super) fn verified(&mut self, blob: &Blob) -> io::Result<()> {
+        if let Some(mut file) = self.file.take() {
+            file.seek(SeekFrom::Start(0))?;
+            self.unpack(blob, file);
+        }
+        Ok(())
+    }
+
+    fn unpack(&mut self, blob: &Blob, carried: File) {
+        let wanted = |content: &Content| self.wanted.contains(content);
+        // What only other sites need is carried, and not unpacked.
+        if !blob.contents.iter().any(wanted) {
+            return;
+        }
+        let tried = decode::decode_sealed(blob, carried, &self.limits, &self.secrets, &mut |_| {
+            Ok(Some(Box::new(io::sink())))
+        });
+        self.tried.insert(blob.digest, tried.map_err(Into::into));
+    }
+}
+
+impl Blobs {
+    /// The store of `home` for a reader whose blobs are verified, unpacked to nowhere and kept nowhere.
+    ///
+    /// # Errors
+    /// [`GenerationError`] of the keys that open what is sealed.
+    pub fn for_rehearsal(
+        home: &Home,
+        index: &Index,
+        limits: Limits,
+    ) -> Result<Self, GenerationError> {
+        let secrets = if index.blobs.iter().any(|blob| blob.sealed.is_some()) {
+            Secrets::load(&home.identities())?
+        } else {
+            Secrets::default()
+        };
+        let contents = index.files().map(|file| Content {
+            digest: file.content,
+            size: file.size,
+        });
+        Ok(Self {
+            trial: Some(Trial {
+                wanted: contents.collect(),
+                secrets,
+                limits,
+                file: None,
+                tried: BTreeMap::new(),
+            }),
+            ..Self::new(home)
+        })
+    }
+
+    /// What unpacking the whole bundle would have said.
+    ///
+    /// # Errors
+    /// [`GenerationError`], of the first blob of the index that does not hold what it should.
+    pub fn tried(&mut self, index: &Index) -> Result<(), GenerationError> {
+        let Some(mut trial) = self.trial.take() else {
+            return Ok(());
+        };
+        let mut lacking = trial.wanted.clone();
+        for blob in &index.blobs {
+            if !trial.tried.contains_key(&blob.digest) && self.has(blob) {
+                // It was here already and was not read again.
+                trial.unpack(blob, self.open(&blob.digest)?);
+            }
+            trial.tried.remove(&blob.digest).unwrap_or(Ok(()))?;
+            for content in &blob.contents {
+                lacking.remove(content);
+            }
+        }
+        let path_of = |content: &Content| {
+            let named = index.files().find(|file| file.content == content.digest);
+            named.map_or_else(String::new, |file| file.path.to_string())
+        };
+        match lacking.first() {
+            Some(content) => Err(GenerationError::Lacking {
+                content: content.digest,
+                path: path_of(content),
+            }),
+            None => Ok(()),
+        }
+    }
+}

@@ -5,9 +5,16 @@
 
 use crate::machine::{Site, Work};
 
-/// What runs, as the second half of a sentence.
-pub fn what_runs(site: &Site) -> String {
+/// What runs, as the second half of a sentence. `begun`: whether the work under way may have changed something.
+pub fn what_runs(site: &Site, begun: bool) -> String {
     match (site.active, site.work) {
+        (None, Work::Applying(number)) if !begun => {
+            format!("no bundle is active, and nothing of bundle {number} was applied yet")
+        }
+        (Some(active), Work::Applying(number)) if !begun && !active.broken => format!(
+            "bundle {} is active, and nothing of bundle {number} was applied yet",
+            active.number
+        ),
         (None, _) => "no bundle is active".to_owned(),
         (Some(active), Work::Idle) if active.broken => {
             format!("bundle {} is only partly applied", active.number)

@@ -254,14 +254,7 @@ pub fn reconciler(
 ) -> Result<Box<dyn Reconciler>, ApplyError> {
     let ansible =
         || -> Box<dyn Reconciler> { Box::new(ansible::Ansible::new(&config.ansible, home)) };
-    let folder = || -> Box<dyn Reconciler> {
-        let target = config
-            .folder
-            .target
-            .clone()
-            .unwrap_or_else(|| home.default_target());
-        Box::new(folder::Folder::new(target, home.identities()))
-    };
+    let folder = || -> Box<dyn Reconciler> { Box::new(folder::Folder::of(config, home)) };
     let local: Box<dyn Reconciler> = match (config.reconciler, kind) {
         (ReconcilerChoice::Folder, _) | (ReconcilerChoice::Auto, "folder") => folder(),
         (ReconcilerChoice::Auto | ReconcilerChoice::Ansible, "ansible") => ansible(),

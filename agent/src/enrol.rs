@@ -24,6 +24,8 @@ use crate::state::{self, Site, StateError, Store, floors, key};
 mod adopt;
 mod again;
 
+pub use adopt::Adopted;
+
 /// What enrolment made.
 #[derive(Debug)]
 pub struct Enrolled {
@@ -37,13 +39,15 @@ pub struct Enrolled {
     pub fingerprint: String,
     /// Whether the site had been enrolled by the same kit before.
     pub again: bool,
+    /// What an earlier memory of this folder had applied.
+    pub adopted: Adopted,
 }
 
-/// Enrols the site.
+/// Enrols the site. With `adopt_changed`, files that kept generations bring are this agent's whatever their content.
 ///
 /// # Errors
 /// [`AgentError`]; a site that is enrolled already keeps its identity.
-pub fn enrol(home: &Home, kit: &[u8]) -> Result<Enrolled, AgentError> {
+pub fn enrol(home: &Home, kit: &[u8], adopt_changed: bool) -> Result<Enrolled, AgentError> {
     let refused = |message: String| AgentError::Usage {
         message,
         help: "get the kit again: `outhaul site kit` at the centre writes it".into(),
@@ -75,12 +79,18 @@ pub fn enrol(home: &Home, kit: &[u8]) -> Result<Enrolled, AgentError> {
         let (site, key) = again::enrol_again(home, &mut store, site, &kit, &config.clock)?;
         let seal_key = seal_key(home)?;
         let request = write_request(home, &site, &Asking::first(&kit_key, &seal_key), &key)?;
+        let adopted = if adopt_changed {
+            store.commit(|db| adopt::adopt(home, &config, &site.name, true, db))?
+        } else {
+            Adopted::default()
+        };
         return Ok(Enrolled {
             site,
             request,
             seal_key,
             fingerprint: key.public().id(),
             again: true,
+            adopted,
         });
     }
     let trusted = kit.trusted().map_err(|error| refused(chain(&error)))?;
@@ -97,7 +107,7 @@ pub fn enrol(home: &Home, kit: &[u8]) -> Result<Enrolled, AgentError> {
     };
     let seal_key = seal_key(home)?;
     let request = write_request(home, &site, &Asking::first(&kit_key, &seal_key), &key)?;
-    store.commit(|db| {
+    let adopted = store.commit(|db| {
         // What an earlier store of this site had accepted still holds.
         let kept = floors::floors(db, &home.floors())?;
         floors::store_trusted(db, &trusted)?;
@@ -105,7 +115,7 @@ pub fn enrol(home: &Home, kit: &[u8]) -> Result<Enrolled, AgentError> {
         let moment = crate::clock::now(db, &config.clock)?;
         moment.store(db)?;
         state::set_meta(db, key::SITE, Some(&site))?;
-        adopt::adopt(home, &config, &site.name, db)?;
+        let adopted = adopt::adopt(home, &config, &site.name, adopt_changed, db)?;
         let author = Author {
             site: &site,
             key: &key,
@@ -114,7 +124,7 @@ pub fn enrol(home: &Home, kit: &[u8]) -> Result<Enrolled, AgentError> {
         };
         let agent_version = env!("CARGO_PKG_VERSION").to_owned();
         outbox::queue(db, &author, Told::Started { agent_version })?;
-        Ok::<_, StateError>(())
+        Ok::<_, StateError>(adopted)
     })?;
     Ok(Enrolled {
         site,
@@ -122,6 +132,7 @@ pub fn enrol(home: &Home, kit: &[u8]) -> Result<Enrolled, AgentError> {
         seal_key,
         fingerprint: key.public().id(),
         again: false,
+        adopted,
     })
 }
 

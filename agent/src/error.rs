@@ -252,6 +252,9 @@ fn refusal_help(rule: &str) -> &'static str {
             "what runs goes on; tell the centre: it was restored from a backup, or signs in two places. Where it \
              was restored, `outhaul-signer restored FLEET` lets its next bundle count on above this one"
         }
+        "truncated" => {
+            "copy it again from the centre, and unmount the stick (`umount`) before it is pulled out"
+        }
         "failed-before" => {
             "ask the centre for a newer bundle, or allow this one again with `outhaul-agent approve`"
         }

@@ -30,6 +30,7 @@ use crate::state::{self, StateError, floors, key, outbox};
 pub(crate) mod copy;
 pub mod file;
 pub mod media;
+mod mistaken;
 mod published;
 pub mod pull;
 mod roots;

@@ -7,7 +7,7 @@
 
 use outhaul_bundle::Index;
 use outhaul_bundle::report::{AssignmentResult, ComplianceStatus, GenerationEvent};
-use rusqlite::Transaction;
+use rusqlite::{Connection, Transaction};
 
 use crate::advice;
 use crate::agent::Agent;
@@ -18,7 +18,7 @@ use crate::generation;
 use crate::machine::{self, Event, Site, State, Task, Work};
 use crate::state::generations::{self, Generation};
 use crate::state::outbox::Author;
-use crate::state::{self, StateError, key};
+use crate::state::{self, StateError, inventory, key};
 
 mod gate;
 pub(crate) mod observe;
@@ -85,13 +85,21 @@ pub fn generation_event(
     }
 }
 
+/// How the site stands.
+///
+/// # Errors
+/// [`StateError`]
+pub fn stands(db: &Connection) -> Result<Site, StateError> {
+    stored::load(db)
+}
+
 impl Agent {
     /// How the site stands.
     ///
     /// # Errors
     /// [`StateError`]
     pub fn stands(&self) -> Result<Site, StateError> {
-        stored::load(self.store.read())
+        stands(self.store.read())
     }
 
     /// Does what the site owes until it rests, and returns how it stands then.
@@ -168,6 +176,7 @@ impl Agent {
     /// # Errors
     /// [`AgentError`] of what cannot go on now.
     pub fn resume(&mut self) -> Result<Option<(u64, State)>, AgentError> {
+        self.settle_visits()?;
         let before = self.stands()?;
         let waiting = before.waiting.map(|waiting| waiting.number);
         let Some(number) = before.worked_on().or(before.incoming).or(waiting) else {
@@ -221,10 +230,27 @@ impl Agent {
         }
         Ok(AgentError::Blocked {
             number,
-            running: advice::what_runs(site),
+            running: advice::what_runs(site, self.has_begun(site)?),
             help: error.help(),
             problem: error.to_string(),
         })
+    }
+
+    /// Whether the work under way may have changed something on this host.
+    ///
+    /// # Errors
+    /// [`AgentError`] of the memory.
+    pub fn has_begun(&self, site: &Site) -> Result<bool, AgentError> {
+        let Work::Applying(number) = site.work else {
+            return Ok(site.work != Work::Idle);
+        };
+        let db = self.store.read();
+        // What is put on the host is in the inventory before; only what brings nothing begins with a removal.
+        let brings = |index: Index| !index.assignments.is_empty();
+        let intended = inventory::items(db, None)?;
+        Ok(intended.iter().any(|item| item.generation == number)
+            || !generations::results(db, &format!("apply {number}"))?.is_empty()
+            || !self.index(number).is_ok_and(brings))
     }
 
     /// The kept index of a generation, as this site gets it.
@@ -266,7 +292,13 @@ impl Agent {
             }
             other => other?,
         };
-        let (results, note) = self.pass(&format!("apply {number}"), &index)?;
+        let (results, note) = match self.pass(&format!("apply {number}"), &index) {
+            // The disk, not the bundle: it may be imported again.
+            Err(AgentError::Generation(error)) => {
+                return Ok(Happening::new(Event::FolderLost(number), error.to_string()));
+            }
+            other => other?,
+        };
         Ok(match pass::failure(&results) {
             None => Happening::with(Event::Applied(number), note, results),
             Some(failure) => Happening::with(Event::Broken(number), failure, results),
@@ -319,7 +351,12 @@ impl Agent {
             }
             other => other?,
         };
-        let (results, removed) = self.pass(&format!("revert {from}"), &index)?;
+        let (results, removed) = match self.pass(&format!("revert {from}"), &index) {
+            Err(AgentError::Generation(error)) => {
+                return Ok(broken(&error.to_string(), Vec::new()));
+            }
+            other => other?,
+        };
         if let Some(failure) = pass::failure(&results) {
             return Ok(broken(&failure, results));
         }
@@ -343,7 +380,13 @@ impl Agent {
             }
             other => other?,
         };
-        let (results, _) = self.pass(&format!("repair {number}"), &index)?;
+        let (results, _) = match self.pass(&format!("repair {number}"), &index) {
+            Err(AgentError::Generation(error)) => {
+                let note = sentence(format!("applying bundle {number} again failed: {error}"));
+                return Ok(Happening::new(Event::RepairBroken, note));
+            }
+            other => other?,
+        };
         Ok(match pass::failure(&results) {
             None => {
                 let note = sentence(format!("bundle {number} runs again"));

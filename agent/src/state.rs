@@ -105,6 +105,8 @@ pub mod key {
     pub const REFUSALS: &str = "refusals";
     /// [`crate::intake::visit::Visit`]: the sticks and folders that were read, the latest last.
     pub const MEDIA: &str = "media";
+    /// [`inventory::Item`]s of an earlier memory whose files somebody changed: whose they are, a person says.
+    pub const DISPUTED: &str = "disputed";
     /// Latest result of each assignment, for `status`.
     pub const RESULTS: &str = "results";
 }

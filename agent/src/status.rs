@@ -42,6 +42,9 @@ pub struct Status {
     pub orders_done: u64,
     /// The number that runs.
     pub active: Option<u64>,
+    /// The number of the bundle on which work is unfinished.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unfinished: Option<u64>,
     /// What a person is to do, if anything.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to_do: Option<String>,
@@ -146,6 +149,7 @@ impl Agent {
             key: self.key.public().id(),
             orders_done: state::meta(db, key::ORDERS)?.unwrap_or(0),
             active,
+            unfinished: site.worked_on(),
             to_do: advice::to_do(&site, &note),
             generations,
             own_files,
@@ -213,7 +217,15 @@ impl Status {
             lines.push(format!("  bundle {} is {}{disk}{note}", g.number, g.state));
         }
         for assignment in &self.assignments {
+            let drifted = self
+                .attention
+                .iter()
+                .any(|one| one.assignment.as_deref() == Some(assignment.name.as_str()));
             let word = match assignment.status {
+                ComplianceStatus::Compliant if drifted => "changed since it was last looked at",
+                ComplianceStatus::Compliant if self.unfinished.is_some() => {
+                    "as desired before the unfinished work"
+                }
                 ComplianceStatus::Compliant => "as desired",
                 ComplianceStatus::Drifted => "drifted",
                 ComplianceStatus::Failed => "failed",
@@ -248,7 +260,8 @@ impl Status {
         lines.extend(self.renumbered.iter().cloned());
         lines.push(format!("time: not before {}", self.time_lower_bound));
         for visit in &self.media {
-            lines.push(format!("stick `{}`: {}", visit.place, visit.text));
+            let what = if visit.is_file { "file" } else { "stick" };
+            lines.push(format!("{what} `{}`: {}", visit.place, visit.text));
         }
         for refused in &self.refusals {
             lines.push(format!("refused: {} ({})", refused.text, at(refused.at_ms)));

@@ -62,6 +62,8 @@ mod stuck;
 mod tls;
 #[path = "runner/trusted_clock.rs"]
 mod trusted_clock;
+#[path = "runner/wrong_stick.rs"]
+mod wrong_stick;
 
 /// A file that nobody declares would silently test nothing.
 #[test]

@@ -219,6 +219,19 @@ fn items(desired: &Desired) -> Vec<Item> {
         .collect()
 }
 
+/// The playbooks of an assignment that an earlier memory of this agent must have run, as items of the inventory:
+/// what is kept for its removal shows it, or that it is in the `oldest` bundle that was kept to go back to.
+pub fn known_again(home: &Home, desired: &Desired, oldest: bool) -> Vec<Item> {
+    if !oldest && !home.kept(desired.assignment.name.as_str()).is_dir() {
+        return Vec::new();
+    }
+    let applied = |item: Item| Item {
+        phase: "applied".into(),
+        ..item
+    };
+    items(desired).into_iter().map(applied).collect()
+}
+
 impl Reconciler for Ansible {
     fn kind(&self) -> &'static str {
         KIND

@@ -16,9 +16,11 @@ use rustix::fs::Access;
 use zeroize::Zeroizing;
 
 use super::{ApplyError, Change, Ledger, Reconciler, result, step};
+use crate::config::Config;
 use crate::cut;
 use crate::durable::at;
 use crate::generation::Desired;
+use crate::home::Home;
 use crate::pulse::Pulse;
 use crate::secrets::{SecretError, Secrets};
 use crate::state::inventory::Item;
@@ -71,6 +73,15 @@ impl Folder {
         Self { target, identities }
     }
 
+    /// The reconciler of a site with these settings.
+    pub fn of(config: &Config, home: &Home) -> Self {
+        let target = config.folder.target.clone();
+        Self::new(
+            target.unwrap_or_else(|| home.default_target()),
+            home.identities(),
+        )
+    }
+
     fn open_target(&self, create: bool) -> Result<Option<Beneath>, ApplyError> {
         Beneath::open(&self.target, create).map_err(|error| self.unusable(error.source))
     }
@@ -82,28 +93,39 @@ impl Folder {
         }
     }
 
-    /// The files of an assignment that are in the target with exactly the content that it wants, as items of
-    /// the inventory: what an earlier memory of this agent must have written.
-    pub fn known_again(&self, desired: &Desired) -> Vec<Item> {
+    /// The files of an assignment that are in the target, as items of the inventory: first those with exactly
+    /// the content that it wants, which an earlier memory of this agent must have written, then those with
+    /// another one.
+    pub fn known_again(&self, desired: &Desired) -> (Vec<Item>, Vec<Item>) {
         let (Ok(wanted), Ok(Some(target))) = (self.opened(desired), self.open_target(false)) else {
-            return Vec::new();
+            return Default::default();
         };
-        let mut items = Vec::new();
+        let (mut same, mut changed) = (Vec::new(), Vec::new());
         for (path, file) in wanted {
-            let there = target.look(&path);
-            if matches!(there, Ok(Found::File(digest, _)) if digest == file.in_target()) {
-                items.push(Item {
-                    kind: KIND.into(),
-                    assignment: desired.assignment.name.to_string(),
-                    item: path,
-                    digest: file.content.to_string(),
-                    before: String::new(),
-                    generation: desired.generation,
-                    phase: "applied".into(),
-                });
-            }
+            let Ok(Found::File(digest, _)) = target.look(&path) else {
+                continue;
+            };
+            let found = if digest == file.in_target() {
+                &mut same
+            } else {
+                &mut changed
+            };
+            found.push(Item {
+                kind: KIND.into(),
+                assignment: desired.assignment.name.to_string(),
+                item: path,
+                digest: file.content.to_string(),
+                before: String::new(),
+                generation: desired.generation,
+                phase: "applied".into(),
+            });
         }
-        items
+        (same, changed)
+    }
+
+    /// The path of an item of the inventory on this host.
+    pub fn path_of(&self, item: &Item) -> PathBuf {
+        self.target.join(&item.item)
     }
 
     /// What is wanted, with sealed values opened.

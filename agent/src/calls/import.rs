@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use super::Answer;
-use crate::acks::Renumbered;
+use crate::acks::{Acknowledged, Renumbered};
 use crate::agent::Agent;
 use crate::error::AgentError;
 use crate::intake::Outcome;
@@ -191,9 +191,11 @@ fn nothing(path: &Path, findings: &Findings, answer: &mut Answer) {
     for refused in &findings.refused {
         answer.fail(refused);
     }
-    // A stick that only brought acknowledgements did its work.
+    // A stick that only brought acknowledgements did its work, whatever else lies on it.
     let acknowledged = findings.acknowledged.as_ref();
-    if let Some(done) = acknowledged.filter(|_| findings.passed_over.is_empty()) {
+    let is_news = |done: &Acknowledged| done.gone > 0 || done.renumbered.is_some();
+    let did = acknowledged.filter(|done| is_news(done) || findings.passed_over.is_empty());
+    if let Some(done) = did {
         let renumbered = done.renumbered.as_ref().map(Renumbered::sentence);
         if findings.slips.is_empty() {
             answer.value =
@@ -204,11 +206,30 @@ fn nothing(path: &Path, findings: &Findings, answer: &mut Answer) {
     if !findings.refused.is_empty() || !findings.slips.is_empty() {
         return;
     }
-    answer.fail(&AgentError::Nothing {
-        message: format!("no bundle for this site in `{}`", path.display()),
-        help:
-            "bundles are files named `*.outhaul`, slips `*.slip`, up to three folders deep; what was skipped \
-               is listed above"
-                .into(),
-    });
+    let place = path.display();
+    let (message, help) = match (findings.passed_over.is_empty(), findings.others) {
+        (false, _) => (
+            format!("no bundle for this site in `{place}`"),
+            "what was skipped is listed above, with the reason; what is older than this site needs no import, and \
+             what is for another stream belongs to another machine"
+                .to_owned(),
+        ),
+        (true, 0) => (
+            format!("`{place}` is empty"),
+            format!(
+                "see that the right stick is plugged in and mounted there (`findmnt {place}`), and that the bundle \
+                 was written to it"
+            ),
+        ),
+        (true, others) => (
+            format!(
+                "there is no bundle in `{place}`: {others} other {}",
+                if others == 1 { "file" } else { "files" }
+            ),
+            "bundles are files named `*.outhaul`, slips `*.slip`, up to three folders deep; a kit is taken by \
+             `outhaul-agent enrol`"
+                .to_owned(),
+        ),
+    };
+    answer.fail(&AgentError::Nothing { message, help });
 }

@@ -60,6 +60,10 @@ pub fn outcome(state: &Path, here: Option<Agent>, ordered: Ordered) -> Result<An
 /// Carries an order out as far as it goes.
 pub fn carry_out(agent: &mut Agent, ordered: &Ordered) -> Answer {
     let mut answer = Answer::default();
+    if let Err(error) = agent.settle_visits() {
+        answer.fail(&error.into());
+        return answer;
+    }
     let done = match ordered {
         Ordered::Apply { number } => applied(agent, *number, &mut answer),
         Ordered::Approve { number, who } => approved(agent, *number, who, &mut answer),
@@ -74,9 +78,23 @@ pub fn carry_out(agent: &mut Agent, ordered: &Ordered) -> Answer {
 fn applied(agent: &mut Agent, number: u64, answer: &mut Answer) -> Result<(), AgentError> {
     let site = agent.drive()?;
     let note = agent.note(number)?;
+    let row = generations::one(agent.store.read(), number)?;
+    let replaced = row.is_none_or(|row| row.state == State::Superseded);
+    let newer = site.active.filter(|active| replaced && !active.broken);
+    if let Some(newer) = newer.filter(|newer| newer.number > number) {
+        answer.text = format!(
+            "bundle {} is active: it waited, and was applied after bundle {number}",
+            newer.number
+        );
+        answer.value = json!({ "active": newer.number, "message": "" });
+        return Ok(());
+    }
     if !runs(&site, number) {
         return Err(AgentError::Failed {
-            message: format!("{note}; now {}", advice::what_runs(&site)),
+            message: format!(
+                "{note}; now {}",
+                advice::what_runs(&site, agent.has_begun(&site)?)
+            ),
             help: advice::repair(&site).unwrap_or_else(|| {
                 format!(
                     "put that right, run `outhaul-agent approve {number}` and import it again, or \
@@ -85,7 +103,8 @@ fn applied(agent: &mut Agent, number: u64, answer: &mut Answer) -> Result<(), Ag
             }),
         });
     }
-    answer.text = format!("bundle {number} is applied and active: {note}");
+    let more = if note.is_empty() { "" } else { ": " };
+    answer.text = format!("bundle {number} is applied and active{more}{note}");
     answer.value = json!({ "active": number, "message": note });
     Ok(())
 }
@@ -112,7 +131,7 @@ fn approved(
         answer.fail(&AgentError::Failed {
             message: format!(
                 "bundle {number} does not run: {why}; now {}",
-                advice::what_runs(&site)
+                advice::what_runs(&site, agent.has_begun(&site)?)
             ),
             help: advice::repair(&site)
                 .unwrap_or_else(|| "`outhaul-agent status` shows each assignment".into()),
@@ -130,7 +149,10 @@ fn rolled_back(
     if !runs(&site, ordered.to) {
         let note = agent.note(ordered.from)?;
         return Err(AgentError::Failed {
-            message: format!("{note}; now {}", advice::what_runs(&site)),
+            message: format!(
+                "{note}; now {}",
+                advice::what_runs(&site, agent.has_begun(&site)?)
+            ),
             help: advice::repair(&site).unwrap_or_else(|| {
                 "nothing else is to be done; `rollback` may be tried again when that is put right"
                     .into()

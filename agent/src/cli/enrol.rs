@@ -1,5 +1,7 @@
 //! `enrol`: makes this machine a site, with a kit from the centre.
 
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
 
 use outhaul_kit::media;
@@ -9,6 +11,9 @@ use crate::enrol;
 use crate::error::AgentError;
 use crate::home::Home;
 
+/// How the name of a bundle's first member begins.
+const FIRST_MEMBER: &[u8; 9] = b"metadata/";
+
 /// Makes this machine a site of a fleet, with the kit that the centre wrote for it.
 #[derive(Debug, clap::Args)]
 #[command(
@@ -17,11 +22,25 @@ use crate::home::Home;
 pub struct Args {
     /// The kit.
     kit: PathBuf,
+    /// After a lost database: files of the kept bundles that were changed by hand are Outhaul's again, and the
+    /// next bundle overwrites them.
+    #[arg(long)]
+    adopt_changed: bool,
 }
 
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
+    let name = args.kit.display();
+    if is_bundle(&media::open_file(&args.kit)?) {
+        return Err(AgentError::Usage {
+            message: format!("`{name}` is a bundle, not a kit; nothing was changed"),
+            help: format!(
+                "a kit is named `SITE.kit` (`outhaul site enrol` at the centre writes it); a site that is enrolled takes \
+                 a bundle with `outhaul-agent import {name}`"
+            ),
+        });
+    }
     let kit = media::read_file(&args.kit, outhaul_signer::enrol::MAX_KIT_BYTES as u64)?;
-    let enrolled = enrol::enrol(&Home::new(&context.state), &kit)?;
+    let enrolled = enrol::enrol(&Home::new(&context.state), &kit, args.adopt_changed)?;
     let site = &enrolled.site;
     let request = enrolled.request.display();
     let again = if enrolled.again { " (as before)" } else { "" };
@@ -35,6 +54,26 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
         site.name,
         enrolled.seal_key
     );
+    let adopted = &enrolled.adopted;
+    if adopted.known > 0 {
+        super::say(&format!(
+            "{} files and playbooks of the bundles on disk are known again",
+            adopted.known
+        ));
+    }
+    for path in &adopted.changed {
+        super::say(&format!(
+            "warning: `{}` was changed by hand",
+            path.display()
+        ));
+    }
+    if !adopted.changed.is_empty() {
+        super::say(&format!(
+            "help: the next bundle writes nothing over these: move them away, or have them overwritten with \
+             `outhaul-agent enrol {} --adopt-changed`",
+            args.kit.display()
+        ));
+    }
     super::say(
         "next: bring the request to the centre (`outhaul-agent export` puts it on a stick), and tell \
          whoever approves it the fingerprint by another way, such as by telephone",
@@ -45,7 +84,14 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
             "site": site.name, "fleet": site.fleet, "stream": site.stream,
             "request": enrolled.request, "seal_key": enrolled.seal_key,
             "fingerprint": enrolled.fingerprint, "again": enrolled.again,
+            "known_again": adopted.known, "changed": adopted.changed,
         }),
     );
     Ok(0)
+}
+
+/// Whether a file begins as bundles do.
+fn is_bundle(file: &File) -> bool {
+    let mut first = [0u8; FIRST_MEMBER.len()];
+    file.read_exact_at(&mut first, 0).is_ok() && &first == FIRST_MEMBER
 }

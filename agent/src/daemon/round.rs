@@ -191,8 +191,12 @@ impl Round {
                     answer
                 }
             };
-            for line in answer.messages.iter().chain([&answer.text]) {
-                tracing::info!("{line}");
+            let lines = answer.messages.iter().chain([&answer.text]);
+            for line in lines.filter(|line| !line.is_empty()) {
+                match answer.exit {
+                    0 => tracing::info!("{line}"),
+                    _ => tracing::warn!("{line}"),
+                }
             }
             calls::answer(&mut agent.store, id, &answer)?;
             agent.pulse.beat();

@@ -2,53 +2,106 @@
 //!
 //! What comes in: the state folder of a site that is enrolled with an empty database, and what its kept
 //! generations would have applied. What goes out: inventory rows for the files that are in the target with
-//! exactly that content. Without them every file would be somebody else's, and no newer bundle could ever be
-//! applied over it. A file that was changed is not known again, and a generation that cannot be read says
-//! nothing. It changes no file and removes none.
+//! exactly that content, and for playbooks of which the removal is kept. Without them every file would be
+//! somebody else's, and no newer bundle could ever be applied over it. A file that was changed is known again
+//! only when a person says so, and a generation that cannot be read says nothing. It changes no file and removes none.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 
 use outhaul_bundle::name::Name;
 use outhaul_bundle::{Index, Limits};
 use rusqlite::Connection;
 
 use crate::apply::folder::Folder;
+use crate::apply::{self, ansible};
 use crate::config::Config;
 use crate::durable;
 use crate::generation;
 use crate::home::Home;
-use crate::state::{StateError, inventory};
+use crate::state::{self, StateError, inventory, key};
 
 /// Most generations that are looked at; two are kept.
 const MAX_GENERATIONS: usize = 16;
 
-/// Puts what is known again into the inventory. Returns how many files.
+/// What is known again.
+#[derive(Debug, Default)]
+pub struct Adopted {
+    /// How many files and playbooks.
+    pub known: usize,
+    /// Files that a kept generation brings and that have another content now: somebody else's, unless a person
+    /// says that they are not.
+    pub changed: Vec<PathBuf>,
+}
+
+/// Puts what is known again into the inventory; with `changed` files of another content, too. What the inventory
+/// has already stays as it is.
 pub(super) fn adopt(
     home: &Home,
     config: &Config,
     site: &Name,
+    changed_too: bool,
     db: &Connection,
-) -> Result<usize, StateError> {
+) -> Result<Adopted, StateError> {
     let mut numbers: Vec<u64> = durable::list(&home.generations())?
         .iter()
         .filter_map(|path| path.file_name()?.to_str()?.parse().ok())
         .collect();
     // The newest last: what two of them wrote is the newer one's.
     numbers.sort_unstable();
-    let target = config.folder.target.clone();
-    let target = target.unwrap_or_else(|| home.default_target());
-    let folder = Folder::new(target, home.identities());
-    let mut count = 0;
-    for number in numbers.into_iter().rev().take(MAX_GENERATIONS).rev() {
+    let folder = Folder::of(config, home);
+    let mut ours: BTreeSet<_> = inventory::items(db, None)?.iter().map(named).collect();
+    let before = ours.clone();
+    let mut differing = Vec::new();
+    for number in numbers.iter().copied().rev().take(MAX_GENERATIONS).rev() {
         let Some(index) = index(home, number) else {
             continue;
         };
+        let kind = apply::reconciler(index.reconciler.kind.as_str(), config, home);
+        let is_ansible = kind.is_ok_and(|reconciler| reconciler.kind() == ansible::KIND);
         for desired in generation::desired(home, &index.for_site(site), site) {
-            for item in folder.known_again(&desired) {
+            let (same, changed) = if is_ansible {
+                let oldest = numbers.first() == Some(&number);
+                (ansible::known_again(home, &desired, oldest), Vec::new())
+            } else {
+                folder.known_again(&desired)
+            };
+            for item in same
+                .into_iter()
+                .filter(|item| !before.contains(&named(item)))
+            {
+                ours.insert(named(&item));
                 inventory::put(db, &item)?;
-                count += 1;
             }
+            differing.extend(changed);
         }
     }
-    Ok(count)
+    // A bundle that failed since has made the folders of the old ones go.
+    differing.extend(state::meta::<Vec<inventory::Item>>(db, key::DISPUTED)?.unwrap_or_default());
+    // What one generation brings and another changed is the other's.
+    differing.retain(|item| !ours.contains(&named(item)));
+    let disputed: BTreeMap<_, _> = differing
+        .into_iter()
+        .map(|item| (named(&item), item))
+        .collect();
+    let mut disputed: Vec<inventory::Item> = disputed.into_values().collect();
+    if changed_too {
+        for item in std::mem::take(&mut disputed) {
+            ours.insert(named(&item));
+            inventory::put(db, &item)?;
+        }
+    }
+    let kept = (!disputed.is_empty()).then_some(&disputed);
+    state::set_meta(db, key::DISPUTED, kept)?;
+    Ok(Adopted {
+        known: ours.len().saturating_sub(before.len()),
+        changed: disputed.iter().map(|item| folder.path_of(item)).collect(),
+    })
+}
+
+/// By what an item of the inventory is one.
+fn named(item: &inventory::Item) -> (String, String) {
+    (item.assignment.clone(), item.item.clone())
 }
 
 /// The index that a generation kept. Nothing vouches for it any more but the folder that it lies in, so that

@@ -5,7 +5,6 @@
 //! for this site; of many bundles the newest acceptable one, after what the slips bring. Nothing is
 //! written to the medium, no link on it is followed, and only regular files are opened.
 
-use std::ffi::OsStr;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
@@ -15,7 +14,7 @@ use outhaul_signer::Envelope;
 
 use super::file::FileRoad;
 use super::slip::{self, News};
-use super::{Offer, Outcome};
+use super::{Offer, Outcome, mistaken};
 use crate::acks::{Acknowledged, MAX_ACKS, Renumbered};
 use crate::agent::Agent;
 use crate::durable::FileError;
@@ -46,6 +45,8 @@ pub struct Findings {
     pub refused: Vec<AgentError>,
     /// What acknowledgements did; `None` when there were none for this site.
     pub acknowledged: Option<Acknowledged>,
+    /// How many other files a folder holds.
+    pub others: usize,
 }
 
 /// Bundles and freshness slips on a medium.
@@ -61,9 +62,13 @@ pub fn acks_of(site: &str) -> PathBuf {
     Path::new("acks").join(format!("{site}.acks"))
 }
 
+/// By its ending. Sticks are FAT: what writes them may turn all letters into capitals.
 fn is_ours(name: &Path) -> bool {
-    name.extension()
-        .is_some_and(|end| end == OsStr::new("outhaul") || end == OsStr::new("slip"))
+    let ends = |with: &str| {
+        name.extension()
+            .is_some_and(|end| end.eq_ignore_ascii_case(with))
+    };
+    ends("outhaul") || ends("slip")
 }
 
 impl Findings {
@@ -107,6 +112,10 @@ impl Agent {
             findings.slips.push(news?);
             return Ok(findings);
         }
+        if let Err(AgentError::Usage { message, help }) = mistaken::refuse_mistaken(&name, &file) {
+            let message = format!("{message}; nothing was changed");
+            return Err(AgentError::Usage { message, help });
+        }
         let mut road = FileRoad::new(name, file, self.limits, &self.pulse);
         findings.outcome = Some(
             self.admit(&mut road)
@@ -134,6 +143,7 @@ impl Agent {
         let found = bundles(media)?;
         let unusable = found.unusable.iter().map(ToString::to_string);
         findings.passed_over.extend(unusable);
+        findings.others = found.ignored;
         if found.incomplete {
             findings.passed_over.push(format!(
                 "a part of `{}`: it holds more than {} entries or {} bundles; name the folder or file \
@@ -225,6 +235,7 @@ impl Agent {
                 problem,
             });
         };
+        mistaken::refuse_mistaken(&name, &file)?;
         Ok(FileRoad::new(name, file, self.limits, &self.pulse))
     }
 
@@ -260,13 +271,20 @@ fn pass_over(name: &str, error: AgentError, findings: &mut Findings) -> Result<(
             rule,
             message,
         } if rule == "stream" || rule == "rollback" => {
+            let older = if rule == "rollback" {
+                "it is older than what this site has accepted: "
+            } else {
+                ""
+            };
             findings
                 .passed_over
-                .push(format!("`{source_name}`: {message}"));
+                .push(format!("`{source_name}`: {older}{message}"));
         }
         refused @ AgentError::Refused { .. } => findings.refused.push(refused),
         // The memory cannot be used: no other file will do better.
         error @ AgentError::State(_) => return Err(error),
+        // It names the file itself.
+        error @ AgentError::Usage { .. } => findings.passed_over.push(error.to_string()),
         other => findings.passed_over.push(format!("`{name}`: {other}")),
     }
     Ok(())

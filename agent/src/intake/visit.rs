@@ -18,7 +18,8 @@ use crate::apply::shortened;
 use crate::error::AgentError;
 use crate::home::Home;
 use crate::report::Exported;
-use crate::state::{self, StateError, key};
+use crate::runner;
+use crate::state::{self, StateError, generations, key};
 
 /// How many sticks and how many refusals are remembered.
 const KEPT: usize = 8;
@@ -36,15 +37,30 @@ pub struct Visit {
     pub busy: bool,
     /// What came of it, in one line.
     pub text: String,
+    /// Whether it was one file, not a stick or folder.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_file: bool,
+    /// The bundle that was copied from it, when the work on that could not go on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocked: Option<u64>,
 }
 
 impl Visit {
-    /// Whoever was reading it is gone: says so, of one that was still being read.
-    fn cut_off(&mut self) {
+    /// Whoever was reading it is gone: says so, of one that was still being read; `unfinished` is a bundle
+    /// that was already copied whole, and on which work had begun.
+    fn cut_off(&mut self, unfinished: Option<u64>) {
         if self.busy {
             self.busy = false;
-            "reading it was cut off; nothing of it is half done; it is safe to remove now"
-                .clone_into(&mut self.text);
+            self.blocked = unfinished;
+            self.text = match unfinished {
+                None => "reading it was cut off; nothing of it is half done; import it again; it is safe to \
+                         remove now"
+                    .to_owned(),
+                Some(number) => format!(
+                    "bundle {number} was copied from it, and the work on that is unfinished; it is safe to remove \
+                     now"
+                ),
+            };
         }
     }
 }
@@ -56,7 +72,20 @@ impl Visit {
 pub fn visits(db: &Connection, home: &Home) -> Result<Vec<Visit>, StateError> {
     let mut all: Vec<Visit> = state::meta(db, key::MEDIA)?.unwrap_or_default();
     if !home.is_locked() {
-        all.iter_mut().for_each(Visit::cut_off);
+        let unfinished = runner::stands(db)?.worked_on();
+        all.iter_mut().for_each(|visit| visit.cut_off(unfinished));
+    }
+    let unfinished = runner::stands(db)?.worked_on();
+    for visit in &mut all {
+        // The work went on since.
+        let Some(number) = visit.blocked.filter(|number| unfinished != Some(*number)) else {
+            continue;
+        };
+        let row = generations::one(db, number)?;
+        let state = row.map_or("gone", |row| row.state.word());
+        visit.text = format!(
+            "bundle {number} was copied from it, and is {state} now; it is safe to remove now"
+        );
     }
     Ok(all)
 }
@@ -99,7 +128,7 @@ impl Agent {
     /// # Errors
     /// As [`Agent::import`] and [`Agent::export`]; it was logged already.
     pub fn visit(&mut self, place: &Path) -> Result<(), AgentError> {
-        self.note_visit(place, true, "it is being read: do not remove it");
+        self.note_visit(place, None, None);
         let read = self.import(place);
         let stop = matches!(read, Err(AgentError::State(_) | AgentError::Stopped));
         let exported = if self.config.export_to_media && !stop {
@@ -122,7 +151,7 @@ impl Agent {
                 parts.push(format!("reports were not written: {error}"));
             }
         }
-        let line = self.note_visit(place, false, &closing(&parts));
+        let line = self.note_visit(place, Some(&closing(&parts)), read.as_ref().err());
         if clean {
             tracing::info!("{line}");
         } else {
@@ -136,14 +165,36 @@ impl Agent {
     /// # Errors
     /// As [`Agent::import`].
     pub fn import_noted(&mut self, place: &Path) -> Result<Findings, AgentError> {
-        self.note_visit(place, true, "it is being read: do not remove it");
+        let named = std::fs::metadata(place);
+        // What is not there, and what is neither a file nor a folder, was never a stick.
+        if !named.is_ok_and(|found| found.is_dir() || found.is_file()) {
+            return self.import(place);
+        }
+        self.note_visit(place, None, None);
         let read = self.import(place);
         let parts = match &read {
             Ok(findings) => parts(findings),
             Err(error) => vec![error.to_string()],
         };
-        self.note_visit(place, false, &closing(&parts));
+        self.note_visit(place, Some(&closing(&parts)), read.as_ref().err());
         read
+    }
+
+    /// Remembers that whoever was reading a stick is gone, before the work on what was copied from it goes on.
+    ///
+    /// # Errors
+    /// [`StateError`]
+    pub(crate) fn settle_visits(&mut self) -> Result<(), StateError> {
+        let all: Vec<Visit> = state::meta(self.store.read(), key::MEDIA)?.unwrap_or_default();
+        if !all.iter().any(|visit| visit.busy) {
+            return Ok(());
+        }
+        self.commit(|db, _| {
+            let mut all = all;
+            let unfinished = runner::stands(db)?.worked_on();
+            all.iter_mut().for_each(|visit| visit.cut_off(unfinished));
+            state::set_meta(db, key::MEDIA, Some(&all))
+        })
     }
 
     fn export_where_wanted(&mut self, place: &Path) -> Result<Option<Exported>, AgentError> {
@@ -158,21 +209,37 @@ impl Agent {
         }
     }
 
-    /// Remembers what came of `place`. What cannot be remembered is logged: the stick matters more.
-    fn note_visit(&mut self, place: &Path, busy: bool, told: &str) -> String {
-        let place = text::path(place);
+    /// Remembers what came of `place`, or that it is being read. What cannot be remembered is logged: the stick matters more.
+    fn note_visit(
+        &mut self,
+        place: &Path,
+        told: Option<&str>,
+        read: Option<&AgentError>,
+    ) -> String {
+        let busy = told.is_none();
+        let told = told.unwrap_or("it is being read: do not remove it");
+        let blocked = match read {
+            Some(AgentError::Blocked { number, .. }) => Some(*number),
+            _ => None,
+        };
+        let is_file = place.is_file();
+        let whole = std::path::absolute(place);
+        let place = text::path(whole.as_deref().unwrap_or(place));
         let told = text::printable(told).into_owned();
         let line = format!("`{place}`: {told}");
         let noted = self.commit(|db, author| {
             let mut all: Vec<Visit> = state::meta(db, key::MEDIA)?.unwrap_or_default();
             all.retain(|known| known.place != place);
             // One at a time: what another start had begun was cut off.
-            all.iter_mut().for_each(Visit::cut_off);
+            let unfinished = runner::stands(db)?.worked_on();
+            all.iter_mut().for_each(|visit| visit.cut_off(unfinished));
             all.push(Visit {
                 place,
                 at_ms: author.moment.wall_ms(),
                 busy,
                 text: told,
+                is_file,
+                blocked,
             });
             all.drain(..all.len().saturating_sub(KEPT));
             state::set_meta(db, key::MEDIA, Some(&all))

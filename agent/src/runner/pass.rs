@@ -67,15 +67,8 @@ impl Agent {
         })?;
         cut::here("step-intended");
         let recorded = self.recorded(reconciler.kind(), &name)?;
-        let result = match desired.check() {
-            Ok(()) => reconciler.apply(desired, &recorded, &mut self.store, &self.pulse)?,
-            Err(torn) => apply::result(
-                desired,
-                ComplianceStatus::Failed,
-                &torn.to_string(),
-                Vec::new(),
-            ),
-        };
+        desired.check()?;
+        let result = reconciler.apply(desired, &recorded, &mut self.store, &self.pulse)?;
         cut::here("step-applied");
         self.commit(|db, _| generations::record(db, pass, &result))?;
         cut::here("step-recorded");

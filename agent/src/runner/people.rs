@@ -84,6 +84,19 @@ impl Agent {
                 "no bundle is active on this site, so there is nothing to apply again",
             ));
         };
+        if site.worked_on().is_none()
+            && let Err(AgentError::Generation(error)) = self.index(number)
+        {
+            return Err(AgentError::Nothing {
+                message: format!(
+                    "bundle {number} cannot be applied again, because its folder is not whole on disk any more: \
+                     {error}; what runs was not touched"
+                ),
+                help: format!(
+                    "import bundle {number} again, which brings its folder back and applies it, or a newer bundle"
+                ),
+            });
+        }
         let due = Happening::new(Event::RepairDue, format!("applied again by {who}"));
         self.transition(&due, |db, author| {
             outbox::queue(db, author, decision("apply", who, Some(number))).map(|_| ())
@@ -118,9 +131,26 @@ impl Agent {
             Some(_) => (Event::Held, "hold"),
             None => (Event::Released, "release"),
         };
-        self.transition(&event.into(), |db, author| {
+        let site = self.transition(&event.into(), |db, author| {
             state::set_meta(db, key::HOLD, hold)?;
             outbox::queue(db, author, decision(what, who, None)).map(|_| ())
-        })
+        })?;
+        match site.waiting.filter(|waiting| waiting.gated) {
+            Some(waiting) if hold.is_none() => self.waits_on(waiting.number),
+            _ => Ok(site),
+        }
+    }
+
+    /// Why a bundle still waits when a hold is over.
+    fn waits_on(&mut self, number: u64) -> Result<Site, AgentError> {
+        let why = match self.index(number) {
+            Ok(index) => self.gate(&index)?,
+            // Whoever does the work finds that its folder is lost.
+            Err(_) => None,
+        };
+        let why = why.unwrap_or_else(|| {
+            "the hold is over: the service applies it, or `outhaul-agent apply`".to_owned()
+        });
+        self.transition(&Happening::new(Event::GateShut(number), why), |_, _| Ok(()))
     }
 }

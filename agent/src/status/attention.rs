@@ -4,26 +4,36 @@
 //! per situation: a bundle that waits, files that differ now, too little space, a key that is gone. It
 //! changes nothing and asks only reconcilers for which looking is cheap: no playbook is run.
 
+use std::collections::BTreeSet;
+
 use outhaul_bundle::report::ComplianceStatus;
 use serde::Serialize;
 
 use crate::agent::Agent;
+use crate::apply::folder::Folder;
 use crate::apply::{self, ApplyError};
 use crate::error::AgentError;
 use crate::generation;
 use crate::machine::State;
 use crate::secrets::Secrets;
+use crate::state::inventory::{self, Item};
 use crate::state::{self, Hold, generations, key};
+
+/// How many files are named.
+const MAX_NAMED: usize = 10;
 
 /// One thing that a person should do something about.
 #[derive(Debug, Serialize)]
 pub struct Attention {
-    /// A word for scripts: `approval`, `hold`, `drift`, `apply-helper`, `space`, `seal-key`.
+    /// A word for scripts: `approval`, `hold`, `drift`, `apply-helper`, `space`, `seal-key`, `changed-files`.
     pub what: &'static str,
     /// What is the matter.
     pub message: String,
     /// What to do next.
     pub help: String,
+    /// The assignment that it is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub assignment: Option<String>,
 }
 
 impl Agent {
@@ -39,13 +49,16 @@ impl Agent {
         }
         if let Err(error @ AgentError::Space { .. }) = self.check_space(0) {
             found.push(Attention {
+                assignment: None,
                 what: "space",
                 message: error.to_string(),
                 help: error.help(),
             });
         }
+        found.extend(self.disputed()?);
         if !Secrets::has_own_key(&self.home.identities()) {
             found.push(Attention {
+                assignment: None,
                 what: "seal-key",
                 message: "the key that opens what is sealed for this site is missing; what is not sealed \
                           goes on"
@@ -59,6 +72,39 @@ impl Agent {
         Ok(found)
     }
 
+    /// Files of an earlier memory that somebody changed, and that no bundle was written over since.
+    fn disputed(&self) -> Result<Option<Attention>, AgentError> {
+        let db = self.store.read();
+        let disputed: Vec<Item> = state::meta(db, key::DISPUTED)?.unwrap_or_default();
+        if disputed.is_empty() {
+            return Ok(None);
+        }
+        let folder = Folder::of(&self.config, &self.home);
+        let ours = inventory::items(db, None)?;
+        let ours: BTreeSet<&str> = ours.iter().map(|item| item.item.as_str()).collect();
+        let mut names: Vec<String> = disputed
+            .iter()
+            .filter(|item| !ours.contains(item.item.as_str()) && folder.path_of(item).exists())
+            .map(|item| format!("`{}`", item.item))
+            .collect();
+        let more = names.len().saturating_sub(MAX_NAMED);
+        names.truncate(MAX_NAMED);
+        if more > 0 {
+            names.push(format!("{more} more"));
+        }
+        Ok((!names.is_empty()).then(|| Attention {
+            assignment: None,
+            what: "changed-files",
+            message: format!(
+                "files of an earlier database were changed by hand, and no bundle writes over them: {}",
+                names.join(", ")
+            ),
+            help: "move them away, or have the next bundle overwrite them: `outhaul-agent enrol SITE.kit \
+                   --adopt-changed`, with the kit that this site was enrolled with"
+                .to_owned(),
+        }))
+    }
+
     fn waiting(&self) -> Result<Vec<Attention>, AgentError> {
         let db = self.store.read();
         let held = state::meta::<Hold>(db, key::HOLD)?.is_some();
@@ -67,10 +113,14 @@ impl Agent {
             .filter(|generation| generation.state == State::Gated);
         Ok(waiting
             .map(|generation| Attention {
+                assignment: None,
                 what: if held { "hold" } else { "approval" },
                 message: format!("bundle {} waits: {}", generation.number, generation.note),
                 help: if held {
                     "`outhaul-agent hold --release` lets it through".to_owned()
+                } else if !generation.note.contains("outhaul-agent approve") {
+                    "nobody needs to approve it: the service applies it, or `outhaul-agent apply`"
+                        .to_owned()
                 } else {
                     format!(
                         "`outhaul-agent approve {}` lets it through; what runs now goes on",
@@ -87,6 +137,7 @@ impl Agent {
         let asked = apply::reconciler_of(apply::folder::KIND, &self.config, &self.home);
         let error = asked.and_then(|reconciler| reconciler.ready()).err()?;
         Some(Attention {
+            assignment: None,
             what: "apply-helper",
             message: error.to_string(),
             help: error.help(),
@@ -114,10 +165,10 @@ impl Agent {
                     false => reconciler.health(&desired, &recorded, &self.pulse)?,
                 };
                 let verdict = verdict.filter(|v| v.status != ComplianceStatus::Compliant);
-                differing
-                    .extend(verdict.map(|v| {
-                        format!("`{name}` is not as bundle {active} says: {}", v.message)
-                    }));
+                differing.extend(verdict.map(|v| {
+                    let message = format!("`{name}` is not as bundle {active} says: {}", v.message);
+                    (name.to_owned(), message)
+                }));
             }
             Ok(differing)
         });
@@ -129,13 +180,15 @@ impl Agent {
         Ok(match looked {
             Ok(differing) => differing
                 .into_iter()
-                .map(|message| Attention {
+                .map(|(name, message)| Attention {
                     what: "drift",
                     message,
                     help: help(),
+                    assignment: Some(name),
                 })
                 .collect(),
             Err(error) => vec![Attention {
+                assignment: None,
                 what: match &error {
                     AgentError::Apply(ApplyError::Helper { .. }) => "apply-helper",
                     _ => "drift",

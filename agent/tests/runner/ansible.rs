@@ -295,3 +295,32 @@ fn a_plan_names_a_file_that_only_a_playbook_reads() {
     let told = stdout(&site.run(&["plan", next.to_str().unwrap()]));
     assert!(told.contains("change platform-config.sh"), "{told}");
 }
+
+#[test]
+fn after_a_lost_database_what_playbooks_made_is_known_and_removed_again() {
+    let Some((centre, site)) = with_ansible() else {
+        return;
+    };
+    let gone = "    - name: take it back\n      ansible.builtin.file:\n        path: \"{{ out }}/f\"\n        state: absent\n";
+    let leaves = Load::new("hello")
+        .file("reconciler.yaml", playbook(&write("set it", "f", "one")))
+        .file("remove.yaml", playbook(gone));
+    let stays =
+        || Load::new("stays").file("reconciler.yaml", playbook(&write("set it", "g", "one")));
+    site.take(&centre.publish(&Draft::new([leaves, stays()]).ansible()));
+    let file = site.folder.path().join("out/f");
+    assert!(file.exists());
+    for name in ["agent.db", "agent.db-wal", "agent.db-shm"] {
+        let _ = fs::remove_file(site.state().join(name));
+    }
+    let kit = centre.kit("drone-7");
+    assert_told(
+        &site.run(&["enrol", kit.to_str().unwrap()]),
+        0,
+        &["known again"],
+    );
+    let settings = fs::read_to_string(site.state().join("agent.toml")).unwrap();
+    site.configure(&format!("max_removal_percent = 100\n{settings}"));
+    site.take(&centre.publish(&Draft::new([stays()]).ansible()));
+    assert!(!file.exists(), "what its `remove.yaml` takes back is gone");
+}

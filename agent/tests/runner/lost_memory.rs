@@ -78,18 +78,39 @@ fn a_site_whose_database_is_lost_says_so_and_takes_a_newer_bundle_after_a_new_ki
 }
 
 #[test]
-fn status_after_a_cut_does_not_say_that_the_stick_is_being_read() {
-    let (centre, site) = site_with_two();
-    let third = centre.publish(&draft("three\n"));
-    let cut = site
-        .command(&["import", third.to_str().unwrap()])
-        .env("OUTHAUL_CUT", "applying-committed")
-        .checked()
-        .unwrap();
-    assert!(!cut.status.success());
-    let told = stdout(&site.run(&["status"]));
-    assert!(told.contains("reading it was cut off"), "{told}");
-    assert!(!told.contains("do not remove it"), "{told}");
+fn status_after_a_cut_says_what_came_of_the_stick_and_not_that_it_is_being_read() {
+    let cuts = [
+        (
+            "blob-written",
+            "nothing of it is half done; import it again",
+        ),
+        (
+            "applying-committed",
+            "bundle 3 was copied from it, and the work on that is unfinished",
+        ),
+    ];
+    for (instant, words) in cuts {
+        let (centre, site) = site_with_two();
+        let third = centre.publish(&Draft::hello("three"));
+        let cut = site
+            .command(&["import", third.to_str().unwrap()])
+            .env("OUTHAUL_CUT", instant)
+            .checked()
+            .unwrap();
+        assert!(!cut.status.success());
+        let told = stdout(&site.run(&["status"]));
+        assert!(told.contains(words), "{told}");
+        assert!(!told.contains("do not remove it"), "{told}");
+        let as_desired = "as desired before the unfinished work";
+        let unfinished = instant == "applying-committed";
+        assert_eq!(told.contains(as_desired), unfinished, "{told}");
+        // What went on since is said of that stick, too.
+        site.run(&["run", "--once"]);
+        let told = stdout(&site.run(&["status"]));
+        let since = "bundle 3 was copied from it, and is active now";
+        assert_eq!(told.contains(since), unfinished, "{told}");
+        assert_eq!(site.active(), Some(if unfinished { 3 } else { 2 }));
+    }
 }
 
 #[test]
@@ -107,4 +128,42 @@ fn after_a_lost_database_a_file_that_somebody_changed_is_not_taken_for_ours() {
     // Out of the way, it is no obstacle any more.
     fs::remove_file(&file).unwrap();
     site.take(&centre.publish(&draft("four\n")));
+}
+
+#[test]
+fn after_a_lost_database_one_command_makes_changed_files_ours_again() {
+    let (centre, site) = site_with_two();
+    let third = centre.publish(&draft("three\n"));
+    lose(&site, &LOSSES[0]);
+    let file = site.state().join("applied/hello/manifest.yaml");
+    fs::write(&file, "mine").unwrap();
+    // What no bundle brings stays whoever's it is.
+    let foreign = site.state().join("applied/hello/foreign.yaml");
+    fs::write(&foreign, "theirs").unwrap();
+    let kit = centre.kit("drone-7");
+    let kit = kit.to_str().unwrap();
+    let enrolled = site.run(&["enrol", kit]);
+    let words = [
+        "are known again",
+        "manifest.yaml` was changed by hand",
+        "--adopt-changed",
+    ];
+    assert_told(&enrolled, 0, &words);
+    // Who goes on without reading it is told at the next step, and again by `status`.
+    let failed = site.import(&third);
+    assert_eq!(failed.status.code(), Some(1));
+    assert_eq!(site.status()["attention"][0]["what"], "changed-files");
+    let adopted = site.ok(&["enrol", kit, "--adopt-changed"]);
+    assert_eq!(adopted["known_again"], 1, "{adopted}");
+    assert_eq!(fs::read(&file).unwrap(), b"mine", "nothing is written yet");
+    site.ok(&["approve", "3"]);
+    site.take(&third);
+    assert_eq!(site.status()["attention"], serde_json::Value::Null);
+    let applied = site.applied();
+    assert_eq!(applied["hello/manifest.yaml"], b"three\n");
+    assert_eq!(applied["hello/foreign.yaml"], b"theirs");
+    assert!(
+        !applied.contains_key("hello/more.yaml"),
+        "what 3 leaves out is removed"
+    );
 }

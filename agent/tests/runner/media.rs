@@ -225,11 +225,7 @@ fn an_empty_stick_is_told_as_such() {
     let centre = Centre::new();
     let site = Site::new(&centre, "drone-7");
     let stick = tempfile::tempdir().unwrap();
-    assert_told(
-        &site.import(stick.path()),
-        1,
-        &["no bundle for this site", "*.outhaul"],
-    );
+    assert_told(&site.import(stick.path()), 1, &["is empty", "findmnt"]);
     let gone = stick.path().join("gone");
     assert_told(&site.import(&gone), 3, &["gone", "mounted"]);
 }

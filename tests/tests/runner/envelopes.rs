@@ -226,6 +226,48 @@ fn every_command_has_one_envelope_when_it_works_and_when_it_fails() {
     }
 }
 
+/// Types a line into pipes that nobody reads: standard output, or both.
+fn unread(scene: &Scene, line: &str, input: &str, both: bool) -> Option<i32> {
+    let closed = || {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        Stdio::from(writer)
+    };
+    let mut words = line.split_whitespace();
+    let mut command = scene.command(&program(words.next().unwrap()).unwrap());
+    command.args(words).stdin(Stdio::piped()).stdout(closed());
+    command.stderr(if both { closed() } else { Stdio::null() });
+    let mut child = command.spawn().unwrap();
+    // Who reads nothing may have ended.
+    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+    child.wait().unwrap().code()
+}
+
+#[test]
+fn no_command_minds_that_nobody_reads_what_it_prints() {
+    let scene = Scene::new();
+    let init = ["init", "control-plane", "--environments", "dev"];
+    scene.run("outhaul", 0, &init);
+    scene.fleet();
+    scene.site("edge-1", "dev", "edge");
+    scene.bundle("dev");
+    prepare(&scene);
+    for (at, case) in TABLE.iter().enumerate() {
+        let json = if at % 3 == 0 { " --output json" } else { "" };
+        if let Ok(arguments) = case.works {
+            let line = format!("{} {arguments}{json}", case.command);
+            let code = unread(&scene, &line, case.input, at % 2 == 0);
+            // A panic is 101, an abort none; some say by their exit code what they found.
+            assert!(matches!(code, Some(0 | 1)), "{line}: {code:?}");
+        }
+        let line = format!("{} {}{json}", case.command, case.fails);
+        let code = unread(&scene, &line, "", at % 2 == 1);
+        assert!(matches!(code, Some(1..=5)), "{line}: {code:?}");
+        let line = format!("{} --help", case.command);
+        assert_eq!(unread(&scene, &line, "", true), Some(0), "{line}");
+    }
+}
+
 /// What the lines of the table need beside the scene.
 fn prepare(scene: &Scene) {
     fs::write(scene.path("recipients"), "").unwrap();

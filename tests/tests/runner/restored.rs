@@ -16,17 +16,22 @@ fn hub(scene: &Scene, arguments: &[&str]) -> Ran {
     run(command.args(["--state", "hub"]).args(arguments)).unwrap()
 }
 
-/// A new stick goes to the hub and back.
-fn there_and_back(scene: &Scene, site: &str) -> Ran {
+/// A new stick goes to the hub and back: what the hub said, and what the site said.
+fn there_and_back(scene: &Scene, site: &str) -> (Ran, Ran) {
     let _ = fs::remove_dir_all(scene.path("stick"));
     fs::create_dir(scene.path("stick")).unwrap();
     scene.agent(site, 0, &["export", "stick"]);
     let told = hub(scene, &["import", "stick"]);
-    // A stick with acknowledgements alone has no bundle: what it did is in `status`.
+    // Something else lies on it, too, which is skipped.
+    let request = format!("sites/{site}/{site}.request");
+    fs::copy(scene.path(&request), scene.path("stick/old.outhaul")).unwrap();
     let mut command = scene.command(&program("outhaul-agent").unwrap());
     let state = format!("sites/{site}");
-    run(command.args(["--state", &state, "import", "stick"])).unwrap();
-    told
+    let back = run(command.args(["--state", &state, "import", "stick"])).unwrap();
+    assert_eq!(back.code, Some(0), "{}", back.everything());
+    assert!(back.stderr.contains("skipped"), "{}", back.everything());
+    assert!(!back.stderr.contains("error:"), "{}", back.everything());
+    (told, back)
 }
 
 fn status(scene: &Scene, site: &str) -> serde_json::Value {
@@ -44,7 +49,7 @@ fn a_site_restored_from_a_backup_is_heard_again_and_no_report_is_lost() {
         scene.site("edge-1", "dev", "edge");
         let say = |why: &str| scene.agent("edge-1", 0, &["hold", "--why", why]);
         say("before the backup");
-        assert_eq!(there_and_back(&scene, "edge-1").code, Some(0));
+        assert_eq!(there_and_back(&scene, "edge-1").0.code, Some(0));
         let copied = Command::new("cp")
             .args(["-a", "sites/edge-1", "backup"])
             .current_dir(scene.path(""))
@@ -53,7 +58,7 @@ fn a_site_restored_from_a_backup_is_heard_again_and_no_report_is_lost() {
         for why in ["after it", "and again"] {
             say(why);
         }
-        assert_eq!(there_and_back(&scene, "edge-1").code, Some(0));
+        assert_eq!(there_and_back(&scene, "edge-1").0.code, Some(0));
         let before = status(&scene, "edge-1");
         assert_eq!(before["reports_waiting"], 0, "{before}");
 
@@ -78,7 +83,9 @@ fn a_site_restored_from_a_backup_is_heard_again_and_no_report_is_lost() {
         for why in ["restored", "still restored", "really"] {
             say(why);
         }
-        let refused = there_and_back(&scene, "edge-1");
+        let (refused, back) = there_and_back(&scene, "edge-1");
+        let anew = "reports are numbered anew";
+        assert!(back.stderr.contains(anew), "{}", back.everything());
         assert!(
             refused.everything().contains("exchanged"),
             "{}",
@@ -89,7 +96,7 @@ fn a_site_restored_from_a_backup_is_heard_again_and_no_report_is_lost() {
             told["renumbered"].as_str().unwrap().contains("restored"),
             "{told}"
         );
-        let accepted = there_and_back(&scene, "edge-1");
+        let (accepted, _) = there_and_back(&scene, "edge-1");
         assert_eq!(accepted.code, Some(0), "{}", accepted.everything());
         let told = status(&scene, "edge-1");
         assert_eq!(told["reports_waiting"], 0, "{told}");

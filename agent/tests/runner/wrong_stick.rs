@@ -1,0 +1,201 @@
+//! The wrong stick, the wrong file, a file cut short: each is told as what it is, with the way out, and changes nothing.
+
+use std::fs;
+use std::path::Path;
+
+use crate::centre::{Centre, Draft, Load};
+use crate::order_trust::{difference, everything};
+use crate::site::{Site, assert_told, stderr, stdout};
+
+fn running() -> (Centre, Site) {
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    site.take(&centre.publish(&Draft::hello("one")));
+    (centre, site)
+}
+
+/// `import` and `plan` say the same of `path`, and change nothing but the record of it.
+#[track_caller]
+fn both_told(site: &Site, path: &Path, code: i32, words: &[&str]) {
+    let before = everything(site);
+    let planned = site.run(&["plan", path.to_str().unwrap()]);
+    assert_told(&planned, code, words);
+    let changed = difference(&before, &everything(site));
+    assert!(changed.is_empty(), "{changed:#?}");
+    let imported = site.import(path);
+    assert_told(&imported, code, words);
+    assert_eq!(stderr(&planned), stderr(&imported));
+}
+
+#[test]
+fn a_kit_a_request_and_reports_are_named_with_the_command_that_takes_them() {
+    let (centre, site) = running();
+    let stick = tempfile::tempdir().unwrap();
+    site.ok(&["export", stick.path().to_str().unwrap()]);
+    let request = stick.path().join("requests/drone-7.request");
+    let reports = fs::read_dir(stick.path().join("reports")).unwrap();
+    let reports = reports.map(|entry| entry.unwrap().path()).next().unwrap();
+    for (path, words) in [
+        (
+            centre.kit("drone-7"),
+            ["is a kit", "help: `outhaul-agent enrol "],
+        ),
+        (
+            request,
+            ["is an enrolment request", "`outhaul site approve`"],
+        ),
+        (reports, ["is a file of reports", "`outhaul-hub import`"]),
+    ] {
+        let words = [&words[..], &["not a bundle; nothing was changed"]].concat();
+        both_told(&site, &path, 2, &words);
+        // Under a bundle's name on a stick it is skipped, with the same words.
+        let other = tempfile::tempdir().unwrap();
+        fs::copy(&path, other.path().join("x.outhaul")).unwrap();
+        both_told(
+            &site,
+            other.path(),
+            1,
+            &["skipped `x.outhaul` is ", words[0]],
+        );
+    }
+    // And enrolling with a bundle is not a matter of JSON.
+    let bundle = centre.publish(&Draft::hello("two"));
+    assert_told(
+        &site.run(&["enrol", bundle.to_str().unwrap()]),
+        2,
+        &["is a bundle, not a kit", "outhaul-agent import"],
+    );
+}
+
+#[test]
+fn an_empty_file_and_a_file_cut_short_are_copies_to_be_made_again() {
+    let (centre, site) = running();
+    let two = centre.publish(&Draft::hello("two"));
+    let stick = tempfile::tempdir().unwrap();
+    let copy = stick.path().join("two.outhaul");
+    fs::write(&copy, "").unwrap();
+    let words = ["the bundle is empty (0 bytes)", "help: copy it again"];
+    both_told(&site, &copy, 4, &words);
+    let whole = fs::read(&two).unwrap();
+    for length in [100, 700, whole.len() / 2, whole.len() - 1] {
+        fs::write(&copy, &whole[..length]).unwrap();
+        let words = ["is truncated", "help: copy it again"];
+        both_told(&site, &copy, 4, &words);
+        let told = stderr(&site.import(&copy));
+        assert!(!told.contains("``"), "{told}");
+    }
+    fs::write(&copy, &whole).unwrap();
+    site.take(&copy);
+}
+
+#[test]
+fn an_empty_stick_and_one_with_other_files_are_told_apart() {
+    let (centre, site) = running();
+    let stick = tempfile::tempdir().unwrap();
+    both_told(&site, stick.path(), 1, &["is empty", "help: ", "findmnt"]);
+    fs::copy(centre.kit("drone-9"), stick.path().join("drone-9.kit")).unwrap();
+    let words = ["1 other file", "*.outhaul", "outhaul-agent enrol"];
+    both_told(&site, stick.path(), 1, &words);
+    let told = stderr(&site.import(stick.path()));
+    assert!(!told.contains("listed above"), "{told}");
+    // What was skipped is above only where something was.
+    let other = centre.publish(&Draft::hello("x").cluster_type("press"));
+    fs::copy(other, stick.path().join("press.outhaul")).unwrap();
+    let words = ["skipped `press.outhaul`", "listed above"];
+    both_told(&site, stick.path(), 1, &words);
+}
+
+#[test]
+fn a_stick_that_turned_names_into_capitals_is_read() {
+    let (centre, site) = running();
+    let stick = tempfile::tempdir().unwrap();
+    let two = centre.publish(&Draft::hello("two"));
+    fs::copy(two, stick.path().join("DRONE-2.OUTHAUL")).unwrap();
+    site.take(stick.path());
+    fs::copy(centre.slip("drone"), stick.path().join("DRONE.SLIP")).unwrap();
+    let told = stdout(&site.import(stick.path()));
+    assert!(told.contains("slip `DRONE.SLIP`: floors raised"), "{told}");
+}
+
+#[test]
+fn status_lists_sticks_and_files_that_were_read_and_nothing_else() {
+    let (centre, site) = running();
+    let stick = tempfile::tempdir().unwrap();
+    site.import(&stick.path().join("nowhere"));
+    site.import(stick.path());
+    let two = centre.publish(&Draft::hello("two"));
+    site.take(&two);
+    let told = stdout(&site.run(&["status"]));
+    assert!(!told.contains("nowhere"), "{told}");
+    let stick = format!("stick `{}`: nothing on it", stick.path().display());
+    assert!(told.contains(&stick), "{told}");
+    let file = format!("file `{}`: bundle 2 is active", two.display());
+    assert!(told.contains(&file), "{told}");
+}
+
+#[test]
+fn a_copy_that_the_disk_of_the_site_damaged_is_not_held_against_the_bundle() {
+    let (centre, site) = running();
+    site.ok(&["hold", "--why", "harvest"]);
+    let two = centre.publish(&Draft::hello("two"));
+    site.import(&two);
+    assert_eq!(site.state_of(2), "gated");
+    let staged = site
+        .state()
+        .join("generations/2/assignments/hello/manifest.yaml");
+    fs::write(&staged, "rotten").unwrap();
+    site.ok(&["hold", "--release"]);
+    let ran = site.run(&["run", "--once"]);
+    assert!(!stderr(&ran).contains("panicked"), "{}", stderr(&ran));
+    assert_eq!(site.active(), Some(1));
+    assert_eq!(site.applied()["hello/manifest.yaml"], b"greeting: one\n");
+    // No approval, no newer bundle: the same copy again.
+    site.take(&two);
+    assert_eq!(site.applied()["hello/manifest.yaml"], b"greeting: two\n");
+}
+
+#[test]
+fn apply_without_the_bundle_s_folder_says_so_and_leaves_what_runs_as_it_is() {
+    let (centre, site) = running();
+    let one = centre.folder.path().join("drone-1.outhaul");
+    fs::remove_dir_all(site.state().join("generations/1")).unwrap();
+    let applied = site.applied();
+    let words = [
+        "cannot be applied again",
+        "what runs was not touched",
+        "help: import bundle 1 again",
+    ];
+    let told = site.run(&["apply"]);
+    assert_told(&told, 1, &words);
+    assert!(!stderr(&told).contains("partly"), "{}", stderr(&told));
+    assert_eq!(
+        (site.active(), site.state_of(1)),
+        (Some(1), "active".to_owned())
+    );
+    assert_eq!(site.applied(), applied);
+    site.take(&one);
+    site.ok(&["apply"]);
+}
+
+#[test]
+fn work_that_could_not_begin_is_not_called_half_done() {
+    let (centre, site) = running();
+    site.ok(&["hold", "--why", "harvest"]);
+    let load = Load::new("hello").file("manifest.yaml", "two\n");
+    site.import(&centre.publish(&Draft::new([load])));
+    // The target is a file when its turn comes.
+    fs::rename(site.state().join("applied"), site.state().join("aside")).unwrap();
+    fs::write(site.state().join("applied"), "").unwrap();
+    site.ok(&["hold", "--release"]);
+    let told = site.run(&["apply"]);
+    let words = [
+        "cannot go on",
+        "bundle 1 is active, and nothing of bundle 2 was applied yet",
+        "help:",
+    ];
+    assert_told(&told, 3, &words);
+    fs::remove_file(site.state().join("applied")).unwrap();
+    fs::rename(site.state().join("aside"), site.state().join("applied")).unwrap();
+    site.ok(&["apply"]);
+    assert_eq!(site.active(), Some(2));
+}

@@ -13,13 +13,30 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsE
 use std::path::{Path, PathBuf};
 
 use crate::interrupt;
-use crate::media::Unexpected;
 use crate::text;
 
 /// Mode of files that hold secrets.
 pub const SECRET_MODE: u32 = 0o600;
 /// Mode of files that anyone may read.
 pub const PUBLIC_MODE: u32 = 0o644;
+
+/// Something other than what must be there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unexpected {
+    /// What is there: `a symbolic link` …
+    pub found: &'static str,
+    /// What must be there: `a regular file` …
+    pub expected: &'static str,
+}
+
+impl fmt::Display for Unexpected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { found, expected } = self;
+        write!(f, "it is {found}, not {expected}; it was not opened")
+    }
+}
+
+impl std::error::Error for Unexpected {}
 
 /// A file operation that failed, with its path. Its text ends with what the system said, so that it has
 /// no further source.

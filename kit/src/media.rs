@@ -8,7 +8,6 @@
 
 use std::collections::VecDeque;
 use std::ffi::OsStr;
-use std::fmt;
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::fd::{AsFd, OwnedFd};
@@ -20,6 +19,8 @@ use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use crate::durable::{FileError, at, read_bounded};
+
+pub use crate::durable::Unexpected;
 
 const FOLDER: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
@@ -36,24 +37,6 @@ const CREATE: OFlags = OFlags::WRONLY
     .union(OFlags::EXCL)
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
-
-/// Something other than what must be there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Unexpected {
-    /// What is there: `a symbolic link` …
-    pub found: &'static str,
-    /// What must be there: `a regular file` …
-    pub expected: &'static str,
-}
-
-impl fmt::Display for Unexpected {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { found, expected } = self;
-        write!(f, "it is {found}, not {expected}; it was not opened")
-    }
-}
-
-impl std::error::Error for Unexpected {}
 
 /// How much of a medium is looked at.
 #[derive(Debug, Clone, Copy)]

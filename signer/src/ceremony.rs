@@ -19,6 +19,7 @@ use crate::request::{MAX_BYTES, SigningRequest};
 use crate::review;
 use crate::trust::walk::Walk;
 
+mod first;
 mod status;
 mod stream;
 

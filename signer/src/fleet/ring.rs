@@ -30,7 +30,7 @@ pub struct KeyEntry {
 }
 
 impl Ring {
-    pub(super) fn of(fleet: &Path) -> Self {
+    pub(crate) fn of(fleet: &Path) -> Self {
         Self {
             folder: fleet.join("keys"),
         }

@@ -4,8 +4,9 @@
 //! Aliases are followed under Go's own bound on how much of a document they may make up,
 //! and under a bound on the number of values.
 
-use super::parser::{Document, Id, MAX_DEPTH, Node, NodeKind, parse};
+use super::parser::{Document, Id, Node, NodeKind, parse};
 use super::resolve::{Scalar, resolve, timestamp};
+use super::scanner::MAX_DEPTH;
 use crate::error::YamlError;
 use crate::functions::base64_decode;
 use crate::value::{Decoder, GoMap, GoValue, MapKind};

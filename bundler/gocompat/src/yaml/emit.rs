@@ -9,6 +9,8 @@ use crate::format::shortest;
 use crate::runtime::{Budget, FIELDS, Key, Outcome, Value};
 use scalar::Style;
 
+mod texts;
+
 /// Where a node stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Parent {

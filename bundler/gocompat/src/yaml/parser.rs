@@ -3,11 +3,8 @@
 //! In: text. Out: a tree of nodes in one vector, with tags in short form and aliases bound.
 //! Depth is bounded; the Go libraries allow more than any config nests.
 
-use super::scanner::{Kind, Mark, Quoting, Scan, Scanner, fail};
+use super::scanner::{Kind, MAX_DEPTH, Mark, Quoting, Scan, Scanner, fail};
 use std::collections::HashMap;
-
-/// Depth of nested nodes.
-pub(super) const MAX_DEPTH: usize = 150;
 
 /// Prefix of the tags that `!!` stands for.
 const PREFIX: &str = "tag:yaml.org,2002:";

@@ -90,8 +90,10 @@ pub(super) struct Scanner {
 
 pub(super) type Scan<T> = Result<T, YamlError>;
 
+/// Depth of nested nodes.
+pub(super) const MAX_DEPTH: usize = 150;
 /// Nesting of blocks or of brackets.
-const MAX_NESTING: usize = super::parser::MAX_DEPTH * 2;
+const MAX_NESTING: usize = MAX_DEPTH * 2;
 
 /// What stands behind the end of the text.
 const END: char = '\0';

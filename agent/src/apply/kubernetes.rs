@@ -5,7 +5,6 @@
 //! and asked of the server as a dry run, before anything is changed. What somebody else made is not touched
 //! unless the stream says so. It prints no token and no secret value.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use outhaul_bundle::index::DriftPolicy;
@@ -128,16 +127,6 @@ fn without_manifests(all: &All) -> Vec<StepResult> {
         .collect()
 }
 
-/// What is recorded and not wanted any more.
-fn surplus(recorded: &[Item], looked: &[Looked]) -> Vec<Item> {
-    let wanted: BTreeSet<String> = looked
-        .iter()
-        .map(|one| one.object.key.to_string())
-        .collect();
-    let gone = recorded.iter().filter(|item| !wanted.contains(&item.item));
-    gone.cloned().collect()
-}
-
 /// The row of one object.
 fn item(desired: &Desired, looked: &Looked, origin: Origin, owner: &Owner) -> Item {
     let mark = Mark {
@@ -241,6 +230,25 @@ impl Reconciler for Kubernetes {
 }
 
 impl Kubernetes {
+    /// What an earlier memory of this site would have recorded of an assignment. The objects themselves say
+    /// whether they are still this site's, when they are to go.
+    pub fn known_again(&self, desired: &Desired) -> Vec<Item> {
+        let Ok(all) = wanted::read(desired, &self.home.identities()) else {
+            return Vec::new();
+        };
+        let default = all.namespace();
+        let owner = Owner::of(desired);
+        let objects = all.objects.into_iter().map(|wanted| {
+            let mut looked = Looked::unseen(wanted);
+            let key = &mut looked.object.key;
+            if key.namespace.is_none() {
+                key.namespace.clone_from(&default);
+            }
+            item(desired, &looked, Origin::New, &owner)
+        });
+        objects.collect()
+    }
+
     /// Does `work` on what an assignment asks for. No error of it shows what was opened.
     fn with_read(
         &self,
@@ -339,7 +347,10 @@ impl Kubernetes {
             steps.push(step(key.to_string(), one.became(&applied.value), ""));
         }
 
-        let removed = prune::prune(&cluster, &surplus(recorded, &looked), false, ledger, pulse)?;
+        let removed = {
+            let surplus = prune::surplus(&cluster, recorded, &looked, ledger)?;
+            prune::prune(&cluster, &surplus, false, ledger, pulse)?
+        };
         let left = removed.iter().find(|step| step.status != "removed");
         let message = left.map_or_else(String::new, |step| step.message.clone());
         steps.extend(removed);

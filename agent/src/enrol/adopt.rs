@@ -2,9 +2,11 @@
 //!
 //! What comes in: the state folder of a site that is enrolled with an empty database, and what its kept
 //! generations would have applied. What goes out: inventory rows for the files that are in the target with
-//! exactly that content, and for playbooks of which the removal is kept. Without them every file would be
-//! somebody else's, and no newer bundle could ever be applied over it. A file that was changed is known again
-//! only when a person says so, and a generation that cannot be read says nothing. It changes no file and removes none.
+//! exactly that content, for playbooks of which the removal is kept, and for a cluster's objects, which say by
+//! themselves whose they are. Without them every file would be somebody else's, and no newer bundle could ever be
+//! applied over it; and what a newer bundle leaves out of a cluster would stay for ever. A file that was changed is
+//! known again only when a person says so, and a generation that cannot be read says nothing. It changes no file
+//! and removes none.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -17,7 +19,7 @@ use crate::apply::folder::Folder;
 use crate::apply::{self, ansible};
 use crate::config::Config;
 use crate::durable;
-use crate::generation;
+use crate::generation::{self, Desired};
 use crate::home::Home;
 use crate::state::{self, StateError, inventory, key};
 
@@ -58,11 +60,13 @@ pub(super) fn adopt(
             continue;
         };
         let kind = apply::reconciler(index.reconciler.kind.as_str(), config, home);
-        let is_ansible = kind.is_ok_and(|reconciler| reconciler.kind() == ansible::KIND);
+        let kind = kind.map_or("", |reconciler| reconciler.kind());
         for desired in generation::desired(home, &index.for_site(site), site) {
-            let (same, changed) = if is_ansible {
+            let (same, changed) = if kind == ansible::KIND {
                 let oldest = numbers.first() == Some(&number);
                 (ansible::known_again(home, &desired, oldest), Vec::new())
+            } else if kind == "kubernetes" {
+                (objects(home, config, &desired), Vec::new())
             } else {
                 folder.known_again(&desired)
             };
@@ -102,6 +106,16 @@ pub(super) fn adopt(
 /// By what an item of the inventory is one.
 fn named(item: &inventory::Item) -> (String, String) {
     (item.assignment.clone(), item.item.clone())
+}
+
+#[cfg(feature = "kubernetes")]
+fn objects(home: &Home, config: &Config, desired: &Desired) -> Vec<inventory::Item> {
+    crate::apply::kubernetes::Kubernetes::new(&config.kubernetes, home).known_again(desired)
+}
+
+#[cfg(not(feature = "kubernetes"))]
+fn objects(_: &Home, _: &Config, _: &Desired) -> Vec<inventory::Item> {
+    Vec::new()
 }
 
 /// The index that a generation kept. Nothing vouches for it any more but the folder that it lies in, so that

@@ -238,3 +238,50 @@ fn a_version_that_the_server_refuses_leaves_the_one_before_it_running() {
     assert_eq!(store.image().as_deref(), Some(&*format!("{IMAGE}:1.4.0")));
     store.scene.home(SITE);
 }
+
+#[test]
+fn a_site_that_lost_its_database_adopts_its_own_objects_and_prunes_what_the_next_bundle_drops() {
+    let Some(store) = Store::new() else { return };
+    let (scene, server) = (&store.scene, &store.server);
+    scene.bundle("dev");
+    scene.carry(SITE);
+    let job = "/apis/batch/v1/cronjobs/stock-report";
+    let before = store.get(job).unwrap();
+    let foreign = json!({"metadata": {"name": "foreign"}, "data": {"a": "b"}});
+    let maps = format!("/api/v1/namespaces/{NAMESPACE}/configmaps");
+    server.create(&maps, &foreign).unwrap();
+    for name in ["agent.db", "agent.db-wal", "agent.db-shm"] {
+        let _ = fs::remove_file(scene.path(&format!("sites/{SITE}/{name}")));
+    }
+
+    // Without its memory it touches nothing, and says what to do.
+    store.second_version();
+    scene.bundle("dev");
+    let lost = store.agent(3, &["import", "stick"]);
+    assert!(lost.stderr.contains("outhaul site enrol"), "{lost:?}");
+    assert_eq!(store.get(job).unwrap(), before);
+
+    let enrol = [
+        "site",
+        "enrol",
+        SITE,
+        "--fleet",
+        "fleet",
+        "--out",
+        "again.kit",
+    ];
+    let stream = ["--environment", "dev", "--cluster-type", "store"];
+    scene.run("outhaul", 0, &[&enrol[..], &stream].concat());
+    store.agent(0, &["enrol", "again.kit"]);
+    assert_eq!(store.get(job).unwrap(), before);
+    store.agent(0, &["import", "stick"]);
+    let after = store.get(job).unwrap();
+    assert_eq!(after["metadata"]["uid"], before["metadata"]["uid"]);
+    assert_eq!(store.image().as_deref(), Some(&*format!("{IMAGE}:1.5.0")));
+    // What the new bundle leaves out is removed though nobody remembers it; what others made is not.
+    assert!(store.get("/api/v1/configmaps/questions").is_some());
+    assert!(store.get("/api/v1/configmaps/queries").is_none());
+    assert!(store.get("/api/v1/configmaps/foreign").is_some());
+    let namespace = server.get(&format!("/api/v1/namespaces/{NAMESPACE}"));
+    assert!(namespace.unwrap().unwrap()["metadata"]["deletionTimestamp"].is_null());
+}

@@ -5,9 +5,12 @@
 //! of others is left in it; the definition of a kind only when there are no objects of it. Whatever stays is
 //! named with the reason.
 
+use std::collections::BTreeSet;
+
 use outhaul_bundle::report::StepResult;
 use outhaul_kubernetes::{Cluster, Key, Reason, Trouble, order};
 
+use super::look::Looked;
 use super::mark::{Mark, Origin, owner_of, uid_of};
 use crate::apply::{ApplyError, Ledger, step};
 use crate::cut;
@@ -22,6 +25,45 @@ enum Outcome {
     Released(String),
     /// It stays for now, and in the inventory.
     Kept(String),
+}
+
+/// What is recorded and not wanted any more. A row that was written without the cluster names a namespace also
+/// for what is in none.
+pub fn surplus(
+    cluster: &Cluster,
+    recorded: &[Item],
+    looked: &[Looked],
+    ledger: &mut dyn Ledger,
+) -> Result<Vec<Item>, ApplyError> {
+    let wanted: BTreeSet<String> = looked
+        .iter()
+        .map(|one| one.object.key.to_string())
+        .collect();
+    let mut gone = Vec::new();
+    for item in recorded.iter().filter(|item| !wanted.contains(&item.item)) {
+        let Some(mut key) = Key::parse(&item.item).filter(|key| key.namespace.is_some()) else {
+            gone.push(item.clone());
+            continue;
+        };
+        let resource = cluster.resource_of(&key);
+        let resource = resource.map_err(|trouble| super::site_error(&trouble))?;
+        if resource.is_none_or(|resource| resource.namespaced) {
+            gone.push(item.clone());
+            continue;
+        }
+        key.namespace = None;
+        let named = Item {
+            item: key.to_string(),
+            ..item.clone()
+        };
+        let known = wanted.contains(&named.item);
+        if !known {
+            ledger.intend(std::slice::from_ref(&named))?;
+            gone.push(named);
+        }
+        ledger.forget(std::slice::from_ref(item))?;
+    }
+    Ok(gone)
 }
 
 /// Removes `items`. Those that stay, though they are ours, get the phase `left` when the whole assignment is

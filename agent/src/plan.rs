@@ -37,6 +37,9 @@ pub struct Plan {
     /// Files that hold values of this site alone, by assignment.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub own_files: BTreeMap<String, Vec<String>>,
+    /// Assignments of the bundle that are for other sites of the stream.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub for_others: Vec<String>,
     /// Why it would wait for a person, if it would.
     pub waits: Option<String>,
 }
@@ -71,6 +74,12 @@ pub fn own_files(index: &Index, site: &Name) -> BTreeMap<String, Vec<String>> {
             (name.to_string(), files.collect())
         })
         .collect()
+}
+
+/// Assignments of a bundle that are for other sites of its stream, by name.
+pub fn for_others(index: &Index, site: &Name) -> Vec<String> {
+    let names = index.for_others(site);
+    names.into_iter().map(ToString::to_string).collect()
 }
 
 /// Files of one assignment that are not in the other as they are here.
@@ -135,6 +144,10 @@ impl Plan {
                 files.join(", ")
             ));
         }
+        if !self.for_others.is_empty() {
+            let names = self.for_others.join(", ");
+            lines.push(format!("  for other sites, not for this one: {names}"));
+        }
         lines.extend(self.waits.iter().map(|why| format!("it would wait: {why}")));
         lines.join("\n")
     }
@@ -156,6 +169,7 @@ impl Agent {
             assignments: Vec::new(),
             unchanged: Vec::new(),
             own_files: own_files(&index, &self.site.name),
+            for_others: for_others(&index, &self.site.name),
             waits: None,
         };
         let orders: Vec<Order> = self.orders_of(&index)?.into_iter().cloned().collect();

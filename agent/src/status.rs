@@ -53,6 +53,9 @@ pub struct Status {
     /// Files of the active bundle that hold values of this site alone, by assignment.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub own_files: BTreeMap<String, Vec<String>>,
+    /// Assignments of the active bundle that are for other sites of the stream.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub for_others: Vec<String>,
     /// What was last found of each assignment.
     pub assignments: Vec<AssignmentResult>,
     /// When that was, milliseconds since 1970 by the site's clock.
@@ -136,10 +139,10 @@ impl Agent {
         let row = row.map(|number| generations::one(db, number)).transpose()?;
         let note = row.flatten().map(|row| row.note).unwrap_or_default();
         // An index that cannot be read is told by what needs it.
-        let own_files = active
-            .and_then(|number| self.whole_index(number).ok())
-            .map(|index| plan::own_files(&index, &self.site.name))
-            .unwrap_or_default();
+        let index = active.and_then(|number| self.whole_index(number).ok());
+        let name = &self.site.name;
+        let own_files = index.as_ref().map(|index| plan::own_files(index, name));
+        let for_others = index.as_ref().map(|index| plan::for_others(index, name));
         Ok(Status {
             site: self.site.name.to_string(),
             fleet: self.site.fleet.to_string(),
@@ -152,7 +155,8 @@ impl Agent {
             unfinished: site.worked_on(),
             to_do: advice::to_do(&site, &note),
             generations,
-            own_files,
+            own_files: own_files.unwrap_or_default(),
+            for_others: for_others.unwrap_or_default(),
             assignments: state::meta(db, key::RESULTS)?.unwrap_or_default(),
             observed_ms: state::meta(db, key::OBSERVED)?,
             left_behind,
@@ -244,6 +248,9 @@ impl Status {
                 "  {}: {word}{own}{more}{}",
                 assignment.name, assignment.message
             ));
+        }
+        for name in &self.for_others {
+            lines.push(format!("  {name}: for other sites, not for this one"));
         }
         for name in &self.left_behind {
             lines.push(format!(

@@ -147,6 +147,7 @@ impl FakeBundle {
             config_version: Digest::of(b"config"),
             files: entries,
             payload: Vec::new(),
+            sites: None,
             overlays: Vec::new(),
         }];
         let metadata = ["1.root.json", "timestamp.json"].map(|name| {

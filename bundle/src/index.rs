@@ -3,7 +3,7 @@
 //! What comes in: an [`Index`] that the bundler assembled, or bytes that signed metadata vouches for.
 //! What goes out: canonical bytes (sorted keys, no spaces), or an [`Index`] that was checked for
 //! consistency, after its lists were counted: every content that a file names, also one of a single site's, is carried by a blob or
-//! required from the base; what was kept is an assignment, and no two orders contradict. It holds no time
+//! required from the base; what is for some sites names them; what was kept is an assignment, and no two orders contradict. It holds no time
 //! and no path of a machine: the same snapshot gives the same bytes anywhere.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,6 +19,7 @@ use crate::order::{self, Order};
 
 mod overlay;
 mod shape;
+mod sites;
 mod tree;
 
 use shape::Shape;
@@ -27,15 +28,19 @@ use tree::{Carried, Tree};
 pub use crate::blob::{Blob, Content, Encoding};
 pub use crate::stream::Stream;
 pub use overlay::Overlay;
+pub use sites::format_of;
 
-/// The format's name; a reader refuses any other.
+/// The format's name; a reader refuses what it does not know.
 pub const FORMAT: &str = "outhaul.dev/bundle/v1";
+/// The format of an index with assignments for some sites only. A reader that knows [`FORMAT`] alone
+/// must refuse it: it would apply them everywhere.
+pub const FORMAT_WITH_SITES: &str = "outhaul.dev/bundle/v2";
 
 /// The index of one bundle.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Index {
-    /// Always [`FORMAT`].
+    /// [`FORMAT`], or [`FORMAT_WITH_SITES`] where an assignment is for some sites only.
     pub format: String,
     /// The fleet's id: the first 16 hexadecimal digits of its first root metadata's digest.
     pub fleet: Name,
@@ -139,6 +144,9 @@ pub struct Assignment {
     pub workspace: String,
     /// Names of the scheduling policies that put it here, sorted.
     pub policies: Vec<String>,
+    /// The only sites that it is for; absent for every site of the stream. Never empty.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sites: Option<BTreeSet<Name>>,
     /// Digest of the composed platform config: the config's version.
     pub config_version: Digest,
     /// Rendered files, relative to the assignment's folder, sorted by path:
@@ -179,7 +187,9 @@ pub enum IndexError {
         error: serde_json::Error,
     },
     /// Another format, for example of a newer Outhaul.
-    #[error("index.json is of format `{found}`, this program reads `{FORMAT}`")]
+    #[error(
+        "index.json is of format `{found}`, this program reads `{FORMAT}` and `{FORMAT_WITH_SITES}`"
+    )]
     UnknownFormat {
         /// The format found.
         found: String,
@@ -209,7 +219,7 @@ impl Index {
     pub fn from_bytes(bytes: &[u8], limits: &Limits) -> Result<Self, IndexError> {
         let shape: Shape =
             serde_json::from_slice(bytes).map_err(|error| IndexError::Malformed { error })?;
-        if shape.format != FORMAT {
+        if ![FORMAT, FORMAT_WITH_SITES].contains(&shape.format.as_str()) {
             return Err(IndexError::UnknownFormat {
                 found: shape.format,
             });
@@ -300,6 +310,9 @@ impl Index {
                     blob.digest
                 ));
             }
+        }
+        if let Some(problem) = sites::problem(self) {
+            return fail(problem);
         }
         let listed: BTreeSet<&Name> = self.assignments.iter().map(|one| &one.name).collect();
         if let Some(name) = self.kept.keys().find(|name| !listed.contains(name)) {

@@ -32,7 +32,7 @@ pub struct Limits {
     pub max_overlays: usize,
     /// Most sites that a bundle may be for by name. 100,000: the largest stream.
     pub max_recipients: usize,
-    /// Most names of sites in recipients, overlays and seals together: each takes some 100 bytes of memory.
+    /// Most names of sites in recipients, assignments, overlays and seals together: each takes some 100 bytes of memory.
     /// 500,000: ten assignments of the largest stream with values for half of its sites.
     pub max_site_names: usize,
     /// Most orders of one bundle. 100,000: one for each site of the largest stream.

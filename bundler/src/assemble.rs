@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use outhaul_bundle::encode::{self, Candidate, ContentSource};
 use outhaul_bundle::index::{
-    Assignment, Blob, Content, FORMAT, File as IndexFile, Overlay, ReconcilerSettings, Snapshot,
-    Stream,
+    Assignment, Blob, Content, File as IndexFile, Overlay, ReconcilerSettings, Snapshot, Stream,
+    format_of,
 };
 use outhaul_bundle::limits::Limits;
 use outhaul_bundle::name::{Name, NameError, RelativePath};
@@ -101,7 +101,7 @@ pub fn assemble(contents: Contents<'_>, mut spool: Spool) -> Result<UnsignedBund
         recipients,
         assignments,
         mut payloads,
-        kept,
+        mut kept,
         orders,
     } = contents;
     let mut candidates = Vec::new();
@@ -111,6 +111,19 @@ pub fn assemble(contents: Contents<'_>, mut spool: Spool) -> Result<UnsignedBund
             assignment: name.clone(),
             source,
         };
+        let sites = rendered.sites.as_ref().map(|sites| {
+            let names = sites.iter().map(|site| site.parse::<Name>());
+            names.collect::<Result<BTreeSet<_>, _>>()
+        });
+        let sites = sites.transpose().map_err(at)?.map(|mut sites| {
+            sites.retain(|site| recipients.is_empty() || recipients.contains(site));
+            sites
+        });
+        if sites.as_ref().is_some_and(BTreeSet::is_empty) {
+            // None of the sites that the bundle is for has it.
+            kept.retain(|kept, _| kept.as_str() != name);
+            continue;
+        }
         let mut keep = |files: &BTreeMap<String, Vec<u8>>| -> Result<Vec<_>, AssembleError> {
             let one = |(path, bytes): (&String, &Vec<u8>)| {
                 let path: RelativePath = path.parse().map_err(at)?;
@@ -146,6 +159,7 @@ pub fn assemble(contents: Contents<'_>, mut spool: Spool) -> Result<UnsignedBund
             workload: rendered.workload.clone(),
             workspace: rendered.workspace.clone(),
             policies: rendered.policies.clone(),
+            sites,
             config_version: rendered.config_version,
             files,
             payload,
@@ -154,7 +168,7 @@ pub fn assemble(contents: Contents<'_>, mut spool: Spool) -> Result<UnsignedBund
     }
     let blobs = encode_all(&candidates, &spool)?;
     let index = Index {
-        format: FORMAT.to_owned(),
+        format: format_of(&listed).to_owned(),
         fleet: fleet.parse().map_err(|source| AssembleError::Name {
             assignment: fleet.to_owned(),
             source,

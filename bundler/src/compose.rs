@@ -153,18 +153,20 @@ impl<'a> Composing<'a> {
         Self { composer, sites }
     }
 
-    /// The config of one assignment, and those of sites where it is another one.
+    /// The config of one assignment, and those of sites where it is another one; of those in `only`, when
+    /// it is for some sites only.
     pub(crate) fn assignment(
         &mut self,
         cluster_type: &ClusterType,
         target: &'a DeploymentTarget,
+        only: Option<&BTreeSet<String>>,
     ) -> Result<(Arc<Composed>, Vec<Overlay>), Diagnostics> {
         let composer = &mut self.composer;
         if composer.merged.len() > REMEMBERED {
             composer.merged.clear();
             composer.checked.clear();
         }
-        composer.assignment(cluster_type, target, &self.sites)
+        composer.assignment(cluster_type, target, &self.sites, only)
     }
 }
 
@@ -173,14 +175,14 @@ pub fn compose(control_plane: &ControlPlane, schedule: &Schedule, mode: Mode) ->
     let mut composer = Composer::new(control_plane, mode);
     let sites = Sites::of(control_plane, &composer.layers);
     let mut composition = Composition::default();
-    for id in schedule.assignments.keys() {
+    for (id, assignment) in &schedule.assignments {
         let (Some(cluster_type), Some(target)) = (
             control_plane.cluster_types.get(&id.cluster_type),
             control_plane.targets.get(&id.target),
         ) else {
             continue;
         };
-        match composer.assignment(cluster_type, target, &sites) {
+        match composer.assignment(cluster_type, target, &sites, assignment.sites.as_ref()) {
             Ok((composed, overlays)) => {
                 composition.assignments.insert(id.clone(), composed);
                 if !overlays.is_empty() {
@@ -267,6 +269,7 @@ impl<'a> Composer<'a> {
         cluster_type: &ClusterType,
         target: &'a DeploymentTarget,
         sites: &Sites<'_>,
+        only: Option<&BTreeSet<String>>,
     ) -> Result<(Arc<Composed>, Vec<Overlay>), Diagnostics> {
         let base = self.layers.matching(cluster_type, target)?;
         let applied = self.schemas.applying(cluster_type, target);
@@ -275,7 +278,11 @@ impl<'a> Composer<'a> {
         let groups = sites.groups(&self.layers, &base, cluster_type, target);
         let mut by_version: BTreeMap<Digest, Overlay> = BTreeMap::new();
         let mut findings = SiteFindings::default();
-        for (positions, sites) in groups {
+        for (positions, mut sites) in groups {
+            sites.retain(|site| only.is_none_or(|only| only.contains(*site)));
+            if sites.is_empty() {
+                continue;
+            }
             let made = self.layers.sound(positions);
             let made = made.and_then(|positions| {
                 let made = self.checked(&positions, &applied)?;

@@ -22,6 +22,7 @@ pub mod lines;
 pub mod load;
 pub mod markdown;
 mod rendered;
+mod selected;
 mod sites;
 mod tell;
 mod templates;
@@ -30,6 +31,7 @@ pub mod values;
 
 pub use counted::{AssignmentCounts, Counts, FileCounts};
 pub use files::{FileChange, FileKind};
+pub use selected::SelectedChange;
 pub use sites::SitesTouched;
 pub use templates::{TemplateAt, TemplateChange};
 pub use values::{ValueAt, ValueChange};
@@ -182,6 +184,9 @@ pub struct ClusterTypeChange {
     pub removed: Vec<AssignmentChange>,
     /// Assignments that other policies decide than before.
     pub reasons: Vec<ReasonChange>,
+    /// Assignments that are for other sites than before.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub selected: Vec<SelectedChange>,
     /// Assignments that cannot be rendered on at least one side.
     pub broken: Vec<Broken>,
     /// Values of assignments that are on both sides.
@@ -243,6 +248,7 @@ impl ClusterTypeChange {
             && self.added.is_empty()
             && self.removed.is_empty()
             && self.reasons.is_empty()
+            && self.selected.is_empty()
             && self.broken.iter().all(|b| b.before == b.after)
             && self.values.is_empty()
             && self.files.is_empty()
@@ -344,7 +350,10 @@ fn one(
     let mut changed_values = values::Collected::default();
     let mut changed_files = Vec::new();
     let mut own_values = BTreeSet::new();
+    let mut changed_sites = Vec::new();
+    let mut touched = false;
     for id in old.union(new) {
+        let only = selected::only(before, after, id);
         let (bad_before, bad_after) = (before.complaints(id), after.complaints(id));
         let whole = bad_before.is_empty() && bad_after.is_empty();
         if !whole {
@@ -356,6 +365,10 @@ fn one(
         }
         if old.contains(id) && new.contains(id) {
             reasons.extend(reason_change(before, after, id));
+            if let Some(change) = selected::change(before, after, id) {
+                own_values.extend(change.added.iter().chain(&change.removed).cloned());
+                changed_sites.push(change);
+            }
             let composed = (
                 before.composition.assignments.get(id),
                 after.composition.assignments.get(id),
@@ -394,7 +407,19 @@ fn one(
                 a.map_or(&empty, |a| &a.files),
                 b.map_or(&empty, |b| &b.files),
             );
-            changed_files.extend(files::between(&id.target, a, b));
+            let mut shared = files::between(&id.target, a, b);
+            if let Some(only) = &only {
+                let sites: Vec<String> = only.iter().cloned().collect();
+                for change in &mut shared {
+                    change.sites.clone_from(&sites);
+                }
+            }
+            let differs = !shared.is_empty() || old.contains(id) != new.contains(id);
+            match only {
+                Some(only) if differs => own_values.extend(only),
+                _ => touched |= differs,
+            }
+            changed_files.extend(shared);
             if let (Some(a), Some(b)) = (before.rendered(id), after.rendered(id)) {
                 let own = files::of_sites(&id.target, a, b);
                 own_values.extend(own.iter().flat_map(|change| change.sites.iter().cloned()));
@@ -402,12 +427,12 @@ fn one(
             }
         }
     }
-    let touched = changed_files.iter().any(|file| file.sites.is_empty()) || old != new;
     ClusterTypeChange {
         presence,
         added: new.difference(old).map(|id| come(after, id)).collect(),
         removed: old.difference(new).map(|id| come(before, id)).collect(),
         reasons,
+        selected: changed_sites,
         broken,
         values: changed_values.finish(),
         // Why files differ; a template that changes nothing is nobody's business here.

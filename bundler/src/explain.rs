@@ -13,7 +13,7 @@ use crate::control::ControlPlane;
 use crate::control::diagnostic::{Diagnostics, Location};
 use crate::control::model::{ClusterType, DeploymentTarget, Site};
 use crate::render::trace::{self, How};
-use crate::schedule::explain::{Verdict, explain};
+use crate::schedule::explain::{Verdict, explain_on};
 
 use requested::Candidate;
 
@@ -180,7 +180,7 @@ pub fn story(
     with_config: bool,
     mode: Mode,
 ) -> Story {
-    let verdicts = explain(plane, target, Some(cluster_type));
+    let verdicts = explain_on(plane, target, Some(cluster_type), site);
     let assigned = verdicts.iter().any(|verdict| verdict.misses.is_empty());
     let config =
         (with_config && assigned).then(|| config(plane, cluster_type, target, site, key, mode));

@@ -34,7 +34,7 @@ pub(crate) mod place;
 pub mod trace;
 
 use engine::{Engines, Shared};
-pub use memory::Memory;
+pub use memory::{Memory, Told};
 pub use overlay::RenderedOverlay;
 pub use past::{Past, Since, render_since};
 
@@ -76,6 +76,8 @@ pub struct RenderedAssignment {
     pub workspace: String,
     /// Names of the policies that put it here, sorted.
     pub policies: Vec<String>,
+    /// The only sites that it is for, by name; `None` for every site. Never empty.
+    pub sites: Option<BTreeSet<String>>,
     /// The namespace: `<environment>-<cluster type>-<target>`.
     pub namespace: String,
     /// Digest of the composed platform config.
@@ -220,6 +222,7 @@ impl<'a> Pair<'a> {
             workload: target.workload.clone(),
             workspace: target.workspace.clone(),
             policies: assignment.policies.clone(),
+            sites: assignment.sites.clone(),
             namespace,
             config_version: composed.version,
             files,
@@ -361,7 +364,9 @@ impl Rendering {
     pub fn files(&self) -> impl Iterator<Item = (String, &[u8])> {
         let of_assignments = self.cluster_types.iter().flat_map(|(name, rendered)| {
             let readme = (format!("{name}/README.md"), README.as_bytes());
-            let files = rendered.assignments.iter().flat_map(move |(target, one)| {
+            let all = rendered.assignments.iter();
+            let for_all = all.filter(|(_, one)| one.sites.is_none());
+            let files = for_all.flat_map(move |(target, one)| {
                 one.files
                     .iter()
                     .map(move |(file, bytes)| (format!("{name}/{target}/{file}"), &bytes[..]))
@@ -374,16 +379,15 @@ impl Rendering {
             .chain(commit.map(|id| (PROMOTED_COMMIT_FILE.to_owned(), id.as_bytes())))
     }
 
-    /// What single sites have of their own: `.sites/<site>/<cluster type>/<target>/<file>`.
+    /// What single sites have of their own: `.sites/<site>/<cluster type>/<target>/<file>`. An assignment
+    /// for some sites only lies there whole, for each of them, and nowhere else.
     fn files_of_sites(&self) -> impl Iterator<Item = (String, &[u8])> {
         self.cluster_types.iter().flat_map(|(name, rendered)| {
             rendered.assignments.iter().flat_map(move |(target, one)| {
-                one.overlays.iter().flat_map(move |overlay| {
-                    overlay.sites.iter().flat_map(move |site| {
-                        let folder = format!("{SITES}{site}/{name}/{target}");
-                        let files = overlay.files.iter();
-                        files.map(move |(file, bytes)| (format!("{folder}/{file}"), &bytes[..]))
-                    })
+                one.files_by_site().flat_map(move |(site, files)| {
+                    let folder = format!("{SITES}{site}/{name}/{target}");
+                    let files = files.into_iter();
+                    files.map(move |(file, bytes)| (format!("{folder}/{file}"), bytes))
                 })
             })
         })

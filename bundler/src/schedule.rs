@@ -16,6 +16,7 @@ use crate::control::model::{Answer, ClusterType, DeploymentTarget, SchedulingPol
 pub mod choose;
 pub mod doubts;
 pub mod explain;
+pub mod sites;
 
 pub use choose::choose;
 
@@ -50,6 +51,9 @@ impl std::fmt::Display for AssignmentId {
 pub struct Assignment {
     /// Names of the policies that choose the pair, sorted. Never empty.
     pub policies: Vec<String>,
+    /// The only sites that it is for, by name; `None` for every site. Never empty.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sites: Option<BTreeSet<String>>,
 }
 
 /// Every assignment of an environment.
@@ -79,13 +83,16 @@ pub fn schedule(control_plane: &ControlPlane) -> Schedule {
         let choice = choose(control_plane, policy);
         let taken = choice.candidates.iter().filter(|c| c.taken());
         let pairs = taken.flat_map(|candidate| {
-            targets.iter().map(|target| AssignmentId {
-                cluster_type: candidate.cluster_type.name.clone(),
-                target: target.name.clone(),
+            targets.iter().map(move |target| {
+                let id = AssignmentId {
+                    cluster_type: candidate.cluster_type.name.clone(),
+                    target: target.name.clone(),
+                };
+                (id, candidate.sites.as_ref())
             })
         });
         if policy.placement.scheduler.is_none() {
-            pairs.for_each(|id| schedule.add(id, policy));
+            pairs.for_each(|(id, sites)| schedule.add(id, policy, sites));
             continue;
         }
         match choose::answer(control_plane, policy) {
@@ -95,11 +102,14 @@ pub fn schedule(control_plane: &ControlPlane) -> Schedule {
                         cluster_type: pair.cluster_type.clone(),
                         target: pair.target.clone(),
                     };
-                    schedule.add(id, policy);
+                    let candidates = choice.candidates.iter();
+                    let mut chosen = candidates.filter(|c| c.cluster_type.name == id.cluster_type);
+                    let sites = chosen.next().and_then(|c| c.sites.as_ref());
+                    schedule.add(id, policy, sites);
                 }
             }
             failed => {
-                for id in pairs {
+                for (id, _) in pairs {
                     let policies = schedule.undecided.entry(id).or_default();
                     policies.insert(policy.name.clone());
                 }
@@ -138,15 +148,20 @@ impl Schedule {
         all
     }
 
-    fn add(&mut self, id: AssignmentId, policy: &SchedulingPolicy) {
+    fn add(
+        &mut self,
+        id: AssignmentId,
+        policy: &SchedulingPolicy,
+        sites: Option<&BTreeSet<String>>,
+    ) {
         let entry = self.assignments.entry(id);
+        let assignment = entry.or_insert_with(|| Assignment {
+            policies: Vec::new(),
+            sites: sites.cloned(),
+        });
+        assignment.sites = sites::together(assignment.sites.take(), sites);
         // Policies come sorted by name, so the reasons are sorted too.
-        entry
-            .or_insert_with(|| Assignment {
-                policies: Vec::new(),
-            })
-            .policies
-            .push(policy.name.clone());
+        assignment.policies.push(policy.name.clone());
     }
 }
 

@@ -67,6 +67,7 @@ pub fn index(stream: &Stream, number: u64, commit: &str) -> Index {
         config_version: config(number, text),
         files: Vec::new(),
         payload: Vec::new(),
+        sites: None,
         overlays: Vec::new(),
     };
     Index {

@@ -48,6 +48,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("store/migrations/0005_order_outcomes.sql"),
     include_str!("store/migrations/0006_siege.sql"),
     include_str!("store/migrations/0007_signers.sql"),
+    include_str!("store/migrations/0008_sites_of_assignments.sql"),
 ];
 
 /// After this migration older reports are read for what its new table holds.

@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use outhaul_bundle::digest::Digest;
 use outhaul_bundle::encode::{Candidate, encode_blob, plan_blobs};
 use outhaul_bundle::fake::{FakeBundle, Memory};
-use outhaul_bundle::index::{Assignment, Content, DriftPolicy, File, Overlay, Stream};
+use outhaul_bundle::index::{Assignment, Content, DriftPolicy, File, Overlay, Stream, format_of};
 use outhaul_bundle::write::write_bundle;
 use outhaul_bundle::{BundleReader, Index, Instruction, Limits, Order};
 use outhaul_signer::Kit;
@@ -51,6 +51,7 @@ pub struct Load {
     files: Vec<(String, Vec<u8>)>,
     payload: Vec<(String, Vec<u8>)>,
     overlays: Vec<Own>,
+    sites: Option<Vec<&'static str>>,
 }
 
 impl Load {
@@ -75,6 +76,12 @@ impl Load {
     pub fn own(mut self, site: &'static str, path: &str, content: &str) -> Self {
         let files = vec![(path.to_owned(), content.as_bytes().to_vec())];
         self.overlays.push((site, files));
+        self
+    }
+
+    /// For these sites alone.
+    pub fn only(mut self, sites: &[&'static str]) -> Self {
+        self.sites = Some(sites.to_vec());
         self
     }
 
@@ -406,6 +413,10 @@ impl Centre {
                 config_version: Digest::of(load.name.as_bytes()),
                 files: listed(&load.files),
                 payload: listed(&load.payload),
+                sites: load
+                    .sites
+                    .as_ref()
+                    .map(|sites| sites.iter().map(|site| site.parse().unwrap()).collect()),
                 overlays: load
                     .overlays
                     .iter()
@@ -420,6 +431,7 @@ impl Centre {
         index
             .assignments
             .sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        index.format = format_of(&index.assignments).to_owned();
         index.blobs.clear();
         for plan in plan_blobs(&candidates) {
             let (blob, bytes) = encode_blob(&plan, &mut contents, Vec::new()).unwrap();

@@ -1,4 +1,4 @@
-//! One bundle, different values on each site.
+//! One bundle, different values on each site, and assignments for some sites only.
 
 use outhaul_bundle::digest::Digest;
 
@@ -86,4 +86,44 @@ fn somebody_who_changes_the_values_of_a_site_is_noticed() {
     std::fs::write(file, "greeting: to all\n").unwrap();
     site.run(&["run", "--once"]);
     assert_eq!(site.status()["assignments"][0]["status"], "drifted");
+}
+
+#[test]
+fn a_site_that_is_not_selected_applies_the_rest_and_says_so() {
+    let centre = Centre::new();
+    let [canary, other] = ["drone-1", "drone-2"].map(|name| Site::new(&centre, name));
+    let gauge = || Load::new("gauge").file("manifest.yaml", "run: gauge\n");
+    // Enough of them that one that goes is no removal to wait with.
+    let loads = |gauge: Load| {
+        let others = ["a", "b", "c"].map(|name| Load::new(name).file("manifest.yaml", "run: it\n"));
+        Draft::new(others.into_iter().chain([greet(), gauge]))
+    };
+    let bundle = centre.publish(&loads(gauge().only(&["drone-1"])));
+    let planned = stdout(&other.run(&["plan", bundle.to_str().unwrap()]));
+    assert!(planned.contains("add hello"), "{planned}");
+    assert!(
+        planned.contains("for other sites, not for this one: gauge"),
+        "{planned}"
+    );
+    for site in [&canary, &other] {
+        site.take(&bundle);
+        assert_eq!(site.applied()["hello/manifest.yaml"], b"run: hello\n");
+    }
+    assert!(canary.applied().contains_key("gauge/manifest.yaml"));
+    assert!(!other.applied().contains_key("gauge/manifest.yaml"));
+    let told = stdout(&other.run(&["status"]));
+    assert!(
+        told.contains("gauge: for other sites, not for this one"),
+        "{told}"
+    );
+    assert_eq!(other.status()["assignments"].as_array().unwrap().len(), 4);
+    assert!(canary.status().get("for_others").is_none());
+    // What is no longer for a site is removed there, and only there.
+    let bundle = centre.publish(&loads(gauge().only(&["drone-2"])));
+    let planned = stdout(&canary.run(&["plan", bundle.to_str().unwrap()]));
+    assert!(planned.contains("remove gauge"), "{planned}");
+    canary.take(&bundle);
+    other.take(&bundle);
+    assert!(!canary.applied().contains_key("gauge/manifest.yaml"));
+    assert!(other.applied().contains_key("gauge/manifest.yaml"));
 }

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use super::tree::{Carried, Tree};
-use super::{Assignment, File, Index, IndexError};
+use super::{Assignment, File, IndexError};
 use crate::digest::Digest;
 use crate::name::Name;
 
@@ -23,17 +23,6 @@ pub struct Overlay {
     pub config_version: Digest,
     /// Those files that differ from the assignment's, sorted by path. Never empty.
     pub files: Vec<File>,
-}
-
-impl Index {
-    /// What a bundle says to one site: each assignment as [`Assignment::for_site`].
-    #[must_use]
-    pub fn for_site(mut self, site: &Name) -> Self {
-        for assignment in &mut self.assignments {
-            assignment.take_overlay(site);
-        }
-        self
-    }
 }
 
 impl Assignment {
@@ -50,7 +39,7 @@ impl Assignment {
         own
     }
 
-    fn take_overlay(&mut self, site: &Name) {
+    pub(super) fn take_overlay(&mut self, site: &Name) {
         let overlays = std::mem::take(&mut self.overlays);
         let Some(overlay) = overlays.into_iter().find(|o| o.sites.contains(site)) else {
             return;

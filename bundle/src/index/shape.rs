@@ -52,6 +52,8 @@ struct AssignmentShape {
     #[serde(default)]
     policies: Count,
     #[serde(default)]
+    sites: Count,
+    #[serde(default)]
     files: Count,
     #[serde(default)]
     payload: Count,
@@ -84,6 +86,7 @@ struct SealedShape {
 impl AddAssign for AssignmentShape {
     fn add_assign(&mut self, other: Self) {
         self.policies += other.policies;
+        self.sites += other.sites;
         self.files += other.files;
         self.payload += other.payload;
         self.overlays += other.overlays;
@@ -119,6 +122,7 @@ impl Shape {
         ];
         let names = [
             self.recipients.0,
+            assignments.sites.0,
             overlays.sum.sites.0,
             sealed.map_or(0, |sealed| sealed.recipients.0),
         ];

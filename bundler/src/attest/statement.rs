@@ -21,7 +21,8 @@ pub const BUILD_TYPE: &str = "https://outhaul.dev/render/v1";
 /// What the statement is about, in the form of `sha256sum`: a digest, two spaces, a name. The first
 /// line is the snapshot; then, sorted, for each assignment its config's version and every file:
 /// `<assignment>/config`, `<assignment>/files/<path>`, `<assignment>/payload/<path>`; and the same
-/// below `<assignment>/sites/<site>` for each site that has values of its own.
+/// below `<assignment>/sites/<site>` for each site that has values of its own. `<assignment>/sites` is
+/// the digest of the names, one a line, where an assignment is for some sites only.
 pub fn contents_list(index: &Index) -> String {
     let mut lines = Vec::new();
     for assignment in &index.assignments {
@@ -30,6 +31,11 @@ pub fn contents_list(index: &Index) -> String {
             "{}  {name}/config",
             assignment.config_version.hex()
         ));
+        if let Some(sites) = &assignment.sites {
+            let names: Vec<&str> = sites.iter().map(AsRef::as_ref).collect();
+            let digest = Digest::of(names.join("\n").as_bytes());
+            lines.push(format!("{}  {name}/sites", digest.hex()));
+        }
         for overlay in &assignment.overlays {
             for site in &overlay.sites {
                 let version = overlay.config_version.hex();

@@ -155,6 +155,9 @@ impl Args {
                 counted(assignment.files.len(), "file", "files"),
                 counted(assignment.payload.len(), "file", "files")
             ));
+            if let Some(sites) = &assignment.sites {
+                data(&format!("      only for {}", first_of(sites)));
+            }
             for overlay in &assignment.overlays {
                 data(&format!(
                     "      other for {}: config {}, {}",

@@ -53,6 +53,7 @@ impl Args {
                         "workload": control_plane.targets.get(&id.target).map(|t| &t.workload),
                         "workspace": control_plane.targets.get(&id.target).map(|t| &t.workspace),
                         "policies": assignment.policies,
+                        "sites": assignment.sites,
                         "scores": scores(&choices, &id.cluster_type, &assignment.policies),
                     })
                 })
@@ -145,7 +146,11 @@ fn policies(choices: &Choices<'_>, id: &AssignmentId, assignment: &Assignment) -
         None => policy.clone(),
     };
     let texts: Vec<String> = assignment.policies.iter().map(text).collect();
-    texts.join(", ")
+    let texts = texts.join(", ");
+    match &assignment.sites {
+        Some(sites) => format!("{texts}; only on {}", schedule::sites::some_of(sites)),
+        None => texts,
+    }
 }
 
 fn unassigned<'a>(control_plane: &'a ControlPlane, schedule: &Schedule) -> Vec<&'a str> {

@@ -75,6 +75,7 @@ mod tests {
             config_version: Digest::of(b""),
             files: BTreeMap::from([(rendered.to_owned(), Vec::new())]),
             manifests: BTreeMap::new(),
+            sites: None,
             overlays: Vec::new(),
         };
         let paths: Vec<_> = payload.iter().map(|path| (*path).to_owned()).collect();

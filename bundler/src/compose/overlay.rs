@@ -129,13 +129,7 @@ impl<'a> OfType<'a> {
 
 /// What a site answers to: its name, its ring, and its labels other than those two.
 pub fn site_labels(site: &Site) -> impl Iterator<Item = Label<'_>> {
-    let own = site
-        .labels
-        .iter()
-        .filter(|(label, _)| *label != "site" && !(*label == "ring" && site.ring.is_some()))
-        .map(|(label, value)| (label.as_str(), value.as_str()));
-    let ring = site.ring.as_deref().map(|ring| ("ring", ring));
-    own.chain([("site", site.name.as_str())]).chain(ring)
+    site.answers_to()
 }
 
 #[cfg(test)]

@@ -388,3 +388,22 @@ pub struct Site {
     /// Where it is written.
     pub location: Location,
 }
+
+impl Site {
+    /// What it answers to: its labels, its name as `site`, and its ring as `ring`.
+    pub fn answers_to(&self) -> impl Iterator<Item = (&str, &str)> {
+        let own = self
+            .labels
+            .iter()
+            .filter(|(label, _)| *label != "site" && !(*label == "ring" && self.ring.is_some()))
+            .map(|(label, value)| (label.as_str(), value.as_str()));
+        let ring = self.ring.as_deref().map(|ring| ("ring", ring));
+        own.chain([("site", self.name.as_str())]).chain(ring)
+    }
+
+    /// The same as labels, for a selector.
+    pub fn all_labels(&self) -> Labels {
+        let owned = |(label, value): (&str, &str)| (label.to_owned(), value.to_owned());
+        self.answers_to().map(owned).collect()
+    }
+}

@@ -112,6 +112,13 @@ fn section(name: &str, change: &ClusterTypeChange, difference: &Difference) -> S
             texts.join("; ")
         ));
     }
+    for c in &change.selected {
+        rows.push(format!(
+            "| other sites | {} | {} |",
+            code(&c.target),
+            html(&c.sentence())
+        ));
+    }
     table(
         "| | assignment | policy |\n| --- | --- | --- |",
         &rows,

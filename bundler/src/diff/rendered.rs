@@ -4,7 +4,7 @@
 //! knows its files and, where a record lies beside the folder, its commits; it knows no policies and no
 //! values. Files that are no part of the platform are left out.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use outhaul_bundle::Digest;
@@ -14,7 +14,7 @@ use crate::compose::Composition;
 use crate::control::{Cache, ControlPlane, SourceMap};
 use crate::output::{self, OutputError};
 use crate::pipeline::Platform;
-use crate::render::{RenderedAssignment, RenderedClusterType, Rendering};
+use crate::render::{RenderedAssignment, RenderedClusterType, Rendering, SITES};
 use crate::schedule::Schedule;
 
 /// Whether a folder was rendered: a record says so, or as in a clone of a platform repository a README
@@ -37,12 +37,17 @@ pub(super) fn is_rendered(dir: &Path) -> bool {
 pub(super) fn read(dir: &Path) -> Result<Platform, OutputError> {
     let snapshot = output::record(dir)?.map(|record| record.snapshot);
     let mut cluster_types: BTreeMap<String, RenderedClusterType> = BTreeMap::new();
-    let mut files: BTreeMap<(String, String), BTreeMap<String, Vec<u8>>> = BTreeMap::new();
+    let mut files: BTreeMap<Id, Files> = BTreeMap::new();
+    let mut by_site = BySite::default();
     for (path, bytes) in output::read_tree(dir)? {
         let mut parts = path.splitn(3, '/');
         let (Some(cluster_type), Some(target)) = (parts.next(), parts.next()) else {
             continue;
         };
+        if let Some(of_site) = path.strip_prefix(SITES) {
+            by_site.add(of_site, &bytes);
+            continue;
+        }
         if cluster_type.starts_with('.') {
             continue;
         }
@@ -52,7 +57,12 @@ pub(super) fn read(dir: &Path) -> Result<Platform, OutputError> {
             files.entry(of).or_default().insert(file.to_owned(), bytes);
         }
     }
-    for ((cluster_type, target), files) in files {
+    let for_all = files.into_iter().map(|(id, files)| (id, (None, files)));
+    let mut all: BTreeMap<_, _> = for_all.collect();
+    for (id, (sites, files)) in by_site.whole() {
+        all.entry(id).or_insert((Some(sites), files));
+    }
+    for ((cluster_type, target), (sites, files)) in all {
         let assignment = RenderedAssignment {
             workload: String::new(),
             workspace: String::new(),
@@ -61,6 +71,7 @@ pub(super) fn read(dir: &Path) -> Result<Platform, OutputError> {
             config_version: Digest::of(b""),
             files,
             manifests: BTreeMap::new(),
+            sites,
             overlays: Vec::new(),
         };
         let group = cluster_types.entry(cluster_type).or_default();
@@ -95,4 +106,37 @@ pub(super) fn read(dir: &Path) -> Result<Platform, OutputError> {
         sources: SourceMap::default(),
         cache: Cache::at(""),
     })
+}
+
+/// Cluster type and target.
+type Id = (String, String);
+type Files = BTreeMap<String, Vec<u8>>;
+
+/// What lies in the folders of single sites.
+#[derive(Default)]
+struct BySite(BTreeMap<Id, BTreeMap<String, Files>>);
+
+impl BySite {
+    /// `<site>/<cluster type>/<target>/<file>`.
+    fn add(&mut self, path: &str, bytes: &[u8]) {
+        let mut parts = path.splitn(4, '/').map(str::to_owned);
+        let parts = (parts.next(), parts.next(), parts.next(), parts.next());
+        if let (Some(site), Some(cluster_type), Some(target), Some(file)) = parts {
+            let of = self.0.entry((cluster_type, target)).or_default();
+            of.entry(site).or_default().insert(file, bytes.to_vec());
+        }
+    }
+
+    /// Each assignment as if it were for these sites only, with the files that most of them have.
+    fn whole(self) -> impl Iterator<Item = (Id, (BTreeSet<String>, Files))> {
+        self.0.into_iter().filter_map(|(id, by_site)| {
+            let mut alike: BTreeMap<Files, usize> = BTreeMap::new();
+            let sites = by_site.keys().cloned().collect();
+            for files in by_site.into_values() {
+                *alike.entry(files).or_default() += 1;
+            }
+            let (files, _) = alike.into_iter().max_by_key(|(_, count)| *count)?;
+            Some((id, (sites, files)))
+        })
+    }
 }

@@ -81,6 +81,9 @@ fn cluster_type(change: &ClusterTypeChange, difference: &Difference, out: &mut S
             now("no longer", &change.removed, before)
         ));
     }
+    for change in &change.selected {
+        lines.push(format!("  = {}, {}", change.target, change.sentence()));
+    }
     bounded(&mut lines, out);
     for value in &change.values {
         let targets: Vec<&str> = value.targets.iter().map(String::as_str).collect();

@@ -9,7 +9,7 @@ use super::{LayerAt, layers_at, unsealed};
 use crate::compose::{Composition, schema};
 use crate::control::ControlPlane;
 use crate::control::model::Site;
-use crate::schedule::{AssignmentId, Schedule};
+use crate::schedule::{Assignment, AssignmentId, Schedule};
 
 /// What a site gets.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -30,6 +30,17 @@ pub struct SiteStory {
     pub sites: usize,
     /// What runs on it.
     pub assignments: Vec<AssignmentAt>,
+    /// What runs on other sites of its cluster type only.
+    pub for_others: Vec<ForOthers>,
+}
+
+/// An assignment that is for other sites of the cluster type.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ForOthers {
+    /// The deployment target.
+    pub target: String,
+    /// The policies that put it on those sites.
+    pub policies: Vec<String>,
 }
 
 /// One assignment on the site.
@@ -39,6 +50,9 @@ pub struct AssignmentAt {
     pub target: String,
     /// The policies that put it there.
     pub policies: Vec<String>,
+    /// How many other sites it is for, when it is not for all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shared_with: Option<usize>,
     /// What keeps it from being composed, if anything does.
     pub broken: Vec<String>,
     /// Values that are not those of the cluster type.
@@ -68,13 +82,20 @@ pub fn story(
     site: &Site,
 ) -> SiteStory {
     let cluster_type = &site.cluster_type.value;
-    let assignments = schedule
-        .assignments
-        .iter()
-        .filter(|(id, _)| id.cluster_type == *cluster_type)
+    let is_for = |assignment: &Assignment| {
+        let sites = assignment.sites.as_ref();
+        sites.is_none_or(|sites| sites.contains(&site.name))
+    };
+    let here = || {
+        let all = schedule.assignments.iter();
+        all.filter(|(id, _)| id.cluster_type == *cluster_type)
+    };
+    let assignments = here()
+        .filter(|(_, assignment)| is_for(assignment))
         .map(|(id, assignment)| AssignmentAt {
             target: id.target.clone(),
             policies: assignment.policies.clone(),
+            shared_with: assignment.sites.as_ref().map(|sites| sites.len() - 1),
             broken: composition
                 .failures
                 .get(id)
@@ -97,6 +118,13 @@ pub fn story(
         stream: format!("{}/{cluster_type}", plane.environment),
         sites: same.count(),
         assignments,
+        for_others: here()
+            .filter(|(_, assignment)| !is_for(assignment))
+            .map(|(id, assignment)| ForOthers {
+                target: id.target.clone(),
+                policies: assignment.policies.clone(),
+            })
+            .collect(),
     }
 }
 

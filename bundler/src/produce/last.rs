@@ -64,6 +64,9 @@ pub(super) struct LastAssignment {
     workload: String,
     workspace: String,
     policies: Vec<String>,
+    /// The only sites that it was for; absent for every site.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) sites: Option<BTreeSet<String>>,
     namespace: String,
     config_version: Digest,
     files: BTreeMap<String, String>,
@@ -101,6 +104,7 @@ impl LastAssignment {
             workload: rendered.workload.clone(),
             workspace: rendered.workspace.clone(),
             policies: rendered.policies.clone(),
+            sites: rendered.sites.clone(),
             namespace: rendered.namespace.clone(),
             config_version: rendered.config_version,
             files: texts(&rendered.files)?,
@@ -128,6 +132,7 @@ impl LastAssignment {
             config_version: self.config_version,
             files: bytes(&self.files),
             manifests: self.manifests.clone(),
+            sites: self.sites.clone(),
             overlays: overlays.collect(),
         })
     }
@@ -220,6 +225,7 @@ mod tests {
             config_version: Digest::of(b"config"),
             files: BTreeMap::from([("namespace.yaml".into(), b"a: \xc3\xa9\n".to_vec())]),
             manifests: BTreeMap::from([("repo".into(), "r".into())]),
+            sites: Some(BTreeSet::from(["press-1".to_owned()])),
             overlays: vec![RenderedOverlay {
                 sites: BTreeSet::from(["press-1".to_owned()]),
                 config_version: Digest::of(b"own"),

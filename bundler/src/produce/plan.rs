@@ -18,6 +18,7 @@ use crate::Diagnostics;
 use crate::assemble::Spool;
 use crate::collect::{self, CollectError, Collector, Payloads};
 use crate::control::diagnostic::Diagnostic;
+use crate::counted::counted;
 use crate::delivery::{self, Delivery};
 use crate::guard::{self, Removal};
 use crate::isolation::{self, Isolation, Last};
@@ -168,9 +169,37 @@ impl<'a> Plan<'a> {
         })
     }
 
+    /// What the stream holds, for those who want to know more.
+    pub(super) fn looked_at(&self, environment: &str) -> String {
+        let count = counted(self.assignments.len(), "assignment", "assignments");
+        let kept = match self.kept.len() {
+            0 => String::new(),
+            kept => format!(", {kept} as last shipped"),
+        };
+        format!(
+            "stream `{environment}/{}` ({count}{kept})",
+            self.cluster_type
+        )
+    }
+
     /// Whether there is nothing to send, only because nothing is sound.
     pub(super) fn is_void(&self) -> bool {
         self.assignments.is_empty() && !self.isolation.is_empty()
+    }
+
+    /// How many sites that the control plane still lists lose an assignment that they had.
+    fn taken_from(
+        &self,
+        platform: &Platform,
+        last: &LastAssignment,
+        now: &RenderedAssignment,
+    ) -> usize {
+        let Some(still) = &now.sites else { return 0 };
+        let sites = platform.control_plane.sites.values();
+        let here = sites.filter(|site| site.cluster_type.value == self.cluster_type);
+        let had = |name: &String| last.sites.as_ref().is_none_or(|sites| sites.contains(name));
+        here.filter(|site| had(&site.name) && !still.contains(&site.name))
+            .count()
     }
 
     /// Collects the payloads of its assignments into `spool`.
@@ -195,19 +224,31 @@ impl<'a> Plan<'a> {
             // Nothing is made of it.
             return Ok(());
         }
-        let before = self.last.as_ref().map(LastStream::names);
-        let after: BTreeSet<String> = self
-            .assignments
-            .keys()
-            .map(|name| format!("{}/{name}", self.cluster_type))
-            .collect();
+        let named = |name: &str| format!("{}/{name}", self.cluster_type);
+        let mut before = self
+            .last
+            .as_ref()
+            .map(LastStream::names)
+            .unwrap_or_default();
+        let mut after: BTreeSet<String> = self.assignments.keys().map(|name| named(name)).collect();
+        // What is taken from some of its sites is removed there.
+        for (name, last) in self.last.iter().flat_map(|last| &last.assignments) {
+            let now = self.assignments.get(name);
+            let taken = now.map_or(0, |now| self.taken_from(platform, last, now));
+            if taken > 0 {
+                after.remove(&named(name));
+                before.remove(&named(name));
+                let sites = counted(taken, "site", "sites");
+                before.insert(format!("{} from {sites}", named(name)));
+            }
+        }
         guard::check(
             &platform.control_plane,
             &format!(
                 "stream `{}/{}`",
                 platform.rendering.environment, self.cluster_type
             ),
-            &before.unwrap_or_default(),
+            &before,
             &after,
             self.delivery
                 .max_removal_percent

@@ -360,11 +360,15 @@ fn jinja_finding(
         before.len() - before.rfind('\n').map_or(0, |at| at + 1) + 1
     });
     let message = format!("template `{}`: {}", template.name, problem.what);
-    Box::new(Diagnostic::error("template", message).at(&place::inside(
+    let finding = Diagnostic::error("template", message).at(&place::inside(
         &manifest.location,
         problem.line,
         column,
-    )))
+    ));
+    Box::new(match problem.what.contains("end of variable block") {
+        true => finding.help("a value is written `{{ NAME }}`, with two braces on each side"),
+        false => finding,
+    })
 }
 
 /// The finding about a name that the data does not have.

@@ -24,7 +24,8 @@ pub(super) mod roster;
 pub(super) mod work;
 
 use plan::{Before, Change, Plan};
-use roster::Roster;
+use roster::{Roster, reasons};
+pub use work::Told;
 use work::compose_and_render;
 
 /// The last rendering of one environment, and what it was made from.
@@ -54,10 +55,22 @@ impl Memory {
         snapshot: &Snapshot,
         mode: Mode,
     ) -> Rendering {
+        self.render_telling(plane, schedule, snapshot, mode, &|_, _| ())
+    }
+
+    /// The same, and tells how far it is.
+    pub fn render_telling(
+        &mut self,
+        plane: &ControlPlane,
+        schedule: &Schedule,
+        snapshot: &Snapshot,
+        mode: Mode,
+        told: &Told<'_>,
+    ) -> Rendering {
         let keys = Keys::of(plane, mode);
         let change = Change::between(&self.before.keys, &keys, plane, mode);
         let plan = Plan::of(&self.before, plane, schedule, &change);
-        let done = compose_and_render(plane, &plan.work, mode);
+        let done = compose_and_render(plane, &plan.work, mode, told);
         self.rendered = plan.work.len();
         let (groups, failures) = (&mut self.groups, &done.failures);
         merge(groups, plane, &change, &plan, failures, done.rendered);
@@ -80,7 +93,7 @@ impl Memory {
 fn roster_of(group: &RenderedClusterType) -> Roster {
     let mut roster = Roster::default();
     for (target, one) in &group.assignments {
-        roster.push(target, &one.policies);
+        roster.push(target, &reasons(&one.policies, one.sites.as_ref()));
     }
     roster
 }

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use outhaul_bundle::Digest;
 
+use super::RenderedAssignment;
 use crate::compose::{Composed, Overlay, SiteFindings};
 use crate::control::diagnostic::Diagnostics;
 
@@ -57,4 +58,30 @@ pub(super) fn render(
     } else {
         Err(findings.finish())
     }
+}
+
+impl RenderedAssignment {
+    /// The files that lie apart for single sites: what differs from the assignment's own, or all of them
+    /// where it is for some sites only.
+    pub(super) fn files_by_site(&self) -> impl Iterator<Item = (&str, BTreeMap<&str, &[u8]>)> {
+        let named = self.sites.iter().flatten().map(|site| {
+            let own = self.overlays.iter().find(|one| one.sites.contains(site));
+            let own = own.into_iter().flat_map(|one| &one.files);
+            (site.as_str(), borrowed(self.files.iter().chain(own)))
+        });
+        let overlays = self.overlays.iter().filter(|_| self.sites.is_none());
+        let differing = overlays.flat_map(|overlay| {
+            let sites = overlay.sites.iter();
+            sites.map(|site| (site.as_str(), borrowed(overlay.files.iter())))
+        });
+        named.chain(differing)
+    }
+}
+
+fn borrowed<'a>(
+    files: impl Iterator<Item = (&'a String, &'a Vec<u8>)>,
+) -> BTreeMap<&'a str, &'a [u8]> {
+    files
+        .map(|(name, bytes)| (name.as_str(), &bytes[..]))
+        .collect()
 }

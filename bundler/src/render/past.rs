@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use super::keys::Keys;
 use super::memory::plan::{Before, Change, Plan};
-use super::memory::work::compose_and_render;
+use super::memory::roster::reasons;
+use super::memory::work::{Told, compose_and_render};
 use super::{Rendering, rendering};
 use crate::compose::Mode;
 use crate::control::ControlPlane;
@@ -60,19 +61,20 @@ impl Past {
     }
 }
 
-/// Renders what changed since `past`; everything, when it remembers nothing.
+/// Renders what changed since `past`, and tells how far it is; everything, when it remembers nothing.
 pub fn render_since(
     past: &Past,
     plane: &ControlPlane,
     schedule: &Schedule,
     snapshot: &Snapshot,
     mode: Mode,
+    told: &Told<'_>,
 ) -> Since {
     let Past(before) = past;
     let keys = Keys::of(plane, mode);
     let change = Change::between(&before.keys, &keys, plane, mode);
     let plan = Plan::of(before, plane, schedule, &change);
-    let mut done = compose_and_render(plane, &plan.work, mode);
+    let mut done = compose_and_render(plane, &plan.work, mode, told);
     let mut work = plan.work.iter().peekable();
     let mut taken = BTreeSet::new();
     let mut now = Before::default();
@@ -87,13 +89,14 @@ pub fn render_since(
         if !is_work {
             taken.insert(id.to_string());
         }
+        let reasons = reasons(&assignment.policies, assignment.sites.as_ref());
         match now.rosters.get_mut(name) {
-            Some(roster) => roster.push(&id.target, &assignment.policies),
+            Some(roster) => roster.push(&id.target, &reasons),
             None => now
                 .rosters
                 .entry(name.to_owned())
                 .or_default()
-                .push(&id.target, &assignment.policies),
+                .push(&id.target, &reasons),
         }
     }
     drop(change);

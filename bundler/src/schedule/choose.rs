@@ -1,13 +1,14 @@
 //! Choose: which of the cluster types a policy takes, and what keeps it from the others.
 //!
 //! What comes in: a control plane and one of its policies. What goes out: a [`Choice`]. Three steps:
-//! filter (selectors, required terms, taints), order (what is only tainted with `PreferNoSchedule` last,
+//! filter (selectors, required terms, taints, sites), order (what is only tainted with `PreferNoSchedule` last,
 //! then by score, then by name), take (as many as `maxClusterTypes` and `spread` allow, from the top).
 //! Taking from the top gives the highest score that the limits allow. It knows nothing of what ran
 //! before: a choice that moves when labels change is what being a function of the snapshot costs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use super::sites;
 use crate::control::ControlPlane;
 use crate::control::model::{
     Answer, ClusterType, Effect, Pair, Placement, SchedulingPolicy, Taint,
@@ -33,6 +34,8 @@ pub struct Candidate<'a> {
     pub avoided: Vec<&'a Taint>,
     /// What the limits make of it.
     pub place: Place<'a>,
+    /// The only sites of it that the policy means; `None` for every site. Never empty.
+    pub sites: Option<BTreeSet<String>>,
 }
 
 /// What the limits make of a candidate.
@@ -58,6 +61,8 @@ pub enum Obstacle<'a> {
     Required,
     /// `clusterTypeSelector` does not match.
     Selector,
+    /// `siteSelector` matches none of its sites.
+    Sites,
     /// A taint that it does not tolerate.
     Taint(&'a Taint),
 }
@@ -74,15 +79,23 @@ pub fn choose<'a>(plane: &'a ControlPlane, policy: &'a SchedulingPolicy) -> Choi
     let placement = &policy.placement;
     let mut candidates = Vec::new();
     let mut kept_away = BTreeMap::new();
+    let mut selected = sites::selected(plane, policy);
     for cluster_type in plane.cluster_types.values() {
+        let sites = selected
+            .as_mut()
+            .map(|sites| sites.remove(cluster_type.name.as_str()).unwrap_or_default());
         let taints: Vec<&Taint> = untolerated(plane, placement, cluster_type).collect();
-        let obstacles = obstacles(policy, cluster_type, &taints);
+        let mut obstacles = obstacles(policy, cluster_type, &taints);
+        if sites.as_ref().is_some_and(BTreeSet::is_empty) {
+            obstacles.push(Obstacle::Sites);
+        }
         if obstacles.is_empty() {
             candidates.push(Candidate {
                 cluster_type,
                 score: score(placement, cluster_type),
                 avoided: taints,
                 place: Place::Taken,
+                sites,
             });
         } else {
             kept_away.insert(cluster_type.name.as_str(), obstacles);

@@ -1,7 +1,7 @@
 //! What is sound in policies and taints and was probably meant otherwise.
 //!
 //! What comes in: a [`ControlPlane`]. What goes out: warnings, each with its place: policies that may be
-//! placed nowhere, and taints, tolerations, preferences and delivery policies that meet nothing. It is
+//! placed nowhere or select no site, and taints, tolerations, preferences and delivery policies that meet nothing. It is
 //! pure and changes nothing about the schedule.
 
 use super::choose::{Candidate, Obstacle, choose};
@@ -9,14 +9,16 @@ use super::{selects_cluster_type, selects_target};
 use crate::control::ControlPlane;
 use crate::control::diagnostic::{Diagnostic, Diagnostics, Location};
 use crate::control::kinds::suggest::did_you_mean;
-use crate::control::model::SchedulingPolicy;
+use crate::control::model::{Labels, SchedulingPolicy, Site};
 use crate::control::selector::Selector;
 
 /// Every doubt.
 pub fn doubts(plane: &ControlPlane) -> Diagnostics {
     let mut findings = Diagnostics::new();
     for policy in plane.policies.values() {
-        nowhere(plane, policy, &mut findings);
+        if !no_site(plane, policy, &mut findings) {
+            nowhere(plane, policy, &mut findings);
+        }
         tolerations(plane, policy, &mut findings);
         preferences(plane, policy, &mut findings);
     }
@@ -73,6 +75,10 @@ fn nowhere(plane: &ControlPlane, policy: &SchedulingPolicy, findings: &mut Diagn
         }
     }
     let required = policy.placement.required.first();
+    let sites = policy.placement.sites.as_ref();
+    if let Some(sites) = sites.filter(|_| obstacles().any(|o| *o == Obstacle::Sites)) {
+        finding = finding.related(&sites.location, "these sites are of other cluster types");
+    }
     if let Some(first) = required.filter(|_| obstacles().any(|o| *o == Obstacle::Required)) {
         finding = finding.related(&first.location, "no cluster type has this, or another term");
     }
@@ -129,6 +135,28 @@ fn preferences(plane: &ControlPlane, policy: &SchedulingPolicy, findings: &mut D
     }
 }
 
+/// A policy for sites that are not there; whether there is such a finding.
+fn no_site(plane: &ControlPlane, policy: &SchedulingPolicy, findings: &mut Diagnostics) -> bool {
+    let Some(sites) = &policy.placement.sites else {
+        return false;
+    };
+    let what = format!("policy `{}` selects no site", policy.name);
+    if plane.sites.is_empty() {
+        let finding = Diagnostic::warning("selects-nothing", what)
+            .at(&sites.location)
+            .label("the control plane lists no site")
+            .help("a site is an object of `kind: Site` with labels; `outhaul new site` writes one");
+        findings.push(finding);
+        return true;
+    }
+    let labels: Vec<Labels> = plane.sites.values().map(Site::all_labels).collect();
+    let labels: Vec<&Labels> = labels.iter().collect();
+    let finding = idle_among(&labels, "site", &sites.value, &what, &sites.location);
+    let found = finding.is_some();
+    findings.extend(finding);
+    found
+}
+
 /// A warning when no cluster type meets `selector`; at the requirement that nothing meets, if it is one.
 fn idle(
     plane: &ControlPlane,
@@ -137,21 +165,33 @@ fn idle(
     location: &Location,
     findings: &mut Diagnostics,
 ) {
-    let labels = || {
-        plane
-            .cluster_types
-            .values()
-            .map(|cluster_type| &cluster_type.labels)
-    };
+    let labels: Vec<&Labels> = plane.cluster_types.values().map(|c| &c.labels).collect();
+    findings.extend(idle_among(
+        &labels,
+        "cluster type",
+        selector,
+        what,
+        location,
+    ));
+}
+
+fn idle_among(
+    all: &[&Labels],
+    kind: &str,
+    selector: &Selector,
+    what: &str,
+    location: &Location,
+) -> Option<Diagnostic> {
+    let labels = || all.iter().copied();
     if labels().any(|labels| selector.matches(labels)) {
-        return;
+        return None;
     }
     let hopeless = selector
         .requirements
         .iter()
         .find(|requirement| !labels().any(|labels| requirement.matches(labels)));
     let finding = Diagnostic::warning("selects-nothing", what);
-    findings.push(match hopeless {
+    Some(match hopeless {
         Some(requirement) => {
             let key = requirement.key();
             let mut known: Vec<&String> = labels().filter_map(|labels| labels.get(key)).collect();
@@ -165,11 +205,11 @@ fn idle(
             known.dedup();
             finding
                 .at(requirement.location.as_ref().unwrap_or(location))
-                .label("no cluster type has this")
+                .label(format!("no {kind} has this"))
                 .help(did_you_mean(wanted, &known))
         }
         None => finding
             .at(location)
-            .help("no cluster type meets all of its requirements at once"),
-    });
+            .help(format!("no {kind} meets all of its requirements at once")),
+    })
 }

@@ -7,10 +7,11 @@
 use serde::Serialize;
 
 use super::choose::{Candidate, Choice, Obstacle, Place, answer, choose};
+use super::sites;
 use crate::control::ControlPlane;
 use crate::control::diagnostic::Location;
 use crate::control::model::{
-    Answer, ClusterType, DeploymentTarget, Labels, Pair, SchedulingPolicy, Taint,
+    Answer, ClusterType, DeploymentTarget, Labels, Pair, SchedulingPolicy, Site, Taint,
 };
 use crate::control::selector::{Requirement, Selector};
 
@@ -25,6 +26,9 @@ pub struct Verdict {
     pub targets: String,
     /// What it asks of cluster types, as text.
     pub cluster_types: String,
+    /// What it asks of sites, and which it means, as text; absent when it means all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sites: Option<String>,
     /// What speaks for the cluster type, when the policy weighs any; see [`Weight`].
     pub weight: Option<Weight>,
     /// What keeps it from choosing the pair; empty when it does.
@@ -70,7 +74,7 @@ impl Weight {
 pub struct Miss {
     /// Which rule it is.
     pub rule: Rule,
-    /// `deployment target` or `cluster type`.
+    /// `deployment target`, `cluster type` or `site`.
     pub of: &'static str,
     /// What is asked, as text.
     pub requirement: String,
@@ -96,6 +100,8 @@ pub enum Rule {
     Limit,
     /// The scheduling program.
     Scheduler,
+    /// `siteSelector` matches no site of the cluster type.
+    Sites,
 }
 
 impl Miss {
@@ -115,6 +121,7 @@ impl Miss {
             Rule::Taint => format!("kept away by {found} ({at}): {requirement}"),
             Rule::Spread | Rule::Limit => format!("takes {requirement} ({at}); {found}"),
             Rule::Scheduler => format!("{requirement} ({at}); {found}"),
+            Rule::Sites => format!("is only for sites with {requirement} ({at}); {found}"),
         }
     }
 }
@@ -124,6 +131,16 @@ pub fn explain(
     control_plane: &ControlPlane,
     target: &DeploymentTarget,
     cluster_type: Option<&ClusterType>,
+) -> Vec<Verdict> {
+    explain_on(control_plane, target, cluster_type, None)
+}
+
+/// The same for one site of the cluster type.
+pub fn explain_on(
+    control_plane: &ControlPlane,
+    target: &DeploymentTarget,
+    cluster_type: Option<&ClusterType>,
+    site: Option<&Site>,
 ) -> Vec<Verdict> {
     let verdict = |policy: &SchedulingPolicy| {
         let mut misses = Vec::new();
@@ -147,12 +164,27 @@ pub fn explain(
             &policy.location,
         );
         let mut weight = None;
+        let mut meant = None;
         if let Some(cluster_type) = cluster_type {
             let choice = choose(control_plane, policy);
             if let Some(obstacles) = choice.kept_away.get(cluster_type.name.as_str()) {
                 for obstacle in obstacles {
-                    kept_away(&mut misses, policy, cluster_type, obstacle);
+                    kept_away(control_plane, &mut misses, policy, cluster_type, obstacle);
                 }
+            }
+            let candidate = position(&choice, cluster_type).map(|at| &choice.candidates[at]);
+            meant = candidate.and_then(|one| {
+                sites::meant(control_plane, policy, cluster_type, one.sites.as_ref()?)
+            });
+            if let (Some(site), Some(selector)) = (site, &policy.placement.sites) {
+                let labels = site.all_labels();
+                missing(
+                    &mut misses,
+                    SITE,
+                    &selector.value,
+                    &labels,
+                    &selector.location,
+                );
             }
             weight = weigh(control_plane, policy, &choice, target, cluster_type);
             // Who the policy does not mean was never weighed.
@@ -174,6 +206,7 @@ pub fn explain(
                 &policy.targets,
             ),
             cluster_types: asks_of_cluster_types(policy),
+            sites: meant,
             weight,
             misses,
         }
@@ -187,6 +220,7 @@ pub fn explain(
 
 const TARGET: &str = "deployment target";
 const CLUSTER_TYPE: &str = "cluster type";
+const SITE: &str = "site";
 
 fn asks(workspace: Option<&str>, selector: &Selector) -> String {
     match workspace.filter(|workspace| !workspace.is_empty()) {
@@ -217,6 +251,7 @@ fn any_of<'a>(terms: impl Iterator<Item = &'a Selector>) -> String {
 }
 
 fn kept_away(
+    plane: &ControlPlane,
     misses: &mut Vec<Miss>,
     policy: &SchedulingPolicy,
     cluster_type: &ClusterType,
@@ -250,6 +285,13 @@ fn kept_away(
                     .file_line(),
             });
         }
+        Obstacle::Sites => misses.extend(policy.placement.sites.as_ref().map(|selector| Miss {
+            rule: Rule::Sites,
+            of: SITE,
+            requirement: selector.value.to_string(),
+            found: sites::none_of(plane, cluster_type),
+            at: selector.location.file_line(),
+        })),
         Obstacle::Taint(taint) => misses.push(Miss {
             rule: Rule::Taint,
             of: CLUSTER_TYPE,

@@ -268,6 +268,11 @@ fn policy() -> Kind {
         may("spread", "At most so many cluster types with the same value of a label.", spread),
         may("tolerations", "Taints that do not keep it away.", some(toleration)),
         may(
+            "siteSelector",
+            "Which sites of the cluster types that it takes, by their labels, `site` (the name) and `ring`; all when left out. The others run without it.",
+            object(vec![must("labelSelector", "What the site must have.", selector())]),
+        ),
+        may(
             "scheduler",
             "A program that chooses among the candidates; who runs outhaul names it with `--scheduler NAME=PROGRAM`.",
             text("cost"),

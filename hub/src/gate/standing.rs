@@ -316,7 +316,7 @@ fn unconfirmed(facts: &Facts<'_>, site: &str, running: &Running) -> Option<(Stan
         ));
     }
     let wanted = facts.wanted.get(&(running.role.clone(), running.bundle))?;
-    for assignment in wanted {
+    for assignment in wanted.iter().filter(|one| one.is_for(site)) {
         let (name, version) = (&assignment.assignment, assignment.config_for(site));
         match running.assignments.get(name) {
             None => return Some((Standing::Unconfirmed, format!("says nothing of `{name}`"))),

@@ -105,7 +105,7 @@ fn config(number: u64) -> BTreeMap<String, String> {
     )])
 }
 
-/// The site `special` is to have a config of its own.
+/// The site `special` is to have a config of its own, and `canary` an assignment that no other has.
 fn desired(number: u64) -> Vec<DesiredAssignment> {
     let one = |(assignment, config_version)| DesiredAssignment {
         assignment,
@@ -113,9 +113,15 @@ fn desired(number: u64) -> Vec<DesiredAssignment> {
         workspace: String::new(),
         policies: Vec::new(),
         config_version,
+        sites: None,
         own: BTreeMap::from([("special".to_owned(), digest(7))]),
     };
-    config(number).into_iter().map(one).collect()
+    let mut all: Vec<_> = config(number).into_iter().map(one).collect();
+    all.push(DesiredAssignment {
+        sites: Some(BTreeSet::from(["canary".to_owned()])),
+        ..one(("trial".to_owned(), digest(8)))
+    });
+    all
 }
 
 fn digest(number: u64) -> String {
@@ -225,6 +231,14 @@ fn opens_when_every_site_confirms_and_keeps_the_evidence() {
         .map(|e| (&*e.site, e.report, &*e.digest))
         .collect();
     assert_eq!(evidence, [("a", 7, "sha256:a"), ("b", 7, "sha256:b")]);
+}
+
+#[test]
+fn an_assignment_for_some_sites_is_expected_of_nobody_else() {
+    World::new().with([well("a", 2), well("b", 2)]).open();
+    let decision = World::new().with([well("canary", 2)]).closed("unconfirmed");
+    let told = format!("{decision:?}");
+    assert!(told.contains("says nothing of `trial`"), "{told}");
 }
 
 #[test]

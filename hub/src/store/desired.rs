@@ -69,6 +69,9 @@ pub struct DesiredAssignment {
     pub workspace: String,
     /// The policies that put it here.
     pub policies: Vec<String>,
+    /// The only sites that it is for; absent for every site of the stream.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sites: Option<BTreeSet<String>>,
     /// Version of its config.
     pub config_version: String,
     /// Sites that are to have another version: which.
@@ -77,6 +80,11 @@ pub struct DesiredAssignment {
 }
 
 impl DesiredAssignment {
+    /// Whether one site is to have it.
+    pub fn is_for(&self, site: &str) -> bool {
+        self.sites.as_ref().is_none_or(|sites| sites.contains(site))
+    }
+
     /// The version of its config that one site is to have.
     pub fn config_for(&self, site: &str) -> &str {
         self.own.get(site).unwrap_or(&self.config_version)
@@ -144,10 +152,11 @@ impl Session<'_> {
             ],
         )?;
         let text = "INSERT INTO bundle_assignments
-                (role, number, assignment, workload, workspace, policies, config_version)
-             VALUES ($1, $2, $3, $4, $5, $6, $7)";
+                (role, number, assignment, workload, workspace, policies, config_version, sites)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
         let mut insert = self.db.prepare_cached(text)?;
         for assignment in &index.assignments {
+            let sites = assignment.sites.as_ref();
             insert.execute(params![
                 role,
                 number,
@@ -155,7 +164,8 @@ impl Session<'_> {
                 assignment.workload,
                 assignment.workspace,
                 json(&assignment.policies, "policies")?,
-                assignment.config_version.to_string()
+                assignment.config_version.to_string(),
+                sites.map(|sites| json(sites, "sites")).transpose()?
             ])?;
         }
         let text = "INSERT INTO bundle_overlays (role, number, assignment, site, config_version)
@@ -299,13 +309,14 @@ impl Session<'_> {
             of.insert(row.get(1)?, row.get(2)?);
         }
         let mut query = self.db.prepare_cached(
-            "SELECT assignment, workload, workspace, policies, config_version
+            "SELECT assignment, workload, workspace, policies, config_version, sites
                FROM bundle_assignments WHERE role = $1 AND number = $2 ORDER BY assignment",
         )?;
         let mut rows = query.query(params![role, to_sql(number)])?;
         let mut found = Vec::new();
         while let Some(row) = rows.next()? {
             let assignment: String = row.get(0)?;
+            let sites: Option<String> = row.get(5)?;
             found.push(DesiredAssignment {
                 own: own.remove(&assignment).unwrap_or_default(),
                 assignment,
@@ -313,6 +324,7 @@ impl Session<'_> {
                 workspace: row.get(2)?,
                 policies: parse(&row.get::<_, String>(3)?, "policies")?,
                 config_version: row.get(4)?,
+                sites: sites.map(|text| parse(&text, "sites")).transpose()?,
             });
         }
         Ok(found)

@@ -354,6 +354,7 @@ fn a_recorded_bundle_reads_back() {
             config_version: fake::config(9, "own"),
             files: Vec::new(),
         });
+    index.assignments[1].sites = Some(["special".parse().unwrap(), "a".parse().unwrap()].into());
     let content = fake::content(&index);
     let signed = Signed {
         issued_ms: 1,
@@ -383,6 +384,8 @@ fn a_recorded_bundle_reads_back() {
         assignments[1].config_version
     );
     assert!(assignments[0].own.is_empty());
+    assert!(assignments[0].is_for("b") && assignments[1].is_for("a"));
+    assert!(!assignments[1].is_for("b"));
 }
 
 proptest! {

@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::{OrderRow, Reading, SlipRow, newest_for};
 use crate::gate::DEFAULT_MAX_AGE_HOURS;
 use crate::moment::{self, HOUR_MS};
-use crate::store::{Attempt, DesiredBundle, SiteRefusal, SiteState};
+use crate::store::{Attempt, DesiredAssignment, DesiredBundle, SiteRefusal, SiteState};
 
 /// Whether a site is heard of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -319,9 +319,12 @@ pub(super) fn assignments(reading: &Reading) -> Vec<AssignmentRow> {
         .filter(|site| site.revoked_ms.is_none())
     {
         let bundle = newest_for(&reading.bundles, site);
-        let wanted = bundle
+        let wanted: Vec<&DesiredAssignment> = bundle
             .and_then(|b| reading.assignments.get(&(b.role.clone(), b.number)))
-            .map_or(&[][..], Vec::as_slice);
+            .into_iter()
+            .flatten()
+            .filter(|want| want.is_for(&site.site))
+            .collect();
         let running = site.running.as_ref();
         let observed = running.map(|running| &running.assignments);
         let names: BTreeSet<&str> = wanted

@@ -77,6 +77,9 @@ pub struct StreamKey {
 pub struct Contents {
     /// The assignments' names and config versions.
     pub assignments: BTreeMap<String, String>,
+    /// Those that are for some sites only, with the names of the sites.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub only: BTreeMap<String, BTreeSet<String>>,
     /// Names of the sites that it is for; empty for every site of the stream.
     pub sites: BTreeSet<String>,
     /// What single sites are told to do, as `site: kind`.
@@ -275,6 +278,8 @@ struct Assignment {
     name: String,
     #[serde(default)]
     config_version: String,
+    #[serde(default)]
+    sites: Option<BTreeSet<String>>,
 }
 
 #[derive(Deserialize)]
@@ -319,12 +324,16 @@ fn contents(
             .into_iter()
             .chain(workloads.map(|source| (source.name, source.commit)))
     });
+    let only = index.assignments.iter();
+    let only = only.filter_map(|one| Some((one.name.clone(), one.sites.clone()?)));
+    let only = only.collect();
     let assignments = index.assignments.into_iter();
     let is_sealed = |blob: &serde_json::Value| !blob["sealed"].is_null();
     Ok(Some(Contents {
         assignments: assignments
             .map(|one| (one.name, one.config_version))
             .collect(),
+        only,
         sites: index.recipients,
         orders: index.orders.iter().map(order).collect(),
         sources: sources.collect(),

@@ -3,6 +3,7 @@
 //! What comes in: a [`Review`]. What goes out: text, and the few words that a person types to say that it
 //! was read. Whatever is new, lost or lower is said in capitals, so that it is not passed over.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use super::{Contents, Fate, KeyLine, Review, RoleLine, RootReview, StreamReview};
@@ -10,6 +11,8 @@ use crate::request::short;
 
 /// Most assignments that are listed by name.
 const MAX_LISTED: usize = 200;
+/// Most sites that are listed for one assignment.
+const MAX_SITES: usize = 20;
 
 impl Review {
     /// SHA-256 of the bytes to sign: by it, scripts name what they sign.
@@ -170,7 +173,11 @@ fn write_contents(contents: &Contents, f: &mut fmt::Formatter<'_>) -> fmt::Resul
     writeln!(f, "contents  {count} {assignments}, {sealed}")?;
     for (name, version) in contents.assignments.iter().take(MAX_LISTED) {
         let version = version.strip_prefix("sha256:").unwrap_or(version);
-        writeln!(f, "  {} config {}", shown(name), short(version))?;
+        write!(f, "  {} config {}", shown(name), short(version))?;
+        match contents.only.get(name) {
+            Some(sites) => writeln!(f, ", only for {}", some_of(sites))?,
+            None => writeln!(f)?,
+        }
     }
     if count > MAX_LISTED {
         writeln!(
@@ -192,6 +199,15 @@ fn write_contents(contents: &Contents, f: &mut fmt::Formatter<'_>) -> fmt::Resul
         writeln!(f, "ORDER     {}", shown(order))?;
     }
     Ok(())
+}
+
+/// The first of them by name, and how many more.
+fn some_of(sites: &BTreeSet<String>) -> String {
+    let first: Vec<String> = sites.iter().take(MAX_SITES).map(|s| shown(s)).collect();
+    match sites.len() - first.len() {
+        0 => first.join(", "),
+        more => format!("{} and {more} more", first.join(", ")),
+    }
 }
 
 /// Text of an index that the co-signer has not verified yet: nothing in it reaches the terminal raw.

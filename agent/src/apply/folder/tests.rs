@@ -87,6 +87,7 @@ impl Bench {
                 config_version: Digest::of(b""),
                 files,
                 payload: Vec::new(),
+                sites: None,
                 overlays: Vec::new(),
             },
             payload: rendered.clone(),

@@ -120,6 +120,7 @@ impl Bench {
                 config_version: outhaul_bundle::Digest::of(b""),
                 files: files.collect(),
                 payload: Vec::new(),
+                sites: None,
                 overlays: Vec::new(),
             },
             payload: rendered.clone(),

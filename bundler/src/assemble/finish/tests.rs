@@ -55,6 +55,7 @@ fn bundle(large: &[u8]) -> UnsignedBundle {
             .map(|(name, bytes)| (name.to_owned(), bytes.to_vec()))
             .into(),
         manifests: BTreeMap::new(),
+        sites: None,
         overlays: Vec::new(),
     };
     let assignments = BTreeMap::from([("hello-test".to_owned(), std::sync::Arc::new(rendered))]);

@@ -52,6 +52,9 @@ pub(super) fn story(
         if verdict.misses.is_empty() {
             let _ = writeln!(out, "    the target has: {}", verdict.targets);
             let _ = writeln!(out, "    the cluster type has: {}", verdict.cluster_types);
+            if let Some(sites) = &verdict.sites {
+                let _ = writeln!(out, "    only on sites with: {sites}");
+            }
             if let Some(weight) = &verdict.weight {
                 let _ = writeln!(out, "    {}", weight.sentence());
             }
@@ -263,9 +266,25 @@ pub(super) fn site(story: &SiteStory, site: &Site, nearest: &str) -> String {
             let _ = writeln!(out, "    {} = {here}{shared}; elsewhere {there}", own.key);
             layers(&own.layers, "      ", &mut out);
         }
+        if let Some(others) = assignment.shared_with {
+            let _ = match others {
+                0 => writeln!(out, "    only on this site"),
+                1 => writeln!(out, "    only on this site and one other"),
+                others => writeln!(out, "    only on this site and {others} others"),
+            };
+        }
         if assignment.broken.is_empty() && assignment.own.is_empty() {
             let _ = writeln!(out, "    with the values of its cluster type");
         }
+    }
+    for other in &story.for_others {
+        let policies: Vec<String> = other.policies.iter().map(|p| format!("`{p}`")).collect();
+        let _ = writeln!(
+            out,
+            "  `{}` by {} is for other sites, not for this one",
+            other.target,
+            policies.join(", ")
+        );
     }
     out
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::super::diagnostic::{Diagnostic, Diagnostics, Location, SourceFile};
 use super::super::model::Spot;
 use super::super::yaml::{Node, Value};
-use super::suggest::did_you_mean;
+use super::suggest::{did_you_mean, nearest};
 
 /// Reads fields of one file and collects what is wrong with them.
 #[derive(Debug)]
@@ -27,6 +27,8 @@ pub(super) struct Fields<'n> {
     pub what: String,
     /// The map.
     pub node: &'n Node,
+    /// Its keys that were reported as unknown.
+    unknown: Vec<&'n str>,
 }
 
 impl<'a> Reader<'a> {
@@ -57,6 +59,18 @@ impl<'a> Reader<'a> {
         what: &str,
         known: &[&str],
     ) -> Option<Fields<'n>> {
+        self.map_hinting(node, what, known, |_| None)
+    }
+
+    /// The same; `hint` knows what to do about some of the keys that are not known.
+    fn map_hinting<'n>(
+        &mut self,
+        node: &'n Node,
+        what: &str,
+        known: &[&str],
+        hint: impl Fn(&str) -> Option<String>,
+    ) -> Option<Fields<'n>> {
+        let mut unknown = Vec::new();
         let Value::Mapping(entries) = &node.value else {
             self.wrong_type(node, what, "a map");
             return None;
@@ -70,13 +84,27 @@ impl<'a> Reader<'a> {
                 Diagnostic::error("unknown-field", format!("unknown field `{}`", entry.key))
                     .at(&location)
                     .label(format!("not a field of `{what}`"))
-                    .help(did_you_mean(&entry.key, known)),
+                    .help(hint(&entry.key).unwrap_or_else(|| did_you_mean(&entry.key, known))),
             );
+            unknown.push(entry.key.as_str());
         }
         Some(Fields {
             what: what.into(),
             node,
+            unknown,
         })
+    }
+
+    /// As [`Self::section`], with a hint about some of the keys that are not known.
+    pub(super) fn section_hinting<'n>(
+        &mut self,
+        fields: &Fields<'n>,
+        key: &str,
+        known: &[&str],
+        hint: impl Fn(&str) -> Option<String>,
+    ) -> Option<Fields<'n>> {
+        let node = self.present(fields, key)?;
+        self.map_hinting(node, &format!("{}.{key}", fields.what), known, hint)
     }
 
     /// The map under `key`, which must be there.
@@ -233,6 +261,14 @@ impl<'a> Reader<'a> {
     fn present<'n>(&mut self, fields: &Fields<'n>, key: &str) -> Option<&'n Node> {
         if let Some(node) = fields.field(key) {
             return Some(node);
+        }
+        // It was misspelt, which is one mistake and reported already.
+        if fields
+            .unknown
+            .iter()
+            .any(|unknown| nearest(unknown, &[key]).is_some())
+        {
+            return None;
         }
         let start = fields.node.span.start;
         let location = Location::new(self.file, start..start + 1);

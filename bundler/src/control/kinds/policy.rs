@@ -10,6 +10,7 @@ use super::super::model::{
 };
 use super::super::selector::{Operator, Requirement, Selector};
 use super::super::yaml::Node;
+use super::OUTHAUL;
 use super::fields::{Fields, Reader};
 use super::label_selector::{self, selector};
 use super::metadata::Metadata;
@@ -21,21 +22,29 @@ const MAX_COUNT: u32 = 100_000;
 
 pub(super) fn kalypso(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<SchedulingPolicy> {
     let known = &["deploymentTargetSelector", "clusterTypeSelector"];
-    read(reader, object, known).0
+    read(reader, object, known, |key| {
+        OWN.contains(&key).then(|| {
+            format!("policies of `apiVersion: {OUTHAUL}` have `{key}`: change the policy's")
+        })
+    })
+    .0
 }
 
+/// What our group adds.
+const OWN: [&str; 7] = [
+    "required",
+    "preferred",
+    "maxClusterTypes",
+    "spread",
+    "tolerations",
+    "siteSelector",
+    "scheduler",
+];
+
 pub(super) fn own(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<SchedulingPolicy> {
-    let known = &[
-        "deploymentTargetSelector",
-        "clusterTypeSelector",
-        "required",
-        "preferred",
-        "maxClusterTypes",
-        "spread",
-        "tolerations",
-        "scheduler",
-    ];
-    let (policy, spec) = read(reader, object, known);
+    let known = ["deploymentTargetSelector", "clusterTypeSelector"];
+    let known: Vec<&str> = known.into_iter().chain(OWN).collect();
+    let (policy, spec) = read(reader, object, &known, |_| None);
     let placement = placement(reader, &spec?);
     let mut policy = policy?;
     policy.placement = placement?;
@@ -47,9 +56,10 @@ fn read<'n>(
     reader: &mut Reader<'_>,
     object: &Fields<'n>,
     known: &[&str],
+    hint: impl Fn(&str) -> Option<String>,
 ) -> (Option<SchedulingPolicy>, Option<Fields<'n>>) {
     let metadata = Metadata::read(reader, object);
-    let Some(spec) = reader.section(object, "spec", known) else {
+    let Some(spec) = reader.section_hinting(object, "spec", known, hint) else {
         return (None, None);
     };
     let target = reader.section(
@@ -108,6 +118,7 @@ fn placement(reader: &mut Reader<'_>, spec: &Fields<'_>) -> Option<Placement> {
         &["key", "operator", "value", "effect"],
         toleration,
     );
+    let sites = optional(spec, "siteSelector", || sites(reader, spec));
     let scheduler = optional(spec, "scheduler", || reader.text(spec, "scheduler"));
     Some(Placement {
         required: required?,
@@ -115,6 +126,7 @@ fn placement(reader: &mut Reader<'_>, spec: &Fields<'_>) -> Option<Placement> {
         max_cluster_types: max_cluster_types?,
         spread: spread?,
         tolerations: tolerations?,
+        sites: sites?,
         scheduler: scheduler?,
     })
 }
@@ -181,6 +193,14 @@ fn wanted(reader: &mut Reader<'_>, term: &Fields<'_>) -> Option<Selector> {
         return None;
     }
     Some(selector)
+}
+
+fn sites(reader: &mut Reader<'_>, spec: &Fields<'_>) -> Option<Spot<Selector>> {
+    let fields = reader.section(spec, "siteSelector", &["labelSelector"])?;
+    Some(Spot {
+        value: wanted(reader, &fields)?,
+        location: reader.location(fields.node),
+    })
 }
 
 fn preference(reader: &mut Reader<'_>, term: &Fields<'_>) -> Option<Preference> {

@@ -1,4 +1,4 @@
-//! What a scheduling policy asks: whom, where, and of that which and how many.
+//! What a scheduling policy asks: whom, where, of that which and how many, and on which sites.
 //!
 //! What comes in: typed fields of either group's `SchedulingPolicy`, and taints. What goes out: plain
 //! data that the schedule is a function of. Kalypso's policies have the default [`Placement`], which
@@ -41,6 +41,8 @@ pub struct Placement {
     pub spread: Option<Spread>,
     /// The taints that do not keep it away.
     pub tolerations: Vec<Toleration>,
+    /// Which sites of the cluster types that it takes; without it all of them.
+    pub sites: Option<Spot<Selector>>,
     /// The name of a program that chooses instead.
     pub scheduler: Option<Spot<String>>,
 }

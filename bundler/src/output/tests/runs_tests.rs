@@ -75,7 +75,14 @@ impl Scene {
         let out = self.out(name);
         let before = remembered(&out, full).unwrap();
         let schedule = schedule::schedule(&self.plane);
-        let since = render_since(&before.past, &self.plane, &schedule, &edited(), self.mode);
+        let since = render_since(
+            &before.past,
+            &self.plane,
+            &schedule,
+            &edited(),
+            self.mode,
+            &|_, _| (),
+        );
         let rest = Rest {
             before: &before,
             taken: &since.taken,

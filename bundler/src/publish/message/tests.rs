@@ -70,6 +70,7 @@ fn a_text_without_an_end_is_cut_and_says_so() {
     };
     let change = |at: usize| {
         let change = ClusterTypeChange {
+            selected: Vec::new(),
             presence: Presence::Added,
             added: Vec::new(),
             removed: Vec::new(),

@@ -18,7 +18,7 @@ use crate::control::model::{
     ClusterType, CompositionPolicy, ConfigContainer, DeploymentTarget, Language, SchedulingPolicy,
     Site, Spot, Template, TemplateType,
 };
-use crate::control::selector::Selector;
+use crate::control::selector::{Operator, Requirement, Selector};
 
 fn location() -> Location {
     let file = Arc::new(SourceFile {
@@ -206,6 +206,7 @@ pub(crate) enum Edit {
     Site(usize, usize),
     NoSite(Index),
     Specific(bool),
+    Select(u8),
     Nothing,
 }
 
@@ -223,6 +224,7 @@ pub(crate) fn edit() -> impl Strategy<Value = Edit> {
         3 => (0usize..5, 0usize..12).prop_map(|(n, k)| Edit::Site(n, k)),
         1 => any::<Index>().prop_map(Edit::NoSite),
         1 => any::<bool>().prop_map(Edit::Specific),
+        3 => (0u8..4).prop_map(Edit::Select),
         1 => Just(Edit::NoPolicy),
         2 => Just(Edit::Policy),
         1 => Just(Edit::Nothing),
@@ -270,6 +272,20 @@ pub(crate) fn apply(plane: &mut ControlPlane, edit: Edit) {
             };
             let one = template("config", TemplateType::Config, &[text]);
             plane.templates.insert(one.name.clone(), one);
+        }
+        // The sites of one hall, of which there are three; or all.
+        Edit::Select(hall) => {
+            let hall = format!("h{hall}");
+            let sites = Requirement::new("hall", Operator::Equals, [hall.clone()]).unwrap();
+            let sites = Spot {
+                value: Selector {
+                    requirements: vec![sites],
+                },
+                location: location(),
+            };
+            if let Some(policy) = plane.policies.get_mut("everywhere") {
+                policy.placement.sites = (hall != "h3").then_some(sites);
+            }
         }
         Edit::NoPolicy => drop(plane.policies.remove("everywhere")),
         Edit::Policy => drop(plane.policies.insert("everywhere".into(), policy())),

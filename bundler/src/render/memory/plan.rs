@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::roster::Roster;
+use super::roster::{Roster, reasons};
 use crate::compose::{Mode, layers};
 use crate::control::ControlPlane;
 use crate::control::model::{ClusterType, DeploymentTarget, Site};
@@ -66,7 +66,7 @@ impl<'a> Plan<'a> {
                 roster.holds(
                     of_type
                         .iter()
-                        .map(|(id, one)| (&*id.target, &*one.policies)),
+                        .map(|(id, one)| (&*id.target, reasons(&one.policies, one.sites.as_ref()))),
                 )
             });
             if !same {
@@ -103,8 +103,8 @@ impl<'a> Plan<'a> {
         for one in of_type {
             let (id, assignment) = one;
             let same = old.remove(id.target.as_str()).is_some_and(|policies| {
-                let policies = policies.into_iter();
-                policies.eq(assignment.policies.iter().map(String::as_str))
+                let now = reasons(&assignment.policies, assignment.sites.as_ref());
+                policies.into_iter().eq(now.iter().map(String::as_str))
             });
             if !same || is_reached(id) {
                 self.work.push(*one);

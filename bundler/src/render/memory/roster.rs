@@ -1,12 +1,29 @@
-//! Roster: which targets one cluster type had, and which policies put them there.
+//! Roster: which targets one cluster type had, which policies put them there, and on which sites.
 //!
 //! What comes in: targets with their policies, in order of their names. What goes out: whether a newer
 //! list is the same one, and each entry again. All names lie in one text: tens of thousands of entries
 //! are compared for every change, most of them in vain, and reading in a row is what memory is fast at.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
+use outhaul_bundle::Digest;
 use serde::{Deserialize, Serialize};
+
+/// What an entry is compared by: the policies, and where it is for some sites only a digest of their names.
+/// A policy's name has no colon.
+pub(in crate::render) fn reasons<'a>(
+    policies: &'a [String],
+    sites: Option<&BTreeSet<String>>,
+) -> Cow<'a, [String]> {
+    let Some(sites) = sites else {
+        return Cow::Borrowed(policies);
+    };
+    let names: Vec<&str> = sites.iter().map(String::as_str).collect();
+    let mut reasons = policies.to_vec();
+    reasons.push(format!("sites:{}", Digest::of(names.join("\n").as_bytes())));
+    Cow::Owned(reasons)
+}
 
 /// The entries of one cluster type.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -68,9 +85,12 @@ impl Roster {
     }
 
     /// Whether it holds exactly these.
-    pub fn holds<'n>(&self, mut entries: impl Iterator<Item = (&'n str, &'n [String])>) -> bool {
+    pub fn holds<'n>(
+        &self,
+        mut entries: impl Iterator<Item = (&'n str, Cow<'n, [String]>)>,
+    ) -> bool {
         let mut rest = self.rest();
-        entries.all(|(target, policies)| rest.skips(target, policies)) && rest.lengths.is_empty()
+        entries.all(|(target, policies)| rest.skips(target, &policies)) && rest.lengths.is_empty()
     }
 
     /// Every target, in order, with its policies.
@@ -126,7 +146,9 @@ mod tests {
 
     fn holds(roster: &Roster, entries: &Entries) -> bool {
         let entries = entries.iter();
-        roster.holds(entries.map(|(target, policies)| (target.as_str(), policies.as_slice())))
+        roster.holds(
+            entries.map(|(target, policies)| (target.as_str(), Cow::Borrowed(policies.as_slice()))),
+        )
     }
 
     fn entries() -> impl Strategy<Value = Entries> {

@@ -60,3 +60,21 @@ fn only_what_a_change_can_reach_is_rendered() {
     again(&mut memory, &plane, mode);
     assert_eq!(memory.rendered(), 16, "a template is everybody's");
 }
+
+#[test]
+fn all_that_is_rendered_is_told() {
+    let plane = plane();
+    let told = std::sync::Mutex::new((0, 0));
+    let schedule = schedule::schedule(&plane);
+    Memory::new().render_telling(
+        &plane,
+        &schedule,
+        &snapshot(),
+        Mode::default(),
+        &|done, of| {
+            let mut told = told.lock().unwrap();
+            *told = (told.0 + done, of);
+        },
+    );
+    assert_eq!(told.into_inner().unwrap(), (16, 16));
+}

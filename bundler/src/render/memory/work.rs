@@ -14,13 +14,18 @@ use crate::render::{Done, Pair};
 /// The most assignments that a thread takes at once.
 const BATCH: usize = 64;
 
+/// Hears of work as it is done: how many assignments more, of how many in all.
+pub type Told<'t> = dyn Fn(usize, usize) + Sync + 't;
+
 /// Composes and renders `work`, on as many threads as there are processors. The result does not depend
 /// on how many.
 pub(in crate::render) fn compose_and_render(
     plane: &ControlPlane,
     work: &[Work<'_>],
     mode: Mode,
+    told: &Told<'_>,
 ) -> Done {
+    told(0, work.len());
     let engines = &Engines::new(plane, mode);
     let next = &AtomicUsize::new(0);
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
@@ -43,12 +48,13 @@ pub(in crate::render) fn compose_and_render(
                     continue;
                 };
                 let result = composing
-                    .assignment(pair.cluster_type, pair.target)
+                    .assignment(pair.cluster_type, pair.target, assignment.sites.as_ref())
                     .and_then(|(composed, overlays)| {
                         pair.render(assignment, &composed, &overlays, engines, &mut shared)
                     });
                 done.add(id, result);
             }
+            told(batch.len(), work.len());
             made.push((at, done));
         }
     };

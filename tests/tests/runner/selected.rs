@@ -1,0 +1,272 @@
+//! A policy that selects sites: from the control plane to what the hub expects, with real agents.
+//!
+//! What comes in: a small control plane whose second policy names sites by a label. What must come out: the
+//! selected site runs what it asks for, the others run the rest and say so, the gate expects it of nobody
+//! else, and what would take it from sites stops first.
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+
+use serde_json::Value;
+
+use super::scene::Scene;
+
+const SITES: [(&str, &str); 3] = [
+    ("bench-1", "canary"),
+    ("bench-2", "rest"),
+    ("bench-3", "rest"),
+];
+
+fn policy(name: &str, purpose: &str, sites: &str) -> String {
+    format!(
+        "apiVersion: outhaul.dev/v1alpha1\nkind: SchedulingPolicy\nmetadata:\n  name: {name}\nspec:\n  \
+         deploymentTargetSelector:\n    labelSelector:\n      matchLabels:\n        purpose: {purpose}\n  \
+         clusterTypeSelector: {{}}\n{sites}"
+    )
+}
+
+fn select(ring: &str) -> String {
+    format!("  siteSelector:\n    labelSelector:\n      matchLabels:\n        ring: {ring}\n")
+}
+
+fn write(scene: &Scene, path: &str, text: &str) {
+    let path = scene.path(path);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+/// The trial goes to the sites of a ring; everything else everywhere.
+fn scene() -> Scene {
+    let scene = Scene::new();
+    let kind = "apiVersion: scheduler.kalypso.io/v1alpha1\nkind:";
+    write(
+        &scene,
+        "dev/bench.yaml",
+        &format!(
+            "{kind} ClusterType\nmetadata:\n  name: bench\nspec:\n  reconciler: out\n  namespaceService: place\n"
+        ),
+    );
+    for (name, ring) in SITES {
+        let site = format!(
+            "apiVersion: outhaul.dev/v1alpha1\nkind: Site\nmetadata:\n  name: {name}\nspec:\n  clusterType: \
+             bench\n  ring: {ring}\n"
+        );
+        write(&scene, &format!("dev/sites/{name}.yaml"), &site);
+    }
+    write(&scene, "dev/policy.yaml", &policy("all", "light", ""));
+    write(
+        &scene,
+        "dev/trial.yaml",
+        &policy("trial", "trial", &select("canary")),
+    );
+    write(
+        &scene,
+        "main/lamp.yaml",
+        &format!(
+            "{kind} WorkloadRegistration\nmetadata:\n  name: lamp\nspec:\n  workload:\n    repo: \
+             https://git.example/lamp\n    branch: main\n    path: .\n  workspace: light\n"
+        ),
+    );
+    write(
+        &scene,
+        "main/templates.yaml",
+        "apiVersion: outhaul.dev/v1alpha1\nkind: Template\nmetadata:\n  name: out\nspec:\n  type: \
+         reconciler\n  reconciler: folder\n  manifests:\n    - |\n      run: {{ DeploymentTargetName }}\n---\n\
+         apiVersion: outhaul.dev/v1alpha1\nkind: Template\nmetadata:\n  name: place\nspec:\n  type: \
+         namespace\n  manifests:\n    - |\n      name: place\n",
+    );
+    let targets = [("dim", "light"), ("new", "trial")].map(|(name, purpose)| {
+        format!(
+            "    - name: {name}\n      environment: dev\n      labels: {{purpose: {purpose}}}\n"
+        )
+    });
+    write(
+        &scene,
+        "lamp/workload.yaml",
+        &format!(
+            "{kind} Workload\nmetadata:\n  name: lamp\nspec:\n  deploymentTargets:\n{}",
+            targets.concat()
+        ),
+    );
+    scene
+}
+
+fn outhaul(scene: &Scene, code: i32, command: &str, more: &[&str]) -> String {
+    let commit = "1".repeat(40);
+    let at = [
+        command,
+        "--environment",
+        "dev",
+        "--env-dir",
+        "dev",
+        "--base-dir",
+        "main",
+        "--base-commit",
+        &commit,
+        "--source",
+        "https://git.example/lamp=lamp",
+    ];
+    let ran = scene.run("outhaul", code, &[&at[..], more].concat());
+    format!("{}{}", ran.stdout, ran.stderr)
+}
+
+fn bundle(scene: &Scene, code: i32) -> String {
+    let keys = [
+        "--fleet",
+        "fleet",
+        "--passphrase-file",
+        "passphrase",
+        "--out",
+        "stick",
+    ];
+    let made = outhaul(scene, code, "bundle", &keys);
+    if code == 0 {
+        scene.run("outhaul-hub", 0, &["--state", "hub", "import", "stick"]);
+    }
+    made
+}
+
+fn get(url: &str, path: &str) -> Value {
+    let address = url.trim_start_matches("http://");
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(stream, "GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (_, body) = answer.split_once("\r\n\r\n").unwrap();
+    serde_json::from_str(body).unwrap_or_else(|error| panic!("{error}: {answer}"))
+}
+
+#[test]
+fn one_site_of_three_gets_what_a_policy_selects_it_for_and_the_gate_asks_nobody_else() {
+    let scene = scene();
+    scene.fleet();
+    let checked = outhaul(&scene, 0, "check", &[]);
+    assert!(!checked.contains("selects-nothing"), "{checked}");
+    let schedule = outhaul(&scene, 0, "schedule", &[]);
+    assert!(schedule.contains("trial; only on bench-1"), "{schedule}");
+
+    bundle(&scene, 0);
+    let inspect = ["inspect", "stick/dev-bench-1.outhaul", "--fleet", "fleet"];
+    let inspected = scene.run("outhaul", 0, &inspect).stdout;
+    assert!(inspected.contains("only for bench-1"), "{inspected}");
+    let verify = ["stick/dev-bench-1.outhaul", "--fleet", "fleet"];
+    outhaul(&scene, 0, "verify", &verify);
+
+    for (site, _) in SITES {
+        scene.site(site, "dev", "bench");
+        scene.carry(site);
+        scene.home(site);
+        scene.applied(site, "lamp-dim/reconciler.yaml");
+    }
+    scene.applied("bench-1", "lamp-new/reconciler.yaml");
+    assert!(!scene.path("sites/bench-2/applied/lamp-new").exists());
+    let status = scene.agent("bench-2", 0, &["status"]).stdout;
+    let told = "lamp-new: for other sites, not for this one";
+    assert!(status.contains(told), "{status}");
+    let commit = "1".repeat(40);
+    let gate = [
+        "--state",
+        "hub",
+        "gate",
+        "--environment",
+        "dev",
+        "--commit",
+        &commit,
+    ];
+    scene.run("outhaul-hub", 0, &gate);
+
+    let hub = scene.serve();
+    let rows = get(&hub.url, "/api/v1/assignments");
+    let rows = rows
+        .get("items")
+        .unwrap_or(&rows)
+        .as_array()
+        .unwrap()
+        .clone();
+    let trial: Vec<&str> = rows
+        .iter()
+        .filter(|row| row["assignment"] == "lamp-new")
+        .map(|row| row["site"].as_str().unwrap())
+        .collect();
+    assert_eq!(trial, ["bench-1"], "{rows:?}");
+    assert_eq!(rows.len(), 4, "{rows:?}");
+}
+
+#[test]
+fn another_site_is_told_apart_in_a_difference_and_a_slip_of_the_pen_is_found() {
+    let scene = scene();
+    outhaul(&scene, 0, "render", &["--out", "before"]);
+    let whole = "before/.sites/bench-1/bench/lamp-new/reconciler.yaml";
+    assert!(scene.path(whole).is_file());
+    assert!(!scene.path("before/bench/lamp-new").exists());
+    outhaul(&scene, 0, "render", &["--verify", "before"]);
+
+    let story = outhaul(&scene, 0, "explain", &["lamp-new", "bench"]);
+    assert!(
+        story.contains("only on sites with: ring = canary (dev/trial.yaml:14): 1 of 3, bench-1"),
+        "{story}"
+    );
+    let story = outhaul(&scene, 0, "explain", &["lamp-new", "--site", "bench-2"]);
+    assert!(story.contains("not assigned"), "{story}");
+    assert!(
+        story.contains("needs a site with ring = canary (dev/trial.yaml:17); it has ring = rest"),
+        "{story}"
+    );
+    let story = outhaul(&scene, 0, "explain", &["--site", "bench-2"]);
+    assert!(
+        story.contains("`lamp-new` by `trial` is for other sites, not for this one"),
+        "{story}"
+    );
+
+    write(
+        &scene,
+        "dev/trial.yaml",
+        &policy("trial", "trial", &select("rest")),
+    );
+    let told = outhaul(&scene, 0, "diff", &["before"]);
+    assert!(
+        told.contains(
+            "= lamp-new, now only for 2 sites; added on bench-2, bench-3; removed from bench-1"
+        ),
+        "{told}"
+    );
+
+    write(
+        &scene,
+        "dev/trial.yaml",
+        &policy("trial", "trial", &select("canry")),
+    );
+    let checked = outhaul(&scene, 0, "check", &[]);
+    for part in [
+        "policy `trial` selects no site",
+        "dev/trial.yaml:17",
+        "did you mean `canary`?",
+    ] {
+        assert!(checked.contains(part), "{part}: {checked}");
+    }
+    assert_eq!(checked.matches("warning[").count(), 1, "{checked}");
+}
+
+#[test]
+fn what_would_take_it_from_sites_stops_like_any_removal() {
+    let scene = scene();
+    scene.fleet();
+    write(&scene, "dev/trial.yaml", &policy("trial", "trial", ""));
+    bundle(&scene, 0);
+    write(
+        &scene,
+        "dev/trial.yaml",
+        &policy("trial", "trial", &select("canary")),
+    );
+    let refused = bundle(&scene, 1);
+    assert!(
+        refused.contains("- bench/lamp-new from 2 sites"),
+        "{refused}"
+    );
+    // A site that is no longer there loses nothing.
+    for site in ["bench-2", "bench-3"] {
+        fs::remove_file(scene.path(&format!("dev/sites/{site}.yaml"))).unwrap();
+    }
+    bundle(&scene, 0);
+}

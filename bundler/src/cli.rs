@@ -7,7 +7,7 @@
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser, Subcommand, ValueEnum};
-use outhaul_kit::console;
+use outhaul_kit::{console, signals};
 
 use crate::control::{Diagnostic, Diagnostics};
 use crate::terminal;
@@ -22,7 +22,6 @@ pub mod failure;
 mod import;
 mod init;
 mod inspect;
-mod interrupted;
 mod key;
 mod new;
 mod project;
@@ -124,7 +123,7 @@ impl Cli {
         self.messages.apply();
         failure::say_settings();
         if !matches!(self.command, Command::Serve(_)) {
-            interrupted::watch();
+            signals::watch();
         }
         let result = match self.command {
             Command::Bundle(args) => args.run(),

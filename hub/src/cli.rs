@@ -6,6 +6,7 @@
 
 mod acks;
 mod caller;
+mod completions;
 mod gate;
 mod import;
 mod init;
@@ -23,6 +24,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser, Subcommand, ValueEnum};
 use outhaul_kit::console::{self, Exit};
+use outhaul_kit::signals;
 
 use crate::error::{HubError, chain};
 use crate::visible;
@@ -81,6 +83,7 @@ enum Command {
     Site(site::Args),
     Sites(sites::Args),
     Key(key::Args),
+    Completions(completions::Args),
 }
 
 /// The command line, for man pages and completions, which are made elsewhere.
@@ -105,6 +108,9 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         command,
     } = cli;
     messages.apply();
+    if !matches!(command, Command::Serve(_)) {
+        signals::watch();
+    }
     let done = match command {
         Command::Serve(args) => serve::run(&common, messages, args),
         Command::Init(args) => init::run(&common, &args),
@@ -116,6 +122,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Site(args) => site::run(&common, args),
         Command::Sites(args) => sites::run(&common, &args),
         Command::Key(args) => key::run(&common, &args),
+        Command::Completions(args) => Ok(completions::run(&args)),
     };
     console::finish(Exit::from(done.unwrap_or_else(|error| report(&error))))
 }

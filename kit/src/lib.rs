@@ -1,13 +1,17 @@
 //! What all programs share: durable files, folders that strangers prepared, text for terminals, and (with
-//! the feature `console`) the edge of a command line.
+//! the features `console`, `completions` and `signals`) the edge of a command line.
 //!
 //! What comes in: paths, bytes and foreign text. What goes out: files that are whole or not there, files
 //! that are certainly regular files below the folder that was named, text without control characters, and
 //! one envelope for `--output json`. It holds no rule of the product, no network and no key.
 
+#[cfg(feature = "completions")]
+pub mod completions;
 #[cfg(feature = "console")]
 pub mod console;
 pub mod durable;
 pub mod interrupt;
 pub mod media;
+#[cfg(feature = "signals")]
+pub mod signals;
 pub mod text;

@@ -7,11 +7,13 @@ use std::process::ExitCode;
 use clap::{CommandFactory as _, Parser, Subcommand, ValueEnum};
 use jiff::Timestamp;
 use outhaul_kit::console::{self, Exit};
+use outhaul_kit::signals;
 use outhaul_kit::text::printable_lines;
 use outhaul_signer::durable::FileError;
 use outhaul_signer::review::ReviewError;
 use outhaul_signer::{Fleet, FleetError, KeyError, Secret, TrustError};
 
+mod completions;
 mod countersign;
 mod init;
 mod key;
@@ -61,6 +63,7 @@ enum Output {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Completions(completions::Args),
     Countersign(countersign::Args),
     Init(init::Args),
     Key(key::Args),
@@ -147,8 +150,10 @@ pub fn command() -> clap::Command {
 /// Runs the command and says how it ended.
 fn run(cli: Cli) -> ExitCode {
     cli.messages.apply();
+    signals::watch();
     let common = &cli.common;
     let result = match cli.command {
+        Command::Completions(args) => args.run(),
         Command::Countersign(args) => args.run(common),
         Command::Init(args) => args.run(common),
         Command::Key(args) => args.run(common),

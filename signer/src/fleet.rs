@@ -13,6 +13,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
+use outhaul_kit::interrupt::{self, Finishing};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -103,6 +104,13 @@ pub struct StreamSettings {
     pub environment: String,
     /// The cluster type.
     pub cluster_type: String,
+}
+
+/// The right to change a fleet, for one program at a time.
+#[derive(Debug)]
+pub(crate) struct Lock {
+    _whole: Finishing,
+    _file: File,
 }
 
 /// A fleet's folder.
@@ -284,8 +292,9 @@ impl Fleet {
         )?)
     }
 
-    /// One program at a time changes a fleet; the lock ends with the returned file.
-    pub(crate) fn lock(&self) -> Result<File, FleetError> {
+    /// One program at a time changes a fleet; the lock ends with the returned value. While it is held, an
+    /// interruption waits: a change is made whole or not at all.
+    pub(crate) fn lock(&self) -> Result<Lock, FleetError> {
         let path = self.folder.join("lock");
         let doing = "lock";
         let failed = |source| FileError {
@@ -299,7 +308,11 @@ impl Fleet {
             .open(&path)
             .map_err(failed)?;
         file.lock().map_err(failed)?;
+        let lock = Lock {
+            _whole: interrupt::finishing(),
+            _file: file,
+        };
         self.recover()?;
-        Ok(file)
+        Ok(lock)
     }
 }

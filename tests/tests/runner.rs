@@ -7,6 +7,8 @@ mod attacks;
 mod clocks;
 #[path = "runner/cluster.rs"]
 mod cluster;
+#[path = "runner/completions.rs"]
+mod completions;
 #[path = "runner/countersigned.rs"]
 mod countersigned;
 #[path = "runner/damaged.rs"]
@@ -37,6 +39,8 @@ mod restored;
 mod scene;
 #[path = "runner/secrets.rs"]
 mod secrets;
+#[path = "runner/selected.rs"]
+mod selected;
 #[path = "runner/skips.rs"]
 mod skips;
 #[path = "runner/story.rs"]

@@ -1,10 +1,8 @@
 //! `outhaul completions`: a script for a shell.
 
-use clap::ValueEnum;
-use outhaul_kit::console;
-use serde_json::json;
+use outhaul_kit::completions::{self, Shell};
 
-use super::{Exit, Failure, Format, command, print_json};
+use super::{Exit, Failure, Format, command};
 
 /// Print a script that completes commands and options in a shell
 #[derive(Debug, clap::Args)]
@@ -22,32 +20,11 @@ pub struct Args {
     output: Format,
 }
 
-/// The shells.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Shell {
-    /// bash, with bash-completion.
-    Bash,
-    /// fish.
-    Fish,
-    /// zsh.
-    Zsh,
-}
-
 impl Args {
     /// Does it.
+    #[expect(clippy::unnecessary_wraps, reason = "every command gives a result")]
     pub fn run(self) -> Result<Exit, Failure> {
-        let shell = match self.shell {
-            Shell::Bash => clap_complete::Shell::Bash,
-            Shell::Fish => clap_complete::Shell::Fish,
-            Shell::Zsh => clap_complete::Shell::Zsh,
-        };
-        let mut script = Vec::new();
-        clap_complete::generate(shell, &mut command(), "outhaul", &mut script);
-        let script = String::from_utf8_lossy(&script);
-        if self.output == Format::Json {
-            return print_json(&json!({ "script": script }));
-        }
-        console::document(script.trim_end());
+        completions::print(command(), self.shell);
         Ok(Exit::SUCCESS)
     }
 }

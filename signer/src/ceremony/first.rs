@@ -8,6 +8,8 @@ use std::path::Path;
 
 use sha2::{Digest as _, Sha256};
 
+use outhaul_kit::interrupt;
+
 use crate::durable::{self, PUBLIC_MODE};
 use crate::fleet::{FORMAT, Fleet, FleetError, InitOptions, Ring, Settings};
 use crate::key::{self, PublicKey, SigningKey};
@@ -30,6 +32,7 @@ impl Fleet {
                 folder: folder.to_owned(),
             });
         }
+        let _whole = interrupt::finishing();
         durable::create_folder(&folder.join("metadata"))?;
         durable::create_private_folder(&folder.join("keys"))?;
         let ring = Ring::of(folder);

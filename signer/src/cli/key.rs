@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use outhaul_kit::interrupt;
 use outhaul_signer::SigningKey;
 use outhaul_signer::durable::{self, PUBLIC_MODE};
 use serde_json::json;
@@ -29,6 +30,7 @@ impl Args {
         }
         let secret = common.new_secret()?;
         let key = SigningKey::generate()?;
+        let _whole = interrupt::finishing();
         key.save(&private, &secret)?;
         durable::write(&public, key.public().to_pem().as_bytes(), PUBLIC_MODE)?;
         let id = key.public().id();

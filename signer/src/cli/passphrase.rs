@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use outhaul_kit::interrupt;
 use outhaul_signer::key::Cost;
 use outhaul_signer::{Fleet, Secret, SigningKey};
 use serde_json::json;
@@ -53,6 +54,7 @@ impl Args {
         if keys.is_empty() {
             return Err(Failure::Usage("there is no private key here".to_owned()));
         }
+        let _whole = interrupt::finishing();
         let mut written = Vec::new();
         for (path, key, cost) in keys {
             key.save_at(&path, &new, cost)?;

@@ -1,4 +1,4 @@
-//! Ctrl-C at every instant of `render`, `bundle` and `import`: nothing is left behind that was only begun.
+//! Ctrl-C at every instant of `render`, `bundle`, `import` and ceremonies: nothing is left behind that was only begun.
 //!
 //! What comes in: a folder with all that a command reads and writes, its temporary files included, copied
 //! for each instant. What must come out: the folder as it was before, or as it is after a whole run. Debug
@@ -70,9 +70,20 @@ fn typed(folder: &Path, name: &str, line: &str, variable: &str, value: &str) -> 
 
 /// Interrupts `line` at every instant; `same` compares two trees as far as they must be equal.
 fn at_every_instant(scene: &Scene, line: &str, same: impl Fn(&Tree, &Tree) -> bool) -> usize {
+    of_program(scene, "outhaul", line, 0, same)
+}
+
+/// The same for any program; `again` is how a second run ends after one that was done whole.
+fn of_program(
+    scene: &Scene,
+    name: &str,
+    line: &str,
+    again: i32,
+    same: impl Fn(&Tree, &Tree) -> bool,
+) -> usize {
     let whole = copy(scene);
     let before = tree(whole.path());
-    let ran = typed(whole.path(), "outhaul", line, "UNUSED", "");
+    let ran = typed(whole.path(), name, line, "UNUSED", "");
     assert_eq!(ran.code, Some(0), "{}", ran.everything());
     let after = tree(whole.path());
     assert!(!same(&before, &after), "the command changes nothing");
@@ -80,7 +91,7 @@ fn at_every_instant(scene: &Scene, line: &str, same: impl Fn(&Tree, &Tree) -> bo
         let folder = copy(scene);
         let ran = typed(
             folder.path(),
-            "outhaul",
+            name,
             line,
             "OUTHAUL_INTERRUPT",
             &number.to_string(),
@@ -110,11 +121,12 @@ fn at_every_instant(scene: &Scene, line: &str, same: impl Fn(&Tree, &Tree) -> bo
             difference(&left, &before),
             difference(&before, &left)
         );
-        // Whatever it was, the next run does it all.
-        let ran = typed(folder.path(), "outhaul", line, "UNUSED", "");
+        // Whatever it was, the next run does it all, or says that it is done.
+        let expected = if same(&left, &after) { again } else { 0 };
+        let ran = typed(folder.path(), name, line, "UNUSED", "");
         assert_eq!(
             ran.code,
-            Some(0),
+            Some(expected),
             "after instant {number}: {}",
             ran.everything()
         );
@@ -169,14 +181,61 @@ fn a_bundle_that_is_interrupted_leaves_nothing_behind() {
     let scene = scene();
     let line = "bundle --environment dev --control-plane control-plane --fleet fleet \
                 --passphrase-file passphrase --out stick";
-    // Signatures have a time in them: what counts is which files are there.
-    let names = |tree: &Tree| {
-        tree.keys()
-            .map(|path| without_ids(path))
-            .collect::<Vec<_>>()
-    };
     let instants = at_every_instant(&scene, line, |a, b| names(a) == names(b));
     assert!(instants >= 5, "{instants} instants");
+}
+
+/// Keys and signatures differ on each run: what counts is which files are there.
+fn names(tree: &Tree) -> Vec<String> {
+    tree.keys().map(|path| without_ids(path)).collect()
+}
+
+#[test]
+fn a_ceremony_that_is_interrupted_is_made_whole_or_not_at_all() {
+    let scene = scene();
+    let same = |a: &Tree, b: &Tree| names(a) == names(b);
+    for (line, again, least) in [
+        (
+            "--passphrase-file passphrase init other --root-keys 2",
+            2,
+            3,
+        ),
+        ("--passphrase-file passphrase key cosigner", 2, 1),
+        ("--passphrase-file passphrase rotate fleet online", 0, 3),
+    ] {
+        let instants = of_program(&scene, "outhaul-signer", line, again, same);
+        assert!(instants >= least, "{line}: {instants} instants");
+    }
+}
+
+#[test]
+fn a_hub_that_is_interrupted_while_it_is_made_is_made_by_the_next_run() {
+    let scene = scene();
+    let line = "--state other init --root fleet/metadata/1.root.json --plain-key test";
+    let instants = (1..)
+        .take_while(|number| {
+            let folder = copy(&scene);
+            let number = number.to_string();
+            let ran = typed(
+                folder.path(),
+                "outhaul-hub",
+                line,
+                "OUTHAUL_INTERRUPT",
+                &number,
+            );
+            if ran.code == Some(0) {
+                return false;
+            }
+            assert_eq!(ran.code, Some(130), "{}", ran.everything());
+            let temporary = |path: &PathBuf| path.to_string_lossy().contains(".tmp");
+            let left = tree(folder.path());
+            assert!(!left.keys().any(temporary), "{:?}", left.keys());
+            let ran = typed(folder.path(), "outhaul-hub", line, "UNUSED", "");
+            assert_eq!(ran.code, Some(0), "{}", ran.everything());
+            true
+        })
+        .count();
+    assert!(instants >= 1, "no instant");
 }
 
 #[test]

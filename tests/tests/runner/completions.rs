@@ -1,0 +1,30 @@
+//! Completions of the centre's programs, as a shell reads them.
+
+use std::process::Command;
+
+use super::scene::Scene;
+
+#[test]
+fn the_centres_programs_print_their_own_completions() {
+    let scene = Scene::new();
+    for (program, subcommand) in [
+        ("outhaul", "promote"),
+        ("outhaul-hub", "waive"),
+        ("outhaul-signer", "countersign"),
+    ] {
+        for shell in ["bash", "zsh", "fish"] {
+            let script = scene.run(program, 0, &["completions", shell]).stdout;
+            assert!(script.contains(program), "{script}");
+            assert!(script.contains(subcommand), "{program} {shell}");
+        }
+        let script = scene.run(program, 0, &["completions", "bash"]).stdout;
+        let read = Command::new("bash").args(["-n", "-c", &script]).output();
+        assert!(read.unwrap().status.success(), "{program}");
+        let json = scene.run(program, 0, &["completions", "bash", "--output", "json"]);
+        let result = outhaul_tests::result(&json.stdout);
+        assert_eq!(
+            result["script"].as_str().unwrap().trim_end(),
+            script.trim_end()
+        );
+    }
+}

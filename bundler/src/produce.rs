@@ -13,6 +13,7 @@ use jiff::{SignedDuration, Timestamp};
 use outhaul_bundle::Digest;
 use outhaul_bundle::index::{Content, DriftPolicy, ReconcilerSettings, Snapshot, Source, Stream};
 use outhaul_bundle::name::Name;
+use outhaul_kit::console::stage;
 use outhaul_kit::interrupt;
 use outhaul_signer::fleet::{Fleet, FleetError};
 use outhaul_signer::key::Secret;
@@ -164,15 +165,18 @@ pub fn produce(
     for plan in plans {
         if !plan.is_void() && !plan.stalled {
             let readers = recipients.get(plan.cluster_type).cloned();
-            let made = stream(
-                platform,
-                fleet,
-                secret,
-                request,
-                &plan,
-                &readers.unwrap_or_default(),
-                &mut collector,
-            )?;
+            let readers = readers.unwrap_or_default();
+            let made = stage(&plan.looked_at(&rendering.environment), || {
+                stream(
+                    platform,
+                    fleet,
+                    secret,
+                    request,
+                    &plan,
+                    &readers,
+                    &mut collector,
+                )
+            })?;
             production.streams.push(made);
         }
         if plan.stalled {
@@ -266,7 +270,7 @@ fn stream(
     if let Some(pending) = &pending {
         let same = build(pending.number)?;
         if countersigned::is_waiting(fleet, role, pending, &same)? {
-            let waiting = Waiting::of(pending);
+            let waiting = Waiting::of(pending, role);
             return Ok(countersigned::waits(plan, &same, pending.number, waiting));
         }
     }
@@ -338,6 +342,7 @@ fn ship_or_ask(
             let SignRequest { role, number, .. } = sign;
             countersigned::keep(fleet, role, number, &built, last)?;
             let waiting = Waiting {
+                role: role.to_owned(),
                 request,
                 threshold,
                 found,

@@ -186,10 +186,25 @@ impl Args {
             }
             if let Some(waiting) = &one.waiting {
                 let request = waiting.request.display();
+                let replace = format!(
+                    "`outhaul-signer revoke {} {}`",
+                    self.fleet.fleet.display(),
+                    waiting.role
+                );
+                let help = match waiting.threshold {
+                    1 => format!(
+                        "the stream's key is not here: restore it from a backup, or, if it is lost, give \
+                         the stream a new one: {replace}; then run this again"
+                    ),
+                    _ => format!(
+                        "`outhaul-signer countersign` it where another key of the stream is, put the \
+                         answer beside it, and run this again: it ships the bundle that was signed; if a \
+                         key is lost: {replace}"
+                    ),
+                };
                 say(&format!(
                     "{stream}: number {} waits for signatures: {} of {} are there, the request is `{request}`\n\
-                     help: `outhaul-signer countersign` it where another key of the stream is, put the answer \
-                     beside it, and run this again: it ships the bundle that was signed",
+                     help: {help}",
                     one.number, waiting.found, waiting.threshold
                 ));
                 continue;

@@ -25,6 +25,8 @@ const ENDING: &str = "contents";
 /// What a stream waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Waiting {
+    /// The stream's role.
+    pub role: String,
     /// The request to be answered.
     pub request: PathBuf,
     /// Signatures needed.
@@ -34,8 +36,9 @@ pub struct Waiting {
 }
 
 impl Waiting {
-    pub(super) fn of(pending: &Pending) -> Self {
+    pub(super) fn of(pending: &Pending, role: &str) -> Self {
         Self {
+            role: role.to_owned(),
             request: pending.request.clone(),
             threshold: pending.threshold,
             found: pending.found,

@@ -17,8 +17,7 @@ pub enum FleetError {
     /// A second signature is still needed.
     #[error(
         "stream `{role}` needs {threshold} signatures and has {found}; the request is \
-         `{}`\nhelp: `outhaul-signer countersign` the request with another key of the stream, put the \
-         answer beside it, and sign again", request.display()
+         `{}`\nhelp: {}", request.display(), missing_signature(role, *threshold)
     )]
     CountersignatureNeeded {
         /// The stream's role.
@@ -141,4 +140,19 @@ pub enum FleetError {
         /// The site's refusal.
         source: TrustError,
     },
+}
+
+/// What to do when a stream's signatures are not all here.
+fn missing_signature(role: &str, threshold: usize) -> String {
+    match threshold {
+        1 => format!(
+            "the stream's key is not in `keys` here: restore it from a backup, or, if it is lost, give the \
+             stream a new one: `outhaul-signer revoke FLEET {role}`; then sign again"
+        ),
+        _ => format!(
+            "`outhaul-signer countersign` the request with another key of the stream, put the answer beside \
+             it, and sign again; a key that is lost is replaced by `outhaul-signer stream` or \
+             `outhaul-signer revoke FLEET {role}`"
+        ),
+    }
 }

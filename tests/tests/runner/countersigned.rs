@@ -259,3 +259,33 @@ fn a_list_of_readers_that_names_nobody_seals_nothing_and_writes_nothing() {
     );
     assert_eq!(files_below(&scene.path("stick")), before);
 }
+
+#[test]
+fn a_stream_whose_key_is_lost_says_how_it_gets_another() {
+    let scene = first_bundle();
+    let lost = files_below(&scene.path("fleet/keys"))
+        .into_iter()
+        .find(|path| {
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            name.starts_with("s-") && name.ends_with(".pem")
+        });
+    fs::remove_file(lost.unwrap()).unwrap();
+    greet(&scene, "hello");
+    let keys = [
+        "--fleet",
+        "fleet",
+        "--passphrase-file",
+        "passphrase",
+        "--out",
+        "stick",
+    ];
+    let told = scene.plane(1, "bundle", "dev", &keys).stderr;
+    let (_, command) = told.split_once("`outhaul-signer revoke fleet ").unwrap();
+    let (role, _) = command.split_once('`').unwrap();
+    let revoke = ["--passphrase-file", "passphrase", "revoke", "fleet", role];
+    scene.run("outhaul-signer", 0, &revoke);
+    scene.plane(0, "bundle", "dev", &keys);
+    scene.carry("edge-1");
+    let status = scene.agent("edge-1", 0, &["status"]).stdout;
+    assert!(status.contains("active: bundle 2"), "{status}");
+}

@@ -4,20 +4,23 @@
 //! earlier snapshot to read again. What goes out: a [`Platform`] that holds what every stage gave, or
 //! the findings that kept the control plane from being read. A broken assignment is no error here: it
 //! is among the failures of [`Platform::rendering`], and whoever writes decides what becomes of it.
-//! It prints nothing and writes nothing outside the cache of fetched repositories.
+//! With `--verbose` it says what it looked at and how long each stage took. It writes nothing outside the
+//! cache of fetched repositories.
 
 use std::collections::BTreeSet;
 
-use outhaul_bundle::index::Snapshot;
+use outhaul_bundle::index::{Snapshot, Source};
+use outhaul_kit::console::progress::{Meter, Unit};
+use outhaul_kit::console::{self, stage};
 
 use crate::compose::{self, Composition, Mode};
 use crate::control::model::{ReconcilerKind, Template};
 use crate::control::{
     self, Cache, ControlPlane, Diagnostics, LoadRequest, Origin, SourceMap, source,
 };
-use crate::render::{self, Memory, Past, Rendering};
+use crate::render::{self, Memory, Past, Rendering, Told};
 use crate::schedule::{self, AssignmentId, Schedule};
-use crate::scheduler;
+use crate::{scheduler, terminal};
 
 /// Everything that one run of the stages gave.
 #[derive(Debug)]
@@ -47,9 +50,13 @@ pub fn run(
 ) -> Result<Platform, Diagnostics> {
     let (control_plane, snapshot, request) = load(request, pins)?;
     control::without_lost(&control_plane)?;
-    let schedule = schedule::schedule(&control_plane);
-    let composition = compose::compose(&control_plane, &schedule, mode);
-    let rendering = render::render(&control_plane, &schedule, &composition, &snapshot, mode);
+    let schedule = scheduled(&control_plane);
+    let composition = stage("composed the config", || {
+        compose::compose(&control_plane, &schedule, mode)
+    });
+    let rendering = stage("rendered", || {
+        render::render(&control_plane, &schedule, &composition, &snapshot, mode)
+    });
     Ok(Platform {
         control_plane,
         schedule,
@@ -73,8 +80,9 @@ pub fn run_again(
     pins: Option<&Snapshot>,
 ) -> Result<Platform, Diagnostics> {
     let (control_plane, snapshot, request) = load(request, pins)?;
-    let schedule = schedule::schedule(&control_plane);
-    let rendering = memory.render(&control_plane, &schedule, &snapshot, mode);
+    let schedule = scheduled(&control_plane);
+    let rendering =
+        rendered(|told| memory.render_telling(&control_plane, &schedule, &snapshot, mode, told));
     Ok(Platform {
         control_plane,
         schedule,
@@ -96,8 +104,10 @@ pub fn run_since(
     mode: Mode,
 ) -> Result<(Platform, BTreeSet<String>, Past), Diagnostics> {
     let (control_plane, snapshot, request) = load(request, None)?;
-    let schedule = schedule::schedule(&control_plane);
-    let since = render::render_since(past, &control_plane, &schedule, &snapshot, mode);
+    let schedule = scheduled(&control_plane);
+    let since = rendered(|told| {
+        render::render_since(past, &control_plane, &schedule, &snapshot, mode, told)
+    });
     let platform = Platform {
         control_plane,
         schedule,
@@ -145,7 +155,8 @@ fn load_by(
                 .pin(&source.name, &source.repo, &source.commit);
         }
     }
-    let (mut control_plane, snapshot) = load(&request)?;
+    let (mut control_plane, snapshot) = stage("read the control plane", || load(&request))?;
+    detail(|| looked_at(&snapshot));
     // A local control plane stands for its own URL in what comes after, too: manifests may lie in it.
     if let Origin::Repository { url, .. } = &request.from {
         request.sources.insert_given(url);
@@ -157,6 +168,70 @@ fn load_by(
     // Between loading and scheduling, so that scheduling stays a function of values.
     control_plane.answers = scheduler::ask(&control_plane, &request.schedulers);
     Ok((control_plane, snapshot, request))
+}
+
+/// Who runs where; with `--verbose` also by which policies.
+fn scheduled(control_plane: &ControlPlane) -> Schedule {
+    let schedule = stage("scheduled", || schedule::schedule(control_plane));
+    detail(|| chosen(control_plane, &schedule));
+    schedule
+}
+
+/// Composes and renders, and shows how far that is when it takes long.
+fn rendered<T>(work: impl FnOnce(&Told<'_>) -> T) -> T {
+    let meter = Meter::new("rendering", Unit::Things("assignments"), None);
+    stage("composed and rendered", || {
+        work(&|done, all| {
+            meter.of(all as u64);
+            meter.add(done as u64);
+        })
+    })
+}
+
+fn detail(lines: impl FnOnce() -> Vec<String>) {
+    if console::options::is_verbose() {
+        lines()
+            .iter()
+            .for_each(|line| console::detail(&terminal::plain(line)));
+    }
+}
+
+/// The sources that were read, one line each.
+fn looked_at(snapshot: &Snapshot) -> Vec<String> {
+    let line = |what: &str, source: &Source| {
+        let repo = match source.repo.as_str() {
+            "" => "a folder",
+            repo => repo,
+        };
+        format!(
+            "  {what} `{}` from {repo} at {}",
+            source.name, source.commit
+        )
+    };
+    let mut lines = vec![
+        line("environment", &snapshot.environment),
+        line("base", &snapshot.base),
+    ];
+    lines.extend(snapshot.workloads.iter().map(|one| line("workload", one)));
+    lines
+}
+
+/// What each policy chose, one line each.
+fn chosen(control_plane: &ControlPlane, schedule: &Schedule) -> Vec<String> {
+    let count = |name: &String| {
+        let assignments = schedule.assignments.values();
+        assignments
+            .filter(|one| one.policies.contains(name))
+            .count()
+    };
+    let policies = control_plane.policies.values();
+    policies
+        .map(|policy| {
+            let chosen = crate::counted::assignments(count(&policy.name));
+            let at = policy.location.file_line();
+            format!("  policy `{}` ({at}): {chosen}", policy.name)
+        })
+        .collect()
 }
 
 impl Platform {

@@ -187,6 +187,21 @@ pub fn detail(text: &str) {
     }
 }
 
+/// Does one stage of a command. With `--verbose` it says how long that took.
+pub fn stage<T>(what: &str, work: impl FnOnce() -> T) -> T {
+    let begun = std::time::Instant::now();
+    let done = work();
+    if options::is_verbose() {
+        let took = begun.elapsed();
+        detail(&format!(
+            "{what}: {}.{:03} s",
+            took.as_secs(),
+            took.subsec_millis()
+        ));
+    }
+    done
+}
+
 /// An error with its help, in lines, on standard error and in the envelope.
 pub fn fail(code: u8, text: &str) {
     always(text);

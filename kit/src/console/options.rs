@@ -132,7 +132,8 @@ pub(super) fn is_quiet() -> bool {
     LEVEL.load(Ordering::Relaxed) < 0
 }
 
-pub(super) fn is_verbose() -> bool {
+/// Whether `--verbose` was given.
+pub fn is_verbose() -> bool {
     LEVEL.load(Ordering::Relaxed) > 0
 }
 

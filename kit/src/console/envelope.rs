@@ -42,6 +42,38 @@ pub struct Problem {
     pub message: String,
     /// What to do next, as on standard error.
     pub help: Vec<String>,
+    /// Where it is written, when the message says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub location: Option<Place>,
+}
+
+/// A place in a file, as in a finding.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Place {
+    /// The file's name, as it is printed.
+    pub file: String,
+    /// From 1.
+    pub line: u64,
+    /// From 1.
+    pub column: u64,
+}
+
+impl Place {
+    /// The place that a line of a message begins with: `file:3:14`, after an arrow or not.
+    fn read(line: &str) -> Option<Self> {
+        let line = line.trim_start();
+        let place = line.strip_prefix("--> ").unwrap_or(line);
+        let place = place.split_once(' ').map_or(place, |(place, _)| place);
+        let mut parts = place.trim_end_matches(':').rsplitn(3, ':');
+        let (column, line, file) = (parts.next()?, parts.next()?, parts.next()?);
+        Some(Self {
+            file: Some(file.trim_matches('`'))
+                .filter(|file| !file.is_empty())?
+                .to_owned(),
+            line: line.parse().ok()?,
+            column: column.parse().ok()?,
+        })
+    }
 }
 
 impl Envelope {
@@ -92,6 +124,7 @@ impl Problem {
                     kind: kind(code),
                     message: start.unwrap_or(line).to_owned(),
                     help: Vec::new(),
+                    location: Place::read(start.unwrap_or(line)),
                 });
                 continue;
             }
@@ -108,6 +141,7 @@ impl Problem {
             } else if let (true, Some(help)) = (in_help, problem.help.last_mut()) {
                 continue_with(help, line);
             } else {
+                problem.location = problem.location.take().or_else(|| Place::read(line));
                 continue_with(&mut problem.message, line);
             }
         }
@@ -148,6 +182,32 @@ mod tests {
             (read[1].kind, read[1].message.as_str()),
             ("environment", "b")
         );
+    }
+
+    #[test]
+    fn an_error_has_the_place_that_its_text_begins_with() {
+        let place = |file: &str| {
+            Some(Place {
+                file: file.to_owned(),
+                line: 3,
+                column: 14,
+            })
+        };
+        for (text, expected) in [
+            (
+                "error: outhaul.toml:3:14: unknown key",
+                place("outhaul.toml"),
+            ),
+            (
+                "error: wrong\n  --> https://git.example/x@1234:dev/a.yaml:3:14\nhelp: no",
+                place("https://git.example/x@1234:dev/a.yaml"),
+            ),
+            ("error: cannot reach 127.0.0.1:80:", None),
+            ("error: expected: 3:14 of it", None),
+            ("error: a::14", None),
+        ] {
+            assert_eq!(Problem::read(2, text)[0].location, expected, "{text}");
+        }
     }
 
     #[test]

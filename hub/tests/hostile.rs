@@ -31,6 +31,24 @@ fn registered(hub: &Hub, centre: &Centre, name: &str) -> Site {
     site
 }
 
+/// It never comes: an answer that is not 413 would be 408, half a minute later.
+#[test]
+fn a_body_that_is_announced_too_large_is_not_waited_for() {
+    let hub = Hub::new();
+    let centre = Centre::new(hub.folder.path());
+    hub.init(&centre.root());
+    let server = hub.serve(&[]);
+    for path in ["/api/v1/reports", "/api/v1/requests"] {
+        let mut stream = TcpStream::connect(server.address()).unwrap();
+        let length = 16_u64 << 30;
+        let head = format!("POST {path} HTTP/1.1\r\nHost: hub\r\nContent-Length: {length}\r\n\r\n");
+        stream.write_all(head.as_bytes()).unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        assert!(text.starts_with("HTTP/1.1 413"), "{path}: {text}");
+    }
+}
+
 #[test]
 fn bodies_that_do_not_come_keep_no_report_out() {
     let hub = Hub::new();

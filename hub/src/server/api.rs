@@ -221,11 +221,8 @@ async fn reports(
     Extension(peer): Extension<Peer>,
     body: Body,
 ) -> Result<Json<Value>, Problem> {
-    let (bytes, whole) = body::read(&shared.reports, peer, body, MAX_REPORTS_BYTES).await?;
-    if !whole {
-        let text = format!("more than {MAX_REPORTS_BYTES} bytes: send fewer reports at once");
-        return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, text));
-    }
+    let fewer = "send fewer reports at once";
+    let bytes = body::whole(&shared.reports, peer, body, MAX_REPORTS_BYTES, fewer).await?;
     let now_ms = moment::now_ms();
     let mut intake = Intake::new(Some(MAX_BAD_SIGNATURES));
     let mut lines = std::io::Cursor::new(bytes);
@@ -295,11 +292,8 @@ async fn requests(
     Extension(peer): Extension<Peer>,
     body: Body,
 ) -> Result<Response, Problem> {
-    let (bytes, whole) = body::read(&shared.requests, peer, body, MAX_REQUEST_BYTES).await?;
-    if !whole {
-        let text = format!("more than {MAX_REQUEST_BYTES} bytes: this is no enrolment request");
-        return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, text));
-    }
+    let other = "this is no enrolment request";
+    let bytes = body::whole(&shared.requests, peer, body, MAX_REQUEST_BYTES, other).await?;
     let now_ms = moment::now_ms();
     let checked = enrol::check(bytes.trim_ascii(), &shared.fleet);
     let received = match checked {

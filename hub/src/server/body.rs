@@ -1,7 +1,8 @@
 //! Bodies of requests: bounded, in a lane, and never waited for without progress.
 //!
 //! What comes in: a body on its way. What goes out: its bytes, or why not. A body that sends nothing for
-//! half a minute ends, and so does one that has to give way to others.
+//! half a minute ends, and so does one that has to give way to others; one that is announced to be too
+//! large is not read at all.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -18,6 +19,27 @@ use super::problem::Problem;
 const PIECE_WITHIN: Duration = Duration::from_secs(30);
 /// Time for a whole body: 16 MiB over a link of 256 kbit/s.
 const BODY_WITHIN: Duration = Duration::from_secs(600);
+
+/// Reads all of a body of at most `max` bytes; `text` says what is expected instead of a larger one.
+pub(super) async fn whole(
+    lane: &Arc<Lane>,
+    peer: Peer,
+    body: Body,
+    max: usize,
+    text: &str,
+) -> Result<Vec<u8>, Problem> {
+    let too_large = || {
+        let text = format!("more than {max} bytes: {text}");
+        Problem::new(StatusCode::PAYLOAD_TOO_LARGE, text)
+    };
+    if hyper::body::Body::size_hint(&body).lower() > max as u64 {
+        return Err(too_large());
+    }
+    match read(lane, peer, body, max).await? {
+        (bytes, true) => Ok(bytes),
+        (_, false) => Err(too_large()),
+    }
+}
 
 /// Reads at most `max` bytes; says whether that was all.
 pub(super) async fn read(

@@ -22,6 +22,8 @@ pub struct SiteOrder {
     pub carrier: Option<OrderCarrier>,
     /// What the site told of it.
     pub told: Option<Told>,
+    /// Whether a later approval is for another enrolment of the site: it was enrolled anew.
+    pub is_void: bool,
 }
 
 /// The bundle that carried an order first.
@@ -71,7 +73,10 @@ impl Session<'_> {
     pub fn site_orders(&self) -> Result<BTreeMap<String, Vec<SiteOrder>>, StoreError> {
         let text = format!(
             "SELECT o.site, o.number, o.instruction, b.environment, b.cluster_type, b.number,
-                    o.ordered_ms, t.done, t.message, r.wall_ms, r.received_ms
+                    o.ordered_ms, t.done, t.message, r.wall_ms, r.received_ms,
+                    EXISTS (SELECT 1 FROM site_orders n
+                             WHERE n.site = o.site AND n.enrolment <> o.enrolment
+                               AND n.kind = 'approve' AND n.signed_as > o.signed_as)
                FROM site_orders o
                JOIN sites s ON s.site = o.site AND s.enrolment = o.enrolment
                LEFT JOIN bundles b ON b.role = o.role AND b.number = o.bundle_number
@@ -115,6 +120,7 @@ impl Session<'_> {
                 what: parse(&row.get::<_, String>(2)?, "an order")?,
                 carrier,
                 told,
+                is_void: row.get(11)?,
             });
         }
         Ok(found)

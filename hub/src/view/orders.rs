@@ -24,7 +24,8 @@ pub struct OrderRow {
     pub stream: Option<String>,
     /// The number of that bundle.
     pub bundle: Option<u64>,
-    /// `pending` until the site told of it; `done`; `refused`, which is for good; `revoked`.
+    /// `pending` until the site told of it; `done`; `refused`, which is for good; `revoked`;
+    /// `void` when the site was enrolled anew.
     pub status: &'static str,
     /// When the hub received the report of it, RFC 3339.
     pub told_at: Option<String>,
@@ -57,6 +58,10 @@ impl From<&SiteOrder> for OrderRow {
             None if order.what == Instruction::Revoke => (
                 "revoked",
                 "this hub takes no reports of the site any more".to_owned(),
+            ),
+            None if order.is_void => (
+                "void",
+                "the site was enrolled anew; this was for its earlier enrolment".to_owned(),
             ),
             None => ("pending", String::new()),
         };

@@ -27,3 +27,54 @@ fn of_two_streams_bundles_signed_within_one_second_the_later_one_tells_the_newes
     let commits: Vec<_> = fleet.gates.iter().map(|gate| &gate.commit[..]).collect();
     assert_eq!(commits, [NEW]);
 }
+
+/// The site that it was for is no more: nobody will ever tell of it.
+#[test]
+fn an_order_for_an_enrolment_that_was_replaced_is_void_and_not_on_its_way() {
+    let mut store = Store::in_memory().unwrap();
+    let site = fake::Site::new("drone-1", "dev", "drone");
+    let checked = crate::enrol::check(&site.request(), FLEET).unwrap();
+    store
+        .write(|session| crate::enrol::approve(session, &checked, false, 1_000))
+        .unwrap();
+    let stream = fake::stream("dev", "drone");
+    let key = outhaul_bundle::Digest::of(b"another key");
+    let ordered = [
+        ("one-time-token", outhaul_bundle::Instruction::Rekey),
+        (
+            "another-token",
+            outhaul_bundle::Instruction::Approve { key },
+        ),
+    ];
+    let mut statuses = Vec::new();
+    for (number, (token, what)) in (1..).zip(ordered) {
+        let order = outhaul_bundle::Order {
+            site: fake::name("drone-1"),
+            number: 1,
+            enrolment: site.enrolment(token),
+            what,
+        };
+        let signed = Signed {
+            issued_ms: 1_000,
+            signed_as: number,
+            expires_ms: 9_000,
+        };
+        let carrier = crate::store::Carrier {
+            role: stream.role.as_str(),
+            number,
+            signed,
+        };
+        let index = fake::index(&stream, number, NEW);
+        store
+            .write(|session| {
+                session.add_bundle(&index, fake::content(&index), signed, 1_500)?;
+                crate::orders::record(session, &[order], &carrier, FLEET, 1_500)
+            })
+            .unwrap();
+        let reading = store.read(|session| Reading::take(session, 2_000)).unwrap();
+        let row = reading.view(FLEET, 2_000).sites[0].orders[0].clone();
+        statuses.push((row.kind, row.status));
+    }
+    let rekey = "rekey".to_owned();
+    assert_eq!(statuses, [(rekey.clone(), "pending"), (rekey, "void")]);
+}

@@ -29,8 +29,10 @@ const MAX_CA_BYTES: u64 = 4 * 1024 * 1024;
 const CONNECT: Duration = Duration::from_secs(30);
 /// Until an answer begins, and for all of a small one: below the service's watchdog of 120 s.
 const SILENCE: Duration = Duration::from_secs(60);
-/// For all of a large answer: a link that died is noticed, and what came stays and is gone on from.
-const DOWNLOAD: Duration = Duration::from_secs(3600);
+/// For a part of a large answer, below the watchdog too: what came in it stays and is gone on from.
+const PART: Duration = Duration::from_secs(90);
+/// For all of a large answer of a server that cannot go on in the middle.
+const WHOLE: Duration = Duration::from_secs(3600);
 
 /// Whether a URL may be used.
 ///
@@ -91,6 +93,22 @@ impl fmt::Display for BaseUrl {
 pub struct Client {
     agent: ureq::Agent,
     base: BaseUrl,
+    part: Duration,
+}
+
+/// How much of a large file is read through one connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Span {
+    /// What comes in [`PART`].
+    Part,
+    /// All of it.
+    Whole,
+}
+
+/// Whether a reader of [`Client::open`] ended because its time was over.
+pub fn is_late(error: &std::io::Error) -> bool {
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref());
+    matches!(inner, Some(ureq::Error::Timeout(_)))
 }
 
 impl Client {
@@ -120,7 +138,15 @@ impl Client {
         Ok(Self {
             agent: config.build().into(),
             base,
+            part: PART,
         })
+    }
+
+    /// The same with other bounds, for tests that wait for one.
+    #[cfg(test)]
+    pub(crate) fn with_part(mut self, part: Duration) -> Self {
+        self.part = part;
+        self
     }
 
     /// The full URL of `path`.
@@ -155,8 +181,17 @@ impl Client {
     ///
     /// # Errors
     /// [`AgentError::Network`]
-    pub fn open(&self, path: &str, offset: u64) -> Result<(impl Read + use<>, u64), AgentError> {
-        let response = self.call(path, offset, DOWNLOAD)?;
+    pub fn open(
+        &self,
+        path: &str,
+        offset: u64,
+        span: Span,
+    ) -> Result<(impl Read + use<>, u64), AgentError> {
+        let within = match span {
+            Span::Part => self.part,
+            Span::Whole => WHOLE,
+        };
+        let response = self.call(path, offset, within)?;
         let start = match response.status() {
             StatusCode::PARTIAL_CONTENT => offset,
             StatusCode::OK => 0,

@@ -1,11 +1,12 @@
 //! The road of a repository: `metadata/`, `targets/` and `blobs/` below one URL, over HTTPS.
 //!
 //! What comes in: the URL that the site's owner set. What goes out: the same three steps as a file's. A
-//! blob whose download broke off goes on from its last byte; its digest is checked from the first to
+//! blob whose download broke off, or was slow, goes on from its last byte; its digest is checked from the first to
 //! the last byte all the same. Nothing that the server says is believed for that it said it.
 
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek as _, SeekFrom, Write};
+use std::path::{Path, PathBuf};
 
 use outhaul_bundle::digest::Hasher;
 use outhaul_bundle::index::{Blob, Content};
@@ -18,11 +19,75 @@ use crate::blobs::Blobs;
 use crate::config::RepositoryConfig;
 use crate::durable::at;
 use crate::error::AgentError;
-use crate::http::Client;
+use crate::http::{Client, Span, is_late};
 use crate::pulse::Pulse;
 use crate::state::Site;
 
 const BUFFER_BYTES: usize = 64 * 1024;
+/// The least that must come in one part: some 700 bytes a second, slower than any link that carries bundles.
+const LEAST_BYTES: u64 = 64 * 1024;
+
+/// What became of one part of a blob.
+#[derive(Debug)]
+enum Received {
+    /// It is there to its last byte.
+    All,
+    /// The time was over.
+    Part,
+    /// The server begins anew each time; nothing is there yet.
+    FromTheStart,
+}
+
+/// A blob as far as it is there.
+#[derive(Debug)]
+struct Partial {
+    path: PathBuf,
+    file: File,
+    hasher: Hasher,
+    have: u64,
+    /// Whether the server was not asked for it yet: an empty blob is asked for, too.
+    is_untouched: bool,
+}
+
+impl Partial {
+    fn open(path: &Path, size: u64) -> Result<Self, AgentError> {
+        let file = File::options()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path)
+            .map_err(at("open", path))?;
+        let mut hasher = Hasher::new();
+        let have = io::copy(&mut (&file).take(size), &mut hasher).map_err(at("read", path))?;
+        Ok(Self {
+            path: path.to_owned(),
+            file,
+            hasher,
+            have,
+            is_untouched: size == 0,
+        })
+    }
+
+    fn restart(&mut self) -> Result<(), AgentError> {
+        self.file.set_len(0).map_err(at("write", &self.path))?;
+        self.file
+            .seek(SeekFrom::Start(0))
+            .map_err(at("write", &self.path))?;
+        self.hasher = Hasher::new();
+        self.have = 0;
+        Ok(())
+    }
+
+    fn add(&mut self, bytes: &[u8]) -> Result<(), AgentError> {
+        self.hasher.update(bytes);
+        self.file
+            .write_all(bytes)
+            .map_err(at("write", &self.path))?;
+        self.have += bytes.len() as u64;
+        Ok(())
+    }
+}
 
 /// A repository that is being read.
 #[derive(Debug)]
@@ -59,55 +124,29 @@ impl Repository {
         }))
     }
 
+    /// Receives a blob, part by part: a server that lets bytes drip holds the pull for one part and no longer.
     fn download(&self, blob: &Blob, store: &mut Blobs, meter: &Meter) -> Result<(), AgentError> {
         let partial = store.partial_path(&blob.digest);
-        let mut file = File::options()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&partial)
-            .map_err(at("open", &partial))?;
-        let mut hasher = Hasher::new();
-        let have =
-            io::copy(&mut (&file).take(blob.size), &mut hasher).map_err(at("read", &partial))?;
+        let mut part = Partial::open(&partial, blob.size)?;
         let path = format!("blobs/sha256/{}", blob.digest.hex());
-        let mut left = blob.size - have;
-        if left > 0 || blob.size == 0 {
-            let (mut body, start) = self.client.open(&path, have)?;
-            if start == 0 && have > 0 {
-                // The server does not do ranges: from the beginning then.
-                file.set_len(0).map_err(at("write", &partial))?;
-                file = File::options()
-                    .write(true)
-                    .open(&partial)
-                    .map_err(at("open", &partial))?;
-                hasher = Hasher::new();
-                left = blob.size;
-            }
-            let mut buffer = vec![0; BUFFER_BYTES];
-            while left > 0 {
-                if self.pulse.stopping() {
-                    return Err(AgentError::Stopped);
+        let mut span = Span::Part;
+        while part.have < blob.size || part.is_untouched {
+            let before = part.have;
+            match self.receive(&path, blob.size, &mut part, span, meter)? {
+                Received::All => break,
+                Received::FromTheStart => span = Span::Whole,
+                Received::Part if span == Span::Part && part.have - before >= LEAST_BYTES => {}
+                Received::Part => {
+                    let came = part.have - before;
+                    let problem = format!(
+                        "too slow: {came} bytes came before the time for a part was over; what came is kept"
+                    );
+                    let url = self.client.url(&path);
+                    return Err(AgentError::Network { url, problem });
                 }
-                let want = buffer
-                    .len()
-                    .min(usize::try_from(left).unwrap_or(usize::MAX));
-                let count = body
-                    .read(&mut buffer[..want])
-                    .map_err(|e| self.broke(&path, &e))?;
-                if count == 0 {
-                    let early = io::Error::from(io::ErrorKind::UnexpectedEof);
-                    return Err(self.broke(&path, &early));
-                }
-                self.pulse.beat();
-                hasher.update(&buffer[..count]);
-                file.write_all(&buffer[..count])
-                    .map_err(at("write", &partial))?;
-                left -= count as u64;
-                meter.add(count as u64);
             }
         }
+        let Partial { file, hasher, .. } = part;
         file.set_len(blob.size).map_err(at("write", &partial))?;
         let (found, _) = hasher.finish();
         if found == blob.digest {
@@ -117,6 +156,46 @@ impl Repository {
         crate::durable::remove_file(&partial)?;
         let message = format!("blob {} has the digest {found}", blob.digest);
         Err(AgentError::refused(&self.name, "digest", message))
+    }
+
+    fn receive(
+        &self,
+        path: &str,
+        size: u64,
+        part: &mut Partial,
+        span: Span,
+        meter: &Meter,
+    ) -> Result<Received, AgentError> {
+        let (mut body, start) = self.client.open(path, part.have, span)?;
+        part.is_untouched = false;
+        if start == 0 && part.have > 0 {
+            // The server does not do ranges: from the beginning then, and in one go.
+            part.restart()?;
+            if span == Span::Part {
+                return Ok(Received::FromTheStart);
+            }
+        }
+        let mut buffer = vec![0; BUFFER_BYTES];
+        while part.have < size {
+            if self.pulse.stopping() {
+                return Err(AgentError::Stopped);
+            }
+            let left = usize::try_from(size - part.have).unwrap_or(usize::MAX);
+            let want = buffer.len().min(left);
+            let count = match body.read(&mut buffer[..want]) {
+                Ok(count) => count,
+                Err(error) if is_late(&error) => return Ok(Received::Part),
+                Err(error) => return Err(self.broke(path, &error)),
+            };
+            if count == 0 {
+                let early = io::Error::from(io::ErrorKind::UnexpectedEof);
+                return Err(self.broke(path, &early));
+            }
+            self.pulse.beat();
+            part.add(&buffer[..count])?;
+            meter.add(count as u64);
+        }
+        Ok(Received::All)
     }
 
     fn broke(&self, path: &str, error: &io::Error) -> AgentError {
@@ -190,3 +269,6 @@ impl Road for Repository {
         self.max_issued_age_h
     }
 }
+
+#[cfg(test)]
+mod tests;

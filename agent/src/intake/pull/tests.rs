@@ -1,0 +1,93 @@
+//! Servers that are slow, from a server that holds each connection until the agent lets go of it.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use std::io::{BufRead as _, BufReader};
+use std::net::{TcpListener, TcpStream};
+use std::time::Duration;
+
+use outhaul_bundle::index::Encoding;
+
+use super::*;
+use crate::home::Home;
+
+/// Far shorter than a part is in the field; nothing here measures it.
+const PART: Duration = Duration::from_millis(300);
+
+/// Where a request wants to begin.
+fn offset_of(stream: &TcpStream) -> u64 {
+    let lines = BufReader::new(stream).lines().map_while(Result::ok);
+    let head: Vec<String> = lines.take_while(|line| !line.is_empty()).collect();
+    let range = head.iter().find_map(|line| {
+        let line = line.to_ascii_lowercase();
+        let from = line.strip_prefix("range: bytes=")?;
+        from.trim_end_matches('-').parse().ok()
+    });
+    range.unwrap_or(0)
+}
+
+/// Answers each request with `most` bytes from where it begins, and then says no more until the agent ends
+/// the connection. Returns its address.
+fn serve(content: Vec<u8>, most: usize) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let from = usize::try_from(offset_of(&stream)).unwrap();
+            let status = if from > 0 {
+                "206 Partial Content"
+            } else {
+                "200 OK"
+            };
+            let rest = &content[from..];
+            let head = format!(
+                "HTTP/1.1 {status}\r\nContent-Length: {}\r\n\r\n",
+                rest.len()
+            );
+            drop(stream.write_all(head.as_bytes()));
+            drop(stream.write_all(&rest[..most.min(rest.len())]));
+            drop(stream.read(&mut [0]));
+        }
+    });
+    format!("http://{address}")
+}
+
+fn pull(content: &[u8], most: usize) -> Result<Digest, AgentError> {
+    let folder = tempfile::tempdir().unwrap();
+    let home = Home::new(folder.path());
+    home.create().unwrap();
+    let mut store = Blobs::new(&home);
+    let url = serve(content.to_vec(), most);
+    let repository = Repository {
+        name: url.clone(),
+        role: "s-1".to_owned(),
+        client: Client::new(&url, None, "").unwrap().with_part(PART),
+        limits: Limits::default(),
+        pulse: Pulse::default(),
+        max_issued_age_h: None,
+    };
+    let blob = Blob {
+        digest: Digest::of(content),
+        size: content.len() as u64,
+        encoding: Encoding::Identity,
+        contents: Vec::new(),
+        sealed: None,
+    };
+    let meter = Meter::new("downloading", Unit::Bytes, None);
+    repository.download(&blob, &mut store, &meter)?;
+    assert!(store.has(&blob));
+    Ok(blob.digest)
+}
+
+#[test]
+fn a_server_that_lets_bytes_drip_does_not_hold_the_pull() {
+    let content = vec![7; 300_000];
+    let error = pull(&content, 10).unwrap_err().to_string();
+    assert!(error.contains("too slow: 10 bytes came"), "{error}");
+}
+
+#[test]
+fn a_slow_server_is_read_part_by_part() {
+    let content: Vec<u8> = (0..300_000_u32).map(|at| (at % 251) as u8).collect();
+    pull(&content, 100_000).unwrap();
+}

@@ -27,6 +27,7 @@ pub mod offline;
 mod payloads;
 mod precedence;
 pub mod report;
+mod storages;
 mod templates;
 mod texts;
 mod whole;
@@ -48,6 +49,8 @@ pub struct Checked {
     pub assignments: usize,
     /// Payloads that were not looked at, and why.
     pub not_looked_at: Vec<String>,
+    /// Images that the sites' registries are said to have; no registry is asked.
+    pub not_asked_for: Vec<String>,
 }
 
 /// Loads an environment and checks it. What cannot be loaded whole is checked as far as single objects
@@ -57,7 +60,7 @@ pub fn environment(request: &LoadRequest, mode: Mode, network: bool) -> Checked 
     match pipeline::run(request, mode, None) {
         Ok(mut platform) => {
             // What is promoted need not lie where the environments are listed.
-            if let Ok(listed) = control::environments(request) {
+            if let Ok(listed) = control::declared(request) {
                 let own = &mut platform.control_plane.environments;
                 own.extend(listed.into_iter().map(|one| (one.name.clone(), one)));
             }
@@ -70,7 +73,8 @@ pub fn environment(request: &LoadRequest, mode: Mode, network: bool) -> Checked 
                 mode,
             );
             let not_looked_at = payloads::uncollected(&platform, network, &mut findings);
-            findings.append(offline::unreachable(&platform, None));
+            let (unreachable, images) = offline::looked_at(&platform, None);
+            findings.append(unreachable);
             findings.sort();
             Checked {
                 environment: request.environment.clone(),
@@ -80,6 +84,7 @@ pub fn environment(request: &LoadRequest, mode: Mode, network: bool) -> Checked 
                 targets: plane.targets.len(),
                 assignments: platform.schedule.assignments.len(),
                 not_looked_at,
+                not_asked_for: images.into_iter().collect(),
             }
         }
         Err(mut findings) => {
@@ -94,6 +99,7 @@ pub fn environment(request: &LoadRequest, mode: Mode, network: bool) -> Checked 
                 targets: plane.targets.len(),
                 assignments: 0,
                 not_looked_at: Vec::new(),
+                not_asked_for: Vec::new(),
             }
         }
     }
@@ -116,12 +122,13 @@ pub fn check(
     references(plane, &mut findings);
     environments(plane, &mut findings);
     policies(plane, &mut findings);
+    storages::misspelt(plane, &mut findings);
     whole::missing(plane, &mut findings);
     whole::unassigned(plane, schedule, &mut findings);
     local(plane, mode, &mut findings);
     failures(rendering, &mut findings);
     configs::unused(plane, mode, &mut findings);
-    templates::unused_keys(plane, composition, &mut findings);
+    templates::unused_keys(plane, composition, rendering, &mut findings);
     precedence::doubtful(composition, plane, mode, &mut findings);
     lists::doubtful(composition, plane, mode, &mut findings);
     namespaces(plane, schedule, mode, &mut findings);
@@ -208,6 +215,18 @@ fn references(plane: &ControlPlane, findings: &mut Diagnostics) {
                 .filter(|t| t.kind == kind)
                 .map(|t| &t.name)
                 .collect();
+            if let Some(other) = plane.templates.get(&name.value) {
+                // As rendering says it, so that it is told once.
+                let is = other.kind.as_str();
+                let message = format!("template `{}` is a {is} template", name.value);
+                let finding = Diagnostic::error("template-type", message)
+                    .at(&name.location)
+                    .label(format!("a {} template is needed here", kind.as_str()))
+                    .related(&other.location, "it is written here")
+                    .help(did_you_mean(&name.value, &known));
+                findings.push(finding);
+                continue;
+            }
             let message = format!("there is no {} template `{}`", kind.as_str(), name.value);
             findings.push(
                 Diagnostic::error("missing-template", message)

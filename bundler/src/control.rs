@@ -12,6 +12,7 @@ use outhaul_bundle::index::Snapshot;
 use crate::scheduler::Schedulers;
 
 mod assemble;
+mod declared;
 pub mod diagnostic;
 mod gather;
 pub mod kinds;
@@ -22,6 +23,7 @@ mod threads;
 mod unread;
 pub mod yaml;
 
+pub use declared::declared;
 pub use diagnostic::{Diagnostic, Diagnostics};
 pub use model::ControlPlane;
 pub use source::{Cache, SourceMap};
@@ -134,6 +136,7 @@ fn loaded(mut gathering: gather::Gathering<'_>, request: &LoadRequest) -> Loaded
     let (found, snapshot, mut findings) = gathering.finish();
     let control_plane = assemble::assemble(&request.environment, found, &mut findings);
     unread::missing_base(&control_plane, request, &mut findings);
+    declared::undeclared(request, &mut findings);
     findings.sort();
     (control_plane, snapshot, findings)
 }

@@ -25,6 +25,7 @@ mod runner {
     pub mod kept;
     pub mod lost;
     pub mod media;
+    pub mod mistakes;
     pub mod places;
     pub mod projects;
     pub mod promotion;
@@ -39,6 +40,7 @@ mod runner {
     pub mod standing;
     pub mod story;
     pub mod teams;
+    pub mod verbose;
 }
 
 #[test]

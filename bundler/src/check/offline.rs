@@ -31,6 +31,15 @@ type Needs = BTreeMap<(Need, String), (Option<Location>, BTreeSet<String>, bool)
 /// What the sites of `platform` cannot reach without a network. When bundles are being made, `bundled`
 /// names their cluster types; none for all.
 pub fn unreachable(platform: &Platform, bundled: Option<&[String]>) -> Diagnostics {
+    looked_at(platform, bundled).0
+}
+
+/// The same, and the images that the sites' own registries must have, which nothing here can ask.
+pub(super) fn looked_at(
+    platform: &Platform,
+    bundled: Option<&[String]>,
+) -> (Diagnostics, BTreeSet<String>) {
+    let mut trusted = BTreeSet::new();
     let plane = &platform.control_plane;
     let mut needs = Needs::new();
     let mut read: BTreeMap<(String, String, String), Vec<(Need, Location)>> = BTreeMap::new();
@@ -48,6 +57,9 @@ pub fn unreachable(platform: &Platform, bundled: Option<&[String]>) -> Diagnosti
         for assignment in group.assignments.values() {
             let mut add = |need: Need, place: String, at: Option<Location>| {
                 if reachable(&need, assignment, &delivery) {
+                    if let Need::Image(image) = need {
+                        trusted.insert(image);
+                    }
                     return;
                 }
                 let entry = needs.entry((need, place));
@@ -77,7 +89,7 @@ pub fn unreachable(platform: &Platform, bundled: Option<&[String]>) -> Diagnosti
     findings(needs, &mut all);
     // Several payloads may lie in one working copy.
     all.sort();
-    all
+    (all, trusted)
 }
 
 fn findings(needs: Needs, all: &mut Diagnostics) {

@@ -11,8 +11,8 @@ use crate::compose::{Composition, Mode};
 use crate::control::ControlPlane;
 use crate::control::diagnostic::{Diagnostic, Diagnostics, Location};
 use crate::control::model::ClusterType;
-use crate::render;
 use crate::render::trace::references::{Names, References};
+use crate::render::{self, Rendering};
 
 pub(super) fn unparsable(plane: &ControlPlane, mode: Mode, findings: &mut Diagnostics) {
     findings.append(render::unparsable(plane, mode));
@@ -30,6 +30,7 @@ enum Use {
 pub(super) fn unused_keys(
     plane: &ControlPlane,
     composition: &Composition,
+    rendering: &Rendering,
     findings: &mut Diagnostics,
 ) {
     let uses: BTreeMap<&str, Use> = plane
@@ -65,11 +66,14 @@ pub(super) fn unused_keys(
         };
         let overlays = composition.overlays.get(id).into_iter().flatten();
         for composed in overlays.map(|overlay| &overlay.composed).chain([composed]) {
-            if !seen.insert((Arc::as_ptr(composed).addr(), uses)) {
+            let broken = rendering.failures.contains_key(id);
+            if !seen.insert((Arc::as_ptr(composed).addr(), uses, broken)) {
                 continue;
             }
             for (key, provenance) in &composed.provenance {
                 let is_used = match uses {
+                    // What a broken template would use is not known.
+                    _ if broken => true,
                     Use::All => true,
                     Use::Keys(keys) => keys.contains(key) || by_values.contains(key),
                 };

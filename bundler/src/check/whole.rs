@@ -38,6 +38,11 @@ pub(super) fn missing(plane: &ControlPlane, findings: &mut Diagnostics) {
         plane.targets.is_empty(),
         plane.policies.is_empty(),
     );
+    // Its targets are for an environment that there is not, which is said at each of them.
+    let misspelt = findings.iter().any(|one| one.code == "unknown-environment");
+    if missing == (false, true, false) && misspelt {
+        return;
+    }
     let (code, message, help) = match missing {
         (false, false, false) => return,
         (true, true, true) => (

@@ -191,6 +191,7 @@ fn document(one: &Checked) -> serde_json::Value {
         "warnings": one.findings.count(Severity::Warning),
         "notes": one.findings.count(Severity::Note),
         "not_looked_at": one.not_looked_at,
+        "not_asked_for": one.not_asked_for,
         "findings": findings,
     })
 }
@@ -227,6 +228,20 @@ fn summary(one: &Checked) {
         say(&format!(
             "{}: not looked at: {what} (`--network` makes a server that does not answer an error)",
             one.environment
+        ));
+    }
+    if !one.not_asked_for.is_empty() {
+        let images = &one.not_asked_for;
+        let first: Vec<&str> = images.iter().take(3).map(String::as_str).collect();
+        let more = match images.len() - first.len() {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        say(&format!(
+            "{}: not looked at: whether the sites' registries have {} (`{}`{more}); no registry is asked",
+            one.environment,
+            counted(images.len(), "image", "images"),
+            first.join("`, `"),
         ));
     }
 }

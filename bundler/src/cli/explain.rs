@@ -264,6 +264,12 @@ fn find_target<'a>(plane: &'a ControlPlane, name: &str) -> Result<&'a Deployment
             .help(format!("ask with `--environment {}`", other.environment)));
     }
     let known: Vec<&String> = plane.targets.keys().collect();
+    let help = match plane.cluster_types.contains_key(name) {
+        true => format!(
+            "`{name}` is a cluster type; the target comes first: `outhaul explain TARGET {name}`"
+        ),
+        false => did_you_mean(name, &known),
+    };
     Err(Failure::say(
         failure::USAGE,
         format!(
@@ -271,7 +277,7 @@ fn find_target<'a>(plane: &'a ControlPlane, name: &str) -> Result<&'a Deployment
             plane.environment
         ),
     )
-    .help(did_you_mean(name, &known)))
+    .help(help))
 }
 
 fn find_cluster_type<'a>(plane: &'a ControlPlane, name: &str) -> Result<&'a ClusterType, Failure> {

@@ -285,6 +285,13 @@ impl Args {
     pub fn run(self) -> Result<Exit, Failure> {
         match (&self.verify, &self.out) {
             (Some(folder), _) => self.verify(folder),
+            (None, Some(folder)) if folder.is_file() => {
+                let message = format!(
+                    "`{}` is a file, and no folder to write into",
+                    folder.display()
+                );
+                Err(Failure::say(failure::USAGE, message).help("name another folder with `--out`"))
+            }
             (None, Some(folder)) => self.render(folder),
             // clap asks for one of them.
             (None, None) => Err(Failure::say(failure::USAGE, "no folder: give `--out DIR`")),

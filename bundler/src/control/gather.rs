@@ -13,7 +13,6 @@ use outhaul_bundle::index::{Snapshot, Source};
 
 use super::diagnostic::{Diagnostic, Diagnostics, Location, SourceFile};
 use super::kinds::foreign::OF_CONTROL_PLANES;
-use super::kinds::suggest::did_you_mean;
 use super::kinds::{self, Object};
 use super::model::{BaseRepo, Environment, Lost, RepositoryPath, WorkloadRegistration};
 use super::source::{
@@ -244,10 +243,15 @@ impl<'a> Gathering<'a> {
         url: &str,
         branch: Option<&str>,
     ) -> Result<Vec<Environment>, Diagnostics> {
-        let opened = self.open_environments(url, branch);
-        let known = opened
-            .map(|opened| self.read_environments(&opened))
-            .unwrap_or_default();
+        match self.open_environments(url, branch) {
+            Some(opened) => self.listed_in(&opened),
+            None => Err(self.findings),
+        }
+    }
+
+    /// Every environment that `opened` lists.
+    pub fn listed_in(mut self, opened: &Opened) -> Result<Vec<Environment>, Diagnostics> {
+        let known = self.read_environments(opened);
         if self.findings.has_errors() {
             self.findings.sort();
             return Err(self.findings);
@@ -260,14 +264,7 @@ impl<'a> Gathering<'a> {
         let name = &self.request.environment;
         let wanted = known.iter().find(|environment| environment.name == *name);
         if wanted.is_none() && !self.findings.has_errors() {
-            let message = format!(
-                "there is no environment `{name}` in `{}`",
-                opened.file_name(ENVIRONMENTS)
-            );
-            let names: Vec<&String> = known.iter().map(|environment| &environment.name).collect();
-            self.findings.push(
-                Diagnostic::error("unknown-environment", message).help(did_you_mean(name, &names)),
-            );
+            self.findings.push(files::no_such(opened, name, &known));
         }
         wanted.cloned()
     }
@@ -495,6 +492,7 @@ impl<'a> Gathering<'a> {
     }
 
     fn unreadable(&mut self, error: &SourceError, at: Option<&Location>) {
-        self.findings.push(files::unreadable(error, at));
+        let finding = files::unreadable(error, at, &self.sources);
+        self.findings.push(finding);
     }
 }

@@ -197,6 +197,24 @@ pub fn no_folder(dir: &Path) -> SourceError {
 
 /// Folders beside `dir`, any of which may have been meant.
 fn beside(dir: &Path) -> Vec<String> {
+    // The first part of the path that is not there is the one that was misspelt.
+    let named = dir.ancestors().filter(|one| !one.as_os_str().is_empty());
+    let missing = named.take_while(|one| !one.exists());
+    let missing = missing.last().unwrap_or(dir);
+    let rest = dir.strip_prefix(missing).unwrap_or(Path::new(""));
+    let mut names = folders_beside(missing);
+    if !rest.as_os_str().is_empty() {
+        names = names
+            .iter()
+            .map(|name| Path::new(name).join(rest))
+            .filter(|path| path.is_dir())
+            .map(|path| path.display().to_string())
+            .collect();
+    }
+    names
+}
+
+fn folders_beside(dir: &Path) -> Vec<String> {
     let parent = dir.parent().unwrap_or(Path::new(""));
     let looked = match parent.as_os_str().is_empty() {
         true => Path::new("."),

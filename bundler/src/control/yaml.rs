@@ -13,6 +13,8 @@ use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span, StrInput};
 
 use super::diagnostic::{Diagnostic, Location, SourceFile};
 
+mod mistake;
+
 /// Deepest nesting. Kubernetes objects need some twenty levels.
 const MAX_DEPTH: usize = 64;
 /// Most values in one file, aliases expanded.
@@ -293,7 +295,12 @@ impl<'a> Reader<'a> {
                         key_span,
                     )
                     .related(&first, "first here")
-                    .help("keep one of the two"),
+                    .help(match key.as_str() {
+                        "apiVersion" | "kind" => {
+                            "if another object begins here, write `---` in a line of its own before it"
+                        }
+                        _ => "keep one of the two",
+                    }),
                 ));
             }
             entries.push(Entry {
@@ -358,13 +365,11 @@ impl<'a> Reader<'a> {
 
     fn syntax(&self, error: &ScanError) -> Failure {
         let at = self.byte(error.marker().index());
+        let found = mistake::mistake(&self.file.text, at, error.info());
+        let message = format!("not YAML: {}", found.message);
         Box::new(
-            self.fail(
-                "yaml-syntax",
-                format!("not YAML: {}", error.info()),
-                at..at + 1,
-            )
-            .help("check indentation, quotes and brackets here and in the line before"),
+            self.fail("yaml-syntax", message, found.span)
+                .help(found.help),
         )
     }
 

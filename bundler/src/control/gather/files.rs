@@ -3,13 +3,17 @@
 //! What comes in: files of a source. What goes out: those that are part of a control plane, as text. What
 //! the text says is for others.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use outhaul_bundle::index::Source;
 
 use super::super::diagnostic::{Cause, Diagnostic, Location, SourceFile};
+use super::super::kinds::suggest::did_you_mean;
+use super::super::model::Environment;
 use super::super::source::ignore::Ignore;
-use super::super::source::{Opened, SourceError, TreeFile, TreeLimits};
+use super::super::source::{Opened, SourceError, SourceMap, TreeFile, TreeLimits};
+use super::{ENVIRONMENTS, MAIN};
 
 pub(super) fn text_file(name: String, file: TreeFile) -> Result<Arc<SourceFile>, Box<Diagnostic>> {
     match String::from_utf8(file.bytes) {
@@ -44,7 +48,11 @@ pub(super) fn is_yaml(path: &str) -> bool {
 }
 
 /// The finding about a source that cannot be read; `at` is where it is named.
-pub(super) fn unreadable(error: &SourceError, at: Option<&Location>) -> Diagnostic {
+pub(super) fn unreadable(
+    error: &SourceError,
+    at: Option<&Location>,
+    sources: &SourceMap,
+) -> Diagnostic {
     let code = match error {
         SourceError::Unreachable { .. } => "unreachable",
         SourceError::NoSuchReference { .. } => "no-such-reference",
@@ -52,7 +60,18 @@ pub(super) fn unreadable(error: &SourceError, at: Option<&Location>) -> Diagnost
         SourceError::Address(_) => "forbidden-source",
         _ => "unreadable",
     };
-    let mut diagnostic = Diagnostic::error(code, error.to_string()).help(error.help());
+    let near = match error {
+        SourceError::Unreachable { url, .. } => sources.nearest(url),
+        _ => None,
+    };
+    let help = match near {
+        Some(near) => format!(
+            "did you mean `{near}`, which `--source` maps? Else {}",
+            error.help()
+        ),
+        None => error.help(),
+    };
+    let mut diagnostic = Diagnostic::error(code, error.to_string()).help(help);
     if !error.is_input() {
         diagnostic.cause = Cause::Environment;
     }
@@ -68,4 +87,26 @@ pub(super) fn source_of(name: &str, opened: &Opened) -> Source {
         repo: opened.url.clone(),
         commit: opened.commit.clone(),
     }
+}
+
+/// The finding about `name`, which is none of those that `opened` lists.
+pub(super) fn no_such(opened: &Opened, name: &str, known: &[Environment]) -> Diagnostic {
+    let message = format!(
+        "there is no environment `{name}` in `{}`",
+        opened.file_name(ENVIRONMENTS)
+    );
+    let names: Vec<&str> = known.iter().map(|one| one.name.as_str()).collect();
+    let finding = Diagnostic::error("unknown-environment", message);
+    // Branches as folders, as in examples and archives.
+    let below = format!("{MAIN}/{ENVIRONMENTS}");
+    let is_there = opened.tree(&below, &|_| false, &TreeLimits::YAML).is_ok();
+    if known.is_empty() && is_there {
+        let folder = |name: &str| opened.file_name(name);
+        return finding.help(format!(
+            "its branches lie here as folders: give them with `--env-dir {} --base-dir {}`",
+            Path::new(&folder(name)).display(),
+            folder(MAIN)
+        ));
+    }
+    finding.help(did_you_mean(name, &names))
 }

@@ -19,6 +19,14 @@ pub enum SourceError {
         /// What was given.
         text: String,
     },
+    /// A `--source` with the URL behind the `=`.
+    #[error("`{text}` has the URL behind the `=`")]
+    Swapped {
+        /// What was given.
+        text: String,
+        /// The same, the right way round.
+        turned: String,
+    },
     /// The folder is not there.
     #[error("`{}` is not a folder", path.display())]
     NotAFolder {
@@ -53,7 +61,7 @@ pub enum SourceError {
         message: String,
     },
     /// The repository is there, but not the branch, tag or commit.
-    #[error("repository `{url}` has no {reference}")]
+    #[error("{}", lacks(url, reference))]
     NoSuchReference {
         /// The URL.
         url: String,
@@ -110,6 +118,7 @@ impl SourceError {
         match self {
             Self::BadMapping { .. } => "write for example `--source https://example.org/app=../app`; \
                 `--source URL#BRANCH=DIR` maps one branch only".into(),
+            Self::Swapped { turned, .. } => format!("write `--source {turned}`"),
             Self::Missing { path, beside } => {
                 match nearest(&path.display().to_string(), beside) {
                     Some(near) => format!("did you mean `{near}`?"),
@@ -127,6 +136,10 @@ impl SourceError {
                 known,
                 ..
             } if !known.is_empty() => did_you_mean(name, known),
+            Self::NoSuchReference {
+                reference: Reference::Head,
+                ..
+            } => "commit something there, or name a branch that has commits".into(),
             Self::NoSuchReference { .. } => {
                 "check the spelling; a shallow mirror may lack older commits (`git fetch --unshallow`)".into()
             }
@@ -135,5 +148,12 @@ impl SourceError {
             Self::TooLarge { .. } => "leave large files out by `.sourceignore`".into(),
             Self::Git { .. } => "install git 2.30 or newer, or look at the message above".into(),
         }
+    }
+}
+
+fn lacks(url: &str, reference: &Reference) -> String {
+    match reference {
+        Reference::Head => format!("repository `{url}` has no commit on its default branch"),
+        reference => format!("repository `{url}` has no {reference}"),
     }
 }

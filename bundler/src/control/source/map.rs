@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use super::super::kinds::suggest::nearest;
 use super::{Reference, SourceError, git, normal_url};
 use crate::address::{Address, AllowedHosts, Scheme};
 
@@ -38,6 +39,12 @@ impl SourceMap {
                 return Err(SourceError::BadMapping { text: text.into() });
             };
             let dir = PathBuf::from(dir);
+            if !dir.is_dir() && dir.to_str().is_some_and(|dir| dir.contains("://")) {
+                return Err(SourceError::Swapped {
+                    text: text.into(),
+                    turned: format!("{}={url}", dir.display()),
+                });
+            }
             if !dir.is_dir() {
                 return Err(super::no_folder(&dir));
             }
@@ -99,6 +106,15 @@ impl SourceMap {
         };
         let id = id.clone();
         Reference::Commit { id, near }
+    }
+
+    /// The URL with a folder here that `url`, which has none, was most likely to be.
+    pub fn nearest(&self, url: &str) -> Option<&str> {
+        let known: Vec<&str> = self.entries.keys().map(|(url, _)| url.as_str()).collect();
+        nearest(&normal_url(url), &known).map(|near| {
+            let same = known.iter().find(|known| **known == near);
+            same.copied().unwrap_or_default()
+        })
     }
 
     /// The folder that stands for `url` at `reference`.

@@ -81,7 +81,8 @@ pub fn load(request: &LoadRequest) -> Result<(ControlPlane, Snapshot), Diagnosti
 
 /// As [`load`], for scheduling, which places workloads on cluster types and asks about no site. Sites
 /// are passed over where they are written plainly and without a mistake, however many there are; the
-/// snapshot is the same. When `request` names schedulers the sites are read, for those may ask.
+/// snapshot is the same. When `request` names schedulers, or a policy selects
+/// sites, they are read, for those ask.
 ///
 /// What comes of it must not be composed or rendered. Two sites of one name go unnoticed.
 ///
@@ -91,7 +92,16 @@ pub fn load_to_schedule(request: &LoadRequest) -> Result<(ControlPlane, Snapshot
     if !request.schedulers.is_empty() {
         return load(request);
     }
-    whole(loaded(gather::Gathering::without_sites(request), request))
+    let loaded = whole(loaded(gather::Gathering::without_sites(request), request))?;
+    let (plane, _) = &loaded;
+    if plane
+        .policies
+        .values()
+        .any(|policy| policy.placement.sites.is_some())
+    {
+        return load(request);
+    }
+    Ok(loaded)
 }
 
 /// What was loaded and every finding: whole, unless one of them is an error.

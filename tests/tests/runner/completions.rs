@@ -18,7 +18,9 @@ fn the_centres_programs_print_their_own_completions() {
             assert!(script.contains(subcommand), "{program} {shell}");
         }
         let script = scene.run(program, 0, &["completions", "bash"]).stdout;
-        let read = Command::new("bash").args(["-n", "-c", &script]).output();
+        let file = scene.path(program);
+        std::fs::write(&file, &script).unwrap();
+        let read = Command::new("bash").arg("-n").arg(file).output();
         assert!(read.unwrap().status.success(), "{program}");
         let json = scene.run(program, 0, &["completions", "bash", "--output", "json"]);
         let result = outhaul_tests::result(&json.stdout);

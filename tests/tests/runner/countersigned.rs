@@ -267,7 +267,7 @@ fn a_stream_whose_key_is_lost_says_how_it_gets_another() {
         .into_iter()
         .find(|path| {
             let name = path.file_name().unwrap().to_string_lossy().into_owned();
-            name.starts_with("s-") && name.ends_with(".pem")
+            name.starts_with("stream-") && name.ends_with(".pem")
         });
     fs::remove_file(lost.unwrap()).unwrap();
     greet(&scene, "hello");
@@ -287,5 +287,5 @@ fn a_stream_whose_key_is_lost_says_how_it_gets_another() {
     scene.plane(0, "bundle", "dev", &keys);
     scene.carry("edge-1");
     let status = scene.agent("edge-1", 0, &["status"]).stdout;
-    assert!(status.contains("active: bundle 2"), "{status}");
+    assert!(status.contains("active: bundle 3"), "{status}");
 }

@@ -204,13 +204,13 @@ fn another_site_is_told_apart_in_a_difference_and_a_slip_of_the_pen_is_found() {
 
     let story = outhaul(&scene, 0, "explain", &["lamp-new", "bench"]);
     assert!(
-        story.contains("only on sites with: ring = canary (dev/trial.yaml:14): 1 of 3, bench-1"),
+        story.contains("only on sites with: ring = canary (dev/trial.yaml:12): 1 of 3, bench-1"),
         "{story}"
     );
     let story = outhaul(&scene, 0, "explain", &["lamp-new", "--site", "bench-2"]);
     assert!(story.contains("not assigned"), "{story}");
     assert!(
-        story.contains("needs a site with ring = canary (dev/trial.yaml:17); it has ring = rest"),
+        story.contains("needs a site with ring = canary (dev/trial.yaml:14); it has ring = rest"),
         "{story}"
     );
     let story = outhaul(&scene, 0, "explain", &["--site", "bench-2"]);
@@ -240,7 +240,7 @@ fn another_site_is_told_apart_in_a_difference_and_a_slip_of_the_pen_is_found() {
     let checked = outhaul(&scene, 0, "check", &[]);
     for part in [
         "policy `trial` selects no site",
-        "dev/trial.yaml:17",
+        "dev/trial.yaml:14",
         "did you mean `canary`?",
     ] {
         assert!(checked.contains(part), "{part}: {checked}");

@@ -6,9 +6,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use sha2::{Digest as _, Sha256};
-
 use outhaul_kit::interrupt;
+use sha2::{Digest as _, Sha256};
 
 use crate::durable::{self, PUBLIC_MODE};
 use crate::fleet::{FORMAT, Fleet, FleetError, InitOptions, Ring, Settings};

@@ -182,6 +182,15 @@ impl Ledger for Store {
         self.commit(|db| inventory::confirm(db, kind, assignment))
     }
 
+    fn other_holder(
+        &self,
+        kind: &str,
+        assignment: &str,
+        item: &str,
+    ) -> Result<Option<String>, StateError> {
+        inventory::other_holder(self.read(), kind, assignment, item)
+    }
+
     fn forget(&mut self, items: &[Item]) -> Result<(), StateError> {
         self.commit(|db| {
             items

@@ -16,14 +16,16 @@ use crate::state::inventory::Item;
 
 pub mod ansible;
 pub mod folder;
+mod hook;
 #[cfg(feature = "kubernetes")]
 pub mod kubernetes;
 mod remote;
+mod watched;
 
 /// A reconciler.
 pub trait Reconciler {
     /// Its name in the index and the inventory.
-    fn kind(&self) -> &'static str;
+    fn kind(&self) -> &str;
 
     /// Whether this host has what it needs: asked before a bundle is accepted.
     ///
@@ -120,6 +122,17 @@ pub trait Ledger {
     /// [`StateError`]
     fn confirm(&mut self, kind: &str, assignment: &str) -> Result<(), StateError>;
 
+    /// The other assignment that has an item, if one has.
+    ///
+    /// # Errors
+    /// [`StateError`]
+    fn other_holder(
+        &self,
+        kind: &str,
+        assignment: &str,
+        item: &str,
+    ) -> Result<Option<String>, StateError>;
+
     /// These were removed from the host.
     ///
     /// # Errors
@@ -167,7 +180,7 @@ pub enum ApplyError {
         /// What the stream is rendered for.
         stream: String,
         /// What the site is set to.
-        site: &'static str,
+        site: String,
     },
     /// The cluster's API server cannot be asked, or refuses for a reason of this site.
     #[error("{problem}")]
@@ -188,6 +201,20 @@ pub enum ApplyError {
         problem: String,
         /// What to do next.
         help: String,
+    },
+    /// The hook program is not to be used, or cannot do it.
+    #[error("{problem}")]
+    Hook {
+        /// What is the matter.
+        problem: String,
+        /// What to do next.
+        help: String,
+    },
+    /// A program that an agent started which is gone.
+    #[error("an earlier run of `{program}`, which outlived its agent, is still at work")]
+    Busy {
+        /// Its name.
+        program: String,
     },
     /// The agent was asked to stop while it waited.
     #[error("stopped on request")]
@@ -225,12 +252,22 @@ impl ApplyError {
             Self::Target { .. } => {
                 "correct `target` under `[folder]` in agent.toml, or let the agent write to that folder".into()
             }
-            Self::Unknown { .. } | Self::Mismatch { .. } => {
+            Self::Unknown { .. } => {
+                "name a program for it under `[hook]` in agent.toml, or ask the centre for a stream that this \
+                 site can apply"
+                    .into()
+            }
+            Self::Mismatch { .. } => {
                 "set `reconciler` in agent.toml to `auto`, or ask the centre for a stream that this \
                  site can apply"
                     .into()
             }
-            Self::Cluster { help, .. } | Self::Helper { help, .. } => help.clone(),
+            Self::Cluster { help, .. } | Self::Helper { help, .. } | Self::Hook { help, .. } => {
+                help.clone()
+            }
+            Self::Busy { .. } => {
+                "wait until it has ended, or end it; the agent tries again by itself".into()
+            }
             Self::Stopped => String::new(),
             Self::Program { .. } => {
                 "install ansible-core on this host, or set `ansible.playbook_program` (and \
@@ -243,7 +280,7 @@ impl ApplyError {
 
 /// The reconciler for a stream that is rendered for `kind`.
 ///
-/// A folder may take what is rendered for another reconciler: it hands the files to whoever watches.
+/// A folder or a hook may take what is rendered for another reconciler: it hands the files on.
 ///
 /// # Errors
 /// [`ApplyError::Unknown`] and [`ApplyError::Mismatch`].
@@ -255,17 +292,27 @@ pub fn reconciler(
     let ansible =
         || -> Box<dyn Reconciler> { Box::new(ansible::Ansible::new(&config.ansible, home)) };
     let folder = || -> Box<dyn Reconciler> { Box::new(folder::Folder::of(config, home)) };
-    let local: Box<dyn Reconciler> = match (config.reconciler, kind) {
+    let hook =
+        |name: &str| -> Box<dyn Reconciler> { Box::new(hook::Hook::new(name, &config.hook, home)) };
+    let local: Box<dyn Reconciler> = match (&config.reconciler, kind) {
         (ReconcilerChoice::Folder, _) | (ReconcilerChoice::Auto, "folder") => folder(),
         (ReconcilerChoice::Auto | ReconcilerChoice::Ansible, "ansible") => ansible(),
         #[cfg(feature = "kubernetes")]
         (ReconcilerChoice::Auto | ReconcilerChoice::Kubernetes, kubernetes::KIND) => {
             Box::new(kubernetes::Kubernetes::new(&config.kubernetes, home))
         }
-        (site @ (ReconcilerChoice::Ansible | ReconcilerChoice::Kubernetes), stream) => {
-            let (stream, site) = (stream.to_owned(), site.as_str());
+        (ReconcilerChoice::Hook, _) => hook(hook::KIND),
+        (ReconcilerChoice::Named(name), kind) if name.as_str() == kind => hook(kind),
+        (
+            site @ (ReconcilerChoice::Ansible
+            | ReconcilerChoice::Kubernetes
+            | ReconcilerChoice::Named(_)),
+            stream,
+        ) => {
+            let (stream, site) = (stream.to_owned(), site.as_str().to_owned());
             return Err(ApplyError::Mismatch { stream, site });
         }
+        (ReconcilerChoice::Auto, other) if config.hook.program.is_some() => hook(other),
         (ReconcilerChoice::Auto, other) => {
             return Err(ApplyError::Unknown {
                 kind: other.to_owned(),
@@ -292,8 +339,14 @@ pub fn reconciler_of(
     config: &Config,
     home: &Home,
 ) -> Result<Box<dyn Reconciler>, ApplyError> {
+    let own = [folder::KIND, ansible::KIND, "kubernetes", hook::KIND];
+    let choice = match &config.reconciler {
+        // What another hook made is not given to this one.
+        named @ ReconcilerChoice::Named(_) if !own.contains(&kind) => named.clone(),
+        _ => ReconcilerChoice::Auto,
+    };
     let config = Config {
-        reconciler: ReconcilerChoice::Auto,
+        reconciler: choice,
         ..config.clone()
     };
     reconciler(kind, &config, home)

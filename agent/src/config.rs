@@ -12,6 +12,12 @@ use serde::Deserialize;
 
 use crate::durable::{self, FileError};
 
+mod choice;
+mod hook;
+
+pub use choice::ReconcilerChoice;
+pub use hook::HookConfig;
+
 /// Largest `agent.toml` in bytes.
 const MAX_CONFIG_BYTES: u64 = 256 * 1024;
 
@@ -43,39 +49,14 @@ pub struct Config {
     pub ansible: AnsibleConfig,
     /// The Kubernetes reconciler's settings.
     pub kubernetes: KubernetesConfig,
+    /// The hook program's settings.
+    pub hook: HookConfig,
     /// Where a connected site pulls from.
     pub repository: RepositoryConfig,
     /// Where a connected site reports to.
     pub hub: HubConfig,
     /// How it shows that the machine's clock is right.
     pub clock: ClockConfig,
-}
-
-/// Which reconciler applies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ReconcilerChoice {
-    /// The one that the stream names.
-    #[default]
-    Auto,
-    /// `ansible-playbook` on this host.
-    Ansible,
-    /// A watched folder.
-    Folder,
-    /// The API server of a cluster.
-    Kubernetes,
-}
-
-impl ReconcilerChoice {
-    /// As it is written.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::Ansible => "ansible",
-            Self::Folder => "folder",
-            Self::Kubernetes => "kubernetes",
-        }
-    }
 }
 
 /// When a person has to say yes.
@@ -203,6 +184,7 @@ impl Default for Config {
             folder: FolderConfig::default(),
             ansible: AnsibleConfig::default(),
             kubernetes: KubernetesConfig::default(),
+            hook: HookConfig::default(),
             repository: RepositoryConfig::default(),
             hub: HubConfig::default(),
             clock: ClockConfig::default(),
@@ -393,6 +375,9 @@ pub fn parse(text: &str, path: &str) -> Result<Config, ConfigError> {
         );
     }
     if let Some((key, found, expected)) = config.kubernetes.out_of_range() {
+        return wrong(key, found, expected);
+    }
+    if let Some((key, found, expected)) = config.hook.out_of_range(&config.reconciler) {
         return wrong(key, found, expected);
     }
     if !(5..=week).contains(&config.repository.poll_s) {

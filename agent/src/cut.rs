@@ -49,6 +49,11 @@ pub const ORDER_INSTANTS: [&str; 4] = [
 /// Instants that only the Kubernetes reconciler passes.
 #[cfg(any(debug_assertions, test))]
 pub const KUBERNETES_INSTANTS: [&str; 3] = ["object-applied", "object-recorded", "object-removed"];
+
+/// Instants that only a hook program's reconciler passes.
+#[cfg(any(debug_assertions, test))]
+pub const HOOK_INSTANTS: [&str; 2] = ["hook-applied", "hook-removed"];
+
 /// Instants that only the apply helper passes.
 #[cfg(any(debug_assertions, test))]
 pub const HELPER_INSTANTS: [&str; 4] = [
@@ -67,6 +72,7 @@ fn all() -> impl Iterator<Item = &'static str> {
         .chain(SLIP_INSTANTS)
         .chain(ORDER_INSTANTS)
         .chain(KUBERNETES_INSTANTS)
+        .chain(HOOK_INSTANTS)
         .chain(HELPER_INSTANTS)
 }
 

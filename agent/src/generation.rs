@@ -95,16 +95,8 @@ pub struct Desired {
     /// The environment, likewise.
     pub environment: Name,
     /// This site.
-    #[cfg_attr(
-        not(feature = "kubernetes"),
-        expect(dead_code, reason = "only objects of a cluster say whose they are")
-    )]
     pub site: Name,
     /// What the stream says about drift.
-    #[cfg_attr(
-        not(feature = "kubernetes"),
-        expect(dead_code, reason = "only the Kubernetes reconciler acts by it")
-    )]
     pub drift: DriftPolicy,
     /// Folder of the rendered files.
     pub rendered: PathBuf,

@@ -180,6 +180,11 @@ impl Home {
         self.root.join("ansible")
     }
 
+    /// The folder of a hook program's own, where it starts and what it may keep.
+    pub fn hook(&self, name: &str) -> PathBuf {
+        self.root.join("hook").join(name)
+    }
+
     /// Where the folder reconciler writes when nothing else is set.
     pub fn default_target(&self) -> PathBuf {
         self.root.join("applied")

@@ -10,6 +10,12 @@ mod ansible;
 mod centre;
 #[path = "runner/clocks.rs"]
 mod clocks;
+#[path = "runner/conformance.rs"]
+mod conformance;
+#[path = "runner/hook_page.rs"]
+mod hook_page;
+#[path = "runner/hooks.rs"]
+mod hooks;
 #[path = "runner/hostile_media.rs"]
 mod hostile_media;
 #[path = "runner/import.rs"]
@@ -32,6 +38,10 @@ mod people;
 mod plans;
 #[path = "runner/power_cut.rs"]
 mod power_cut;
+#[path = "runner/reconciler_kubernetes.rs"]
+mod reconciler_kubernetes;
+#[path = "runner/reconcilers.rs"]
+mod reconcilers;
 #[path = "runner/refusals.rs"]
 mod refusals;
 #[path = "runner/rekey.rs"]

@@ -109,6 +109,7 @@ impl Ansible {
                 check,
                 timeout: self.config.timeout(),
                 home: &own,
+                lock: &self.home.ansible().join("running"),
             },
             pulse,
         )?;

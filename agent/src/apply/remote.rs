@@ -221,7 +221,7 @@ impl Remote {
 }
 
 impl Reconciler for Remote {
-    fn kind(&self) -> &'static str {
+    fn kind(&self) -> &str {
         self.local.kind()
     }
 

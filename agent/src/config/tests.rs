@@ -52,6 +52,7 @@ fn the_operators_page_has_every_key_with_its_default() {
         "folder",
         "ansible",
         "kubernetes",
+        "hook",
         "repository",
         "hub",
         "clock",
@@ -90,6 +91,16 @@ fn values_out_of_range_and_plain_http_are_refused() {
     assert!(refusal("[apply]\nsilence_s = 1").contains("apply.silence_s"));
     assert!(refusal("[kubernetes]\nwait_s = 0").contains("kubernetes.wait_s"));
     assert!(refusal("[kubernetes]\nkubeconfig = \"k\"").contains("absolute path"));
+    assert!(refusal("[hook]\nwait_s = 0").contains("hook.wait_s"));
+    assert!(refusal("[hook]\nprogram = \"k\"").contains("absolute path"));
+    assert!(refusal("[hook]\nenvironment = { \"A=B\" = \"\" }").contains("`A=B`"));
+    assert!(refusal("reconciler = \"anisble\"").contains("any other name needs `program`"));
+    assert!(refusal("reconciler = \"../x\"").contains("not the name of a reconciler"));
+    let named = "reconciler = \"symphony\"\n[hook]\nprogram = \"/usr/local/lib/symphony\"\n";
+    assert_eq!(
+        parse(named, "agent.toml").unwrap().reconciler.as_str(),
+        "symphony"
+    );
     assert!(refusal("[clock]\nsynchronized = \"run/set\"").contains("absolute path"));
     let http = refusal("[repository]\nurl = \"http://example.org/\"");
     assert!(http.contains("https"), "{http}");

@@ -3,7 +3,7 @@
 //! What comes in: intents before a write, confirmations after. What goes out: rows by reconciler and
 //! assignment. An intent counts as ours: after a cut it may or may not have happened.
 
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, OptionalExtension as _, params};
 use serde::{Deserialize, Serialize};
 
 use super::{StateError, doing, signed, unsigned};
@@ -55,6 +55,23 @@ pub fn items(db: &Connection, assignment: Option<&str>) -> Result<Vec<Item>, Sta
         .map_err(doing("read the inventory"))?;
     rows.collect::<Result<_, _>>()
         .map_err(doing("read the inventory"))
+}
+
+/// The assignment other than `assignment` under which `item` is listed.
+pub fn other_holder(
+    db: &Connection,
+    kind: &str,
+    assignment: &str,
+    item: &str,
+) -> Result<Option<String>, StateError> {
+    db.query_row(
+        "SELECT assignment FROM inventory
+         WHERE kind = ?1 AND item = ?3 AND assignment <> ?2 ORDER BY assignment LIMIT 1",
+        [kind, assignment, item],
+        |row| row.get(0),
+    )
+    .optional()
+    .map_err(doing("read the inventory"))
 }
 
 /// Records that `item` is about to be written, or was: `phase` says which.

@@ -11,7 +11,7 @@ use outhaul_bundle::report::{AssignmentResult, ComplianceStatus, Event, Generati
 
 use crate::centre::{Centre, Draft, Load};
 use crate::media::is_root;
-use crate::site::{Site, assert_told, code, stderr, stdout};
+use crate::site::{Site, code, stderr, stdout};
 use outhaul_tests::{available, available_or_skip, skipped};
 
 /// A centre and a site whose playbooks write into `{{ out }}`; `None` without Ansible.
@@ -164,37 +164,6 @@ fn an_assignment_that_leaves_without_remove_yaml_is_told_as_left_behind() {
         site.folder.path().join("out/two").exists(),
         "nothing is removed by a pattern"
     );
-}
-
-#[test]
-fn drift_is_seen_in_check_mode_and_nothing_is_changed() {
-    let Some((centre, site)) = with_ansible() else {
-        return;
-    };
-    let load = Load::new("hello").file("reconciler.yaml", playbook(&write("set it", "f", "one")));
-    site.take(&centre.publish(&Draft::new([load]).ansible()));
-    let file = site.folder.path().join("out/f");
-    fs::write(&file, "somebody's change").unwrap();
-    assert_told(&site.run(&["run", "--once"]), 0, &[]);
-    assert_eq!(fs::read_to_string(&file).unwrap(), "somebody's change");
-    let status = site.status();
-    assert_eq!(status["assignments"][0]["status"], "drifted");
-    assert_eq!(status["assignments"][0]["steps"][0]["name"], "set it");
-}
-
-#[test]
-fn without_ansible_the_bundle_is_not_accepted() {
-    let centre = Centre::new();
-    let site = Site::new(&centre, "drone-7");
-    site.configure("[ansible]\nplaybook_program = \"no-such-ansible\"\n");
-    let load = Load::new("hello").file("reconciler.yaml", playbook(&write("set it", "f", "one")));
-    let output = site.import(&centre.publish(&Draft::new([load]).ansible()));
-    assert_told(
-        &output,
-        3,
-        &["no-such-ansible", "help: install ansible-core"],
-    );
-    assert_eq!(site.status()["generations"].as_array().unwrap().len(), 0);
 }
 
 const PACKAGE: &str = "outhaul-test-hello";

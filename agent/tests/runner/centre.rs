@@ -123,6 +123,12 @@ impl Draft {
         self
     }
 
+    /// For any reconciler, by its name in the stream.
+    pub fn reconciler(mut self, name: &str) -> Self {
+        name.clone_into(&mut self.kind);
+        self
+    }
+
     pub fn ansible(mut self) -> Self {
         "ansible".clone_into(&mut self.kind);
         self

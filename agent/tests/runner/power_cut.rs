@@ -267,8 +267,12 @@ fn listed() -> BTreeSet<String> {
     let names = rows
         .filter_map(|row| row.split_once('`'))
         .map(|(name, _)| name.to_owned());
-    // The apply helper's and a cluster's are passed where there is one, in tests of their own.
-    let own = names.filter(|name| !name.starts_with("helper-") && !name.starts_with("object-"));
+    // The apply helper's, a cluster's and a hook's are passed where there is one, in tests of their own.
+    let own = names.filter(|name| {
+        ["helper-", "object-", "hook-"]
+            .iter()
+            .all(|other| !name.starts_with(other))
+    });
     own.filter(|name| name.contains('-')).collect()
 }
 

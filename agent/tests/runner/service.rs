@@ -18,6 +18,17 @@ pub struct Service {
 
 impl Service {
     pub fn start(site: &Site) -> Self {
+        let service = Self::spawned(site, None);
+        service.wait_for("READY=1");
+        service
+    }
+
+    /// A service that systemd expects a sign of life from each second.
+    pub fn with_watchdog(site: &Site) -> Self {
+        Self::spawned(site, Some("1000000"))
+    }
+
+    fn spawned(site: &Site, watchdog: Option<&str>) -> Self {
         let path = site.folder.path().join("notify");
         let _ = std::fs::remove_file(&path);
         let socket = UnixDatagram::bind(&path).unwrap();
@@ -30,12 +41,13 @@ impl Service {
             .env("NOTIFY_SOCKET", &path)
             .stdout(Stdio::null())
             .stderr(Stdio::null());
-        let service = Self {
+        if let Some(microseconds) = watchdog {
+            command.env("WATCHDOG_USEC", microseconds);
+        }
+        Self {
             child: command.spawn().unwrap(),
             socket,
-        };
-        service.wait_for("READY=1");
-        service
+        }
     }
 
     pub fn id(&self) -> u32 {

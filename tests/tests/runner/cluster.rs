@@ -1,14 +1,12 @@
 //! Plain Kubernetes manifests, from the control plane to a real API server and back.
 //!
 //! What comes in: `examples/cluster`, a real kube-apiserver with etcd, and no controller but what a test says.
-//! What must come out: what was rendered is delivered on a stick, applied, observed, pruned and rolled back;
-//! and whatever is cut off in between ends well with the same command.
+//! What must come out: what was rendered is delivered on a stick, applied, observed, pruned and rolled back.
 
 use std::fs;
 use std::path::Path;
 
 use outhaul_tests::kubernetes::{ADMIN, ApiServer};
-use outhaul_tests::{program, run};
 use serde_json::{Value, json};
 
 use super::scene::{Scene, copy};
@@ -19,33 +17,38 @@ struct Store {
     server: ApiServer,
 }
 
-const SITE: &str = "store-1";
+pub const SITE: &str = "store-1";
 const NAMESPACE: &str = "dev-store-stock-report-nightly";
 const IMAGE: &str = "registry.store.example/stock-report";
+
+/// The control plane of `examples/cluster` with its sources, and a site of its stream `dev/store`.
+pub fn follow_the_example(scene: &mut Scene) {
+    let example = outhaul_tests::workspace_root().join("examples/cluster");
+    scene.repository(&example.join("control-plane"), "control-plane");
+    copy(
+        &example.join("stock-report/source"),
+        &scene.path("from/main"),
+    );
+    scene.repository(&scene.path("from"), "stock-report");
+    scene.repository(&example.join("stock-report/manifests"), "manifests");
+    for (url, folder) in [
+        ("stock-report", "stock-report"),
+        ("stock-report-manifests", "manifests"),
+    ] {
+        scene
+            .sources
+            .push(format!("https://git.store.example/{url}={folder}"));
+    }
+    scene.fleet();
+    scene.site(SITE, "dev", "store");
+}
 
 impl Store {
     #[track_caller]
     fn new() -> Option<Self> {
         let mut scene = Scene::new();
         let server = ApiServer::start_or_skip(&scene.path("server"))?.unwrap();
-        let example = outhaul_tests::workspace_root().join("examples/cluster");
-        scene.repository(&example.join("control-plane"), "control-plane");
-        copy(
-            &example.join("stock-report/source"),
-            &scene.path("from/main"),
-        );
-        scene.repository(&scene.path("from"), "stock-report");
-        scene.repository(&example.join("stock-report/manifests"), "manifests");
-        for (url, folder) in [
-            ("stock-report", "stock-report"),
-            ("stock-report-manifests", "manifests"),
-        ] {
-            scene
-                .sources
-                .push(format!("https://git.store.example/{url}={folder}"));
-        }
-        scene.fleet();
-        scene.site(SITE, "dev", "store");
+        follow_the_example(&mut scene);
         let kubeconfig = server.kubeconfig(ADMIN);
         let config = format!(
             "[kubernetes]\nkubeconfig = \"{}\"\nwait_s = 5\n",
@@ -91,11 +94,6 @@ impl Store {
             )
             .unwrap();
         });
-    }
-
-    fn state(&self) -> Value {
-        let told = self.agent(0, &["--output", "json", "status"]).stdout;
-        outhaul_tests::result(&told)
     }
 }
 
@@ -162,57 +160,6 @@ fn manifests_are_rendered_delivered_applied_observed_pruned_and_rolled_back() {
     assert!(store.get("/api/v1/configmaps/queries").is_some());
     assert!(store.get("/api/v1/configmaps/questions").is_none());
     scene.home(SITE);
-}
-
-#[test]
-fn a_cut_between_two_objects_and_a_server_that_is_gone_end_with_the_same_command() {
-    let Some(mut store) = Store::new() else {
-        return;
-    };
-    store.scene.bundle("dev");
-    for instant in ["inventory-intended", "object-applied", "object-recorded"] {
-        let mut command = store.scene.command(&program("outhaul-agent").unwrap());
-        let state = format!("sites/{SITE}");
-        command
-            .env("OUTHAUL_CUT", instant)
-            .args(["--state", &state, "import", "stick"]);
-        let cut = run(&mut command).unwrap();
-        assert_eq!(cut.code, None, "it dies at {instant}: {cut:?}");
-        assert!(store.image().is_none(), "it was not applied at {instant}");
-    }
-    assert!(
-        store
-            .server
-            .get(&format!("/api/v1/namespaces/{NAMESPACE}"))
-            .unwrap()
-            .is_some()
-    );
-    assert_ne!(store.state()["generations"][0]["state"], "active");
-
-    // The server goes as well. That is no fault of the bundle's: it stays, and goes on by itself.
-    store.server.stop();
-    let gone = store.agent(3, &["apply"]);
-    assert!(
-        gone.stderr
-            .contains("the work on bundle 1 cannot go on: the API server https://127.0.0.1:"),
-        "{gone:?}"
-    );
-    store.server.go_on().unwrap();
-    store.agent(0, &["apply"]);
-    assert_eq!(store.image().as_deref(), Some(&*format!("{IMAGE}:1.4.0")));
-
-    // The same while it prunes.
-    store.second_version();
-    store.scene.bundle("dev");
-    let mut command = store.scene.command(&program("outhaul-agent").unwrap());
-    let state = format!("sites/{SITE}");
-    command
-        .env("OUTHAUL_CUT", "object-removed")
-        .args(["--state", &state, "import", "stick"]);
-    assert_eq!(run(&mut command).unwrap().code, None);
-    store.agent(0, &["apply"]);
-    assert!(store.get("/api/v1/configmaps/queries").is_none());
-    assert!(store.get("/api/v1/configmaps/questions").is_some());
 }
 
 #[test]

@@ -1,20 +1,16 @@
 //! One run of `ansible-playbook`: started, watched, bounded, and its results read back.
 //!
 //! What comes in: a playbook, its folder, variables, a time limit. What goes out: each task's result and
-//! the end of what was printed. The process gets its own group and is ended as one when the time is
-//! over; its output is kept only up to a bound. It decides nothing about the results.
+//! the end of what was printed, as [`watched`] kept it. It decides nothing about the results.
 
-use std::collections::VecDeque;
-use std::io::Read;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::Duration;
 
 use outhaul_bundle::report::StepResult;
 use serde::Deserialize;
 
+use super::super::watched::{self, Bounds, End, Lost};
 use super::super::{ApplyError, step};
 use crate::durable;
 use crate::pulse::Pulse;
@@ -27,8 +23,6 @@ const CALLBACK_NAME: &str = "outhaul_results";
 const MAX_RESULT_BYTES: u64 = 8 * 1024 * 1024;
 /// Bytes kept of what the program prints: the end, where the reason stands.
 const MAX_OUTPUT_BYTES: usize = 16 * 1024;
-/// How often the run is looked at.
-const LOOK: Duration = Duration::from_millis(50);
 
 /// What to run.
 #[derive(Debug)]
@@ -47,6 +41,8 @@ pub struct Run<'a> {
     pub timeout: Duration,
     /// Ansible's own folders, below the state folder.
     pub home: &'a Path,
+    /// Locked while it runs.
+    pub lock: &'a Path,
 }
 
 /// What came of it.
@@ -75,6 +71,9 @@ pub fn run(run: &Run<'_>, pulse: &Pulse) -> Result<Outcome, ApplyError> {
     let plugins = run.home.join("plugins");
     let results = run.home.join("results.jsonl");
     durable::make_folder(&plugins)?;
+    if let Some(folder) = run.lock.parent() {
+        durable::make_folder(folder)?;
+    }
     let plugin = plugins.join(format!("{CALLBACK_NAME}.py"));
     if durable::read_if_present(&plugin, MAX_RESULT_BYTES)?.as_deref() != Some(CALLBACK.as_bytes())
     {
@@ -82,31 +81,48 @@ pub fn run(run: &Run<'_>, pulse: &Pulse) -> Result<Outcome, ApplyError> {
     }
     durable::remove_file(&results)?;
 
-    let mut command = command(run, &plugins, &results);
-    let program = || run.program.display().to_string();
-    let mut child = command.spawn().map_err(|error| ApplyError::Program {
-        program: program(),
-        problem: error.to_string(),
-    })?;
-    let output = [tail(child.stdout.take()), tail(child.stderr.take())];
-    let ended = wait(&mut child, run.timeout, pulse);
-    let printed = output.map(|thread| thread.join().unwrap_or_default());
-    let ended = ended.map_err(|error| ApplyError::Program {
-        program: program(),
-        problem: error.to_string(),
+    let bounds = Bounds {
+        input: b"",
+        lock: run.lock,
+        timeout: run.timeout,
+        kept: MAX_OUTPUT_BYTES,
+        no_more: false,
+        // A task may leave something running on purpose.
+        whole: false,
+    };
+    let ran = watched::run(command(run, &plugins, &results), &bounds, pulse);
+    let ran = ran.map_err(|lost| match lost {
+        Lost::File(error) => error.into(),
+        Lost::Program(error) => ApplyError::Program {
+            program: run.program.display().to_string(),
+            problem: error.to_string(),
+        },
     })?;
 
     let bytes = durable::read_if_present(&results, MAX_RESULT_BYTES)?.unwrap_or_default();
     let steps = parse(&bytes);
-    let success = ended.is_some_and(|status| status.success());
-    let reason = match (ended, success) {
-        (_, true) => String::new(),
-        (None, _) => format!("stopped after {} s, its time limit", run.timeout.as_secs()),
-        (Some(status), _) => reason(&steps, &printed, status),
+    let reason = match ran.end {
+        End::Exited(status) if status.success() => {
+            return Ok(Outcome {
+                steps,
+                success: true,
+                reason: String::new(),
+            });
+        }
+        End::Stopped => return Err(ApplyError::Stopped),
+        End::Busy => {
+            return Err(ApplyError::Busy {
+                program: run.program.display().to_string(),
+            });
+        }
+        End::TooLong | End::TooMuch => {
+            format!("stopped after {} s, its time limit", run.timeout.as_secs())
+        }
+        End::Exited(status) => reason(&steps, [&ran.stdout, &ran.stderr], status),
     };
     Ok(Outcome {
         steps,
-        success,
+        success: false,
         reason,
     })
 }
@@ -133,51 +149,8 @@ fn command(run: &Run<'_>, plugins: &Path, results: &Path) -> Command {
         .env("ANSIBLE_INVENTORY_UNPARSED_WARNING", "0")
         .env("ANSIBLE_DEPRECATION_WARNINGS", "0")
         // Ansible refuses to run under a locale that is not UTF-8; services have none.
-        .env("LC_ALL", "C.UTF-8")
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .process_group(0);
+        .env("LC_ALL", "C.UTF-8");
     command
-}
-
-/// Waits, with signs of life. `None`: the time was over and the whole group was ended.
-fn wait(child: &mut Child, limit: Duration, pulse: &Pulse) -> std::io::Result<Option<ExitStatus>> {
-    let start = Instant::now();
-    loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok(Some(status));
-        }
-        if start.elapsed() > limit {
-            let group = i32::try_from(child.id())
-                .ok()
-                .and_then(rustix::process::Pid::from_raw);
-            if let Some(group) = group {
-                let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
-            }
-            child.wait()?;
-            return Ok(None);
-        }
-        pulse.beat();
-        thread::sleep(LOOK);
-    }
-}
-
-/// Reads to the end in a thread and keeps the last bytes, so that the program never blocks on a pipe.
-fn tail(pipe: Option<impl Read + Send + 'static>) -> thread::JoinHandle<String> {
-    thread::spawn(move || {
-        let mut kept = VecDeque::new();
-        let mut buffer = [0; 4096];
-        let Some(mut pipe) = pipe else {
-            return String::new();
-        };
-        while let Ok(count @ 1..) = pipe.read(&mut buffer) {
-            kept.extend(&buffer[..count]);
-            let surplus = kept.len().saturating_sub(MAX_OUTPUT_BYTES);
-            kept.drain(..surplus);
-        }
-        String::from_utf8_lossy(kept.make_contiguous()).into_owned()
-    })
 }
 
 /// Results from the callback's lines; a torn last line (the program was killed) is left out.
@@ -189,13 +162,13 @@ pub(super) fn parse(bytes: &[u8]) -> Vec<StepResult> {
         .collect()
 }
 
-fn reason(steps: &[StepResult], printed: &[String; 2], status: ExitStatus) -> String {
+fn reason(steps: &[StepResult], printed: [&[u8]; 2], status: ExitStatus) -> String {
     let bad = |step: &&StepResult| matches!(step.status.as_str(), "failed" | "unreachable");
     if let Some(step) = steps.iter().rev().find(bad) {
         return format!("task `{}`: {}", step.name, step.message);
     }
     // No task failed: the playbook itself is wrong, and the error stands in the output.
-    let [stdout, stderr] = printed;
+    let [stdout, stderr] = printed.map(String::from_utf8_lossy);
     let text = if stderr.trim().is_empty() {
         stdout
     } else {

@@ -31,6 +31,10 @@ impl Ledger for Memory {
         Ok(())
     }
 
+    fn other_holder(&self, _: &str, _: &str, _: &str) -> Result<Option<String>, StateError> {
+        Ok(None)
+    }
+
     fn forget(&mut self, items: &[Item]) -> Result<(), StateError> {
         self.0
             .retain(|known| !items.iter().any(|item| item.item == known.item));

@@ -37,6 +37,10 @@ impl Ledger for Memory {
         Ok(())
     }
 
+    fn other_holder(&self, _: &str, _: &str, _: &str) -> Result<Option<String>, StateError> {
+        Ok(None)
+    }
+
     fn forget(&mut self, items: &[Item]) -> Result<(), StateError> {
         let same = |a: &Item, b: &Item| a.item == b.item && a.assignment == b.assignment;
         self.0

@@ -1,0 +1,83 @@
+//! What a program may answer, and what is refused.
+//!
+//! What comes in: answers as programs print them. What goes out: a value, or what is wrong. No program runs.
+#![allow(clippy::unwrap_used)]
+use super::*;
+
+fn refused(verb: Verb, answer: &str) -> String {
+    Answer::read(verb, answer.as_bytes()).unwrap_err()
+}
+
+fn planned(items: &str) -> Result<Vec<Item>, String> {
+    let answer = format!("{{\"protocol\":\"{PROTOCOL}\",\"status\":\"ok\",\"items\":[{items}]}}");
+    Answer::read(Verb::Plan, answer.as_bytes())
+        .unwrap()
+        .planned()
+}
+
+#[test]
+fn an_answer_that_does_not_hold_to_the_contract_is_refused_with_what_is_wrong() {
+    let told = refused(Verb::Ready, " \n");
+    assert!(told.contains("answered nothing to `ready`"), "{told}");
+    let told = refused(Verb::Plan, "I am not JSON");
+    assert!(
+        told.contains("not understood") && told.contains("line 1"),
+        "{told}"
+    );
+    let told = refused(Verb::Plan, r#"{"protocol":"outhaul.dev/hook/v9","news":1}"#);
+    assert!(
+        told.contains("`outhaul.dev/hook/v9`") && told.contains(PROTOCOL),
+        "{told}"
+    );
+    let with = |rest: &str| format!("{{\"protocol\":\"{PROTOCOL}\",{rest}}}");
+    let told = refused(Verb::Plan, &with("\"status\":\"ok\",\"news\":1"));
+    assert!(told.contains("unknown field `news`"), "{told}");
+    let told = refused(Verb::Apply, &with("\"status\":\"drifted\""));
+    assert!(
+        told.contains("a status that this verb does not have"),
+        "{told}"
+    );
+    let told = refused(
+        Verb::Apply,
+        &with("\"status\":\"ok\",\"items\":[{\"item\":\"a\"}]"),
+    );
+    assert!(told.contains("named by `plan`"), "{told}");
+    let step = "{\"item\":\"a\",\"status\":\"ok\"}";
+    let many = vec![step; MAX_ITEMS + 1].join(",");
+    let told = refused(
+        Verb::Apply,
+        &with(&format!("\"status\":\"ok\",\"steps\":[{many}]")),
+    );
+    assert!(told.contains("more than 1000"), "{told}");
+}
+
+#[test]
+fn an_item_has_a_name_that_leads_nowhere_else() {
+    for name in ["web", "namespace/app", "solution/web-1.2:3"] {
+        assert_eq!(
+            planned(&format!("{{\"item\":\"{name}\"}}")).unwrap()[0].item,
+            name
+        );
+    }
+    let long = "n".repeat(MAX_NAME_BYTES + 1);
+    for name in [
+        "",
+        "/etc/passwd",
+        "a/../b",
+        "..",
+        "a//b",
+        "./a",
+        "a\\\\b",
+        "a\\nb",
+        &long,
+    ] {
+        let told = planned(&format!("{{\"item\":\"{name}\"}}")).unwrap_err();
+        assert!(
+            told.contains("a name that no item may have"),
+            "{name}: {told}"
+        );
+    }
+    let told = planned("{\"item\":\"a\"},{\"item\":\"b\"},{\"item\":\"a\"}").unwrap_err();
+    assert!(told.contains("`a` twice"), "{told}");
+    assert!(planned("").unwrap_err().contains("names no item"));
+}

@@ -1,0 +1,127 @@
+//! Programs of the system, run for real: what they print, how long they take, and what they leave behind.
+//!
+//! What comes in: small shell programs. What goes out: how each run ended. Nothing is waited for by the clock
+//! but the bound that the test itself sets.
+#![allow(clippy::unwrap_used)]
+use std::fs;
+use std::path::PathBuf;
+
+use tempfile::TempDir;
+
+use super::*;
+
+struct Bench {
+    folder: TempDir,
+    pulse: Pulse,
+    timeout: Duration,
+    whole: bool,
+}
+
+impl Bench {
+    fn new() -> Self {
+        Self {
+            folder: tempfile::tempdir().unwrap(),
+            pulse: Pulse::default(),
+            timeout: Duration::from_secs(60),
+            whole: true,
+        }
+    }
+
+    fn lock(&self) -> PathBuf {
+        self.folder.path().join("lock")
+    }
+
+    fn run(&self, script: &str) -> Ran {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).current_dir(&self.folder);
+        let bounds = Bounds {
+            input: b"a question\n",
+            lock: &self.lock(),
+            timeout: self.timeout,
+            kept: 64,
+            no_more: true,
+            whole: self.whole,
+        };
+        run(command, &bounds, &self.pulse).unwrap()
+    }
+
+    /// Waits until nobody has the group of the process whose id a script wrote to `pid`.
+    fn wait_for_the_end_of(&self, file: &str) {
+        let id = fs::read_to_string(self.folder.path().join(file)).unwrap();
+        let alive = || {
+            let stat = fs::read_to_string(format!("/proc/{}/stat", id.trim())).unwrap_or_default();
+            // A zombie that nobody has waited for is gone.
+            !stat.is_empty() && !stat.contains(") Z ")
+        };
+        while alive() {
+            thread::yield_now();
+        }
+    }
+}
+
+#[test]
+fn what_is_asked_is_read_and_what_is_printed_is_kept() {
+    let bench = Bench::new();
+    let ran = bench.run("cat; echo one >&2; echo two >&2; exit 7");
+    assert!(matches!(ran.end, End::Exited(status) if status.code() == Some(7)));
+    assert_eq!(ran.stdout, b"a question\n");
+    assert_eq!(last_words(&ran.stderr), "one; two");
+    // The next question is shorter than nothing that the file had.
+    assert_eq!(bench.run("cat").stdout, b"a question\n");
+}
+
+#[test]
+fn whoever_takes_too_long_or_prints_too_much_is_ended_with_all_that_it_started() {
+    let mut bench = Bench::new();
+    let ran = bench.run("sleep 1000 & echo $! > pid; yes");
+    assert_eq!(ran.end, End::TooMuch);
+    bench.wait_for_the_end_of("pid");
+    let ran = bench.run("sleep 1000 & echo $! > pid; echo done");
+    assert!(
+        matches!(ran.end, End::Exited(status) if status.success()),
+        "{ran:?}"
+    );
+    bench.wait_for_the_end_of("pid");
+    bench.timeout = Duration::from_millis(1);
+    let ran = bench.run("trap '' TERM; sleep 1000 & echo $! > pid; wait");
+    assert_eq!(ran.end, End::TooLong);
+}
+
+#[test]
+fn a_request_to_stop_ends_it_and_is_told_apart_from_its_own_failure() {
+    let bench = Bench::new();
+    bench.pulse.stop();
+    assert_eq!(bench.run("sleep 1000").end, End::Stopped);
+}
+
+#[test]
+fn what_an_agent_left_behind_is_waited_for() {
+    let mut bench = Bench::new();
+    // As after an agent that was killed: the program has the file, and nobody waits for it.
+    fs::write(bench.lock(), "").unwrap();
+    let input = File::open(bench.lock()).unwrap();
+    input.try_lock().unwrap();
+    let mut left = Command::new("sleep");
+    let mut left = left.arg("1000").stdin(Stdio::from(input)).spawn().unwrap();
+    bench.timeout = Duration::from_millis(200);
+    assert_eq!(bench.run("echo two").end, End::Busy);
+    bench.timeout = Duration::from_secs(60);
+    left.kill().unwrap();
+    left.wait().unwrap();
+    assert_eq!(bench.run("echo two").stdout, b"two\n");
+}
+
+#[test]
+fn whoever_outlives_it_keeps_nobody_waiting() {
+    let mut bench = Bench::new();
+    bench.whole = false;
+    let ran = bench.run("setsid sleep 1000 & echo $! > pid; echo started");
+    assert_eq!(ran.stdout, b"started\n");
+    assert_eq!(bench.run("echo next").stdout, b"next\n");
+    let id: i32 = fs::read_to_string(bench.folder.path().join("pid"))
+        .unwrap()
+        .trim()
+        .parse()
+        .unwrap();
+    let _ = rustix::process::kill_process(Pid::from_raw(id).unwrap(), Signal::KILL);
+}

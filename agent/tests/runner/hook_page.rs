@@ -1,0 +1,88 @@
+//! `docs/hooks.md` shows what is really said between the agent and a hook program.
+//!
+//! What comes in: the example for static pods, with its messages kept. What goes out: a verdict on the page.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
+use outhaul_tests::{available_or_skip, workspace_root};
+use serde_json::Value;
+
+use crate::centre::{Centre, Draft, Load};
+use crate::hooks::{configure, path};
+use crate::site::Site;
+
+/// What the page shows: this site's folders, and digests, are others on each machine.
+fn as_shown(message: &str, site: &Site) -> String {
+    let value: Value = serde_json::from_str(message).unwrap();
+    let text = serde_json::to_string_pretty(&value).unwrap();
+    let text = text.replace(
+        &site.state().display().to_string(),
+        "/var/lib/outhaul-agent",
+    );
+    let fleet = value["assignment"]["fleet"].as_str().unwrap_or("no fleet");
+    text.replace(fleet, "f3e1")
+}
+
+#[test]
+fn the_page_for_authors_shows_real_messages() {
+    if !available_or_skip("python3") {
+        return;
+    }
+    let page = fs::read_to_string(workspace_root().join("docs/hooks.md")).unwrap();
+    let centre = Centre::new();
+    let site = Site::new(&centre, "press-7");
+    let folder = site.folder.path();
+    fs::create_dir(folder.join("pods")).unwrap();
+    let text = format!(
+        "#!/bin/sh\nmessage=$(cat)\nprintf '%s\\n' \"$message\" >> {0}/messages\n\
+         printf %s \"$message\" | python3 {1} | tee -a {0}/messages\necho >> {0}/messages\n",
+        folder.display(),
+        workspace_root()
+            .join("examples/hooks/static-pods")
+            .display()
+    );
+    fs::write(path(&site), text).unwrap();
+    fs::set_permissions(path(&site), fs::Permissions::from_mode(0o755)).unwrap();
+    let pods = folder.join("pods");
+    configure(
+        &site,
+        &format!("environment = {{ STATIC_PODS = \"{}\" }}\n", pods.display()),
+    );
+    let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: printer}\n";
+    let loads = |names: &[&str]| {
+        let load = |name: &&str| Load::new(name).file("pod.yaml", pod);
+        Draft::new(names.iter().map(load)).reconciler("static-pods")
+    };
+    site.take(&centre.publish(&loads(&["a", "b", "c", "printer"])));
+    fs::write(pods.join("printer.pod.yaml"), "somebody's").unwrap();
+    site.ok(&["run", "--once"]);
+    site.take(&centre.publish(&loads(&["a", "b", "c"])));
+    let all = fs::read_to_string(folder.join("messages")).unwrap();
+    let lines: Vec<&str> = all.lines().collect();
+    let is_shown = |message: &str| {
+        let value: Value = serde_json::from_str(message).unwrap();
+        value["assignment"]["name"] == "printer" || value["verb"] == "ready"
+    };
+    let (mut verbs, mut missing) = (Vec::new(), Vec::new());
+    for pair in lines.chunks(2).filter(|pair| is_shown(pair[0])) {
+        let message: Value = serde_json::from_str(pair[0]).unwrap();
+        let verb = message["verb"].as_str().unwrap().to_owned();
+        if verbs.contains(&verb) {
+            continue;
+        }
+        let pair = [pair[0], pair[1]].map(|one| as_shown(one, &site));
+        missing.extend(pair.into_iter().filter(|shown| !page.contains(shown)));
+        verbs.push(verb);
+    }
+    assert!(
+        missing.is_empty(),
+        "docs/hooks.md lacks:\n{}",
+        missing.join("\n")
+    );
+    verbs.sort();
+    assert_eq!(
+        verbs,
+        ["apply", "health", "observe", "plan", "ready", "remove"]
+    );
+}

@@ -19,6 +19,8 @@ mod documents;
 mod envelopes;
 #[path = "runner/exit_codes.rs"]
 mod exit_codes;
+#[path = "runner/hooks.rs"]
+mod hooks;
 #[path = "runner/hostile.rs"]
 mod hostile;
 #[path = "runner/interrupts.rs"]

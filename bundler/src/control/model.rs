@@ -6,6 +6,8 @@
 
 use std::collections::BTreeMap;
 
+use outhaul_bundle::name::Name;
+
 use super::diagnostic::{Diagnostics, Location};
 
 mod delivery;
@@ -190,8 +192,11 @@ pub enum Language {
     Jinja,
 }
 
+/// The label by which a template of Kalypso's group, which has no field for it, says what its result is for.
+pub(crate) const RECONCILER_LABEL: &str = "outhaul.dev/reconciler";
+
 /// What makes desired state real on site.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ReconcilerKind {
     /// Playbooks that the agent runs on the host itself.
     Ansible,
@@ -207,11 +212,13 @@ pub enum ReconcilerKind {
     Kubernetes,
     /// Zarf.
     Zarf,
+    /// Any other: on site, a hook program of this name.
+    Other(Name),
 }
 
 impl ReconcilerKind {
-    /// Every kind.
-    pub const ALL: [Self; 7] = [
+    /// Every kind that Outhaul has a template for.
+    pub const KNOWN: [Self; 7] = [
         Self::Ansible,
         Self::ArgoCd,
         Self::Fleet,
@@ -221,9 +228,16 @@ impl ReconcilerKind {
         Self::Zarf,
     ];
 
+    /// The kind that is called `name`; none when it cannot be a name.
+    pub fn named(name: &str) -> Option<Self> {
+        let known = Self::KNOWN.into_iter().find(|known| known.as_str() == name);
+        known.or_else(|| name.parse().ok().map(Self::Other))
+    }
+
     /// As it is written.
-    pub fn as_str(self) -> &'static str {
+    pub fn as_str(&self) -> &str {
         match self {
+            Self::Other(name) => name.as_str(),
             Self::Ansible => "ansible",
             Self::ArgoCd => "argocd",
             Self::Fleet => "fleet",
@@ -259,8 +273,8 @@ impl Template {
     /// What makes its manifests real: what it says itself, or what the objects in its text are for.
     /// Kalypso's templates have no field for it. What nothing is known of is put in a folder.
     pub fn reconciler_kind(&self) -> ReconcilerKind {
-        if let Some(kind) = self.reconciler {
-            return kind;
+        if let Some(kind) = &self.reconciler {
+            return kind.clone();
         }
         let text = |needle: &str| self.manifests.iter().any(|m| m.value.contains(needle));
         let playbook = self.manifests.iter().any(|manifest| {

@@ -336,6 +336,17 @@ fn taint() -> Kind {
     )
 }
 
+/// Any name; an editor offers those that are known.
+fn reconciler() -> Value {
+    let known: Vec<String> = ReconcilerKind::KNOWN
+        .iter()
+        .map(|kind| kind.as_str().to_owned())
+        .collect();
+    let mut any = pattern("^[A-Za-z0-9][A-Za-z0-9._-]{0,252}$", "symphony");
+    any["examples"] = known.into();
+    any
+}
+
 fn template() -> Kind {
     let mut fields = template_fields(
         "The manifests, each as text in Jinja (`- |`).",
@@ -343,8 +354,9 @@ fn template() -> Kind {
     );
     fields.push(may(
         "reconciler",
-        "What makes its result real on site; told from its text when left out.",
-        one_of(&ReconcilerKind::ALL.map(ReconcilerKind::as_str)),
+        "What makes its result real on site: one that Outhaul knows, or the name of a hook program; told from \
+         its text when left out.",
+        reconciler(),
     ));
     kind(
         OUTHAUL,

@@ -4,10 +4,12 @@
 //! never read as YAML, whatever it looks like. Whether it parses is checked when it is used.
 
 use super::super::diagnostic::Diagnostic;
-use super::super::model::{Language, ReconcilerKind, Spot, Template, TemplateType};
+use super::super::model::{
+    Language, RECONCILER_LABEL, ReconcilerKind, Spot, Template, TemplateType,
+};
 use super::fields::{Fields, Reader};
 use super::metadata::Metadata;
-use super::suggest::did_you_mean;
+use super::suggest::{did_you_mean, nearest};
 
 /// Longest ending of a file.
 const MAX_ENDING: usize = 32;
@@ -42,7 +44,10 @@ fn read(
     let content_type = reader
         .optional_text(&spec, "contentType")
         .filter(|c| !c.value.is_empty());
-    let reconciler = reader.optional_text(&spec, "reconciler");
+    let labels = metadata.as_ref().map(|metadata| &metadata.labels);
+    let reconciler = reader
+        .optional_text(&spec, "reconciler")
+        .or_else(|| labels?.get(RECONCILER_LABEL).cloned());
     if let Some(ending) = content_type
         .as_ref()
         .filter(|_| language == Language::Jinja)
@@ -119,22 +124,37 @@ fn kind_of(reader: &mut Reader<'_>, written: &Spot<String>) -> Option<TemplateTy
     kind
 }
 
+/// Any name: what Outhaul does not know itself is a hook program on site. One that is nearly a name that it
+/// knows is most likely that one.
 fn reconciler_of(reader: &mut Reader<'_>, written: &Spot<String>) -> Option<ReconcilerKind> {
-    let kind = ReconcilerKind::ALL
-        .into_iter()
-        .find(|kind| kind.as_str() == written.value);
-    if kind.is_none() {
-        reader.report(
+    let known = ReconcilerKind::KNOWN;
+    let names: Vec<&str> = known.iter().map(ReconcilerKind::as_str).collect();
+    let kind = ReconcilerKind::named(&written.value);
+    match &kind {
+        None => reader.report(
             Diagnostic::error(
                 "unknown-reconciler",
-                format!("unknown reconciler `{}`", written.value),
+                format!("`{}` is not the name of a reconciler", written.value),
             )
             .at(&written.location)
-            .help(did_you_mean(
-                &written.value,
-                &ReconcilerKind::ALL.map(ReconcilerKind::as_str),
-            )),
-        );
+            .help(did_you_mean(&written.value, &names)),
+        ),
+        Some(ReconcilerKind::Other(_)) => {
+            if let Some(near) = nearest(&written.value, &names) {
+                reader.report(
+                    Diagnostic::warning(
+                        "unknown-reconciler",
+                        format!(
+                            "`{}` is no reconciler that Outhaul knows: its sites need a hook program of this name",
+                            written.value
+                        ),
+                    )
+                    .at(&written.location)
+                    .help(format!("did you mean `{near}`?")),
+                );
+            }
+        }
+        Some(_) => {}
     }
     kind
 }

@@ -160,6 +160,31 @@ fn template_text_is_never_typed_as_yaml() {
     assert_eq!(template.language, Language::Jinja);
     assert_eq!(template.kind, TemplateType::Config);
     assert_eq!(template.manifests[1].value, "true");
-    let bad = text.replace("ansible", "ansibel");
-    assert!(self::findings(&bad)[0].contains("did you mean `ansible`?"));
+    // Any name is one; one that is nearly another gets a warning.
+    let (objects, findings) = read(&text.replace("ansible", "ansibel"));
+    assert!(!findings.has_errors() && !objects.is_empty(), "{findings}");
+    let near = self::findings(&text.replace("ansible", "ansibel"));
+    assert!(near[0].contains("did you mean `ansible`?"), "{near:?}");
+    let kind = |text: &str| {
+        let (objects, findings) = read(text);
+        assert!(findings.is_empty(), "{findings}");
+        let [Object::Template(template)] = objects.as_slice() else {
+            panic!("{objects:?}")
+        };
+        template.reconciler_kind().as_str().to_owned()
+    };
+    assert_eq!(kind(&text.replace("ansible", "symphony")), "symphony");
+    let none = self::findings(&text.replace("ansible", "../symphony"));
+    assert!(
+        none[0].contains("is not the name of a reconciler"),
+        "{none:?}"
+    );
+    // Kalypso's templates have no such field.
+    let go = "apiVersion: scheduler.kalypso.io/v1alpha1\nkind: Template\nmetadata:\n  name: t\n  \
+              labels: {outhaul.dev/reconciler: symphony}\nspec:\n  type: reconciler\n  manifests: ['a: b']\n";
+    assert_eq!(kind(go), "symphony");
+    assert_eq!(
+        kind(&go.replace("outhaul.dev/reconciler: symphony", "")),
+        "folder"
+    );
 }

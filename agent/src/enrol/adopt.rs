@@ -60,7 +60,7 @@ pub(super) fn adopt(
             continue;
         };
         let kind = apply::reconciler(index.reconciler.kind.as_str(), config, home);
-        let kind = kind.map_or("", |reconciler| reconciler.kind());
+        let kind = kind.map_or_else(|_| String::new(), |reconciler| reconciler.kind().to_owned());
         for desired in generation::desired(home, &index.for_site(site), site) {
             let (same, changed) = if kind == ansible::KIND {
                 let oldest = numbers.first() == Some(&number);

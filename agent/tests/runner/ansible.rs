@@ -11,7 +11,7 @@ use outhaul_bundle::report::{AssignmentResult, ComplianceStatus, Event, Generati
 
 use crate::centre::{Centre, Draft, Load};
 use crate::media::is_root;
-use crate::site::{Site, code, stderr, stdout};
+use crate::site::{Site, assert_told, code, stderr, stdout};
 use outhaul_tests::{available, available_or_skip, skipped};
 
 /// A centre and a site whose playbooks write into `{{ out }}`; `None` without Ansible.

@@ -11,14 +11,14 @@ use outhaul_bundle::index::Snapshot;
 
 use crate::compose::{Composition, Mode, schema};
 use crate::control::diagnostic::{Diagnostic, Diagnostics};
-use crate::control::kinds::suggest::did_you_mean;
 use crate::control::model::{Labels, TemplateType};
 use crate::control::{self, ControlPlane, LoadRequest};
-use crate::counted::counted;
 use crate::delivery;
 use crate::pipeline;
 use crate::render::{BAD_KEY, Rendering, namespace};
 use crate::schedule::{self, Schedule};
+use outhaul_kit::counted::counted;
+use outhaul_kit::suggest::did_you_mean;
 
 mod configs;
 mod lists;

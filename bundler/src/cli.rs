@@ -10,7 +10,7 @@ use clap::{CommandFactory as _, Parser, Subcommand, ValueEnum};
 use outhaul_kit::{console, signals};
 
 use crate::control::{Diagnostic, Diagnostics};
-use crate::terminal;
+use outhaul_git::terminal;
 
 mod bundle;
 mod check;

@@ -12,9 +12,9 @@ use outhaul_bundle::name::{NameError, RelativePath};
 
 use crate::assemble::{Spool, SpoolError};
 use crate::control::diagnostic::Diagnostic;
-use crate::control::source::{self, Cache, Opened, Reference, SourceError, SourceMap, TreeLimits};
 use crate::delivery::storage::OCI;
 use crate::render::RenderedAssignment;
+use outhaul_git::source::{self, Cache, Opened, Reference, SourceError, SourceMap, TreeLimits};
 
 use places::Clash;
 

@@ -18,15 +18,13 @@ mod gather;
 pub mod kinds;
 pub mod model;
 pub mod selector;
-pub mod source;
-mod threads;
 mod unread;
 pub mod yaml;
 
 pub use declared::declared;
 pub use diagnostic::{Diagnostic, Diagnostics};
 pub use model::ControlPlane;
-pub use source::{Cache, SourceMap};
+pub use outhaul_git::source::{Cache, SourceMap};
 pub use unread::uncommitted;
 
 /// Names of pins without a URL: where environments are listed, and what is promoted.

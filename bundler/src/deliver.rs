@@ -21,9 +21,6 @@ use outhaul_signer::media;
 
 use crate::assemble::UnsignedBundle;
 
-pub mod branch;
-pub(crate) mod program;
-
 /// Why a bundle was not delivered. Nothing half-written is left.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

@@ -12,8 +12,8 @@ use std::str::FromStr;
 
 use zeroize::Zeroizing;
 
-use crate::address::{Address, Scheme};
 use crate::http::{Client, HttpError, Method};
+use outhaul_git::address::{Address, Scheme};
 
 mod caller;
 mod gitea;

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::address::{Address, AddressError, Scheme, without_password};
+use outhaul_git::address::{Address, AddressError, Scheme, without_password};
 pub use ureq::http::Method;
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, TlsProvider};
 

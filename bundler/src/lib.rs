@@ -13,7 +13,6 @@
 //! [`publish`] to a git branch, [`serve`] all of it again and again. `cli` is what people type; it holds
 //! no rule of its own.
 
-mod address;
 pub mod assemble;
 pub mod attest;
 pub mod builtin;
@@ -22,7 +21,6 @@ pub mod cli;
 pub mod collect;
 pub mod compose;
 pub mod control;
-mod counted;
 pub mod deliver;
 pub mod delivery;
 pub mod demo;
@@ -49,7 +47,6 @@ pub mod schema;
 pub mod serve;
 pub mod sites;
 pub mod snapshot;
-pub mod terminal;
 pub mod verify;
 
 pub use compose::Composition;

@@ -7,7 +7,7 @@ use clap::error::ErrorKind;
 use mimalloc::MiMalloc;
 use outhaul_bundler::cli::{Cli, settings};
 use outhaul_bundler::render::jinja_process;
-use outhaul_bundler::terminal;
+use outhaul_git::terminal;
 use outhaul_kit::console;
 use tracing_subscriber::EnvFilter;
 

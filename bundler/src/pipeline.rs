@@ -10,14 +10,13 @@
 use std::collections::BTreeSet;
 
 use outhaul_bundle::index::{Snapshot, Source};
+use outhaul_git::source;
 use outhaul_kit::console::progress::{Meter, Unit};
 use outhaul_kit::console::{self, stage};
 
 use crate::compose::{self, Composition, Mode};
 use crate::control::model::{ReconcilerKind, Template};
-use crate::control::{
-    self, Cache, ControlPlane, Diagnostics, LoadRequest, Origin, SourceMap, source,
-};
+use crate::control::{self, Cache, ControlPlane, Diagnostics, LoadRequest, Origin, SourceMap};
 use crate::render::{self, Memory, Past, Rendering, Told};
 use crate::schedule::{self, AssignmentId, Schedule};
 use crate::{scheduler, terminal};

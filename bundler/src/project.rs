@@ -12,9 +12,9 @@ use std::sync::Arc;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::address::{Address, AddressError, without_password};
 use crate::control::diagnostic::{Diagnostic, Diagnostics, Location, SourceFile};
-use crate::control::kinds::suggest::did_you_mean;
+use outhaul_git::address::{Address, AddressError, without_password};
+use outhaul_kit::suggest::did_you_mean;
 
 pub mod find;
 pub mod trust;

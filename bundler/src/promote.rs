@@ -15,9 +15,9 @@ use serde::Deserialize;
 use crate::control::diagnostic::{Diagnostics, SourceFile};
 use crate::control::kinds::{self, Object};
 use crate::control::model::{BaseRepo, Environment, PromotionPolicy};
-use crate::control::source::{self, Cache, Opened, Reference, SourceError, SourceMap, TreeLimits};
-use crate::deliver::branch::{self, Edit};
-use crate::deliver::program::Git;
+use outhaul_git::branch::{self, Edit};
+use outhaul_git::program::Git;
+use outhaul_git::source::{self, Cache, Opened, Reference, SourceError, SourceMap, TreeLimits};
 
 mod candidate;
 mod error;

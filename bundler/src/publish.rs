@@ -11,28 +11,28 @@ use std::path::Path;
 
 use outhaul_bundle::index::Snapshot;
 
-use crate::address::{Address, AddressError};
 use crate::control::model::Road;
-use crate::control::source::{self, Cache, Reference, SourceError, SourceMap};
 use crate::control::{ControlPlane, Diagnostics};
-use crate::deliver::branch::was_overtaken;
-use crate::deliver::program::ProgramError;
 use crate::delivery;
 use crate::pipeline::Platform;
 use crate::promote::record::Override;
 use crate::schedule::AssignmentId;
+use outhaul_git::address::{Address, AddressError};
+use outhaul_git::branch::was_overtaken;
+use outhaul_git::program::ProgramError;
+use outhaul_git::source::{self, Cache, Reference, SourceError, SourceMap};
+use outhaul_git::store::{Store, StoreError, unreachable};
 
-pub use crate::deliver::program::Credential;
+pub use outhaul_git::program::Credential;
 
 pub mod access;
 pub mod change;
-mod commit;
 pub mod message;
 pub mod plan;
 pub mod proposal;
 pub mod record;
+mod there;
 
-use commit::Store;
 use plan::{Plan, PlanError};
 
 /// How often a branch that others push to is read again.
@@ -110,14 +110,6 @@ impl<'a> Desired<'a> {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PublishError {
-    /// The branch's name would not survive git.
-    #[error(
-        "`{branch}` cannot be the name of a branch\nhelp: give a name without spaces, `..` or `~`"
-    )]
-    BadBranch {
-        /// The name.
-        branch: String,
-    },
     /// The branch is checked out in a repository with a working copy.
     #[error(
         "branch `{branch}` is checked out in `{url}`, whose files would then seem to be reverted\nhelp: \
@@ -129,17 +121,9 @@ pub enum PublishError {
         /// The branch.
         branch: String,
     },
-    /// The program failed here.
+    /// The program failed here, or there is no place for a copy.
     #[error(transparent)]
-    Git(#[from] ProgramError),
-    /// The cache folder cannot be made.
-    #[error("cannot keep a copy of `{url}` here: {problem}")]
-    Store {
-        /// The repository.
-        url: String,
-        /// What is wrong.
-        problem: String,
-    },
+    Store(StoreError),
     /// Others push faster than it is read.
     #[error(
         "branch `{branch}` of `{url}` moved {ATTEMPTS} times while it was written; nothing was changed\nhelp: run \
@@ -183,6 +167,21 @@ pub enum PublishError {
     /// The branch cannot be read.
     #[error("the platform repository cannot be read")]
     Source(#[from] SourceError),
+}
+
+impl From<StoreError> for PublishError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Source(error) => Self::Source(error),
+            other => Self::Store(other),
+        }
+    }
+}
+
+impl From<ProgramError> for PublishError {
+    fn from(error: ProgramError) -> Self {
+        Self::Store(error.into())
+    }
 }
 
 /// What came of it.
@@ -294,7 +293,7 @@ impl Repository {
     /// What would have to change for the branch at `tip` to hold `desired`.
     fn plan(&self, tip: Option<&str>, desired: &Desired<'_>) -> Result<Plan, PublishError> {
         let there = match tip {
-            Some(commit) => self.store.read(commit, &self.target.path, desired)?,
+            Some(commit) => there::read(&self.store, commit, &self.target.path, desired)?,
             None => plan::There::default(),
         };
         Ok(plan::plan(&self.target.path, there, desired)?)
@@ -317,7 +316,7 @@ impl Repository {
                 message,
             };
         }
-        commit::unreachable(&url, error)
+        unreachable(&url, error).into()
     }
 }
 

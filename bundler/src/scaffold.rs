@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 
 use crate::builtin;
 use crate::control::diagnostic::Diagnostics;
-use crate::control::kinds::suggest::did_you_mean;
-use crate::control::source::SourceError;
-use crate::deliver::program::ProgramError;
+use outhaul_git::program::ProgramError;
+use outhaul_git::source::SourceError;
+use outhaul_kit::suggest::did_you_mean;
 
 pub mod add;
 mod git;

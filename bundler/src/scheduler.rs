@@ -14,10 +14,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::control::ControlPlane;
-use crate::control::kinds::suggest::did_you_mean;
 use crate::control::model::{Answer, DeploymentTarget, Pair, SchedulingPolicy};
 use crate::schedule::choose::{self, Choice, choose};
 use crate::schedule::selects_target;
+use outhaul_kit::suggest::did_you_mean;
 
 mod program;
 

@@ -15,12 +15,12 @@ use jiff::Timestamp;
 use outhaul_signer::durable::FileError;
 use outhaul_signer::key::KeyError;
 
-use crate::control::source::SourceError;
 use crate::control::{Cache, LoadRequest, Origin, SourceMap};
 use crate::promote::Hub;
 use crate::promote::watch::{self, Event, Outcome, Watch};
 use crate::render::Memory;
 use crate::scheduler::{NotAScheduler, Schedulers};
+use outhaul_git::source::SourceError;
 
 mod config;
 pub mod daemon;

@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use outhaul_bundler::control::diagnostic::SourceFile;
 use outhaul_bundler::control::kinds;
-use outhaul_bundler::control::source::{Cache, Reference, SourceMap, open};
 use outhaul_bundler::project::Project;
 use outhaul_bundler::serve::{Config, knows_secret};
 use outhaul_bundler::{Diagnostics, terminal};
+use outhaul_git::source::{Cache, Reference, SourceMap, open};
 
 /// A YAML file of a control plane or of a team.
 pub fn control_plane(bytes: &[u8]) {

@@ -1,4 +1,4 @@
-//! What all programs share: durable files, folders that strangers prepared, text for terminals, and (with
+//! What all programs share: durable files, folders that strangers prepared, text for people, and (with
 //! the features `console`, `completions` and `signals`) the edge of a command line.
 //!
 //! What comes in: paths, bytes and foreign text. What goes out: files that are whole or not there, files
@@ -9,9 +9,12 @@
 pub mod completions;
 #[cfg(feature = "console")]
 pub mod console;
+pub mod counted;
 pub mod durable;
 pub mod interrupt;
 pub mod media;
 #[cfg(feature = "signals")]
 pub mod signals;
+pub mod suggest;
 pub mod text;
+pub mod threads;

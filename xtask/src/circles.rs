@@ -22,7 +22,6 @@ const STANDING: &[&str] = &[
     "bundler/src: control, delivery, guard, schedule, scheduler",
     "bundler/src/compose/schema/compat: document, scalars, validate",
     "bundler/src/control: gather, unread",
-    "bundler/src/control: kinds, source",
     "bundler/src/demo: scene, story",
     "bundler/src/diff: counted, files, lines, tell",
     "bundler/src/render: filters, jinja, jinja_process",

@@ -10,8 +10,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use crate::compose::{self, Mode, layers};
 use crate::control::ControlPlane;
 use crate::control::diagnostic::{Diagnostic, Diagnostics};
-use crate::control::kinds::suggest::{did_you_mean, nearest};
 use crate::control::model::{ClusterType, DeploymentTarget, Spot};
+use outhaul_kit::suggest::{did_you_mean, nearest};
 
 /// More labels than this are looked at pair by pair.
 const MAX_LABELS: usize = 5;

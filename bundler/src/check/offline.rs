@@ -12,11 +12,11 @@ use std::sync::Arc;
 use crate::control;
 use crate::control::diagnostic::{Diagnostic, Diagnostics, Location, SourceFile};
 use crate::control::model::{ClusterType, Images, Road};
-use crate::control::source::{self, Reference, TreeLimits, normal_url};
 use crate::control::yaml::{self, Node, Value};
 use crate::delivery::{self, Delivery, storage::OCI};
 use crate::pipeline::Platform;
 use crate::render::RenderedAssignment;
+use outhaul_git::source::{self, Reference, TreeLimits, normal_url};
 
 /// What something on site wants to fetch.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

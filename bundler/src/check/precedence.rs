@@ -11,7 +11,7 @@ use crate::compose::{self, Composition, Mode, layers};
 use crate::control::ControlPlane;
 use crate::control::diagnostic::{Diagnostic, Diagnostics};
 use crate::control::model::{ConfigContainer, Spot};
-use crate::counted::counted;
+use outhaul_kit::counted::counted;
 
 const HELP: &str = "give one of them a further label, or one key to one container";
 

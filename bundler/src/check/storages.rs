@@ -5,7 +5,7 @@
 
 use crate::control::ControlPlane;
 use crate::control::diagnostic::{Diagnostic, Diagnostics};
-use crate::control::kinds::suggest::nearest;
+use outhaul_kit::suggest::nearest;
 
 /// What manifests are kept in.
 const KNOWN: [&str; 3] = ["git", "helm", "oci"];

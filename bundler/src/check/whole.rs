@@ -9,9 +9,9 @@ use std::collections::BTreeSet;
 use crate::control::ControlPlane;
 use crate::control::diagnostic::{Diagnostic, Diagnostics};
 use crate::control::model::DeploymentTarget;
-use crate::counted::counted;
 use crate::schedule::Schedule;
 use crate::schedule::explain::{Rule, explain};
+use outhaul_kit::counted::counted;
 
 /// Findings that explain why a policy places nothing.
 const EXPLAINED: [&str; 2] = ["selects-nothing", "placed-nowhere"];

@@ -17,8 +17,6 @@ use crate::assemble::AssembleError;
 use crate::assemble::finish::FinishError;
 use crate::check::offline;
 use crate::collect::CollectError;
-use crate::control::kinds::suggest::did_you_mean;
-use crate::counted::assignments;
 use crate::deliver;
 use crate::guard::Removal;
 use crate::pipeline::Platform;
@@ -26,6 +24,8 @@ use crate::produce::{self, LastError, ProduceError, Production, Request};
 use crate::promote::overrides;
 use crate::promote::record::{Override, Passage};
 use crate::promote::required::{self, Refusal};
+use outhaul_kit::counted::assignments;
+use outhaul_kit::suggest::did_you_mean;
 
 /// Render an environment and write one signed bundle per stream
 #[derive(Debug, clap::Args)]

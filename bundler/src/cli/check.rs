@@ -14,12 +14,12 @@ use super::render::InputArgs;
 use super::{Exit, data, in_envelope, print_json, say};
 use crate::check::{self, Checked, report};
 use crate::control::diagnostic::{Diagnostic, Severity};
-use crate::control::source::git::{Repository, is_repository};
 use crate::control::{self, Diagnostics, LoadRequest, Origin};
-use crate::counted::{assignments, counted};
 use crate::explain::requested::{self, Requested};
 use crate::schedule;
-use crate::terminal;
+use outhaul_git::source::git::{Repository, is_repository};
+use outhaul_git::terminal;
+use outhaul_kit::counted::{assignments, counted};
 
 /// Check a control plane: all findings, each with location and fix
 #[derive(Debug, clap::Args)]

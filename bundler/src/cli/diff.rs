@@ -14,7 +14,7 @@ use crate::compose::Mode;
 use crate::diff::load::{self, DiffError, Question};
 use crate::diff::{self, Difference, Side};
 use crate::scheduler::Schedulers;
-use crate::terminal;
+use outhaul_git::terminal;
 
 /// Show what a change does: assignments, values, files and sites
 #[derive(Debug, clap::Args)]

@@ -8,10 +8,10 @@ use super::render::InputArgs;
 use super::{Exit, Format, data, print_json, say};
 use crate::control::ControlPlane;
 use crate::control::diagnostic::Diagnostic;
-use crate::control::kinds::suggest::did_you_mean;
 use crate::control::model::{ClusterType, DeploymentTarget, Site};
 use crate::explain::{self, Story};
 use crate::{compose, schedule};
+use outhaul_kit::suggest::did_you_mean;
 
 mod text;
 

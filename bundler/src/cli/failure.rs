@@ -12,8 +12,8 @@ use outhaul_signer::durable::FileError;
 
 use super::in_envelope;
 use crate::control::diagnostic::Severity;
-use crate::counted::counted;
 use crate::{Diagnostics, terminal};
+use outhaul_kit::counted::counted;
 
 /// A findings or refusal: exit code 1.
 pub const REFUSED: u8 = 1;

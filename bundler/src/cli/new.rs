@@ -9,8 +9,8 @@ use super::failure::Failure;
 use super::init::scaffold_failure;
 use super::{Exit, Format, data, print_json, say};
 use crate::control::model::composition::Precedence;
-use crate::counted::counted;
 use crate::scaffold::add::{self, Added, New};
+use outhaul_kit::counted::counted;
 
 /// Add one object to a working copy of a control plane
 #[derive(Debug, clap::Args)]

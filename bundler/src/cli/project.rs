@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use super::failure::{self, Failure};
 use super::settings::{self, Located, Surroundings, VARIABLE};
 use super::{Exit, Format, data, print_json, say};
-use crate::address::without_password;
 use crate::project::{FILE, Setting};
+use outhaul_git::address::without_password;
 
 /// Show the settings that need not be typed in this folder, or agree to their file
 #[derive(Debug, clap::Args)]

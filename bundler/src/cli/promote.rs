@@ -11,11 +11,11 @@ use super::failure::{self, Failure};
 use super::sources::SourceArgs;
 use super::{Exit, Format, print_json, say};
 use crate::control::{Cache, SourceMap};
-use crate::deliver::branch::BranchError;
 use crate::promote::order::Before;
 use crate::promote::record::{self, Grounds, Override};
 use crate::promote::watch::{self, Event, Outcome, Watch};
 use crate::promote::{Chain, Decision, GateError, Hub, Link, PromoteError, Rule};
+use outhaul_git::branch::BranchError;
 
 /// Move the next environment to a commit, when the gate of the one before is open
 #[derive(Debug, clap::Args)]

@@ -13,7 +13,6 @@ use super::promote::OverrideArgs;
 use super::render::{InputArgs, isolation_failure, isolation_json, whole_or_refused};
 use super::{Exit, Format, print_json, say};
 use crate::control::ControlPlane;
-use crate::control::source::Reference;
 use crate::forge::{self, Access, ForgeError, Kind};
 use crate::http::HttpError;
 use crate::pipeline::Platform;
@@ -22,6 +21,8 @@ use crate::publish::access::credential;
 use crate::publish::plan::{Plan, PlanError};
 use crate::publish::proposal::{Done, ProposeError, Proposed};
 use crate::publish::{self, Desired, PublishError, Repository, Target, change};
+use outhaul_git::source::Reference;
+use outhaul_git::store::StoreError;
 
 /// Publish a rendered environment
 #[derive(Debug, clap::Args)]
@@ -358,7 +359,7 @@ fn publish_failure(error: PublishError, platform: &Platform) -> Failure {
         | PublishError::Taken { .. }
         | PublishError::Moved { .. } => (failure::REFUSED, None),
         PublishError::Plan(_)
-        | PublishError::BadBranch { .. }
+        | PublishError::Store(StoreError::BadBranch { .. })
         | PublishError::CheckedOut { .. } => (failure::USAGE, None),
         _ => (failure::ENVIRONMENT, None),
     };

@@ -11,13 +11,13 @@ use super::sources::SourceArgs;
 use super::{Exit, Format, data, print_json, say};
 use crate::compose::Mode;
 use crate::control::{ControlPlane, LoadRequest, Origin};
-use crate::counted::{self, counted};
 use crate::isolation::Isolation;
 use crate::output::{self, OutputError, Settled};
 use crate::pipeline::{self, Platform};
 use crate::render::{Memory, RenderedClusterType};
 use crate::schedule::AssignmentId;
 use crate::scheduler::Schedulers;
+use outhaul_kit::counted::{self, counted};
 
 /// Render an environment into a folder
 #[derive(Debug, clap::Args)]

@@ -16,10 +16,10 @@ use clap::{ArgMatches, Command, CommandFactory as _};
 use super::Cli;
 use super::failure::{self, Failure};
 use crate::control::diagnostic::Diagnostics;
-use crate::control::source::normal_url;
 use crate::project::find::{self, FindError, Found};
 use crate::project::trust::Records;
 use crate::project::{FILE, Project, Setting};
+use outhaul_git::source::normal_url;
 
 /// The variable that names a project file, or `none`.
 pub(super) const VARIABLE: &str = "OUTHAUL_PROJECT";

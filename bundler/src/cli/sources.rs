@@ -6,8 +6,8 @@
 use std::path::PathBuf;
 
 use super::failure::{self, Failure};
-use crate::control::source::SourceError;
 use crate::control::{Cache, SourceMap};
+use outhaul_git::source::SourceError;
 
 /// What stands for repositories here.
 #[derive(Debug, clap::Args)]

@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::control::diagnostic::SourceFile;
 use crate::control::kinds::{self, Object};
-use crate::control::source::Cache;
 use crate::control::{LoadRequest, Origin, SourceMap};
+use outhaul_git::source::Cache;
 
 const BASE: &str = "apiVersion: scheduler.kalypso.io/v1alpha1
 kind: ClusterType

@@ -5,10 +5,10 @@
 
 use super::diagnostic::{Diagnostic, Diagnostics};
 use super::gather::Gathering;
-use super::kinds::suggest::did_you_mean;
 use super::model::Environment;
-use super::source;
 use super::{LoadRequest, Origin, environments};
+use outhaul_git::source;
+use outhaul_kit::suggest::did_you_mean;
 
 /// As [`environments`]; for two folders what the promoted one lists, if it lists any.
 ///

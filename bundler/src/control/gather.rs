@@ -10,16 +10,18 @@ use std::path::Path;
 use std::sync::Arc;
 
 use outhaul_bundle::index::{Snapshot, Source};
+use outhaul_kit::threads;
 
 use super::diagnostic::{Diagnostic, Diagnostics, Location, SourceFile};
 use super::kinds::foreign::OF_CONTROL_PLANES;
 use super::kinds::{self, Object};
 use super::model::{BaseRepo, Environment, Lost, RepositoryPath, WorkloadRegistration};
-use super::source::{
+use super::{LoadRequest, Origin, unread};
+use crate::snapshot::snapshot;
+use outhaul_git::source::{
     self, Opened, Reference, SourceError, SourceMap, TreeFile, TreeLimits, normal_path, normal_url,
 };
-use super::{LoadRequest, Origin, threads, unread};
-use crate::snapshot::snapshot;
+use outhaul_kit::suggest::did_you_mean;
 
 mod files;
 

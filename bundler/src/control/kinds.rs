@@ -29,15 +29,14 @@ mod policy;
 mod promotion;
 mod repository;
 mod site;
-pub mod suggest;
 mod taint;
 mod template;
 pub mod workload;
 
 pub use fields::Reader;
+use outhaul_kit::suggest::did_you_mean;
 use plain_site::{Part, Plain, Uncertain};
 pub(crate) use repository::AFTER_LABEL;
-use suggest::did_you_mean;
 pub use workload::Workload;
 
 /// Kalypso's group and version.

@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 use super::diagnostic::{Diagnostic, Diagnostics};
 use super::gather::MAIN;
 use super::model::BaseRepo;
-use super::source::{Opened, Reference};
 use super::{ControlPlane, LoadRequest, Origin};
-use crate::counted::counted;
+use outhaul_git::source::{Opened, Reference};
+use outhaul_kit::counted::counted;
 
 /// Files that are named before the rest is counted.
 const MAX_NAMED: usize = 5;

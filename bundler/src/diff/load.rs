@@ -11,12 +11,12 @@ use std::path::PathBuf;
 use super::rendered;
 use crate::compose::Mode;
 use crate::control::model::Environment;
-use crate::control::source::git::{self, Repository};
-use crate::control::source::{self, Reference, SourceError, TreeLimits};
 use crate::control::{self, Cache, Diagnostics, LoadRequest, Origin, SourceMap};
 use crate::output::OutputError;
 use crate::pipeline::{self, Platform};
 use crate::scheduler::Schedulers;
+use outhaul_git::source::git::{self, Repository};
+use outhaul_git::source::{self, Reference, SourceError, TreeLimits};
 
 /// What to compare.
 #[derive(Debug, Clone)]

@@ -2,7 +2,7 @@
 //!
 //! What comes in: values, lines and findings. What goes out: short text on one line.
 
-pub use crate::counted::{counted as count, grouped};
+pub use outhaul_kit::counted::{counted as count, grouped};
 use std::collections::BTreeMap;
 
 use outhaul_bundle::index::Source;

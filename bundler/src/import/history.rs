@@ -10,9 +10,9 @@ use std::collections::BTreeSet;
 use super::classify::{folder, holds};
 use super::{Report, Tree, Verdict};
 use crate::compose::Mode;
-use crate::control::source::{self, Reference};
 use crate::control::{LoadRequest, SourceMap};
 use crate::pipeline::{self, Platform};
+use outhaul_git::source::{self, Reference};
 
 /// What may be tried.
 #[derive(Debug, Clone, Copy)]

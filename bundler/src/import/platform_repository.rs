@@ -11,8 +11,8 @@ use serde::Serialize;
 use super::Tree;
 use crate::control::diagnostic::SourceFile;
 use crate::control::kinds::{self, Object};
-use crate::control::source::{self, Cache, Opened, Reference, SourceError, SourceMap, TreeLimits};
 use crate::control::{ControlPlane, Diagnostics};
+use outhaul_git::source::{self, Cache, Opened, Reference, SourceError, SourceMap, TreeLimits};
 
 /// Where was looked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -7,11 +7,11 @@
 use super::{Chain, Link, PromoteError};
 use crate::compose::Mode;
 use crate::control::diagnostic::Diagnostics;
-use crate::control::source::git::{Repository, is_commit_id};
-use crate::control::source::{self, Reference, SourceError};
 use crate::control::{self, LoadRequest, Origin};
 use crate::pipeline::{self, Platform};
 use crate::scheduler::Schedulers;
+use outhaul_git::source::git::{Repository, is_commit_id};
+use outhaul_git::source::{self, Reference, SourceError};
 
 impl Chain<'_> {
     /// The full id of what `text` names in the repository that `link` is based on: a commit's id, a

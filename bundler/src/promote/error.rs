@@ -4,8 +4,8 @@
 //! person, with what to do next. After each of these nothing was changed.
 
 use crate::control::diagnostic::Diagnostics;
-use crate::control::source::SourceError;
-use crate::deliver::branch::BranchError;
+use outhaul_git::branch::BranchError;
+use outhaul_git::source::SourceError;
 
 /// Why nothing was promoted. Nothing was changed.
 #[derive(Debug, thiserror::Error)]

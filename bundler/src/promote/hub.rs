@@ -9,9 +9,9 @@ use zeroize::Zeroizing;
 
 use super::Decision;
 use crate::control::model::PromotionPolicy;
-use crate::control::source::git::is_commit_id;
 use crate::forge::{ForgeError, read_token};
 use crate::http::{self, HttpError};
+use outhaul_git::source::git::is_commit_id;
 
 /// Why there is no decision.
 #[derive(Debug, thiserror::Error)]

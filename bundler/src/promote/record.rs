@@ -10,9 +10,9 @@ use std::fmt::{self, Write as _};
 use serde::{Deserialize, Serialize};
 
 use super::{Chain, Decision, Link, PromoteError};
-use crate::control::source::Opened;
-use crate::deliver::branch::BranchError;
-use crate::deliver::program::Git;
+use outhaul_git::branch::BranchError;
+use outhaul_git::program::Git;
+use outhaul_git::source::Opened;
 
 /// Commits of an environment's branch that are looked at.
 const MAX_COMMITS: usize = 5_000;

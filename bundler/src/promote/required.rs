@@ -11,8 +11,8 @@ use outhaul_bundle::index::Snapshot;
 use super::order::{Before, Order};
 use super::record::{self, Override, Passage};
 use super::{Chain, PromoteError, quoted};
-use crate::control::source::{self, Reference, SourceError};
 use crate::control::{ControlPlane, LoadRequest, Origin};
+use outhaul_git::source::{self, Reference, SourceError};
 
 /// A base commit that no gate let in. Nothing was written.
 #[derive(Debug, thiserror::Error)]

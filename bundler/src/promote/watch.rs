@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::record::{Grounds, message};
 use super::{Chain, GateError, Hub, PromoteError, Rule};
 use crate::control::model::PromotionPolicy;
-use crate::control::source::{Cache, SourceMap};
+use outhaul_git::source::{Cache, SourceMap};
 
 /// What to follow.
 #[derive(Debug, Clone)]

@@ -7,8 +7,8 @@
 use zeroize::Zeroizing;
 
 use super::Credential;
-use crate::address::{Address, Scheme};
 use crate::forge::Kind;
+use outhaul_git::address::{Address, Scheme};
 
 /// What git gives the server: the token, when the repository is reached over HTTPS.
 pub fn credential(

@@ -10,9 +10,9 @@ use outhaul_bundle::index::Snapshot;
 use super::message::{self, ENVIRONMENT_TRAILER};
 use super::plan::Plan;
 use super::{ATTEMPTS, Desired, PublishError, Repository};
-use crate::deliver::branch::was_overtaken;
 use crate::diff::Difference;
 use crate::forge::{Draft, Forge, ForgeError, PullRequest};
+use outhaul_git::branch::was_overtaken;
 
 /// The label of a pull request that moves the promoted commit, as Kalypso's pipelines expect it.
 pub const PROMOTED_LABEL: &str = "promoted";

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use super::plan::PlanError;
 use super::*;
-use crate::deliver::program::Git;
+use outhaul_git::program::Git;
 
 struct Scene {
     folder: tempfile::TempDir,

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use minijinja::{Environment, Template, Value};
 
-use crate::control::kinds::suggest::did_you_mean;
+use outhaul_kit::suggest::did_you_mean;
 
 /// A name that is not there.
 #[derive(Debug, PartialEq, Eq)]

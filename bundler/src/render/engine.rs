@@ -17,8 +17,8 @@ use super::place;
 use crate::compose::Mode;
 use crate::control::ControlPlane;
 use crate::control::diagnostic::{Diagnostic, Diagnostics, Location};
-use crate::control::kinds::suggest::did_you_mean;
 use crate::control::model::{Language, Spot, Template, TemplateType};
+use outhaul_kit::suggest::did_you_mean;
 
 /// Texts that many assignments have in common, because their template sees nothing of the others'
 /// fields: by template, and by target or cluster type. For one thread.

@@ -13,9 +13,9 @@ use super::{ScaffoldError, address, sound_name, write_new};
 use crate::builtin;
 use crate::control::diagnostic::{Diagnostics, SourceFile};
 use crate::control::kinds;
-use crate::control::kinds::suggest::did_you_mean;
 use crate::control::model::TemplateType;
 use crate::control::model::composition::Precedence;
+use outhaul_kit::suggest::did_you_mean;
 
 /// What to add.
 #[derive(Debug, Clone)]

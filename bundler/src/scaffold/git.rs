@@ -7,8 +7,10 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use outhaul_git::import::{self, Change, NewCommit};
+use outhaul_git::program::Git;
+
 use super::{Files, ScaffoldError};
-use crate::deliver::program::Git;
 
 /// Who commits where git knows nobody.
 const NOBODY: (&str, &str) = ("Outhaul", "outhaul@localhost");
@@ -60,19 +62,23 @@ impl Repository {
         message: &str,
         files: &Files,
     ) -> Result<String, ScaffoldError> {
-        let mut stream = Vec::new();
-        // Writing to memory cannot fail.
-        let mut line = |text: &[u8]| stream.extend_from_slice(text);
-        line(format!("commit refs/heads/{branch}\ncommitter {}\n", self.committer).as_bytes());
-        line(format!("data {}\n{message}\n", message.len() + 1).as_bytes());
-        for (path, text) in files {
-            let mode = if executable(path) { "100755" } else { "100644" };
-            line(format!("M {mode} inline {path}\ndata {}\n{text}\n", text.len()).as_bytes());
-        }
-        let arguments = ["fast-import", "--quiet", "--date-format=now"];
-        self.git.run(&arguments, &stream)?;
         let reference = format!("refs/heads/{branch}");
-        Ok(self.git.text(&["rev-parse", &reference])?)
+        let commit = NewCommit {
+            reference: &reference,
+            replaces: false,
+            author: None,
+            committer: &self.committer,
+            parent: None,
+            message: &format!("{message}\n"),
+        };
+        let changes = files.iter().map(|(path, text)| {
+            let change = Change::Write {
+                bytes: text.as_bytes(),
+                executable: executable(path),
+            };
+            (path.as_str(), change)
+        });
+        Ok(import::commit(&self.git, &commit, changes)?)
     }
 
     /// The commit of a branch, if it is there.

@@ -10,11 +10,11 @@ use std::sync::Arc;
 use super::{Files, ScaffoldError, git, object};
 use crate::builtin;
 use crate::control::diagnostic::{Diagnostics, SourceFile};
-use crate::control::kinds::suggest::did_you_mean;
 use crate::control::kinds::{self, Object};
 use crate::control::model::{BaseRepo, TemplateType};
-use crate::control::source::{self, Cache, Reference, SourceMap, TreeLimits};
 use crate::promote::order::Order;
+use outhaul_git::source::{self, Cache, Reference, SourceMap, TreeLimits};
+use outhaul_kit::suggest::did_you_mean;
 
 /// What a working copy has checked out.
 pub(super) struct Here {

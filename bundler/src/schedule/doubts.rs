@@ -8,9 +8,9 @@ use super::choose::{Candidate, Obstacle, choose};
 use super::{selects_cluster_type, selects_target};
 use crate::control::ControlPlane;
 use crate::control::diagnostic::{Diagnostic, Diagnostics, Location};
-use crate::control::kinds::suggest::did_you_mean;
 use crate::control::model::{Labels, SchedulingPolicy, Site};
 use crate::control::selector::Selector;
+use outhaul_kit::suggest::did_you_mean;
 
 /// Every doubt.
 pub fn doubts(plane: &ControlPlane) -> Diagnostics {

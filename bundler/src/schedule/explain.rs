@@ -480,7 +480,7 @@ fn found(requirement: &Requirement, labels: &Labels) -> String {
         return format!("{} = {value}", requirement.key());
     }
     let known: Vec<&String> = labels.keys().collect();
-    match crate::control::kinds::suggest::nearest(requirement.key(), &known) {
+    match outhaul_kit::suggest::nearest(requirement.key(), &known) {
         Some(near) => format!("no label `{}`, but `{near}`", requirement.key()),
         None => format!("no label `{}`", requirement.key()),
     }

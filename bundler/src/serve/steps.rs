@@ -18,9 +18,7 @@ use super::config::{BundleConfig, EnvironmentConfig, GitConfig};
 use super::state::{Done, Known};
 use crate::collect::CollectError;
 use crate::compose::Mode;
-use crate::control::source::{self, Reference};
 use crate::control::{ControlPlane, LoadRequest};
-use crate::counted::assignments;
 use crate::forge::{self, Access, Kind};
 use crate::isolation::{self, Isolation};
 use crate::pipeline::{self, Platform};
@@ -36,6 +34,9 @@ use crate::publish::{self, Desired, PublishError, Repository, Target, change};
 use crate::render::Memory;
 use crate::sites::Sites;
 use crate::{Diagnostics, guard::Removal};
+use outhaul_git::source::{self, Reference};
+use outhaul_git::store::StoreError;
+use outhaul_kit::counted::assignments;
 
 /// Why an environment, or the chain, could not be done.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -462,7 +463,8 @@ fn publish_problem(error: &PublishError, platform: &Platform) -> Problem {
             let _ = write!(problem.text, "\nhelp: {}", source.help());
             problem
         }
-        PublishError::Git(_) | PublishError::Store { .. } => Problem::of(error, true),
+        PublishError::Store(StoreError::BadBranch { .. }) => Problem::of(error, false),
+        PublishError::Store(_) => Problem::of(error, true),
         _ => Problem::of(error, false),
     }
 }

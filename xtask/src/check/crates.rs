@@ -42,7 +42,7 @@ struct Rule {
     why: &'static str,
 }
 
-const RULES: [Rule; 8] = [
+const RULES: [Rule; 9] = [
     Rule {
         member: "outhaul-kit",
         never: &[
@@ -63,6 +63,25 @@ const RULES: [Rule; 8] = [
         member: "outhaul-signer",
         never: &[&OUTSIDE, &CENTRE, MANIFESTS, &["outhaul-bundle"], PROGRAMS],
         why: "trust must be small enough to read, and never online",
+    },
+    Rule {
+        member: "outhaul-git",
+        never: &[
+            &CENTRE,
+            MANIFESTS,
+            &[
+                "axum",
+                "hyper",
+                "postgres",
+                "rusqlite",
+                "rustls",
+                "tokio",
+                "ureq",
+                "outhaul-signer",
+            ],
+            PROGRAMS,
+        ],
+        why: "who speaks git knows no control plane, no key and no forge",
     },
     Rule {
         member: "outhaul-gocompat",

@@ -63,6 +63,7 @@ fn rust_file(name: &str, text: &str) -> Vec<String> {
 fn torn_writes(name: &str, text: &str) -> Vec<String> {
     let ships = [
         "agent/src/",
+        "bundler/git/src/",
         "bundler/src/",
         "hub/src/",
         "kit/src/",

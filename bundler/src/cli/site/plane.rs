@@ -8,9 +8,9 @@ use outhaul_signer::fleet::Fleet;
 
 use crate::cli::failure::{self, Failure};
 use crate::cli::sources::SourceArgs;
-use crate::control::kinds::suggest::did_you_mean;
 use crate::control::{self, LoadRequest, Origin};
 use crate::scheduler::Schedulers;
+use outhaul_kit::suggest::did_you_mean;
 
 /// Where the control plane is.
 #[derive(Debug, clap::Args)]

@@ -7,7 +7,7 @@
 use serde_json::{Map, Value};
 
 use super::keywords::{Holds, holds};
-use crate::control::kinds::suggest::nearest;
+use outhaul_kit::suggest::nearest;
 
 /// What is acted upon, and what stands there for people and programs.
 const KNOWN: &[&str] = &[

@@ -9,11 +9,11 @@ use std::sync::Arc;
 use outhaul_bundle::index::Source;
 
 use super::super::diagnostic::{Cause, Diagnostic, Location, SourceFile};
-use super::super::kinds::suggest::did_you_mean;
 use super::super::model::Environment;
-use super::super::source::ignore::Ignore;
-use super::super::source::{Opened, SourceError, SourceMap, TreeFile, TreeLimits};
 use super::{ENVIRONMENTS, MAIN};
+use outhaul_git::source::ignore::Ignore;
+use outhaul_git::source::{Opened, SourceError, SourceMap, TreeFile, TreeLimits};
+use outhaul_kit::suggest::did_you_mean;
 
 pub(super) fn text_file(name: String, file: TreeFile) -> Result<Arc<SourceFile>, Box<Diagnostic>> {
     match String::from_utf8(file.bytes) {

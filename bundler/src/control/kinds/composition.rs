@@ -14,7 +14,7 @@ use super::super::model::{ControlPlane, Spot};
 use super::super::yaml::Value;
 use super::fields::{Fields, Reader};
 use super::metadata::Metadata;
-use super::suggest::did_you_mean;
+use outhaul_kit::suggest::did_you_mean;
 
 const KNOWN: &[&str] = &[
     "allowed",

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::super::diagnostic::{Diagnostic, Diagnostics, Location, SourceFile};
 use super::super::model::Spot;
 use super::super::yaml::{Node, Value};
-use super::suggest::{did_you_mean, nearest};
+use outhaul_kit::suggest::{did_you_mean, nearest};
 
 /// Reads fields of one file and collects what is wrong with them.
 #[derive(Debug)]

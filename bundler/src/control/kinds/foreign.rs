@@ -9,8 +9,8 @@ use super::super::diagnostic::{Diagnostic, Location};
 use super::super::yaml::{Node, Value};
 use super::config::PLATFORM_CONFIG;
 use super::fields::Reader;
-use super::suggest::nearest;
 use super::{KALYPSO, KALYPSO_KINDS, OUTHAUL, OUTHAUL_KINDS};
+use outhaul_kit::suggest::nearest;
 
 /// Codes of findings that are about control planes only: in the repository of a workload, whose team
 /// may deploy from it with Flux and Kustomize, they mean nothing.

@@ -8,7 +8,7 @@ use super::super::model::Spot;
 use super::super::selector::{Operator, Requirement, Selector, SelectorError};
 use super::super::yaml::Value;
 use super::fields::{Fields, Reader};
-use super::suggest::did_you_mean;
+use outhaul_kit::suggest::did_you_mean;
 
 /// The section `key` of `parent` with nothing but a `labelSelector`.
 pub(super) fn section(reader: &mut Reader<'_>, parent: &Fields<'_>, key: &str) -> Option<Selector> {

@@ -8,9 +8,9 @@ use super::super::diagnostic::Diagnostic;
 use super::super::model::{
     BaseRepo, Environment, GitOpsRepo, RepositoryPath, WorkloadRegistration,
 };
-use super::super::source::git::is_commit_id;
 use super::fields::{Fields, Reader};
 use super::metadata::Metadata;
+use outhaul_git::source::git::is_commit_id;
 
 const PLACE: &[&str] = &["repo", "branch", "path"];
 /// The label by which an `Environment` names the one before it in the promotion chain.

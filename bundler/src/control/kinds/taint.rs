@@ -9,7 +9,7 @@ use super::super::selector::{Operator, Requirement};
 use super::fields::{Fields, Reader};
 use super::label_selector;
 use super::metadata::Metadata;
-use super::suggest::did_you_mean;
+use outhaul_kit::suggest::did_you_mean;
 
 pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Taint> {
     let metadata = Metadata::read(reader, object);

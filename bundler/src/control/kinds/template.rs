@@ -9,7 +9,7 @@ use super::super::model::{
 };
 use super::fields::{Fields, Reader};
 use super::metadata::Metadata;
-use super::suggest::{did_you_mean, nearest};
+use outhaul_kit::suggest::{did_you_mean, nearest};
 
 /// Longest ending of a file.
 const MAX_ENDING: usize = 32;

@@ -11,7 +11,7 @@ use outhaul_gocompat::texts;
 use serde_json::{Map, Value};
 
 use super::scalars::text_of;
-use crate::control::kinds::suggest::did_you_mean;
+use outhaul_kit::suggest::did_you_mean;
 
 const TYPES: &[&str] = &[
     "array", "boolean", "integer", "number", "null", "object", "string",

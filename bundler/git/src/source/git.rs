@@ -14,9 +14,9 @@ mod program;
 mod remote;
 mod tree;
 
-pub(crate) use program::plain;
+pub use program::plain;
 use program::{Bounds, Outcome};
-pub(crate) use remote::Remote;
+pub use remote::Remote;
 
 /// A repository on this machine: bare, a mirror, or a working copy whose files are not looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -216,7 +216,7 @@ impl Repository {
     }
 
     /// Makes it when it is not there, as a bare repository.
-    pub(crate) fn init(&self) -> Result<(), SourceError> {
+    pub fn init(&self) -> Result<(), SourceError> {
         if is_repository(&self.folder) {
             return Ok(());
         }
@@ -228,7 +228,7 @@ impl Repository {
     }
 
     /// `git fetch` of `refspec`: nothing, or what git complained of.
-    pub(crate) fn fetch_from(
+    pub fn fetch_from(
         &self,
         remote: &Remote,
         options: &[&str],

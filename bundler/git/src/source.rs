@@ -388,7 +388,7 @@ impl Opened {
     }
 
     /// Where it was fetched from; `None` when it lies on this machine.
-    pub(crate) fn remote(&self) -> Option<&git::Remote> {
+    pub fn remote(&self) -> Option<&git::Remote> {
         self.remote.as_ref()
     }
 

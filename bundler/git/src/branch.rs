@@ -10,7 +10,7 @@ use std::path::Path;
 
 use outhaul_kit::interrupt;
 
-use super::program::{Git, ProgramError};
+use crate::program::{Git, ProgramError};
 
 /// What to commit.
 #[derive(Debug)]
@@ -100,7 +100,7 @@ pub fn commit_and_push(folder: &Path, url: &str, edit: &Edit<'_>) -> Result<Stri
 }
 
 /// Whether a push failed because somebody else was faster.
-pub(crate) fn was_overtaken(message: &str) -> bool {
+pub fn was_overtaken(message: &str) -> bool {
     [
         "stale info",
         "[rejected]",

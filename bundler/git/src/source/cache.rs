@@ -33,7 +33,7 @@ impl Cache {
         Self::at(base.join("outhaul").join("git"))
     }
 
-    pub(crate) fn repository(&self, url: &str) -> PathBuf {
+    pub fn repository(&self, url: &str) -> PathBuf {
         self.folder.join(format!(
             "{}.git",
             Digest::of(normal_url(url).as_bytes()).short()

@@ -11,7 +11,7 @@ const ITEMS_PER_THREAD: usize = 256;
 const MAX_THREADS: usize = 8;
 
 /// `work` done with each of `items`.
-pub(super) fn each<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
+pub fn each<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
     let processors = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let threads = processors
         .min(MAX_THREADS)

@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use outhaul_bundle::Digest;
 use outhaul_bundle::digest::Hasher;
 
-use super::super::threads;
 use super::{SourceError, TreeFile, TreeLimits};
+use outhaul_kit::threads;
 
 /// Largest file in bytes whose content is kept from opening to reading: what people write by hand.
 const MAX_KEPT_FILE: u64 = 64 << 10;

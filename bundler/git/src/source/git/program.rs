@@ -64,7 +64,7 @@ pub(super) struct Outcome {
 
 /// The `git` program as every part of Outhaul starts it: of no repository yet, asking nothing, running
 /// no hook and no foreign helper, and with no proxy but one that git's own configuration names.
-pub(crate) fn plain() -> Command {
+pub fn plain() -> Command {
     let mut command = Command::new("git");
     for name in [
         "GIT_DIR",

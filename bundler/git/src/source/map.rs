@@ -137,7 +137,7 @@ impl SourceMap {
     ///
     /// # Errors
     /// [`SourceError::Address`] when it may not.
-    pub(crate) fn permitted(&self, url: &str) -> Result<git::Remote, SourceError> {
+    pub fn permitted(&self, url: &str) -> Result<git::Remote, SourceError> {
         let address = Address::parse(url)?;
         if address.scheme() != Scheme::File && self.given.contains(&normal_url(url)) {
             return Ok(git::Remote::given(address));

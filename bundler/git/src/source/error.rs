@@ -5,9 +5,9 @@
 
 use std::path::PathBuf;
 
-use super::super::kinds::suggest::{did_you_mean, nearest};
 use super::Reference;
 use crate::address::AddressError;
+use outhaul_kit::suggest::{did_you_mean, nearest};
 
 /// Why a source cannot be read.
 #[derive(Debug, thiserror::Error)]

@@ -13,7 +13,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use zeroize::Zeroizing;
 
-use crate::control::source::git;
+use crate::source::git;
 
 /// What git complained of.
 #[derive(Debug, thiserror::Error)]

@@ -12,7 +12,7 @@ use crate::address::{Address, Scheme};
 
 /// A server that git may fetch from.
 #[derive(Debug, Clone)]
-pub(crate) struct Remote {
+pub struct Remote {
     address: Address,
     url: String,
     /// What its name stood for when it was checked; `None` when any address will do.

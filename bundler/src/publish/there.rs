@@ -1,0 +1,85 @@
+//! What a platform branch holds, as far as it matters for what is to be there.
+//!
+//! What comes in: the copy of a repository, a commit, a path and what is desired. What goes out: a
+//! [`There`] to plan from. It decides nothing and changes nothing.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
+use outhaul_git::source::{self, SourceError, TreeLimits};
+use outhaul_git::store::Store;
+
+use super::plan::{self, There};
+use super::record;
+use super::{Desired, PublishError};
+
+/// What `commit` holds below `root`, as far as it matters for `desired`.
+pub(super) fn read(
+    store: &Store,
+    commit: &str,
+    root: &str,
+    desired: &Desired<'_>,
+) -> Result<There, PublishError> {
+    let opened = store.at(commit)?;
+    let only = |wanted: &dyn Fn(&str) -> bool| match opened.tree(root, wanted, &LIMITS) {
+        Err(SourceError::NoSuchPath { .. }) => Ok(source::Tree::default()),
+        other => other,
+    };
+    let mut there = There::default();
+    let record = only(&|path| path == record::PATH)?.files.pop();
+    let owned: BTreeSet<String> = match &record {
+        // Its content is judged where the plan is made.
+        Some(file) => record::Record::parse(&file.bytes)
+            .map(|record| record.files.into_keys().collect())
+            .unwrap_or_default(),
+        None => BTreeSet::new(),
+    };
+    there.record = record.map(|file| file.bytes);
+    let others = RefCell::new(BTreeSet::new());
+    let found = only(&|path| {
+        let matters = owned.contains(path)
+            || desired.tree.contains_key(path)
+            || (desired.adopt && plan::is_kalypsos(path));
+        if !matters && path != record::PATH {
+            others.borrow_mut().insert(path.to_owned());
+        }
+        matters
+    })?;
+    there.others = others.into_inner();
+    there.others.extend(found.skipped);
+    let files = found.files.into_iter();
+    there.files = files.map(|file| (file.path, file.bytes)).collect();
+    root_is_free(&opened, root)?;
+    Ok(there)
+}
+
+/// A file of somebody else must not stand where the published folder would be.
+fn root_is_free(opened: &source::Opened, root: &str) -> Result<(), PublishError> {
+    let ends = root.match_indices('/').map(|(end, _)| end);
+    let parents: Vec<&str> = ends.chain([root.len()]).map(|end| &root[..end]).collect();
+    if root.is_empty() {
+        return Ok(());
+    }
+    let taken = RefCell::new(None);
+    opened.tree(
+        "",
+        &|path| {
+            if parents.contains(&path) {
+                *taken.borrow_mut() = Some(path.to_owned());
+            }
+            false
+        },
+        &LIMITS,
+    )?;
+    match taken.into_inner() {
+        None => Ok(()),
+        Some(path) => Err(plan::PlanError::Foreign { path, count: 1 }.into()),
+    }
+}
+
+/// For platform repositories: what they hold is rendered, and read back whole.
+const LIMITS: TreeLimits = TreeLimits {
+    max_file_bytes: 64 << 20,
+    max_total_bytes: 1 << 30,
+    max_files: 500_000,
+};

@@ -10,7 +10,7 @@ use clap::{CommandFactory as _, Parser, Subcommand, ValueEnum};
 use outhaul_kit::{console, signals};
 
 use crate::control::{Diagnostic, Diagnostics};
-use outhaul_git::terminal;
+pub(crate) use outhaul_git::terminal::{data, say};
 
 mod bundle;
 mod check;
@@ -163,19 +163,9 @@ pub(crate) fn print_json(value: &serde_json::Value) -> Result<Exit, Failure> {
     Ok(Exit::SUCCESS)
 }
 
-/// One line of data, on standard output. A reader that went away (`| head`) is no error.
-pub(crate) fn data(line: &str) {
-    console::data(&terminal::plain(line));
-}
-
 /// One line of a picture that this program made itself, colours and all, on standard output.
 pub(crate) fn picture(line: &str) {
     console::data(line);
-}
-
-/// One message, on standard error.
-pub(crate) fn say(line: &str) {
-    console::message(&terminal::plain(line));
 }
 
 /// Findings that do not end the command: on standard error, and in the envelope.

@@ -11,24 +11,21 @@ use outhaul_bundle::index::Snapshot;
 
 use crate::scheduler::Schedulers;
 
-mod assemble;
 mod declared;
-pub mod diagnostic;
 mod gather;
-pub mod kinds;
-pub mod model;
-pub mod selector;
 mod unread;
-pub mod yaml;
 
 pub use declared::declared;
-pub use diagnostic::{Diagnostic, Diagnostics};
-pub use model::ControlPlane;
+pub use outhaul_control::{ControlPlane, Diagnostic, Diagnostics};
+pub use outhaul_control::{diagnostic, kinds, model, selector, yaml};
 pub use outhaul_git::source::{Cache, SourceMap};
 pub use unread::uncommitted;
 
 /// Names of pins without a URL: where environments are listed, and what is promoted.
 pub use gather::{ENVIRONMENTS, PROMOTED};
+
+/// The base repository whose commit is promoted.
+const MAIN: &str = "main";
 
 /// What to load.
 #[derive(Debug, Clone)]
@@ -142,7 +139,7 @@ pub fn without_lost(plane: &ControlPlane) -> Result<(), Diagnostics> {
 fn loaded(mut gathering: gather::Gathering<'_>, request: &LoadRequest) -> Loaded {
     gathering.run();
     let (found, snapshot, mut findings) = gathering.finish();
-    let control_plane = assemble::assemble(&request.environment, found, &mut findings);
+    let control_plane = outhaul_control::assemble(&request.environment, found, &mut findings);
     unread::missing_base(&control_plane, request, &mut findings);
     declared::undeclared(request, &mut findings);
     findings.sort();

@@ -83,7 +83,10 @@ pub fn run(options: &Options) -> Result<(), DemoError> {
     let programs = programs::locate()?;
     let (folder, temporary) = place(options)?;
     let mut story = Story::new();
-    let mut scene = Scene::set(&folder, programs, options.keep.is_some(), &mut story)?;
+    let ansible = scene::ansible_version();
+    story.title(&folder, options.keep.is_some(), ansible.as_deref());
+    let mut scene = Scene::set(&folder, programs, ansible.is_some())?;
+    story.fleet(&scene);
     rounds::first(&mut scene, &mut story)?;
     rounds::second(&mut scene, &mut story)?;
     if let Some(kept) = &options.keep {

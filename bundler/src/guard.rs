@@ -11,12 +11,11 @@ use std::fmt::Write as _;
 use outhaul_bundle::Digest;
 
 use crate::control::ControlPlane;
+use crate::control::kinds::CODE_DIGITS;
 use crate::delivery;
 
 /// The share of assignments that may go at once, in percent, where the control plane says nothing.
 pub const MAX_REMOVAL_PERCENT: u8 = 30;
-/// Hexadecimal digits of a code.
-pub const CODE_DIGITS: usize = 16;
 
 /// A removal that nobody acknowledged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

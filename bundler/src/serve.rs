@@ -24,7 +24,6 @@ use outhaul_git::source::SourceError;
 
 mod config;
 pub mod daemon;
-mod hmac;
 mod hook;
 mod server;
 mod state;

@@ -7,12 +7,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use outhaul_bundler::Diagnostics;
 use outhaul_bundler::control::diagnostic::SourceFile;
 use outhaul_bundler::control::kinds;
 use outhaul_bundler::project::Project;
 use outhaul_bundler::serve::{Config, knows_secret};
-use outhaul_bundler::{Diagnostics, terminal};
 use outhaul_git::source::{Cache, Reference, SourceMap, open};
+use outhaul_git::terminal;
 
 /// A YAML file of a control plane or of a team.
 pub fn control_plane(bytes: &[u8]) {

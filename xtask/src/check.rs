@@ -1,6 +1,7 @@
 //! `cargo xtask check`: the rules that no compiler holds for us. All findings at once.
 //!
 //! `left-alone`: what says that something was left alone has a test. `files`: lengths, headers, names, paths of somebody's machine, snapshots that nobody reviewed.
+//! `sizes`: lines of a crate.
 //! `crates`: what may reach what. `purity`: what plans and decides touches no clock, file or network. `manifests`: every member inherits versions and lints. Modules that import
 //! each other, and the units of `systemd/`, where systemd is there to ask.
 
@@ -8,6 +9,7 @@ mod crates;
 mod files;
 mod manifests;
 mod purity;
+mod sizes;
 
 use anyhow::Result;
 
@@ -24,6 +26,7 @@ impl Args {
         findings.extend(crates::findings()?);
         findings.extend(manifests::findings()?);
         findings.extend(purity::findings()?);
+        findings.extend(sizes::findings()?);
         findings.extend(crate::circles::findings()?);
         findings.extend(crate::left_alone::findings()?);
         findings.extend(crate::units::findings()?);

@@ -18,13 +18,6 @@ use crate::repository::{files, text};
 const STANDING: &[&str] = &[
     "agent/src: acks, agent, apply, blobs, clock, config, enrol, error, generation, helper, home, http, intake, orders, plan, report, runner, secrets, state",
     "bundler/gocompat/src: format, functions, hash, json, runtime, template, yaml",
-    "bundler/src: cli, demo",
-    "bundler/src: control, delivery, guard, schedule, scheduler",
-    "bundler/src/compose/schema/compat: document, scalars, validate",
-    "bundler/src/control: gather, unread",
-    "bundler/src/demo: scene, story",
-    "bundler/src/diff: counted, files, lines, tell",
-    "bundler/src/render: filters, jinja, jinja_process",
     "hub/src: enrol, orders",
 ];
 

@@ -36,6 +36,16 @@ pub fn plain(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// One line of data for people, on standard output.
+pub fn data(line: &str) {
+    console::data(&plain(line));
+}
+
+/// One message, on standard error.
+pub fn say(line: &str) {
+    console::message(&plain(line));
+}
+
 /// Standard error for log lines: what a server or a file said is in them.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Log;

@@ -15,7 +15,7 @@ use super::render::{InputArgs, isolation_failure, isolation_json};
 use super::{Exit, Format, print_json, say};
 use crate::assemble::AssembleError;
 use crate::assemble::finish::FinishError;
-use crate::check::offline;
+use crate::checked::offline;
 use crate::collect::CollectError;
 use crate::deliver;
 use crate::guard::Removal;

@@ -12,7 +12,8 @@ use super::explain::could_be_set_in;
 use super::failure::Failure;
 use super::render::InputArgs;
 use super::{Exit, data, in_envelope, print_json, say};
-use crate::check::{self, Checked, report};
+use crate::check::report;
+use crate::checked::{self, Checked};
 use crate::control::diagnostic::{Diagnostic, Severity};
 use crate::control::{self, Diagnostics, LoadRequest, Origin};
 use crate::explain::requested::{self, Requested};
@@ -80,7 +81,7 @@ impl Args {
         let mut checked = Vec::new();
         for environment in self.environments()? {
             let request = self.request(&environment)?;
-            let one = check::environment(&request, self.input.mode(), self.network);
+            let one = checked::environment(&request, self.input.mode(), self.network);
             all.append(one.findings.clone());
             checked.push(one);
         }

@@ -11,9 +11,9 @@ use super::failure::{self, Failure};
 use super::sources::SourceArgs;
 use super::{Exit, data, print_json, say};
 use crate::compose::Mode;
-use crate::diff::load::{self, DiffError, Question};
-use crate::diff::{self, Difference, Side};
+use crate::diff::{self, Difference};
 use crate::scheduler::Schedulers;
+use crate::sides::{self, DiffError, Question, side};
 use outhaul_git::terminal;
 
 /// Show what a change does: assignments, values, files and sites
@@ -85,7 +85,7 @@ impl Args {
     /// Does it.
     pub fn run(self) -> Result<Exit, Failure> {
         let output = self.output;
-        let pairs = load::load(&self.question()?).map_err(failed)?;
+        let pairs = sides::load(&self.question()?).map_err(failed)?;
         let [before, after] = self.words();
         let words = match self.working_copy {
             true => [before.as_str(), "working copy"],
@@ -96,7 +96,7 @@ impl Args {
             .map(|pair| {
                 let [before, after] = words;
                 let mut difference =
-                    diff::compare(Side::of(before, &pair.before), Side::of(after, &pair.after));
+                    diff::compare(side(before, &pair.before), side(after, &pair.after));
                 if difference.environment.is_empty() {
                     difference.environment.clone_from(&pair.environment);
                 }

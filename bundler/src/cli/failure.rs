@@ -11,8 +11,9 @@ use outhaul_kit::console::{self, Exit};
 use outhaul_signer::durable::FileError;
 
 use super::in_envelope;
+use crate::Diagnostics;
 use crate::control::diagnostic::Severity;
-use crate::{Diagnostics, terminal};
+use outhaul_git::terminal;
 use outhaul_kit::counted::counted;
 
 /// A findings or refusal: exit code 1.

@@ -16,8 +16,9 @@ use super::diagnostic::{Diagnostic, Diagnostics, Location, SourceFile};
 use super::kinds::foreign::OF_CONTROL_PLANES;
 use super::kinds::{self, Object};
 use super::model::{BaseRepo, Environment, Lost, RepositoryPath, WorkloadRegistration};
-use super::{LoadRequest, Origin, unread};
-use crate::snapshot::snapshot;
+use super::{LoadRequest, MAIN, Origin, unread};
+use outhaul_control::snapshot::snapshot;
+use outhaul_control::{Bringer, Everything, Found};
 use outhaul_git::source::{
     self, Opened, Reference, SourceError, SourceMap, TreeFile, TreeLimits, normal_path, normal_url,
 };
@@ -27,38 +28,10 @@ mod files;
 
 use files::{is_yaml, source_of, sourceignore, text_file};
 
-/// The base repository whose commit is promoted.
-pub(super) const MAIN: &str = "main";
 /// As whose commit a pin without a URL says what to promote instead.
 pub const PROMOTED: &str = ".promoted";
 /// Where a control plane lists its environments; as a pin without a URL, at which commit.
 pub const ENVIRONMENTS: &str = ".environments";
-
-/// Who brought an object.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Bringer {
-    /// The environment's own folder or branch.
-    Environment,
-    /// A base repository, by name.
-    Base,
-    /// A workload registration: its name and workspace.
-    Registration { name: String, workspace: String },
-}
-
-/// One object and who brought it.
-pub(super) struct Found {
-    pub object: Object,
-    pub by: Bringer,
-}
-
-/// What was found, before it is checked as a whole.
-#[derive(Default)]
-pub(super) struct Everything {
-    pub objects: Vec<Found>,
-    pub promoted_commit: Option<String>,
-    /// Registrations whose repository gives no whole workload.
-    pub lost: BTreeMap<String, Lost>,
-}
 
 enum Next {
     Base(BaseRepo),

@@ -7,9 +7,8 @@
 use std::collections::BTreeMap;
 
 use super::diagnostic::{Diagnostic, Diagnostics};
-use super::gather::MAIN;
 use super::model::BaseRepo;
-use super::{ControlPlane, LoadRequest, Origin};
+use super::{ControlPlane, LoadRequest, MAIN, Origin};
 use outhaul_git::source::{Opened, Reference};
 use outhaul_kit::counted::counted;
 

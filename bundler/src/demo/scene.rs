@@ -8,7 +8,7 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use super::{DemoError, Programs, Story, example, typed::Typed};
+use super::{DemoError, Programs, example, typed::Typed};
 
 /// The connected site, of environment `dev`.
 pub const BENCH: SiteOf = SiteOf {
@@ -67,15 +67,8 @@ pub const SOURCES: [&str; 2] = [
 
 impl Scene {
     /// Sets the stage.
-    pub fn set(
-        folder: &Path,
-        programs: Programs,
-        kept: bool,
-        story: &mut Story,
-    ) -> Result<Self, DemoError> {
-        let ansible_version = ansible_version();
-        story.title(folder, kept, ansible_version.as_deref());
-        write_example(folder, ansible_version.is_some())?;
+    pub fn set(folder: &Path, programs: Programs, ansible: bool) -> Result<Self, DemoError> {
+        write_example(folder, ansible)?;
         make_repositories(folder)?;
         let fleet = |arguments: &[&str]| {
             Typed::new(&programs.outhaul, folder)
@@ -118,13 +111,12 @@ impl Scene {
         let scene = Self {
             folder: folder.to_owned(),
             programs,
-            ansible: ansible_version.is_some(),
+            ansible,
             hub,
         };
         for site in [BENCH, PRESS] {
             scene.enrol(site)?;
         }
-        story.fleet(&scene);
         Ok(scene)
     }
 
@@ -242,7 +234,7 @@ impl Scene {
 }
 
 /// The first line of `ansible-playbook --version`, where it is installed.
-fn ansible_version() -> Option<String> {
+pub fn ansible_version() -> Option<String> {
     let output = Command::new("ansible-playbook")
         .arg("--version")
         .stdin(Stdio::null())

@@ -9,7 +9,7 @@ use std::time::Instant;
 use serde_json::Value;
 
 use super::scene::{BENCH, PRESS, Scene, SiteOf};
-use crate::cli::data;
+use outhaul_git::terminal::data;
 
 /// Prints the story.
 #[derive(Debug)]

@@ -12,6 +12,7 @@ use crate::control::model::Road;
 use crate::delivery;
 use crate::diff::{self, Difference, Side};
 use crate::pipeline::{self, Platform};
+use crate::sides::side;
 
 /// What `platform` changes of what was rendered from `before`, in cluster types that travel by git.
 ///
@@ -37,9 +38,9 @@ pub fn since(
     let [before, after] = [&names[0], &names[1]];
     let after = Side {
         composition: &composition,
-        ..Side::of(after, platform)
+        ..side(after, platform)
     };
-    let mut difference = diff::compare(Side::of(before, &old), after);
+    let mut difference = diff::compare(side(before, &old), after);
     // What travels by bundle alone is not in the branch.
     let plane = &platform.control_plane;
     difference.cluster_types.retain(|name, _| {

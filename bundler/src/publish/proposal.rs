@@ -13,6 +13,7 @@ use super::{ATTEMPTS, Desired, PublishError, Repository};
 use crate::diff::Difference;
 use crate::forge::{Draft, Forge, ForgeError, PullRequest};
 use outhaul_git::branch::was_overtaken;
+use outhaul_git::store::StoreError;
 
 /// The label of a pull request that moves the promoted commit, as Kalypso's pipelines expect it.
 pub const PROMOTED_LABEL: &str = "promoted";
@@ -85,6 +86,12 @@ pub enum Done {
 /// The branch that pull requests of `environment` into `base` come from.
 pub fn branch_name(environment: &str, base: &str) -> String {
     format!("outhaul/{environment}/{base}")
+}
+
+impl From<StoreError> for ProposeError {
+    fn from(error: StoreError) -> Self {
+        Self::Publish(error.into())
+    }
 }
 
 impl Repository {

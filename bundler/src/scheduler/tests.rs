@@ -8,7 +8,11 @@ use std::process::{Command, Stdio};
 use super::*;
 use crate::control::ControlPlane;
 use crate::schedule::schedule;
-use crate::schedule::tests::placement::plane;
+
+#[path = "../../plane/src/schedule/tests/shorthand.rs"]
+mod shorthand;
+
+use shorthand::plane;
 
 const PLANE: &str = "
 kind: ClusterType a {zone: north}

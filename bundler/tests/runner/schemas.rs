@@ -98,7 +98,7 @@ fn every_object_of_ours_is_valid() {
     let mut judge = Judge::new();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     judge.folder(&root.join("examples"));
-    judge.folder(&root.join("bundler/templates"));
+    judge.folder(&root.join("bundler/plane/templates"));
     assert!(judge.objects > 20, "{}", judge.objects);
 }
 

@@ -39,7 +39,7 @@ fn scene(tutorial: &std::path::Path) -> Scene {
     let step = |name: &str| tutorial.join("story").join(name);
     scene.on_branch("control-plane", "main", |folder| {
         copy(&step("1-onboard"), &folder.join("workloads"));
-        let template = outhaul_tests::workspace_root().join("bundler/templates/folder.yaml");
+        let template = outhaul_tests::workspace_root().join("bundler/plane/templates/folder.yaml");
         fs::copy(template, folder.join("templates/folder.yaml")).unwrap();
     });
     for (branch, policies) in [("dev", "2-schedule-dev"), ("stage", "3-promote-to-stage")] {

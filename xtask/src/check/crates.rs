@@ -9,14 +9,17 @@ use crate::repository::normal_dependencies;
 
 /// What renders, parses or fetches a control plane: for the centre only. The one YAML reader beside them,
 /// `saphyr-parser`, also reads manifests for the Kubernetes API: see [`MANIFESTS`].
-const CENTRE: [&str; 8] = [
+const CENTRE: [&str; 11] = [
     "git2",
     "gix",
     "gtmpl",
     "gtmpl-ng",
     "jsonschema",
     "minijinja",
+    "outhaul-control",
+    "outhaul-git",
     "outhaul-gocompat",
+    "outhaul-plane",
     "yaml_serde",
 ];
 /// What reads YAML: for the centre, and for who applies manifests.
@@ -42,7 +45,7 @@ struct Rule {
     why: &'static str,
 }
 
-const RULES: [Rule; 9] = [
+const RULES: [Rule; 11] = [
     Rule {
         member: "outhaul-kit",
         never: &[
@@ -65,6 +68,44 @@ const RULES: [Rule; 9] = [
         why: "trust must be small enough to read, and never online",
     },
     Rule {
+        member: "outhaul-control",
+        never: &[
+            &[
+                "axum",
+                "hyper",
+                "minijinja",
+                "jsonschema",
+                "outhaul-git",
+                "outhaul-gocompat",
+                "outhaul-signer",
+                "postgres",
+                "rusqlite",
+                "rustls",
+                "tokio",
+                "ureq",
+            ],
+            PROGRAMS,
+        ],
+        why: "what people write is read from text alone",
+    },
+    Rule {
+        member: "outhaul-plane",
+        never: &[
+            &[
+                "axum",
+                "hyper",
+                "outhaul-git",
+                "postgres",
+                "rusqlite",
+                "rustls",
+                "tokio",
+                "ureq",
+            ],
+            PROGRAMS,
+        ],
+        why: "a control plane becomes files without git, network or clock",
+    },
+    Rule {
         member: "outhaul-git",
         never: &[
             &CENTRE,
@@ -77,6 +118,8 @@ const RULES: [Rule; 9] = [
                 "rustls",
                 "tokio",
                 "ureq",
+                "outhaul-control",
+                "outhaul-plane",
                 "outhaul-signer",
             ],
             PROGRAMS,

@@ -63,7 +63,9 @@ fn rust_file(name: &str, text: &str) -> Vec<String> {
 fn torn_writes(name: &str, text: &str) -> Vec<String> {
     let ships = [
         "agent/src/",
+        "bundler/control/src/",
         "bundler/git/src/",
+        "bundler/plane/src/",
         "bundler/src/",
         "hub/src/",
         "kit/src/",

@@ -9,7 +9,7 @@ use anyhow::Result;
 use crate::repository::{files, text};
 
 /// Files, and folders with the file of the same name, that plan and decide.
-const PURE: [&str; 17] = [
+const PURE: [&str; 16] = [
     "agent/reconcilers/kubernetes/src/differ",
     "agent/reconcilers/kubernetes/src/health",
     "agent/reconcilers/kubernetes/src/manifest",
@@ -19,17 +19,16 @@ const PURE: [&str; 17] = [
     "agent/src/apply/kubernetes/mark",
     "agent/src/machine",
     "bundle/src",
-    "bundler/src/compose",
+    "bundler/control/src",
+    "bundler/plane/src",
     "bundler/src/guard",
     "bundler/src/isolation",
     "bundler/src/publish/plan",
-    "bundler/src/render",
-    "bundler/src/schedule",
     "hub/src/gate/standing",
     "signer/src/trust",
 ];
 /// A team's Jinja template is rendered in a process of its own, which is what bounds it.
-const EXCEPT: [&str; 1] = ["bundler/src/render/jinja_process.rs"];
+const EXCEPT: [&str; 1] = ["bundler/plane/src/render/jinja_process.rs"];
 const IMPURE: [&str; 9] = [
     "std::env",
     "std::fs",
@@ -100,6 +99,6 @@ mod tests {
     fn a_folder_and_its_own_file_are_pure_and_their_neighbours_are_not() {
         assert!(is_pure("agent/src/machine.rs") && is_pure("agent/src/machine/state.rs"));
         assert!(!is_pure("agent/src/machinery.rs") && !is_pure("agent/src/machine/tests.rs"));
-        assert!(!is_pure("bundler/src/render/jinja_process.rs"));
+        assert!(!is_pure("bundler/plane/src/render/jinja_process.rs"));
     }
 }

@@ -11,11 +11,12 @@ use super::super::settle::Rest;
 use super::*;
 use crate::compose::Mode;
 use crate::control::ControlPlane;
-use crate::render::memory::edits::{
-    Edit, add_site, add_target, apply, edit, plane, snapshot as edited,
-};
+#[path = "../../../plane/src/render/memory/edits.rs"]
+mod edits;
+
 use crate::render::{Past, render_since};
 use crate::schedule;
+use edits::{Edit, add_site, add_target, apply, edit, plane, snapshot as edited};
 
 /// What happens between two runs.
 #[derive(Debug, Clone)]

@@ -1,0 +1,242 @@
+//! Assemble: from single objects to one [`ControlPlane`], checked as a whole.
+//!
+//! What comes in: every object with who brought it. What goes out: the control plane; findings are
+//! added where two objects have one name. It is pure, and the order of files never matters.
+
+use std::collections::BTreeMap;
+
+use super::diagnostic::{Diagnostic, Diagnostics, Location};
+use super::kinds::{Object, Workload, composition};
+use super::model::{CompositionPolicy, ControlPlane, DeploymentTarget, Lost};
+
+/// Labels that Flux puts on what it applies; templates of a Kalypso control plane may print them.
+const FLUX_NAME: &str = "kustomize.toolkit.fluxcd.io/name";
+const FLUX_NAMESPACE: &str = "kustomize.toolkit.fluxcd.io/namespace";
+
+/// Who brought an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Bringer {
+    /// The environment's own folder or branch.
+    Environment,
+    /// A base repository, by name.
+    Base,
+    /// A workload registration: its name and workspace.
+    Registration {
+        /// The registration.
+        name: String,
+        /// Whose it is.
+        workspace: String,
+    },
+}
+
+/// One object and who brought it.
+#[derive(Debug)]
+pub struct Found {
+    /// The object.
+    pub object: Object,
+    /// Who brought it.
+    pub by: Bringer,
+}
+
+/// What was found, before it is checked as a whole.
+#[derive(Debug, Default)]
+pub struct Everything {
+    /// Objects, in the order of reading.
+    pub objects: Vec<Found>,
+    /// The commit that is promoted into the environment.
+    pub promoted_commit: Option<String>,
+    /// Registrations whose repository gives no whole workload.
+    pub lost: BTreeMap<String, Lost>,
+}
+
+/// One control plane of `everything`; what contradicts itself in it is among `findings`.
+pub fn assemble(
+    environment: &str,
+    everything: Everything,
+    findings: &mut Diagnostics,
+) -> ControlPlane {
+    let mut plane = ControlPlane {
+        environment: environment.into(),
+        promoted_commit: everything.promoted_commit,
+        lost: everything.lost,
+        ..ControlPlane::default()
+    };
+    let mut places: BTreeMap<(&'static str, String), (Location, Bringer)> = BTreeMap::new();
+    for Found { object, by } in everything.objects {
+        let key = (object.kind(), object.name().to_owned());
+        if let Some((first, brought)) = places.get(&key) {
+            let finding = twice(key.0, &key.1, object.location(), first);
+            // Nothing says which of two teams has the name: what ran of both stays as it was.
+            let teams = [&by, brought];
+            if teams
+                .iter()
+                .any(|by| matches!(by, Bringer::Registration { .. }))
+            {
+                for by in teams {
+                    lose(&mut plane, by, &finding);
+                }
+            } else {
+                findings.push(finding);
+            }
+            continue;
+        }
+        places.insert(key, (object.location().clone(), by.clone()));
+        add(&mut plane, object, by, findings);
+    }
+    let lost = &plane.lost;
+    let whole =
+        |_: &String, target: &mut DeploymentTarget| !lost.contains_key(&target.registration);
+    plane.targets.retain(whole);
+    plane.other_targets.retain(whole);
+    composition::check(&plane, findings);
+    plane
+}
+
+fn add(plane: &mut ControlPlane, object: Object, by: Bringer, findings: &mut Diagnostics) {
+    match object {
+        Object::Acknowledgement(o) => drop(plane.acknowledgements.insert(o.name.clone(), o)),
+        Object::BaseRepo(o) => drop(plane.base_repos.insert(o.name.clone(), o)),
+        Object::ClusterType(o) => drop(plane.cluster_types.insert(o.name.clone(), o)),
+        Object::Composition(o) => only_policy(plane, o, findings),
+        Object::Config(o) => drop(plane.configs.insert(o.name.clone(), o)),
+        Object::ConfigSchema(o) => drop(plane.schemas.insert(o.name.clone(), o)),
+        Object::Delivery(o) => drop(plane.deliveries.insert(o.name.clone(), o)),
+        Object::Environment(o) => drop(plane.environments.insert(o.name.clone(), o)),
+        Object::GitOpsRepo(o) => drop(plane.gitops_repos.insert(o.name.clone(), o)),
+        Object::Policy(o) => drop(plane.policies.insert(o.name.clone(), o)),
+        Object::Promotion(o) => {
+            if by == Bringer::Environment {
+                findings.push(misplaced(&o.name, &o.location));
+            }
+            plane.promotions.insert(o.name.clone(), o);
+        }
+        Object::Registration(o) => drop(plane.registrations.insert(o.name.clone(), o)),
+        Object::Site(o) => drop(plane.sites.insert(o.name.clone(), o)),
+        Object::Taint(o) => drop(plane.taints.insert(o.name.clone(), o)),
+        Object::Template(o) => drop(plane.templates.insert(o.name.clone(), o)),
+        Object::Workload(workload) => match by {
+            Bringer::Registration { name, workspace } => {
+                targets(plane, workload, &name, &workspace);
+            }
+            Bringer::Environment | Bringer::Base => findings.push(
+                Diagnostic::warning(
+                    "unregistered-workload",
+                    format!(
+                        "workload `{}` belongs to no workspace: ignored",
+                        workload.name
+                    ),
+                )
+                .at(&workload.location)
+                .help("move it to its own repository and point a `WorkloadRegistration` at that"),
+            ),
+        },
+    }
+}
+
+/// The registration cannot be followed.
+fn lose(plane: &mut ControlPlane, by: &Bringer, finding: &Diagnostic) {
+    if let Bringer::Registration { name, workspace } = by {
+        let lost = plane.lost.entry(name.clone()).or_insert_with(|| Lost {
+            workspace: workspace.clone(),
+            ..Lost::default()
+        });
+        lost.findings.push(finding.clone());
+    }
+}
+
+/// An environment must not be able to loosen the rule that lets it be entered.
+fn misplaced(name: &str, location: &Location) -> Diagnostic {
+    Diagnostic::warning(
+        "misplaced-policy",
+        format!("promotion policy `{name}` is an environment's own: it has no effect"),
+    )
+    .at(location)
+    .help("move it to `.environments/` on the control plane's main branch, beside the environments")
+}
+
+/// Two policies would leave it to chance which one counts.
+fn only_policy(plane: &mut ControlPlane, policy: CompositionPolicy, findings: &mut Diagnostics) {
+    if let Some(first) = &plane.composition {
+        findings.push(
+            Diagnostic::error(
+                "two-policies",
+                format!(
+                    "environment `{}` has two composition policies, `{}` and `{}`",
+                    plane.environment, first.name, policy.name
+                ),
+            )
+            .at(&policy.location)
+            .related(&first.location, "first here")
+            .help("keep one of them: it is about all config of the environment"),
+        );
+        return;
+    }
+    plane.composition = Some(policy);
+}
+
+fn targets(plane: &mut ControlPlane, workload: Workload, registration: &str, workspace: &str) {
+    let Workload {
+        name: workload_name,
+        labels: workload_labels,
+        targets,
+        ..
+    } = workload;
+    for target in targets {
+        let mut labels = target.labels;
+        labels.extend(workload_labels.clone());
+        labels.insert(
+            FLUX_NAME.into(),
+            format!("{}-{registration}", plane.environment),
+        );
+        labels.insert(FLUX_NAMESPACE.into(), "flux-system".into());
+        labels.insert("workload".into(), workload_name.clone());
+        labels.insert("workspace".into(), workspace.into());
+        let made = DeploymentTarget {
+            name: format!("{workload_name}-{}", target.name),
+            short_name: target.name,
+            workload: workload_name.clone(),
+            registration: registration.into(),
+            workspace: workspace.into(),
+            environment: target.environment,
+            labels,
+            manifests: target.manifests,
+            storage_at: target.storage_at,
+            config_schemas: target.config_schemas,
+            location: target.location,
+        };
+        if made.environment != plane.environment {
+            plane
+                .other_targets
+                .insert(format!("{}/{}", made.environment, made.name), made);
+            continue;
+        }
+        // `a-b` with target `c` and `a` with target `b-c` have one full name.
+        if let Some(first) = plane.targets.get(&made.name) {
+            let finding = twice(
+                "deployment target",
+                &made.name,
+                &made.location,
+                &first.location,
+            );
+            for target in [first.clone(), made] {
+                let by = Bringer::Registration {
+                    name: target.registration,
+                    workspace: target.workspace,
+                };
+                lose(plane, &by, &finding);
+            }
+            continue;
+        }
+        plane.targets.insert(made.name.clone(), made);
+    }
+}
+
+fn twice(kind: &str, name: &str, second: &Location, first: &Location) -> Diagnostic {
+    Diagnostic::error(
+        "duplicate-name",
+        format!("two objects of kind {kind} are called `{name}`"),
+    )
+    .at(second)
+    .related(first, "first here")
+    .help("rename one of them, or remove it: one would silently replace the other")
+}

@@ -1,0 +1,38 @@
+//! `Acknowledgement` (our group): that a large removal is meant.
+//!
+//! What comes in: the object's fields. What goes out: an [`Acknowledgement`]. Its code stands for one
+//! list of assignments, so that it cannot let another removal through.
+
+use super::super::diagnostic::Diagnostic;
+use super::super::model::Acknowledgement;
+use super::fields::{Fields, Reader};
+use super::metadata::Metadata;
+
+/// Hexadecimal digits of a code.
+pub const CODE_DIGITS: usize = 16;
+
+pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Acknowledgement> {
+    let metadata = Metadata::read(reader, object);
+    let spec = reader.section(object, "spec", &["removal", "reason"])?;
+    let removal = reader.text(&spec, "removal");
+    let reason = reader.text(&spec, "reason");
+    let (metadata, removal, reason) = (metadata?, removal?, reason?);
+    let is_hex = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
+    if removal.value.len() != CODE_DIGITS || !removal.value.chars().all(is_hex) {
+        let code = Diagnostic::error(
+            "acknowledgement",
+            format!("`{}` is not the code of a removal", removal.value),
+        );
+        reader.report(code.at(&removal.location).help(format!(
+            "copy the {} digits that the refusal printed, in quotation marks",
+            CODE_DIGITS
+        )));
+        return None;
+    }
+    Some(Acknowledgement {
+        name: metadata.name,
+        removal: removal.value,
+        reason: reason.value,
+        location: metadata.location,
+    })
+}

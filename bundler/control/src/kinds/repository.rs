@@ -1,0 +1,105 @@
+//! The kinds that point to a repository: `Environment`, `BaseRepo`, `GitOpsRepo` and
+//! `WorkloadRegistration`.
+//!
+//! What comes in: an object's fields. What goes out: the typed object. URLs are taken as they are
+//! written; whether they can be reached shows when they are opened.
+
+use super::super::diagnostic::Diagnostic;
+use super::super::model::{
+    BaseRepo, Environment, GitOpsRepo, RepositoryPath, WorkloadRegistration,
+};
+use super::fields::{Fields, Reader};
+use super::metadata::Metadata;
+
+const PLACE: &[&str] = &["repo", "branch", "path"];
+/// The label by which an `Environment` names the one before it in the promotion chain.
+pub const AFTER_LABEL: &str = "outhaul.dev/after";
+
+pub(super) fn environment(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Environment> {
+    let metadata = Metadata::read(reader, object);
+    let spec = reader.section(object, "spec", &["controlPlane"])?;
+    let at = reader.section(&spec, "controlPlane", PLACE)?;
+    let control_plane = place(reader, &at)?;
+    let mut metadata = metadata?;
+    let after = metadata.labels.remove(AFTER_LABEL);
+    Some(Environment {
+        name: metadata.name,
+        control_plane,
+        after: after.filter(|after| !after.value.is_empty()),
+        location: metadata.location,
+    })
+}
+
+pub(super) fn base_repo(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<BaseRepo> {
+    let metadata = Metadata::read(reader, object);
+    let spec = reader.section(object, "spec", &["repo", "branch", "path", "commit"])?;
+    let at = place(reader, &spec);
+    let commit = reader
+        .optional_text(&spec, "commit")
+        .filter(|c| !c.value.is_empty());
+    if let Some(commit) = commit.as_ref().filter(|c| !is_commit_id(&c.value)) {
+        reader.report(
+            Diagnostic::error("bad-commit", format!("`{}` is not a commit", commit.value))
+                .at(&commit.location)
+                .help("write the commit's full id: 40 hexadecimal digits"),
+        );
+        return None;
+    }
+    let metadata = metadata?;
+    Some(BaseRepo {
+        name: metadata.name,
+        at: at?,
+        commit,
+        location: metadata.location,
+    })
+}
+
+pub(super) fn gitops_repo(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<GitOpsRepo> {
+    let metadata = Metadata::read(reader, object);
+    let spec = reader.section(object, "spec", PLACE)?;
+    let at = place(reader, &spec);
+    let metadata = metadata?;
+    Some(GitOpsRepo {
+        name: metadata.name,
+        at: at?,
+        location: metadata.location,
+    })
+}
+
+pub(super) fn registration(
+    reader: &mut Reader<'_>,
+    object: &Fields<'_>,
+) -> Option<WorkloadRegistration> {
+    let metadata = Metadata::read(reader, object);
+    let spec = reader.section(object, "spec", &["workload", "workspace"])?;
+    let workspace = reader.optional_text(&spec, "workspace");
+    let at = reader.section(&spec, "workload", PLACE)?;
+    let workload = place(reader, &at);
+    let metadata = metadata?;
+    Some(WorkloadRegistration {
+        name: metadata.name,
+        workload: workload?,
+        workspace: workspace.map(|w| w.value).unwrap_or_default(),
+        location: metadata.location,
+    })
+}
+
+fn place(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<RepositoryPath> {
+    let repo = reader.text(fields, "repo");
+    let branch = reader.text(fields, "branch");
+    let path = reader.optional_text(fields, "path");
+    let (repo, branch) = (repo?, branch?);
+    let path_at = path.as_ref().map_or(&repo.location, |path| &path.location);
+    Some(RepositoryPath {
+        path_at: path_at.clone(),
+        repo,
+        branch: branch.value,
+        branch_at: branch.location,
+        path: path.map_or_else(|| ".".into(), |path| path.value),
+    })
+}
+
+/// Whether `text` is the full id of a commit.
+fn is_commit_id(text: &str) -> bool {
+    matches!(text.len(), 40 | 64) && text.bytes().all(|b| b.is_ascii_hexdigit())
+}

@@ -1,0 +1,134 @@
+//! The environment as a whole: what is missing in it altogether, and targets that run nowhere.
+//!
+//! What comes in: a control plane and its schedule. What goes out: one warning where there are no
+//! cluster types, targets or policies at all, whatever follows from that; and one for each target that
+//! no policy places, unless a finding about the nearest policy explains it already.
+
+use std::collections::BTreeSet;
+
+use crate::schedule::Schedule;
+use crate::schedule::explain::{Rule, explain};
+use outhaul_control::ControlPlane;
+use outhaul_control::diagnostic::{Diagnostic, Diagnostics};
+use outhaul_control::model::DeploymentTarget;
+use outhaul_kit::counted::counted;
+
+/// Findings that explain why a policy places nothing.
+const EXPLAINED: [&str; 2] = ["selects-nothing", "placed-nowhere"];
+
+/// What is missing altogether.
+pub(super) fn missing(plane: &ControlPlane, findings: &mut Diagnostics) {
+    let name = &plane.environment;
+    let there = [
+        counted(plane.cluster_types.len(), "cluster type", "cluster types"),
+        counted(
+            plane.targets.len(),
+            "deployment target",
+            "deployment targets",
+        ),
+        counted(
+            plane.policies.len(),
+            "scheduling policy",
+            "scheduling policies",
+        ),
+    ]
+    .join(", ");
+    let missing = (
+        plane.cluster_types.is_empty(),
+        plane.targets.is_empty(),
+        plane.policies.is_empty(),
+    );
+    // Its targets are for an environment that there is not, which is said at each of them.
+    let misspelt = findings.iter().any(|one| one.code == "unknown-environment");
+    if missing == (false, true, false) && misspelt {
+        return;
+    }
+    let (code, message, help) = match missing {
+        (false, false, false) => return,
+        (true, true, true) => (
+            "empty-environment",
+            format!("environment `{name}` is empty: nothing in it can be assigned"),
+            "check the branch and path of its control plane, and its BaseRepo",
+        ),
+        (false, false, true) => (
+            "no-policies",
+            format!(
+                "environment `{name}` has no scheduling policy, so nothing is assigned ({there})"
+            ),
+            "write one with `outhaul new policy`, or restore the ones that were deleted",
+        ),
+        _ => (
+            "nothing-to-assign",
+            format!("environment `{name}` has nothing to assign: {there}"),
+            "add what is missing: `outhaul new --help`; targets come from the workloads that registrations name",
+        ),
+    };
+    let mut help = help.to_owned();
+    let others: BTreeSet<&str> = plane
+        .other_targets
+        .values()
+        .map(|target| target.environment.as_str())
+        .collect();
+    if plane.targets.is_empty() && !others.is_empty() {
+        let others: Vec<String> = others.into_iter().map(|name| format!("`{name}`")).collect();
+        help = format!("{help}; every target is for {}", others.join(", "));
+    }
+    let mut finding = Diagnostic::warning(code, message).help(help);
+    if let Some(environment) = plane.environments.get(name) {
+        finding = finding.at(&environment.location);
+    }
+    findings.push(finding);
+}
+
+/// Targets that no policy places.
+pub(super) fn unassigned(plane: &ControlPlane, schedule: &Schedule, findings: &mut Diagnostics) {
+    if plane.cluster_types.is_empty() || plane.policies.is_empty() {
+        return;
+    }
+    let ids = schedule.assignments.keys().chain(schedule.undecided.keys());
+    let assigned: BTreeSet<&str> = ids.map(|id| id.target.as_str()).collect();
+    let of_policies = |finding: &&Diagnostic| EXPLAINED.contains(&finding.code);
+    let explained: Vec<String> = findings
+        .iter()
+        .filter(of_policies)
+        .map(|finding| finding.message.clone())
+        .collect();
+    let targets = plane.targets.values();
+    for target in targets.filter(|target| !assigned.contains(target.name.as_str())) {
+        findings.extend(nowhere(plane, target, &explained));
+    }
+}
+
+fn nowhere(
+    plane: &ControlPlane,
+    target: &DeploymentTarget,
+    explained: &[String],
+) -> Option<Diagnostic> {
+    let verdicts = explain(plane, target, None);
+    let nearest = verdicts.first()?;
+    let quoted = format!("policy `{}` ", nearest.policy);
+    if explained.iter().any(|message| message.starts_with(&quoted)) {
+        return None;
+    }
+    let miss = nearest
+        .misses
+        .iter()
+        .find(|miss| miss.rule == Rule::Selector);
+    let help = match miss {
+        Some(miss) => format!(
+            "the nearest policy, `{}`, {}",
+            nearest.policy,
+            miss.sentence()
+        ),
+        None => format!(
+            "policy `{}` selects it and no cluster type for it: `outhaul explain {}` shows why",
+            nearest.policy, target.name
+        ),
+    };
+    let message = format!("deployment target `{}` is assigned nowhere", target.name);
+    Some(
+        Diagnostic::warning("unassigned-target", message)
+            .at(&target.location)
+            .help(help),
+    )
+}

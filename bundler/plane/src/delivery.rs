@@ -1,0 +1,146 @@
+//! Delivery: what the delivery policies together say of one cluster type.
+//!
+//! What comes in: a [`ControlPlane`] and one of its cluster types. What goes out: a [`Delivery`], or both
+//! places when two policies contradict each other: which of two orders to obey is not ours to guess.
+//! Several policies may each say a part. It is pure; whoever produces bundles obeys it.
+
+use outhaul_control::ControlPlane;
+use outhaul_control::diagnostic::{Diagnostic, Diagnostics, Location};
+use outhaul_control::model::{ClusterType, DeliveryPolicy, Drift, Encryption, Images, Road};
+
+pub mod storage;
+
+/// How one cluster type's platform travels. What no policy says is `None`.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Delivery {
+    /// By which road.
+    pub road: Option<Said<Road>>,
+    /// What becomes of images.
+    pub images: Option<Said<Images>>,
+    /// Days until a bundle may no longer be installed.
+    pub expires_days: Option<Said<u32>>,
+    /// Whether bundles are encrypted.
+    pub encryption: Option<Said<Encryption>>,
+    /// The most bytes that one bundle may have.
+    pub size_budget: Option<Said<u64>>,
+    /// The largest share of assignments that one change may remove.
+    pub max_removal_percent: Option<Said<u8>>,
+    /// What sites do about drift.
+    pub drift: Option<Said<Drift>>,
+}
+
+/// What a policy says, and where.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Said<T> {
+    /// What.
+    pub value: T,
+    /// The policy's name.
+    pub policy: String,
+    /// Where.
+    pub location: Location,
+}
+
+impl<T> Said<T> {
+    /// `delivery policy `x` (file:line)`.
+    pub fn by(&self) -> String {
+        format!(
+            "delivery policy `{}` ({})",
+            self.policy,
+            self.location.file_line()
+        )
+    }
+}
+
+/// What the policies say of `cluster_type`.
+///
+/// # Errors
+/// A finding for every field that two policies set differently.
+pub fn of(plane: &ControlPlane, cluster_type: &ClusterType) -> Result<Delivery, Diagnostics> {
+    let mut findings = Diagnostics::new();
+    let applies = |policy: &&DeliveryPolicy| policy.cluster_types.matches(&cluster_type.labels);
+    let policies: Vec<&DeliveryPolicy> = plane.deliveries.values().filter(applies).collect();
+    let mut merge = Merge {
+        policies: &policies,
+        cluster_type,
+        findings: &mut findings,
+    };
+    let delivery = Delivery {
+        road: merge.field("delivery", |policy| policy.delivery),
+        images: merge.field("images", |policy| policy.images),
+        expires_days: merge.field("expiresDays", |policy| policy.expires_days),
+        encryption: merge.field("encryption", |policy| policy.encryption),
+        size_budget: merge.field("sizeBudget", |policy| policy.size_budget),
+        max_removal_percent: merge.field("maxRemovalPercent", |policy| policy.max_removal_percent),
+        drift: merge.field("drift", |policy| policy.drift),
+    };
+    if findings.is_empty() {
+        Ok(delivery)
+    } else {
+        Err(findings)
+    }
+}
+
+/// Every contradiction of a control plane, once for each pair of places.
+pub fn contradictions(plane: &ControlPlane) -> Diagnostics {
+    let mut all = Diagnostics::new();
+    for cluster_type in plane.cluster_types.values() {
+        if let Err(findings) = of(plane, cluster_type) {
+            for finding in findings {
+                let same = |other: &Diagnostic| {
+                    (&other.location, &other.related) == (&finding.location, &finding.related)
+                };
+                if !all.iter().any(same) {
+                    all.push(finding);
+                }
+            }
+        }
+    }
+    all
+}
+
+struct Merge<'a> {
+    policies: &'a [&'a DeliveryPolicy],
+    cluster_type: &'a ClusterType,
+    findings: &'a mut Diagnostics,
+}
+
+impl Merge<'_> {
+    fn field<T: PartialEq>(
+        &mut self,
+        name: &'static str,
+        read: impl Fn(&DeliveryPolicy) -> Option<T>,
+    ) -> Option<Said<T>> {
+        let mut first: Option<Said<T>> = None;
+        for policy in self.policies {
+            let Some(value) = read(policy) else { continue };
+            let location = policy.places.get(name).unwrap_or(&policy.location);
+            match &first {
+                None => {
+                    first = Some(Said {
+                        value,
+                        policy: policy.name.clone(),
+                        location: location.clone(),
+                    });
+                }
+                Some(said) if said.value != value => {
+                    let message = format!(
+                        "delivery policies `{}` and `{}` contradict each other for cluster type `{}`: `{name}`",
+                        said.policy, policy.name, self.cluster_type.name
+                    );
+                    self.findings.push(
+                        Diagnostic::error("contradiction", message)
+                            .at(location)
+                            .label("this")
+                            .related(&said.location, "and this")
+                            .help("make them equal, or narrow one `clusterTypeSelector` so that they do not meet"),
+                    );
+                }
+                Some(_) => {}
+            }
+        }
+        first
+    }
+}
+
+#[cfg(test)]
+mod tests;

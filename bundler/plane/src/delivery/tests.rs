@@ -1,0 +1,77 @@
+//! Delivery policies: parts that add up, and parts that contradict each other.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::sync::Arc;
+
+use super::*;
+use outhaul_control::diagnostic::SourceFile;
+use outhaul_control::kinds::{Object, read_file};
+
+fn plane(policies: &[(&str, &str, &str)]) -> ControlPlane {
+    let mut text = String::new();
+    for (name, labels) in [("drone", "{edge: 'yes'}"), ("large", "{}")] {
+        text += &format!(
+            "apiVersion: scheduler.kalypso.io/v1alpha1\nkind: ClusterType\nmetadata: {{name: {name}, labels: {labels}}}\n\
+             spec: {{reconciler: r, namespaceService: n}}\n---\n"
+        );
+    }
+    for (name, labels, fields) in policies {
+        text += &format!(
+            "apiVersion: outhaul.dev/v1alpha1\nkind: DeliveryPolicy\nmetadata:\n  name: {name}\nspec:\n  \
+             clusterTypeSelector: {{labelSelector: {{matchLabels: {labels}}}}}\n{fields}---\n"
+        );
+    }
+    let file = Arc::new(SourceFile {
+        name: "x.yaml".into(),
+        text,
+    });
+    let mut findings = Diagnostics::new();
+    let mut plane = ControlPlane::default();
+    for object in read_file(&file, &mut findings) {
+        match object {
+            Object::ClusterType(o) => drop(plane.cluster_types.insert(o.name.clone(), o)),
+            Object::Delivery(o) => drop(plane.deliveries.insert(o.name.clone(), o)),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(findings.is_empty(), "{findings}");
+    plane
+}
+
+#[test]
+fn several_policies_each_say_a_part() {
+    let plane = plane(&[
+        ("all", "{}", "  expiresDays: 90\n  sizeBudget: 600 MB\n"),
+        (
+            "edge",
+            "{edge: 'yes'}",
+            "  expiresDays: 90\n  encryption: required\n",
+        ),
+    ]);
+    let drone = of(&plane, &plane.cluster_types["drone"]).unwrap();
+    assert_eq!(drone.expires_days.as_ref().map(|said| said.value), Some(90));
+    assert_eq!(drone.size_budget.map(|said| said.value), Some(600_000_000));
+    assert_eq!(
+        drone.encryption.map(|said| said.value),
+        Some(Encryption::Required)
+    );
+    let large = of(&plane, &plane.cluster_types["large"]).unwrap();
+    assert_eq!(large.encryption, None);
+    assert!(contradictions(&plane).is_empty());
+}
+
+#[test]
+fn a_contradiction_shows_both_places_and_stops_only_whom_it_concerns() {
+    let plane = plane(&[
+        ("all", "{}", "  delivery: bundle\n  expiresDays: 90\n"),
+        (
+            "edge",
+            "{edge: 'yes'}",
+            "  delivery: git\n  expiresDays: 30\n",
+        ),
+    ]);
+    of(&plane, &plane.cluster_types["large"]).unwrap();
+    let found = of(&plane, &plane.cluster_types["drone"]).unwrap_err();
+    assert_eq!(found.iter().count(), 2);
+    insta::assert_snapshot!(contradictions(&plane));
+}

@@ -1,0 +1,426 @@
+//! Render: from an assignment and its values to files.
+//!
+//! What comes in: a [`ControlPlane`], its [`Schedule`] and its [`Composition`]. What goes out: a
+//! [`Rendering`]: for each cluster type its assignments' files, and what failed. Kalypso's templates
+//! are Go templates, ours are Jinja; both see the same data. It is pure and bounded: templates cannot
+//! read the clock, the network or the machine, and cannot run for ever. One assignment's error never
+//! touches another.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use outhaul_bundle::Digest;
+use outhaul_bundle::index::Snapshot;
+use outhaul_gocompat::TemplateView;
+
+use crate::compose::{self, Composed, Composition, Mode, Provenance};
+use crate::schedule::{Assignment, AssignmentId, Schedule};
+use outhaul_control::ControlPlane;
+use outhaul_control::diagnostic::{Diagnostic, Diagnostics};
+use outhaul_control::model::{ClusterType, DeploymentTarget, Spot, TemplateType};
+
+mod config_map;
+mod culprit;
+mod engine;
+mod filters;
+mod jinja;
+pub mod jinja_process;
+mod jinja_value;
+mod keys;
+mod memory;
+pub mod namespace;
+pub mod overlay;
+mod past;
+pub(crate) mod place;
+pub mod trace;
+
+use engine::{Engines, Shared};
+pub use memory::{Memory, Told};
+pub use overlay::RenderedOverlay;
+pub use past::{Past, Since, render_since};
+
+/// The code of findings about a config's key that a template cannot use.
+pub const BAD_KEY: &str = "config-key";
+
+/// Everything that one render of one environment gives.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rendering {
+    /// The environment.
+    pub environment: String,
+    /// What it was rendered from.
+    pub snapshot: Snapshot,
+    /// The commit of the promoted content, when it has one.
+    pub promoted_commit: Option<String>,
+    /// Every cluster type, also those that nothing is assigned to.
+    pub cluster_types: BTreeMap<String, Arc<RenderedClusterType>>,
+    /// What could not be composed or rendered, and why.
+    pub failures: BTreeMap<AssignmentId, Diagnostics>,
+    /// What may or may not be assigned, because a policy could not be followed, and why.
+    pub undecided: BTreeMap<AssignmentId, Diagnostics>,
+}
+
+/// One cluster type's assignments.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RenderedClusterType {
+    /// Name of the template that made the reconciler's manifests.
+    pub reconciler: String,
+    /// By deployment target.
+    pub assignments: BTreeMap<String, Arc<RenderedAssignment>>,
+}
+
+/// One assignment's files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RenderedAssignment {
+    /// The workload.
+    pub workload: String,
+    /// The workspace (team) that owns it.
+    pub workspace: String,
+    /// Names of the policies that put it here, sorted.
+    pub policies: Vec<String>,
+    /// The only sites that it is for, by name; `None` for every site. Never empty.
+    pub sites: Option<BTreeSet<String>>,
+    /// The namespace: `<environment>-<cluster type>-<target>`.
+    pub namespace: String,
+    /// Digest of the composed platform config.
+    pub config_version: Digest,
+    /// Content by file name: `namespace.yaml`, `reconciler.yaml`, `platform-config.yaml` …
+    pub files: BTreeMap<String, Vec<u8>>,
+    /// Where the workload's manifests lie: `repo`, `branch`, `path` by convention.
+    pub manifests: BTreeMap<String, String>,
+    /// Where some sites get other files than these. A site is in at most one.
+    pub overlays: Vec<RenderedOverlay>,
+}
+
+/// What keeps templates from being parsed, whether something uses them or not.
+pub fn unparsable(control_plane: &ControlPlane, mode: Mode) -> Diagnostics {
+    Engines::new(control_plane, mode).unparsable()
+}
+
+/// Renders every assignment that was composed.
+pub fn render(
+    control_plane: &ControlPlane,
+    schedule: &Schedule,
+    composition: &Composition,
+    snapshot: &Snapshot,
+    mode: Mode,
+) -> Rendering {
+    let engines = Engines::new(control_plane, mode);
+    let mut shared = Shared::default();
+    let mut done = Done {
+        failures: composition.failures.clone(),
+        ..Done::default()
+    };
+    for (id, assignment) in &schedule.assignments {
+        if let Some(composed) = composition.assignments.get(id)
+            && let Some(pair) = Pair::of(control_plane, id)
+        {
+            let overlays = composition.overlays.get(id).map_or(&[][..], Vec::as_slice);
+            let result = pair.render(assignment, composed, overlays, &engines, &mut shared);
+            done.add(id, result);
+        }
+    }
+    let groups = done.groups(control_plane);
+    rendering(control_plane, schedule, snapshot, groups, done.failures)
+}
+
+/// What was rendered and what could not be.
+#[derive(Debug, Default)]
+struct Done {
+    rendered: Vec<(AssignmentId, Arc<RenderedAssignment>)>,
+    failures: BTreeMap<AssignmentId, Diagnostics>,
+}
+
+impl Done {
+    fn add(&mut self, id: &AssignmentId, result: Result<RenderedAssignment, Diagnostics>) {
+        match result {
+            Ok(rendered) => self.rendered.push((id.clone(), Arc::new(rendered))),
+            Err(findings) => self
+                .failures
+                .entry(id.clone())
+                .or_default()
+                .append(findings),
+        }
+    }
+
+    /// What was rendered, by cluster type; also those that nothing is assigned to.
+    fn groups(&mut self, plane: &ControlPlane) -> BTreeMap<String, Arc<RenderedClusterType>> {
+        let mut groups: BTreeMap<String, RenderedClusterType> = plane
+            .cluster_types
+            .values()
+            .map(|cluster_type| (cluster_type.name.clone(), empty_group(cluster_type)))
+            .collect();
+        for (id, rendered) in self.rendered.drain(..) {
+            if let Some(group) = groups.get_mut(&id.cluster_type) {
+                group.assignments.insert(id.target, rendered);
+            }
+        }
+        let groups = groups.into_iter();
+        groups
+            .map(|(name, group)| (name, Arc::new(group)))
+            .collect()
+    }
+}
+
+fn empty_group(cluster_type: &ClusterType) -> RenderedClusterType {
+    RenderedClusterType {
+        reconciler: cluster_type.reconciler.value.clone(),
+        assignments: BTreeMap::new(),
+    }
+}
+
+fn rendering(
+    plane: &ControlPlane,
+    schedule: &Schedule,
+    snapshot: &Snapshot,
+    cluster_types: BTreeMap<String, Arc<RenderedClusterType>>,
+    failures: BTreeMap<AssignmentId, Diagnostics>,
+) -> Rendering {
+    Rendering {
+        environment: plane.environment.clone(),
+        snapshot: snapshot.clone(),
+        promoted_commit: plane.promoted_commit.clone(),
+        cluster_types,
+        failures,
+        undecided: schedule
+            .undecided
+            .keys()
+            .map(|id| (id.clone(), schedule.why_undecided(id)))
+            .collect(),
+    }
+}
+
+/// A target on a cluster type.
+#[derive(Clone, Copy)]
+struct Pair<'a> {
+    environment: &'a str,
+    target: &'a DeploymentTarget,
+    cluster_type: &'a ClusterType,
+}
+
+impl<'a> Pair<'a> {
+    fn of(plane: &'a ControlPlane, id: &AssignmentId) -> Option<Self> {
+        Some(Self {
+            environment: &plane.environment,
+            target: plane.targets.get(&id.target)?,
+            cluster_type: plane.cluster_types.get(&id.cluster_type)?,
+        })
+    }
+
+    fn render(
+        self,
+        assignment: &Assignment,
+        composed: &Composed,
+        overlays: &[compose::Overlay],
+        engines: &Engines<'a>,
+        shared: &mut Shared<'a>,
+    ) -> Result<RenderedAssignment, Diagnostics> {
+        let target = self.target;
+        let (namespace, files) = self.files(composed, engines, shared)?;
+        let overlays = overlay::render(overlays, &files, |composed| {
+            Ok(self.files(composed, engines, shared)?.1)
+        })?;
+        Ok(RenderedAssignment {
+            workload: target.workload.clone(),
+            workspace: target.workspace.clone(),
+            policies: assignment.policies.clone(),
+            sites: assignment.sites.clone(),
+            namespace,
+            config_version: composed.version,
+            files,
+            manifests: target.manifests.clone().unwrap_or_default(),
+            overlays,
+        })
+    }
+
+    /// The namespace's name, and the files that one config gives.
+    fn files(
+        self,
+        composed: &Composed,
+        engines: &Engines<'a>,
+        shared: &mut Shared<'a>,
+    ) -> Result<(String, BTreeMap<String, Vec<u8>>), Diagnostics> {
+        let Self {
+            target,
+            cluster_type,
+            environment,
+        } = self;
+        let namespace = namespace::of(
+            environment,
+            &cluster_type.name,
+            &target.name,
+            engines.compat(),
+        );
+        let data = TemplateView {
+            deployment_target_name: &target.name,
+            namespace: &namespace,
+            environment,
+            workspace: &target.workspace,
+            workload: &target.workload,
+            labels: Some(&target.labels),
+            manifests: target.manifests.as_ref(),
+            cluster_type: &cluster_type.name,
+            config_data: &composed.values,
+        };
+        shared.target = &target.name;
+        shared.cluster_type = &cluster_type.name;
+        let mut findings = Diagnostics::new();
+        let mut files = BTreeMap::new();
+        let config = cluster_type.config_type.as_ref();
+        let wanted: [(TemplateType, &str, Option<&Spot<String>>); 3] = [
+            (
+                TemplateType::Reconciler,
+                "reconciler",
+                Some(&cluster_type.reconciler),
+            ),
+            (
+                TemplateType::Namespace,
+                "namespace",
+                Some(&cluster_type.namespace_service),
+            ),
+            (TemplateType::Config, "platform-config", config),
+        ];
+        for (kind, file, name) in wanted {
+            let Some(name) = name else { continue };
+            match text_of(name, kind, data, composed, engines, shared) {
+                // Kalypso writes the reconciler's and the namespace's file even when it is empty.
+                Ok(text) if text.is_empty() && kind == TemplateType::Config => {}
+                Ok(text) => {
+                    let ending = engines.ending(&name.value, kind);
+                    files.insert(format!("{file}.{ending}"), text.into_bytes());
+                }
+                Err(found) => findings.extend(found.into_iter().map(|finding| {
+                    let title =
+                        format!("assignment `{}` on `{}`: ", target.name, cluster_type.name);
+                    Diagnostic {
+                        message: format!("{title}{}", finding.message),
+                        ..finding
+                    }
+                })),
+            }
+        }
+        if findings.has_errors() {
+            return Err(findings);
+        }
+        Ok((namespace, files))
+    }
+}
+
+fn text_of<'a>(
+    name: &Spot<String>,
+    kind: TemplateType,
+    data: TemplateView<'_>,
+    composed: &Composed,
+    engines: &Engines<'a>,
+    shared: &mut Shared<'a>,
+) -> Result<String, Diagnostics> {
+    let text = engines
+        .render(name, kind, data, shared)
+        .map_err(|findings| at_its_key(findings, composed, engines))?;
+    // Kalypso's defect 7, which only `--compat` reproduces.
+    if engines.compat() || kind != TemplateType::Config || !config_map::has_structure(composed) {
+        return Ok(text);
+    }
+    let keys = config_map::structured_keys(&text);
+    if keys.is_empty() {
+        return Ok(text);
+    }
+    let config_data = &config_map::with_text(composed, &keys);
+    let data = TemplateView {
+        config_data,
+        ..data
+    };
+    engines.render(name, kind, data, shared)
+}
+
+/// A key that cannot be what a template makes of it is wrong where it is written.
+fn at_its_key(findings: Diagnostics, composed: &Composed, engines: &Engines<'_>) -> Diagnostics {
+    let at_its_key = |mut finding: Diagnostic| {
+        let Some(key) = filters::refused_key(&finding.message) else {
+            return finding;
+        };
+        let applied = composed.provenance.get(key).and_then(Provenance::location);
+        let Some(at) = applied.or_else(|| engines.first_set(key)).cloned() else {
+            return finding;
+        };
+        finding.code = BAD_KEY;
+        if let Some(template) = finding.location.replace(at) {
+            finding = finding.related(&template, "this template needs it to be one");
+        }
+        finding
+    };
+    let mut made = Diagnostics::new();
+    made.extend(findings.into_iter().map(at_its_key));
+    made
+}
+
+impl Rendering {
+    /// The whole tree as the platform repository has it: path and content.
+    pub fn tree(&self) -> BTreeMap<String, Vec<u8>> {
+        self.files()
+            .map(|(path, bytes)| (path, bytes.to_vec()))
+            .collect()
+    }
+
+    /// Every file of the tree, without copying it.
+    pub fn files(&self) -> impl Iterator<Item = (String, &[u8])> {
+        let of_assignments = self.cluster_types.iter().flat_map(|(name, rendered)| {
+            let readme = (format!("{name}/README.md"), README.as_bytes());
+            let all = rendered.assignments.iter();
+            let for_all = all.filter(|(_, one)| one.sites.is_none());
+            let files = for_all.flat_map(move |(target, one)| {
+                one.files
+                    .iter()
+                    .map(move |(file, bytes)| (format!("{name}/{target}/{file}"), &bytes[..]))
+            });
+            std::iter::once(readme).chain(files)
+        });
+        let commit = self.promoted_commit.as_ref();
+        of_assignments
+            .chain(self.files_of_sites())
+            .chain(commit.map(|id| (PROMOTED_COMMIT_FILE.to_owned(), id.as_bytes())))
+    }
+
+    /// What single sites have of their own: `.sites/<site>/<cluster type>/<target>/<file>`. An assignment
+    /// for some sites only lies there whole, for each of them, and nowhere else.
+    fn files_of_sites(&self) -> impl Iterator<Item = (String, &[u8])> {
+        self.cluster_types.iter().flat_map(|(name, rendered)| {
+            rendered.assignments.iter().flat_map(move |(target, one)| {
+                one.files_by_site().flat_map(move |(site, files)| {
+                    let folder = format!("{SITES}{site}/{name}/{target}");
+                    let files = files.into_iter();
+                    files.map(move |(file, bytes)| (format!("{folder}/{file}"), bytes))
+                })
+            })
+        })
+    }
+
+    /// What was rendered, as `<cluster type>/<target>`.
+    pub fn assignments(&self) -> BTreeSet<String> {
+        self.cluster_types
+            .iter()
+            .flat_map(|(name, group)| {
+                let targets = group.assignments.keys();
+                targets.map(move |target| format!("{name}/{target}"))
+            })
+            .collect()
+    }
+}
+
+/// Where pipelines look for the promoted commit. No newline at its end.
+pub const PROMOTED_COMMIT_FILE: &str = ".github/tracking/Promoted_Commit_Id";
+/// Where the files of single sites lie: beside the cluster types, because a reconciler applies all
+/// that lies below those.
+pub const SITES: &str = ".sites/";
+
+/// Of whose files `path` is one, as `<cluster type>/<target>`.
+pub fn assignment_of(path: &str) -> Option<&str> {
+    let path = match path.strip_prefix(SITES) {
+        Some(of_site) => of_site.split_once('/')?.1,
+        None => path,
+    };
+    let (folder, _) = path.rsplit_once('/')?;
+    folder.contains('/').then_some(folder)
+}
+
+/// What lies in the folder of every cluster type. No newline at its end.
+pub const README: &str = "This folder contains deployment targets scheduled on the cluster type";

@@ -1,0 +1,87 @@
+//! Checked: an environment, read and checked together with what it leads to.
+//!
+//! What comes in: a [`LoadRequest`]. What goes out: every finding of `outhaul_plane::check`, and of the
+//! repositories that payloads lie in. It reads and changes nothing.
+
+use outhaul_bundle::index::Snapshot;
+
+use crate::check::{check, local};
+use crate::compose::Mode;
+use crate::control::{self, Diagnostics, LoadRequest};
+use crate::pipeline;
+
+pub mod offline;
+mod payloads;
+
+/// What was found in one environment.
+#[derive(Debug)]
+pub struct Checked {
+    /// Its name.
+    pub environment: String,
+    /// What was read; `None` when it cannot be loaded whole.
+    pub snapshot: Option<Snapshot>,
+    /// Every finding, sorted by place.
+    pub findings: Diagnostics,
+    /// How many cluster types there are.
+    pub cluster_types: usize,
+    /// How many deployment targets there are.
+    pub targets: usize,
+    /// How many assignments there are.
+    pub assignments: usize,
+    /// Payloads that were not looked at, and why.
+    pub not_looked_at: Vec<String>,
+    /// Images that the sites' registries are said to have; no registry is asked.
+    pub not_asked_for: Vec<String>,
+}
+
+/// Loads an environment and checks it. What cannot be loaded whole is checked as far as single objects
+/// go: what is missing would only make other things look wrong. With `network` a payload's server that
+/// does not answer is a finding.
+pub fn environment(request: &LoadRequest, mode: Mode, network: bool) -> Checked {
+    match pipeline::run(request, mode, None) {
+        Ok(mut platform) => {
+            // What is promoted need not lie where the environments are listed.
+            if let Ok(listed) = control::declared(request) {
+                let own = &mut platform.control_plane.environments;
+                own.extend(listed.into_iter().map(|one| (one.name.clone(), one)));
+            }
+            let plane = &platform.control_plane;
+            let mut findings = check(
+                plane,
+                &platform.schedule,
+                &platform.composition,
+                &platform.rendering,
+                mode,
+            );
+            let not_looked_at = payloads::uncollected(&platform, network, &mut findings);
+            let (unreachable, images) = offline::looked_at(&platform, None);
+            findings.append(unreachable);
+            findings.sort();
+            Checked {
+                environment: request.environment.clone(),
+                snapshot: Some(platform.rendering.snapshot.clone()),
+                findings,
+                cluster_types: plane.cluster_types.len(),
+                targets: plane.targets.len(),
+                assignments: platform.schedule.assignments.len(),
+                not_looked_at,
+                not_asked_for: images.into_iter().collect(),
+            }
+        }
+        Err(mut findings) => {
+            let (plane, _, _) = control::load_partly(request);
+            local(&plane, mode, &mut findings);
+            findings.sort();
+            Checked {
+                environment: request.environment.clone(),
+                snapshot: None,
+                findings,
+                cluster_types: plane.cluster_types.len(),
+                targets: plane.targets.len(),
+                assignments: 0,
+                not_looked_at: Vec::new(),
+                not_asked_for: Vec::new(),
+            }
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! How large a crate may be: what one person reads in a day, and what one change compiles again.
+//!
+//! What comes in: the sources. What goes out: one line per crate with too many lines; tests do not count. A
+//! crate that is too large today has a bound of its own, which only shrinks.
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+
+use crate::repository::{files, text};
+
+/// Most lines of one crate.
+const MAX_LINES: usize = 15_000;
+/// Crates that are larger, and the most that each may have. Nothing is added here.
+const LARGER: [(&str, usize); 2] = [("bundler", 28_000), ("agent", 18_000)];
+
+pub fn findings() -> Result<Vec<String>> {
+    let mut crates: BTreeMap<String, usize> = BTreeMap::new();
+    for name in files()? {
+        let Some((folder, file)) = name.split_once("/src/") else {
+            continue;
+        };
+        if file.ends_with(".rs")
+            && !file.ends_with("tests.rs")
+            && !file.contains("tests/")
+            && let Some(text) = text(&name)?
+        {
+            *crates.entry(folder.to_owned()).or_default() += lines(&text);
+        }
+    }
+    Ok(crates
+        .into_iter()
+        .filter_map(|(name, lines)| too_large(&name, lines))
+        .collect())
+}
+
+/// Lines before the tests of a file.
+fn lines(text: &str) -> usize {
+    let tests = text.find("#[cfg(test)]\nmod tests {");
+    tests.map_or(text, |at| &text[..at]).lines().count()
+}
+
+fn too_large(name: &str, lines: usize) -> Option<String> {
+    let larger = LARGER.iter().find(|(larger, _)| *larger == name);
+    let most = larger.map_or(MAX_LINES, |(_, most)| *most);
+    (lines > most).then(|| {
+        format!("{name}: {lines} lines outside tests, the limit is {most}: split the crate")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tests_do_not_count_and_a_line_too_many_does() {
+        assert_eq!(lines("a\nb\n#[cfg(test)]\nmod tests {\n}\n"), 2);
+        assert!(too_large("kit", MAX_LINES).is_none());
+        assert!(too_large("kit", MAX_LINES + 1).is_some());
+        assert!(too_large(LARGER[0].0, LARGER[0].1 + 1).is_some());
+    }
+}

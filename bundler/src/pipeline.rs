@@ -19,7 +19,8 @@ use crate::control::model::{ReconcilerKind, Template};
 use crate::control::{self, Cache, ControlPlane, Diagnostics, LoadRequest, Origin, SourceMap};
 use crate::render::{self, Memory, Past, Rendering, Told};
 use crate::schedule::{self, AssignmentId, Schedule};
-use crate::{scheduler, terminal};
+use crate::scheduler;
+use outhaul_git::terminal;
 
 /// Everything that one run of the stages gave.
 #[derive(Debug)]
@@ -226,7 +227,7 @@ fn chosen(control_plane: &ControlPlane, schedule: &Schedule) -> Vec<String> {
     let policies = control_plane.policies.values();
     policies
         .map(|policy| {
-            let chosen = crate::counted::assignments(count(&policy.name));
+            let chosen = outhaul_kit::counted::assignments(count(&policy.name));
             let at = policy.location.file_line();
             format!("  policy `{}` ({at}): {chosen}", policy.name)
         })

@@ -22,7 +22,6 @@ use outhaul_control::{Bringer, Everything, Found};
 use outhaul_git::source::{
     self, Opened, Reference, SourceError, SourceMap, TreeFile, TreeLimits, normal_path, normal_url,
 };
-use outhaul_kit::suggest::did_you_mean;
 
 mod files;
 

@@ -18,13 +18,13 @@ use crate::Diagnostics;
 use crate::assemble::Spool;
 use crate::collect::{self, CollectError, Collector, Payloads};
 use crate::control::diagnostic::Diagnostic;
-use crate::counted::counted;
 use crate::delivery::{self, Delivery};
 use crate::guard::{self, Removal};
 use crate::isolation::{self, Isolation, Last};
 use crate::pipeline::Platform;
 use crate::render::RenderedAssignment;
 use crate::schedule::AssignmentId;
+use outhaul_kit::counted::counted;
 
 /// One stream's content, before it has a number.
 pub(super) struct Plan<'a> {

@@ -141,8 +141,8 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use std::sync::Arc;
 
-    use crate::diagnostic::SourceFile;
     use super::super::parse;
+    use crate::diagnostic::SourceFile;
 
     /// Line, message and help of what is wrong with `text`.
     fn told(text: &str) -> (usize, String, String) {

@@ -7,9 +7,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::super::kinds::suggest::nearest;
 use super::{Reference, SourceError, git, normal_url};
 use crate::address::{Address, AllowedHosts, Scheme};
+use outhaul_kit::suggest::nearest;
 
 /// Which URLs stand for local folders, working copies or mirrors.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

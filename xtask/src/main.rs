@@ -6,6 +6,7 @@
 mod bench;
 mod check;
 mod circles;
+mod demo;
 mod left_alone;
 mod man;
 mod repository;
@@ -24,6 +25,7 @@ use clap::Parser;
 enum Command {
     Check(check::Args),
     Circles(circles::Args),
+    Demo(demo::Args),
     LeftAlone(left_alone::Args),
     Man(man::Args),
     Size(size::Args),
@@ -36,6 +38,7 @@ fn main() -> ExitCode {
     let outcome = match Command::parse() {
         Command::Check(args) => args.run(),
         Command::Circles(args) => args.run(),
+        Command::Demo(args) => args.run(),
         Command::LeftAlone(args) => args.run(),
         Command::Man(args) => args.run(),
         Command::Size(args) => args.run(),

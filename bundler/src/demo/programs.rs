@@ -35,7 +35,7 @@ pub fn locate() -> Result<Programs, DemoError> {
         Err(DemoError::Programs {
             problem: format!(
                 "there is no `{name}` beside this program in `{}`\nhelp: install it there; in a source \
-                 checkout, `cargo build --release --bins` builds all of them",
+                 checkout, `cargo xtask demo` builds all of them and runs the demo",
                 folder.display()
             ),
         })

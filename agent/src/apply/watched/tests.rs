@@ -101,8 +101,11 @@ fn what_an_agent_left_behind_is_waited_for() {
     fs::write(bench.lock(), "").unwrap();
     let input = File::open(bench.lock()).unwrap();
     input.try_lock().unwrap();
-    let mut left = Command::new("sleep");
-    let mut left = left.arg("1000").stdin(Stdio::from(input)).spawn().unwrap();
+    let mut command = Command::new("sleep");
+    command.arg("1000").stdin(Stdio::from(input));
+    let mut left = command.spawn().unwrap();
+    // The agent that was killed has nothing open any more.
+    drop(command);
     bench.timeout = Duration::from_millis(200);
     assert_eq!(bench.run("echo two").end, End::Busy);
     bench.timeout = Duration::from_secs(60);

@@ -72,6 +72,8 @@ impl Drop for Finishing {
     fn drop(&mut self) {
         state().finishing -= 1;
         CHANGED.notify_all();
+        // Whoever was interrupted meanwhile hears that, and not how the work would have ended.
+        drop(running());
     }
 }
 
@@ -98,6 +100,7 @@ pub fn make<T, E>(
 pub fn end(code: i32) -> ! {
     let mut state = state();
     state.ending = true;
+    CHANGED.notify_all();
     while state.finishing > 0 {
         state = CHANGED.wait(state).unwrap_or_else(PoisonError::into_inner);
     }
@@ -135,7 +138,7 @@ pub fn here() {
     let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::INT);
     // Here and nowhere else, unless it must be finished first.
     let mut state = state();
-    while state.finishing == 0 {
+    while !(state.ending && state.finishing > 0) {
         state = CHANGED.wait(state).unwrap_or_else(PoisonError::into_inner);
     }
 }

@@ -10,7 +10,7 @@ use std::net::TcpStream;
 
 use serde_json::Value;
 
-use super::scene::Scene;
+use super::scene::{Scene, copy};
 
 const SITES: [(&str, &str); 3] = [
     ("bench-1", "canary"),
@@ -128,7 +128,7 @@ fn bundle(scene: &Scene, code: i32) -> String {
 }
 
 fn get(url: &str, path: &str) -> Value {
-    let address = url.trim_start_matches("http://");
+    let address = url.trim_start_matches("http://").trim_end_matches('/');
     let mut stream = TcpStream::connect(address).unwrap();
     write!(stream, "GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n").unwrap();
     let mut answer = String::new();
@@ -219,12 +219,19 @@ fn another_site_is_told_apart_in_a_difference_and_a_slip_of_the_pen_is_found() {
         "{story}"
     );
 
+    copy(&scene.path("dev"), &scene.path("dev-before"));
     write(
         &scene,
         "dev/trial.yaml",
         &policy("trial", "trial", &select("rest")),
     );
-    let told = outhaul(&scene, 0, "diff", &["before"]);
+    let commit = "1".repeat(40);
+    let sides = ["diff", "dev-before", "dev", "--environment", "dev"];
+    let base = ["--base-dir", "main", "--base-commit", &commit];
+    let source = ["--source", "https://git.example/lamp=lamp"];
+    let told = scene
+        .run("outhaul", 0, &[&sides[..], &base, &source].concat())
+        .stdout;
     assert!(
         told.contains(
             "= lamp-new, now only for 2 sites; added on bench-2, bench-3; removed from bench-1"

@@ -251,6 +251,7 @@ pub(super) const TABLE: &[Case] = &[
         "it is for root and a second user, see the agent's tests",
         "--folder helper --state nowhere",
     ),
+    case("outhaul-hub completions", "bash", "nothing"),
     case(
         "outhaul-hub init",
         "--root fleet/metadata/1.root.json --state hub2 --plain-key test",
@@ -320,6 +321,7 @@ pub(super) const TABLE: &[Case] = &[
         "it serves until it is ended, see `loops`",
         "--listen 127.0.0.1:0 --state nowhere",
     ),
+    case("outhaul-signer completions", "bash", "nothing"),
     case(
         "outhaul-signer init",
         "third --passphrase-file passphrase",

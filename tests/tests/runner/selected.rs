@@ -230,7 +230,7 @@ fn another_site_is_told_apart_in_a_difference_and_a_slip_of_the_pen_is_found() {
     let base = ["--base-dir", "main", "--base-commit", &commit];
     let source = ["--source", "https://git.example/lamp=lamp"];
     let told = scene
-        .run("outhaul", 0, &[&sides[..], &base, &source].concat())
+        .run("outhaul", 1, &[&sides[..], &base, &source].concat())
         .stdout;
     assert!(
         told.contains(

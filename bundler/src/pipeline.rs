@@ -190,9 +190,9 @@ fn rendered<T>(work: impl FnOnce(&Told<'_>) -> T) -> T {
 
 fn detail(lines: impl FnOnce() -> Vec<String>) {
     if console::options::is_verbose() {
-        lines()
-            .iter()
-            .for_each(|line| console::detail(&terminal::plain(line)));
+        for line in lines() {
+            console::detail(&terminal::plain(&line));
+        }
     }
 }
 

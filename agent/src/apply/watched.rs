@@ -191,14 +191,13 @@ fn watch(
         }
         match asked {
             Some(since) if since.elapsed() > GRACE => return Ok(End::Stopped),
-            Some(_) => {}
             None if pulse.stopping() => {
                 send(child, Signal::TERM);
                 asked = Some(Instant::now());
             }
             None if start.elapsed() > bounds.timeout => return Ok(End::TooLong),
             None if bounds.no_more && stdout.all() > bounds.kept as u64 => return Ok(End::TooMuch),
-            None => {}
+            Some(_) | None => {}
         }
         pulse.beat();
         thread::sleep(LOOK);

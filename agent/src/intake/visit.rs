@@ -73,7 +73,9 @@ pub fn visits(db: &Connection, home: &Home) -> Result<Vec<Visit>, StateError> {
     let mut all: Vec<Visit> = state::meta(db, key::MEDIA)?.unwrap_or_default();
     if !home.is_locked() {
         let unfinished = runner::stands(db)?.worked_on();
-        all.iter_mut().for_each(|visit| visit.cut_off(unfinished));
+        for visit in &mut all {
+            visit.cut_off(unfinished);
+        }
     }
     let unfinished = runner::stands(db)?.worked_on();
     for visit in &mut all {
@@ -192,7 +194,9 @@ impl Agent {
         self.commit(|db, _| {
             let mut all = all;
             let unfinished = runner::stands(db)?.worked_on();
-            all.iter_mut().for_each(|visit| visit.cut_off(unfinished));
+            for visit in &mut all {
+                visit.cut_off(unfinished);
+            }
             state::set_meta(db, key::MEDIA, Some(&all))
         })
     }
@@ -232,7 +236,9 @@ impl Agent {
             all.retain(|known| known.place != place);
             // One at a time: what another start had begun was cut off.
             let unfinished = runner::stands(db)?.worked_on();
-            all.iter_mut().for_each(|visit| visit.cut_off(unfinished));
+            for visit in &mut all {
+                visit.cut_off(unfinished);
+            }
             all.push(Visit {
                 place,
                 at_ms: author.moment.wall_ms(),

@@ -61,7 +61,7 @@ fn conforms(fixture: Option<impl Fixture>) {
 
 #[test]
 fn the_folder_reconciler_conforms() {
-    conforms(Folder::new());
+    conforms(Some(Folder::new()));
 }
 
 #[test]

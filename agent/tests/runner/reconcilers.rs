@@ -107,8 +107,8 @@ fn things(folder: &Path, end_of_name: char) -> There {
 pub struct Folder(TempDir);
 
 impl Folder {
-    pub fn new() -> Option<Self> {
-        Some(Self(tempfile::tempdir().unwrap()))
+    pub fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
     }
 
     fn target(&self) -> PathBuf {

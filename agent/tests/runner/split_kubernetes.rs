@@ -297,7 +297,7 @@ fn a_helper_set_up_again_by_root_follows_no_link_of_its_user() {
         let found = entry.unwrap();
         assert_eq!(found.metadata().unwrap().uid(), HELPER, "{found:?}");
     }
-    chown(&split.site.state(), Some(NOBODY), Some(NOBODY)).unwrap();
+    chown(split.site.state(), Some(NOBODY), Some(NOBODY)).unwrap();
     cluster.import(0, &draft(&[("ours", "2")]));
     cluster.assert_maps(&[("ours", "2")]);
 }

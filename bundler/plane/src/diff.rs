@@ -388,19 +388,7 @@ fn one(
         }
         // What is broken keeps its last good files: nothing is said to be removed that is not.
         if whole {
-            let empty = BTreeMap::new();
-            let (a, b) = (before.rendered(id), after.rendered(id));
-            let (a, b) = (
-                a.map_or(&empty, |a| &a.files),
-                b.map_or(&empty, |b| &b.files),
-            );
-            let mut shared = files::between(&id.target, a, b);
-            if let Some(only) = &only {
-                let sites: Vec<String> = only.iter().cloned().collect();
-                for change in &mut shared {
-                    change.sites.clone_from(&sites);
-                }
-            }
+            let shared = shared_files(before, after, id, only.as_ref());
             let differs = !shared.is_empty() || old.contains(id) != new.contains(id);
             match only {
                 Some(only) if differs => own_values.extend(only),
@@ -430,6 +418,28 @@ fn one(
         files: changed_files,
         sites: sites.touched(touched, own_values),
     }
+}
+
+/// Files of all sites that have the assignment; with `only` they carry the names of those.
+fn shared_files(
+    before: &Side<'_>,
+    after: &Side<'_>,
+    id: &AssignmentId,
+    only: Option<&BTreeSet<String>>,
+) -> Vec<FileChange> {
+    let empty = BTreeMap::new();
+    let (a, b) = (before.rendered(id), after.rendered(id));
+    let (a, b) = (
+        a.map_or(&empty, |a| &a.files),
+        b.map_or(&empty, |b| &b.files),
+    );
+    let mut shared = files::between(&id.target, a, b);
+    if let Some(only) = only {
+        for change in &mut shared {
+            change.sites = only.iter().cloned().collect();
+        }
+    }
+    shared
 }
 
 fn reason_change(before: &Side<'_>, after: &Side<'_>, id: &AssignmentId) -> Option<ReasonChange> {

@@ -34,9 +34,12 @@ pub(crate) fn load(
             });
         }
     };
-    own.iter()
-        .for_each(|file| read(file, &Bringer::Environment));
-    base.iter().for_each(|file| read(file, &Bringer::Base));
+    for file in own {
+        read(file, &Bringer::Environment);
+    }
+    for file in base {
+        read(file, &Bringer::Base);
+    }
     let registration = everything
         .objects
         .iter()

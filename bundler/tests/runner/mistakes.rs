@@ -165,7 +165,7 @@ fn one_mistake_is_one_finding_at_its_place() {
             assert!(seen.contains(part), "{part}: {to}\n{seen}");
         }
         assert_eq!(findings(&seen), 1, "{to}\n{seen}");
-        let code = if seen.contains("error[") { 1 } else { 0 };
+        let code = i32::from(seen.contains("error["));
         assert!(seen.starts_with(&format!("exit code {code}\n")), "{seen}");
     }
 }

@@ -156,6 +156,17 @@ pub(super) fn of(question: &Question, facts: &Facts<'_>, site: &SiteState) -> Si
     }
 }
 
+/// Whoever stole a key may have signed it, under any number and as coming from any commit.
+fn taken_back(facts: &Facts<'_>, running: &Running) -> Option<(Standing, String)> {
+    let known = known(facts, running)?;
+    let text = format!(
+        "runs bundle {}, which a key signed that was taken away from its stream since: that proves nothing; a \
+         bundle of today's keys makes it good",
+        running.bundle
+    );
+    known.taken_back.then_some((Standing::SignerRevoked, text))
+}
+
 fn assess(
     question: &Question,
     facts: &Facts<'_>,
@@ -200,16 +211,8 @@ fn assess(
             return (Standing::OtherContent, other);
         }
     }
-    // Whoever stole a key may have signed it, under any number and as coming from any commit.
-    if let Some(running) = &site.running
-        && known(facts, running).is_some_and(|known| known.taken_back)
-    {
-        let text = format!(
-            "runs bundle {}, which a key signed that was taken away from its stream since: that proves nothing; a \
-             bundle of today's keys makes it good",
-            running.bundle
-        );
-        return (Standing::SignerRevoked, text);
+    if let Some(revoked) = site.running.as_ref().and_then(|it| taken_back(facts, it)) {
+        return revoked;
     }
     let age_ms = now_ms.saturating_sub(newest.received_ms);
     if age_ms < -CLOCK_SLACK_MS {

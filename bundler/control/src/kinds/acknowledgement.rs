@@ -24,8 +24,7 @@ pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Ackno
             format!("`{}` is not the code of a removal", removal.value),
         );
         reader.report(code.at(&removal.location).help(format!(
-            "copy the {} digits that the refusal printed, in quotation marks",
-            CODE_DIGITS
+            "copy the {CODE_DIGITS} digits that the refusal printed, in quotation marks"
         )));
         return None;
     }

@@ -84,8 +84,10 @@ fn documents_anchors_and_merges() {
 #[test]
 fn merging_costs_what_is_merged_and_not_its_square() {
     // The square of it would be billions of comparisons.
-    let keys =
-        |prefix: &str| -> String { (0..40_000).map(|n| format!("{prefix}{n}: 1, ")).collect() };
+    let keys = |prefix: &str| {
+        let keys: Vec<String> = (0..40_000).map(|n| format!("{prefix}{n}: 1, ")).collect();
+        keys.concat()
+    };
     let text = format!(
         "a: &a {{{}}}\nb: {{{}<<: [*a, *a, *a]}}\n",
         keys("k"),

@@ -216,6 +216,9 @@ impl Repository {
     }
 
     /// Makes it when it is not there, as a bare repository.
+    ///
+    /// # Errors
+    /// [`SourceError`] when the folder cannot be made, or git cannot.
     pub fn init(&self) -> Result<(), SourceError> {
         if is_repository(&self.folder) {
             return Ok(());
@@ -228,6 +231,9 @@ impl Repository {
     }
 
     /// `git fetch` of `refspec`: nothing, or what git complained of.
+    ///
+    /// # Errors
+    /// [`SourceError`] when git cannot be started.
     pub fn fetch_from(
         &self,
         remote: &Remote,

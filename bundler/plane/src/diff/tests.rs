@@ -27,6 +27,7 @@ struct Scene {
 }
 
 impl Scene {
+    #[expect(clippy::too_many_lines, reason = "the texts of one control plane")]
     fn run(&self) -> Stages {
         let mut own = Vec::new();
         let mut base = Vec::new();

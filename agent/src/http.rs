@@ -151,7 +151,7 @@ impl Client {
 
     /// The full URL of `path`.
     pub fn url(&self, path: &str) -> String {
-        format!("{}/{path}", self.base)
+        format!("{}/{}", self.base, path.trim_start_matches('/'))
     }
 
     /// Fetches a small file whole; `None` when there is none.

@@ -6,9 +6,9 @@
 
 use std::path::{Path, PathBuf};
 
+use outhaul_bundle::hub_api::{ReportsAnswer, RequestAnswer, path};
 use outhaul_kit::media::Media;
 use outhaul_signer::Envelope;
-use serde::Deserialize;
 
 use crate::agent::Agent;
 use crate::durable;
@@ -54,30 +54,6 @@ pub struct Sent {
     pub request: Option<String>,
     /// What the hub refused, in its words.
     pub refused: Vec<String>,
-}
-
-/// What a hub says to a request: one word.
-#[derive(Deserialize)]
-struct RequestAnswer {
-    result: String,
-}
-
-impl RequestAnswer {
-    fn read(bytes: &[u8]) -> String {
-        let answer: Option<Self> = serde_json::from_slice(bytes).ok();
-        let word = answer.map_or_else(|| "unclear".to_owned(), |answer| answer.result);
-        word.chars()
-            .filter(char::is_ascii_alphanumeric)
-            .take(40)
-            .collect()
-    }
-}
-
-#[derive(Deserialize)]
-struct Answer {
-    acks: Vec<serde_json::Value>,
-    #[serde(default)]
-    refused: Vec<serde_json::Value>,
 }
 
 impl Agent {
@@ -138,8 +114,14 @@ impl Agent {
         let mut sent = Sent::default();
         if let Some(request) = self.request()? {
             // A hub that does not take it says so; the reports are tried all the same.
-            match client.post("api/v1/requests", &request, MAX_ANSWER_BYTES) {
-                Ok(answer) => sent.request = Some(RequestAnswer::read(&answer)),
+            match client.post(path::REQUESTS, &request, MAX_ANSWER_BYTES) {
+                Ok(answer) => {
+                    let answer: Option<RequestAnswer> = serde_json::from_slice(&answer).ok();
+                    // A newer hub may know more words.
+                    let unclear = || "unclear".to_owned();
+                    sent.request =
+                        Some(answer.map_or_else(unclear, |answer| answer.result.to_string()));
+                }
                 Err(error) => sent.refused.push(error.to_string()),
             }
         }
@@ -148,11 +130,11 @@ impl Agent {
             let batch = outbox::waiting(self.store.read(), after, MAX_BATCH_BYTES)?;
             let Some(last) = batch.last() else { break };
             self.pulse.beat();
-            let answer = client.post("api/v1/reports", &lines(&batch), MAX_ANSWER_BYTES)?;
-            let answer: Answer = serde_json::from_slice(&answer).map_err(|error| {
+            let answer = client.post(path::REPORTS, &lines(&batch), MAX_ANSWER_BYTES)?;
+            let answer: ReportsAnswer = serde_json::from_slice(&answer).map_err(|error| {
                 let problem = format!("the hub's answer cannot be read: {error}");
                 AgentError::Network {
-                    url: client.url("api/v1/reports"),
+                    url: client.url(path::REPORTS),
                     problem,
                 }
             })?;
@@ -173,7 +155,7 @@ impl Agent {
                 answer
                     .refused
                     .iter()
-                    .map(|r| crate::apply::shortened(&r.to_string())),
+                    .map(|line| crate::apply::shortened(&serde_json::json!(line).to_string())),
             );
         }
         Ok(sent)

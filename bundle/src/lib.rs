@@ -16,6 +16,7 @@ pub mod decode;
 pub mod digest;
 pub mod encode;
 pub mod fake;
+pub mod hub_api;
 pub mod index;
 pub mod limits;
 mod member;

@@ -11,6 +11,7 @@
 
 mod archive;
 mod attacks;
+mod hub_api;
 mod memory;
 mod properties;
 

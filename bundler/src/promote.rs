@@ -10,8 +10,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use serde::Deserialize;
-
 use crate::control::diagnostic::{Diagnostics, SourceFile};
 use crate::control::kinds::{self, Object};
 use crate::control::model::{BaseRepo, Environment, PromotionPolicy};
@@ -32,43 +30,10 @@ pub mod watch;
 pub use error::PromoteError;
 pub use hub::{GateError, Hub, Rule, check_commit};
 use order::{Before, Order};
+pub use outhaul_bundle::hub_api::{Decision, Evidence, Verdict};
 
 /// Where a control plane lists its environments.
 const ENVIRONMENTS: &str = ".environments";
-
-/// The parts of a hub's decision that a promotion needs.
-#[derive(Debug, Clone, Deserialize)]
-pub struct Decision {
-    /// `open` or `closed`.
-    pub verdict: String,
-    /// Sites that had to report.
-    #[serde(default)]
-    pub counted: usize,
-    /// Those that confirmed.
-    #[serde(default)]
-    pub confirmed: usize,
-    /// Why it is closed.
-    #[serde(default)]
-    pub reasons: Vec<String>,
-    /// The reports that it rests on.
-    #[serde(default)]
-    pub evidence: Vec<Evidence>,
-}
-
-/// One report that a decision rests on.
-#[derive(Debug, Clone, Deserialize)]
-pub struct Evidence {
-    /// The site.
-    pub site: String,
-    /// The report's number.
-    pub report: u64,
-    /// Its digest.
-    pub digest: String,
-    /// The bundle that it tells of.
-    pub bundle: u64,
-    /// The state that it tells.
-    pub state: String,
-}
 
 /// An environment's own branch, and the base that it is pinned to.
 #[derive(Debug)]

@@ -9,36 +9,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 
 use jiff::Timestamp;
+pub use outhaul_bundle::hub_api::RecordedBundle;
 use outhaul_bundle::index::Content;
 use outhaul_bundle::limits::Limits;
 use outhaul_bundle::read::{BundleReader, ReadError};
 use outhaul_bundle::{Digest, Index};
 use outhaul_signer::clock::TimePolicy;
 use outhaul_signer::trust::{self, Acceptance, TrustError, TrustedMetadata};
-use serde::Serialize;
 
 use crate::orders;
 use crate::store::{Carrier, Session, Signed, Store, StoreError};
 
 /// Under this name the store keeps the metadata that the hub was set up with.
 pub const ENROLLED: &str = "";
-
-/// What became of a bundle.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Recorded {
-    /// Its environment.
-    pub environment: String,
-    /// Its cluster type.
-    pub cluster_type: String,
-    /// The stream's role.
-    pub role: String,
-    /// Its number.
-    pub number: u64,
-    /// Its base commit.
-    pub base_commit: String,
-    /// Whether it is new.
-    pub new: bool,
-}
 
 /// Why a bundle was not recorded.
 #[derive(Debug, thiserror::Error)]
@@ -116,7 +99,7 @@ pub fn record(
     bundle: impl Read,
     fleet: &str,
     now_ms: i64,
-) -> Result<Recorded, DesiredError> {
+) -> Result<RecordedBundle, DesiredError> {
     let mut reader = BundleReader::new(bundle, Limits::default());
     let metadata = reader.read_metadata()?;
     // One transaction from the floors that are read to those that are written.
@@ -167,7 +150,7 @@ pub fn check_only(
 
 enum Verified {
     /// On record, byte for byte, and not the newest.
-    Known(Recorded),
+    Known(RecordedBundle),
     Newer(Acceptance, Box<Index>, Content),
 }
 
@@ -210,8 +193,8 @@ fn verify<R: Read>(
     Ok(Verified::Newer(accepted, Box::new(index), expected))
 }
 
-fn recorded(index: &Index, new: bool) -> Recorded {
-    Recorded {
+fn recorded(index: &Index, new: bool) -> RecordedBundle {
+    RecordedBundle {
         environment: index.stream.environment.to_string(),
         cluster_type: index.stream.cluster_type.to_string(),
         role: index.stream.role.to_string(),
@@ -227,7 +210,7 @@ fn known<R: Read>(
     reader: &mut BundleReader<R>,
     role: &str,
     number: u64,
-) -> Result<Option<Recorded>, DesiredError> {
+) -> Result<Option<RecordedBundle>, DesiredError> {
     let Some(expected) = session.bundle_index(role, number)? else {
         return Ok(None);
     };

@@ -10,11 +10,11 @@
 mod waiting;
 
 use outhaul_bundle::Digest;
+pub use outhaul_bundle::hub_api::Enrolled;
 use outhaul_bundle::report::{ENROLMENT_PAYLOAD_TYPE, EnrolmentRequest};
 use outhaul_signer::enrol::{ProofError, proven_kit};
 use outhaul_signer::envelope::{Envelope, EnvelopeError};
 use outhaul_signer::key::{KeyError, PublicKey};
-use serde::Serialize;
 
 pub use waiting::{MIN_FINGERPRINT_DIGITS, Selected, select};
 
@@ -33,23 +33,6 @@ pub struct CheckedRequest {
     /// The request with its signatures.
     pub(crate) signed: Envelope,
     envelope: Vec<u8>,
-}
-
-/// What became of a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Enrolled {
-    /// This key is registered already, or was before the one in use.
-    Already,
-    /// The site is registered now.
-    Registered,
-    /// The site has a new key now.
-    Rekeyed,
-    /// Nobody has approved it yet.
-    Waiting,
-    /// It waits beside another one for the same site, or for another key than the registered one: a
-    /// person has to decide.
-    Conflict,
 }
 
 /// Why a request was refused.

@@ -11,9 +11,7 @@ mod standing;
 use std::collections::BTreeMap;
 
 use outhaul_bundle::Digest;
-use serde::Serialize;
-
-pub use standing::{SiteStanding, Standing};
+pub use outhaul_bundle::hub_api::{Decision, Evidence, SiteStanding, SiteStatus, Verdict};
 
 use crate::moment;
 use crate::store::{
@@ -51,64 +49,6 @@ pub struct Facts<'a> {
     pub waivers: &'a [Waiver],
 }
 
-/// Open or closed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Verdict {
-    /// It may not go on.
-    Closed,
-    /// It may go on.
-    Open,
-}
-
-/// The answer.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Decision {
-    /// Open or closed.
-    pub verdict: Verdict,
-    /// The environment asked about.
-    pub environment: String,
-    /// The base commit asked about.
-    pub commit: String,
-    /// When it was decided, RFC 3339.
-    pub decided_at: String,
-    /// The oldest report that counted, in hours.
-    pub max_age_hours: i64,
-    /// The share of counted sites that had to confirm.
-    pub quorum_percent: u8,
-    /// Sites that had to report: registered, neither revoked nor waived.
-    pub counted: usize,
-    /// Those of them that confirmed.
-    pub confirmed: usize,
-    /// Why it is closed, one sentence each; empty when it is open.
-    pub reasons: Vec<String>,
-    /// What does not close it but should be known.
-    pub notes: Vec<String>,
-    /// Where each site stands.
-    pub sites: Vec<SiteStanding>,
-    /// The reports that the decision rests on.
-    pub evidence: Vec<Evidence>,
-}
-
-/// One report that a decision rests on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Evidence {
-    /// The site.
-    pub site: String,
-    /// Its epoch.
-    pub epoch: String,
-    /// The report's number.
-    pub report: u64,
-    /// Digest of the report as signed.
-    pub digest: String,
-    /// When the hub received it, RFC 3339.
-    pub received_at: String,
-    /// The bundle that it tells of.
-    pub bundle: u64,
-    /// The state that it tells.
-    pub state: String,
-}
-
 /// Decides.
 pub fn decide(question: &Question, facts: &Facts<'_>) -> Decision {
     let in_scope =
@@ -121,11 +61,11 @@ pub fn decide(question: &Question, facts: &Facts<'_>) -> Decision {
         .collect();
     let counted: Vec<&SiteStanding> = sites
         .iter()
-        .filter(|site| site.standing != Standing::Waived)
+        .filter(|site| site.standing != SiteStatus::Waived)
         .collect();
     let confirmed = counted
         .iter()
-        .filter(|site| site.standing == Standing::Confirmed)
+        .filter(|site| site.standing == SiteStatus::Confirmed)
         .count();
     let quorum_percent = question.quorum_percent.clamp(1, 100);
 
@@ -158,7 +98,7 @@ pub fn decide(question: &Question, facts: &Facts<'_>) -> Decision {
     reasons.extend(withdrawn(question, facts));
     for site in sites
         .iter()
-        .filter(|site| site.standing == Standing::Waived)
+        .filter(|site| site.standing == SiteStatus::Waived)
     {
         notes.push(site.sentence());
     }
@@ -192,25 +132,21 @@ pub fn decide(question: &Question, facts: &Facts<'_>) -> Decision {
     }
 }
 
-impl Decision {
-    /// Equal for two decisions that say the same from the same evidence, whenever they were made.
-    pub fn fingerprint(&self) -> String {
-        let standings: Vec<_> = self.sites.iter().map(|s| (&s.site, s.standing)).collect();
-        let reports: Vec<_> = self.evidence.iter().map(|e| (&e.site, &e.digest)).collect();
-        let rule = (self.max_age_hours, self.quorum_percent);
-        let text = serde_json::json!([self.verdict, rule, standings, reports]).to_string();
-        Digest::of(text.as_bytes()).to_string()
-    }
-}
-
-impl Verdict {
-    /// `open` or `closed`.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Closed => "closed",
-            Self::Open => "open",
-        }
-    }
+/// Equal for two decisions that say the same from the same evidence, whenever they were made.
+pub fn fingerprint(decision: &Decision) -> String {
+    let standings: Vec<_> = decision
+        .sites
+        .iter()
+        .map(|s| (&s.site, s.standing))
+        .collect();
+    let reports: Vec<_> = decision
+        .evidence
+        .iter()
+        .map(|e| (&e.site, &e.digest))
+        .collect();
+    let rule = (decision.max_age_hours, decision.quorum_percent);
+    let text = serde_json::json!([decision.verdict, rule, standings, reports]).to_string();
+    Digest::of(text.as_bytes()).to_string()
 }
 
 /// Puts a decision on record with its evidence, and who asked for it.
@@ -231,7 +167,7 @@ pub fn keep(
         asked_by: asked_by.to_owned(),
     };
     let whole = serde_json::json!(decision).to_string();
-    session.add_decision(&past, &decision.fingerprint(), &whole)
+    session.add_decision(&past, &fingerprint(decision), &whole)
 }
 
 fn evidence_of(site: &SiteState) -> Option<Evidence> {

@@ -18,7 +18,7 @@ use outhaul_kit::text;
 use outhaul_signer::envelope::MAX_ENVELOPE_BYTES;
 use serde::Serialize;
 
-use crate::desired::{self, DesiredError, Recorded};
+use crate::desired::{self, DesiredError, RecordedBundle};
 use crate::enrol::{self, EnrolError, Enrolled};
 use crate::error::HubError;
 use crate::ingest::{self, Batch, Complete, Ingested};
@@ -43,7 +43,7 @@ const MAX_RECORDED: usize = 1_000;
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize)]
 pub struct Imported {
     /// Bundles on record, new or known.
-    pub bundles: Vec<Recorded>,
+    pub bundles: Vec<RecordedBundle>,
     /// What became of each enrolment request.
     pub requests: Vec<Requested>,
     /// Reports that are new.
@@ -389,7 +389,7 @@ fn import_reports(
     let lines = ingested.refused.iter().map(|line| RefusedFile {
         file: text::path(path),
         line: Some(line.line),
-        rule: line.rule.to_owned(),
+        rule: line.rule.to_string(),
         reason: line.reason.clone(),
         is_trust: line.rule != "unknown-site",
     });

@@ -12,6 +12,7 @@ mod line;
 use std::collections::BTreeSet;
 use std::io::{self, BufRead, Read as _};
 
+use outhaul_bundle::hub_api::RefusedLine;
 use outhaul_signer::envelope::MAX_ENVELOPE_BYTES;
 use serde::Serialize;
 
@@ -42,20 +43,6 @@ pub struct Ingested {
     pub refused: Vec<RefusedLine>,
     /// How far each chain that the batch touched is complete now.
     pub complete: Vec<Complete>,
-}
-
-/// A line that was refused.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct RefusedLine {
-    /// Its number, from 1.
-    pub line: u64,
-    /// The site that it claims to be from, where it claims one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub site: Option<String>,
-    /// The rule.
-    pub rule: &'static str,
-    /// What was expected and found.
-    pub reason: String,
 }
 
 /// Everything of a chain up to a number is on record.
@@ -319,7 +306,7 @@ impl Intake {
                     done.refused.push(RefusedLine {
                         line: number,
                         site,
-                        rule,
+                        rule: rule.into(),
                         reason,
                     });
                 }

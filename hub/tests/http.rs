@@ -8,8 +8,13 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
+use outhaul_bundle::hub_api::{
+    ErrorAnswer, GateAnswer, RecordedBundle, ReportsAnswer, RequestAnswer,
+};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::centre::Centre;
@@ -45,6 +50,13 @@ pub fn json(address: &str, head: &str, body: &[u8]) -> (u16, Value) {
     (status, serde_json::from_str(&text).unwrap())
 }
 
+/// The type reads the answer, and nothing of it is lost: the next reader sees what the hub wrote.
+#[track_caller]
+fn holds_all<T: Serialize + DeserializeOwned>(answer: &Value) {
+    let typed: T = serde_json::from_value(answer.clone()).unwrap();
+    assert_eq!(&serde_json::json!(typed), answer);
+}
+
 #[test]
 fn reports_and_bundles_over_http_then_the_gate_and_the_page() {
     let hub = Hub::new();
@@ -63,12 +75,14 @@ fn reports_and_bundles_over_http_then_the_gate_and_the_page() {
     );
     let bundle = centre.bundle(&stream, 1, NEW);
     let (status, recorded) = json(address, "POST /api/v1/bundles", &bundle);
+    holds_all::<RecordedBundle>(&recorded);
     assert_eq!(
         (status, &recorded["number"], &recorded["new"]),
         (200, &1.into(), &true.into())
     );
     let (status, refused) = json(address, "POST /api/v1/bundles", b"not a bundle");
     assert_eq!(status, 422, "{refused}");
+    holds_all::<ErrorAnswer>(&refused);
 
     let mut event = site.event(
         1,
@@ -89,6 +103,7 @@ fn reports_and_bundles_over_http_then_the_gate_and_the_page() {
         (200, &1.into(), &1)
     );
     assert_eq!(answer["refused"][0]["line"], 1);
+    holds_all::<ReportsAnswer>(&answer);
     assert_eq!(
         json(address, "POST /api/v1/reports", &line).1["duplicates"],
         1
@@ -137,6 +152,13 @@ fn reports_and_bundles_over_http_then_the_gate_and_the_page() {
         reasons.contains("unknown-commit: this hub has no bundle of `dev`"),
         "{reasons}"
     );
+
+    for commit in [NEW, OLD] {
+        holds_all::<GateAnswer>(&gate(commit));
+    }
+    let (_, answer) = json(address, "POST /api/v1/requests", &site.request());
+    holds_all::<RequestAnswer>(&answer);
+    assert_eq!(answer["result"], "already");
 
     let (status, page) = plain(address, "GET /", b"");
     assert_eq!(status, 200);

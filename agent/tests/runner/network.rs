@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::PathBuf;
 
+use outhaul_bundle::hub_api::ReportsAnswer;
 use outhaul_bundle::report::{ACK_PAYLOAD_TYPE, Ack, Report};
 use outhaul_signer::{Envelope, SigningKey};
-use serde_json::json;
 
 use crate::centre::{Centre, Draft, unpack_for_web};
 use crate::server::Server;
@@ -173,9 +173,11 @@ fn hub(key: SigningKey) -> Server {
         };
         let ack = Envelope::sign(ACK_PAYLOAD_TYPE, serde_json::to_vec(&ack).unwrap(), &key);
         let ack: serde_json::Value = serde_json::from_slice(&ack.to_json()).unwrap();
-        json!({ "acks": [ack], "refused": [] })
-            .to_string()
-            .into_bytes()
+        let answer = ReportsAnswer {
+            acks: vec![ack],
+            ..ReportsAnswer::default()
+        };
+        serde_json::to_vec(&answer).unwrap()
     };
     Server::start(PathBuf::new(), Box::new(answer))
 }

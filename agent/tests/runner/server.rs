@@ -8,6 +8,8 @@ use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
+use outhaul_bundle::hub_api::{Enrolled, RequestAnswer};
+
 /// What was asked for: method, path, first byte.
 pub type Asked = (String, String, u64);
 /// Answers a POST.
@@ -96,7 +98,10 @@ fn answer(
         let mut body = vec![0; length];
         reader.read_exact(&mut body)?;
         let bytes = if path.ends_with("/requests") {
-            br#"{"result":"waiting"}"#.to_vec()
+            serde_json::to_vec(&RequestAnswer {
+                result: Enrolled::Waiting,
+                fingerprint: String::new(),
+            })?
         } else {
             hub(&body)
         };

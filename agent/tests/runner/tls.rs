@@ -10,6 +10,8 @@ use std::sync::{Arc, Mutex};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
+use outhaul_bundle::hub_api::ReportsAnswer;
+
 use crate::centre::{Centre, Draft, TOKEN, unpack_for_web};
 use crate::server::Server;
 use crate::site::{Site, assert_told, code, stderr};
@@ -116,7 +118,7 @@ fn relay(
 
 /// A hub that acknowledges nothing.
 fn hub(folder: &Path) -> Server {
-    let answer = |_: &[u8]| br#"{"acks":[],"refused":[]}"#.to_vec();
+    let answer = |_: &[u8]| serde_json::to_vec(&ReportsAnswer::default()).unwrap();
     Server::start(folder.to_owned(), Box::new(answer))
 }
 

@@ -14,7 +14,7 @@ use crate::control::{Cache, SourceMap};
 use crate::promote::order::Before;
 use crate::promote::record::{self, Grounds, Override};
 use crate::promote::watch::{self, Event, Outcome, Watch};
-use crate::promote::{Chain, Decision, GateError, Hub, Link, PromoteError, Rule};
+use crate::promote::{Chain, Decision, GateError, Hub, Link, PromoteError, Rule, Verdict};
 use outhaul_git::branch::BranchError;
 
 /// Move the next environment to a commit, when the gate of the one before is open
@@ -129,7 +129,7 @@ impl Args {
             (None, None) => Found::First,
             (None, Some(from)) => {
                 let decision = self.ask(&chain, &from, name, &commit)?;
-                if decision.verdict != "open" {
+                if decision.verdict != Verdict::Open {
                     return self.closed(&from, name, &commit, &decision);
                 }
                 Found::Open(from, decision)

@@ -5,6 +5,7 @@
 
 use std::path::Path;
 
+use outhaul_bundle::hub_api::{GateAnswer, GateQuery};
 use zeroize::Zeroizing;
 
 use super::Decision;
@@ -53,9 +54,9 @@ pub struct Hub<'a> {
 /// What a gate is asked for; what is not said is as the hub has it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Rule {
-    /// The oldest report that counts, in hours, 1 to 87600.
+    /// The oldest report that counts, in hours.
     pub max_age_hours: Option<u32>,
-    /// The share of sites that must have confirmed, 1 to 100.
+    /// The share of sites that must have confirmed.
     pub quorum_percent: Option<u8>,
 }
 
@@ -87,22 +88,24 @@ impl Hub<'_> {
     pub fn ask(&self, environment: &str, commit: &str, rule: Rule) -> Result<Decision, GateError> {
         check_commit(commit)?;
         let hub = self.url.trim_end_matches('/');
-        let mut url = format!("{hub}/api/v1/gate?environment={environment}&commit={commit}");
-        if let Some(hours) = rule.max_age_hours {
-            url.push_str(&format!("&max_age_hours={hours}"));
-        }
-        if let Some(percent) = rule.quorum_percent {
-            url.push_str(&format!("&quorum_percent={percent}"));
-        }
+        let query = GateQuery {
+            environment: environment.to_owned(),
+            commit: commit.to_owned(),
+            max_age_hours: rule.max_age_hours,
+            quorum_percent: rule.quorum_percent,
+        };
+        let url = format!("{hub}{}", query.path());
         let bytes = http::fetch_as(
             &url,
             self.authority,
             token()?.as_deref().map(String::as_str),
         )?;
-        serde_json::from_slice(&bytes).map_err(|error| GateError::Answer {
-            hub: hub.to_owned(),
-            problem: error.to_string(),
-        })
+        let answer: GateAnswer =
+            serde_json::from_slice(&bytes).map_err(|error| GateError::Answer {
+                hub: hub.to_owned(),
+                problem: error.to_string(),
+            })?;
+        Ok(answer.decision)
     }
 }
 

@@ -238,18 +238,15 @@ impl Chain<'_> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use outhaul_bundle::hub_api::GateAnswer;
 
     const COMMIT: &str = "45523f7016cb0ab7a4a34133d2addc78e5b838f6";
 
     #[test]
     fn what_is_written_is_read_back_for_this_commit_and_environment_only() {
-        let decision = Decision {
-            verdict: "open".into(),
-            counted: 1,
-            confirmed: 1,
-            reasons: vec![],
-            evidence: vec![],
-        };
+        // What a hub answered.
+        let answer = include_str!("../../../bundle/tests/hub/gate-open.json");
+        let GateAnswer { decision, .. } = serde_json::from_str(answer).unwrap();
         let text = message("stage", COMMIT, Grounds::Open("dev", &decision));
         let gate = Some(Passage::Gate("dev".into()));
         assert_eq!(read(&text, "stage", COMMIT), gate);

@@ -11,7 +11,7 @@ use std::fmt;
 use serde::Serialize;
 
 use super::record::{Grounds, message};
-use super::{Chain, GateError, Hub, PromoteError, Rule};
+use super::{Chain, GateError, Hub, PromoteError, Rule, Verdict};
 use crate::control::model::PromotionPolicy;
 use outhaul_git::source::{Cache, SourceMap};
 
@@ -174,7 +174,7 @@ fn step(chain: &Chain<'_>, hub: &Hub<'_>, policy: &PromotionPolicy) -> Event {
             return Ok(Outcome::Current);
         }
         let decision = hub.ask(from, &pinned, Rule::of(policy))?;
-        if decision.verdict != "open" {
+        if decision.verdict != Verdict::Open {
             return Ok(Outcome::Closed(decision.reasons));
         }
         chain.check(&link, &pinned)?;

@@ -11,6 +11,7 @@ use std::net::TcpListener;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
+use outhaul_bundle::hub_api::{GateAnswer, Verdict};
 use outhaul_bundler::control::{Cache, SourceMap};
 use outhaul_bundler::promote::Hub;
 use outhaul_bundler::promote::watch::{Event, Outcome, Watch, pass};
@@ -127,10 +128,14 @@ pub fn fake_hub(open: Arc<Mutex<Vec<&'static str>>>, asked: Arc<Mutex<Vec<String
                 .iter()
                 .any(|name| first.contains(&format!("environment={name}&")));
             asked.lock().unwrap().push(first);
-            let body = match is_open {
-                true => r#"{"verdict":"open","counted":1,"confirmed":1}"#,
-                false => r#"{"verdict":"closed","reasons":["press-7 has not reported"]}"#,
-            };
+            let mut answer: GateAnswer =
+                serde_json::from_str(include_str!("../../../bundle/tests/hub/gate-open.json"))
+                    .unwrap();
+            if !is_open {
+                answer.decision.verdict = Verdict::Closed;
+                answer.decision.reasons = vec!["press-7 has not reported".to_owned()];
+            }
+            let body = serde_json::to_string(&answer).unwrap();
             let head = format!(
                 "HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close",
                 body.len()

@@ -1,5 +1,7 @@
 //! `outhaul-hub gate`: may what an environment runs go on?
 
+use outhaul_bundle::hub_api::{MAX_AGE_HOURS, QUORUM_PERCENT};
+
 use super::{Common, Output, print};
 use crate::error::HubError;
 use crate::gate::{self, DEFAULT_MAX_AGE_HOURS, Decision, Question, Verdict};
@@ -30,7 +32,7 @@ pub(crate) struct Args {
     commit: String,
     /// Oldest report that counts, in hours, by when the hub received it (1 to 87600)
     #[arg(long, value_name = "HOURS", default_value_t = DEFAULT_MAX_AGE_HOURS,
-          value_parser = clap::value_parser!(u32).range(1..=87_600))]
+          value_parser = clap::value_parser!(u32).range(hours()))]
     max_age: u32,
     /// Share of the sites that must confirm, 1% to 100%; failures close the gate at any share
     #[arg(long, value_name = "PERCENT", default_value = "100%", value_parser = percent)]
@@ -91,13 +93,17 @@ fn text(decision: &Decision) {
     }
 }
 
+fn hours() -> std::ops::RangeInclusive<i64> {
+    i64::from(*MAX_AGE_HOURS.start())..=i64::from(*MAX_AGE_HOURS.end())
+}
+
 fn commit(text: &str) -> Result<String, String> {
     gate::commit(text).map(str::to_owned)
 }
 
 fn percent(text: &str) -> Result<u8, String> {
     match text.strip_suffix('%').unwrap_or(text).parse::<u8>() {
-        Ok(percent @ 1..=100) => Ok(percent),
+        Ok(percent) if QUORUM_PERCENT.contains(&percent.into()) => Ok(percent),
         _ => Err("expected 1% to 100%".to_owned()),
     }
 }

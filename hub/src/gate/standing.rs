@@ -1,123 +1,15 @@
 //! Where one site stands in a gate's question.
 //!
 //! What comes in: the question, the facts, one site that has to report. What goes out: its
-//! [`Standing`] and a sentence for people. The checks go from "we do not know" to "we know it is
+//! [`SiteStatus`] and a sentence for people. The checks go from "we do not know" to "we know it is
 //! well"; only a site that passes all of them confirms.
 
-use serde::Serialize;
-
-use super::{Facts, Question, short};
+use super::{Facts, Question, SiteStanding, SiteStatus, short};
 use crate::moment;
 use crate::store::{DesiredBundle, Running, SiteState};
 
 /// How far in the future a report may have been received before the hub's clock is in doubt.
 const CLOCK_SLACK_MS: i64 = 5 * 60 * 1000;
-
-/// Where a site stands. [`Standing::Confirmed`] is the only success.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Standing {
-    /// It runs a bundle before the one asked about.
-    Behind,
-    /// It runs the commit or a later one, and all is as desired.
-    Confirmed,
-    /// Somebody changed on site what was applied.
-    Drifted,
-    /// Applying or health failed.
-    Failed,
-    /// Reports are missing that may tell of a failure.
-    Gap,
-    /// It is at work on it.
-    InProgress,
-    /// It never reported.
-    NeverReported,
-    /// It reported, but not yet what it runs.
-    NoState,
-    /// This hub knows no bundle of the site's stream with this commit.
-    NotDesired,
-    /// What it runs is not what this hub knows under that number.
-    OtherContent,
-    /// It runs a bundle of another stream.
-    OtherStream,
-    /// What it runs was signed by a key that was taken away from its stream since.
-    SignerRevoked,
-    /// Its newest report is too old.
-    Stale,
-    /// It says nothing of an assignment, or runs another config version.
-    Unconfirmed,
-    /// Somebody allowed to go on without it.
-    Waived,
-}
-
-/// One site's standing.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct SiteStanding {
-    /// The site.
-    pub site: String,
-    /// Its cluster type.
-    pub cluster_type: String,
-    /// Where it stands.
-    pub standing: Standing,
-    /// Why, in words.
-    pub message: String,
-    /// The bundle that it runs.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub bundle: Option<u64>,
-    /// The first bundle that would do.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub needs: Option<u64>,
-    /// When its newest report was received, RFC 3339.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub last_seen: Option<String>,
-}
-
-impl Standing {
-    /// Whether it closes the gate whatever the quorum.
-    pub fn always_closes(self) -> bool {
-        matches!(
-            self,
-            Self::Failed | Self::Drifted | Self::OtherContent | Self::OtherStream
-        )
-    }
-
-    /// Whether the site is one of those that a quorum can go without.
-    pub fn is_missing(self) -> bool {
-        !self.always_closes() && !matches!(self, Self::Confirmed | Self::Waived)
-    }
-
-    /// The word used in reasons.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Behind => "behind",
-            Self::Confirmed => "confirmed",
-            Self::Drifted => "drifted",
-            Self::Failed => "failed",
-            Self::Gap => "gap",
-            Self::InProgress => "in-progress",
-            Self::NeverReported => "never-reported",
-            Self::NoState => "no-state",
-            Self::NotDesired => "not-desired",
-            Self::OtherContent => "other-content",
-            Self::OtherStream => "other-stream",
-            Self::SignerRevoked => "signer-revoked",
-            Self::Stale => "stale",
-            Self::Unconfirmed => "unconfirmed",
-            Self::Waived => "waived",
-        }
-    }
-}
-
-impl SiteStanding {
-    /// `stale: site `x` last reported 80 h ago …`
-    pub fn sentence(&self) -> String {
-        format!(
-            "{}: site `{}` {}",
-            self.standing.word(),
-            self.site,
-            self.message
-        )
-    }
-}
 
 /// Where `site`, which is in the question's environment and not revoked, stands.
 pub(super) fn of(question: &Question, facts: &Facts<'_>, site: &SiteState) -> SiteStanding {
@@ -132,7 +24,7 @@ pub(super) fn of(question: &Question, facts: &Facts<'_>, site: &SiteState) -> Si
     let waiver = holds
         .filter(|w| w.until_ms > question.now_ms)
         .max_by_key(|w| w.until_ms);
-    if let (Some(waiver), true) = (waiver, standing != Standing::Confirmed) {
+    if let (Some(waiver), true) = (waiver, standing != SiteStatus::Confirmed) {
         message = format!(
             "is waived until {} by {} ({}); it would be `{}`: it {message}",
             moment::rfc3339(waiver.until_ms),
@@ -140,7 +32,7 @@ pub(super) fn of(question: &Question, facts: &Facts<'_>, site: &SiteState) -> Si
             waiver.reason,
             standing.word()
         );
-        standing = Standing::Waived;
+        standing = SiteStatus::Waived;
     }
     SiteStanding {
         site: site.site.clone(),
@@ -157,14 +49,16 @@ pub(super) fn of(question: &Question, facts: &Facts<'_>, site: &SiteState) -> Si
 }
 
 /// Whoever stole a key may have signed it, under any number and as coming from any commit.
-fn taken_back(facts: &Facts<'_>, running: &Running) -> Option<(Standing, String)> {
+fn taken_back(facts: &Facts<'_>, running: &Running) -> Option<(SiteStatus, String)> {
     let known = known(facts, running)?;
     let text = format!(
         "runs bundle {}, which a key signed that was taken away from its stream since: that proves nothing; a \
          bundle of today's keys makes it good",
         running.bundle
     );
-    known.taken_back.then_some((Standing::SignerRevoked, text))
+    known
+        .taken_back
+        .then_some((SiteStatus::SignerRevoked, text))
 }
 
 fn assess(
@@ -172,12 +66,12 @@ fn assess(
     facts: &Facts<'_>,
     site: &SiteState,
     needed: Option<&DesiredBundle>,
-) -> (Standing, String) {
+) -> (SiteStatus, String) {
     let now_ms = question.now_ms;
     let Some(newest) = &site.newest else {
         let since = moment::ago(site.enrolled_ms, now_ms);
         return (
-            Standing::NeverReported,
+            SiteStatus::NeverReported,
             format!("never reported (enrolled {since})"),
         );
     };
@@ -188,7 +82,7 @@ fn assess(
                 "runs bundle {} of stream `{}`",
                 running.bundle, running.role
             );
-            return (Standing::OtherStream, other);
+            return (SiteStatus::OtherStream, other);
         }
         if let Some(wrong) = wrong(running) {
             return wrong;
@@ -201,14 +95,14 @@ fn assess(
         {
             let text: String = attempt.sentence().chars().take(300).collect();
             let text = format!("runs bundle {} again: {text}", running.bundle);
-            return (Standing::Failed, text);
+            return (SiteStatus::Failed, text);
         }
         if let Some(known) = known(facts, running).filter(|known| known.index != running.index) {
             let other = format!(
                 "runs a bundle {} of other content than this hub verified (expected {}, found {})",
                 running.bundle, known.index, running.index
             );
-            return (Standing::OtherContent, other);
+            return (SiteStatus::OtherContent, other);
         }
     }
     if let Some(revoked) = site.running.as_ref().and_then(|it| taken_back(facts, it)) {
@@ -217,18 +111,18 @@ fn assess(
     let age_ms = now_ms.saturating_sub(newest.received_ms);
     if age_ms < -CLOCK_SLACK_MS {
         let text = "last reported in the future: check the hub's clock".to_owned();
-        return (Standing::Stale, text);
+        return (SiteStatus::Stale, text);
     }
     if age_ms > question.max_age_ms {
         let (age, most) = (moment::span(age_ms), moment::span(question.max_age_ms));
         return (
-            Standing::Stale,
+            SiteStatus::Stale,
             format!("last reported {age} ago, at most {most} are allowed"),
         );
     }
     let Some(running) = &site.running else {
         return (
-            Standing::NoState,
+            SiteStatus::NoState,
             "has not told yet what it runs".to_owned(),
         );
     };
@@ -237,7 +131,7 @@ fn assess(
             "has reports {first} to {last} missing, which may tell of a failure; the next export or \
              connection brings them"
         );
-        return (Standing::Gap, text);
+        return (SiteStatus::Gap, text);
     }
     let Some(needed) = needed else {
         let text = format!(
@@ -246,33 +140,33 @@ fn assess(
             site.cluster_type,
             short(&question.commit)
         );
-        return (Standing::NotDesired, text);
+        return (SiteStatus::NotDesired, text);
     };
     if running.bundle < needed.number {
-        return (Standing::Behind, behind(site, running, needed));
+        return (SiteStatus::Behind, behind(site, running, needed));
     }
     if known(facts, running).is_none() {
         let text = format!(
             "runs bundle {}, which this hub does not know",
             running.bundle
         );
-        return (Standing::NotDesired, text);
+        return (SiteStatus::NotDesired, text);
     }
     if running.state != "active" {
         let text = format!("is {} with bundle {}", running.state, running.bundle);
-        return (Standing::InProgress, text);
+        return (SiteStatus::InProgress, text);
     }
     if let Some(problem) = unconfirmed(facts, &site.site, running) {
         return problem;
     }
     (
-        Standing::Confirmed,
+        SiteStatus::Confirmed,
         format!("runs bundle {} and all is as desired", running.bundle),
     )
 }
 
 /// What the site itself says is wrong.
-fn wrong(running: &Running) -> Option<(Standing, String)> {
+fn wrong(running: &Running) -> Option<(SiteStatus, String)> {
     let said = |message: &str| {
         let text: String = message.chars().take(200).collect();
         if text.is_empty() {
@@ -288,7 +182,7 @@ fn wrong(running: &Running) -> Option<(Standing, String)> {
             running.bundle,
             said(&running.message)
         );
-        return Some((Standing::Failed, text));
+        return Some((SiteStatus::Failed, text));
     }
     let with = |status: &str| running.assignments.iter().find(|(_, a)| a.status == status);
     if let Some((name, assignment)) = with("failed") {
@@ -296,25 +190,25 @@ fn wrong(running: &Running) -> Option<(Standing, String)> {
             "has assignment `{name}` failed{}",
             said(&assignment.message)
         );
-        return Some((Standing::Failed, text));
+        return Some((SiteStatus::Failed, text));
     }
     with("drifted").map(|(name, assignment)| {
         let text = format!(
             "has assignment `{name}` drifted{}",
             said(&assignment.message)
         );
-        (Standing::Drifted, text)
+        (SiteStatus::Drifted, text)
     })
 }
 
-fn unconfirmed(facts: &Facts<'_>, site: &str, running: &Running) -> Option<(Standing, String)> {
+fn unconfirmed(facts: &Facts<'_>, site: &str, running: &Running) -> Option<(SiteStatus, String)> {
     if let Some((name, other)) = running
         .assignments
         .iter()
         .find(|(_, a)| a.status != "compliant")
     {
         return Some((
-            Standing::InProgress,
+            SiteStatus::InProgress,
             format!("has assignment `{name}` {}", other.status),
         ));
     }
@@ -322,11 +216,11 @@ fn unconfirmed(facts: &Facts<'_>, site: &str, running: &Running) -> Option<(Stan
     for assignment in wanted.iter().filter(|one| one.is_for(site)) {
         let (name, version) = (&assignment.assignment, assignment.config_for(site));
         match running.assignments.get(name) {
-            None => return Some((Standing::Unconfirmed, format!("says nothing of `{name}`"))),
+            None => return Some((SiteStatus::Unconfirmed, format!("says nothing of `{name}`"))),
             Some(actual) if actual.config_version != version => {
                 let (want, have) = (short(version), short(&actual.config_version));
                 let text = format!("runs `{name}` with config {have} instead of {want}");
-                return Some((Standing::Unconfirmed, text));
+                return Some((SiteStatus::Unconfirmed, text));
             }
             Some(_) => {}
         }

@@ -147,7 +147,7 @@ fn a_revoked_site_s_reports_are_refused_from_then_on_and_an_old_order_revokes_no
     scene.order(1, TOKEN, Instruction::Revoke);
     let line = scene.site.active(2, NEW);
     let done = scene.take(&line);
-    assert_eq!((done.accepted, done.refused[0].rule), (0, "revoked"));
+    assert_eq!((done.accepted, &*done.refused[0].rule), (0, "revoked"));
 }
 
 #[test]

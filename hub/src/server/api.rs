@@ -15,6 +15,10 @@ use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use axum::response::{Html, IntoResponse, Json, Response};
 use axum::routing::{get, post};
 use outhaul_bundle::Digest;
+use outhaul_bundle::hub_api::{
+    ErrorAnswer, GateAnswer, GateQuery, MAX_AGE_HOURS, QUORUM_PERCENT, ReportsAnswer,
+    RequestAnswer, path,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -50,12 +54,12 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
     Router::new()
         .route("/", get(page))
         .route("/healthz", get(health))
-        .route("/api/v1/sites", get(sites))
-        .route("/api/v1/assignments", get(assignments))
-        .route("/api/v1/gate", get(gate))
-        .route("/api/v1/reports", post(reports))
-        .route("/api/v1/bundles", post(bundles))
-        .route("/api/v1/requests", get(waiting).post(requests))
+        .route(path::SITES, get(sites))
+        .route(path::ASSIGNMENTS, get(assignments))
+        .route(path::GATE, get(gate))
+        .route(path::REPORTS, post(reports))
+        .route(path::BUNDLES, post(bundles))
+        .route(path::REQUESTS, get(waiting).post(requests))
         .fallback(async || Problem::new(StatusCode::NOT_FOUND, "nothing is here"))
         .with_state(shared)
 }
@@ -115,7 +119,7 @@ async fn sites(
     let answer = shared.fleet(move |fleet| {
         let mut sites = fleet.sites;
         sites.sort_by(|a, b| a.site.cmp(&b.site));
-        Ok(rows("/api/v1/sites", &part, &sites))
+        Ok(rows(path::SITES, &part, &sites))
     });
     Ok(answer.await?)
 }
@@ -124,8 +128,7 @@ async fn assignments(
     State(shared): State<Arc<Shared>>,
     Query(part): Query<Part>,
 ) -> Result<Response, Problem> {
-    let answer =
-        shared.fleet(move |fleet| Ok(rows("/api/v1/assignments", &part, &fleet.assignments)));
+    let answer = shared.fleet(move |fleet| Ok(rows(path::ASSIGNMENTS, &part, &fleet.assignments)));
     Ok(answer.await?)
 }
 
@@ -139,17 +142,9 @@ async fn waiting(
             let pending = session.pending_requests(u32::MAX)?;
             Ok::<_, StoreError>(request_rows(&pending, &session.site_states()?))
         })?;
-        Ok(rows("/api/v1/requests", &part, &shown))
+        Ok(rows(path::REQUESTS, &part, &shown))
     });
     Ok(answer.await?)
-}
-
-#[derive(Debug, Deserialize)]
-struct GateQuery {
-    environment: String,
-    commit: String,
-    max_age_hours: Option<u32>,
-    quorum_percent: Option<u8>,
 }
 
 async fn gate(
@@ -160,7 +155,7 @@ async fn gate(
     let now_ms = moment::now_ms();
     let hours = query.max_age_hours.unwrap_or(DEFAULT_MAX_AGE_HOURS);
     let quorum_percent = query.quorum_percent.unwrap_or(100);
-    if !(1..=87_600).contains(&hours) || !(1..=100).contains(&quorum_percent) {
+    if !MAX_AGE_HOURS.contains(&hours) || !QUORUM_PERCENT.contains(&quorum_percent.into()) {
         let text = "max_age_hours is 1 to 87600, quorum_percent 1 to 100";
         return Err(Problem::new(StatusCode::BAD_REQUEST, text));
     }
@@ -180,11 +175,13 @@ async fn gate(
             Ok((reading.gate(&question), known))
         })
         .await?;
-    let mut answer = json!(decision);
     // Only for a caller with a token, and of commits that a signed bundle names: nobody else writes what
     // somebody may later take for evidence.
     let recorded = caller.is_some() && known;
-    answer["recorded"] = recorded.into();
+    let answer = sorted(&GateAnswer {
+        decision: decision.clone(),
+        recorded,
+    });
     if let Some(caller) = caller.filter(|_| known) {
         shared
             .change(move |hub| {
@@ -194,7 +191,12 @@ async fn gate(
             })
             .await?;
     }
-    Ok(Json(answer))
+    Ok(answer)
+}
+
+/// The answer with its keys sorted.
+fn sorted<T: Serialize>(answer: &T) -> Json<Value> {
+    Json(json!(answer))
 }
 
 /// Who asks, by the token in `Authorization: Bearer`; `None` for anybody.
@@ -266,17 +268,17 @@ async fn reports(
                 .iter()
                 .map(|ack| serde_json::from_slice(&ack.to_json()).unwrap_or_default())
                 .collect();
-            Ok(json!({
-                "acks": acks,
-                "clock": clock,
-                "accepted": done.accepted,
-                "duplicates": done.duplicates,
-                "refused": done.refused,
-                "refused_lines": done.refused_lines,
-            }))
+            Ok(ReportsAnswer {
+                acks,
+                clock,
+                accepted: done.accepted,
+                duplicates: done.duplicates,
+                refused: done.refused,
+                refused_lines: done.refused_lines,
+            })
         })
         .await?;
-    Ok(Json(answer))
+    Ok(sorted(&answer))
 }
 
 fn batch(fleet: &str, now_ms: i64) -> Batch<'_> {
@@ -316,11 +318,14 @@ async fn requests(
                     }
                 })
                 .await?;
-            result.map(|result| json!({ "result": result, "fingerprint": fingerprint }))
+            result.map(|result| RequestAnswer {
+                result,
+                fingerprint,
+            })
         }
     };
     match received {
-        Ok(answer) => Ok(Json(answer).into_response()),
+        Ok(answer) => Ok(sorted(&answer).into_response()),
         Err(error) => {
             let status = match error {
                 EnrolError::TooMany { .. } => StatusCode::TOO_MANY_REQUESTS,
@@ -381,6 +386,9 @@ async fn refused(
     now_ms: i64,
 ) -> Result<Response, Problem> {
     shared.refuse(rule, message.clone(), now_ms).await?;
-    let answer = json!({ "error": message, "rule": rule });
+    let answer = ErrorAnswer {
+        error: message,
+        rule: Some(rule.to_owned()),
+    };
     Ok((status, Json(answer)).into_response())
 }

@@ -5,7 +5,7 @@
 
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Json, Response};
-use serde_json::json;
+use outhaul_bundle::hub_api::ErrorAnswer;
 
 use crate::error::{HubError, chain};
 use crate::store::StoreError;
@@ -42,7 +42,10 @@ impl From<HubError> for Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let answer = Json(json!({ "error": self.message }));
+        let answer = Json(ErrorAnswer {
+            error: self.message,
+            rule: None,
+        });
         if self.status == StatusCode::REQUEST_TIMEOUT
             || self.status == StatusCode::SERVICE_UNAVAILABLE
         {

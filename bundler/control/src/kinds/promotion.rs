@@ -3,6 +3,8 @@
 //! What comes in: the object's fields. What goes out: a [`PromotionPolicy`] with what the hub's gate can
 //! be asked for, and nothing that nobody would enforce.
 
+use outhaul_bundle::hub_api::{MAX_AGE_HOURS, QUORUM_PERCENT};
+
 use super::super::diagnostic::Diagnostic;
 use super::super::model::PromotionPolicy;
 use super::fields::{Fields, Reader};
@@ -14,8 +16,8 @@ pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Promo
     let spec = reader.section(object, "spec", known)?;
     let from = reader.text(&spec, "from");
     let to = reader.text(&spec, "to");
-    let percent = reader.integer(&spec, "minConfirmedPercent", 1..=100);
-    let hours = reader.integer(&spec, "maxReportAgeHours", 1..=87_600);
+    let percent = reader.integer(&spec, "minConfirmedPercent", QUORUM_PERCENT);
+    let hours = reader.integer(&spec, "maxReportAgeHours", MAX_AGE_HOURS);
     // A rule that does not read must not become the absence of a rule.
     let unsound = (percent.is_none() && spec.field("minConfirmedPercent").is_some())
         || (hours.is_none() && spec.field("maxReportAgeHours").is_some());

@@ -1,0 +1,348 @@
+//! What a hub is asked over HTTP, and what it answers: one type for both sides.
+//!
+//! What comes in: the values that the hub decides, and the bytes that `outhaul` and the agent receive. What
+//! goes out: the same, typed. Times are RFC 3339 texts. It decides nothing and sends nothing. A word that
+//! a newer hub may add reads as unknown, never as success; what is signed (acknowledgements) is carried
+//! as it is and verified by whoever has the key.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::RangeInclusive;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Where the answers are, below the hub's address.
+pub mod path {
+    /// Desired beside actual state, one row per assignment and site.
+    pub const ASSIGNMENTS: &str = "/api/v1/assignments";
+    /// Takes bundles.
+    pub const BUNDLES: &str = "/api/v1/bundles";
+    /// A [`GateAnswer`](super::GateAnswer) to a [`GateQuery`](super::GateQuery).
+    pub const GATE: &str = "/api/v1/gate";
+    /// Takes reports; answers with a [`ReportsAnswer`](super::ReportsAnswer).
+    pub const REPORTS: &str = "/api/v1/reports";
+    /// Takes enrolment requests; answers with a [`RequestAnswer`](super::RequestAnswer).
+    pub const REQUESTS: &str = "/api/v1/requests";
+    /// One row per site.
+    pub const SITES: &str = "/api/v1/sites";
+}
+
+/// How old the newest report of a site may be, in hours, for it to count at a gate.
+pub const MAX_AGE_HOURS: RangeInclusive<u32> = 1..=87_600;
+/// The share of sites that must confirm, in percent.
+pub const QUORUM_PERCENT: RangeInclusive<u32> = 1..=100;
+
+/// The question to a gate.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GateQuery {
+    /// The environment.
+    pub environment: String,
+    /// The full id of the base commit.
+    pub commit: String,
+    /// Within [`MAX_AGE_HOURS`]; the hub has a default.
+    pub max_age_hours: Option<u32>,
+    /// Within [`QUORUM_PERCENT`]; the hub's default is 100.
+    pub quorum_percent: Option<u8>,
+}
+
+impl GateQuery {
+    /// Path and query. The environment's name and the commit's id need no escaping.
+    pub fn path(&self) -> String {
+        let mut path = format!(
+            "{}?environment={}&commit={}",
+            path::GATE,
+            self.environment,
+            self.commit
+        );
+        if let Some(hours) = self.max_age_hours {
+            path.push_str(&format!("&max_age_hours={hours}"));
+        }
+        if let Some(percent) = self.quorum_percent {
+            path.push_str(&format!("&quorum_percent={percent}"));
+        }
+        path
+    }
+}
+
+/// Open or closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// The commit may not be promoted.
+    Closed,
+    /// The commit may be promoted.
+    Open,
+}
+
+impl Verdict {
+    /// `open` or `closed`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Closed => "closed",
+            Self::Open => "open",
+        }
+    }
+}
+
+/// What a gate decided.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Decision {
+    /// Open or closed.
+    pub verdict: Verdict,
+    /// The environment asked about.
+    pub environment: String,
+    /// The base commit asked about.
+    pub commit: String,
+    /// When it was decided.
+    pub decided_at: String,
+    /// The oldest report that counted, in hours.
+    pub max_age_hours: i64,
+    /// The share of counted sites that had to confirm.
+    pub quorum_percent: u8,
+    /// Sites that had to report: registered, neither revoked nor waived.
+    pub counted: usize,
+    /// Those of them that confirmed.
+    pub confirmed: usize,
+    /// Why it is closed, one sentence each; empty when it is open.
+    pub reasons: Vec<String>,
+    /// What does not close it but should be known.
+    pub notes: Vec<String>,
+    /// The status of each site.
+    pub sites: Vec<SiteStanding>,
+    /// The reports that the decision rests on.
+    pub evidence: Vec<Evidence>,
+}
+
+/// A decision as the hub answers it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GateAnswer {
+    /// The decision.
+    #[serde(flatten)]
+    pub decision: Decision,
+    /// Whether the hub recorded it.
+    pub recorded: bool,
+}
+
+/// One report that a decision rests on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Evidence {
+    /// The site.
+    pub site: String,
+    /// Its epoch.
+    pub epoch: String,
+    /// The report's number.
+    pub report: u64,
+    /// Digest of the report as signed.
+    pub digest: String,
+    /// When the hub received it.
+    pub received_at: String,
+    /// The bundle that it reports.
+    pub bundle: u64,
+    /// The state that it reports.
+    pub state: String,
+}
+
+/// The status of a site at a gate. [`SiteStatus::Confirmed`] is the only success.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SiteStatus {
+    /// It runs a bundle before the one asked about.
+    Behind,
+    /// It runs the commit or a later one, and all is as desired.
+    Confirmed,
+    /// Somebody changed on site what was applied.
+    Drifted,
+    /// Applying or health failed.
+    Failed,
+    /// Reports are missing that may report a failure.
+    Gap,
+    /// It is applying the bundle.
+    InProgress,
+    /// It never reported.
+    NeverReported,
+    /// It reported, but not yet what it runs.
+    NoState,
+    /// This hub knows no bundle of the site's stream with this commit.
+    NotDesired,
+    /// What it runs is not what this hub knows under that number.
+    OtherContent,
+    /// It runs a bundle of another stream.
+    OtherStream,
+    /// What it runs was signed by a key that was taken away from its stream since.
+    SignerRevoked,
+    /// Its newest report is too old.
+    Stale,
+    /// It does not report an assignment, or runs another config version.
+    Unconfirmed,
+    /// Somebody allowed promotion without it.
+    Waived,
+    /// A word of a newer hub.
+    #[serde(other)]
+    Unknown,
+}
+
+impl SiteStatus {
+    /// Whether it closes the gate whatever the quorum.
+    pub fn always_closes(self) -> bool {
+        matches!(
+            self,
+            Self::Failed | Self::Drifted | Self::OtherContent | Self::OtherStream
+        )
+    }
+
+    /// Whether the site is one of those that a quorum can go without.
+    pub fn is_missing(self) -> bool {
+        !self.always_closes() && !matches!(self, Self::Confirmed | Self::Waived)
+    }
+
+    /// The word used in reasons.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Behind => "behind",
+            Self::Confirmed => "confirmed",
+            Self::Drifted => "drifted",
+            Self::Failed => "failed",
+            Self::Gap => "gap",
+            Self::InProgress => "in-progress",
+            Self::NeverReported => "never-reported",
+            Self::NoState => "no-state",
+            Self::NotDesired => "not-desired",
+            Self::OtherContent => "other-content",
+            Self::OtherStream => "other-stream",
+            Self::SignerRevoked => "signer-revoked",
+            Self::Stale => "stale",
+            Self::Unconfirmed => "unconfirmed",
+            Self::Unknown => "unknown",
+            Self::Waived => "waived",
+        }
+    }
+}
+
+/// One site at a gate.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SiteStanding {
+    /// The site.
+    pub site: String,
+    /// Its cluster type.
+    pub cluster_type: String,
+    /// Its status.
+    pub standing: SiteStatus,
+    /// Why, in words.
+    pub message: String,
+    /// The bundle that it runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bundle: Option<u64>,
+    /// The first bundle that would do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub needs: Option<u64>,
+    /// When its newest report was received.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_seen: Option<String>,
+}
+
+impl SiteStanding {
+    /// `stale: site `x` last reported 80 h ago …`
+    pub fn sentence(&self) -> String {
+        let word = self.standing.word();
+        format!("{word}: site `{}` {}", self.site, self.message)
+    }
+}
+
+/// What became of the reports of one request.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReportsAnswer {
+    /// Signed acknowledgements: envelopes of [`Ack`](crate::report::Ack).
+    pub acks: Vec<Value>,
+    /// Why nothing is acknowledged: the hub's clock is wrong.
+    #[serde(default)]
+    pub clock: Option<String>,
+    /// Reports that are new.
+    pub accepted: u64,
+    /// Reports that were on record already.
+    pub duplicates: u64,
+    /// The first 200 refused lines.
+    #[serde(default)]
+    pub refused: Vec<RefusedLine>,
+    /// How many lines were refused.
+    pub refused_lines: u64,
+}
+
+/// A line that was refused.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RefusedLine {
+    /// Its number, from 1.
+    pub line: u64,
+    /// The site that it claims to be from, where it claims one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub site: Option<String>,
+    /// The rule.
+    pub rule: Cow<'static, str>,
+    /// What was expected and found.
+    pub reason: String,
+}
+
+/// What became of an enrolment request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Enrolled {
+    /// This key is registered already, or was before the one in use.
+    Already,
+    /// The site is registered now.
+    Registered,
+    /// The site has a new key now.
+    Rekeyed,
+    /// Nobody has approved it yet.
+    Waiting,
+    /// It waits beside another one for the same site, or for another key than the registered one: a
+    /// person has to decide.
+    Conflict,
+}
+
+impl fmt::Display for Enrolled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Already => "already",
+            Self::Registered => "registered",
+            Self::Rekeyed => "rekeyed",
+            Self::Waiting => "waiting",
+            Self::Conflict => "conflict",
+        })
+    }
+}
+
+/// The answer to an enrolment request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RequestAnswer {
+    /// What became of it.
+    pub result: Enrolled,
+    /// The id of its key.
+    pub fingerprint: String,
+}
+
+/// What became of a bundle.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecordedBundle {
+    /// Its environment.
+    pub environment: String,
+    /// Its cluster type.
+    pub cluster_type: String,
+    /// The stream's role.
+    pub role: String,
+    /// Its number.
+    pub number: u64,
+    /// Its base commit.
+    pub base_commit: String,
+    /// Whether it is new.
+    pub new: bool,
+}
+
+/// The answer with any status but 200.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ErrorAnswer {
+    /// What was expected and found.
+    pub error: String,
+    /// The rule, when what was sent broke one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<String>,
+}

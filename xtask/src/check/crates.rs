@@ -45,7 +45,7 @@ struct Rule {
     why: &'static str,
 }
 
-const RULES: [Rule; 11] = [
+const RULES: [Rule; 12] = [
     Rule {
         member: "outhaul-kit",
         never: &[
@@ -150,6 +150,22 @@ const RULES: [Rule; 11] = [
             PROGRAMS,
         ],
         why: "a client of the Kubernetes API knows nothing of bundles, trust or the site",
+    },
+    Rule {
+        member: "outhaul-serve",
+        never: &[
+            &CENTRE,
+            MANIFESTS,
+            &[
+                "axum",
+                "outhaul-bundle",
+                "outhaul-signer",
+                "rusqlite",
+                "ureq",
+            ],
+            PROGRAMS,
+        ],
+        why: "what serves a site knows no bundle, no key, no state, and opens no connection",
     },
     Rule {
         member: "outhaul-agent",

@@ -1,0 +1,257 @@
+//! The command line: `outhaul-mirror run` and `check`.
+//!
+//! What comes in: arguments. What goes out: with `run` the address on stdout once it serves, and a log on
+//! stderr; with `check` what is served; an exit code (0 ok, 1 findings, 2 usage or configuration, 3 environment,
+//! 4 certificates).
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::{CommandFactory as _, Parser, Subcommand, ValueEnum};
+use outhaul_kit::console::{self, Exit};
+use outhaul_kit::text::{printable, printable_lines};
+use sd_notify::NotifyState;
+use serde_json::json;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+
+use crate::error::ServeError;
+use crate::server::{self, Limits};
+use crate::tls::Authority;
+use crate::view::{Current, FolderView};
+
+/// Serves the active generation's images as an OCI registry, and its repositories over git, read only.
+#[derive(Debug, Parser)]
+#[command(name = "outhaul-mirror", version, about, propagate_version = true)]
+struct Cli {
+    /// Folder with what is served, written by the agent
+    #[arg(
+        long,
+        global = true,
+        value_name = "DIR",
+        env = "OUTHAUL_MIRROR_ROOT",
+        default_value = "/var/lib/outhaul/serve"
+    )]
+    root: PathBuf,
+    /// Form of the data on stdout
+    #[arg(long, global = true, value_name = "FORM", default_value = "text")]
+    output: Output,
+    #[command(flatten)]
+    messages: console::Options,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// Form of the data on stdout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Output {
+    /// JSON, for programs
+    Json,
+    /// Text, for people
+    Text,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Run(Run),
+    Check(Check),
+}
+
+/// Serve until told to stop
+///
+/// With TLS by the site's own authority, which is made at the first start: give clients its `ca.pem`. Plain
+/// HTTP is served to this machine alone.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  outhaul-mirror run\n  outhaul-mirror run --listen 10.0.0.5:5443 --name \
+                  registry.site.example"
+)]
+struct Run {
+    /// Address and port; port 0 takes a free one, which is printed
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:5443")]
+    listen: SocketAddr,
+    /// Another name by which clients reach this server; may be given several times
+    #[arg(long = "name", value_name = "HOST")]
+    names: Vec<String>,
+    /// Folder of the site's certificate authority; else `tls` in the root folder
+    #[arg(long, value_name = "DIR")]
+    tls: Option<PathBuf>,
+    /// Serve this machine without TLS
+    #[arg(long, conflicts_with_all = ["tls", "names"])]
+    plain_http: bool,
+}
+
+/// List what is served, and what cannot be
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  outhaul-mirror check")]
+struct Check {}
+
+/// The command line, for man pages and completions, which are made elsewhere.
+pub fn command() -> clap::Command {
+    Cli::command()
+}
+
+/// Runs the program with this process's arguments.
+pub fn main() -> ExitCode {
+    run(std::env::args_os())
+}
+
+/// Runs the program with `arguments`, the program's name first.
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let cli: Cli = match console::parse(arguments) {
+        Ok(cli) => cli,
+        Err(code) => return code,
+    };
+    cli.messages.apply();
+    let done = match &cli.command {
+        Command::Run(args) => serve(&cli, args).map(|()| 0),
+        Command::Check(_) => check(&cli),
+    };
+    console::finish(Exit::from(done.unwrap_or_else(|error| report(&error))))
+}
+
+fn report(error: &ServeError) -> u8 {
+    let mut text = format!("error: {error}");
+    let mut cause = std::error::Error::source(error);
+    while let Some(next) = cause {
+        text.push_str(&format!(": {next}"));
+        cause = next.source();
+    }
+    text.push_str(&format!("\nhelp: {}", error.help()));
+    console::fail(error.exit_code(), &printable_lines(&text));
+    error.exit_code()
+}
+
+fn check(cli: &Cli) -> Result<u8, ServeError> {
+    let current = Current::new(Box::new(FolderView::new(&cli.root)));
+    let Some(catalog) = current.catalog()? else {
+        match cli.output {
+            Output::Json => console::result(json!({ "active": false })),
+            Output::Text => console::data("no generation is active; nothing is served"),
+        }
+        return Ok(0);
+    };
+    let images: BTreeMap<String, Vec<&String>> = catalog
+        .images()
+        .iter()
+        .map(|(image, repository)| (image.to_string(), repository.tags.keys().collect()))
+        .collect();
+    let repositories: BTreeMap<String, &String> = catalog
+        .git()
+        .iter()
+        .map(|(address, repository)| (address.to_string(), &repository.tip))
+        .collect();
+    match cli.output {
+        Output::Json => console::result(json!({
+            "active": true,
+            "images": images,
+            "repositories": repositories,
+            "problems": catalog.problems(),
+        })),
+        Output::Text => {
+            for (image, tags) in &images {
+                let tags: Vec<&str> = tags.iter().map(|tag| tag.as_str()).collect();
+                console::data(&format!("image {image}: {}", tags.join(", ")));
+            }
+            for (address, tip) in &repositories {
+                console::data(&format!("git {}: {tip}", printable(address)));
+            }
+        }
+    }
+    for problem in catalog.problems() {
+        console::finding(json!({ "rule": "not-served", "message": problem }));
+        console::always(&format!("not served: {}", printable(problem)));
+    }
+    Ok(u8::from(!catalog.problems().is_empty()))
+}
+
+fn serve(cli: &Cli, args: &Run) -> Result<(), ServeError> {
+    if args.plain_http && !args.listen.ip().is_loopback() {
+        return Err(ServeError::Usage {
+            problem: format!(
+                "`{}` is not this machine alone, and there is no TLS",
+                args.listen
+            ),
+            help: "leave `--plain-http` out, or listen on 127.0.0.1".to_owned(),
+        });
+    }
+    drop(
+        tracing_subscriber::fmt()
+            .with_writer(|| console::Log)
+            .with_ansi(false)
+            // A log that nobody reads is no reason to fail.
+            .log_internal_errors(false)
+            .with_target(false)
+            .try_init(),
+    );
+    let authority = match args.plain_http {
+        true => None,
+        false => {
+            let folder = args.tls.clone().unwrap_or_else(|| cli.root.join("tls"));
+            Some(Authority::open_or_create(&folder)?)
+        }
+    };
+    let addresses: Vec<IpAddr> = vec![args.listen.ip()];
+    let tls = match &authority {
+        None => None,
+        Some(authority) => Some(authority.acceptor(&args.names, &addresses)?),
+    };
+    let failed = |doing: &str| {
+        let doing = doing.to_owned();
+        move |source| ServeError::Start { doing, source }
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(failed("start"))?;
+    runtime.block_on(async {
+        let listening = format!("listen on `{}`", args.listen);
+        let listener = TcpListener::bind(args.listen)
+            .await
+            .map_err(failed(&listening))?;
+        let address = listener.local_addr().map_err(failed(&listening))?;
+        let mut terminate = signal(SignalKind::terminate()).map_err(failed("wait for signals"))?;
+        let mut interrupt = signal(SignalKind::interrupt()).map_err(failed("wait for signals"))?;
+        let (stop, stopped) = watch::channel(false);
+        let current = Arc::new(Current::new(Box::new(FolderView::new(&cli.root))));
+        let limits = Limits::default();
+        let serving = tokio::spawn(server::serve(listener, tls, current, limits, stopped));
+        announce(
+            cli.output,
+            address,
+            authority.as_ref().map(Authority::certificate).as_deref(),
+        );
+        notify(NotifyState::Ready);
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        notify(NotifyState::Stopping);
+        stop.send_replace(true);
+        if let Err(error) = serving.await {
+            tracing::error!(%error, "the server ended badly");
+        }
+        Ok(())
+    })
+}
+
+fn announce(output: Output, address: SocketAddr, ca: Option<&Path>) {
+    let scheme = if ca.is_some() { "https" } else { "http" };
+    let url = format!("{scheme}://{address}/");
+    match output {
+        Output::Json => console::ready(json!({ "url": url, "ca": ca })),
+        Output::Text => console::data(&url),
+    }
+}
+
+fn notify(state: NotifyState<'_>) {
+    if let Err(error) = sd_notify::notify(&[state]) {
+        tracing::warn!(%error, "systemd cannot be told");
+    }
+}

@@ -1,0 +1,82 @@
+//! Why the server cannot start or load what it serves.
+//!
+//! What comes in: failures of files, settings and sockets. What goes out: messages for who stands in front of
+//! the machine, each with an exit code. What a client is answered stands in `answer.rs`.
+
+use std::io;
+use std::path::PathBuf;
+
+use outhaul_kit::durable::FileError;
+
+/// Why nothing can be served.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServeError {
+    /// The disk.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// What is to be served is described wrongly.
+    #[error("`{path}` cannot be used: {problem}")]
+    Catalog {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The command line.
+    #[error("{problem}")]
+    Usage {
+        /// What is wrong.
+        problem: String,
+        /// What to do.
+        help: String,
+    },
+    /// Certificates.
+    #[error("the site's certificates: `{path}`: {problem}")]
+    Tls {
+        /// The file or folder.
+        path: PathBuf,
+        /// What is wrong.
+        problem: String,
+    },
+    /// The socket, or the program's own threads.
+    #[error("cannot {doing}")]
+    Start {
+        /// What was tried.
+        doing: String,
+        /// Why not.
+        source: io::Error,
+    },
+}
+
+impl ServeError {
+    /// The exit code.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Usage { .. } | Self::Catalog { .. } => 2,
+            Self::File(_) | Self::Start { .. } => 3,
+            Self::Tls { .. } => 4,
+        }
+    }
+
+    /// What to do.
+    pub fn help(&self) -> String {
+        match self {
+            Self::Usage { help, .. } => help.clone(),
+            Self::File(error) => error.help(),
+            Self::Catalog { .. } => {
+                "this file is written by the agent; restart it, or import the bundle again"
+                    .to_owned()
+            }
+            Self::Tls { .. } => {
+                "restore the folder, or remove it: a new authority is made, which all clients must be \
+                 given again"
+                    .to_owned()
+            }
+            Self::Start { .. } => {
+                "is another program listening there? `--listen` takes another address and port"
+                    .to_owned()
+            }
+        }
+    }
+}

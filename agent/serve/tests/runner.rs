@@ -1,0 +1,21 @@
+//! The tests of what a site serves, in one binary.
+
+#[path = "../../../fuzz/bodies/serve.rs"]
+mod bodies;
+
+#[path = "runner/attacks.rs"]
+mod attacks;
+#[path = "runner/client.rs"]
+mod client;
+#[path = "runner/fuzz.rs"]
+mod fuzz;
+#[path = "runner/git.rs"]
+mod git;
+#[path = "runner/peers.rs"]
+mod peers;
+#[path = "runner/site.rs"]
+mod site;
+#[path = "runner/specification.rs"]
+mod specification;
+#[path = "runner/views.rs"]
+mod views;

@@ -22,12 +22,14 @@ use std::time::{Duration, Instant};
 use mimalloc::MiMalloc;
 use outhaul_bundle::digest::Hasher;
 use outhaul_bundle::index::Snapshot;
-use outhaul_bundler::check;
-use outhaul_bundler::compose::{self, Composition, Mode};
-use outhaul_bundler::control::{self, Cache, ControlPlane, LoadRequest, Origin, SourceMap};
-use outhaul_bundler::render::{self, Memory, Rendering};
-use outhaul_bundler::schedule::{self, Schedule};
-use outhaul_bundler::scheduler::Schedulers;
+use outhaul_control::ControlPlane;
+use outhaul_git::source::{Cache, SourceMap};
+use outhaul_load::scheduler::Schedulers;
+use outhaul_load::{LoadRequest, Origin};
+use outhaul_plane::check;
+use outhaul_plane::compose::{self, Composition, Mode};
+use outhaul_plane::render::{self, Memory, Rendering};
+use outhaul_plane::schedule::{self, Schedule};
 use serde_json::{Value, json};
 
 /// As the program has it.
@@ -67,7 +69,7 @@ struct Loaded {
 
 impl Loaded {
     fn of(at: &Path) -> Self {
-        let (plane, snapshot) = control::load(&request(at)).unwrap();
+        let (plane, snapshot) = outhaul_load::load(&request(at)).unwrap();
         let schedule = schedule::schedule(&plane);
         assert_eq!(schedule.assignments.len(), WORKLOADS * CLUSTER_TYPES);
         Self {
@@ -325,12 +327,12 @@ fn sites(at: &Path) {
     for count in [300, 30_000] {
         write_sites(at, count);
         let (schedule_time, schedule_len) = best(|| {
-            let (plane, _) = control::load_to_schedule(&request(at)).unwrap();
+            let (plane, _) = outhaul_load::load_to_schedule(&request(at)).unwrap();
             schedule::schedule(&plane).assignments.len()
         });
         assert_eq!(schedule_len, WORKLOADS * CLUSTER_TYPES);
         let (check_time, ()) = best(|| {
-            let (plane, snapshot) = control::load(&request(at)).unwrap();
+            let (plane, snapshot) = outhaul_load::load(&request(at)).unwrap();
             let schedule = schedule::schedule(&plane);
             let mode = Mode::default();
             let composition = compose::compose(&plane, &schedule, mode);

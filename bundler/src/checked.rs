@@ -5,10 +5,11 @@
 
 use outhaul_bundle::index::Snapshot;
 
-use crate::check::{check, local};
-use crate::compose::Mode;
-use crate::control::{self, Diagnostics, LoadRequest};
-use crate::pipeline;
+use outhaul_control::Diagnostics;
+use outhaul_load::LoadRequest;
+use outhaul_load::pipeline;
+use outhaul_plane::check::{check, local};
+use outhaul_plane::compose::Mode;
 
 pub mod offline;
 mod payloads;
@@ -41,7 +42,7 @@ pub fn environment(request: &LoadRequest, mode: Mode, network: bool) -> Checked 
     match pipeline::run(request, mode, None) {
         Ok(mut platform) => {
             // What is promoted need not lie where the environments are listed.
-            if let Ok(listed) = control::declared(request) {
+            if let Ok(listed) = outhaul_load::declared(request) {
                 let own = &mut platform.control_plane.environments;
                 own.extend(listed.into_iter().map(|one| (one.name.clone(), one)));
             }
@@ -69,7 +70,7 @@ pub fn environment(request: &LoadRequest, mode: Mode, network: bool) -> Checked 
             }
         }
         Err(mut findings) => {
-            let (plane, _, _) = control::load_partly(request);
+            let (plane, _, _) = outhaul_load::load_partly(request);
             local(&plane, mode, &mut findings);
             findings.sort();
             Checked {

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory as _, Parser, Subcommand, ValueEnum};
 use outhaul_kit::{console, signals};
 
-use crate::control::{Diagnostic, Diagnostics};
+use outhaul_control::{Diagnostic, Diagnostics};
 pub(crate) use outhaul_git::terminal::{data, say};
 
 mod bundle;

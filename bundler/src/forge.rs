@@ -5,7 +5,6 @@
 //! header of requests to that API, into no message, no argument and no file. Nothing but pull requests
 //! from the branch that was asked for is ever touched.
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -14,7 +13,9 @@ use zeroize::Zeroizing;
 
 use crate::http::{Client, HttpError, Method};
 use outhaul_git::address::{Address, Scheme};
+use outhaul_ship::branch::forge::{Draft, Forge, PullRequest};
 
+pub mod access;
 mod caller;
 mod gitea;
 mod github;
@@ -154,67 +155,6 @@ impl Kind {
     }
 }
 
-/// What to say in a pull request.
-#[derive(Debug, Clone, Copy)]
-pub struct Draft<'a> {
-    /// The branch with the commit.
-    pub head: &'a str,
-    /// The branch that it is for.
-    pub base: &'a str,
-    /// One line.
-    pub title: &'a str,
-    /// Markdown.
-    pub body: &'a str,
-}
-
-/// An open pull request.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PullRequest {
-    /// Its number.
-    pub number: u64,
-    /// Its page.
-    pub url: String,
-    /// Its title.
-    pub title: String,
-    /// Its text.
-    pub body: String,
-    /// The names of its labels.
-    pub labels: BTreeSet<String>,
-}
-
-/// What a forge must be able to do.
-pub trait Forge: fmt::Debug {
-    /// The open pull request from `head` of the same repository into `base`.
-    ///
-    /// # Errors
-    /// [`ForgeError`] when it cannot be asked.
-    fn find(&self, head: &str, base: &str) -> Result<Option<PullRequest>, ForgeError>;
-
-    /// Opens one.
-    ///
-    /// # Errors
-    /// [`ForgeError`]; none is open then.
-    fn open(&self, draft: &Draft<'_>) -> Result<PullRequest, ForgeError>;
-
-    /// Gives it another title and text.
-    ///
-    /// # Errors
-    /// [`ForgeError`]; it is as it was.
-    fn update(&self, number: u64, draft: &Draft<'_>) -> Result<PullRequest, ForgeError>;
-
-    /// Puts a label on it, or takes it off; makes the label when the repository has none.
-    ///
-    /// # Errors
-    /// [`ForgeError`]; its labels are as they were.
-    fn label(&self, number: u64, label: &str, wanted: bool) -> Result<(), ForgeError>;
-
-    /// Closes it without merging.
-    ///
-    /// # Errors
-    /// [`ForgeError`]; it is open still.
-    fn close(&self, number: u64) -> Result<(), ForgeError>;
-}
-
 /// Which forge, which project, and with which token.
 pub struct Access<'a> {
     /// Which API it has.
@@ -242,7 +182,7 @@ impl fmt::Debug for Access<'_> {
 ///
 /// # Errors
 /// [`ForgeError`] when project or address are not known.
-pub fn connect(access: Access<'_>) -> Result<Box<dyn Forge>, ForgeError> {
+pub fn connect(access: Access<'_>) -> Result<Box<dyn Forge<Error = ForgeError>>, ForgeError> {
     let unknown = || ForgeError::NoProject {
         url: access.repository.to_owned(),
     };

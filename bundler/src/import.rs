@@ -7,10 +7,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::compose::Mode;
-use crate::control::{Diagnostics, LoadRequest};
-use crate::pipeline::{self, Platform};
-use crate::render::PROMOTED_COMMIT_FILE;
+use outhaul_control::Diagnostics;
+use outhaul_load::LoadRequest;
+use outhaul_load::pipeline::{self, Platform};
+use outhaul_plane::compose::Mode;
+use outhaul_plane::render::PROMOTED_COMMIT_FILE;
 
 pub mod classify;
 mod evidence;

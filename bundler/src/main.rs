@@ -6,9 +6,9 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 use mimalloc::MiMalloc;
 use outhaul_bundler::cli::{Cli, settings};
-use outhaul_bundler::render::jinja_process;
 use outhaul_git::terminal;
 use outhaul_kit::console;
+use outhaul_plane::render::jinja_process;
 use tracing_subscriber::EnvFilter;
 
 /// Rendering makes and drops many small texts on every processor.

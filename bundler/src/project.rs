@@ -12,7 +12,7 @@ use std::sync::Arc;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::control::diagnostic::{Diagnostic, Diagnostics, Location, SourceFile};
+use outhaul_control::diagnostic::{Diagnostic, Diagnostics, Location, SourceFile};
 use outhaul_git::address::{Address, AddressError, without_password};
 use outhaul_kit::suggest::did_you_mean;
 

@@ -10,9 +10,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::control::diagnostic::{Diagnostics, SourceFile};
-use crate::control::kinds::{self, Object};
-use crate::control::model::{BaseRepo, Environment, PromotionPolicy};
+use outhaul_control::diagnostic::{Diagnostics, SourceFile};
+use outhaul_control::kinds::{self, Object};
+use outhaul_control::model::{BaseRepo, Environment, PromotionPolicy};
 use outhaul_git::branch::{self, Edit};
 use outhaul_git::program::Git;
 use outhaul_git::source::{self, Cache, Opened, Reference, SourceError, SourceMap, TreeLimits};

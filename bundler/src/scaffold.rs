@@ -7,11 +7,11 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::builtin;
-use crate::control::diagnostic::Diagnostics;
+use outhaul_control::diagnostic::Diagnostics;
 use outhaul_git::program::ProgramError;
 use outhaul_git::source::SourceError;
 use outhaul_kit::suggest::did_you_mean;
+use outhaul_plane::builtin;
 
 pub mod add;
 mod git;
@@ -236,7 +236,7 @@ fn check(plan: &Plan) -> Result<(), ScaffoldError> {
 /// Names of the reconciler templates that come with Outhaul.
 pub fn reconcilers() -> impl Iterator<Item = &'static str> {
     let of_reconcilers =
-        |b: &&builtin::Builtin| b.kind == crate::control::model::TemplateType::Reconciler;
+        |b: &&builtin::Builtin| b.kind == outhaul_control::model::TemplateType::Reconciler;
     builtin::ALL.iter().filter(of_reconcilers).map(|b| b.name)
 }
 

@@ -15,12 +15,13 @@ use jiff::Timestamp;
 use outhaul_signer::durable::FileError;
 use outhaul_signer::key::KeyError;
 
-use crate::control::{Cache, LoadRequest, Origin, SourceMap};
 use crate::promote::Hub;
 use crate::promote::watch::{self, Event, Outcome, Watch};
-use crate::render::Memory;
-use crate::scheduler::{NotAScheduler, Schedulers};
 use outhaul_git::source::SourceError;
+use outhaul_git::source::{Cache, SourceMap};
+use outhaul_load::scheduler::{NotAScheduler, Schedulers};
+use outhaul_load::{LoadRequest, Origin};
+use outhaul_plane::render::Memory;
 
 mod config;
 pub mod daemon;

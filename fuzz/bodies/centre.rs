@@ -7,11 +7,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use outhaul_bundler::Diagnostics;
-use outhaul_bundler::control::diagnostic::SourceFile;
-use outhaul_bundler::control::kinds;
 use outhaul_bundler::project::Project;
 use outhaul_bundler::serve::{Config, knows_secret};
+use outhaul_control::Diagnostics;
+use outhaul_control::diagnostic::SourceFile;
+use outhaul_control::kinds;
 use outhaul_git::source::{Cache, Reference, SourceMap, open};
 use outhaul_git::terminal;
 

@@ -17,7 +17,7 @@ use crate::repository::{cargo, root};
 /// What is touched, and what that stands for.
 const TOUCHED: [(&str, &str); 4] = [
     ("the renderer", "bundler/plane/src/render.rs"),
-    ("what writes bundles", "bundler/src/produce.rs"),
+    ("what writes bundles", "bundler/ship/src/stream.rs"),
     ("the agent", "agent/src/machine.rs"),
     ("the hub", "hub/src/gate.rs"),
 ];

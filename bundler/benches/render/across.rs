@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use outhaul_bundler::output;
+use outhaul_ship::folder;
 
 use super::measure::{Took, least_and_median, mean, took_by_children};
 
@@ -69,7 +69,7 @@ fn told(rounds: &[Took]) -> (f64, f64) {
 }
 
 fn tree(at: &Path, out: &str) -> BTreeMap<String, Vec<u8>> {
-    output::read_tree(&at.join(out)).unwrap()
+    folder::read_tree(&at.join(out)).unwrap()
 }
 
 /// The value behind `key` becomes another one.

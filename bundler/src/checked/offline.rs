@@ -9,14 +9,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::control;
-use crate::control::diagnostic::{Diagnostic, Diagnostics, Location, SourceFile};
-use crate::control::model::{ClusterType, Images, Road};
-use crate::control::yaml::{self, Node, Value};
-use crate::delivery::{self, Delivery, storage::OCI};
-use crate::pipeline::Platform;
-use crate::render::RenderedAssignment;
+use outhaul_control::diagnostic::{Diagnostic, Diagnostics, Location, SourceFile};
+use outhaul_control::model::{ClusterType, Images, Road};
+use outhaul_control::yaml::{self, Node, Value};
 use outhaul_git::source::{self, Reference, TreeLimits, normal_url};
+use outhaul_load::pipeline::Platform;
+use outhaul_plane::delivery::storage::OCI;
+use outhaul_plane::delivery::{self, Delivery};
+use outhaul_plane::render::RenderedAssignment;
 
 /// What something on site wants to fetch.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -170,7 +170,9 @@ fn of_payload(
     let is_yaml = |path: &str| path.ends_with(".yaml") || path.ends_with(".yml");
     let files = source::open(repo, &reference, &platform.sources, &platform.cache)
         .and_then(|opened| {
-            all.extend(control::uncommitted([(&reference, &opened)].into_iter()));
+            all.extend(outhaul_load::uncommitted(
+                [(&reference, &opened)].into_iter(),
+            ));
             let folder = source::normal_path(path)?;
             let tree = opened.tree(&folder, &is_yaml, &TreeLimits::YAML)?;
             let named = tree.files.into_iter().map(|file| {

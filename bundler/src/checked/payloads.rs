@@ -8,11 +8,11 @@
 
 use std::collections::BTreeSet;
 
-use crate::collect::{self, Collector};
-use crate::control::diagnostic::{Cause, Diagnostics};
-use crate::control::model::Road;
-use crate::delivery;
-use crate::pipeline::Platform;
+use outhaul_control::diagnostic::{Cause, Diagnostics};
+use outhaul_control::model::Road;
+use outhaul_load::pipeline::Platform;
+use outhaul_plane::delivery;
+use outhaul_ship::collect::{self, Collector};
 
 /// What `outhaul bundle` would leave out, and why. Returns what was not looked at. With `network` a server
 /// that does not answer is a finding.

@@ -13,19 +13,20 @@ use super::key::{FleetArgs, fleet_failure};
 use super::promote::{OverrideArgs, promote_failure};
 use super::render::{InputArgs, isolation_failure, isolation_json};
 use super::{Exit, Format, print_json, say};
-use crate::assemble::AssembleError;
-use crate::assemble::finish::FinishError;
 use crate::checked::offline;
-use crate::collect::CollectError;
-use crate::deliver;
-use crate::guard::Removal;
-use crate::pipeline::Platform;
-use crate::produce::{self, LastError, ProduceError, Production, Request};
 use crate::promote::overrides;
-use crate::promote::record::{Override, Passage};
+use crate::promote::record::Passage;
 use crate::promote::required::{self, Refusal};
 use outhaul_kit::counted::assignments;
 use outhaul_kit::suggest::did_you_mean;
+use outhaul_load::pipeline::Platform;
+use outhaul_ship::assemble::AssembleError;
+use outhaul_ship::assemble::finish::FinishError;
+use outhaul_ship::collect::CollectError;
+use outhaul_ship::deliver;
+use outhaul_ship::guard::Removal;
+use outhaul_ship::overriding::Override;
+use outhaul_ship::stream::{self, LastError, ProduceError, Production, Request};
 
 /// Render an environment and write one signed bundle per stream
 #[derive(Debug, clap::Args)]
@@ -106,7 +107,7 @@ impl Args {
             expires_days: self.expires_days,
         };
         let production =
-            produce::produce(&platform, &fleet, &secret, &request).map_err(produce_failure)?;
+            stream::produce(&platform, &fleet, &secret, &request).map_err(produce_failure)?;
         let unreachable = offline::unreachable(&platform, Some(&self.cluster_type));
         if !unreachable.is_empty() {
             super::say_findings(&unreachable);

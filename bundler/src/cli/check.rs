@@ -12,15 +12,16 @@ use super::explain::could_be_set_in;
 use super::failure::Failure;
 use super::render::InputArgs;
 use super::{Exit, data, in_envelope, print_json, say};
-use crate::check::report;
 use crate::checked::{self, Checked};
-use crate::control::diagnostic::{Diagnostic, Severity};
-use crate::control::{self, Diagnostics, LoadRequest, Origin};
-use crate::explain::requested::{self, Requested};
-use crate::schedule;
+use outhaul_control::Diagnostics;
+use outhaul_control::diagnostic::{Diagnostic, Severity};
 use outhaul_git::source::git::{Repository, is_repository};
 use outhaul_git::terminal;
 use outhaul_kit::counted::{assignments, counted};
+use outhaul_load::{LoadRequest, Origin};
+use outhaul_plane::check::report;
+use outhaul_plane::explain::requested::{self, Requested};
+use outhaul_plane::schedule;
 
 /// Check a control plane: all findings, each with location and fix
 #[derive(Debug, clap::Args)]
@@ -123,7 +124,7 @@ impl Args {
     fn list_requested(&self) -> Result<Exit, Failure> {
         let mut documents = Vec::new();
         for environment in self.environments()? {
-            let (plane, _) = control::load(&self.request(&environment)?)
+            let (plane, _) = outhaul_load::load(&self.request(&environment)?)
                 .map_err(|findings| Failure::findings(&findings))?;
             let schedule = schedule::schedule(&plane);
             let found = requested::requested(&plane, &schedule, None, self.input.mode());
@@ -154,7 +155,7 @@ impl Args {
             return Ok(vec![self.input.environment().to_owned()]);
         }
         let request = self.request("")?;
-        let listed = control::environments(&request).map_err(|f| Failure::findings(&f))?;
+        let listed = outhaul_load::environments(&request).map_err(|f| Failure::findings(&f))?;
         if listed.is_empty() {
             return Err(
                 Failure::say(super::failure::USAGE, "there is no environment to check")
@@ -174,11 +175,11 @@ fn promoted_as_it_is(request: &mut LoadRequest) {
         return;
     };
     let folder = Path::new(url.strip_prefix("file://").unwrap_or(url));
-    if !is_repository(folder) || !folder.join(control::ENVIRONMENTS).is_dir() {
+    if !is_repository(folder) || !folder.join(outhaul_load::ENVIRONMENTS).is_dir() {
         return;
     }
     if let Ok(commit) = Repository::at(folder).revision(url, "HEAD") {
-        request.sources.pin(control::PROMOTED, "", &commit);
+        request.sources.pin(outhaul_load::PROMOTED, "", &commit);
     }
 }
 

@@ -10,11 +10,12 @@ use serde_json::json;
 use super::failure::{self, Failure};
 use super::sources::SourceArgs;
 use super::{Exit, data, print_json, say};
-use crate::compose::Mode;
-use crate::diff::{self, Difference};
-use crate::scheduler::Schedulers;
-use crate::sides::{self, DiffError, Question, side};
 use outhaul_git::terminal;
+use outhaul_load::scheduler::Schedulers;
+use outhaul_load::sides::{self, DiffError, Question, side};
+use outhaul_plane::compose::Mode;
+use outhaul_plane::diff::{self, Difference};
+use outhaul_ship::folder::RenderedBefore;
 
 /// Show what a change does: assignments, values, files and sites
 #[derive(Debug, clap::Args)]
@@ -85,7 +86,7 @@ impl Args {
     /// Does it.
     pub fn run(self) -> Result<Exit, Failure> {
         let output = self.output;
-        let pairs = sides::load(&self.question()?).map_err(failed)?;
+        let pairs = sides::load(&self.question()?, &RenderedBefore).map_err(failed)?;
         let [before, after] = self.words();
         let words = match self.working_copy {
             true => [before.as_str(), "working copy"],

@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 use super::failure::{self, Failure};
 use super::render::InputArgs;
 use super::{Exit, Format, data, print_json, say};
-use crate::control::ControlPlane;
-use crate::control::diagnostic::Diagnostic;
-use crate::control::model::{ClusterType, DeploymentTarget, Site};
-use crate::explain::{self, Story};
-use crate::{compose, schedule};
+use outhaul_control::ControlPlane;
+use outhaul_control::diagnostic::Diagnostic;
+use outhaul_control::model::{ClusterType, DeploymentTarget, Site};
 use outhaul_kit::suggest::did_you_mean;
+use outhaul_plane::explain::{self, Story};
+use outhaul_plane::{compose, schedule};
 
 mod text;
 

@@ -11,8 +11,8 @@ use outhaul_kit::console::{self, Exit};
 use outhaul_signer::durable::FileError;
 
 use super::in_envelope;
-use crate::Diagnostics;
-use crate::control::diagnostic::Severity;
+use outhaul_control::Diagnostics;
+use outhaul_control::diagnostic::Severity;
 use outhaul_git::terminal;
 use outhaul_kit::counted::counted;
 

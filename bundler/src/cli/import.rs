@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use super::failure::{self, Failure};
 use super::sources::SourceArgs;
 use super::{Exit, Format, data, print_json, say};
-use crate::control::{Cache, LoadRequest, Origin, SourceMap};
 use crate::import::{self, Report, Views, classify, history, platform_repository, report};
-use crate::scheduler::Schedulers;
 use outhaul_git::source::{self, SourceError};
+use outhaul_git::source::{Cache, SourceMap};
+use outhaul_load::scheduler::Schedulers;
+use outhaul_load::{LoadRequest, Origin};
 
 /// Look at what another tool manages, before Outhaul takes it over
 #[derive(Debug, clap::Args)]

@@ -8,9 +8,10 @@ use serde_json::json;
 
 use super::failure::{self, Failure};
 use super::{Exit, Format, data, print_json, say};
-use crate::builtin;
-use crate::project::{self, trust::Records};
+use crate::project;
+use crate::project::trust::Records;
 use crate::scaffold::{self, Plan, ScaffoldError};
+use outhaul_plane::builtin;
 
 /// Write a control plane to start from
 #[derive(Debug, clap::Args)]

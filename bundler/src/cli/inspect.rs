@@ -14,10 +14,10 @@ use serde_json::json;
 use super::failure::{self, Failure};
 use super::key::fleet_failure;
 use super::{Exit, Format, data, print_json};
-use crate::inspect::{self, Inspection};
 use crate::promote::overrides;
-use crate::promote::record::Override;
 use outhaul_kit::counted::counted;
+use outhaul_ship::inspect::{self, Inspection};
+use outhaul_ship::overriding::Override;
 
 /// Show what a bundle is, for whom, what is in it, and whether it is whole
 #[derive(Debug, clap::Args)]

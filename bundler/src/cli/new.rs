@@ -8,8 +8,8 @@ use serde_json::json;
 use super::failure::Failure;
 use super::init::scaffold_failure;
 use super::{Exit, Format, data, print_json, say};
-use crate::control::model::composition::Precedence;
 use crate::scaffold::add::{self, Added, New};
+use outhaul_control::model::composition::Precedence;
 use outhaul_kit::counted::counted;
 
 /// Add one object to a working copy of a control plane

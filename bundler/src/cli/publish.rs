@@ -12,17 +12,18 @@ use super::failure::{self, Failure};
 use super::promote::OverrideArgs;
 use super::render::{InputArgs, isolation_failure, isolation_json, whole_or_refused};
 use super::{Exit, Format, print_json, say};
-use crate::control::ControlPlane;
+use crate::forge::access::credential;
 use crate::forge::{self, Access, ForgeError, Kind};
 use crate::http::HttpError;
-use crate::pipeline::Platform;
 use crate::promote::record::Passage;
-use crate::publish::access::credential;
-use crate::publish::plan::{Plan, PlanError};
-use crate::publish::proposal::{Done, ProposeError, Proposed};
-use crate::publish::{self, Desired, PublishError, Repository, Target, change};
+use outhaul_control::ControlPlane;
 use outhaul_git::source::Reference;
 use outhaul_git::store::StoreError;
+use outhaul_load::pipeline::Platform;
+use outhaul_load::since;
+use outhaul_ship::branch::plan::{Plan, PlanError};
+use outhaul_ship::branch::proposal::{Done, ProposeError, Proposed};
+use outhaul_ship::branch::{self, Desired, PublishError, Repository, Target};
 
 /// Publish a rendered environment
 #[derive(Debug, clap::Args)]
@@ -132,7 +133,7 @@ impl GitArgs {
         }
         let named = self.target(&platform.control_plane)?;
         let reference = Reference::Branch(named.branch.clone());
-        let url = publish::where_to(&named.url, &reference, self.to.is_some(), &platform.sources)
+        let url = branch::where_to(&named.url, &reference, self.to.is_some(), &platform.sources)
             .map_err(|error| publish_failure(error, &platform))?;
         let kind = self.forge.forge.or_else(|| Kind::of_host(&named.url));
         let credential = credential(&url, kind, token.as_ref());
@@ -142,7 +143,7 @@ impl GitArgs {
         };
         let failed = |error| publish_failure(error, &platform);
         let repository = Repository::open(target, &platform.cache, credential).map_err(failed)?;
-        let tree = publish::tree(&platform).map_err(|findings| Failure::findings(&findings))?;
+        let tree = branch::tree(&platform).map_err(|findings| Failure::findings(&findings))?;
         let desired = Desired {
             overridden,
             ..Desired::of(&platform, &tree, self.adopt)
@@ -177,7 +178,7 @@ impl GitArgs {
         .map_err(|error| forge_failure(&error, &error))?;
         let request = self.input.request()?;
         let mode = self.input.mode();
-        let since = |before: &Snapshot| change::since(&platform, &request, mode, before);
+        let since = |before: &Snapshot| since::since(&platform, &request, mode, before);
         let done = repository
             .propose(&desired, forge.as_ref(), &since)
             .map_err(|error| propose_failure(error, &platform))?;
@@ -321,7 +322,7 @@ impl ForgeArgs {
     }
 }
 
-fn propose_failure(error: ProposeError, platform: &Platform) -> Failure {
+fn propose_failure(error: ProposeError<ForgeError>, platform: &Platform) -> Failure {
     match error {
         ProposeError::Publish(error) => publish_failure(error, platform),
         ProposeError::Forge { ref source, .. } => forge_failure(source, &error),

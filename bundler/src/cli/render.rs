@@ -9,15 +9,16 @@ use serde_json::{Value, json};
 use super::failure::{self, Failure};
 use super::sources::SourceArgs;
 use super::{Exit, Format, data, print_json, say};
-use crate::compose::Mode;
-use crate::control::{ControlPlane, LoadRequest, Origin};
-use crate::isolation::Isolation;
-use crate::output::{self, OutputError, Settled};
-use crate::pipeline::{self, Platform};
-use crate::render::{Memory, RenderedClusterType};
-use crate::schedule::AssignmentId;
-use crate::scheduler::Schedulers;
+use outhaul_control::ControlPlane;
 use outhaul_kit::counted::{self, counted};
+use outhaul_load::pipeline::{self, Platform};
+use outhaul_load::scheduler::Schedulers;
+use outhaul_load::{LoadRequest, Origin};
+use outhaul_plane::compose::Mode;
+use outhaul_plane::render::{Memory, RenderedClusterType};
+use outhaul_plane::schedule::AssignmentId;
+use outhaul_ship::folder::{self, OutputError, Settled};
+use outhaul_ship::isolation::Isolation;
 
 /// Render an environment into a folder
 #[derive(Debug, clap::Args)]
@@ -192,7 +193,7 @@ impl InputArgs {
             .map_err(failed)?;
         if pins.is_some() {
             // What is rendered again was whole.
-            crate::control::without_lost(&platform.control_plane).map_err(failed)?;
+            outhaul_load::without_lost(&platform.control_plane).map_err(failed)?;
         }
         warn(&platform.control_plane);
         Ok(platform)
@@ -299,7 +300,7 @@ impl Args {
     }
 
     fn verify(&self, folder: &Path) -> Result<Exit, Failure> {
-        let Some(record) = output::record(folder).map_err(|error| output_failure(&error))? else {
+        let Some(record) = folder::record(folder).map_err(|error| output_failure(&error))? else {
             let message = format!("there is no record beside `{}`", folder.display());
             return Err(Failure::say(failure::USAGE, message).help(
                 "`outhaul render --out DIR` writes `DIR.outhaul.json` beside the folder; copy both",
@@ -307,7 +308,7 @@ impl Args {
         };
         let platform = self.input.platform(Some(&record.snapshot))?;
         let found =
-            output::verify(folder, &record, &platform).map_err(|error| output_failure(&error))?;
+            folder::verify(folder, &record, &platform).map_err(|error| output_failure(&error))?;
         let from = record.snapshot.digest.short();
         let code = match found.is_equal() {
             true => Exit::SUCCESS,
@@ -342,20 +343,20 @@ impl Args {
     fn render(&self, folder: &Path) -> Result<Exit, Failure> {
         let request = self.input.request()?;
         let before =
-            output::remembered(folder, self.full).map_err(|error| output_failure(&error))?;
+            folder::remembered(folder, self.full).map_err(|error| output_failure(&error))?;
         let (platform, taken, past) =
             pipeline::run_since(&before.past, &request, self.input.mode())
                 .map_err(|findings| Failure::findings(&findings).help("nothing was written"))?;
         warn(&platform.control_plane);
         whole_or_refused(&platform, self.strict)?;
         let (control_plane, rendering) = (&platform.control_plane, &platform.rendering);
-        let rest = output::Rest {
+        let rest = folder::Rest {
             before: &before,
             taken: &taken,
             past,
         };
         let settled =
-            output::settle(folder, control_plane, rendering, rest).map_err(
+            folder::settle(folder, control_plane, rendering, rest).map_err(
                 |error| match &error {
                     OutputError::AllBroken => {
                         Failure::broken(&platform.broken()).help(error.to_string())

@@ -7,9 +7,9 @@ use serde_json::json;
 use super::failure::{Failure, REFUSED};
 use super::render::InputArgs;
 use super::{Exit, Format, data, print_json, say};
-use crate::control::{ControlPlane, Diagnostic};
-use crate::schedule::choose::Choice;
-use crate::schedule::{self, Assignment, AssignmentId, Schedule};
+use outhaul_control::{ControlPlane, Diagnostic};
+use outhaul_plane::schedule::choose::Choice;
+use outhaul_plane::schedule::{self, Assignment, AssignmentId, Schedule};
 
 /// Show what runs where, and which policies say so
 #[derive(Debug, clap::Args)]

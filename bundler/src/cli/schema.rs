@@ -10,7 +10,7 @@ use serde_json::json;
 use super::failure::{self, Failure};
 use super::schedule::table;
 use super::{Exit, data, print_json, say};
-use crate::schema::{self, Kind, print};
+use outhaul_control::schema::{self, Kind, print};
 use outhaul_kit::suggest::did_you_mean;
 
 /// Show the kinds of a control plane, or write their JSON Schemas for editors

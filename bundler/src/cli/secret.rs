@@ -14,7 +14,7 @@ use serde_json::json;
 use super::failure::{self, Failure};
 use super::key::fleet_failure;
 use super::{Exit, Format, data, print_json, say};
-use crate::assemble::finish::Reader;
+use outhaul_ship::assemble::finish::Reader;
 
 /// Seal values for sites, and make keys to seal for
 #[derive(Debug, clap::Args)]

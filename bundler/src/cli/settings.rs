@@ -15,10 +15,10 @@ use clap::{ArgMatches, Command, CommandFactory as _};
 
 use super::Cli;
 use super::failure::{self, Failure};
-use crate::control::diagnostic::Diagnostics;
 use crate::project::find::{self, FindError, Found};
 use crate::project::trust::Records;
 use crate::project::{FILE, Project, Setting};
+use outhaul_control::diagnostic::Diagnostics;
 use outhaul_git::source::normal_url;
 
 /// The variable that names a project file, or `none`.

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::failure::{self, Failure};
 use super::key::fleet_failure;
 use super::{Exit, Format, data, print_json, say};
-use crate::sites::{Site, SiteError, Sites};
+use outhaul_ship::sites::{Site, SiteError, Sites};
 
 mod approve;
 mod enrol;

@@ -6,8 +6,8 @@
 use std::path::PathBuf;
 
 use super::failure::{self, Failure};
-use crate::control::{Cache, SourceMap};
 use outhaul_git::source::SourceError;
+use outhaul_git::source::{Cache, SourceMap};
 
 /// What stands for repositories here.
 #[derive(Debug, clap::Args)]

@@ -16,11 +16,11 @@ use super::failure::{self, Failure};
 use super::key::fleet_failure;
 use super::render::InputArgs;
 use super::{Exit, Format, data, print_json};
-use crate::assemble::Spool;
-use crate::assemble::finish::Keys;
-use crate::collect::{self, Collector};
-use crate::inspect;
-use crate::verify::{self, Difference, Statement};
+use outhaul_ship::assemble::Spool;
+use outhaul_ship::assemble::finish::Keys;
+use outhaul_ship::collect::{self, Collector};
+use outhaul_ship::inspect;
+use outhaul_ship::verify::{self, Difference, Statement};
 
 /// Check that a bundle is whole and trusted, and with `--snapshot` that its commits render to it
 #[derive(Debug, clap::Args)]
@@ -229,7 +229,7 @@ fn again(input: &InputArgs, index: &Index) -> Result<Vec<Difference>, Failure> {
         .collect(&group.assignments, &BTreeMap::new(), &mut spool)
         .map_err(|error| Failure::new(failure::ENVIRONMENT, &error))?;
     let mut found = verify::differences(index, &group.assignments, &payloads);
-    let now = crate::produce::with_payloads(&rendered.rendering.snapshot, payloads.sources);
+    let now = outhaul_ship::stream::with_payloads(&rendered.rendering.snapshot, payloads.sources);
     let then = [&index.snapshot.environment, &index.snapshot.base]
         .into_iter()
         .chain(&index.snapshot.workloads);

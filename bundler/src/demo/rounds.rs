@@ -8,9 +8,10 @@ use serde_json::Value;
 
 use super::scene::{BENCH, PRESS, SOURCES, Scene, SiteOf, write};
 use super::{DemoError, Story};
-use crate::compose::{self, Mode};
-use crate::control::{self, Cache, LoadRequest, Origin, SourceMap};
-use crate::schedule;
+use outhaul_git::source::{Cache, SourceMap};
+use outhaul_load::{LoadRequest, Origin};
+use outhaul_plane::compose::{self, Mode};
+use outhaul_plane::schedule;
 
 /// The value that the second round changes.
 const OLD_TEXT: &str = "LABEL_TEXT: Made with care";
@@ -168,9 +169,10 @@ fn reasons(scene: &Scene, site: SiteOf) -> Result<Vec<String>, DemoError> {
         },
         sources: SourceMap::parse(&sources).map_err(|error| failed(error.to_string()))?,
         cache: Cache::at(scene.folder().join("cache")),
-        schedulers: crate::scheduler::Schedulers::default(),
+        schedulers: outhaul_load::scheduler::Schedulers::default(),
     };
-    let (control_plane, _) = control::load(&request).map_err(|found| failed(found.to_string()))?;
+    let (control_plane, _) =
+        outhaul_load::load(&request).map_err(|found| failed(found.to_string()))?;
     let schedule = schedule::schedule(&control_plane);
     let composition = compose::compose(&control_plane, &schedule, Mode::default());
     let mut lines = Vec::new();

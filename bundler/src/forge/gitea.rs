@@ -96,6 +96,8 @@ impl Gitea {
 }
 
 impl Forge for Gitea {
+    type Error = ForgeError;
+
     fn find(&self, head: &str, base: &str) -> Result<Option<PullRequest>, ForgeError> {
         let found = self.search("pulls?state=open&", |found: &Found| {
             found.head.branch == head

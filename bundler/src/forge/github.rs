@@ -55,6 +55,8 @@ impl GitHub {
 }
 
 impl Forge for GitHub {
+    type Error = ForgeError;
+
     fn find(&self, head: &str, base: &str) -> Result<Option<PullRequest>, ForgeError> {
         // `head` is `user:branch`; only a branch of this repository is asked for.
         let path = format!(

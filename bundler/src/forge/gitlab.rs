@@ -57,6 +57,8 @@ impl GitLab {
 }
 
 impl Forge for GitLab {
+    type Error = ForgeError;
+
     fn find(&self, head: &str, base: &str) -> Result<Option<PullRequest>, ForgeError> {
         let path = format!(
             "{}?state=opened&source_branch={}&target_branch={}",

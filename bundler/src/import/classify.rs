@@ -7,8 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Folder, Tree, Verdict, Views, evidence, excerpt};
-use crate::render::{PROMOTED_COMMIT_FILE, Rendering, namespace};
-use crate::schedule::AssignmentId;
+use outhaul_plane::render::{PROMOTED_COMMIT_FILE, Rendering, namespace};
+use outhaul_plane::schedule::AssignmentId;
 
 /// What Kalypso calls its files, without the ending.
 const FILES: [&str; 3] = ["namespace", "platform-config", "reconciler"];

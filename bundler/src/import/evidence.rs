@@ -9,9 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use outhaul_gocompat::GoValue;
 
 use super::{Tree, Views};
-use crate::compose::{Composed, typing};
-use crate::render::namespace;
-use crate::schedule::AssignmentId;
+use outhaul_plane::compose::{Composed, typing};
+use outhaul_plane::render::namespace;
+use outhaul_plane::schedule::AssignmentId;
 
 /// Defects with what shows them.
 pub(super) type Evidence = BTreeMap<u8, String>;
@@ -99,8 +99,9 @@ fn values(
             .filter(is_config)
             .any(|name| there.get(name) != written.get(name))
     });
-    let of =
-        |platform: &crate::pipeline::Platform| platform.composition.assignments.get(id).cloned();
+    let of = |platform: &outhaul_load::pipeline::Platform| {
+        platform.composition.assignments.get(id).cloned()
+    };
     let Some(compat) = of(&views.compat) else {
         return;
     };

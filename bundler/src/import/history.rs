@@ -9,10 +9,11 @@ use std::collections::BTreeSet;
 
 use super::classify::{folder, holds};
 use super::{Report, Tree, Verdict};
-use crate::compose::Mode;
-use crate::control::{LoadRequest, SourceMap};
-use crate::pipeline::{self, Platform};
+use outhaul_git::source::SourceMap;
 use outhaul_git::source::{self, Reference};
+use outhaul_load::LoadRequest;
+use outhaul_load::pipeline::{self, Platform};
+use outhaul_plane::compose::Mode;
 
 /// What may be tried.
 #[derive(Debug, Clone, Copy)]

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::Tree;
-use crate::control::diagnostic::SourceFile;
-use crate::control::kinds::{self, Object};
-use crate::control::{ControlPlane, Diagnostics};
+use outhaul_control::diagnostic::SourceFile;
+use outhaul_control::kinds::{self, Object};
+use outhaul_control::{ControlPlane, Diagnostics};
 use outhaul_git::source::{self, Cache, Opened, Reference, SourceError, SourceMap, TreeLimits};
 
 /// Where was looked.

@@ -5,13 +5,13 @@
 //! It writes nothing but fetched objects.
 
 use super::{Chain, Link, PromoteError};
-use crate::compose::Mode;
-use crate::control::diagnostic::Diagnostics;
-use crate::control::{self, LoadRequest, Origin};
-use crate::pipeline::{self, Platform};
-use crate::scheduler::Schedulers;
+use outhaul_control::diagnostic::Diagnostics;
 use outhaul_git::source::git::{Repository, is_commit_id};
 use outhaul_git::source::{self, Reference, SourceError};
+use outhaul_load::pipeline::{self, Platform};
+use outhaul_load::scheduler::Schedulers;
+use outhaul_load::{LoadRequest, Origin};
+use outhaul_plane::compose::Mode;
 
 impl Chain<'_> {
     /// The full id of what `text` names in the repository that `link` is based on: a commit's id, a
@@ -80,7 +80,7 @@ impl Chain<'_> {
         }
         // What is broken already keeps no other change back.
         let now = self.platform(environment, None).ok();
-        let is_new = |id: &&crate::schedule::AssignmentId| {
+        let is_new = |id: &&outhaul_plane::schedule::AssignmentId| {
             let known = |now: &Platform| {
                 now.rendering.failures.contains_key(*id)
                     || now.rendering.undecided.contains_key(*id)
@@ -109,7 +109,7 @@ impl Chain<'_> {
     fn platform(&self, environment: &str, commit: Option<&str>) -> Result<Platform, Diagnostics> {
         let mut sources = self.sources.clone();
         if let Some(commit) = commit {
-            sources.pin(control::PROMOTED, "", commit);
+            sources.pin(outhaul_load::PROMOTED, "", commit);
         }
         let request = LoadRequest {
             environment: environment.to_owned(),

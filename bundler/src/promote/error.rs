@@ -3,7 +3,7 @@
 //! What comes in: what was asked for and what stands against it. What goes out: the sentence for the
 //! person, with what to do next. After each of these nothing was changed.
 
-use crate::control::diagnostic::Diagnostics;
+use outhaul_control::diagnostic::Diagnostics;
 use outhaul_git::branch::BranchError;
 use outhaul_git::source::SourceError;
 

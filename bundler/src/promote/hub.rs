@@ -9,9 +9,9 @@ use outhaul_bundle::hub_api::{GateAnswer, GateQuery};
 use zeroize::Zeroizing;
 
 use super::Decision;
-use crate::control::model::PromotionPolicy;
 use crate::forge::{ForgeError, read_token};
 use crate::http::{self, HttpError};
+use outhaul_control::model::PromotionPolicy;
 use outhaul_git::source::git::is_commit_id;
 
 /// Why there is no decision.

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::control::model::{Environment, PromotionPolicy};
+use outhaul_control::model::{Environment, PromotionPolicy};
 
 /// Where an environment is in the chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -157,8 +157,8 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::control::diagnostic::{Diagnostics, SourceFile};
-    use crate::control::kinds::{self, Object};
+    use outhaul_control::diagnostic::{Diagnostics, SourceFile};
+    use outhaul_control::kinds::{self, Object};
 
     fn order(names: &[(&str, &str)], steps: &[(&str, &str)]) -> Order {
         let mut text = String::new();

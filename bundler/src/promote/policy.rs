@@ -5,8 +5,8 @@
 //! where an environment may be entered from is decided in `order`.
 
 use super::{Chain, PromoteError};
-use crate::control::diagnostic::{Diagnostic, Diagnostics};
-use crate::control::model::PromotionPolicy;
+use outhaul_control::diagnostic::{Diagnostic, Diagnostics};
+use outhaul_control::model::PromotionPolicy;
 
 impl Chain<'_> {
     /// The policy for the step from one environment to another, when one is written.
@@ -49,11 +49,11 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::control::diagnostic::SourceFile;
-    use crate::control::kinds::{self, Object};
-    use crate::control::model::Environment;
-    use crate::control::{Cache, SourceMap};
     use crate::promote::order::Order;
+    use outhaul_control::diagnostic::SourceFile;
+    use outhaul_control::kinds::{self, Object};
+    use outhaul_control::model::Environment;
+    use outhaul_git::source::{Cache, SourceMap};
 
     fn policies(text: &str) -> Vec<PromotionPolicy> {
         let file = Arc::new(SourceFile {

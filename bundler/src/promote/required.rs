@@ -9,10 +9,12 @@ use std::path::Path;
 use outhaul_bundle::index::Snapshot;
 
 use super::order::{Before, Order};
-use super::record::{self, Override, Passage};
+use super::record::{self, Passage};
 use super::{Chain, PromoteError, quoted};
-use crate::control::{ControlPlane, LoadRequest, Origin};
+use outhaul_control::ControlPlane;
 use outhaul_git::source::{self, Reference, SourceError};
+use outhaul_load::{LoadRequest, Origin};
+use outhaul_ship::overriding::Override;
 
 /// A base commit that no gate let in. Nothing was written.
 #[derive(Debug, thiserror::Error)]

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::record::{Grounds, message};
 use super::{Chain, GateError, Hub, PromoteError, Rule, Verdict};
-use crate::control::model::PromotionPolicy;
+use outhaul_control::model::PromotionPolicy;
 use outhaul_git::source::{Cache, SourceMap};
 
 /// What to follow.

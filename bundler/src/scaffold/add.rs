@@ -10,12 +10,12 @@ use std::sync::Arc;
 use super::here::{Branch, Here};
 use super::object::{self, Pairs, Target};
 use super::{ScaffoldError, address, sound_name, write_new};
-use crate::builtin;
-use crate::control::diagnostic::{Diagnostics, SourceFile};
-use crate::control::kinds;
-use crate::control::model::TemplateType;
-use crate::control::model::composition::Precedence;
+use outhaul_control::diagnostic::{Diagnostics, SourceFile};
+use outhaul_control::kinds;
+use outhaul_control::model::TemplateType;
+use outhaul_control::model::composition::Precedence;
 use outhaul_kit::suggest::did_you_mean;
+use outhaul_plane::builtin;
 
 /// What to add.
 #[derive(Debug, Clone)]

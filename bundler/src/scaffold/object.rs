@@ -7,9 +7,9 @@ use std::fmt::Write as _;
 
 use outhaul_gocompat::GoValue;
 
-use crate::compose::Mode;
-use crate::compose::typing::typed;
-use crate::control::model::composition::Precedence;
+use outhaul_control::model::composition::Precedence;
+use outhaul_plane::compose::Mode;
+use outhaul_plane::compose::typing::typed;
 
 /// Labels or values, in the order in which they were given.
 pub type Pairs = [(String, String)];
@@ -50,14 +50,14 @@ fn pairs(out: &mut String, indent: usize, title: &str, pairs: &Pairs) {
     }
 }
 
-const KALYPSO: &str = crate::control::kinds::KALYPSO;
-const OUTHAUL: &str = crate::control::kinds::OUTHAUL;
+const KALYPSO: &str = outhaul_control::kinds::KALYPSO;
+const OUTHAUL: &str = outhaul_control::kinds::OUTHAUL;
 
 /// A link of the chain: after which other it comes, unless it is the first.
 pub fn environment(name: &str, url: &str, after: Option<&str>) -> String {
     let mut text = head(KALYPSO, "Environment", name);
     if let Some(after) = after {
-        let label = crate::control::kinds::AFTER_LABEL;
+        let label = outhaul_control::kinds::AFTER_LABEL;
         let _ = writeln!(text, "  labels:\n    {label}: {}", scalar(after));
     }
     text + &format!(

@@ -6,8 +6,8 @@
 
 use super::object::{self, Target};
 use super::{Files, Plan};
-use crate::builtin;
-use crate::control::model::composition::Precedence;
+use outhaul_control::model::composition::Precedence;
+use outhaul_plane::builtin;
 
 /// The sample application, and its branch.
 pub(super) const APPLICATION: &str = "hello";

@@ -4,8 +4,8 @@
 use outhaul_gocompat::GoValue;
 
 use super::*;
-use crate::compose::Mode;
-use crate::compose::typing::typed;
+use outhaul_plane::compose::Mode;
+use outhaul_plane::compose::typing::typed;
 
 fn plan() -> Plan {
     Plan {

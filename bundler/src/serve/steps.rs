@@ -16,27 +16,30 @@ use outhaul_signer::key::Secret;
 
 use super::config::{BundleConfig, EnvironmentConfig, GitConfig};
 use super::state::{Done, Known};
-use crate::collect::CollectError;
-use crate::compose::Mode;
-use crate::control::{ControlPlane, LoadRequest};
+use crate::forge::access::credential;
 use crate::forge::{self, Access, Kind};
-use crate::isolation::{self, Isolation};
-use crate::pipeline::{self, Platform};
-use crate::produce::{self, ProduceError, Request};
 use crate::promote::PromoteError;
 use crate::promote::overrides;
 use crate::promote::required::{self, Refusal};
 use crate::promote::watch::told;
-use crate::publish::access::credential;
-use crate::publish::plan::PlanError;
-use crate::publish::proposal::{Done as Proposed, ProposeError};
-use crate::publish::{self, Desired, PublishError, Repository, Target, change};
-use crate::render::Memory;
-use crate::sites::Sites;
-use crate::{Diagnostics, guard::Removal};
+use outhaul_control::ControlPlane;
+use outhaul_control::Diagnostics;
 use outhaul_git::source::{self, Reference};
 use outhaul_git::store::StoreError;
 use outhaul_kit::counted::assignments;
+use outhaul_load::LoadRequest;
+use outhaul_load::pipeline::{self, Platform};
+use outhaul_load::since;
+use outhaul_plane::compose::Mode;
+use outhaul_plane::render::Memory;
+use outhaul_ship::branch::plan::PlanError;
+use outhaul_ship::branch::proposal::{Done as Proposed, ProposeError};
+use outhaul_ship::branch::{self, Desired, PublishError, Repository, Target};
+use outhaul_ship::collect::CollectError;
+use outhaul_ship::guard::Removal;
+use outhaul_ship::isolation::{self, Isolation};
+use outhaul_ship::sites::Sites;
+use outhaul_ship::stream::{self, ProduceError, Request};
 
 /// Why an environment, or the chain, could not be done.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -250,7 +253,7 @@ fn bundle(
         issued: now,
         expires_days: config.expires_days,
     };
-    let made = produce::produce(platform, &fleet, &secret, &request)
+    let made = stream::produce(platform, &fleet, &secret, &request)
         .map_err(|error| produce_problem(&error))?;
     for one in &made.streams {
         let stream = &one.cluster_type;
@@ -334,7 +337,7 @@ fn git(
     .map_err(|error| Problem::of(&error, false))?;
     let named = target(config, &platform.control_plane)?;
     let reference = Reference::Branch(named.branch.clone());
-    let url = publish::where_to(
+    let url = branch::where_to(
         &named.url,
         &reference,
         config.to.is_some(),
@@ -349,7 +352,7 @@ fn git(
     };
     let failed = |error| publish_problem(&error, platform);
     let repository = Repository::open(target, &platform.cache, credential).map_err(failed)?;
-    let tree = publish::tree(platform).map_err(|all| Problem::findings(&all))?;
+    let tree = branch::tree(platform).map_err(|all| Problem::findings(&all))?;
     let desired = Desired::of(platform, &tree, false);
     let branch = &named.branch;
     let plan = if config.pull_request {
@@ -364,7 +367,7 @@ fn git(
             authority: config.forge_ca.as_deref(),
         })
         .map_err(|error| Problem::of(&error, false))?;
-        let since = |before: &Snapshot| change::since(platform, request, Mode::default(), before);
+        let since = |before: &Snapshot| since::since(platform, request, Mode::default(), before);
         let done = repository
             .propose(&desired, forge.as_ref(), &since)
             .map_err(|error| match error {

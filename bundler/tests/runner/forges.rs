@@ -9,11 +9,14 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use outhaul_bundle::index::Source;
-use outhaul_bundler::control::{Cache, ControlPlane};
-use outhaul_bundler::forge::{Access, Draft, Forge, ForgeError, Kind, connect};
-use outhaul_bundler::publish::proposal::{Done, ProposeError, Proposed};
-use outhaul_bundler::publish::{Credential, Desired, PublishError, Repository, Target};
-use outhaul_bundler::snapshot::snapshot;
+use outhaul_bundler::forge::{Access, ForgeError, Kind, connect};
+use outhaul_control::ControlPlane;
+use outhaul_control::snapshot::snapshot;
+use outhaul_git::program::Credential;
+use outhaul_git::source::Cache;
+use outhaul_ship::branch::forge::{Draft, Forge};
+use outhaul_ship::branch::proposal::{Done, ProposeError, Proposed};
+use outhaul_ship::branch::{Desired, PublishError, Repository, Target};
 
 use super::repositories::git;
 
@@ -29,7 +32,7 @@ struct Place {
     /// For the tests' own git, which has no credential but what is in a URL.
     clone_url: String,
     credential: Option<Credential>,
-    forge: Box<dyn Forge>,
+    forge: Box<dyn Forge<Error = ForgeError>>,
 }
 
 impl Place {
@@ -97,7 +100,7 @@ impl Place {
         })
     }
 
-    fn propose(&self, files: &[(&str, &str)]) -> Result<Proposed, ProposeError> {
+    fn propose(&self, files: &[(&str, &str)]) -> Result<Proposed, ProposeError<ForgeError>> {
         self.with(files, |repository, desired| {
             let since = |_: &_| Err("a test has no control plane".to_owned());
             repository.propose(desired, self.forge.as_ref(), &since)
@@ -105,7 +108,7 @@ impl Place {
     }
 }
 
-fn forge(kind: Kind, api: &str, token: &str) -> Box<dyn Forge> {
+fn forge(kind: Kind, api: &str, token: &str) -> Box<dyn Forge<Error = ForgeError>> {
     let access = Access {
         kind,
         repository: "https://git.example/other/name",

@@ -7,13 +7,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use outhaul_bundler::compose::{self, Mode, schema, typing};
-use outhaul_bundler::control::diagnostic::{Location, SourceFile};
-use outhaul_bundler::control::model::{
+use outhaul_control::diagnostic::{Location, SourceFile};
+use outhaul_control::model::{
     ClusterType, ConfigContainer, ConfigSchema, ControlPlane, DeploymentTarget, Spot,
 };
-use outhaul_bundler::control::selector::{Operator, Requirement, Selector};
+use outhaul_control::selector::{Operator, Requirement, Selector};
 use outhaul_gocompat::GoValue;
+use outhaul_plane::compose::{self, Mode, schema, typing};
 use serde_json::Value;
 
 use super::kalypso;

@@ -12,9 +12,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use outhaul_bundle::hub_api::{GateAnswer, Verdict};
-use outhaul_bundler::control::{Cache, SourceMap};
 use outhaul_bundler::promote::Hub;
 use outhaul_bundler::promote::watch::{Event, Outcome, Watch, pass};
+use outhaul_git::source::{Cache, SourceMap};
 
 use super::repositories::{git, on_branch};
 

@@ -7,11 +7,11 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use outhaul_bundler::Diagnostics;
-use outhaul_bundler::control::diagnostic::SourceFile;
-use outhaul_bundler::control::kinds::read_file;
-use outhaul_bundler::control::yaml::{self, Node};
-use outhaul_bundler::schema;
+use outhaul_control::Diagnostics;
+use outhaul_control::diagnostic::SourceFile;
+use outhaul_control::kinds::read_file;
+use outhaul_control::schema;
+use outhaul_control::yaml::{self, Node};
 use serde_json::Value;
 
 use super::kalypso;

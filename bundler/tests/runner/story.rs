@@ -122,7 +122,7 @@ fn yaml_documents(bytes: &[u8]) -> Vec<serde_json::Value> {
         .map(|document| {
             let value =
                 outhaul_gocompat::decode_yaml(document, outhaul_gocompat::Decoder::V3).unwrap();
-            outhaul_bundler::compose::schema::to_json(&value)
+            outhaul_plane::compose::schema::to_json(&value)
         })
         .collect()
 }

@@ -9,7 +9,7 @@ use crate::repository::normal_dependencies;
 
 /// What renders, parses or fetches a control plane: for the centre only. The one YAML reader beside them,
 /// `saphyr-parser`, also reads manifests for the Kubernetes API: see [`MANIFESTS`].
-const CENTRE: [&str; 11] = [
+const CENTRE: [&str; 13] = [
     "git2",
     "gix",
     "gtmpl",
@@ -19,7 +19,9 @@ const CENTRE: [&str; 11] = [
     "outhaul-control",
     "outhaul-git",
     "outhaul-gocompat",
+    "outhaul-load",
     "outhaul-plane",
+    "outhaul-ship",
     "yaml_serde",
 ];
 /// What reads YAML: for the centre, and for who applies manifests.
@@ -45,7 +47,7 @@ struct Rule {
     why: &'static str,
 }
 
-const RULES: [Rule; 12] = [
+const RULES: &[Rule] = &[
     Rule {
         member: "outhaul-kit",
         never: &[
@@ -77,6 +79,9 @@ const RULES: [Rule; 12] = [
                 "jsonschema",
                 "outhaul-git",
                 "outhaul-gocompat",
+                "outhaul-load",
+                "outhaul-plane",
+                "outhaul-ship",
                 "outhaul-signer",
                 "postgres",
                 "rusqlite",
@@ -95,6 +100,8 @@ const RULES: [Rule; 12] = [
                 "axum",
                 "hyper",
                 "outhaul-git",
+                "outhaul-load",
+                "outhaul-ship",
                 "postgres",
                 "rusqlite",
                 "rustls",
@@ -104,6 +111,33 @@ const RULES: [Rule; 12] = [
             PROGRAMS,
         ],
         why: "a control plane becomes files without git, network or clock",
+    },
+    Rule {
+        member: "outhaul-load",
+        never: &[
+            &[
+                "axum",
+                "hyper",
+                "outhaul-ship",
+                "postgres",
+                "rusqlite",
+                "rustls",
+                "tokio",
+                "ureq",
+            ],
+            PROGRAMS,
+        ],
+        why: "who loads opens no connection but git's, and knows no destination",
+    },
+    Rule {
+        member: "outhaul-ship",
+        never: &[
+            &[
+                "axum", "hyper", "postgres", "rusqlite", "rustls", "tokio", "ureq",
+            ],
+            PROGRAMS,
+        ],
+        why: "who ships opens no connection but git's: forges and hubs are asked by the program",
     },
     Rule {
         member: "outhaul-git",
@@ -191,7 +225,7 @@ const PROGRAMS: &[&str] = &["outhaul-agent", "outhaul-bundler", "outhaul-hub"];
 
 pub fn findings() -> Result<Vec<String>> {
     let mut findings = Vec::new();
-    for rule in &RULES {
+    for rule in RULES {
         let reached = normal_dependencies(rule.member)?;
         let others = |name: &&&str| **name != rule.member;
         for never in rule.never.iter().copied().flatten().filter(others) {

@@ -21,9 +21,9 @@ const PURE: [&str; 16] = [
     "bundle/src",
     "bundler/control/src",
     "bundler/plane/src",
-    "bundler/src/guard",
-    "bundler/src/isolation",
-    "bundler/src/publish/plan",
+    "bundler/ship/src/branch/plan",
+    "bundler/ship/src/guard",
+    "bundler/ship/src/isolation",
     "hub/src/gate/standing",
     "signer/src/trust",
 ];

@@ -2,14 +2,14 @@
 
 use std::fmt::Write as _;
 
-use crate::control::ControlPlane;
-use crate::control::model::Site;
-use crate::explain::key::SetBy;
-use crate::explain::requested::{Candidate, Requested};
-use crate::explain::site::SiteStory;
-use crate::explain::{Config, KeyStory, LayerAt, Role, Story};
-use crate::render::trace::How;
-use crate::schedule::explain::Verdict;
+use outhaul_control::ControlPlane;
+use outhaul_control::model::Site;
+use outhaul_plane::explain::key::SetBy;
+use outhaul_plane::explain::requested::{Candidate, Requested};
+use outhaul_plane::explain::site::SiteStory;
+use outhaul_plane::explain::{Config, KeyStory, LayerAt, Role, Story};
+use outhaul_plane::render::trace::How;
+use outhaul_plane::schedule::explain::Verdict;
 
 /// Most template lines that are listed for one key when nobody asked about it.
 const MAX_LINES: usize = 3;

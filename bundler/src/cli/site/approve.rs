@@ -14,7 +14,7 @@ use super::{site_failure, stream};
 use crate::cli::failure::{self, Failure};
 use crate::cli::key::fleet_failure;
 use crate::cli::{Exit, Format, data, print_json, say};
-use crate::sites::{Candidate, Sites};
+use outhaul_ship::sites::{Candidate, Sites};
 
 /// Approve the key of a site's request: the next bundle of its stream says so
 #[derive(Debug, clap::Args)]

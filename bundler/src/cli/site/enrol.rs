@@ -15,7 +15,7 @@ use super::site_failure;
 use crate::cli::failure::{self, Failure};
 use crate::cli::key::{fleet_failure, key_failure};
 use crate::cli::{Exit, Format, print_json, say};
-use crate::sites::Sites;
+use outhaul_ship::sites::Sites;
 
 /// Largest file of certificates, in bytes.
 const MAX_CA_BYTES: u64 = 256 * 1024;

@@ -8,9 +8,9 @@ use outhaul_signer::fleet::Fleet;
 
 use crate::cli::failure::{self, Failure};
 use crate::cli::sources::SourceArgs;
-use crate::control::{self, LoadRequest, Origin};
-use crate::scheduler::Schedulers;
 use outhaul_kit::suggest::did_you_mean;
+use outhaul_load::scheduler::Schedulers;
+use outhaul_load::{LoadRequest, Origin};
 
 /// Where the control plane is.
 #[derive(Debug, clap::Args)]
@@ -58,7 +58,7 @@ impl PlaneArgs {
             schedulers: Schedulers::default(),
         };
         let nothing = "nothing was written";
-        let listed = control::environments(&request)
+        let listed = outhaul_load::environments(&request)
             .map_err(|findings| Failure::findings(&findings).help(nothing))?;
         let unknown = |what: &str, name: &str, known: &[&String]| {
             let message = format!("there is no {what} `{name}` in `{url}`");
@@ -70,7 +70,7 @@ impl PlaneArgs {
             return Err(unknown("environment", environment, &known));
         }
         // A workload that cannot be read takes no cluster type away.
-        let (plane, _, findings) = control::load_partly(&request);
+        let (plane, _, findings) = outhaul_load::load_partly(&request);
         if plane.cluster_types.contains_key(cluster_type) {
             return Ok(());
         }

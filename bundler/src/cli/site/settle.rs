@@ -10,7 +10,7 @@ use super::site_failure;
 use crate::cli::failure::{self, Failure};
 use crate::cli::key::fleet_failure;
 use crate::cli::{Exit, Format, data, print_json, say};
-use crate::sites::{Settled, Sites};
+use outhaul_ship::sites::{Settled, Sites};
 
 /// Largest file of reports, in bytes: what an agent writes at most.
 const MAX_REPORTS_BYTES: u64 = 16 * 1024 * 1024;

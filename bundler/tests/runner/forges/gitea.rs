@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use outhaul_bundler::forge::Kind;
-use outhaul_bundler::publish::Credential;
+use outhaul_git::program::Credential;
 
 use super::{Place, forge, from_environment};
 

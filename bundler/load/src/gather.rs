@@ -1,0 +1,472 @@
+//! Gather: opens every source that an environment depends on, and reads the objects in it.
+//!
+//! What comes in: a [`LoadRequest`]. What goes out: objects, each with who brought it, and the commits
+//! that were read. Base repositories and workload registrations lead to further sources; each
+//! repository and branch is opened once, so that all of them see the same commit. Findings are
+//! collected; one source that cannot be read does not keep the others from being checked.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::path::Path;
+use std::sync::Arc;
+
+use outhaul_bundle::index::{Snapshot, Source};
+use outhaul_kit::threads;
+
+use super::{LoadRequest, MAIN, Origin, unread};
+use outhaul_control::diagnostic::{Diagnostic, Diagnostics, Location, SourceFile};
+use outhaul_control::kinds::foreign::OF_CONTROL_PLANES;
+use outhaul_control::kinds::{self, Object};
+use outhaul_control::model::{BaseRepo, Environment, Lost, RepositoryPath, WorkloadRegistration};
+use outhaul_control::snapshot::snapshot;
+use outhaul_control::{Bringer, Everything, Found};
+use outhaul_git::source::{
+    self, Opened, Reference, SourceError, SourceMap, TreeFile, TreeLimits, normal_path, normal_url,
+};
+
+mod files;
+
+use files::{is_yaml, source_of, sourceignore, text_file};
+
+/// As whose commit a pin without a URL says what to promote instead.
+pub const PROMOTED: &str = ".promoted";
+/// Where a control plane lists its environments; as a pin without a URL, at which commit.
+pub const ENVIRONMENTS: &str = ".environments";
+
+enum Next {
+    Base(BaseRepo),
+    Registration(WorkloadRegistration),
+}
+
+pub(super) struct Gathering<'a> {
+    request: &'a LoadRequest,
+    read_file: fn(&Arc<SourceFile>, &mut Diagnostics) -> Vec<Object>,
+    sources: SourceMap,
+    everything: Everything,
+    findings: Diagnostics,
+    opened: BTreeMap<(String, Reference), Opened>,
+    /// Where the environments are listed.
+    listed: Option<(Reference, Opened)>,
+    queue: VecDeque<Next>,
+    seen: BTreeSet<(&'static str, String)>,
+    /// Files of environments and bases that were read: one may be reached in several ways.
+    files: BTreeSet<String>,
+    environment: Option<Source>,
+    base: Option<Source>,
+    workloads: Vec<Source>,
+}
+
+impl<'a> Gathering<'a> {
+    pub fn new(request: &'a LoadRequest) -> Self {
+        Self {
+            request,
+            read_file: kinds::read_file,
+            sources: request.sources.clone(),
+            everything: Everything::default(),
+            findings: Diagnostics::new(),
+            opened: BTreeMap::new(),
+            listed: None,
+            queue: VecDeque::new(),
+            seen: BTreeSet::new(),
+            files: BTreeSet::new(),
+            environment: None,
+            base: None,
+            workloads: Vec::new(),
+        }
+    }
+
+    /// The same, but plain sites are passed over.
+    pub fn without_sites(request: &'a LoadRequest) -> Self {
+        Self {
+            read_file: kinds::read_file_without_sites,
+            ..Self::new(request)
+        }
+    }
+
+    pub fn finish(mut self) -> (Everything, Option<Snapshot>, Diagnostics) {
+        let name = self.request.environment.clone();
+        let listed = self.listed.iter();
+        let listed = listed.map(|(reference, opened)| (reference, opened));
+        let used = self.opened.iter();
+        let used = used.map(|((_, reference), opened)| (reference, opened));
+        let used = used.chain(listed);
+        self.findings.extend(unread::uncommitted(used));
+        let base = self.base.unwrap_or_else(|| Source {
+            name: MAIN.into(),
+            repo: String::new(),
+            commit: String::new(),
+        });
+        let made = self.environment.map(|mut environment| {
+            environment.name = name;
+            snapshot(environment, base, self.workloads)
+        });
+        (self.everything, made, self.findings)
+    }
+
+    pub fn run(&mut self) {
+        match &self.request.from {
+            Origin::Folders {
+                environment_dir,
+                base_dir,
+                base_commit,
+            } => {
+                self.folders(environment_dir, base_dir.as_deref(), base_commit.as_deref());
+            }
+            Origin::Repository { url, branch } => self.repository(url, branch.as_deref()),
+        }
+        while let Some(next) = self.queue.pop_front() {
+            match next {
+                Next::Base(base) => self.base_repo(&base),
+                Next::Registration(registration) => self.registration(&registration),
+            }
+        }
+    }
+
+    fn folders(&mut self, environment: &Path, base: Option<&Path>, commit: Option<&str>) {
+        let opened = match source::open_plain(environment, "", None) {
+            Ok(opened) => opened,
+            Err(error) => return self.unreadable(&error, None),
+        };
+        self.environment = Some(source_of("", &opened));
+        self.read(&opened, ".", &Bringer::Environment, None);
+        let Some(dir) = base else { return };
+        // The folder stands for the base repository `main`, which still says where in it to look.
+        let declared = self
+            .queue
+            .iter()
+            .position(|next| matches!(next, Next::Base(b) if b.name == MAIN));
+        let declared = declared.and_then(|at| self.queue.remove(at));
+        let declared = match declared {
+            Some(Next::Base(base)) => Some(base),
+            _ => None,
+        };
+        self.seen.insert(("BaseRepo", MAIN.into()));
+        let pin = declared
+            .as_ref()
+            .and_then(|base| base.commit.as_ref())
+            .map(|c| c.value.clone());
+        let commit = commit.map(str::to_owned).or(pin);
+        let url = declared
+            .as_ref()
+            .map_or("", |base| base.at.repo.value.as_str());
+        let path = declared.as_ref().map_or(".", |base| base.at.path.as_str());
+        match source::open_plain(dir, url, commit.as_deref()) {
+            Ok(opened) => {
+                self.everything.promoted_commit = commit;
+                self.base = Some(source_of(MAIN, &opened));
+                self.read(
+                    &opened,
+                    path,
+                    &Bringer::Base,
+                    declared.as_ref().map(|b| &b.at.path_at),
+                );
+            }
+            Err(error) => self.unreadable(&error, None),
+        }
+    }
+
+    fn repository(&mut self, url: &str, branch: Option<&str>) {
+        let Some(opened) = self.open_environments(url, branch) else {
+            return;
+        };
+        let Some(environment) = self.find_environment(&opened) else {
+            return;
+        };
+        let at = &environment.control_plane;
+        // A local control plane stands for the URL that its environments name.
+        if let Some(dir) = source::local_folder(url) {
+            self.sources.insert_default(&at.repo.value, dir);
+        }
+        let reference = Reference::Branch(at.branch.clone());
+        let name = &self.request.environment;
+        let reference = self.sources.pinned(name, &at.repo.value, reference);
+        let Some(opened) = self.open(at, reference, &at.branch_at) else {
+            return;
+        };
+        self.environment = Some(source_of("", &opened));
+        self.read(&opened, &at.path, &Bringer::Environment, Some(&at.path_at));
+    }
+
+    fn open_environments(&mut self, url: &str, branch: Option<&str>) -> Option<Opened> {
+        self.sources.insert_given(url);
+        let open = |reference: &Reference| {
+            source::open_given(url, reference, &self.sources, &self.request.cache)
+        };
+        let reference = Reference::Branch(branch.unwrap_or(MAIN).into());
+        let mut reference = self.sources.pinned(ENVIRONMENTS, "", reference);
+        let mut opened = open(&reference);
+        // Not every repository calls it `main`.
+        if branch.is_none() && matches!(opened, Err(SourceError::NoSuchReference { .. })) {
+            reference = Reference::Head;
+            opened = open(&reference);
+        }
+        match opened {
+            Ok(opened) => {
+                self.listed = Some((reference, opened.clone()));
+                Some(opened)
+            }
+            Err(error) => {
+                self.unreadable(&error, None);
+                None
+            }
+        }
+    }
+
+    /// Every environment that the control plane in the repository `url` lists.
+    pub fn environments(
+        mut self,
+        url: &str,
+        branch: Option<&str>,
+    ) -> Result<Vec<Environment>, Diagnostics> {
+        match self.open_environments(url, branch) {
+            Some(opened) => self.listed_in(&opened),
+            None => Err(self.findings),
+        }
+    }
+
+    /// Every environment that `opened` lists.
+    pub fn listed_in(mut self, opened: &Opened) -> Result<Vec<Environment>, Diagnostics> {
+        let known = self.read_environments(opened);
+        if self.findings.has_errors() {
+            self.findings.sort();
+            return Err(self.findings);
+        }
+        Ok(known)
+    }
+
+    fn find_environment(&mut self, opened: &Opened) -> Option<Environment> {
+        let known = self.read_environments(opened);
+        let name = &self.request.environment;
+        let wanted = known.iter().find(|environment| environment.name == *name);
+        if wanted.is_none() && !self.findings.has_errors() {
+            self.findings.push(files::no_such(opened, name, &known));
+        }
+        wanted.cloned()
+    }
+
+    fn read_environments(&mut self, opened: &Opened) -> Vec<Environment> {
+        let files = match opened.tree(ENVIRONMENTS, &is_yaml, &TreeLimits::YAML) {
+            Ok(tree) => tree.files,
+            Err(SourceError::NoSuchPath { .. }) => Vec::new(),
+            Err(error) => {
+                self.unreadable(&error, None);
+                return Vec::new();
+            }
+        };
+        let mut known: Vec<Environment> = Vec::new();
+        for file in files {
+            let name = opened.file_name(&format!("{ENVIRONMENTS}/{}", file.path));
+            let file = match text_file(name, file) {
+                Ok(file) => file,
+                Err(finding) => {
+                    self.findings.push(*finding);
+                    continue;
+                }
+            };
+            for object in kinds::read_file(&file, &mut self.findings) {
+                if let Object::Environment(environment) = object
+                    && !known.iter().any(|known| known.name == environment.name)
+                {
+                    known.push(environment);
+                }
+            }
+        }
+        known.sort_by(|a, b| a.name.cmp(&b.name));
+        known
+    }
+
+    fn base_repo(&mut self, base: &BaseRepo) {
+        let near = Some(base.at.branch.clone());
+        let reference = match &base.commit {
+            Some(commit) => Reference::Commit {
+                id: commit.value.clone(),
+                near,
+            },
+            None => Reference::Branch(base.at.branch.clone()),
+        };
+        let name = match base.name.as_str() {
+            MAIN => MAIN.to_owned(),
+            other => format!("base/{other}"),
+        };
+        let reference = if base.name == MAIN {
+            self.sources.pinned(PROMOTED, "", reference)
+        } else {
+            reference
+        };
+        let reference = self.sources.pinned(&name, &base.at.repo.value, reference);
+        if matches!(reference, Reference::Branch(_)) {
+            self.findings.push(unread::unpinned(base));
+        }
+        let at = base
+            .commit
+            .as_ref()
+            .map_or(&base.at.branch_at, |commit| &commit.location);
+        let Some(opened) = self.open(&base.at, reference, at) else {
+            return;
+        };
+        if base.name == MAIN {
+            self.everything.promoted_commit = base.commit.as_ref().map(|c| c.value.clone());
+            self.base = Some(source_of(MAIN, &opened));
+        } else {
+            self.workloads
+                .push(source_of(&format!("base/{}", base.name), &opened));
+        }
+        let at = Some(&base.at.path_at);
+        self.read(&opened, &base.at.path, &Bringer::Base, at);
+    }
+
+    /// Reads a team's repository. A mistake in it is that team's: nothing of it is used then, and
+    /// everything else is read on.
+    fn registration(&mut self, registration: &WorkloadRegistration) {
+        let before = std::mem::take(&mut self.findings);
+        let (objects, workloads) = (self.everything.objects.len(), self.workloads.len());
+        self.read_registration(registration);
+        let found = std::mem::replace(&mut self.findings, before);
+        if !found.has_errors() {
+            self.findings.append(found);
+            return;
+        }
+        self.everything.objects.truncate(objects);
+        self.workloads.truncate(workloads);
+        let workspace = registration.workspace.clone();
+        let lost = Lost {
+            workspace,
+            findings: found,
+        };
+        self.everything.lost.insert(registration.name.clone(), lost);
+    }
+
+    fn read_registration(&mut self, registration: &WorkloadRegistration) {
+        let at = &registration.workload;
+        let reference = Reference::Branch(at.branch.clone());
+        let reference = self
+            .sources
+            .pinned(&registration.name, &at.repo.value, reference);
+        let Some(opened) = self.open(at, reference, &at.branch_at) else {
+            return;
+        };
+        self.workloads.push(source_of(&registration.name, &opened));
+        let by = Bringer::Registration {
+            name: registration.name.clone(),
+            workspace: registration.workspace.clone(),
+        };
+        self.read(&opened, &at.path, &by, Some(&at.path_at));
+    }
+
+    /// Opens a repository, which the control plane names at `place` and whose `reference` is written at
+    /// `reference_at`.
+    fn open(
+        &mut self,
+        place: &RepositoryPath,
+        reference: Reference,
+        reference_at: &Location,
+    ) -> Option<Opened> {
+        let url = &place.repo.value;
+        let key = (normal_url(url), reference);
+        if let Some(opened) = self.opened.get(&key) {
+            return Some(opened.clone());
+        }
+        match source::open(url, &key.1, &self.sources, &self.request.cache) {
+            Ok(opened) => {
+                self.opened.insert(key, opened.clone());
+                Some(opened)
+            }
+            Err(error) => {
+                let at = match error {
+                    SourceError::NoSuchReference { .. } => reference_at,
+                    _ => &place.repo.location,
+                };
+                self.unreadable(&error, Some(at));
+                None
+            }
+        }
+    }
+
+    /// Reads every object below `path`.
+    fn read(&mut self, opened: &Opened, path: &str, by: &Bringer, at: Option<&Location>) {
+        let files = normal_path(path).and_then(|path| {
+            let ignore = sourceignore(opened)?;
+            let full = |below: &str| {
+                if path.is_empty() {
+                    below.into()
+                } else {
+                    format!("{path}/{below}")
+                }
+            };
+            let wanted = |below: &str| is_yaml(below) && !ignore.ignores(&full(below));
+            let tree = opened.tree(&path, &wanted, &TreeLimits::YAML)?;
+            let links = tree.skipped.iter().map(|below| full(below));
+            let links: Vec<_> = links.filter(|path| !ignore.ignores(path)).collect();
+            let named = |file: TreeFile| (full(&file.path), file);
+            Ok((tree.files.into_iter().map(named).collect::<Vec<_>>(), links))
+        });
+        let (mut files, links) = match files {
+            Ok(read) => read,
+            Err(error) => return self.unreadable(&error, at),
+        };
+        let of_a_team = matches!(by, Bringer::Registration { .. });
+        self.findings
+            .extend(unread::links(opened, &links, of_a_team));
+        if !of_a_team {
+            let seen = &mut self.files;
+            files.retain(|(path, _)| seen.insert(opened.identity(path)));
+        }
+        let files = files
+            .into_iter()
+            .map(|(path, file)| (opened.file_name(&path), file))
+            .collect();
+        let read_file = self.read_file;
+        let read = threads::each(files, |(name, file)| {
+            let mut findings = Diagnostics::new();
+            let objects = match text_file(name, file) {
+                Ok(file) => read_file(&file, &mut findings),
+                Err(finding) => {
+                    findings.push(*finding);
+                    Vec::new()
+                }
+            };
+            (objects, findings)
+        });
+        for (objects, findings) in read {
+            let counts =
+                |finding: &Diagnostic| !of_a_team || !OF_CONTROL_PLANES.contains(&finding.code);
+            self.findings.extend(findings.into_iter().filter(counts));
+            for object in objects {
+                self.found(object, by.clone());
+            }
+        }
+    }
+
+    fn found(&mut self, object: Object, by: Bringer) {
+        if matches!(by, Bringer::Registration { .. }) && !matches!(object, Object::Workload(_)) {
+            let message = format!(
+                "{} `{}` is ignored: a team's repository brings workloads only",
+                object.kind(),
+                object.name()
+            );
+            let finding = Diagnostic::warning("not-a-workload", message).at(object.location());
+            self.findings
+                .push(finding.help("move it to the control plane, whose owners decide on it"));
+            return;
+        }
+        match &object {
+            Object::BaseRepo(base) if self.seen.insert(("BaseRepo", base.name.clone())) => {
+                self.queue.push_back(Next::Base(base.clone()));
+            }
+            Object::Registration(registration)
+                if self
+                    .seen
+                    .insert(("WorkloadRegistration", registration.name.clone())) =>
+            {
+                self.queue
+                    .push_back(Next::Registration(registration.clone()));
+            }
+            _ => {}
+        }
+        self.everything.objects.push(Found { object, by });
+    }
+
+    fn unreadable(&mut self, error: &SourceError, at: Option<&Location>) {
+        let finding = files::unreadable(error, at, &self.sources);
+        self.findings.push(finding);
+    }
+}

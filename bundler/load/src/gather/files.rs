@@ -1,0 +1,112 @@
+//! Which files of a source are looked at, and as what.
+//!
+//! What comes in: files of a source. What goes out: those that are part of a control plane, as text. What
+//! the text says is for others.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use outhaul_bundle::index::Source;
+
+use super::{ENVIRONMENTS, MAIN};
+use outhaul_control::diagnostic::{Cause, Diagnostic, Location, SourceFile};
+use outhaul_control::model::Environment;
+use outhaul_git::source::ignore::Ignore;
+use outhaul_git::source::{Opened, SourceError, SourceMap, TreeFile, TreeLimits};
+use outhaul_kit::suggest::did_you_mean;
+
+pub(super) fn text_file(name: String, file: TreeFile) -> Result<Arc<SourceFile>, Box<Diagnostic>> {
+    match String::from_utf8(file.bytes) {
+        // A byte order mark is not part of the text.
+        Ok(text) => {
+            let text = text
+                .strip_prefix('\u{feff}')
+                .map(str::to_owned)
+                .unwrap_or(text);
+            Ok(Arc::new(SourceFile { name, text }))
+        }
+        Err(error) => {
+            let at = error.utf8_error().valid_up_to();
+            let message = format!("`{name}` is not UTF-8 text (byte {at})");
+            let finding = Diagnostic::error("not-text", message);
+            Err(Box::new(finding.help("save it as UTF-8, or rename it")))
+        }
+    }
+}
+
+pub(super) fn sourceignore(opened: &Opened) -> Result<Ignore, SourceError> {
+    let tree = opened.tree("", &|path| path == ".sourceignore", &TreeLimits::YAML)?;
+    let text = tree
+        .files
+        .first()
+        .map(|file| String::from_utf8_lossy(&file.bytes).into_owned());
+    Ok(text.map(|text| Ignore::parse(&text)).unwrap_or_default())
+}
+
+pub(super) fn is_yaml(path: &str) -> bool {
+    path.ends_with(".yaml") || path.ends_with(".yml")
+}
+
+/// The finding about a source that cannot be read; `at` is where it is named.
+pub(super) fn unreadable(
+    error: &SourceError,
+    at: Option<&Location>,
+    sources: &SourceMap,
+) -> Diagnostic {
+    let code = match error {
+        SourceError::Unreachable { .. } => "unreachable",
+        SourceError::NoSuchReference { .. } => "no-such-reference",
+        SourceError::NoSuchPath { .. } => "no-such-path",
+        SourceError::Address(_) => "forbidden-source",
+        _ => "unreadable",
+    };
+    let near = match error {
+        SourceError::Unreachable { url, .. } => sources.nearest(url),
+        _ => None,
+    };
+    let help = match near {
+        Some(near) => format!(
+            "did you mean `{near}`, which `--source` maps? Else {}",
+            error.help()
+        ),
+        None => error.help(),
+    };
+    let mut diagnostic = Diagnostic::error(code, error.to_string()).help(help);
+    if !error.is_input() {
+        diagnostic.cause = Cause::Environment;
+    }
+    match at {
+        Some(at) => diagnostic.at(at).label("named here"),
+        None => diagnostic,
+    }
+}
+
+pub(super) fn source_of(name: &str, opened: &Opened) -> Source {
+    Source {
+        name: name.into(),
+        repo: opened.url.clone(),
+        commit: opened.commit.clone(),
+    }
+}
+
+/// The finding about `name`, which is none of those that `opened` lists.
+pub(super) fn no_such(opened: &Opened, name: &str, known: &[Environment]) -> Diagnostic {
+    let message = format!(
+        "there is no environment `{name}` in `{}`",
+        opened.file_name(ENVIRONMENTS)
+    );
+    let names: Vec<&str> = known.iter().map(|one| one.name.as_str()).collect();
+    let finding = Diagnostic::error("unknown-environment", message);
+    // Branches as folders, as in examples and archives.
+    let below = format!("{MAIN}/{ENVIRONMENTS}");
+    let is_there = opened.tree(&below, &|_| false, &TreeLimits::YAML).is_ok();
+    if known.is_empty() && is_there {
+        let folder = |name: &str| opened.file_name(name);
+        return finding.help(format!(
+            "its branches lie here as folders: give them with `--env-dir {} --base-dir {}`",
+            Path::new(&folder(name)).display(),
+            folder(MAIN)
+        ));
+    }
+    finding.help(did_you_mean(name, &names))
+}

@@ -1,0 +1,174 @@
+//! Load: from an environment's name and where it lies to a rendered platform, at one snapshot.
+//!
+//! ```text
+//! LoadRequest ─▶ load ─▶ ask schedulers ─▶ plane: schedule ─▶ compose ─▶ render ─▶ Platform
+//!                 gather       scheduler       pipeline
+//! ```
+//!
+//! This file reads a control plane, from folders and from git repositories.
+//! What comes in: a [`LoadRequest`]: which environment, from where. What goes out: a [`ControlPlane`]
+//! and the [`Snapshot`] of the commits that it was read from, or every finding with its place. It
+//! reads and never writes outside its cache, and never mixes commits: what it returns was read from
+//! exactly the commits that the snapshot names.
+
+use std::path::PathBuf;
+
+use outhaul_bundle::index::Snapshot;
+use outhaul_control::model::Environment;
+use outhaul_control::{ControlPlane, Diagnostics};
+use outhaul_git::source::{Cache, SourceMap};
+
+use crate::scheduler::Schedulers;
+
+mod declared;
+mod gather;
+pub mod pipeline;
+pub mod scheduler;
+pub mod sides;
+pub mod since;
+mod unread;
+
+pub use declared::declared;
+pub use unread::uncommitted;
+
+/// Names of pins without a URL: where environments are listed, and what is promoted.
+pub use gather::{ENVIRONMENTS, PROMOTED};
+
+/// The base repository whose commit is promoted.
+const MAIN: &str = "main";
+
+/// What to load.
+#[derive(Debug, Clone)]
+pub struct LoadRequest {
+    /// The environment's name.
+    pub environment: String,
+    /// Where its control plane is.
+    pub from: Origin,
+    /// Which repositories stand here as folders or mirrors.
+    pub sources: SourceMap,
+    /// Where other repositories are fetched to.
+    pub cache: Cache,
+    /// The programs that policies may name to choose for them.
+    pub schedulers: Schedulers,
+}
+
+/// Where a control plane is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    /// Two folders: what is the environment's own, and what is promoted into it.
+    Folders {
+        /// The environment's own folder.
+        environment_dir: PathBuf,
+        /// The folder that stands for the base repository named `main`.
+        base_dir: Option<PathBuf>,
+        /// The commit that `base_dir` is; without it the base repository's pin is used.
+        base_commit: Option<String>,
+    },
+    /// A repository with the environments in `.environments/`, and a branch for each.
+    Repository {
+        /// Its URL, or a folder.
+        url: String,
+        /// The branch with the environments; without it `main`, or else the default branch.
+        branch: Option<String>,
+    },
+}
+
+/// Loads one environment.
+///
+/// A team's repository that cannot be read, or holds a mistake, is no error: see
+/// [`ControlPlane::lost`].
+///
+/// # Errors
+/// Every finding, when at least one is an error.
+pub fn load(request: &LoadRequest) -> Result<(ControlPlane, Snapshot), Diagnostics> {
+    whole(load_partly(request))
+}
+
+/// As [`load`], for scheduling, which places workloads on cluster types and asks about no site. Sites
+/// are passed over where they are written plainly and without a mistake, however many there are; the
+/// snapshot is the same. When `request` names schedulers, or a policy selects
+/// sites, they are read, for those ask.
+///
+/// What comes of it must not be composed or rendered. Two sites of one name go unnoticed.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_to_schedule(request: &LoadRequest) -> Result<(ControlPlane, Snapshot), Diagnostics> {
+    if !request.schedulers.is_empty() {
+        return load(request);
+    }
+    let loaded = whole(loaded(gather::Gathering::without_sites(request), request))?;
+    let (plane, _) = &loaded;
+    if plane
+        .policies
+        .values()
+        .any(|policy| policy.placement.sites.is_some())
+    {
+        return load(request);
+    }
+    Ok(loaded)
+}
+
+/// What was loaded and every finding: whole, unless one of them is an error.
+type Loaded = (ControlPlane, Option<Snapshot>, Diagnostics);
+
+fn whole(loaded: Loaded) -> Result<(ControlPlane, Snapshot), Diagnostics> {
+    let (mut control_plane, snapshot, mut findings) = loaded;
+    match snapshot {
+        Some(snapshot) if !findings.has_errors() => {
+            control_plane.findings = findings;
+            Ok((control_plane, snapshot))
+        }
+        _ => {
+            findings.append(control_plane.lost_findings());
+            findings.sort();
+            Err(findings)
+        }
+    }
+}
+
+/// Loads what can be loaded of one environment, with every finding: to be looked at, never rendered.
+pub fn load_partly(request: &LoadRequest) -> (ControlPlane, Option<Snapshot>, Diagnostics) {
+    loaded(gather::Gathering::new(request), request)
+}
+
+/// Findings of a load that must be whole: an error also when only a team's repository is broken.
+///
+/// # Errors
+/// What is wrong with the workloads that cannot be read.
+pub fn without_lost(plane: &ControlPlane) -> Result<(), Diagnostics> {
+    if plane.lost.is_empty() {
+        return Ok(());
+    }
+    let mut findings = plane.findings.clone();
+    findings.append(plane.lost_findings());
+    findings.sort();
+    Err(findings)
+}
+
+fn loaded(mut gathering: gather::Gathering<'_>, request: &LoadRequest) -> Loaded {
+    gathering.run();
+    let (found, snapshot, mut findings) = gathering.finish();
+    let control_plane = outhaul_control::assemble(&request.environment, found, &mut findings);
+    unread::missing_base(&control_plane, request, &mut findings);
+    declared::undeclared(request, &mut findings);
+    findings.sort();
+    (control_plane, snapshot, findings)
+}
+
+/// Every environment that a control plane in a repository lists, by name; none for two folders, which
+/// are one environment.
+///
+/// # Errors
+/// Every finding, when the repository or one of its environments cannot be read.
+pub fn environments(request: &LoadRequest) -> Result<Vec<Environment>, Diagnostics> {
+    match &request.from {
+        Origin::Folders { .. } => Ok(Vec::new()),
+        Origin::Repository { url, branch } => {
+            gather::Gathering::new(request).environments(url, branch.as_deref())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

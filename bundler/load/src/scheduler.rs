@@ -1,0 +1,296 @@
+//! Schedulers: programs that choose cluster types for a policy that names one.
+//!
+//! What comes in: a control plane, and the programs that whoever runs outhaul named. What goes out: one
+//! [`Answer`] per policy with a scheduler, as a value for `schedule`, which stays pure. A control plane
+//! can name a scheduler but never a program: what comes from git cannot run anything here. A program
+//! gets JSON on its standard input and has limited time and room for its answer, which is checked
+//! before it is used; whatever is wrong with it is that policy's failure and nobody else's.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use outhaul_control::ControlPlane;
+use outhaul_control::model::{Answer, DeploymentTarget, Pair, SchedulingPolicy};
+use outhaul_kit::suggest::did_you_mean;
+use outhaul_plane::schedule::choose::{self, Choice, choose};
+use outhaul_plane::schedule::selects_target;
+
+mod program;
+
+use program::{Fault, run};
+
+/// What the question says it is.
+pub const FORMAT: &str = "outhaul.dev/scheduler/v1";
+/// How long a program may take.
+pub const TIME_LIMIT: Duration = Duration::from_secs(30);
+/// The longest reason that is kept of a pair, in characters.
+const MAX_REASON: usize = 200;
+
+/// Programs by the name that policies call them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Schedulers(BTreeMap<String, PathBuf>);
+
+/// What was given is no `NAME=PROGRAM`.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` does not name a scheduler\nhelp: write `NAME=PROGRAM`, each name once")]
+pub struct NotAScheduler(String);
+
+impl Schedulers {
+    /// From texts of the form `NAME=PROGRAM`.
+    ///
+    /// # Errors
+    /// [`NotAScheduler`] for the first that is not of this form, or names one again.
+    pub fn parse(given: &[String]) -> Result<Self, NotAScheduler> {
+        let mut programs = BTreeMap::new();
+        for text in given {
+            let wrong = || NotAScheduler(text.clone());
+            let (name, program) = text.split_once('=').ok_or_else(wrong)?;
+            if name.is_empty() || program.is_empty() {
+                return Err(wrong());
+            }
+            if programs
+                .insert(name.to_owned(), PathBuf::from(program))
+                .is_some()
+            {
+                return Err(wrong());
+            }
+        }
+        Ok(Self(programs))
+    }
+
+    /// Whether no program is named.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// Asks the program of every policy that names one, in order of the policies' names.
+pub fn ask(plane: &ControlPlane, schedulers: &Schedulers) -> BTreeMap<String, Answer> {
+    ask_within(plane, schedulers, TIME_LIMIT)
+}
+
+fn ask_within(
+    plane: &ControlPlane,
+    schedulers: &Schedulers,
+    limit: Duration,
+) -> BTreeMap<String, Answer> {
+    let mut answers = BTreeMap::new();
+    let mut sites: Option<BTreeMap<&str, usize>> = None;
+    for policy in plane.policies.values() {
+        let Some(scheduler) = &policy.placement.scheduler else {
+            continue;
+        };
+        // Without a program there is no answer, and `schedule` says who could give one.
+        let Some(program) = schedulers.0.get(&scheduler.value) else {
+            continue;
+        };
+        let sites = sites.get_or_insert_with(|| sites_by_cluster_type(plane));
+        let choice = choose(plane, policy);
+        let targets: Vec<&DeploymentTarget> = plane
+            .targets
+            .values()
+            .filter(|target| selects_target(policy, target))
+            .collect();
+        let asked = question(plane, policy, &choice, &targets, sites);
+        let answer = run(program, asked.to_string().as_bytes(), limit)
+            .and_then(|text| read(&text, plane, policy, &choice, &targets));
+        let answer = match answer {
+            Ok(chosen) => Answer::Chosen(chosen),
+            Err(fault) => told(&scheduler.value, program, fault),
+        };
+        answers.insert(policy.name.clone(), answer);
+    }
+    answers
+}
+
+fn sites_by_cluster_type(plane: &ControlPlane) -> BTreeMap<&str, usize> {
+    let mut sites = BTreeMap::new();
+    for site in plane.sites.values() {
+        *sites.entry(site.cluster_type.value.as_str()).or_default() += 1;
+    }
+    sites
+}
+
+/// What a program is asked.
+fn question(
+    plane: &ControlPlane,
+    policy: &SchedulingPolicy,
+    choice: &Choice<'_>,
+    targets: &[&DeploymentTarget],
+    sites: &BTreeMap<&str, usize>,
+) -> Value {
+    let placement = &policy.placement;
+    let targets = targets.iter().map(|target| {
+        json!({
+            "name": target.name,
+            "workload": target.workload,
+            "workspace": target.workspace,
+            "labels": target.labels,
+        })
+    });
+    let cluster_types = choice.candidates.iter().map(|candidate| {
+        let name = candidate.cluster_type.name.as_str();
+        json!({
+            "name": name,
+            "labels": candidate.cluster_type.labels,
+            "score": candidate.score,
+            "avoid": !candidate.avoided.is_empty(),
+            "sites": sites.get(name).copied().unwrap_or_default(),
+        })
+    });
+    json!({
+        "format": FORMAT,
+        "environment": plane.environment,
+        "policy": {
+            "name": policy.name,
+            "scheduler": placement.scheduler.as_ref().map(|name| &name.value),
+            "maxClusterTypes": placement.max_cluster_types.as_ref().map(|most| most.value),
+            "spread": placement.spread.as_ref().map(|spread| json!({
+                "label": spread.label.value,
+                "maxPerValue": spread.max_per_value,
+            })),
+        },
+        "targets": targets.collect::<Vec<_>>(),
+        "clusterTypes": cluster_types.collect::<Vec<_>>(),
+    })
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Reply {
+    assignments: Vec<Chosen>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Chosen {
+    target: String,
+    #[serde(rename = "clusterType")]
+    cluster_type: String,
+    #[serde(default)]
+    reason: String,
+}
+
+/// The answer, when it says nothing but what was asked.
+fn read(
+    text: &[u8],
+    plane: &ControlPlane,
+    policy: &SchedulingPolicy,
+    choice: &Choice<'_>,
+    targets: &[&DeploymentTarget],
+) -> Result<BTreeMap<Pair, String>, Fault> {
+    let wrong = |message: String, help: String| Fault::Answer { message, help };
+    let reply: Reply = serde_json::from_slice(text).map_err(|error| {
+        wrong(
+            format!("its answer does not read: {error}"),
+            "it must be `{\"assignments\": [{\"target\": …, \"clusterType\": …, \"reason\": …}]}`"
+                .to_owned(),
+        )
+    })?;
+    let targets: Vec<&str> = targets.iter().map(|target| target.name.as_str()).collect();
+    let candidates: Vec<&str> = choice
+        .candidates
+        .iter()
+        .map(|candidate| candidate.cluster_type.name.as_str())
+        .collect();
+    let mut chosen = BTreeMap::new();
+    for one in reply.assignments {
+        if !targets.contains(&one.target.as_str()) {
+            return Err(wrong(
+                format!(
+                    "it chose the target `{}`, which it was not asked about",
+                    shown(&one.target)
+                ),
+                did_you_mean(&one.target, &targets),
+            ));
+        }
+        if !candidates.contains(&one.cluster_type.as_str()) {
+            let message = if plane.cluster_types.contains_key(&one.cluster_type) {
+                format!(
+                    "it chose the cluster type `{}`, where policy `{}` may not place anything",
+                    one.cluster_type, policy.name
+                )
+            } else {
+                format!(
+                    "it chose the cluster type `{}`, which is not there",
+                    shown(&one.cluster_type)
+                )
+            };
+            return Err(wrong(message, did_you_mean(&one.cluster_type, &candidates)));
+        }
+        let pair = Pair {
+            target: one.target,
+            cluster_type: one.cluster_type,
+        };
+        let message = format!(
+            "it chose `{}` for `{}` twice",
+            pair.cluster_type, pair.target
+        );
+        let reason = shown(&one.reason);
+        if chosen.insert(pair, reason).is_some() {
+            return Err(wrong(message, "name each pair once".to_owned()));
+        }
+    }
+    match choose::broken_limit(plane, policy, &chosen) {
+        Some(message) => Err(wrong(
+            message,
+            "the question names the policy's limits; keep to them for each target".to_owned(),
+        )),
+        None => Ok(chosen),
+    }
+}
+
+/// Foreign text as one short line, without what would steer a terminal.
+fn shown(text: &str) -> String {
+    text.chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .take(MAX_REASON)
+        .collect()
+}
+
+/// The program's path is for who runs it: it stays out of the message, which may end up in git.
+fn told(scheduler: &str, program: &Path, fault: Fault) -> Answer {
+    let program = program.display();
+    let said = |message: String, help: String, environment| Answer::Fault {
+        message: format!("scheduler `{scheduler}`: {message}"),
+        help,
+        environment,
+    };
+    match fault {
+        Fault::Answer { message, help } => said(message, help, false),
+        Fault::Failed { status, stderr } => {
+            let last = stderr.lines().rev().find(|line| !line.trim().is_empty());
+            let last = last.map_or(String::new(), |line| format!(": {}", shown(line)));
+            said(
+                format!("it failed ({status}){last}"),
+                format!("run `{program}` by hand: it gets JSON on its standard input"),
+                true,
+            )
+        }
+        Fault::Start(error) => said(
+            format!("it cannot be started: {error}"),
+            format!("`{program}` must be the path of an executable file"),
+            true,
+        ),
+        Fault::TooMuch { limit } => said(
+            format!("it answered with more than {limit} bytes and was stopped"),
+            "name only the pairs that it chooses".to_owned(),
+            false,
+        ),
+        Fault::TooSlow { limit } => said(
+            format!(
+                "it gave no answer in {} s and was stopped",
+                limit.as_secs_f32()
+            ),
+            "make it faster: a render waits for it".to_owned(),
+            true,
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests;

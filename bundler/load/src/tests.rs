@@ -1,0 +1,204 @@
+//! Loading: folders and repositories, snapshots, and every finding at once.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::fs;
+use std::path::Path;
+
+use super::*;
+
+const GROUP: &str = "apiVersion: scheduler.kalypso.io/v1alpha1\n";
+
+fn write(path: &Path, text: &str) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+/// `env/`, `base/` and `app/`: one cluster type, one template, one workload.
+fn folders(root: &Path) {
+    write(
+        &root.join("env/types.yaml"),
+        &format!(
+            "{GROUP}kind: ClusterType\nmetadata: {{name: drone, labels: {{edge: 'true'}}}}\nspec: {{reconciler: flux, namespaceService: ns, configType: cm}}\n"
+        ),
+    );
+    write(&root.join("env/.github/workflows/ci.yaml"), "not: [yaml\n");
+    write(&root.join("env/lab/broken.yaml"), "not: [yaml\n");
+    write(&root.join("env/.sourceignore"), "lab/\n");
+    write(
+        &root.join("base/templates.yaml"),
+        &format!(
+            "{GROUP}kind: Template\nmetadata: {{name: flux}}\nspec: {{type: reconciler, manifests: ['x']}}\n---\n{GROUP}kind: WorkloadRegistration\nmetadata: {{name: app}}\nspec: {{workspace: team, workload: {{repo: 'https://example.org/app', branch: main, path: ./workload}}}}\n"
+        ),
+    );
+    write(
+        &root.join("app/workload/w.yaml"),
+        &format!(
+            "{GROUP}kind: Workload\nmetadata: {{name: hello, labels: {{type: application, edge: 'no'}}}}\nspec:\n  deploymentTargets:\n  - {{name: test, environment: dev, labels: {{edge: 'true', purpose: t}}, manifests: {{repo: r}}}}\n  - {{name: test, environment: stage, manifests: {{}}}}\n"
+        ),
+    );
+}
+
+fn request(root: &Path) -> LoadRequest {
+    LoadRequest {
+        environment: "dev".into(),
+        from: Origin::Folders {
+            environment_dir: root.join("env"),
+            base_dir: Some(root.join("base")),
+            base_commit: Some("c".repeat(40)),
+        },
+        sources: SourceMap::parse(&[format!(
+            "https://example.org/app.git={}",
+            root.join("app").display()
+        )])
+        .unwrap(),
+        cache: Cache::at(root.join("cache")),
+        schedulers: crate::scheduler::Schedulers::default(),
+    }
+}
+
+#[test]
+fn folders_and_the_workloads_they_lead_to_become_one_control_plane() {
+    let root = tempfile::tempdir().unwrap();
+    folders(root.path());
+    let (plane, snapshot) = load(&request(root.path())).unwrap();
+    assert_eq!(plane.cluster_types.keys().collect::<Vec<_>>(), ["drone"]);
+    assert_eq!(plane.targets.keys().collect::<Vec<_>>(), ["hello-test"]);
+    assert_eq!(
+        plane.other_targets.keys().collect::<Vec<_>>(),
+        ["stage/hello-test"]
+    );
+    let target = &plane.targets["hello-test"];
+    assert_eq!(
+        target.labels["edge"], "no",
+        "the workload's labels win over the target's"
+    );
+    assert_eq!(target.labels["purpose"], "t");
+    assert_eq!(target.labels["workspace"], "team");
+    assert_eq!(plane.promoted_commit, Some("c".repeat(40)));
+    assert_eq!(snapshot.base.commit, "c".repeat(40));
+    assert_eq!(snapshot.workloads[0].repo, "https://example.org/app");
+    assert!(!format!("{snapshot:?}").contains(&*root.path().to_string_lossy()));
+
+    let again = load(&request(root.path())).unwrap();
+    assert_eq!(again, (plane, snapshot.clone()));
+    write(&root.path().join("app/workload/other.txt"), "x");
+    assert_ne!(
+        load(&request(root.path())).unwrap().1.digest,
+        snapshot.digest
+    );
+}
+
+#[test]
+fn findings_of_all_sources_are_told_at_once() {
+    let root = tempfile::tempdir().unwrap();
+    folders(root.path());
+    write(&root.path().join("env/a.yaml"), "a: b: c\n");
+    write(
+        &root.path().join("base/again.yaml"),
+        &format!(
+            "{GROUP}kind: Template\nmetadata: {{name: flux}}\nspec: {{type: reconciler, manifests: ['x']}}\n"
+        ),
+    );
+    write(
+        &root.path().join("app/workload/x.yml"),
+        &format!("{GROUP}kind: Workloat\nmetadata: {{name: x}}\n"),
+    );
+    // A team's mistake is that team's, and told with the others.
+    let findings = load(&request(root.path())).unwrap_err();
+    let codes: Vec<_> = findings.iter().map(|d| d.code).collect();
+    assert_eq!(codes.len(), 3, "{findings}");
+    for code in ["yaml-syntax", "duplicate-name", "unknown-kind"] {
+        assert!(codes.contains(&code), "{findings}");
+    }
+    assert_eq!(findings.exit_code(), 2);
+}
+
+#[test]
+fn a_repository_that_cannot_be_reached_is_the_environments_fault() {
+    let root = tempfile::tempdir().unwrap();
+    folders(root.path());
+    let mut request = request(root.path());
+    request.sources = SourceMap::default();
+    let text = fs::read_to_string(root.path().join("base/templates.yaml")).unwrap();
+    let gone = "https://nowhere.invalid/gone";
+    write(
+        &root.path().join("base/templates.yaml"),
+        &text.replace("https://example.org/app", gone),
+    );
+    let (plane, snapshot) = load(&request).unwrap();
+    assert!(plane.targets.is_empty() && snapshot.workloads.is_empty());
+    let findings = &plane.lost["app"].findings;
+    assert_eq!(findings.exit_code(), 3, "{findings}");
+    let finding = findings.iter().next().unwrap();
+    assert!(
+        finding
+            .location
+            .as_ref()
+            .unwrap()
+            .to_string()
+            .contains("templates.yaml:9:"),
+        "{finding:?}"
+    );
+}
+
+#[test]
+fn a_workload_without_a_registration_is_left_out_aloud() {
+    let root = tempfile::tempdir().unwrap();
+    folders(root.path());
+    write(
+        &root.path().join("base/w.yaml"),
+        &format!(
+            "{GROUP}kind: Workload\nmetadata: {{name: lost}}\nspec: {{deploymentTargets: []}}\n"
+        ),
+    );
+    let (plane, _) = load(&request(root.path())).unwrap();
+    assert_eq!(
+        plane.findings.iter().map(|d| d.code).collect::<Vec<_>>(),
+        ["unregistered-workload"]
+    );
+}
+
+#[test]
+fn without_sites_the_schedule_and_the_snapshot_are_the_same() {
+    let root = tempfile::tempdir().unwrap();
+    folders(root.path());
+    write(
+        &root.path().join("env/policy.yaml"),
+        &format!(
+            "{GROUP}kind: SchedulingPolicy\nmetadata: {{name: all}}\nspec: {{deploymentTargetSelector: {{workspace: team, labelSelector: {{matchLabels: {{purpose: t}}}}}}, clusterTypeSelector: {{labelSelector: {{matchLabels: {{edge: 'true'}}}}}}}}\n"
+        ),
+    );
+    let own = "apiVersion: outhaul.dev/v1alpha1\n";
+    let site = format!("{own}kind: Site\nmetadata:\n  name: a\nspec:\n  clusterType: drone\n");
+    let tug = format!(
+        "{GROUP}kind: ClusterType\nmetadata: {{name: tug, labels: {{edge: 'true'}}}}\nspec: {{reconciler: flux, namespaceService: ns, configType: cm}}\n"
+    );
+    let sites = root.path().join("env/sites.yaml");
+    write(
+        &sites,
+        &format!("{site}---\n{tug}---\n{}", site.replace(": a", ": b")),
+    );
+    let request = request(root.path());
+    let (plane, snapshot) = load(&request).unwrap();
+    let (without, same_snapshot) = load_to_schedule(&request).unwrap();
+    assert_eq!(plane.sites.len(), 2);
+    assert!(without.sites.is_empty());
+    assert_eq!(snapshot, same_snapshot);
+    let schedule = outhaul_plane::schedule::schedule(&plane);
+    assert_eq!(schedule.assignments.len(), 2, "{schedule:?}");
+    assert_eq!(schedule, outhaul_plane::schedule::schedule(&without));
+
+    // Who may choose by sites is given them.
+    let asked = LoadRequest {
+        schedulers: crate::scheduler::Schedulers::parse(&["best=program".to_owned()]).unwrap(),
+        ..request.clone()
+    };
+    assert_eq!(load_to_schedule(&asked).unwrap().0.sites.len(), 2);
+
+    // A mistake in a site is told by both.
+    write(&sites, &site.replace("clusterType", "clusterTyp"));
+    assert_eq!(
+        load(&request).unwrap_err(),
+        load_to_schedule(&request).unwrap_err()
+    );
+}

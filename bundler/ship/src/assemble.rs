@@ -1,0 +1,250 @@
+//! 5b. ASSEMBLE: one cluster type's rendering and payloads become an unsigned bundle.
+//!
+//! What comes in: the rendered assignments of one stream, their payloads, and the snapshot. What goes
+//! out: an [`UnsignedBundle`]: the index's bytes, which are what gets signed, and the encoded blobs in
+//! a temporary folder. The same input gives the same bytes on any machine: everything is sorted, and
+//! no time and no path of a machine gets in. It signs nothing and publishes nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::{self, BufWriter, Read};
+use std::sync::Arc;
+
+use outhaul_bundle::encode::{self, Candidate, ContentSource};
+use outhaul_bundle::index::{
+    Assignment, Blob, Content, File as IndexFile, Overlay, ReconcilerSettings, Snapshot, Stream,
+    format_of,
+};
+use outhaul_bundle::limits::Limits;
+use outhaul_bundle::name::{Name, NameError, RelativePath};
+use outhaul_bundle::write::BlobSource;
+use outhaul_bundle::{Digest, Index, Order};
+use outhaul_kit::console::progress::{Meter, Unit};
+
+use outhaul_plane::render::RenderedAssignment;
+
+pub mod finish;
+pub mod spool;
+pub mod waiting;
+
+pub use spool::{Spool, SpoolError};
+
+/// What a bundle is made of.
+#[derive(Debug)]
+pub struct Contents<'a> {
+    /// The fleet's id.
+    pub fleet: &'a str,
+    /// The stream.
+    pub stream: Stream,
+    /// The number that the bundle is to have.
+    pub number: u64,
+    /// How the content becomes real on site.
+    pub reconciler: ReconcilerSettings,
+    /// The commits that all of it comes from.
+    pub snapshot: Snapshot,
+    /// The rendered assignments by name.
+    pub assignments: &'a BTreeMap<String, Arc<RenderedAssignment>>,
+    /// Names of the sites that it is for; empty for every site of the stream.
+    pub recipients: BTreeSet<Name>,
+    /// Each assignment's payload by assignment name, its contents in the spool already.
+    pub payloads: BTreeMap<String, Vec<IndexFile>>,
+    /// Which of the assignments are as an earlier snapshot had them, and its digest.
+    pub kept: BTreeMap<Name, Digest>,
+    /// What single sites are told to do.
+    pub orders: Vec<Order>,
+}
+
+/// A bundle that nobody has signed yet.
+#[derive(Debug)]
+pub struct UnsignedBundle {
+    /// What it says.
+    pub index: Index,
+    /// The bytes that are signed and shipped.
+    pub index_bytes: Vec<u8>,
+    spool: Spool,
+}
+
+/// Why contents do not become a bundle.
+#[derive(Debug, thiserror::Error)]
+pub enum AssembleError {
+    /// A blob could not be encoded.
+    #[error("cannot encode a blob")]
+    Encode(#[from] encode::EncodeError),
+    /// The result would not be readable on site.
+    #[error("the bundle would contradict itself")]
+    Inconsistent(#[from] outhaul_bundle::index::IndexError),
+    /// A name or path that cannot travel.
+    #[error("assignment `{assignment}`")]
+    Name {
+        /// The assignment that has it.
+        assignment: String,
+        /// What is wrong with it.
+        source: NameError,
+    },
+    /// The temporary folder failed.
+    #[error("cannot keep contents in the temporary folder")]
+    Spool(#[from] SpoolError),
+}
+
+/// Packs `contents`, whose payloads are in `spool` already.
+///
+/// # Errors
+/// [`AssembleError`]; nothing was written outside the spool.
+pub fn assemble(contents: Contents<'_>, mut spool: Spool) -> Result<UnsignedBundle, AssembleError> {
+    let Contents {
+        fleet,
+        stream,
+        number,
+        reconciler,
+        snapshot,
+        recipients,
+        assignments,
+        mut payloads,
+        mut kept,
+        orders,
+    } = contents;
+    let mut candidates = Vec::new();
+    let mut listed = Vec::new();
+    for (name, rendered) in assignments {
+        let at = |source| AssembleError::Name {
+            assignment: name.clone(),
+            source,
+        };
+        let sites = rendered.sites.as_ref().map(|sites| {
+            let names = sites.iter().map(|site| site.parse::<Name>());
+            names.collect::<Result<BTreeSet<_>, _>>()
+        });
+        let sites = sites.transpose().map_err(at)?.map(|mut sites| {
+            sites.retain(|site| recipients.is_empty() || recipients.contains(site));
+            sites
+        });
+        if sites.as_ref().is_some_and(BTreeSet::is_empty) {
+            // None of the sites that the bundle is for has it.
+            kept.retain(|kept, _| kept.as_str() != name);
+            continue;
+        }
+        let mut keep = |files: &BTreeMap<String, Vec<u8>>| -> Result<Vec<_>, AssembleError> {
+            let one = |(path, bytes): (&String, &Vec<u8>)| {
+                let path: RelativePath = path.parse().map_err(at)?;
+                let (content, size) = spool.add(bytes)?;
+                Ok(IndexFile {
+                    path,
+                    content,
+                    size,
+                    executable: false,
+                })
+            };
+            files.iter().map(one).collect()
+        };
+        let files = keep(&rendered.files)?;
+        let mut overlays = Vec::new();
+        for overlay in &rendered.overlays {
+            let sites = overlay.sites.iter().map(|site| site.parse::<Name>());
+            let mut sites: BTreeSet<Name> = sites.collect::<Result<_, _>>().map_err(at)?;
+            // A bundle for some sites carries nothing for others.
+            sites.retain(|site| recipients.is_empty() || recipients.contains(site));
+            if !sites.is_empty() {
+                overlays.push(Overlay {
+                    sites,
+                    config_version: overlay.config_version,
+                    files: keep(&overlay.files)?,
+                });
+            }
+        }
+        let payload = payloads.remove(name).unwrap_or_default();
+        candidates.extend(to_encode(name, &files, &overlays, &payload));
+        listed.push(Assignment {
+            name: name.parse::<Name>().map_err(at)?,
+            workload: rendered.workload.clone(),
+            workspace: rendered.workspace.clone(),
+            policies: rendered.policies.clone(),
+            sites,
+            config_version: rendered.config_version,
+            files,
+            payload,
+            overlays,
+        });
+    }
+    let blobs = encode_all(&candidates, &spool)?;
+    let index = Index {
+        format: format_of(&listed).to_owned(),
+        fleet: fleet.parse().map_err(|source| AssembleError::Name {
+            assignment: fleet.to_owned(),
+            source,
+        })?,
+        stream,
+        number,
+        requires: None,
+        snapshot,
+        reconciler,
+        recipients,
+        assignments: listed,
+        kept,
+        orders,
+        attestations: Vec::new(),
+        blobs,
+    };
+    let index_bytes = index.to_bytes();
+    // What a site would refuse must not leave the centre.
+    Index::from_bytes(&index_bytes, &Limits::default())?;
+    Ok(UnsignedBundle {
+        index,
+        index_bytes,
+        spool,
+    })
+}
+
+/// The contents of one assignment, named by where they belong.
+fn to_encode(
+    name: &str,
+    files: &[IndexFile],
+    overlays: &[Overlay],
+    payload: &[IndexFile],
+) -> Vec<Candidate> {
+    let own = overlays.iter().flat_map(|overlay| &overlay.files);
+    let files = files.iter().map(|file| ("files", file));
+    let all = files
+        .chain(own.map(|file| ("sites", file)))
+        .chain(payload.iter().map(|file| ("payload", file)));
+    all.map(|(folder, file)| Candidate {
+        digest: file.content,
+        size: file.size,
+        path: format!("{name}/{folder}/{}", file.path),
+    })
+    .collect()
+}
+
+fn encode_all(candidates: &[Candidate], spool: &Spool) -> Result<Vec<Blob>, AssembleError> {
+    let mut blobs = Vec::new();
+    let bytes = candidates.iter().map(|candidate| candidate.size).sum();
+    let meter = Meter::new("packing", Unit::Bytes, Some(bytes));
+    for plan in encode::plan_blobs(candidates) {
+        let path = spool.folder().join("blob-being-encoded");
+        let out = File::create(&path).map_err(|source| SpoolError::at(&path, source))?;
+        let mut source = FromSpool(spool, &meter);
+        let (blob, _) = encode::encode_blob(&plan, &mut source, BufWriter::new(out))?;
+        let kept = blob_path(spool, &blob);
+        std::fs::rename(&path, &kept).map_err(|source| SpoolError::at(&kept, source))?;
+        blobs.push(blob);
+    }
+    Ok(blobs)
+}
+
+fn blob_path(spool: &Spool, blob: &Blob) -> std::path::PathBuf {
+    spool.folder().join(format!("blob-{}", blob.digest.hex()))
+}
+
+struct FromSpool<'a>(&'a Spool, &'a Meter);
+
+impl ContentSource for FromSpool<'_> {
+    fn open(&mut self, content: &Content) -> io::Result<Box<dyn Read + '_>> {
+        let file = self.0.open(&content.digest).map_err(io::Error::other)?;
+        Ok(Box::new(self.1.counts(file)))
+    }
+}
+
+impl BlobSource for UnsignedBundle {
+    fn open(&mut self, blob: &Blob) -> io::Result<Box<dyn Read + '_>> {
+        Ok(Box::new(File::open(blob_path(&self.spool, blob))?))
+    }
+}

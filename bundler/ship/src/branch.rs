@@ -1,0 +1,321 @@
+//! The platform GitOps repository: a rendered environment becomes one commit on a branch.
+//!
+//! What comes in: the tree of a [`outhaul_plane::Rendering`] with its snapshot, and a repository's URL, branch
+//! and path. What goes out: one commit that makes the branch hold exactly the tree and whatever other
+//! people have there, or none when it does already. Which files are Outhaul's stands in the branch
+//! itself ([`record`]), because a clone has nothing beside it. Nobody else's file is overwritten or
+//! removed, nobody's commit is lost: when the branch moves meanwhile, it is read again.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use outhaul_bundle::index::Snapshot;
+
+use crate::overriding::Override;
+use outhaul_control::model::Road;
+use outhaul_control::{ControlPlane, Diagnostics};
+use outhaul_git::address::{Address, AddressError};
+use outhaul_git::branch::was_overtaken;
+use outhaul_git::program::{Credential, ProgramError};
+use outhaul_git::source::{self, Cache, Reference, SourceError, SourceMap};
+use outhaul_git::store::{Store, StoreError, unreachable};
+use outhaul_load::pipeline::Platform;
+use outhaul_plane::delivery;
+use outhaul_plane::schedule::AssignmentId;
+
+pub mod forge;
+pub mod message;
+pub mod plan;
+pub mod proposal;
+pub mod record;
+mod there;
+
+use plan::{Plan, PlanError};
+
+/// How often a branch that others push to is read again.
+const ATTEMPTS: usize = 3;
+
+/// Where a rendered environment goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Target {
+    /// The repository, by any URL that git pushes to, or a folder here.
+    pub url: String,
+    /// The branch that sites or their reconcilers follow.
+    pub branch: String,
+    /// The path below its root; empty for the root.
+    pub path: String,
+}
+
+/// What is to be there.
+#[derive(Debug, Clone, Copy)]
+pub struct Desired<'a> {
+    /// The environment.
+    pub environment: &'a str,
+    /// Path and content, as [`outhaul_plane::Rendering::tree`] gives it.
+    pub tree: &'a BTreeMap<String, Vec<u8>>,
+    /// What it was rendered from.
+    pub snapshot: &'a Snapshot,
+    /// The promoted commit.
+    pub promoted: Option<&'a str>,
+    /// What could not be rendered, and why: what the branch has of it stays.
+    pub failures: &'a BTreeMap<AssignmentId, Diagnostics>,
+    /// What no scheduler decided on, and why: likewise.
+    pub undecided: &'a BTreeMap<AssignmentId, Diagnostics>,
+    /// Where removals are acknowledged.
+    pub control_plane: &'a ControlPlane,
+    /// What Kalypso wrote there counts as Outhaul's from now on.
+    pub adopt: bool,
+    /// Who went past the gate before the environment, when somebody did.
+    pub overridden: Option<&'a Override>,
+}
+
+/// The files of `platform` that travel by git: not those of cluster types that travel by bundle alone.
+///
+/// # Errors
+/// The findings when two delivery policies contradict each other.
+pub fn tree(platform: &Platform) -> Result<BTreeMap<String, Vec<u8>>, Diagnostics> {
+    let mut tree = platform.rendering.tree();
+    for cluster_type in platform.control_plane.cluster_types.values() {
+        let road = delivery::of(&platform.control_plane, cluster_type)?.road;
+        if road.is_some_and(|road| road.value == Road::Bundle) {
+            let folder = format!("{}/", cluster_type.name);
+            tree.retain(|path, _| !path.starts_with(&folder));
+        }
+    }
+    Ok(tree)
+}
+
+impl<'a> Desired<'a> {
+    /// What `platform` renders to, whose files are `tree`.
+    pub fn of(platform: &'a Platform, tree: &'a BTreeMap<String, Vec<u8>>, adopt: bool) -> Self {
+        let rendering = &platform.rendering;
+        Self {
+            environment: &rendering.environment,
+            tree,
+            snapshot: &rendering.snapshot,
+            promoted: rendering.promoted_commit.as_deref(),
+            failures: &rendering.failures,
+            undecided: &rendering.undecided,
+            control_plane: &platform.control_plane,
+            adopt,
+            overridden: None,
+        }
+    }
+}
+
+/// Why nothing was published. The branch is as it was.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PublishError {
+    /// The branch is checked out in a repository with a working copy.
+    #[error(
+        "branch `{branch}` is checked out in `{url}`, whose files would then seem to be reverted\nhelp: \
+         push to a bare repository, or check out another branch there"
+    )]
+    CheckedOut {
+        /// The repository.
+        url: String,
+        /// The branch.
+        branch: String,
+    },
+    /// The program failed here, or there is no place for a copy.
+    #[error(transparent)]
+    Store(StoreError),
+    /// Others push faster than it is read.
+    #[error(
+        "branch `{branch}` of `{url}` moved {ATTEMPTS} times while it was written; nothing was changed\nhelp: run \
+         the command again"
+    )]
+    Moved {
+        /// The repository.
+        url: String,
+        /// The branch.
+        branch: String,
+    },
+    /// What is there does not allow it.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// The server said no to the push.
+    #[error(
+        "`{url}` refuses the push to `{branch}`: {message}\nhelp: check that you may push there; where the branch is \
+         protected, use `--pull-request`"
+    )]
+    Refused {
+        /// The repository.
+        url: String,
+        /// The branch.
+        branch: String,
+        /// What it said.
+        message: String,
+    },
+    /// Somebody else's commit on the branch that a pull request is made from.
+    #[error(
+        "the newest commit of `{branch}` in `{url}` is not Outhaul's ({commit}); it was left alone\nhelp: merge or \
+         close its pull request and delete the branch, and run the command again"
+    )]
+    Taken {
+        /// The repository.
+        url: String,
+        /// The branch.
+        branch: String,
+        /// The commit.
+        commit: String,
+    },
+    /// The branch cannot be read.
+    #[error("the platform repository cannot be read")]
+    Source(#[from] SourceError),
+}
+
+impl From<StoreError> for PublishError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Source(error) => Self::Source(error),
+            other => Self::Store(other),
+        }
+    }
+}
+
+impl From<ProgramError> for PublishError {
+    fn from(error: ProgramError) -> Self {
+        Self::Store(error.into())
+    }
+}
+
+/// What came of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Published {
+    /// The branch's newest commit; `None` when it has none and there is nothing to write.
+    pub commit: Option<String>,
+    /// Whether that commit was made now.
+    pub changed: bool,
+    /// What was, or would have been, different.
+    pub plan: Plan,
+}
+
+/// A platform repository that is written to.
+#[derive(Debug)]
+pub struct Repository {
+    target: Target,
+    store: Store,
+}
+
+/// What git is given for the platform repository `url`: the folder that stands for it, or the URL, which
+/// may be on this machine only when it was `typed` by who runs outhaul.
+///
+/// # Errors
+/// [`PublishError::Source`] when it may not be opened.
+pub fn where_to(
+    url: &str,
+    reference: &Reference,
+    typed: bool,
+    sources: &SourceMap,
+) -> Result<String, PublishError> {
+    if let Some(folder) = sources.resolve(url, reference) {
+        return Ok(folder.to_string_lossy().into_owned());
+    }
+    let is_path = matches!(Address::parse(url), Err(AddressError::Local { .. }));
+    if !typed {
+        sources.permitted(url)?;
+    } else if is_path && !Path::new(url).is_dir() {
+        return Err(source::no_folder(Path::new(url)).into());
+    }
+    Ok(url.to_owned())
+}
+
+impl Repository {
+    /// Prepares a copy of `target` in `cache`; nothing is fetched yet.
+    ///
+    /// # Errors
+    /// [`PublishError`] for a URL, branch or path that cannot be one.
+    pub fn open(
+        target: Target,
+        cache: &Cache,
+        credential: Option<Credential>,
+    ) -> Result<Self, PublishError> {
+        let target = Target {
+            path: source::normal_path(&target.path)?,
+            ..target
+        };
+        if target.path.contains(char::is_control) || target.path.starts_with('"') {
+            return Err(SourceError::EscapingPath { path: target.path }.into());
+        }
+        let store = Store::open(&target.url, cache, credential)?;
+        store.check_branch(&target.branch)?;
+        Ok(Self { target, store })
+    }
+
+    /// Where it goes.
+    pub fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// Makes the branch hold `desired`, by one commit, when it does not yet.
+    ///
+    /// # Errors
+    /// [`PublishError`]; the branch is then as it was.
+    pub fn publish(&self, desired: &Desired<'_>) -> Result<Published, PublishError> {
+        let branch = &self.target.branch;
+        for _ in 0..ATTEMPTS {
+            let tip = self.store.fetch(branch)?;
+            let plan = self.plan(tip.as_deref(), desired)?;
+            if plan.is_empty() {
+                return Ok(Published {
+                    commit: tip,
+                    changed: false,
+                    plan,
+                });
+            }
+            let message = message::commit(desired, &plan);
+            let made = self.store.commit(tip.as_deref(), &plan.edits, &message)?;
+            match self.store.push(branch, tip.as_deref(), &made) {
+                Ok(()) => {
+                    return Ok(Published {
+                        commit: Some(made),
+                        changed: true,
+                        plan,
+                    });
+                }
+                Err(error) if was_overtaken(&error.message) => {
+                    tracing::info!(branch, "somebody else pushed meanwhile; reading it again");
+                }
+                Err(error) => return Err(self.refused(branch, error)),
+            }
+        }
+        Err(PublishError::Moved {
+            url: self.target.url.clone(),
+            branch: branch.clone(),
+        })
+    }
+
+    /// What would have to change for the branch at `tip` to hold `desired`.
+    fn plan(&self, tip: Option<&str>, desired: &Desired<'_>) -> Result<Plan, PublishError> {
+        let there = match tip {
+            Some(commit) => there::read(&self.store, commit, &self.target.path, desired)?,
+            None => plan::There::default(),
+        };
+        Ok(plan::plan(&self.target.path, there, desired)?)
+    }
+
+    fn refused(&self, branch: &str, error: ProgramError) -> PublishError {
+        let (url, branch) = (self.target.url.clone(), branch.to_owned());
+        if error.message.contains("checked out branch") {
+            return PublishError::CheckedOut { url, branch };
+        }
+        if error.message.contains("rejected") {
+            let lines = error.message.lines().map(str::trim);
+            let said: Vec<_> = lines
+                .filter(|line| line.starts_with("remote:") || line.contains("rejected"))
+                .collect();
+            let message = said.join("; ");
+            return PublishError::Refused {
+                url,
+                branch,
+                message,
+            };
+        }
+        unreachable(&url, error).into()
+    }
+}
+
+#[cfg(test)]
+mod tests;

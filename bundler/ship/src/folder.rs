@@ -1,0 +1,193 @@
+//! Output: a rendered tree on disk, whole or as it was.
+//!
+//! What comes in: the tree of a [`outhaul_plane::Rendering`] and a folder. What goes out: that folder, holding
+//! exactly the tree and whatever else people put there, swapped in at once. Beside it lies
+//! `<folder>.outhaul.json`: which files Outhaul wrote and from which commits. A file that this record
+//! does not list is never removed and never overwritten. A second file, `<folder>.outhaul.memory.json`,
+//! lets the next run leave alone what nobody touched; it says nothing that cannot be found out again.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use outhaul_bundle::Digest;
+use outhaul_bundle::index::Snapshot;
+use outhaul_signer::durable::{self, FileError};
+use serde::{Deserialize, Serialize};
+
+use crate::guard::Removal;
+use crate::isolation::Kept;
+
+mod exchange;
+mod remembered;
+mod rendered;
+mod settle;
+mod verify;
+mod walk;
+mod write;
+
+pub use remembered::{Remembered, remembered};
+pub use rendered::RenderedBefore;
+pub use settle::{Rest, Settled, settle};
+pub use verify::{Comparison, verify};
+
+/// The record's format.
+const FORMAT: &str = "outhaul.dev/render/v1";
+/// Largest record in bytes: some 500,000 files.
+const MAX_RECORD_BYTES: u64 = 64 * 1024 * 1024;
+
+/// What was rendered, from what.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Record {
+    format: String,
+    /// The commits that the tree was rendered from.
+    pub snapshot: Snapshot,
+    /// Digest of every file by path.
+    pub files: BTreeMap<String, Digest>,
+    /// Assignments whose files are those of an earlier snapshot, because the newest does not render to
+    /// any; by `<cluster type>/<target>`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub kept: BTreeMap<String, Kept>,
+}
+
+/// Why nothing was written. The folder is as it was.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OutputError {
+    /// Every assignment is broken, and none was good before.
+    #[error("nothing was written: every assignment is broken, and none has a last good output")]
+    AllBroken,
+    /// Somebody else's file is where one of ours must go.
+    #[error(
+        "`{}` is in the way: Outhaul did not write it (there are {count} such files)\nhelp: choose a new \
+         or empty folder, or move the file away; nothing was changed", path.display()
+    )]
+    Foreign {
+        /// The first of them.
+        path: PathBuf,
+        /// How many.
+        count: usize,
+    },
+    /// The file system refused.
+    #[error("cannot {doing} `{}`", path.display())]
+    Io {
+        /// What was tried.
+        doing: &'static str,
+        /// Where.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A record that cannot be read.
+    #[error("`{}` is not a record of Outhaul: {problem}\nhelp: restore it, or choose a new folder", path.display())]
+    Record {
+        /// The record.
+        path: PathBuf,
+        /// What is wrong.
+        problem: String,
+    },
+    /// It would remove too much.
+    #[error(transparent)]
+    Removal(#[from] Removal),
+    /// A file cannot be written or read.
+    #[error(transparent)]
+    File(#[from] FileError),
+}
+
+/// What writing changed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// Files that were not there.
+    pub added: usize,
+    /// Files with other content now.
+    pub changed: usize,
+    /// Files that are gone.
+    pub removed: usize,
+    /// Files as they were.
+    pub unchanged: usize,
+    /// Files of others, untouched.
+    pub foreign: usize,
+}
+
+/// The record beside `folder`, if there is one.
+///
+/// # Errors
+/// [`OutputError`] when it cannot be read.
+pub fn record(folder: &Path) -> Result<Option<Record>, OutputError> {
+    let read = read_record(&record_path(&absolute(folder)?))?;
+    Ok(read.map(|(record, _)| record))
+}
+
+/// Every file below `folder`: path and content; empty when there is no folder.
+///
+/// # Errors
+/// [`OutputError`] when a file cannot be read.
+pub fn read_tree(folder: &Path) -> Result<BTreeMap<String, Vec<u8>>, OutputError> {
+    let mut tree = BTreeMap::new();
+    for path in walk::walk(folder, "")?.into_keys() {
+        let file = folder.join(&path);
+        let bytes = fs::read(&file).map_err(io_error("read", &file))?;
+        tree.insert(path, bytes);
+    }
+    Ok(tree)
+}
+
+fn absolute(folder: &Path) -> Result<PathBuf, OutputError> {
+    std::path::absolute(folder).map_err(io_error("find", folder))
+}
+
+fn record_path(folder: &Path) -> PathBuf {
+    beside(folder, ".outhaul.json")
+}
+
+/// The file beside `folder` that has its name with this ending.
+fn beside(folder: &Path, ending: &str) -> PathBuf {
+    let name = folder.file_name().map(OsString::from);
+    let mut name = name.unwrap_or_else(|| OsString::from("out"));
+    name.push(ending);
+    folder.with_file_name(name)
+}
+
+/// The record at `path` and its digest.
+fn read_record(path: &Path) -> Result<Option<(Record, Digest)>, OutputError> {
+    let bad = |problem: String| OutputError::Record {
+        path: path.to_path_buf(),
+        problem,
+    };
+    let Some(bytes) = durable::read_if_present(path, MAX_RECORD_BYTES)? else {
+        return Ok(None);
+    };
+    let record: Record = serde_json::from_slice(&bytes).map_err(|error| bad(error.to_string()))?;
+    if record.format != FORMAT {
+        return Err(bad(format!(
+            "its format is `{}`, not `{FORMAT}`",
+            record.format
+        )));
+    }
+    Ok(Some((record, Digest::of(&bytes))))
+}
+
+/// Returns the digest of what it wrote.
+fn write_record(path: &Path, record: &Record) -> Result<Digest, OutputError> {
+    let bytes = serde_json::to_vec_pretty(record).map_err(|error| OutputError::Record {
+        path: path.to_path_buf(),
+        problem: error.to_string(),
+    })?;
+    durable::write(path, &bytes, durable::PUBLIC_MODE)?;
+    Ok(Digest::of(&bytes))
+}
+
+fn io_error(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> OutputError + use<> {
+    let path = path.to_path_buf();
+    move |source| OutputError::Io {
+        doing,
+        path,
+        source,
+    }
+}
+
+#[cfg(test)]
+mod tests;

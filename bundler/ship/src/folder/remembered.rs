@@ -1,0 +1,170 @@
+//! Remembered: what the last run left in a folder, as far as it can still be trusted.
+//!
+//! What comes in: the folder with its record, and beside it `<folder>.outhaul.memory.json`. What goes
+//! out: [`Remembered`]: the [`Past`] of the assignments whose every file lies there untouched. Whatever
+//! is doubtful is forgotten, which costs a rendering and nothing else: a memory that is missing, torn, of
+//! another program or of another record, a file whose size, times or number differ. The memory is of
+//! this machine only; it may be removed at any time.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use outhaul_bundle::Digest;
+use outhaul_signer::durable;
+use serde::{Deserialize, Serialize};
+
+use super::walk::{Found, Seen, walk};
+use super::{OutputError, Record, absolute, beside, exchange, read_record, record_path};
+use outhaul_plane::render::{Past, assignment_of};
+
+/// The memory's format.
+const FORMAT: &str = "outhaul.dev/render-memory/v1";
+/// Largest memory in bytes: some 500,000 files.
+const MAX_BYTES: u64 = 64 * 1024 * 1024;
+
+/// What lies in a folder, and what of it need not be rendered again.
+#[derive(Debug, Default)]
+pub struct Remembered {
+    /// What can be taken as it is.
+    pub past: Past,
+    pub(super) record: Option<Record>,
+    /// Digest of the record as it was read.
+    pub(super) record_digest: Option<Digest>,
+    /// Every file in the folder.
+    pub(super) there: Found,
+    /// A time of the folder's file system from before it was looked at.
+    pub(super) looked_at: i64,
+    /// The memory as it was read.
+    bytes: Option<Vec<u8>>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    format: String,
+    /// The program that wrote it: another may render other bytes.
+    program: Option<Seen>,
+    /// The record that it belongs to.
+    record: Digest,
+    past: Past,
+    /// The files of the record, as they were after they were written.
+    files: BTreeMap<String, Seen>,
+}
+
+/// Looks at `folder`. With `full` nothing is taken as it is.
+///
+/// # Errors
+/// [`OutputError`] when the record or the folder cannot be read; never because of the memory.
+pub fn remembered(folder: &Path, full: bool) -> Result<Remembered, OutputError> {
+    let folder = &absolute(folder)?;
+    exchange::finish(folder)?;
+    let looked_at = time_of_file_system(folder);
+    let (record, digest) = read_record(&record_path(folder))?.unzip();
+    let there = walk(folder, "")?;
+    let mut remembered = Remembered {
+        past: Past::default(),
+        record,
+        record_digest: digest,
+        there,
+        looked_at,
+        bytes: durable::read(&path(folder), MAX_BYTES).ok(),
+    };
+    let file = remembered.bytes.as_deref();
+    let file: Option<File> = file.and_then(|bytes| serde_json::from_slice(bytes).ok());
+    if let (Some(file), Some(record)) = (file, &remembered.record)
+        && !full
+        && file.format == FORMAT
+        && file.program.is_some()
+        && file.program == program()
+        && Some(file.record) == digest
+    {
+        let mut past = file.past;
+        let doubtful = doubtful(folder, record, &remembered.there, &file.files, &past);
+        past.forget(&doubtful);
+        remembered.past = past;
+    }
+    Ok(remembered)
+}
+
+/// Assignments of which not every file is what the record says.
+fn doubtful(
+    folder: &Path,
+    record: &Record,
+    there: &Found,
+    seen: &BTreeMap<String, Seen>,
+    past: &Past,
+) -> BTreeSet<String> {
+    // Until a file of it was found.
+    let mut doubtful = past.assignments();
+    let mut touched = BTreeSet::new();
+    for (path, digest) in &record.files {
+        let Some(of) = assignment_of(path) else {
+            continue;
+        };
+        let is_as_it_was = match (seen.get(path), there.get(path)) {
+            (Some(before), Some(Some(now))) if before == now => true,
+            (Some(before), Some(Some(now))) => {
+                before.changed == 0
+                    && before.has_content_of(now)
+                    && fs::read(folder.join(path)).is_ok_and(|bytes| Digest::of(&bytes) == *digest)
+            }
+            _ => false,
+        };
+        match is_as_it_was {
+            true => drop(doubtful.remove(of)),
+            false => drop(touched.insert(of.to_owned())),
+        }
+    }
+    doubtful.append(&mut touched);
+    doubtful
+}
+
+impl Remembered {
+    /// Writes the memory for the next run, when it is another one. That it cannot be is no error: the
+    /// next run then renders everything.
+    pub(super) fn replace(
+        &self,
+        folder: &Path,
+        past: Past,
+        record: Digest,
+        files: BTreeMap<String, Seen>,
+    ) {
+        let file = File {
+            format: FORMAT.to_owned(),
+            program: program(),
+            record,
+            past,
+            files,
+        };
+        let Ok(bytes) = serde_json::to_vec(&file) else {
+            return;
+        };
+        if self.bytes.as_ref() != Some(&bytes)
+            && durable::write(&path(folder), &bytes, durable::PUBLIC_MODE).is_err()
+        {
+            // An old one would be found out by the record's digest; none is plainer.
+            drop(fs::remove_file(path(folder)));
+        }
+    }
+}
+
+fn path(folder: &Path) -> PathBuf {
+    beside(folder, ".outhaul.memory.json")
+}
+
+/// This program's file.
+fn program() -> Option<Seen> {
+    let metadata = fs::metadata(std::env::current_exe().ok()?).ok()?;
+    Seen::of(&metadata)
+}
+
+/// The time now, as the file system that holds `folder` writes it; the beginning of time where nothing
+/// can be written.
+pub(super) fn time_of_file_system(folder: &Path) -> i64 {
+    let now = || -> Option<i64> {
+        let probe = tempfile::tempfile_in(folder.parent()?).ok()?;
+        Some(Seen::of(&probe.metadata().ok()?)?.modified)
+    };
+    now().unwrap_or(i64::MIN)
+}

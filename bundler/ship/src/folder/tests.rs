@@ -1,0 +1,127 @@
+//! Tests of the output: what is replaced, what stays, and that a refusal changes nothing.
+#![allow(clippy::unwrap_used)]
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+use outhaul_bundle::index::Source;
+
+use super::write::Content;
+use super::*;
+
+mod runs_tests;
+
+/// Everything anew, as a run without a past does it.
+fn write(
+    out: &Path,
+    tree: &BTreeMap<String, Vec<u8>>,
+    snapshot: &Snapshot,
+    kept: BTreeMap<String, Kept>,
+) -> Result<Changes, OutputError> {
+    let before = remembered(out, true)?;
+    let content = |bytes: &Vec<u8>| Content::Bytes(Cow::Owned(bytes.clone()));
+    let tree = tree
+        .iter()
+        .map(|(path, bytes)| (path.clone(), content(bytes)));
+    let written = super::write::write(out, &tree.collect(), snapshot, kept, &before)?;
+    Ok(written.changes)
+}
+
+fn snapshot() -> Snapshot {
+    let source = Source {
+        name: "dev".into(),
+        repo: String::new(),
+        commit: "1".into(),
+    };
+    outhaul_control::snapshot::snapshot(source.clone(), source, Vec::new())
+}
+
+fn tree(files: &[(&str, &str)]) -> BTreeMap<String, Vec<u8>> {
+    files
+        .iter()
+        .map(|(path, text)| ((*path).to_owned(), text.as_bytes().to_vec()))
+        .collect()
+}
+
+#[test]
+fn the_folder_is_the_tree_and_what_others_put_there_stays() {
+    let parent = tempfile::tempdir().unwrap();
+    let out = parent.path().join("out");
+    let first = tree(&[
+        ("a/one.yaml", "1"),
+        ("a/two.yaml", "2"),
+        ("b/three.yaml", "3"),
+    ]);
+    let changes = write(&out, &first, &snapshot(), BTreeMap::new()).unwrap();
+    assert_eq!(
+        changes,
+        Changes {
+            added: 3,
+            ..Changes::default()
+        }
+    );
+    assert_eq!(read_tree(&out).unwrap(), first);
+
+    fs::write(out.join("a/notes.txt"), "mine").unwrap();
+    let second = tree(&[("a/one.yaml", "1"), ("a/two.yaml", "two")]);
+    let changes = write(&out, &second, &snapshot(), BTreeMap::new()).unwrap();
+    let expected = Changes {
+        changed: 1,
+        removed: 1,
+        unchanged: 1,
+        foreign: 1,
+        added: 0,
+    };
+    assert_eq!(changes, expected);
+    let mut both = second.clone();
+    both.insert("a/notes.txt".into(), b"mine".to_vec());
+    assert_eq!(read_tree(&out).unwrap(), both);
+    let names: BTreeSet<_> = fs::read_dir(parent.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    assert_eq!(
+        names,
+        BTreeSet::from(["out".into(), "out.outhaul.json".into()]),
+        "nothing is left over"
+    );
+}
+
+#[test]
+fn a_file_of_somebody_else_is_not_overwritten() {
+    let parent = tempfile::tempdir().unwrap();
+    let out = parent.path().join("out");
+    fs::create_dir_all(out.join("a")).unwrap();
+    fs::write(out.join("a/one.yaml"), "theirs").unwrap();
+    let refused = write(
+        &out,
+        &tree(&[("a/one.yaml", "ours"), ("b.yaml", "2")]),
+        &snapshot(),
+        BTreeMap::new(),
+    );
+    assert!(
+        matches!(refused, Err(OutputError::Foreign { count: 1, .. })),
+        "{refused:?}"
+    );
+    assert_eq!(read_tree(&out).unwrap(), tree(&[("a/one.yaml", "theirs")]));
+    assert!(record(&out).unwrap().is_none());
+}
+
+#[test]
+fn the_record_names_the_commits_and_every_file() {
+    let parent = tempfile::tempdir().unwrap();
+    let out = parent.path().join("out");
+    write(
+        &out,
+        &tree(&[("a.yaml", "1")]),
+        &snapshot(),
+        BTreeMap::new(),
+    )
+    .unwrap();
+    let record = record(&out).unwrap().unwrap();
+    assert_eq!(record.snapshot, snapshot());
+    assert_eq!(
+        record.files,
+        BTreeMap::from([("a.yaml".to_owned(), Digest::of(b"1"))])
+    );
+}

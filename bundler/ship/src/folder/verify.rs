@@ -1,0 +1,131 @@
+//! Does a folder hold what its record says that it was rendered from?
+//!
+//! What comes in: the folder with its [`Record`], and what the record's commits render to now. What
+//! goes out: every difference, file by file; none means equal, byte for byte. What was kept from an
+//! earlier snapshot cannot be rendered again: it must be as the record says, and is named. Files that
+//! are nobody's of ours are not looked at. It writes nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use outhaul_bundle::Digest;
+use outhaul_bundle::index::Snapshot;
+use serde::Serialize;
+
+use super::{OutputError, Record, io_error};
+use crate::isolation::Kept;
+use outhaul_load::pipeline::Platform;
+use outhaul_plane::render::assignment_of;
+
+/// How a folder is not what its commits render to.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Comparison {
+    /// How many files are equal.
+    pub equal: usize,
+    /// Files with other content.
+    pub differs: BTreeSet<String>,
+    /// Files that should be there.
+    pub missing: BTreeSet<String>,
+    /// Files that the record lists and the commits do not give.
+    pub extra: BTreeSet<String>,
+    /// Sources that cannot be read as they were, because they are folders.
+    pub moved: BTreeSet<String>,
+    /// Assignments that were kept from an earlier snapshot: compared with the record only.
+    pub kept: BTreeMap<String, Kept>,
+    /// Those of them that their snapshot renders after all.
+    pub kept_but_sound: BTreeSet<String>,
+}
+
+impl Comparison {
+    /// Whether all is as it should be.
+    pub fn is_equal(&self) -> bool {
+        let sets = [
+            &self.differs,
+            &self.missing,
+            &self.extra,
+            &self.moved,
+            &self.kept_but_sound,
+        ];
+        sets.into_iter().all(BTreeSet::is_empty)
+    }
+
+    /// One line for each difference, for people.
+    pub fn lines(&self) -> Vec<String> {
+        let told = [
+            (&self.differs, "differs"),
+            (&self.missing, "is missing"),
+            (&self.extra, "is not rendered"),
+            (&self.moved, "is a folder and is not what it was"),
+            (
+                &self.kept_but_sound,
+                "was kept, but its snapshot renders it",
+            ),
+        ];
+        let lines = told
+            .into_iter()
+            .flat_map(|(names, what)| names.iter().map(move |name| format!("`{name}` {what}")));
+        lines.collect()
+    }
+}
+
+/// Compares `folder` with what `platform` rendered from the commits of `record`.
+///
+/// # Errors
+/// [`OutputError`] when a file cannot be read.
+pub fn verify(
+    folder: &Path,
+    record: &Record,
+    platform: &Platform,
+) -> Result<Comparison, OutputError> {
+    let rendering = &platform.rendering;
+    let mut found = Comparison {
+        moved: moved(&record.snapshot, &rendering.snapshot),
+        kept: record.kept.clone(),
+        ..Comparison::default()
+    };
+    let sound = rendering.assignments();
+    let kept = record.kept.keys();
+    found.kept_but_sound = kept.filter(|id| sound.contains(*id)).cloned().collect();
+    let is_kept = |path: &str| assignment_of(path).is_some_and(|id| record.kept.contains_key(id));
+    let rendered = rendering
+        .files()
+        .filter(|(path, _)| !is_kept(path))
+        .map(|(path, bytes)| (path, Digest::of(bytes)));
+    let kept = record.files.iter().filter(|(path, _)| is_kept(path));
+    let expected: BTreeMap<String, Digest> = rendered
+        .chain(kept.map(|(path, digest)| (path.clone(), *digest)))
+        .collect();
+    for (path, digest) in &expected {
+        let file = folder.join(path);
+        match fs::read(&file) {
+            Ok(bytes) if Digest::of(&bytes) == *digest => found.equal += 1,
+            Ok(_) => drop(found.differs.insert(path.clone())),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                found.missing.insert(path.clone());
+            }
+            Err(error) => return Err(io_error("read", &file)(error)),
+        }
+    }
+    for path in record.files.keys() {
+        if !expected.contains_key(path) && folder.join(path).exists() {
+            found.extra.insert(path.clone());
+        }
+    }
+    Ok(found)
+}
+
+/// Sources that were read now at another commit than then: plain folders have no other.
+fn moved(then: &Snapshot, now: &Snapshot) -> BTreeSet<String> {
+    let all = |snapshot: &Snapshot| -> Vec<_> {
+        let fixed = [snapshot.environment.clone(), snapshot.base.clone()];
+        fixed
+            .into_iter()
+            .chain(snapshot.workloads.clone())
+            .collect()
+    };
+    let now = all(now);
+    let gone = all(then).into_iter().filter(|source| !now.contains(source));
+    gone.map(|source| format!("{} at {}", source.name, source.commit))
+        .collect()
+}

@@ -1,0 +1,174 @@
+//! Isolation: one broken assignment is one broken assignment.
+//!
+//! What comes in: the failures of a [`outhaul_plane::Rendering`], and somebody who knows what a broken assignment
+//! last was. What goes out: for each broken one that it is kept as it was, with its error and the
+//! snapshot it is from, or that it is left out, and why. What is sound ships as it is. Nothing here
+//! reads or writes.
+
+use std::collections::BTreeMap;
+
+use outhaul_bundle::Digest;
+use serde::{Deserialize, Serialize};
+
+use outhaul_control::{ControlPlane, Diagnostics};
+use outhaul_plane::schedule::AssignmentId;
+
+/// A broken assignment that stays as it last was.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Kept {
+    /// Digest of the snapshot that its content was rendered from.
+    pub from: Digest,
+    /// Why the newest snapshot does not render to it, one finding a line.
+    pub error: String,
+}
+
+/// What is known of an assignment's last good content.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Last<T> {
+    /// It was good, and this it was.
+    Good {
+        /// Digest of the snapshot that it was rendered from.
+        from: Digest,
+        /// What it was.
+        content: T,
+    },
+    /// It never was, or it is not there any more: which.
+    None(String),
+}
+
+/// What becomes of the broken assignments of one result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Isolation<T> {
+    /// Those that stay as they were.
+    pub kept: BTreeMap<AssignmentId, (Kept, T)>,
+    /// Those that nothing can stand in for, and why.
+    pub left_out: BTreeMap<AssignmentId, String>,
+    /// What is wrong with them that rendering did not find.
+    pub findings: Diagnostics,
+}
+
+impl<T> Default for Isolation<T> {
+    fn default() -> Self {
+        Self {
+            kept: BTreeMap::new(),
+            left_out: BTreeMap::new(),
+            findings: Diagnostics::new(),
+        }
+    }
+}
+
+/// Which of the assignments that there were `before` are of workloads that cannot be read now, and why.
+/// With each comes its workspace, where it is known; where it is not, whatever no workload brings any
+/// more is taken for one of theirs: what runs must not be taken for removed.
+pub fn lost<'b>(
+    plane: &ControlPlane,
+    before: impl IntoIterator<Item = (AssignmentId, Option<&'b str>)>,
+) -> BTreeMap<AssignmentId, Diagnostics> {
+    let mut found = BTreeMap::new();
+    if plane.lost.is_empty() {
+        return found;
+    }
+    for (id, workspace) in before {
+        if plane.targets.contains_key(&id.target)
+            || !plane.cluster_types.contains_key(&id.cluster_type)
+        {
+            continue;
+        }
+        let mut why = Diagnostics::new();
+        for lost in plane.lost.values() {
+            if workspace.is_none_or(|workspace| workspace == lost.workspace) {
+                why.append(lost.findings.clone());
+            }
+        }
+        if !why.is_empty() {
+            found.insert(id, why);
+        }
+    }
+    found
+}
+
+/// Decides for each of `failures` and `undecided` (see [`outhaul_plane::Rendering`]); `last` is asked once for
+/// each. What is undecided and never ran is not left out: nothing says that it should run.
+pub fn isolate<'f, T>(
+    failures: impl IntoIterator<Item = (&'f AssignmentId, &'f Diagnostics)>,
+    undecided: impl IntoIterator<Item = (&'f AssignmentId, &'f Diagnostics)>,
+    mut last: impl FnMut(&AssignmentId) -> Last<T>,
+) -> Isolation<T> {
+    let mut isolation = Isolation::default();
+    for (id, findings) in failures {
+        match last(id) {
+            Last::Good { from, content } => {
+                let error = one_line_each(findings);
+                let kept = Kept { from, error };
+                isolation.kept.insert(id.clone(), (kept, content));
+            }
+            Last::None(why) => drop(isolation.left_out.insert(id.clone(), why)),
+        }
+    }
+    for (id, findings) in undecided {
+        if let Last::Good { from, content } = last(id) {
+            let error = one_line_each(findings);
+            isolation
+                .kept
+                .insert(id.clone(), (Kept { from, error }, content));
+        }
+    }
+    isolation
+}
+
+/// Findings without the text around them: `file:line:column: message`.
+pub fn one_line_each(findings: &Diagnostics) -> String {
+    let lines: Vec<String> = findings
+        .iter()
+        .map(|finding| match &finding.location {
+            Some(location) => format!("{location}: {}", finding.message),
+            None => finding.message.clone(),
+        })
+        .collect();
+    lines.join("\n")
+}
+
+impl<T> Isolation<T> {
+    /// The same without what the kept ones were.
+    pub fn without_content(self) -> Isolation<()> {
+        let kept = self.kept.into_iter();
+        Isolation {
+            kept: kept.map(|(id, (kept, _))| (id, (kept, ()))).collect(),
+            left_out: self.left_out,
+            findings: self.findings,
+        }
+    }
+
+    /// Adds what became of others.
+    pub fn append(&mut self, other: Self) {
+        self.kept.extend(other.kept);
+        self.left_out.extend(other.left_out);
+        self.findings.append(other.findings);
+    }
+
+    /// Whether nothing was broken.
+    pub fn is_empty(&self) -> bool {
+        self.kept.is_empty() && self.left_out.is_empty()
+    }
+
+    /// All of them.
+    pub fn ids(&self) -> impl Iterator<Item = &AssignmentId> {
+        self.kept.keys().chain(self.left_out.keys())
+    }
+
+    /// One line for each broken assignment, for people.
+    pub fn lines(&self) -> Vec<String> {
+        let kept = self.kept.iter().map(|(id, (kept, _))| {
+            let from = kept.from.short();
+            (id, format!("kept: {id} stays as snapshot {from} had it"))
+        });
+        let left_out = self
+            .left_out
+            .iter()
+            .map(|(id, why)| (id, format!("left out: {id}: {why}")));
+        let mut lines: Vec<_> = kept.chain(left_out).collect();
+        lines.sort();
+        lines.into_iter().map(|(_, line)| line).collect()
+    }
+}

@@ -1,0 +1,479 @@
+//! From one environment's rendering to one signed bundle per stream, written and on record.
+//!
+//! What comes in: a [`Platform`], the fleet that signs, and a [`Request`]: for whom, until when, where
+//! to. What goes out: a [`Produced`] per stream. A stream whose content is what was signed last uses
+//! no number. Each stream is signed, written, put on the fleet's record and published before the next
+//! one begins, so that what was done before an error stays done and is right. It prints nothing and
+//! reads no clock.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use jiff::{SignedDuration, Timestamp};
+use outhaul_bundle::Digest;
+use outhaul_bundle::index::{Content, DriftPolicy, ReconcilerSettings, Snapshot, Source, Stream};
+use outhaul_bundle::name::Name;
+use outhaul_kit::console::stage;
+use outhaul_kit::interrupt;
+use outhaul_signer::fleet::{Fleet, FleetError};
+use outhaul_signer::key::Secret;
+use outhaul_signer::publish::SignRequest;
+
+use crate::assemble::finish::Reader;
+use crate::assemble::{self, Contents, Spool, UnsignedBundle};
+use crate::collect::Collector;
+use crate::deliver::{self, DeliverError};
+use crate::isolation::Isolation;
+use crate::sites::Sites;
+use outhaul_control::model::Drift;
+use outhaul_load::pipeline::Platform;
+use outhaul_plane::schedule::AssignmentId;
+
+mod carried;
+mod countersigned;
+mod current;
+mod error;
+mod last;
+mod obey;
+mod plan;
+mod recipients;
+mod shelf;
+mod signing;
+
+use countersigned::Ready;
+pub use countersigned::Waiting;
+use current::Current;
+pub use error::ProduceError;
+pub use last::LastError;
+use last::{LastAssignment, LastStream};
+pub use obey::Refusal;
+use plan::Plan;
+use shelf::Kept;
+use signing::Signed;
+
+/// What to make, for whom, and where to put it.
+#[derive(Debug)]
+pub struct Request<'a> {
+    /// Only these cluster types; empty for every one.
+    pub cluster_types: &'a [String],
+    /// Where `<environment>-<cluster type>-<number>.outhaul` is written; it is made if missing.
+    pub out: &'a Path,
+    /// Where each bundle is also unpacked, for sites that pull over HTTPS.
+    pub publish: Option<&'a Path>,
+    /// Only for these sites; empty for every site of the stream.
+    pub recipients: BTreeSet<Name>,
+    /// For whom everything is encrypted; without it the bundle can be read by anybody. A list of nobody is
+    /// refused.
+    pub readers: Option<&'a [Reader]>,
+    /// Use a new number even when nothing changed.
+    pub renew: bool,
+    /// The time of issue that is signed.
+    pub issued: Timestamp,
+    /// Days until the bundle may no longer be installed, 1 to 3650; without it what the delivery
+    /// policies say, or else [`EXPIRES_DAYS`].
+    pub expires_days: Option<u32>,
+}
+
+/// Days until a bundle may no longer be installed, where nobody says otherwise.
+pub const EXPIRES_DAYS: u32 = 180;
+
+/// What became of every stream, and of what was broken.
+#[derive(Debug, Default)]
+pub struct Production {
+    /// The streams, by name. One in which nothing is sound, and nothing ever was, is not among them.
+    pub streams: Vec<Produced>,
+    /// What became of the broken assignments of the streams that were asked for.
+    pub isolation: Isolation<()>,
+}
+
+/// What became of one stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Produced {
+    /// The cluster type.
+    pub cluster_type: String,
+    /// The number that is current now.
+    pub number: u64,
+    /// Whether it is a new number.
+    pub changed: bool,
+    /// The bundle that was written: a new one, or the current one once more; `None` when it is there.
+    pub file: Option<PathBuf>,
+    /// The bundle's size in bytes; 0 when none was written.
+    pub bytes: u64,
+    /// Bytes of all of its contents.
+    pub content_bytes: u64,
+    /// How many assignments are in it.
+    pub assignments: usize,
+    /// Why no bundle is made of it at all, when a delivery policy says so.
+    pub withheld: Option<String>,
+    /// Why it has a new number although nothing changed.
+    pub because: Option<String>,
+    /// Whose signature it waits for; nothing is shipped before.
+    pub waiting: Option<Waiting>,
+}
+
+/// Makes the bundles of every stream that `request` names. A broken assignment is in its bundle as it
+/// was shipped last; what of a stream is on record lies in the fleet's folder.
+///
+/// # Errors
+/// [`ProduceError`] of the first stream that fails; those before it, in order of their names, are done.
+/// A removal that nobody acknowledged is found before anything is written.
+pub fn produce(
+    platform: &Platform,
+    fleet: &Fleet,
+    secret: &Secret,
+    request: &Request<'_>,
+) -> Result<Production, ProduceError> {
+    let rendering = &platform.rendering;
+    if let Some(name) = request
+        .cluster_types
+        .iter()
+        .find(|name| !rendering.cluster_types.contains_key(*name))
+    {
+        return Err(ProduceError::UnknownClusterType {
+            environment: rendering.environment.clone(),
+            name: name.clone(),
+            known: rendering.cluster_types.keys().cloned().collect(),
+        });
+    }
+    let wanted =
+        |name: &&String| request.cluster_types.is_empty() || request.cluster_types.contains(name);
+    let mut plans = Vec::new();
+    let mut removals = Vec::new();
+    let mut collector = Collector::new(&platform.sources, &platform.cache);
+    let recipients = recipients::of(platform, fleet, request, wanted)?;
+    for name in rendering.cluster_types.keys().filter(wanted) {
+        if !request.recipients.is_empty() && !recipients.contains_key(name) {
+            // None of those that it is for follows this stream.
+            continue;
+        }
+        let plan = Plan::of(platform, fleet, name, &mut collector)?;
+        removals.extend(plan.guard(platform).err());
+        if obey::withheld(&plan.delivery).is_none() {
+            let stream = format!("{}/{name}", rendering.environment);
+            obey::readers(
+                &plan.delivery,
+                &stream,
+                request.readers.map_or(0, <[_]>::len),
+            )?;
+        }
+        plans.push(plan);
+    }
+    if !removals.is_empty() {
+        return Err(ProduceError::Removals { removals });
+    }
+    let mut production = Production::default();
+    for plan in plans {
+        if !plan.is_void() && !plan.stalled {
+            let readers = recipients.get(plan.cluster_type).cloned();
+            let readers = readers.unwrap_or_default();
+            let made = stage(&plan.looked_at(&rendering.environment), || {
+                stream(
+                    platform,
+                    fleet,
+                    secret,
+                    request,
+                    &plan,
+                    &readers,
+                    &mut collector,
+                )
+            })?;
+            production.streams.push(made);
+        }
+        if plan.stalled {
+            for target in plan.assignments.keys() {
+                let id = AssignmentId {
+                    cluster_type: plan.cluster_type.to_owned(),
+                    target: target.clone(),
+                };
+                let why = "no bundle of this stream is made now; sites keep what they have";
+                let left_out = &mut production.isolation.left_out;
+                left_out.insert(id, why.to_owned());
+            }
+        }
+        production.isolation.append(plan.isolation);
+    }
+    Ok(production)
+}
+
+fn stream(
+    platform: &Platform,
+    fleet: &Fleet,
+    secret: &Secret,
+    request: &Request<'_>,
+    plan: &Plan<'_>,
+    recipients: &BTreeSet<Name>,
+    collector: &mut Collector<'_>,
+) -> Result<Produced, ProduceError> {
+    let environment = &platform.rendering.environment;
+    let (name, role) = (plan.cluster_type, &plan.role);
+    let latest = fleet.latest(role)?;
+    if let Some(why) = obey::withheld(&plan.delivery) {
+        let number = latest.map_or(0, |latest| latest.number);
+        return Ok(plan.held_back(why, number));
+    }
+    let pending = countersigned::pending(fleet, role, request)?;
+    if let Some(pending) = &pending
+        && let Some(ready) = countersigned::ready(fleet, role, pending)?
+    {
+        return ship_ready(fleet, secret, request, plan, ready);
+    }
+    let signer = fleet.statement_signer(secret)?;
+    let orders = Sites::of(fleet).orders_for(role)?;
+    let mut build = |number: u64| -> Result<Built, ProduceError> {
+        let mut spool = Spool::new(&std::env::temp_dir())?;
+        let payloads = plan.payloads(collector, &mut spool)?;
+        let reconciler = platform.reconciler_kind(plan.reconciler);
+        let contents = Contents {
+            fleet: fleet.id(),
+            stream: Stream {
+                role: role.parse()?,
+                environment: environment.parse()?,
+                cluster_type: name.parse()?,
+            },
+            number,
+            reconciler: ReconcilerSettings {
+                kind: reconciler.as_str().parse()?,
+                settings: BTreeMap::new(),
+                drift: match plan.delivery.drift.as_ref().map(|said| said.value) {
+                    Some(Drift::Correct) => DriftPolicy::Correct,
+                    Some(Drift::Report) | None => DriftPolicy::Report,
+                },
+            },
+            snapshot: with_payloads(&platform.rendering.snapshot, payloads.sources),
+            recipients: recipients.clone(),
+            assignments: &plan.assignments,
+            payloads: payloads.files,
+            kept: plan.kept.clone(),
+            orders: orders.clone(),
+        };
+        let mut bundle = assemble::assemble(contents, spool)?.attest(&signer)?;
+        let plain = countersigned::plain_digest(&bundle, request.readers);
+        if let Some(readers) = request.readers {
+            bundle = bundle.seal(readers)?;
+        }
+        let commits = payloads.commits;
+        Ok(Built {
+            bundle,
+            commits,
+            plain,
+        })
+    };
+    let mut lost = None;
+    if let Some(latest) = latest.as_ref().filter(|_| !request.renew) {
+        let same = build(latest.number)?;
+        match current::again(fleet, request, plan, environment, latest, &same)? {
+            Current::Changed => {}
+            Current::Lost(why) => lost = Some(why),
+            Current::Same(produced) => return Ok(produced),
+        }
+    }
+    if let Some(pending) = &pending {
+        let same = build(pending.number)?;
+        if countersigned::is_waiting(fleet, role, pending, &same)? {
+            let waiting = Waiting::of(pending, role);
+            return Ok(countersigned::waits(plan, &same, pending.number, waiting));
+        }
+    }
+    let number = fleet.next_number(role)?;
+    let built = build(number)?;
+    let index = &built.bundle.index;
+    obey::budget(
+        &plan.delivery,
+        &format!("{environment}/{name}"),
+        index,
+        built.bundle.index_bytes.len(),
+    )?;
+    let expires = expiry(request, plan)?;
+    let index_bytes = built.bundle.index_bytes.clone();
+    let sign = SignRequest {
+        role,
+        number,
+        index_bytes: &index_bytes,
+        issued: request.issued,
+        expires,
+    };
+    let last = last_of(environment, plan, &built);
+    let mut produced = ship_or_ask(fleet, secret, request, plan, sign, built, &last)?;
+    produced.because = lost;
+    Ok(produced)
+}
+
+/// Ships what waited, now that enough signatures are there.
+fn ship_ready(
+    fleet: &Fleet,
+    secret: &Secret,
+    request: &Request<'_>,
+    plan: &Plan<'_>,
+    ready: Ready,
+) -> Result<Produced, ProduceError> {
+    let sign = SignRequest {
+        role: &plan.role,
+        number: ready.pending.number,
+        index_bytes: &ready.bundle.index_bytes.clone(),
+        issued: request.issued,
+        expires: ready.pending.expires,
+    };
+    let signed = signing::sign(fleet, sign, secret)?;
+    let made = (ready.bundle, ready.plain);
+    ship(fleet, request, plan, sign, signed, made, &ready.last)
+}
+
+/// Signs and ships what was built, or keeps it until somebody else has signed it as well.
+fn ship_or_ask(
+    fleet: &Fleet,
+    secret: &Secret,
+    request: &Request<'_>,
+    plan: &Plan<'_>,
+    sign: SignRequest<'_>,
+    built: Built,
+    last: &LastStream,
+) -> Result<Produced, ProduceError> {
+    match signing::sign(fleet, sign, secret) {
+        Ok(signed) => {
+            let made = (built.bundle, built.plain);
+            ship(fleet, request, plan, sign, signed, made, last)
+        }
+        Err(FleetError::CountersignatureNeeded {
+            threshold,
+            found,
+            request,
+            ..
+        }) => {
+            let SignRequest { role, number, .. } = sign;
+            countersigned::keep(fleet, role, number, &built, last)?;
+            let waiting = Waiting {
+                role: role.to_owned(),
+                request,
+                threshold,
+                found,
+            };
+            Ok(countersigned::waits(plan, &built, number, waiting))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Where the bundle of a number goes.
+fn file_of(request: &Request<'_>, cluster_type: &str, environment: &str, number: u64) -> PathBuf {
+    request
+        .out
+        .join(format!("{environment}-{cluster_type}-{number}.outhaul"))
+}
+
+/// Writes what was signed, and puts it on the fleet's record.
+fn ship(
+    fleet: &Fleet,
+    request: &Request<'_>,
+    plan: &Plan<'_>,
+    sign: SignRequest<'_>,
+    (signed, keys): Signed,
+    (bundle, plain): (UnsignedBundle, Digest),
+    last: &LastStream,
+) -> Result<Produced, ProduceError> {
+    let SignRequest { role, number, .. } = sign;
+    let stream = &bundle.index.stream;
+    let file = file_of(
+        request,
+        stream.cluster_type.as_str(),
+        stream.environment.as_str(),
+        number,
+    );
+    let content_bytes = bundle.index.content_bytes();
+    let assignments = bundle.index.assignments.len();
+    // Kept first: it is what another stick gets when nothing changes.
+    shelf::prepare(fleet.folder()).map_err(ProduceError::Keep)?;
+    let own = shelf::bundle(fleet.folder(), role, number);
+    // Until the number is on record, both files are of a bundle that does not exist.
+    let unrecorded = [interrupt::temporary(&own), interrupt::temporary(&file)];
+    deliver::write_file(&own, &signed.files, bundle)?;
+    let kept = Kept::of(number, plain, &own)?;
+    let bytes = deliver::copy_file(&own, &file)?;
+    interrupt::here();
+    let _whole = interrupt::finishing();
+    drop((unrecorded, keys));
+    fleet.commit(&signed)?;
+    interrupt::here();
+    last.write(fleet.folder(), role)?;
+    kept.write(fleet.folder(), role)
+        .map_err(ProduceError::Keep)?;
+    countersigned::forget_before(fleet, role, number + 1)?;
+    if let Some(folder) = request.publish {
+        publish(&file, role, sign.index_bytes, folder)?;
+    }
+    Ok(Produced {
+        cluster_type: plan.cluster_type.to_owned(),
+        number,
+        changed: true,
+        file: Some(file),
+        bytes,
+        content_bytes,
+        assignments,
+        withheld: None,
+        because: None,
+        waiting: None,
+    })
+}
+
+/// Until when the bundle may be installed: as it was asked for, or as the delivery policies say.
+fn expiry(request: &Request<'_>, plan: &Plan<'_>) -> Result<Timestamp, ProduceError> {
+    let said = plan.delivery.expires_days.as_ref().map(|days| days.value);
+    let days = request.expires_days.or(said).unwrap_or(EXPIRES_DAYS);
+    let issued = request.issued;
+    issued
+        .checked_add(SignedDuration::from_hours(24 * i64::from(days)))
+        .map_err(|_| ProduceError::Expiry { issued, days })
+}
+
+/// A bundle, and the commits of its payloads by assignment.
+struct Built {
+    bundle: UnsignedBundle,
+    commits: BTreeMap<String, String>,
+    /// Digest of it before it was sealed.
+    plain: Digest,
+}
+
+/// What the stream ships with this bundle.
+fn last_of(environment: &str, plan: &Plan<'_>, built: &Built) -> LastStream {
+    let now = built.bundle.index.snapshot.digest;
+    let assignments = plan.assignments.iter().filter_map(|(name, rendered)| {
+        let kept = plan.kept.iter().find(|(kept, _)| kept.as_str() == name);
+        let from = kept.map_or(now, |(_, from)| *from);
+        let commit = built.commits.get(name).cloned();
+        Some((name.clone(), LastAssignment::of(rendered, from, commit)?))
+    });
+    LastStream::new(environment, plan.cluster_type, assignments.collect())
+}
+
+fn remember(
+    fleet: &Fleet,
+    environment: &str,
+    plan: &Plan<'_>,
+    built: &Built,
+) -> Result<(), ProduceError> {
+    let now = last_of(environment, plan, built);
+    if plan.last.as_ref() != Some(&now) {
+        now.write(fleet.folder(), &plan.role)?;
+    }
+    Ok(())
+}
+
+fn publish(file: &Path, role: &str, index_bytes: &[u8], folder: &Path) -> Result<(), DeliverError> {
+    let digest = Digest::of(index_bytes);
+    let expected = Content {
+        digest,
+        size: index_bytes.len() as u64,
+    };
+    let target = format!("{role}/{}.index.json", digest.hex());
+    deliver::publish_folder(file, &expected, &target, folder)
+}
+
+/// The render's snapshot, with the commits of the payloads among the workloads' sources.
+pub fn with_payloads(snapshot: &Snapshot, payloads: Vec<Source>) -> Snapshot {
+    let mut workloads = snapshot.workloads.clone();
+    workloads.extend(payloads);
+    outhaul_control::snapshot::snapshot(
+        snapshot.environment.clone(),
+        snapshot.base.clone(),
+        workloads,
+    )
+}

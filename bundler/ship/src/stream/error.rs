@@ -1,0 +1,92 @@
+//! Why a stream's bundle was not made.
+//!
+//! What comes in: the error of whichever step failed. What goes out: the sentence for the person, with the
+//! data of the situation. Streams before the one that failed were made.
+
+use jiff::Timestamp;
+use outhaul_bundle::name::NameError;
+use outhaul_signer::fleet::FleetError;
+
+use super::{LastError, Refusal};
+use crate::assemble::finish::FinishError;
+use crate::assemble::{AssembleError, SpoolError};
+use crate::collect::CollectError;
+use crate::deliver::DeliverError;
+use crate::guard::Removal;
+use crate::sites::SiteError;
+use outhaul_control::Diagnostics;
+
+/// Why a stream's bundle was not made. Streams before it were.
+#[derive(Debug, thiserror::Error)]
+pub enum ProduceError {
+    /// The contents do not become a bundle.
+    #[error(transparent)]
+    Assemble(#[from] AssembleError),
+    /// A payload cannot be collected.
+    #[error(transparent)]
+    Collect(#[from] CollectError),
+    /// The bundle cannot be written or published.
+    #[error(transparent)]
+    Deliver(#[from] DeliverError),
+    /// A date beyond what dates can be.
+    #[error("cannot count {days} days from {issued}")]
+    Expiry {
+        /// The time of issue.
+        issued: Timestamp,
+        /// The days.
+        days: u32,
+    },
+    /// The bundle cannot be attested or sealed.
+    #[error(transparent)]
+    Finish(#[from] FinishError),
+    /// The delivery policies contradict each other; nothing was written for any stream.
+    #[error("the delivery policies contradict each other")]
+    Contradiction(#[from] Diagnostics),
+    /// A delivery policy forbids it.
+    #[error(transparent)]
+    Forbidden(#[from] Refusal),
+    /// The fleet cannot sign.
+    #[error(transparent)]
+    Fleet(#[from] FleetError),
+    /// What was shipped last cannot be read or written.
+    #[error(transparent)]
+    Last(#[from] LastError),
+    /// A name that cannot travel.
+    #[error("a name of the control plane cannot travel")]
+    Name(#[from] NameError),
+    /// It would remove too much; nothing was written for any stream.
+    #[error("too much would be removed")]
+    Removals {
+        /// One for each stream that would lose too much.
+        removals: Vec<Removal>,
+    },
+    /// A recipient that is no site of the streams that are made.
+    #[error("`{site}` is no site of {streams}")]
+    UnknownRecipient {
+        /// The name.
+        site: String,
+        /// The streams.
+        streams: String,
+        /// The sites that there are.
+        known: Vec<String>,
+    },
+    /// The bundle cannot be kept in the fleet's folder.
+    #[error("the bundle cannot be kept in the fleet's folder")]
+    Keep(#[source] outhaul_signer::durable::FileError),
+    /// What the centre knows of the stream's sites cannot be read.
+    #[error(transparent)]
+    Sites(#[from] SiteError),
+    /// The temporary folder failed.
+    #[error(transparent)]
+    Spool(#[from] SpoolError),
+    /// The environment has no such cluster type.
+    #[error("environment `{environment}` has no cluster type `{name}`")]
+    UnknownClusterType {
+        /// The environment.
+        environment: String,
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        known: Vec<String>,
+    },
+}

@@ -1,0 +1,329 @@
+//! What goes into one stream's bundle: what is sound, and what is broken as it last was.
+//!
+//! What comes in: the rendering, what the stream last shipped, and where payloads are. What goes out: a
+//! [`Plan`], or the refusal to remove too much. Kept assignments are tried for their payload here, so
+//! that one whose payload is gone is left out and does not stop the stream. It writes nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use outhaul_bundle::Digest;
+use outhaul_bundle::name::Name;
+use outhaul_signer::fleet::Fleet;
+
+use super::carried::Carried;
+use super::last::{LastAssignment, LastStream};
+use super::{ProduceError, Produced, obey};
+use crate::assemble::Spool;
+use crate::collect::{self, CollectError, Collector, Payloads};
+use crate::guard::{self, Removal};
+use crate::isolation::{self, Isolation, Last};
+use outhaul_control::Diagnostics;
+use outhaul_control::diagnostic::Diagnostic;
+use outhaul_kit::counted::counted;
+use outhaul_load::pipeline::Platform;
+use outhaul_plane::delivery::{self, Delivery};
+use outhaul_plane::render::RenderedAssignment;
+use outhaul_plane::schedule::AssignmentId;
+
+/// One stream's content, before it has a number.
+pub(super) struct Plan<'a> {
+    pub(super) cluster_type: &'a str,
+    pub(super) role: String,
+    /// Name of the reconciler's template.
+    pub(super) reconciler: &'a str,
+    pub(super) assignments: BTreeMap<String, Arc<RenderedAssignment>>,
+    /// The kept ones, and the snapshots that they are from.
+    pub(super) kept: BTreeMap<Name, Digest>,
+    /// The commits of the kept ones' payloads, by assignment.
+    pub(super) pins: BTreeMap<String, String>,
+    pub(super) isolation: Isolation<()>,
+    pub(super) last: Option<LastStream>,
+    /// What the delivery policies say of it.
+    pub(super) delivery: Delivery,
+    /// Payloads of kept ones that cannot be reached now.
+    pub(super) carried: Option<Carried>,
+    /// Whether a payload of a kept one cannot be had now, and no bundle here has it: without it a site
+    /// would lose what it runs, so that the stream waits.
+    pub(super) stalled: bool,
+}
+
+impl<'a> Plan<'a> {
+    /// What becomes of a stream that gets no bundle, because a delivery policy says so.
+    pub(super) fn held_back(&self, why: String, number: u64) -> Produced {
+        Produced {
+            cluster_type: self.cluster_type.to_owned(),
+            number,
+            changed: false,
+            file: None,
+            bytes: 0,
+            content_bytes: 0,
+            assignments: self.assignments.len(),
+            withheld: Some(why),
+            because: None,
+            waiting: None,
+        }
+    }
+
+    pub(super) fn of(
+        platform: &'a Platform,
+        fleet: &Fleet,
+        cluster_type: &'a str,
+        collector: &mut Collector<'_>,
+    ) -> Result<Self, ProduceError> {
+        let rendering = &platform.rendering;
+        let delivery = match platform.control_plane.cluster_types.get(cluster_type) {
+            Some(found) => delivery::of(&platform.control_plane, found)?,
+            None => Delivery::default(),
+        };
+        let role = fleet.role(&rendering.environment, cluster_type);
+        let last = LastStream::read(fleet.folder(), &role)?;
+        let group = rendering.cluster_types.get(cluster_type);
+        let mut assignments = group
+            .map(|group| group.assignments.clone())
+            .unwrap_or_default();
+        let here = |(id, _): &(&AssignmentId, &Diagnostics)| id.cluster_type == cluster_type;
+        let before = last.iter().flat_map(|last| &last.assignments);
+        let before = before.map(|(target, before)| {
+            let id = AssignmentId {
+                cluster_type: cluster_type.to_owned(),
+                target: target.clone(),
+            };
+            (id, Some(before.workspace()))
+        });
+        let lost = isolation::lost(&platform.control_plane, before);
+        // A stream that travels by git needs nothing collected.
+        let unfit = match obey::withheld(&delivery) {
+            None => unfit(platform, &delivery, cluster_type, &assignments, collector),
+            Some(_) => BTreeMap::new(),
+        };
+        assignments.retain(|target, _| !unfit.keys().any(|id| id.target == *target));
+        let failures = rendering.failures.iter().filter(here);
+        let failures = failures.chain(&lost).chain(&unfit);
+        let undecided = rendering.undecided.iter().filter(here);
+        let known = last.as_ref().map(|last| &last.assignments);
+        let mut trouble = None;
+        let mut carried: Option<Option<Carried>> = None;
+        let mut stalled = false;
+        let isolation = isolation::isolate(failures, undecided, |id| {
+            let Some(before) = known.and_then(|known| known.get(&id.target)) else {
+                return Last::None("it has no last good output".to_owned());
+            };
+            match still_there(collector, &id.target, before) {
+                Ok(There::Yes) => Last::Good {
+                    from: before.from,
+                    content: before,
+                },
+                Ok(There::No(why)) => Last::None(why),
+                Ok(There::Unreached(why)) => {
+                    let bundle = carried.get_or_insert_with(|| Carried::open(fleet, &role));
+                    let found = bundle
+                        .as_mut()
+                        .is_some_and(|bundle| bundle.take(&id.target, before));
+                    if found {
+                        return Last::Good {
+                            from: before.from,
+                            content: before,
+                        };
+                    }
+                    stalled = true;
+                    Last::None(format!(
+                        "its sites keep it, and so no bundle of this stream is made: the payload of its last good \
+                         output cannot be reached now, and no bundle here has it ({why})"
+                    ))
+                }
+                Err(error) => {
+                    trouble = Some(error);
+                    Last::None(String::new())
+                }
+            }
+        });
+        if let Some(error) = trouble {
+            return Err(error);
+        }
+        let mut kept = BTreeMap::new();
+        let mut pins = BTreeMap::new();
+        for (id, (_, before)) in &isolation.kept {
+            assignments.insert(id.target.clone(), before.rendered());
+            kept.insert(id.target.parse()?, before.from);
+            if let Some(commit) = &before.payload_commit {
+                pins.insert(id.target.clone(), commit.clone());
+            }
+        }
+        let mut isolation = isolation.without_content();
+        for findings in unfit.into_values() {
+            isolation.findings.append(findings);
+        }
+        Ok(Self {
+            cluster_type,
+            role,
+            reconciler: group.map_or("", |group| group.reconciler.as_str()),
+            assignments,
+            kept,
+            pins,
+            isolation,
+            last,
+            delivery,
+            carried: carried.flatten(),
+            stalled,
+        })
+    }
+
+    /// What the stream holds, for those who want to know more.
+    pub(super) fn looked_at(&self, environment: &str) -> String {
+        let count = counted(self.assignments.len(), "assignment", "assignments");
+        let kept = match self.kept.len() {
+            0 => String::new(),
+            kept => format!(", {kept} as last shipped"),
+        };
+        format!(
+            "stream `{environment}/{}` ({count}{kept})",
+            self.cluster_type
+        )
+    }
+
+    /// Whether there is nothing to send, only because nothing is sound.
+    pub(super) fn is_void(&self) -> bool {
+        self.assignments.is_empty() && !self.isolation.is_empty()
+    }
+
+    /// How many sites that the control plane still lists lose an assignment that they had.
+    fn taken_from(
+        &self,
+        platform: &Platform,
+        last: &LastAssignment,
+        now: &RenderedAssignment,
+    ) -> usize {
+        let Some(still) = &now.sites else { return 0 };
+        let sites = platform.control_plane.sites.values();
+        let here = sites.filter(|site| site.cluster_type.value == self.cluster_type);
+        let had = |name: &String| last.sites.as_ref().is_none_or(|sites| sites.contains(name));
+        here.filter(|site| had(&site.name) && !still.contains(&site.name))
+            .count()
+    }
+
+    /// Collects the payloads of its assignments into `spool`.
+    pub(super) fn payloads(
+        &self,
+        collector: &mut Collector<'_>,
+        spool: &mut Spool,
+    ) -> Result<Payloads, ProduceError> {
+        let Some(carried) = &self.carried else {
+            return Ok(collector.collect(&self.assignments, &self.pins, spool)?);
+        };
+        let mut reached = self.assignments.clone();
+        reached.retain(|name, _| !carried.has(name));
+        let mut payloads = collector.collect(&reached, &self.pins, spool)?;
+        carried.add_to(&mut payloads, spool)?;
+        Ok(payloads)
+    }
+
+    /// Compares with what the stream last shipped.
+    pub(super) fn guard(&self, platform: &Platform) -> Result<(), Removal> {
+        if self.stalled {
+            // Nothing is made of it.
+            return Ok(());
+        }
+        let named = |name: &str| format!("{}/{name}", self.cluster_type);
+        let mut before = self
+            .last
+            .as_ref()
+            .map(LastStream::names)
+            .unwrap_or_default();
+        let mut after: BTreeSet<String> = self.assignments.keys().map(|name| named(name)).collect();
+        // What is taken from some of its sites is removed there.
+        for (name, last) in self.last.iter().flat_map(|last| &last.assignments) {
+            let now = self.assignments.get(name);
+            let taken = now.map_or(0, |now| self.taken_from(platform, last, now));
+            if taken > 0 {
+                after.remove(&named(name));
+                before.remove(&named(name));
+                let sites = counted(taken, "site", "sites");
+                before.insert(format!("{} from {sites}", named(name)));
+            }
+        }
+        guard::check(
+            &platform.control_plane,
+            &format!(
+                "stream `{}/{}`",
+                platform.rendering.environment, self.cluster_type
+            ),
+            &before,
+            &after,
+            self.delivery
+                .max_removal_percent
+                .as_ref()
+                .map_or(guard::MAX_REMOVAL_PERCENT, |most| most.value),
+        )
+    }
+}
+
+/// What of `assignments` no bundle can carry, and why: each is broken on its own.
+fn unfit(
+    platform: &Platform,
+    delivery: &Delivery,
+    cluster_type: &str,
+    assignments: &BTreeMap<String, Arc<RenderedAssignment>>,
+    collector: &mut Collector<'_>,
+) -> BTreeMap<AssignmentId, Diagnostics> {
+    let mut unfit = BTreeMap::new();
+    for (name, rendered) in assignments {
+        let Some(target) = platform.control_plane.targets.get(name) else {
+            continue;
+        };
+        let at = target.storage_at.as_ref().unwrap_or(&target.location);
+        let finding = delivery::storage::uncarried(delivery, cluster_type, target).or_else(|| {
+            if let Err(error) = name.parse::<Name>() {
+                let message = format!("no bundle carries `{name}`: {error}");
+                return Some(
+                    Diagnostic::error("not-carried", message)
+                        .at(at)
+                        .help("rename it"),
+                );
+            }
+            let error = collector.look(name, rendered, None).err()?;
+            Some(collect::finding(&error).at(at))
+        });
+        if let Some(finding) = finding {
+            let id = AssignmentId {
+                cluster_type: cluster_type.to_owned(),
+                target: name.clone(),
+            };
+            unfit.insert(id, finding.into());
+        }
+    }
+    unfit
+}
+
+/// Whether the payload of a kept assignment can be had.
+enum There {
+    Yes,
+    /// It is gone: why.
+    No(String),
+    /// A server does not answer now, which takes nothing from a site.
+    Unreached(String),
+}
+
+fn still_there(
+    collector: &mut Collector<'_>,
+    name: &str,
+    before: &LastAssignment,
+) -> Result<There, ProduceError> {
+    let Some(commit) = &before.payload_commit else {
+        return Ok(There::Yes);
+    };
+    match collector.look(name, &before.rendered(), Some(commit)) {
+        Ok(()) => Ok(There::Yes),
+        Err(CollectError::Source { source, .. }) if source.is_input() => Ok(There::No(format!(
+            "the payload of its last good output cannot be had any more: {source}"
+        ))),
+        Err(CollectError::Source { source, .. }) => Ok(There::Unreached(source.to_string())),
+        Err(CollectError::Gone { .. }) => Ok(There::No(
+            "the folder with the payload of its last good output was changed".to_owned(),
+        )),
+        Err(error @ (CollectError::Collision { .. } | CollectError::Alike { .. })) => {
+            Ok(There::No(collect::finding(&error).message))
+        }
+        Err(error) => Err(error.into()),
+    }
+}

@@ -1,0 +1,65 @@
+//! For whom the bundles are: which of the named sites follows which stream.
+//!
+//! What comes in: the names that were asked for, the control plane's sites and the fleet's records. What
+//! goes out: the recipients of each stream that has any, or a refusal of a name that none of them has. It
+//! writes nothing and uses no number.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use outhaul_bundle::name::Name;
+use outhaul_signer::fleet::Fleet;
+
+use super::{ProduceError, Request};
+use crate::sites::Sites;
+use outhaul_load::pipeline::Platform;
+
+/// The recipients by cluster type; empty when none were named.
+///
+/// # Errors
+/// [`ProduceError::UnknownRecipient`], or a record that cannot be read.
+pub(super) fn of(
+    platform: &Platform,
+    fleet: &Fleet,
+    request: &Request<'_>,
+    wanted: impl Fn(&&String) -> bool,
+) -> Result<BTreeMap<String, BTreeSet<Name>>, ProduceError> {
+    let mut found: BTreeMap<String, BTreeSet<Name>> = BTreeMap::new();
+    if request.recipients.is_empty() {
+        return Ok(found);
+    }
+    let rendering = &platform.rendering;
+    let records = Sites::of(fleet).all()?;
+    let mut known: BTreeSet<String> = BTreeSet::new();
+    let mut streams = Vec::new();
+    for cluster_type in rendering.cluster_types.keys().filter(wanted) {
+        let role = fleet.role(&rendering.environment, cluster_type);
+        streams.push(format!("{}/{cluster_type}", rendering.environment));
+        let enrolled = records
+            .iter()
+            .filter(|site| site.roles.iter().any(|known| known.as_str() == role))
+            .map(|site| site.site.to_string());
+        let listed = platform.control_plane.sites.values();
+        let listed = listed
+            .filter(|site| site.cluster_type.value == *cluster_type)
+            .map(|site| site.name.clone());
+        let sites: BTreeSet<String> = enrolled.chain(listed).collect();
+        let ours = request.recipients.iter();
+        let ours: BTreeSet<Name> = ours
+            .filter(|name| sites.contains(name.as_str()))
+            .cloned()
+            .collect();
+        if !ours.is_empty() {
+            found.insert(cluster_type.clone(), ours);
+        }
+        known.extend(sites);
+    }
+    let unknown = |name: &&Name| !known.contains(name.as_str());
+    if let Some(site) = request.recipients.iter().find(unknown) {
+        return Err(ProduceError::UnknownRecipient {
+            site: site.to_string(),
+            streams: streams.join(", "),
+            known: known.into_iter().collect(),
+        });
+    }
+    Ok(found)
+}

@@ -9,17 +9,14 @@
 //!
 //! Each stage is in a crate of its own: the value on its left goes in, the value on its right comes out, and
 //! none reaches back. This one is what people and daemons do with them: `cli` is what people type and holds no
-//! rule of its own, [`serve`] does all of it again and again, [`promote`] moves a commit to the next
-//! environment, [`forge`] asks for a pull request, and [`scaffold`], [`import`] and [`demo`] are for those who begin.
+//! rule of its own, [`serve`] does all of it again and again, and [`scaffold`], [`import`] and [`demo`] are for
+//! those who begin. `outhaul-promote` moves a commit to the next environment, `outhaul-remote` asks hubs and forges.
 
 pub mod checked;
 pub mod cli;
 pub mod demo;
-pub mod forge;
-pub mod http;
 pub mod import;
 pub mod project;
-pub mod promote;
 pub mod qr;
 pub mod scaffold;
 pub mod serve;

@@ -15,13 +15,13 @@ use jiff::Timestamp;
 use outhaul_signer::durable::FileError;
 use outhaul_signer::key::KeyError;
 
-use crate::promote::Hub;
-use crate::promote::watch::{self, Event, Outcome, Watch};
 use outhaul_git::source::SourceError;
 use outhaul_git::source::{Cache, SourceMap};
 use outhaul_load::scheduler::{NotAScheduler, Schedulers};
 use outhaul_load::{LoadRequest, Origin};
 use outhaul_plane::render::Memory;
+use outhaul_promote::Hub;
+use outhaul_promote::watch::{self, Event, Outcome, Watch};
 
 mod config;
 pub mod daemon;

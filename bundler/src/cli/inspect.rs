@@ -14,8 +14,8 @@ use serde_json::json;
 use super::failure::{self, Failure};
 use super::key::fleet_failure;
 use super::{Exit, Format, data, print_json};
-use crate::promote::overrides;
 use outhaul_kit::counted::counted;
+use outhaul_promote::overrides;
 use outhaul_ship::inspect::{self, Inspection};
 use outhaul_ship::overriding::Override;
 

@@ -10,12 +10,12 @@ use serde_json::json;
 use super::failure::{self, Failure};
 use super::sources::SourceArgs;
 use super::{Exit, Format, print_json, say};
-use crate::promote::order::Before;
-use crate::promote::record::{self, Grounds};
-use crate::promote::watch::{self, Event, Outcome, Watch};
-use crate::promote::{Chain, Decision, GateError, Hub, Link, PromoteError, Rule, Verdict};
 use outhaul_git::branch::BranchError;
 use outhaul_git::source::{Cache, SourceMap};
+use outhaul_promote::order::Before;
+use outhaul_promote::record::{self, Grounds};
+use outhaul_promote::watch::{self, Event, Outcome, Watch};
+use outhaul_promote::{Chain, Decision, GateError, Hub, Link, PromoteError, Rule, Verdict};
 use outhaul_ship::overriding::Override;
 
 /// Move the next environment to a commit, when the gate of the one before is open

@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::{Files, ScaffoldError, git, object};
-use crate::promote::order::Order;
 use outhaul_control::diagnostic::{Diagnostics, SourceFile};
 use outhaul_control::kinds::{self, Object};
 use outhaul_control::model::{BaseRepo, TemplateType};
 use outhaul_git::source::{self, Cache, Reference, SourceMap, TreeLimits};
 use outhaul_kit::suggest::did_you_mean;
 use outhaul_plane::builtin;
+use outhaul_promote::order::Order;
 
 /// What a working copy has checked out.
 pub(super) struct Here {

@@ -12,7 +12,7 @@ use std::time::Duration;
 use serde::{Deserialize, Deserializer};
 
 use super::ServeError;
-use crate::forge::Kind;
+use outhaul_remote::forge::Kind;
 
 /// Largest file in bytes.
 const MAX_BYTES: u64 = 1024 * 1024;

@@ -9,11 +9,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use outhaul_bundle::index::Source;
-use outhaul_bundler::forge::{Access, ForgeError, Kind, connect};
 use outhaul_control::ControlPlane;
 use outhaul_control::snapshot::snapshot;
 use outhaul_git::program::Credential;
 use outhaul_git::source::Cache;
+use outhaul_remote::forge::{Access, ForgeError, Kind, connect};
 use outhaul_ship::branch::forge::{Draft, Forge};
 use outhaul_ship::branch::proposal::{Done, ProposeError, Proposed};
 use outhaul_ship::branch::{Desired, PublishError, Repository, Target};

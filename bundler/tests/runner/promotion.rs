@@ -12,9 +12,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use outhaul_bundle::hub_api::{GateAnswer, Verdict};
-use outhaul_bundler::promote::Hub;
-use outhaul_bundler::promote::watch::{Event, Outcome, Watch, pass};
 use outhaul_git::source::{Cache, SourceMap};
+use outhaul_promote::Hub;
+use outhaul_promote::watch::{Event, Outcome, Watch, pass};
 
 use super::repositories::{git, on_branch};
 

@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
 use sigstore_tuf::metadata::{DelegatedRole, Root, TargetFile, Targets};
 use sigstore_tuf::{Error, TrustedMetadataSet};
 
@@ -31,6 +32,13 @@ pub const MAX_SNAPSHOT_BYTES: u64 = 2_000_000;
 pub const MAX_TARGETS_BYTES: u64 = 5_000_000;
 /// Most roles visited in search of one target; python-tuf's bound.
 pub const MAX_DELEGATIONS: usize = 32;
+
+/// All of a role's name but what RFC 3986 calls unreserved.
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'_')
+    .remove(b'.')
+    .remove(b'~');
 
 /// A walk through one source's metadata.
 #[derive(Debug)]
@@ -377,17 +385,8 @@ fn is_top_level(role: &str) -> bool {
 }
 
 /// File names carry a role's name percent-encoded, so that no name leaves the metadata folder.
-fn percent_encoded(role: &str) -> String {
-    let mut text = String::with_capacity(role.len());
-    for byte in role.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
-            text.push(char::from(byte));
-        } else {
-            text.push('%');
-            text.push_str(&hex::encode_upper([byte]));
-        }
-    }
-    text
+fn percent_encoded(role: &str) -> PercentEncode<'_> {
+    utf8_percent_encode(role, RESERVED)
 }
 
 fn fetch(
@@ -423,5 +422,17 @@ fn malformed(file: &str, problem: &str) -> TrustError {
     TrustError::Malformed {
         file: file.to_owned(),
         problem: problem.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_name_of_a_role_leaves_the_metadata_folder() {
+        let file = |role| percent_encoded(role).to_string();
+        assert_eq!(file("../root"), "..%2Froot");
+        assert_eq!(file("a b\u{e9}~-_.Z9"), "a%20b%C3%A9~-_.Z9");
     }
 }

@@ -9,7 +9,7 @@ use crate::repository::normal_dependencies;
 
 /// What renders, parses or fetches a control plane: for the centre only. The one YAML reader beside them,
 /// `saphyr-parser`, also reads manifests for the Kubernetes API: see [`MANIFESTS`].
-const CENTRE: [&str; 13] = [
+const CENTRE: [&str; 15] = [
     "git2",
     "gix",
     "gtmpl",
@@ -21,6 +21,8 @@ const CENTRE: [&str; 13] = [
     "outhaul-gocompat",
     "outhaul-load",
     "outhaul-plane",
+    "outhaul-promote",
+    "outhaul-remote",
     "outhaul-ship",
     "yaml_serde",
 ];
@@ -118,6 +120,8 @@ const RULES: &[Rule] = &[
             &[
                 "axum",
                 "hyper",
+                "outhaul-promote",
+                "outhaul-remote",
                 "outhaul-ship",
                 "postgres",
                 "rusqlite",
@@ -133,11 +137,32 @@ const RULES: &[Rule] = &[
         member: "outhaul-ship",
         never: &[
             &[
-                "axum", "hyper", "postgres", "rusqlite", "rustls", "tokio", "ureq",
+                "axum",
+                "hyper",
+                "outhaul-promote",
+                "outhaul-remote",
+                "postgres",
+                "rusqlite",
+                "rustls",
+                "tokio",
+                "ureq",
             ],
             PROGRAMS,
         ],
         why: "who ships opens no connection but git's: forges and hubs are asked by the program",
+    },
+    Rule {
+        member: "outhaul-remote",
+        never: &[
+            &["axum", "outhaul-promote", "postgres", "rusqlite", "tokio"],
+            PROGRAMS,
+        ],
+        why: "who asks over HTTPS serves nothing and decides nothing",
+    },
+    Rule {
+        member: "outhaul-promote",
+        never: &[&["axum", "postgres", "rusqlite", "tokio"], PROGRAMS],
+        why: "a promotion is one commit: it serves nothing and keeps no database",
     },
     Rule {
         member: "outhaul-git",

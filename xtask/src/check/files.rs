@@ -67,6 +67,8 @@ fn torn_writes(name: &str, text: &str) -> Vec<String> {
         "bundler/git/src/",
         "bundler/load/src/",
         "bundler/plane/src/",
+        "bundler/promote/src/",
+        "bundler/remote/src/",
         "bundler/ship/src/",
         "bundler/src/",
         "hub/src/",

@@ -4,8 +4,8 @@ use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use outhaul_bundler::forge::Kind;
 use outhaul_git::program::Credential;
+use outhaul_remote::forge::Kind;
 
 use super::{Place, forge, from_environment};
 
@@ -102,13 +102,13 @@ pub fn place(program: &Path) -> (Place, Server) {
     // Not empty: of an empty one it learns only some time after the first push that it no longer is.
     let body = serde_json::json!({"name": "platform", "default_branch": "main", "auto_init": true,
         "private": true});
-    let client = outhaul_bundler::http::Client::new(None).unwrap();
+    let client = outhaul_remote::http::Client::new(None).unwrap();
     let authorization = format!("token {token}");
     let headers = [
         ("Authorization", authorization.as_str()),
         ("Content-Type", "application/json"),
     ];
-    let method = outhaul_bundler::http::Method::POST;
+    let method = outhaul_remote::http::Method::POST;
     let made = client
         .send(
             method,

@@ -9,10 +9,10 @@ use outhaul_bundle::hub_api::{GateAnswer, GateQuery};
 use zeroize::Zeroizing;
 
 use super::Decision;
-use crate::forge::{ForgeError, read_token};
-use crate::http::{self, HttpError};
 use outhaul_control::model::PromotionPolicy;
 use outhaul_git::source::git::is_commit_id;
+use outhaul_remote::forge::{ForgeError, read_token};
+use outhaul_remote::http::{self, HttpError};
 
 /// Why there is no decision.
 #[derive(Debug, thiserror::Error)]

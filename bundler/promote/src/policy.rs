@@ -49,7 +49,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::promote::order::Order;
+    use crate::order::Order;
     use outhaul_control::diagnostic::SourceFile;
     use outhaul_control::kinds::{self, Object};
     use outhaul_control::model::Environment;

@@ -5,7 +5,7 @@
 //! and gives nothing. The header is read first, then the kind's own fields. An unknown field or kind
 //! is an error with the nearest name that exists; nothing is ever ignored in silence.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use super::diagnostic::{Diagnostic, Diagnostics, Location, SourceFile};
 use super::model::{
@@ -28,16 +28,19 @@ mod plain_site;
 mod policy;
 mod promotion;
 mod repository;
+mod shape;
 mod site;
 mod taint;
 mod template;
 pub mod workload;
 
 pub use acknowledgement::CODE_DIGITS;
+use fields::Fields;
 pub use fields::Reader;
 use outhaul_kit::suggest::did_you_mean;
 use plain_site::{Part, Plain, Uncertain};
 pub use repository::AFTER_LABEL;
+pub use shape::Kind;
 pub use workload::Workload;
 
 /// Kalypso's group and version.
@@ -45,135 +48,135 @@ pub const KALYPSO: &str = "scheduler.kalypso.io/v1alpha1";
 /// Our own group and version.
 pub const OUTHAUL: &str = "outhaul.dev/v1alpha1";
 
-/// The kinds that people write in Kalypso's group.
-pub const KALYPSO_KINDS: &[&str] = &[
-    "BaseRepo",
-    "ClusterType",
-    "ConfigSchema",
-    "Environment",
-    "GitOpsRepo",
-    "SchedulingPolicy",
-    "Template",
-    "Workload",
-    "WorkloadRegistration",
-];
 /// What Kalypso makes for itself; in a control plane it means nothing.
-const KALYPSO_INTERNAL: &[&str] = &["Assignment", "AssignmentPackage", "DeploymentTarget"];
-/// The kinds of our own group.
-pub const OUTHAUL_KINDS: &[&str] = &[
-    "Acknowledgement",
-    "CompositionPolicy",
-    "DeliveryPolicy",
-    "PromotionPolicy",
-    "SchedulingPolicy",
-    "Site",
-    "Taint",
-    "Template",
-];
+pub(super) const KALYPSO_INTERNAL: [&str; 3] =
+    ["Assignment", "AssignmentPackage", "DeploymentTarget"];
 
-/// One object of a control plane.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Object {
-    /// That a removal is meant.
-    Acknowledgement(Acknowledgement),
-    /// A base repository.
-    BaseRepo(BaseRepo),
-    /// A cluster type.
-    ClusterType(ClusterType),
-    /// How config is composed.
-    Composition(CompositionPolicy),
-    /// A config container.
-    Config(ConfigContainer),
-    /// A config schema.
-    ConfigSchema(ConfigSchema),
-    /// How a platform travels.
-    Delivery(DeliveryPolicy),
-    /// An environment.
-    Environment(Environment),
-    /// Where the rendered platform goes.
-    GitOpsRepo(GitOpsRepo),
-    /// A scheduling policy.
-    Policy(SchedulingPolicy),
-    /// What a promotion needs.
-    Promotion(PromotionPolicy),
-    /// A workload registration.
-    Registration(WorkloadRegistration),
-    /// A site.
-    Site(Site),
-    /// A taint.
-    Taint(Taint),
-    /// A template.
-    Template(Template),
-    /// A workload.
-    Workload(Workload),
+macro_rules! objects {
+    ($($(#[$about:meta])* $variant:ident($model:ty) = $kind:literal;)*) => {
+        /// One object of a control plane.
+        #[derive(Debug, Clone, PartialEq)]
+        pub enum Object {
+            $($(#[$about])* $variant($model),)*
+        }
+
+        impl Object {
+            /// Its kind, for people.
+            pub fn kind(&self) -> &'static str {
+                match self {
+                    $(Self::$variant(_) => $kind,)*
+                }
+            }
+
+            /// Its name.
+            pub fn name(&self) -> &str {
+                match self {
+                    $(Self::$variant(object) => &object.name,)*
+                }
+            }
+
+            /// Where it is written.
+            pub fn location(&self) -> &Location {
+                match self {
+                    $(Self::$variant(object) => &object.location,)*
+                }
+            }
+        }
+
+        $(impl From<$model> for Object {
+            fn from(object: $model) -> Self {
+                Self::$variant(object)
+            }
+        })*
+    };
 }
 
-impl Object {
-    /// Its kind, for people.
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Self::Acknowledgement(_) => "Acknowledgement",
-            Self::BaseRepo(_) => "BaseRepo",
-            Self::ClusterType(_) => "ClusterType",
-            Self::Composition(_) => "CompositionPolicy",
-            Self::Config(_) => "ConfigMap",
-            Self::ConfigSchema(_) => "ConfigSchema",
-            Self::Delivery(_) => "DeliveryPolicy",
-            Self::Environment(_) => "Environment",
-            Self::GitOpsRepo(_) => "GitOpsRepo",
-            Self::Policy(_) => "SchedulingPolicy",
-            Self::Promotion(_) => "PromotionPolicy",
-            Self::Registration(_) => "WorkloadRegistration",
-            Self::Site(_) => "Site",
-            Self::Taint(_) => "Taint",
-            Self::Template(_) => "Template",
-            Self::Workload(_) => "Workload",
-        }
-    }
+objects! {
+    /// That a removal is meant.
+    Acknowledgement(Acknowledgement) = "Acknowledgement";
+    /// A base repository.
+    BaseRepo(BaseRepo) = "BaseRepo";
+    /// A cluster type.
+    ClusterType(ClusterType) = "ClusterType";
+    /// How config is composed.
+    Composition(CompositionPolicy) = "CompositionPolicy";
+    /// A config container.
+    Config(ConfigContainer) = "ConfigMap";
+    /// A config schema.
+    ConfigSchema(ConfigSchema) = "ConfigSchema";
+    /// How a platform travels.
+    Delivery(DeliveryPolicy) = "DeliveryPolicy";
+    /// An environment.
+    Environment(Environment) = "Environment";
+    /// Where the rendered platform goes.
+    GitOpsRepo(GitOpsRepo) = "GitOpsRepo";
+    /// A scheduling policy.
+    Policy(SchedulingPolicy) = "SchedulingPolicy";
+    /// What a promotion needs.
+    Promotion(PromotionPolicy) = "PromotionPolicy";
+    /// A workload registration.
+    Registration(WorkloadRegistration) = "WorkloadRegistration";
+    /// A site.
+    Site(Site) = "Site";
+    /// A taint.
+    Taint(Taint) = "Taint";
+    /// A template.
+    Template(Template) = "Template";
+    /// A workload.
+    Workload(Workload) = "Workload";
+}
 
-    /// Its name.
-    pub fn name(&self) -> &str {
-        match self {
-            Self::Acknowledgement(o) => &o.name,
-            Self::BaseRepo(o) => &o.name,
-            Self::ClusterType(o) => &o.name,
-            Self::Composition(o) => &o.name,
-            Self::Config(o) => &o.name,
-            Self::ConfigSchema(o) => &o.name,
-            Self::Delivery(o) => &o.name,
-            Self::Environment(o) => &o.name,
-            Self::GitOpsRepo(o) => &o.name,
-            Self::Policy(o) => &o.name,
-            Self::Promotion(o) => &o.name,
-            Self::Registration(o) => &o.name,
-            Self::Site(o) => &o.name,
-            Self::Taint(o) => &o.name,
-            Self::Template(o) => &o.name,
-            Self::Workload(o) => &o.name,
-        }
-    }
+macro_rules! read {
+    ($read:path) => {
+        |reader, object| $read(reader, object).map(Object::from)
+    };
+}
 
-    /// Where it is written.
-    pub fn location(&self) -> &Location {
-        match self {
-            Self::Acknowledgement(o) => &o.location,
-            Self::BaseRepo(o) => &o.location,
-            Self::ClusterType(o) => &o.location,
-            Self::Composition(o) => &o.location,
-            Self::Config(o) => &o.location,
-            Self::ConfigSchema(o) => &o.location,
-            Self::Delivery(o) => &o.location,
-            Self::Environment(o) => &o.location,
-            Self::GitOpsRepo(o) => &o.location,
-            Self::Policy(o) => &o.location,
-            Self::Promotion(o) => &o.location,
-            Self::Registration(o) => &o.location,
-            Self::Site(o) => &o.location,
-            Self::Taint(o) => &o.location,
-            Self::Template(o) => &o.location,
-            Self::Workload(o) => &o.location,
-        }
-    }
+type Read = fn(&mut Reader<'_>, &Fields<'_>) -> Option<Object>;
+
+/// Every kind with its reader: the `ConfigMap`, Kalypso's kinds and ours, each group sorted by name.
+static KINDS: LazyLock<Vec<(Kind, Read)>> = LazyLock::new(|| {
+    vec![
+        (config::container_described(), |_, _| None),
+        (
+            repository::base_repo_described(),
+            read!(repository::base_repo),
+        ),
+        (cluster_type::described(), read!(cluster_type::read)),
+        (config::schema_described(), read!(config::schema)),
+        (
+            repository::environment_described(),
+            read!(repository::environment),
+        ),
+        (
+            repository::gitops_repo_described(),
+            read!(repository::gitops_repo),
+        ),
+        (policy::kalypso_described(), read!(policy::kalypso)),
+        (template::kalypso_described(), read!(template::kalypso)),
+        (workload::described(), read!(workload::read)),
+        (
+            repository::registration_described(),
+            read!(repository::registration),
+        ),
+        (acknowledgement::described(), read!(acknowledgement::read)),
+        (composition::described(), read!(composition::read)),
+        (delivery::described(), read!(delivery::read)),
+        (promotion::described(), read!(promotion::read)),
+        (policy::own_described(), read!(policy::own)),
+        (site::described(), read!(site::read)),
+        (taint::described(), read!(taint::read)),
+        (template::own_described(), read!(template::own)),
+    ]
+});
+
+/// Every kind, described.
+pub fn all() -> impl Iterator<Item = &'static Kind> {
+    KINDS.iter().map(|(kind, _)| kind)
+}
+
+fn described(group: &str, name: &str) -> Option<&'static Kind> {
+    all().find(|kind| kind.api_version == group && kind.name == name)
 }
 
 /// The objects of one file. Findings are added to `findings`; what is sound is returned all the same,
@@ -257,11 +260,11 @@ fn read_object(reader: &mut Reader<'_>, document: &Node) -> Option<Object> {
         return None;
     };
     let kind = document.field("kind").and_then(Node::as_str);
-    let (group, known) = match version {
-        KALYPSO => (KALYPSO, KALYPSO_KINDS),
-        OUTHAUL => (OUTHAUL, OUTHAUL_KINDS),
+    let group = match version {
+        KALYPSO | OUTHAUL => version,
         "v1" if kind == Some("ConfigMap") => {
-            let read = config::container(reader, document);
+            let shape = described("v1", "ConfigMap").map(|kind| &kind.shape);
+            let read = shape.and_then(|shape| config::container(reader, document, shape));
             if read.is_none() {
                 foreign::unlabelled(reader, document);
             }
@@ -272,6 +275,7 @@ fn read_object(reader: &mut Reader<'_>, document: &Node) -> Option<Object> {
             return None;
         }
     };
+    let of_group = || all().filter(|kind| kind.api_version == group);
     let Some(kind) = kind else {
         let location = reader.location(document.field("apiVersion").unwrap_or(document));
         reader.report(
@@ -280,43 +284,25 @@ fn read_object(reader: &mut Reader<'_>, document: &Node) -> Option<Object> {
                 format!("an object of `{group}` without `kind`"),
             )
             .at(&location)
-            .help(format!("`kind` is one of {}", known.join(", "))),
+            .help(format!(
+                "`kind` is one of {}",
+                of_group()
+                    .map(|kind| kind.name)
+                    .collect::<Vec<_>>()
+                    .join(", ")
+            )),
         );
         return None;
     };
-    let fields: &[&str] = &["apiVersion", "kind", "metadata", "spec", "status"];
-    let object = reader.map(document, kind, fields)?;
-    match (group, kind) {
-        (KALYPSO, "BaseRepo") => repository::base_repo(reader, &object).map(Object::BaseRepo),
-        (KALYPSO, "ClusterType") => cluster_type::read(reader, &object).map(Object::ClusterType),
-        (KALYPSO, "ConfigSchema") => config::schema(reader, &object).map(Object::ConfigSchema),
-        (KALYPSO, "Environment") => {
-            repository::environment(reader, &object).map(Object::Environment)
-        }
-        (KALYPSO, "GitOpsRepo") => repository::gitops_repo(reader, &object).map(Object::GitOpsRepo),
-        (KALYPSO, "SchedulingPolicy") => policy::kalypso(reader, &object).map(Object::Policy),
-        (KALYPSO, "Template") => template::kalypso(reader, &object).map(Object::Template),
-        (KALYPSO, "Workload") => workload::read(reader, &object).map(Object::Workload),
-        (KALYPSO, "WorkloadRegistration") => {
-            repository::registration(reader, &object).map(Object::Registration)
-        }
-        (OUTHAUL, "Acknowledgement") => {
-            acknowledgement::read(reader, &object).map(Object::Acknowledgement)
-        }
-        (OUTHAUL, "CompositionPolicy") => {
-            composition::read(reader, &object).map(Object::Composition)
-        }
-        (OUTHAUL, "DeliveryPolicy") => delivery::read(reader, &object).map(Object::Delivery),
-        (OUTHAUL, "PromotionPolicy") => promotion::read(reader, &object).map(Object::Promotion),
-        (OUTHAUL, "SchedulingPolicy") => policy::own(reader, &object).map(Object::Policy),
-        (OUTHAUL, "Site") => site::read(reader, &object).map(Object::Site),
-        (OUTHAUL, "Taint") => taint::read(reader, &object).map(Object::Taint),
-        (OUTHAUL, "Template") => template::own(reader, &object).map(Object::Template),
-        _ => {
-            unknown_kind(reader, document, group, kind, known);
-            None
-        }
-    }
+    let mut known = KINDS.iter();
+    let known = known.find(|(known, _)| known.api_version == group && known.name == kind);
+    let Some((described, read)) = known else {
+        let known: Vec<&str> = of_group().map(|kind| kind.name).collect();
+        unknown_kind(reader, document, group, kind, &known);
+        return None;
+    };
+    let object = reader.map(document, kind, &described.shape)?;
+    read(reader, &object)
 }
 
 fn unknown_kind(reader: &mut Reader<'_>, document: &Node, group: &str, kind: &str, known: &[&str]) {

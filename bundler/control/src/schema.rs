@@ -1,44 +1,28 @@
 //! JSON Schemas (draft 2020-12) of every kind that a control plane may hold, for editors and programs.
 //!
 //! What comes in: nothing, or a kind. What goes out: one schema for files that hold any objects, one for
-//! each kind, and the same as text for people. The readers in `control::kinds` stay the judges: the
-//! schemas say what can be said without looking at other objects, and tests hold the two together field
-//! by field. Nothing here reads a control plane.
+//! each kind, and the same as text for people. They come from the descriptions in `control::kinds`, from which
+//! the readers take names and bounds, too; what a reader checks beyond them is held to the schema by tests,
+//! field by field. Nothing here reads a control plane.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use crate::kinds::{KALYPSO, OUTHAUL};
+use crate::kinds::{self, KALYPSO, KALYPSO_INTERNAL, OUTHAUL};
 
-mod kalypso;
-mod own;
 pub mod print;
-mod shape;
+
+pub use crate::kinds::Kind;
 
 /// The dialect that all of them are in.
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 /// The name of the file for any object.
 pub const ALL_FILE: &str = "outhaul.schema.json";
 
-/// One kind and its schema.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Kind {
-    /// `scheduler.kalypso.io/v1alpha1`, `outhaul.dev/v1alpha1` or `v1`.
-    pub api_version: &'static str,
-    /// Its name.
-    pub name: &'static str,
-    /// What it is, in one line.
-    pub about: &'static str,
-    /// Its schema, without a dialect.
-    pub schema: Value,
-}
-
 /// Every kind, Kalypso's first, each group sorted by name.
 pub fn kinds() -> Vec<Kind> {
-    let mut all = kalypso::kinds();
-    all.extend(own::kinds());
-    all
+    kinds::all().cloned().collect()
 }
 
 impl Kind {
@@ -60,7 +44,7 @@ impl Kind {
             "title".into(),
             format!("{} ({})", self.name, self.api_version).into(),
         );
-        if let Value::Object(schema) = &self.schema {
+        if let Value::Object(schema) = self.schema() {
             document.extend(schema.clone());
         }
         Value::Object(document)
@@ -74,7 +58,7 @@ pub fn combined(kinds: &[Kind]) -> Value {
     let mut rules = Vec::new();
     let mut names: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for kind in kinds {
-        definitions.insert(kind.id(), kind.schema.clone());
+        definitions.insert(kind.id(), kind.schema().clone());
         if kind.api_version != "v1" {
             names.entry(kind.api_version).or_default().push(kind.name);
         }
@@ -85,7 +69,7 @@ pub fn combined(kinds: &[Kind]) -> Value {
     for (api_version, mut names) in names {
         // Kalypso makes these itself; in a control plane they are ignored with a warning.
         if api_version == KALYPSO {
-            names.extend(["Assignment", "AssignmentPackage", "DeploymentTarget"]);
+            names.extend(KALYPSO_INTERNAL);
         }
         rules.push(json!({
             "if": {"type": "object", "properties": {"apiVersion": {"const": api_version}}, "required": ["apiVersion"]},

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::compose::{Composition, Mode, schema};
 use crate::delivery;
+use crate::inputs::Inputs;
 use crate::render::{BAD_KEY, Rendering, namespace};
 use crate::schedule::{self, Schedule};
 use outhaul_control::ControlPlane;
@@ -60,7 +61,8 @@ pub fn check(
 /// What can be said of single objects, also when others could not be read.
 pub fn local(plane: &ControlPlane, mode: Mode, findings: &mut Diagnostics) {
     templates::unparsable(plane, mode, findings);
-    schema::Schemas::of(plane, mode).doubts(plane, findings);
+    let inputs = Inputs::of(plane);
+    schema::Schemas::of(inputs, mode).doubts(inputs, findings);
     texts::retyped(plane, findings);
     names::long(plane, findings);
 }

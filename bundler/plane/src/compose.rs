@@ -13,6 +13,7 @@ use std::sync::Arc;
 use outhaul_bundle::Digest;
 use outhaul_gocompat::{GoMap, GoValue, MapKind};
 
+use crate::inputs::Inputs;
 use crate::schedule::{AssignmentId, Schedule};
 use outhaul_control::ControlPlane;
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics, Location};
@@ -107,9 +108,9 @@ struct Rules<'a> {
 }
 
 impl<'a> Rules<'a> {
-    fn of(plane: &'a ControlPlane, mode: Mode) -> Self {
+    fn of(plane: Inputs<'a>, mode: Mode) -> Self {
         Self {
-            policy: plane.composition.as_ref(),
+            policy: plane.composition,
             compat: mode.compat,
         }
     }
@@ -130,7 +131,7 @@ impl<'a> Rules<'a> {
 
 /// What becomes of lists in the value of `key`.
 pub(crate) fn arrays(plane: &ControlPlane, key: &str, mode: Mode) -> merge::Arrays {
-    Rules::of(plane, mode).arrays(key)
+    Rules::of(Inputs::of(plane), mode).arrays(key)
 }
 
 /// Composes assignments one by one; see [`compose`].
@@ -143,7 +144,7 @@ pub(crate) struct Composing<'a> {
 const REMEMBERED: usize = 128;
 
 impl<'a> Composing<'a> {
-    pub(crate) fn new(control_plane: &'a ControlPlane, mode: Mode) -> Self {
+    pub(crate) fn new(control_plane: Inputs<'a>, mode: Mode) -> Self {
         let mut composer = Composer::new(control_plane, mode);
         let mut targets = control_plane.targets.values();
         // Findings of schemas need the place of every key, and files those of what was merged.
@@ -172,13 +173,14 @@ impl<'a> Composing<'a> {
 
 /// Composes the config of every assignment, and of every site that has values of its own.
 pub fn compose(control_plane: &ControlPlane, schedule: &Schedule, mode: Mode) -> Composition {
-    let mut composer = Composer::new(control_plane, mode);
-    let sites = Sites::of(control_plane, &composer.layers);
+    let inputs = Inputs::of(control_plane);
+    let mut composer = Composer::new(inputs, mode);
+    let sites = Sites::of(inputs, &composer.layers);
     let mut composition = Composition::default();
     for (id, assignment) in &schedule.assignments {
         let (Some(cluster_type), Some(target)) = (
-            control_plane.cluster_types.get(&id.cluster_type),
-            control_plane.targets.get(&id.target),
+            inputs.cluster_types.get(&id.cluster_type),
+            inputs.targets.get(&id.target),
         ) else {
             continue;
         };
@@ -205,7 +207,7 @@ pub fn compose_one(
     target: &DeploymentTarget,
     mode: Mode,
 ) -> Result<Composed, Diagnostics> {
-    let mut composer = Composer::new(control_plane, mode);
+    let mut composer = Composer::new(Inputs::of(control_plane), mode);
     let base = composer.layers.matching(cluster_type, target)?;
     composer.merged(&base).map(Arc::unwrap_or_clone)
 }
@@ -222,7 +224,7 @@ pub fn compose_for_site(
     site: &Site,
     mode: Mode,
 ) -> Result<Composed, Diagnostics> {
-    let mut composer = Composer::new(control_plane, mode);
+    let mut composer = Composer::new(Inputs::of(control_plane), mode);
     let base = composer.layers.matching(cluster_type, target)?;
     let sites = Sites::only(site, &composer.layers);
     let groups = sites.groups(&composer.layers, &base, cluster_type, target);
@@ -249,11 +251,11 @@ struct Composer<'a> {
 }
 
 impl<'a> Composer<'a> {
-    fn new(control_plane: &'a ControlPlane, mode: Mode) -> Self {
+    fn new(control_plane: Inputs<'a>, mode: Mode) -> Self {
         let layers = Layers::of(control_plane, mode);
         Self {
             sealed: sealed::positions(&layers),
-            environment: &control_plane.environment,
+            environment: control_plane.environment,
             layers,
             schemas: schema::Schemas::of(control_plane, mode),
             rules: Rules::of(control_plane, mode),

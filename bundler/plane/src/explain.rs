@@ -9,6 +9,7 @@ use outhaul_signer::seal::marker;
 use serde::Serialize;
 
 use crate::compose::{self, Composed, Mode, Provenance, layers, schema};
+use crate::inputs::Inputs;
 use crate::render::trace::{self, How};
 use crate::schedule::explain::{Verdict, explain_on};
 use outhaul_control::ControlPlane;
@@ -224,7 +225,7 @@ fn config(
             };
         }
     };
-    let known = schema::Schemas::of(plane, mode);
+    let known = schema::Schemas::of(Inputs::of(plane), mode);
     let applied = known.applying(cluster_type, target);
     let findings = known.check(&applied, &composed).err().unwrap_or_default();
     let wanted = |name: &&String| key.is_none_or(|key| key == name.as_str());
@@ -397,7 +398,7 @@ fn schemas(
     target: &DeploymentTarget,
     mode: Mode,
 ) -> Vec<SchemaAt> {
-    schema::Schemas::of(plane, mode)
+    schema::Schemas::of(Inputs::of(plane), mode)
         .applying(cluster_type, target)
         .iter()
         .map(|schema| SchemaAt {

@@ -16,6 +16,7 @@ pub mod compose;
 pub mod delivery;
 pub mod diff;
 pub mod explain;
+pub mod inputs;
 pub mod render;
 pub mod schedule;
 
@@ -23,5 +24,6 @@ pub mod schedule;
 mod scene;
 
 pub use compose::Composition;
+pub use inputs::Inputs;
 pub use render::Rendering;
 pub use schedule::Schedule;

@@ -14,6 +14,7 @@ use outhaul_bundle::index::Snapshot;
 use outhaul_gocompat::TemplateView;
 
 use crate::compose::{self, Composed, Composition, Mode, Provenance};
+use crate::inputs::Inputs;
 use crate::schedule::{Assignment, AssignmentId, Schedule};
 use outhaul_control::ControlPlane;
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics};
@@ -93,7 +94,7 @@ pub struct RenderedAssignment {
 
 /// What keeps templates from being parsed, whether something uses them or not.
 pub fn unparsable(control_plane: &ControlPlane, mode: Mode) -> Diagnostics {
-    Engines::new(control_plane, mode).unparsable()
+    Engines::new(Inputs::of(control_plane), mode).unparsable()
 }
 
 /// Renders every assignment that was composed.
@@ -104,7 +105,8 @@ pub fn render(
     snapshot: &Snapshot,
     mode: Mode,
 ) -> Rendering {
-    let engines = Engines::new(control_plane, mode);
+    let inputs = Inputs::of(control_plane);
+    let engines = Engines::new(inputs, mode);
     let mut shared = Shared::default();
     let mut done = Done {
         failures: composition.failures.clone(),
@@ -112,14 +114,14 @@ pub fn render(
     };
     for (id, assignment) in &schedule.assignments {
         if let Some(composed) = composition.assignments.get(id)
-            && let Some(pair) = Pair::of(control_plane, id)
+            && let Some(pair) = Pair::of(inputs, id)
         {
             let overlays = composition.overlays.get(id).map_or(&[][..], Vec::as_slice);
             let result = pair.render(assignment, composed, overlays, &engines, &mut shared);
             done.add(id, result);
         }
     }
-    let groups = done.groups(control_plane);
+    let groups = done.groups(inputs);
     rendering(control_plane, schedule, snapshot, groups, done.failures)
 }
 
@@ -143,7 +145,7 @@ impl Done {
     }
 
     /// What was rendered, by cluster type; also those that nothing is assigned to.
-    fn groups(&mut self, plane: &ControlPlane) -> BTreeMap<String, Arc<RenderedClusterType>> {
+    fn groups(&mut self, plane: Inputs<'_>) -> BTreeMap<String, Arc<RenderedClusterType>> {
         let mut groups: BTreeMap<String, RenderedClusterType> = plane
             .cluster_types
             .values()
@@ -198,9 +200,9 @@ struct Pair<'a> {
 }
 
 impl<'a> Pair<'a> {
-    fn of(plane: &'a ControlPlane, id: &AssignmentId) -> Option<Self> {
+    fn of(plane: Inputs<'a>, id: &AssignmentId) -> Option<Self> {
         Some(Self {
-            environment: &plane.environment,
+            environment: plane.environment,
             target: plane.targets.get(&id.target)?,
             cluster_type: plane.cluster_types.get(&id.cluster_type)?,
         })

@@ -403,7 +403,7 @@ fn valid_by_default(values: &GoValue, schema: &str) -> bool {
         )]),
         ..ControlPlane::default()
     };
-    let schemas = schema::Schemas::of(&plane, Mode::default());
+    let schemas = schema::Schemas::of(outhaul_plane::Inputs::of(&plane), Mode::default());
     let composed = compose::Composed {
         values: values.clone(),
         version: outhaul_bundle::Digest::of(b""),

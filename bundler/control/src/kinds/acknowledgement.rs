@@ -5,15 +5,34 @@
 
 use super::super::diagnostic::Diagnostic;
 use super::super::model::Acknowledgement;
+use super::OUTHAUL;
 use super::fields::{Fields, Reader};
 use super::metadata::Metadata;
+use super::shape::{Kind, LABELS, kind, must, object, pattern, text};
 
 /// Hexadecimal digits of a code.
 pub const CODE_DIGITS: usize = 16;
 
+pub(super) fn described() -> Kind {
+    kind(
+        OUTHAUL,
+        "Acknowledgement",
+        "Says that a large removal is meant: lets through one list of assignments and no other.",
+        LABELS,
+        object(vec![
+            must(
+                "removal",
+                "The code that the refusal printed, in quotation marks.",
+                pattern(&format!("^[0-9a-f]{{{CODE_DIGITS}}}$"), "0123456789abcdef"),
+            ),
+            must("reason", "Why they are to go.", text("the line was closed")),
+        ]),
+    )
+}
+
 pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Acknowledgement> {
     let metadata = Metadata::read(reader, object);
-    let spec = reader.section(object, "spec", &["removal", "reason"])?;
+    let spec = reader.section(object, "spec")?;
     let removal = reader.text(&spec, "removal");
     let reason = reader.text(&spec, "reason");
     let (metadata, removal, reason) = (metadata?, removal?, reason?);

@@ -12,22 +12,81 @@ use super::super::model::composition::{
 };
 use super::super::model::{ControlPlane, Spot};
 use super::super::yaml::Value;
+use super::OUTHAUL;
 use super::fields::{Fields, Reader};
 use super::metadata::Metadata;
+use super::shape::{
+    Kind, LABELS, any_text, kind, list, may, must, object, one_of, one_of_like, text, text_or,
+};
 use outhaul_kit::suggest::did_you_mean;
+use serde_json::json;
 
-const KNOWN: &[&str] = &[
-    "allowed",
-    "arrays",
-    "arraysByKey",
-    "conflicts",
-    "precedence",
-    "priorities",
-];
+pub(super) fn described() -> Kind {
+    let containers = json!({"type": "array", "items": {"type": "string"}});
+    let conflict = object(vec![
+        may(
+            "containers",
+            "The containers that may contradict each other about it.",
+            containers,
+        ),
+        must("key", "The key.", text("LOG_LEVEL")),
+    ]);
+    let allowed = text_or(&any_text("LOG_LEVEL"), conflict);
+    let by_key = json!({"type": "object", "additionalProperties": one_of(&ArrayRule::NAMES)});
+    let spec = object(vec![
+        may(
+            "allowed",
+            "Keys that may be set twice alike: a key, or a key with its containers.",
+            list(allowed),
+        ),
+        may(
+            "arrays",
+            "What becomes of lists that two containers set.",
+            one_of(&ArrayRule::NAMES),
+        ),
+        may("arraysByKey", "The same for single keys.", by_key),
+        may(
+            "conflicts",
+            "What becomes of two containers that are equal and differ.",
+            one_of(&Conflicts::NAMES),
+        ),
+        may(
+            "precedence",
+            "What decides between containers.",
+            one_of_like(&Precedence::NAMES, "priority"),
+        ),
+        may(
+            "priorities",
+            "With `precedence: priority`: containers, the weakest first.",
+            list(any_text("common")),
+        ),
+    ]);
+    // What could never mean anything is refused.
+    let rules = json!([
+        {
+            "if": {"required": ["precedence"], "properties": {"precedence": {"const": "priority"}}},
+            "else": {"properties": {"priorities": {"type": "null"}}},
+        },
+        {
+            "if": {
+                "required": ["precedence"],
+                "properties": {"precedence": {"enum": ["priority", "specificity"]}},
+            },
+            "else": {"properties": {"conflicts": {"enum": ["later-wins", null]}}},
+        },
+    ]);
+    kind(
+        OUTHAUL,
+        "CompositionPolicy",
+        "Which config container wins where several set one key, and what becomes of lists.",
+        LABELS,
+        spec.with("allOf", rules),
+    )
+}
 
 pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<CompositionPolicy> {
     let metadata = Metadata::read(reader, object);
-    let spec = reader.section(object, "spec", KNOWN)?;
+    let spec = reader.section(object, "spec")?;
     let precedence = word(
         reader,
         &spec,
@@ -170,7 +229,7 @@ fn allowed(reader: &mut Reader<'_>, spec: &Fields<'_>) -> Option<Vec<AllowedConf
     for (at, node) in items.iter().enumerate() {
         let what = format!("{}.allowed[{at}]", spec.what);
         if matches!(node.value, Value::Mapping(_)) {
-            let fields = reader.map(node, &what, &["containers", "key"])?;
+            let fields = reader.map(node, &what, spec.shape.field("allowed").item())?;
             let key = reader.text(&fields, "key")?.value;
             let containers = reader.texts(&fields, "containers");
             all.push(AllowedConflict { key, containers });

@@ -5,36 +5,86 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::json;
+
 use super::super::diagnostic::Diagnostic;
 use super::super::model::{DeliveryPolicy, Drift, Encryption, Images, Road, Spot};
 use super::super::yaml::Value;
+use super::OUTHAUL;
 use super::fields::{Fields, Reader};
 use super::label_selector;
 use super::metadata::Metadata;
+use super::shape::{Kind, LABELS, kind, may, must, object, one_of, one_of_like, selected, whole};
 
-const KNOWN: &[&str] = &[
-    "clusterTypeSelector",
-    "delivery",
-    "images",
-    "expiresDays",
-    "encryption",
-    "sizeBudget",
-    "maxRemovalPercent",
-    "drift",
-];
+pub(super) fn described() -> Kind {
+    let size = json!({
+        "type": ["string", "integer"],
+        "pattern": "^[0-9]+(\\.[0-9]{1,3})? *(B|kB|MB|GB|TB|KiB|MiB|GiB|TiB)?$",
+        "minimum": 1,
+        "examples": ["600 MB"],
+    });
+    kind(
+        OUTHAUL,
+        "DeliveryPolicy",
+        "How the platform of some cluster types travels. Several policies may each say a part; two that contradict each other are an error.",
+        LABELS,
+        object(vec![
+            must(
+                "clusterTypeSelector",
+                "For which cluster types.",
+                selected(),
+            ),
+            may(
+                "delivery",
+                "By which road; `git` alone writes no bundles.",
+                one_of(&Road::ALL.map(Road::as_str)),
+            ),
+            may(
+                "images",
+                "Whether images travel in bundles.",
+                one_of_like(&[Images::Reference.as_str()], "reference"),
+            ),
+            may(
+                "expiresDays",
+                "Days until a bundle may no longer be installed; 180 when nobody says.",
+                whole(1..=3650),
+            ),
+            may(
+                "encryption",
+                "`required`: a bundle that names no readers is refused. `none`: one that does is refused.",
+                one_of(&Encryption::ALL.map(Encryption::as_str)),
+            ),
+            may(
+                "sizeBudget",
+                "The most bytes that one bundle may have, such as `600 MB` or `4.7GiB`.",
+                size,
+            ),
+            may(
+                "maxRemovalPercent",
+                "The largest share of assignments that one change may remove; 30 when nobody says.",
+                whole(0..=100),
+            ),
+            may(
+                "drift",
+                "What sites do about what somebody changed by hand: `report` it, which is the default, or `correct` it as well.",
+                one_of(&Drift::ALL.map(Drift::as_str)),
+            ),
+        ]),
+    )
+}
 
 pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<DeliveryPolicy> {
     let metadata = Metadata::read(reader, object);
-    let spec = reader.section(object, "spec", KNOWN)?;
+    let spec = reader.section(object, "spec")?;
     let cluster_types = label_selector::section(reader, &spec, "clusterTypeSelector");
     let delivery = reader.choice(&spec, "delivery", Road::ALL, Road::as_str);
     let images = reader
         .choice(&spec, "images", Images::ALL, Images::as_str)
         .and_then(|images| carried(reader, images));
-    let expires_days = reader.integer(&spec, "expiresDays", 1..=3650);
+    let expires_days = reader.integer(&spec, "expiresDays");
     let encryption = reader.choice(&spec, "encryption", Encryption::ALL, Encryption::as_str);
     let size_budget = size(reader, &spec, "sizeBudget");
-    let max_removal = reader.integer(&spec, "maxRemovalPercent", 0..=100);
+    let max_removal = reader.integer(&spec, "maxRemovalPercent");
     let drift = reader.choice(&spec, "drift", Drift::ALL, Drift::as_str);
     let mut places = BTreeMap::new();
     note(&mut places, "delivery", delivery.as_ref());
@@ -44,7 +94,8 @@ pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Deliv
     note(&mut places, "sizeBudget", size_budget.as_ref());
     note(&mut places, "maxRemovalPercent", max_removal.as_ref());
     note(&mut places, "drift", drift.as_ref());
-    let written = KNOWN.iter().filter(|key| spec.field(key).is_some()).count();
+    let known = spec.shape.names();
+    let written = known.iter().filter(|key| spec.field(key).is_some()).count();
     // One for the selector; a field that did not read must not count as one that says nothing.
     if written != places.len() + usize::from(spec.field("clusterTypeSelector").is_some()) {
         return None;
@@ -57,7 +108,7 @@ pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Deliv
                 format!("delivery policy `{}` sets no field", metadata.name),
             )
             .at(&metadata.location)
-            .help(format!("write at least one of {}", KNOWN[1..].join(", "))),
+            .help(format!("write at least one of {}", known[1..].join(", "))),
         );
     }
     Some(DeliveryPolicy {

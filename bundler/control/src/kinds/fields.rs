@@ -5,12 +5,13 @@
 //! error that says to quote it, as Kubernetes would refuse it too.
 
 use std::collections::BTreeMap;
-use std::ops::{Range, RangeInclusive};
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::super::diagnostic::{Diagnostic, Diagnostics, Location, SourceFile};
 use super::super::model::Spot;
 use super::super::yaml::{Node, Value};
+use super::shape::Shape;
 use outhaul_kit::suggest::{did_you_mean, nearest};
 
 /// Reads fields of one file and collects what is wrong with them.
@@ -27,6 +28,8 @@ pub(super) struct Fields<'n> {
     pub what: String,
     /// The map.
     pub node: &'n Node,
+    /// What is described of it.
+    pub shape: &'static Shape,
     /// Its keys that were reported as unknown.
     unknown: Vec<&'n str>,
 }
@@ -52,14 +55,14 @@ impl<'a> Reader<'a> {
         self.findings.push(diagnostic);
     }
 
-    /// `node` as a map that has no other than the `known` keys.
+    /// `node` as a map that has no other keys than `shape` describes.
     pub(super) fn map<'n>(
         &mut self,
         node: &'n Node,
         what: &str,
-        known: &[&str],
+        shape: &'static Shape,
     ) -> Option<Fields<'n>> {
-        self.map_hinting(node, what, known, |_| None)
+        self.map_hinting(node, what, shape, |_| None)
     }
 
     /// The same; `hint` knows what to do about some of the keys that are not known.
@@ -67,9 +70,10 @@ impl<'a> Reader<'a> {
         &mut self,
         node: &'n Node,
         what: &str,
-        known: &[&str],
+        shape: &'static Shape,
         hint: impl Fn(&str) -> Option<String>,
     ) -> Option<Fields<'n>> {
+        let known = shape.names();
         let mut unknown = Vec::new();
         let Value::Mapping(entries) = &node.value else {
             self.wrong_type(node, what, "a map");
@@ -84,13 +88,14 @@ impl<'a> Reader<'a> {
                 Diagnostic::error("unknown-field", format!("unknown field `{}`", entry.key))
                     .at(&location)
                     .label(format!("not a field of `{what}`"))
-                    .help(hint(&entry.key).unwrap_or_else(|| did_you_mean(&entry.key, known))),
+                    .help(hint(&entry.key).unwrap_or_else(|| did_you_mean(&entry.key, &known))),
             );
             unknown.push(entry.key.as_str());
         }
         Some(Fields {
             what: what.into(),
             node,
+            shape,
             unknown,
         })
     }
@@ -100,22 +105,20 @@ impl<'a> Reader<'a> {
         &mut self,
         fields: &Fields<'n>,
         key: &str,
-        known: &[&str],
         hint: impl Fn(&str) -> Option<String>,
     ) -> Option<Fields<'n>> {
         let node = self.present(fields, key)?;
-        self.map_hinting(node, &format!("{}.{key}", fields.what), known, hint)
+        self.map_hinting(
+            node,
+            &format!("{}.{key}", fields.what),
+            fields.shape.field(key),
+            hint,
+        )
     }
 
     /// The map under `key`, which must be there.
-    pub(super) fn section<'n>(
-        &mut self,
-        fields: &Fields<'n>,
-        key: &str,
-        known: &[&str],
-    ) -> Option<Fields<'n>> {
-        let node = self.present(fields, key)?;
-        self.map(node, &format!("{}.{key}", fields.what), known)
+    pub(super) fn section<'n>(&mut self, fields: &Fields<'n>, key: &str) -> Option<Fields<'n>> {
+        self.section_hinting(fields, key, |_| None)
     }
 
     /// The text under `key`, which must be there and not empty.
@@ -140,13 +143,9 @@ impl<'a> Reader<'a> {
     }
 
     /// The whole number under `key`, when it is there.
-    pub(super) fn integer(
-        &mut self,
-        fields: &Fields<'_>,
-        key: &str,
-        range: RangeInclusive<u32>,
-    ) -> Option<Spot<u32>> {
+    pub(super) fn integer(&mut self, fields: &Fields<'_>, key: &str) -> Option<Spot<u32>> {
         let node = fields.field(key)?;
+        let range = fields.shape.field(key).bounds();
         let what = format!("{}.{key}", fields.what);
         let Value::Number(written) = &node.value else {
             self.wrong_type(node, &what, "a whole number");

@@ -9,7 +9,7 @@ use super::super::diagnostic::{Diagnostic, Location};
 use super::super::yaml::{Node, Value};
 use super::config::PLATFORM_CONFIG;
 use super::fields::Reader;
-use super::{KALYPSO, KALYPSO_KINDS, OUTHAUL, OUTHAUL_KINDS};
+use super::{KALYPSO, OUTHAUL, described};
 use outhaul_kit::suggest::nearest;
 
 /// Codes of findings that are about control planes only: in the repository of a workload, whose team
@@ -235,6 +235,8 @@ fn is_text(node: &Node) -> bool {
 }
 
 fn group_of(kind: &str) -> Option<&'static str> {
-    let kalypso = KALYPSO_KINDS.contains(&kind).then_some(KALYPSO);
-    kalypso.or_else(|| OUTHAUL_KINDS.contains(&kind).then_some(OUTHAUL))
+    let groups = [KALYPSO, OUTHAUL].into_iter();
+    groups
+        .filter_map(|group| Some(described(group, kind)?.api_version))
+        .next()
 }

@@ -12,7 +12,7 @@ use outhaul_kit::suggest::did_you_mean;
 
 /// The section `key` of `parent` with nothing but a `labelSelector`.
 pub(super) fn section(reader: &mut Reader<'_>, parent: &Fields<'_>, key: &str) -> Option<Selector> {
-    let fields = reader.section(parent, key, &["labelSelector"])?;
+    let fields = reader.section(parent, key)?;
     selector(reader, &fields)
 }
 
@@ -22,7 +22,7 @@ pub(super) fn selector(reader: &mut Reader<'_>, parent: &Fields<'_>) -> Option<S
         return Some(Selector::default());
     };
     let what = format!("{}.labelSelector", parent.what);
-    let fields = reader.map(node, &what, &["matchLabels", "matchExpressions"])?;
+    let fields = reader.map(node, &what, parent.shape.field("labelSelector"))?;
     let mut sound = true;
     let mut requirements = Vec::new();
     if fields.field("matchLabels").is_some() {
@@ -41,7 +41,9 @@ pub(super) fn selector(reader: &mut Reader<'_>, parent: &Fields<'_>) -> Option<S
     }
     for (at, node) in reader.list(&fields, "matchExpressions").iter().enumerate() {
         let what = format!("{what}.matchExpressions[{at}]");
-        let Some(expression) = reader.map(node, &what, &["key", "operator", "values"]) else {
+        let Some(expression) =
+            reader.map(node, &what, fields.shape.field("matchExpressions").item())
+        else {
             sound = false;
             continue;
         };

@@ -9,25 +9,6 @@ use super::super::diagnostic::{Diagnostic, Location};
 use super::super::model::Spot;
 use super::fields::{Fields, Reader};
 
-/// What Kubernetes knows in `metadata`; the schemas for editors say the same.
-pub const KNOWN: &[&str] = &[
-    "name",
-    "namespace",
-    "labels",
-    "annotations",
-    "finalizers",
-    "ownerReferences",
-    "generateName",
-    "uid",
-    "resourceVersion",
-    "generation",
-    "creationTimestamp",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-    "managedFields",
-    "selfLink",
-];
-
 pub(super) struct Metadata {
     pub name: String,
     pub labels: BTreeMap<String, Spot<String>>,
@@ -37,7 +18,7 @@ pub(super) struct Metadata {
 
 impl Metadata {
     pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Self> {
-        let fields = reader.section(object, "metadata", KNOWN)?;
+        let fields = reader.section(object, "metadata")?;
         let labels = reader.text_map(&fields, "labels").unwrap_or_default();
         let name = reader.text(&fields, "name")?;
         check_name(reader, &name.value, &name.location).then_some(())?;

@@ -4,47 +4,167 @@
 //! Kubernetes would accept, each requirement with its place. Kalypso's has two selectors; ours adds what
 //! a [`Placement`] says. What is unsound is refused: a rule that is not understood places nothing.
 
+use serde_json::json;
+
 use super::super::diagnostic::Diagnostic;
 use super::super::model::{
     Effect, Placement, Preference, SchedulingPolicy, Spot, Spread, Toleration,
 };
 use super::super::selector::{Operator, Requirement, Selector};
 use super::super::yaml::Node;
-use super::OUTHAUL;
 use super::fields::{Fields, Reader};
 use super::label_selector::{self, selector};
 use super::metadata::Metadata;
+use super::shape::{
+    self, Field, Kind, LABEL_NAME, LABELS, any_text, kind, may, must, object, one_of, pattern,
+    selected, some, text, whole,
+};
+use super::{KALYPSO, OUTHAUL};
 
 /// The largest weight of a preference, as in Kubernetes.
 const MAX_WEIGHT: u32 = 100;
 /// More cluster types than anybody has.
 const MAX_COUNT: u32 = 100_000;
 
+pub(super) fn kalypso_described() -> Kind {
+    kind(
+        KALYPSO,
+        "SchedulingPolicy",
+        "A rule that maps deployment targets to cluster types. Outhaul's kind of this name can do more.",
+        LABELS,
+        object(selectors()),
+    )
+}
+
+/// What both groups' policies have.
+fn selectors() -> Vec<Field> {
+    vec![
+        must(
+            "deploymentTargetSelector",
+            "Which deployment targets.",
+            object(vec![
+                may(
+                    "workspace",
+                    "Only this workspace (team); any when left out.",
+                    any_text("team"),
+                ),
+                may(
+                    "labelSelector",
+                    "Which labels they must have.",
+                    shape::selector(),
+                ),
+            ]),
+        ),
+        must("clusterTypeSelector", "Which cluster types.", selected()),
+    ]
+}
+
+pub(super) fn own_described() -> Kind {
+    let term = object(vec![must(
+        "labelSelector",
+        "What the cluster type must have.",
+        shape::selector(),
+    )]);
+    let preference = object(vec![
+        must(
+            "weight",
+            "How much it speaks for a cluster type.",
+            whole(1..=MAX_WEIGHT),
+        ),
+        must(
+            "labelSelector",
+            "For which cluster types.",
+            shape::selector(),
+        ),
+    ]);
+    let spread = object(vec![
+        must(
+            "label",
+            "The label's name; what lacks it is not taken.",
+            pattern(LABEL_NAME, "zone"),
+        ),
+        may(
+            "maxPerValue",
+            "The most cluster types with one value; 1 when left out.",
+            whole(1..=MAX_COUNT),
+        ),
+    ]);
+    let toleration = object(vec![
+        may(
+            "key",
+            "The taint's key; with `operator: Exists` it may be left out, and means every taint.",
+            any_text("dedicated"),
+        ),
+        may(
+            "operator",
+            "`Equal` compares the value, `Exists` does not; `Equal` when left out.",
+            one_of(&OPERATORS),
+        ),
+        may("value", "The taint's value.", any_text("ml")),
+        may(
+            "effect",
+            "Only this effect; every one when left out.",
+            one_of(&Effect::ALL.map(Effect::as_str)),
+        ),
+    ]);
+    let named = json!([
+        {"required": ["key"], "properties": {"key": {"type": "string", "minLength": 1}}},
+        {"required": ["operator"], "properties": {"operator": {"const": "Exists"}}},
+    ]);
+    let valueless = json!([{
+        "if": {"required": ["operator"], "properties": {"operator": {"const": "Exists"}}},
+        "then": {"properties": {"value": {"maxLength": 0}}},
+    }]);
+    let toleration = toleration.with("anyOf", named).with("allOf", valueless);
+    let mut fields = selectors();
+    fields.extend([
+        may(
+            "required",
+            "One of these terms must match; what is in one term must hold together.",
+            some(term),
+        ),
+        may(
+            "preferred",
+            "What speaks for a cluster type, where `maxClusterTypes` or `spread` leave a choice: the weights of all that match are added, the highest are taken, names decide between equals.",
+            some(preference),
+        ),
+        may("maxClusterTypes", "The most cluster types that it takes.", whole(1..=MAX_COUNT)),
+        may("spread", "At most so many cluster types with the same value of a label.", spread),
+        may("tolerations", "Taints that do not keep it away.", some(toleration)),
+        may(
+            "siteSelector",
+            "Which sites of the cluster types that it takes, by their labels, `site` (the name) and `ring`; all when left out. The others run without it.",
+            object(vec![must("labelSelector", "What the site must have.", shape::selector())]),
+        ),
+        may(
+            "scheduler",
+            "A program that chooses among the candidates; who runs outhaul names it with `--scheduler NAME=PROGRAM`.",
+            text("cost"),
+        ),
+    ]);
+    kind(
+        OUTHAUL,
+        "SchedulingPolicy",
+        "A rule that maps deployment targets to cluster types: filter, score, spread.",
+        LABELS,
+        object(fields),
+    )
+}
+
 pub(super) fn kalypso(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<SchedulingPolicy> {
-    let known = &["deploymentTargetSelector", "clusterTypeSelector"];
-    read(reader, object, known, |key| {
-        OWN.contains(&key).then(|| {
+    // What only our group has.
+    let own = super::described(OUTHAUL, "SchedulingPolicy");
+    let own = own.map_or_else(Vec::new, |kind| kind.shape.field("spec").names());
+    read(reader, object, |key| {
+        own.contains(&key).then(|| {
             format!("policies of `apiVersion: {OUTHAUL}` have `{key}`: change the policy's")
         })
     })
     .0
 }
 
-/// What our group adds.
-const OWN: [&str; 7] = [
-    "required",
-    "preferred",
-    "maxClusterTypes",
-    "spread",
-    "tolerations",
-    "siteSelector",
-    "scheduler",
-];
-
 pub(super) fn own(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<SchedulingPolicy> {
-    let known = ["deploymentTargetSelector", "clusterTypeSelector"];
-    let known: Vec<&str> = known.into_iter().chain(OWN).collect();
-    let (policy, spec) = read(reader, object, &known, |_| None);
+    let (policy, spec) = read(reader, object, |_| None);
     let placement = placement(reader, &spec?);
     let mut policy = policy?;
     policy.placement = placement?;
@@ -55,18 +175,13 @@ pub(super) fn own(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Schedu
 fn read<'n>(
     reader: &mut Reader<'_>,
     object: &Fields<'n>,
-    known: &[&str],
     hint: impl Fn(&str) -> Option<String>,
 ) -> (Option<SchedulingPolicy>, Option<Fields<'n>>) {
     let metadata = Metadata::read(reader, object);
-    let Some(spec) = reader.section_hinting(object, "spec", known, hint) else {
+    let Some(spec) = reader.section_hinting(object, "spec", hint) else {
         return (None, None);
     };
-    let target = reader.section(
-        &spec,
-        "deploymentTargetSelector",
-        &["workspace", "labelSelector"],
-    );
+    let target = reader.section(&spec, "deploymentTargetSelector");
     let cluster_types = label_selector::section(reader, &spec, "clusterTypeSelector");
     let workspace = target
         .as_ref()
@@ -88,36 +203,18 @@ fn read<'n>(
 
 /// `None` when any part of it is unsound.
 fn placement(reader: &mut Reader<'_>, spec: &Fields<'_>) -> Option<Placement> {
-    let required = terms(
-        reader,
-        spec,
-        "required",
-        &["labelSelector"],
-        |reader, term| {
-            Some(Spot {
-                value: wanted(reader, term)?,
-                location: reader.location(term.node),
-            })
-        },
-    );
-    let preferred = terms(
-        reader,
-        spec,
-        "preferred",
-        &["weight", "labelSelector"],
-        preference,
-    );
+    let required = terms(reader, spec, "required", |reader, term| {
+        Some(Spot {
+            value: wanted(reader, term)?,
+            location: reader.location(term.node),
+        })
+    });
+    let preferred = terms(reader, spec, "preferred", preference);
     let max_cluster_types = optional(spec, "maxClusterTypes", || {
-        reader.integer(spec, "maxClusterTypes", 1..=MAX_COUNT)
+        reader.integer(spec, "maxClusterTypes")
     });
     let spread = optional(spec, "spread", || spread(reader, spec));
-    let tolerations = terms(
-        reader,
-        spec,
-        "tolerations",
-        &["key", "operator", "value", "effect"],
-        toleration,
-    );
+    let tolerations = terms(reader, spec, "tolerations", toleration);
     let sites = optional(spec, "siteSelector", || sites(reader, spec));
     let scheduler = optional(spec, "scheduler", || reader.text(spec, "scheduler"));
     Some(Placement {
@@ -152,7 +249,6 @@ fn terms<T>(
     reader: &mut Reader<'_>,
     spec: &Fields<'_>,
     key: &str,
-    known: &[&str],
     mut read: impl FnMut(&mut Reader<'_>, &Fields<'_>) -> Option<T>,
 ) -> Option<Vec<T>> {
     let Some(node) = spec.field(key) else {
@@ -171,7 +267,7 @@ fn terms<T>(
     let mut made = Vec::new();
     for (at, item) in items.iter().enumerate() {
         let what = format!("{}.{key}[{at}]", spec.what);
-        let fields = reader.map(item, &what, known);
+        let fields = reader.map(item, &what, spec.shape.field(key).item());
         made.extend(fields.and_then(|fields| read(reader, &fields)));
     }
     (made.len() == items.len()).then_some(made)
@@ -196,7 +292,7 @@ fn wanted(reader: &mut Reader<'_>, term: &Fields<'_>) -> Option<Selector> {
 }
 
 fn sites(reader: &mut Reader<'_>, spec: &Fields<'_>) -> Option<Spot<Selector>> {
-    let fields = reader.section(spec, "siteSelector", &["labelSelector"])?;
+    let fields = reader.section(spec, "siteSelector")?;
     Some(Spot {
         value: wanted(reader, &fields)?,
         location: reader.location(fields.node),
@@ -215,7 +311,7 @@ fn preference(reader: &mut Reader<'_>, term: &Fields<'_>) -> Option<Preference> 
             .help(format!("write a whole number from 1 to {MAX_WEIGHT}")),
         );
     }
-    let weight = reader.integer(term, "weight", 1..=MAX_WEIGHT);
+    let weight = reader.integer(term, "weight");
     let selector = wanted(reader, term);
     Some(Preference {
         weight: weight?.value,
@@ -225,10 +321,10 @@ fn preference(reader: &mut Reader<'_>, term: &Fields<'_>) -> Option<Preference> 
 }
 
 fn spread(reader: &mut Reader<'_>, spec: &Fields<'_>) -> Option<Spread> {
-    let fields = reader.section(spec, "spread", &["label", "maxPerValue"])?;
+    let fields = reader.section(spec, "spread")?;
     let label = reader.text(&fields, "label");
     let max_per_value = optional(&fields, "maxPerValue", || {
-        reader.integer(&fields, "maxPerValue", 1..=MAX_COUNT)
+        reader.integer(&fields, "maxPerValue")
     });
     let label = label?;
     // The same rule as for a selector's key.

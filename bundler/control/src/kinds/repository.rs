@@ -8,17 +8,84 @@ use super::super::diagnostic::Diagnostic;
 use super::super::model::{
     BaseRepo, Environment, GitOpsRepo, RepositoryPath, WorkloadRegistration,
 };
+use super::KALYPSO;
 use super::fields::{Fields, Reader};
 use super::metadata::Metadata;
+use super::shape::{Kind, LABELS, any_text, kind, may, must, object, pattern, place_fields};
 
-const PLACE: &[&str] = &["repo", "branch", "path"];
 /// The label by which an `Environment` names the one before it in the promotion chain.
 pub const AFTER_LABEL: &str = "outhaul.dev/after";
 
+pub(super) fn environment_described() -> Kind {
+    kind(
+        KALYPSO,
+        "Environment",
+        "A link of the promotion chain; it lies in `.environments/` on the main branch.",
+        LABELS,
+        object(vec![must(
+            "controlPlane",
+            "Where what is the environment's own lies.",
+            object(place_fields(
+                "The repository with the environment's branch.",
+            )),
+        )]),
+    )
+}
+
+pub(super) fn base_repo_described() -> Kind {
+    let mut fields = place_fields("The repository with what is promoted.");
+    fields.push(may(
+        "commit",
+        "The commit that it is pinned to: a full id. Promotion changes this line and nothing else.",
+        pattern(
+            "^([0-9a-f]{40}|[0-9a-f]{64})?$",
+            "0123456789abcdef0123456789abcdef01234567",
+        ),
+    ));
+    kind(
+        KALYPSO,
+        "BaseRepo",
+        "What is promoted into an environment; the one named `main` is its base.",
+        LABELS,
+        object(fields),
+    )
+}
+
+pub(super) fn gitops_repo_described() -> Kind {
+    kind(
+        KALYPSO,
+        "GitOpsRepo",
+        "Where the rendered platform goes.",
+        LABELS,
+        object(place_fields("The platform GitOps repository.")),
+    )
+}
+
+pub(super) fn registration_described() -> Kind {
+    kind(
+        KALYPSO,
+        "WorkloadRegistration",
+        "Says where a workload is described, and which workspace it belongs to.",
+        LABELS,
+        object(vec![
+            must(
+                "workload",
+                "Where the workload's objects lie.",
+                object(place_fields("The application team's repository.")),
+            ),
+            may(
+                "workspace",
+                "The workspace (team) that owns it.",
+                any_text("team"),
+            ),
+        ]),
+    )
+}
+
 pub(super) fn environment(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Environment> {
     let metadata = Metadata::read(reader, object);
-    let spec = reader.section(object, "spec", &["controlPlane"])?;
-    let at = reader.section(&spec, "controlPlane", PLACE)?;
+    let spec = reader.section(object, "spec")?;
+    let at = reader.section(&spec, "controlPlane")?;
     let control_plane = place(reader, &at)?;
     let mut metadata = metadata?;
     let after = metadata.labels.remove(AFTER_LABEL);
@@ -32,7 +99,7 @@ pub(super) fn environment(reader: &mut Reader<'_>, object: &Fields<'_>) -> Optio
 
 pub(super) fn base_repo(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<BaseRepo> {
     let metadata = Metadata::read(reader, object);
-    let spec = reader.section(object, "spec", &["repo", "branch", "path", "commit"])?;
+    let spec = reader.section(object, "spec")?;
     let at = place(reader, &spec);
     let commit = reader
         .optional_text(&spec, "commit")
@@ -56,7 +123,7 @@ pub(super) fn base_repo(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<
 
 pub(super) fn gitops_repo(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<GitOpsRepo> {
     let metadata = Metadata::read(reader, object);
-    let spec = reader.section(object, "spec", PLACE)?;
+    let spec = reader.section(object, "spec")?;
     let at = place(reader, &spec);
     let metadata = metadata?;
     Some(GitOpsRepo {
@@ -71,9 +138,9 @@ pub(super) fn registration(
     object: &Fields<'_>,
 ) -> Option<WorkloadRegistration> {
     let metadata = Metadata::read(reader, object);
-    let spec = reader.section(object, "spec", &["workload", "workspace"])?;
+    let spec = reader.section(object, "spec")?;
     let workspace = reader.optional_text(&spec, "workspace");
-    let at = reader.section(&spec, "workload", PLACE)?;
+    let at = reader.section(&spec, "workload")?;
     let workload = place(reader, &at);
     let metadata = metadata?;
     Some(WorkloadRegistration {

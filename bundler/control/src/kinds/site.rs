@@ -4,12 +4,36 @@
 //! checked when everything is loaded.
 
 use super::super::model::Site;
+use super::OUTHAUL;
 use super::fields::{Fields, Reader, values};
 use super::metadata::Metadata;
+use super::shape::{Kind, any_text, kind, may, must, object, text};
+
+pub(super) fn described() -> Kind {
+    kind(
+        OUTHAUL,
+        "Site",
+        "One physical cluster or host.",
+        "Its own labels: config containers that match them compose values for this site alone.",
+        object(vec![
+            must("clusterType", "Its cluster type.", text("drone")),
+            may(
+                "ring",
+                "The ring in which it is updated.",
+                any_text("canary"),
+            ),
+            may(
+                "publicKey",
+                "Its public key, as PEM text.",
+                any_text("-----BEGIN PUBLIC KEY-----"),
+            ),
+        ]),
+    )
+}
 
 pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Site> {
     let metadata = Metadata::read(reader, object);
-    let spec = reader.section(object, "spec", &["clusterType", "ring", "publicKey"])?;
+    let spec = reader.section(object, "spec")?;
     let cluster_type = reader.text(&spec, "clusterType");
     let ring = reader.optional_text(&spec, "ring");
     let public_key = reader.optional_text(&spec, "publicKey");

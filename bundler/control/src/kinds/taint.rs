@@ -6,15 +6,45 @@
 use super::super::diagnostic::Diagnostic;
 use super::super::model::{Effect, Taint};
 use super::super::selector::{Operator, Requirement};
+use super::OUTHAUL;
 use super::fields::{Fields, Reader};
 use super::label_selector;
 use super::metadata::Metadata;
+use super::shape::{
+    Kind, LABEL_NAME, LABEL_VALUE, LABELS, kind, may, must, object, one_of, pattern, selected,
+};
 use outhaul_kit::suggest::did_you_mean;
+
+pub(super) fn described() -> Kind {
+    kind(
+        OUTHAUL,
+        "Taint",
+        "Keeps policies away from cluster types; Kalypso's policies too, which tolerate nothing.",
+        LABELS,
+        object(vec![
+            must(
+                "clusterTypeSelector",
+                "Which cluster types it is on.",
+                selected(),
+            ),
+            must(
+                "key",
+                "Its key, which tolerations name.",
+                pattern(LABEL_NAME, "dedicated"),
+            ),
+            may("value", "Its value.", pattern(LABEL_VALUE, "ml")),
+            must(
+                "effect",
+                "`NoSchedule` keeps away, `PreferNoSchedule` is taken last by policies that limit how many they take.",
+                one_of(&Effect::ALL.map(Effect::as_str)),
+            ),
+        ]),
+    )
+}
 
 pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Taint> {
     let metadata = Metadata::read(reader, object);
-    let known = &["clusterTypeSelector", "key", "value", "effect"];
-    let spec = reader.section(object, "spec", known)?;
+    let spec = reader.section(object, "spec")?;
     let cluster_types = label_selector::section(reader, &spec, "clusterTypeSelector");
     let key = reader.text(&spec, "key");
     let value = reader.optional_text(&spec, "value");

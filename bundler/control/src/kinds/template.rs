@@ -3,51 +3,109 @@
 //! What comes in: the object's fields. What goes out: a [`Template`]. A template's text is text: it is
 //! never read as YAML, whatever it looks like. Whether it parses is checked when it is used.
 
+use serde_json::Value;
+
 use super::super::diagnostic::Diagnostic;
 use super::super::model::{
     Language, RECONCILER_LABEL, ReconcilerKind, Spot, Template, TemplateType,
 };
 use super::fields::{Fields, Reader};
 use super::metadata::Metadata;
+use super::shape::{Field, Kind, LABELS, any_text, kind, may, must, object, one_of, pattern, some};
+use super::{KALYPSO, OUTHAUL};
 use outhaul_kit::suggest::{did_you_mean, nearest};
 
 /// Longest ending of a file.
 const MAX_ENDING: usize = 32;
+const TYPES: [TemplateType; 3] = [
+    TemplateType::Reconciler,
+    TemplateType::Namespace,
+    TemplateType::Config,
+];
+
+/// What both groups' templates have.
+fn common_fields(language: &'static str, ending: Value) -> Vec<Field> {
+    vec![
+        must(
+            "type",
+            "What it makes.",
+            one_of(&TYPES.map(TemplateType::as_str)),
+        ),
+        may(
+            "contentType",
+            "The ending of the files: `sh`, or `yaml` when left out.",
+            ending,
+        ),
+        must("manifests", language, some(any_text("kind: ConfigMap"))),
+    ]
+}
+
+pub(super) fn kalypso_described() -> Kind {
+    kind(
+        KALYPSO,
+        "Template",
+        "How an assignment becomes manifests, in Go's text/template.",
+        LABELS,
+        object(common_fields(
+            "The manifests, each as text in Go's template language (`- |`).",
+            any_text("yaml"),
+        )),
+    )
+}
+
+pub(super) fn own_described() -> Kind {
+    let mut fields = common_fields(
+        "The manifests, each as text in Jinja (`- |`).",
+        pattern("^([A-Za-z0-9]+([.][A-Za-z0-9]+)*)?$", "yaml"),
+    );
+    fields.push(may(
+        "reconciler",
+        "What makes its result real on site: one that Outhaul knows, or the name of a hook program; told from \
+         its text when left out.",
+        reconciler_shape(),
+    ));
+    kind(
+        OUTHAUL,
+        "Template",
+        "How an assignment becomes manifests, in Jinja.",
+        LABELS,
+        object(fields),
+    )
+}
+
+/// Any name; an editor offers those that are known.
+fn reconciler_shape() -> Value {
+    let known: Vec<String> = ReconcilerKind::KNOWN
+        .iter()
+        .map(|kind| kind.as_str().to_owned())
+        .collect();
+    let mut any = pattern("^[A-Za-z0-9][A-Za-z0-9._-]{0,252}$", "symphony");
+    any["examples"] = known.into();
+    any
+}
 
 pub(super) fn kalypso(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Template> {
-    read(
-        reader,
-        object,
-        Language::Go,
-        &["type", "contentType", "manifests"],
-    )
+    read(reader, object, Language::Go)
 }
 
 pub(super) fn own(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Template> {
-    read(
-        reader,
-        object,
-        Language::Jinja,
-        &["type", "contentType", "manifests", "reconciler"],
-    )
+    read(reader, object, Language::Jinja)
 }
 
-fn read(
-    reader: &mut Reader<'_>,
-    object: &Fields<'_>,
-    language: Language,
-    known: &[&str],
-) -> Option<Template> {
+fn read(reader: &mut Reader<'_>, object: &Fields<'_>, language: Language) -> Option<Template> {
     let metadata = Metadata::read(reader, object);
-    let spec = reader.section(object, "spec", known)?;
+    let spec = reader.section(object, "spec")?;
     let written = reader.text(&spec, "type");
     let content_type = reader
         .optional_text(&spec, "contentType")
         .filter(|c| !c.value.is_empty());
     let labels = metadata.as_ref().map(|metadata| &metadata.labels);
-    let reconciler = reader
-        .optional_text(&spec, "reconciler")
-        .or_else(|| labels?.get(RECONCILER_LABEL).cloned());
+    // Kalypso's has no such field, only the label.
+    let reconciler = match language {
+        Language::Go => None,
+        Language::Jinja => reader.optional_text(&spec, "reconciler"),
+    };
+    let reconciler = reconciler.or_else(|| labels?.get(RECONCILER_LABEL).cloned());
     if let Some(ending) = content_type
         .as_ref()
         .filter(|_| language == Language::Jinja)
@@ -105,12 +163,9 @@ fn is_ending(reader: &mut Reader<'_>, written: &Spot<String>) -> bool {
 }
 
 fn kind_of(reader: &mut Reader<'_>, written: &Spot<String>) -> Option<TemplateType> {
-    let all = [
-        TemplateType::Reconciler,
-        TemplateType::Namespace,
-        TemplateType::Config,
-    ];
-    let kind = all.into_iter().find(|kind| kind.as_str() == written.value);
+    let kind = TYPES
+        .into_iter()
+        .find(|kind| kind.as_str() == written.value);
     if kind.is_none() {
         reader.report(
             Diagnostic::error(
@@ -118,7 +173,10 @@ fn kind_of(reader: &mut Reader<'_>, written: &Spot<String>) -> Option<TemplateTy
                 format!("unknown template type `{}`", written.value),
             )
             .at(&written.location)
-            .help(did_you_mean(&written.value, &all.map(TemplateType::as_str))),
+            .help(did_you_mean(
+                &written.value,
+                &TYPES.map(TemplateType::as_str),
+            )),
         );
     }
     kind

@@ -7,8 +7,10 @@ use std::collections::BTreeMap;
 
 use super::super::diagnostic::{Diagnostic, Location};
 use super::super::model::Spot;
+use super::KALYPSO;
 use super::fields::{Fields, Reader, values};
 use super::metadata::{Metadata, check_name};
+use super::shape::{Kind, any_text, kind, list, may, must, name, object, text, text_map};
 
 /// An application.
 #[derive(Debug, Clone, PartialEq)]
@@ -42,22 +44,61 @@ pub struct Target {
     pub location: Location,
 }
 
+pub(super) fn described() -> Kind {
+    let schemas = || list(any_text("{\"type\": \"object\"}"));
+    let target = object(vec![
+        must(
+            "name",
+            "Its name; the full name is `<workload>-<name>`.",
+            name(),
+        ),
+        may(
+            "labels",
+            "Labels that policies and config containers look for.",
+            text_map(),
+        ),
+        must(
+            "environment",
+            "The environment that it is for.",
+            text("dev"),
+        ),
+        may(
+            "manifests",
+            "Where its manifests lie; `storage`, `repo`, `branch` and `path` by convention.",
+            text_map(),
+        ),
+        may(
+            "configSchemas",
+            "JSON Schemas of its platform config, as text.",
+            schemas(),
+        ),
+    ]);
+    kind(
+        KALYPSO,
+        "Workload",
+        "An application and the ways to run it, as its team describes it.",
+        "Labels that every one of its targets gets.",
+        object(vec![
+            may("deploymentTargets", "The ways to run it.", list(target)),
+            may(
+                "configSchemas",
+                "JSON Schemas for every target, as text.",
+                schemas(),
+            ),
+        ]),
+    )
+}
+
 pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Workload> {
     let metadata = Metadata::read(reader, object);
-    let spec = reader.section(object, "spec", &["deploymentTargets", "configSchemas"])?;
+    let spec = reader.section(object, "spec")?;
     let schemas = reader.texts(&spec, "configSchemas");
     let metadata = metadata?;
     let mut targets: Vec<Target> = Vec::new();
     for (at, node) in reader.list(&spec, "deploymentTargets").iter().enumerate() {
         let what = format!("{}.deploymentTargets[{at}]", spec.what);
-        let known = &[
-            "name",
-            "labels",
-            "environment",
-            "manifests",
-            "configSchemas",
-        ];
-        let Some(fields) = reader.map(node, &what, known) else {
+        let Some(fields) = reader.map(node, &what, spec.shape.field("deploymentTargets").item())
+        else {
             continue;
         };
         let Some(mut target) = target(reader, &fields, &metadata.name) else {

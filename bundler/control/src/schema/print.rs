@@ -21,7 +21,7 @@ pub struct Line {
 /// Every field that means something.
 pub fn lines(kind: &Kind) -> Vec<Line> {
     let mut lines = Vec::new();
-    walk(&kind.schema, "", &mut lines);
+    walk(kind.schema(), "", &mut lines);
     lines.retain(|line| !matches!(line.path.as_str(), "apiVersion" | "kind" | "status"));
     lines
 }

@@ -12,6 +12,7 @@ use outhaul_gocompat::GoValue;
 use super::layers::{Layers, Setting};
 use super::merge::{self, Arrays};
 use super::{Mode, Rules, typing};
+use crate::inputs::Inputs;
 use outhaul_control::ControlPlane;
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics, Location};
 use outhaul_control::model::CompositionPolicy;
@@ -36,9 +37,10 @@ pub struct Ambiguity {
 /// Every ambiguity of a control plane, in the order of precedence. What a composition policy allows is
 /// none.
 pub fn ambiguities(plane: &ControlPlane, mode: Mode) -> Vec<Ambiguity> {
+    let plane = Inputs::of(plane);
     let layers = Layers::of(plane, mode);
     let rules = Rules::of(plane, mode);
-    let policy = plane.composition.as_ref();
+    let policy = plane.composition;
     let mut found = Vec::new();
     for group in layers.alike() {
         for (key, settings) in by_key(&layers, &group) {
@@ -75,7 +77,11 @@ pub fn contradiction(
     mode: Mode,
 ) -> Option<String> {
     let [first, second] = [first, second].map(|text| typing::typed(text, mode));
-    let path = clash(&first, &second, Rules::of(plane, mode).arrays(key))?;
+    let path = clash(
+        &first,
+        &second,
+        Rules::of(Inputs::of(plane), mode).arrays(key),
+    )?;
     Some(told(key, &path))
 }
 

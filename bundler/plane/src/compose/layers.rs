@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use outhaul_gocompat::GoValue;
 
 use super::{Mode, typing};
-use outhaul_control::ControlPlane;
+use crate::inputs::Inputs;
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics};
 use outhaul_control::model::composition::{PRIORITY_LABEL, Precedence};
 use outhaul_control::model::{
@@ -92,7 +92,7 @@ impl Setting<'_> {
 
 impl<'a> Layers<'a> {
     /// The layers of a control plane.
-    pub fn of(plane: &'a ControlPlane, mode: Mode) -> Self {
+    pub fn of(plane: Inputs<'a>, mode: Mode) -> Self {
         let mut layers = Vec::new();
         let mut azure = Vec::new();
         for container in plane.configs.values() {
@@ -114,7 +114,7 @@ impl<'a> Layers<'a> {
             }
         }
         layers.append(&mut azure);
-        if let Some(policy) = &plane.composition {
+        if let Some(policy) = plane.composition {
             for layer in &mut layers {
                 layer.rank = rank(policy, plane, layer);
             }
@@ -259,7 +259,7 @@ impl<'a> Layers<'a> {
     }
 }
 
-fn rank(policy: &CompositionPolicy, plane: &ControlPlane, layer: &Layer<'_>) -> i64 {
+fn rank(policy: &CompositionPolicy, plane: Inputs<'_>, layer: &Layer<'_>) -> i64 {
     match policy.precedence {
         Precedence::Name => 0,
         Precedence::Specificity => i64::try_from(layer.labels.len()).unwrap_or(i64::MAX),

@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::layers::{Label, Layers};
-use outhaul_control::ControlPlane;
+use crate::inputs::Inputs;
 use outhaul_control::model::{ClusterType, DeploymentTarget, Site};
 
 pub mod findings;
@@ -32,7 +32,7 @@ struct OfType<'a> {
 
 impl<'a> Sites<'a> {
     /// The sites of `plane`, in the order of their names.
-    pub fn of(plane: &'a ControlPlane, layers: &Layers<'_>) -> Self {
+    pub fn of(plane: Inputs<'a>, layers: &Layers<'_>) -> Self {
         let mut by_type: BTreeMap<&'a str, OfType<'a>> = BTreeMap::new();
         for site in plane.sites.values() {
             by_type

@@ -12,7 +12,7 @@ use outhaul_gocompat::{GoValue, texts};
 use serde_json::Value;
 
 use super::{Composed, Mode, layers};
-use outhaul_control::ControlPlane;
+use crate::inputs::Inputs;
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics, Location};
 use outhaul_control::model::{ClusterType, ConfigSchema, DeploymentTarget};
 
@@ -46,7 +46,7 @@ pub struct Applied<'a> {
 
 impl<'a> Schemas<'a> {
     /// Every schema of `control_plane`.
-    pub fn of(control_plane: &'a ControlPlane, mode: Mode) -> Self {
+    pub fn of(control_plane: Inputs<'a>, mode: Mode) -> Self {
         let labelled: Vec<_> = control_plane.schemas.values().collect();
         let own = control_plane
             .targets
@@ -87,7 +87,7 @@ impl<'a> Schemas<'a> {
     }
 
     /// Every schema that is none, and every word in one that checks nothing; used or not.
-    pub fn doubts(&self, control_plane: &ControlPlane, findings: &mut Diagnostics) {
+    pub fn doubts(&self, control_plane: Inputs<'_>, findings: &mut Diagnostics) {
         let own = control_plane.targets.values();
         let own = own.flat_map(|target| &target.config_schemas);
         for spot in self.labelled.iter().map(|schema| &schema.schema).chain(own) {

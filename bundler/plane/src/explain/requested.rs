@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use super::{name_of, place_in};
 use crate::compose::{self, Mode, layers, schema};
+use crate::inputs::Inputs;
 use crate::render::place;
 use crate::render::trace::references::{Names, References};
 use crate::schedule::Schedule;
@@ -62,7 +63,7 @@ pub fn requested(
     key: Option<&str>,
     mode: Mode,
 ) -> Vec<Requested> {
-    let schemas = schema::Schemas::of(plane, mode);
+    let schemas = schema::Schemas::of(Inputs::of(plane), mode);
     let mut found: BTreeMap<(String, String), Requested> = BTreeMap::new();
     for id in schedule.assignments.keys() {
         let (Some(cluster_type), Some(target)) = (

@@ -15,7 +15,7 @@ use super::jinja::{Problem, bounded, environment, jinja_context, problem};
 use super::jinja_process::{self, Process};
 use super::place;
 use crate::compose::Mode;
-use outhaul_control::ControlPlane;
+use crate::inputs::Inputs;
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics, Location};
 use outhaul_control::model::{Language, Spot, Template, TemplateType};
 use outhaul_kit::suggest::did_you_mean;
@@ -48,7 +48,7 @@ impl Text {
 
 /// Every template, parsed.
 pub struct Engines<'a> {
-    control_plane: &'a ControlPlane,
+    control_plane: Inputs<'a>,
     compat: bool,
     options: RenderOptions,
     go: BTreeMap<(&'a str, usize), Result<go::Template, go::TemplateError>>,
@@ -59,7 +59,7 @@ pub struct Engines<'a> {
 
 impl<'a> Engines<'a> {
     /// Parses all templates; an error is kept until something needs its template.
-    pub fn new(control_plane: &'a ControlPlane, mode: Mode) -> Self {
+    pub fn new(control_plane: Inputs<'a>, mode: Mode) -> Self {
         let options = RenderOptions {
             compat: mode.compat,
             ..RenderOptions::default()

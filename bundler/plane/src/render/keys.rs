@@ -2,7 +2,8 @@
 //!
 //! What comes in: a control plane. What goes out: [`Keys`]: one digest for what every assignment
 //! depends on, and one for each container, cluster type and target. Where something is written is no
-//! part of them: only what it says. Whatever a stage newly reads of the control plane belongs in here.
+//! part of them: only what it says. Every type is taken apart whole, without `..`: a field that a stage could
+//! newly read does not compile before it is named here.
 
 use std::collections::BTreeMap;
 
@@ -10,8 +11,11 @@ use outhaul_bundle::Digest;
 use serde::{Deserialize, Serialize};
 
 use crate::compose::Mode;
-use outhaul_control::ControlPlane;
-use outhaul_control::model::{ClusterType, ConfigContainer, DeploymentTarget, Site, Spot};
+use crate::inputs::Inputs;
+use outhaul_control::model::{
+    ClusterType, CompositionPolicy, ConfigContainer, ConfigSchema, DeploymentTarget, Site, Spot,
+    Template,
+};
 
 /// The digests of one control plane.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -78,27 +82,51 @@ impl Parts {
 }
 
 impl Keys {
-    pub fn of(plane: &ControlPlane, mode: Mode) -> Self {
-        let mut sites: BTreeMap<&str, Vec<&Site>> = BTreeMap::new();
-        for site in plane.sites.values() {
-            let of_type = sites.entry(&site.cluster_type.value).or_default();
+    pub fn of(inputs: Inputs<'_>, mode: Mode) -> Self {
+        let Inputs {
+            environment,
+            cluster_types,
+            targets,
+            templates,
+            configs,
+            composition,
+            schemas,
+            sites,
+        } = inputs;
+        let mut of_types: BTreeMap<&str, Vec<&Site>> = BTreeMap::new();
+        for site in sites.values() {
+            let of_type = of_types.entry(&site.cluster_type.value).or_default();
             of_type.push(site);
         }
-        let containers = plane.configs.values();
-        let cluster_types = plane.cluster_types.values();
+        let mut parts = Parts::new("common");
+        parts.text(env!("CARGO_PKG_VERSION"));
+        parts.text(environment);
+        let Mode { compat } = mode;
+        parts.count(usize::from(compat));
+        parts.count(templates.len());
+        templates
+            .values()
+            .for_each(|template| parts.template(template));
+        parts.count(schemas.len());
+        schemas.values().for_each(|schema| parts.schema(schema));
+        if let Some(policy) = composition {
+            parts.composition(policy);
+        }
         Self {
-            common: Some(common(plane, mode)),
-            containers: containers
+            common: Some(parts.end()),
+            containers: configs
+                .values()
                 .map(|one| (one.name.clone(), container(one)))
                 .collect(),
             cluster_types: cluster_types
+                .values()
                 .map(|one| {
-                    let sites = sites.get(one.name.as_str()).map_or(&[][..], Vec::as_slice);
+                    let sites = of_types.get(one.name.as_str());
+                    let sites = sites.map_or(&[][..], Vec::as_slice);
                     (one.name.clone(), cluster_type(one, sites))
                 })
                 .collect(),
-            targets: plane
-                .targets
+            targets: targets
                 .values()
                 .map(|one| (one.name.clone(), target(one)))
                 .collect(),
@@ -106,88 +134,143 @@ impl Keys {
     }
 }
 
-fn common(plane: &ControlPlane, mode: Mode) -> Digest {
-    let mut parts = Parts::new("common");
-    parts.text(env!("CARGO_PKG_VERSION"));
-    parts.text(&plane.environment);
-    parts.count(usize::from(mode.compat));
-    parts.count(plane.templates.len());
-    for template in plane.templates.values() {
-        parts.text(&template.name);
-        parts.text(&format!("{:?} {:?}", template.language, template.kind));
-        parts.maybe(template.content_type.as_ref().map(|t| t.value.as_str()));
-        parts.count(template.manifests.len());
-        for manifest in &template.manifests {
-            parts.text(&manifest.value);
+impl Parts {
+    fn template(&mut self, template: &Template) {
+        let Template {
+            name,
+            language,
+            kind,
+            content_type,
+            manifests,
+            // Names the program on site; no file contains it.
+            reconciler: _,
+            location: _,
+        } = template;
+        self.text(name);
+        self.text(&format!("{language:?} {kind:?}"));
+        self.maybe(content_type.as_ref().map(|t| t.value.as_str()));
+        self.count(manifests.len());
+        for manifest in manifests {
+            self.text(&manifest.value);
         }
     }
-    parts.count(plane.schemas.len());
-    for schema in plane.schemas.values() {
-        parts.text(&schema.name);
-        parts.spots(&schema.labels);
-        parts.text(&schema.schema.value);
+
+    fn schema(&mut self, schema: &ConfigSchema) {
+        let ConfigSchema {
+            name,
+            labels,
+            schema,
+            location: _,
+        } = schema;
+        self.text(name);
+        self.spots(labels);
+        self.text(&schema.value);
     }
-    if let Some(policy) = &plane.composition {
-        let priorities: Vec<&str> = policy.priorities.iter().map(|p| p.value.as_str()).collect();
-        parts.text(&format!(
-            "{:?} {priorities:?} {:?} {:?} {:?} {:?}",
-            policy.precedence,
-            policy.arrays,
-            policy.arrays_by_key,
-            policy.conflicts,
-            policy.allowed
+
+    fn composition(&mut self, policy: &CompositionPolicy) {
+        let CompositionPolicy {
+            name: _,
+            precedence,
+            priorities,
+            arrays,
+            arrays_by_key,
+            conflicts,
+            allowed,
+            location: _,
+        } = policy;
+        let priorities: Vec<&str> = priorities.iter().map(|p| p.value.as_str()).collect();
+        self.text(&format!(
+            "{precedence:?} {priorities:?} {arrays:?} {arrays_by_key:?} {conflicts:?} {allowed:?}"
         ));
     }
-    parts.end()
 }
 
 fn container(one: &ConfigContainer) -> Container {
+    let ConfigContainer {
+        name,
+        labels,
+        data,
+        location: _,
+    } = one;
     let mut parts = Parts::new("container");
-    parts.text(&one.name);
-    parts.spots(&one.labels);
-    parts.spots(&one.data);
-    let labels = one.labels.iter();
+    parts.text(name);
+    parts.spots(labels);
+    parts.spots(data);
     Container {
         digest: parts.end(),
         labels: labels
+            .iter()
             .map(|(label, value)| (label.clone(), value.value.clone()))
             .collect(),
-        azure: one.name.starts_with(crate::compose::layers::AZURE_PREFIX),
+        azure: name.starts_with(crate::compose::layers::AZURE_PREFIX),
     }
 }
 
 fn cluster_type(one: &ClusterType, sites: &[&Site]) -> Digest {
+    let ClusterType {
+        name,
+        labels,
+        reconciler,
+        namespace_service,
+        config_type,
+        location: _,
+    } = one;
     let mut parts = Parts::new("cluster type");
-    parts.text(&one.name);
-    parts.map(one.labels.iter());
-    parts.text(&one.reconciler.value);
-    parts.text(&one.namespace_service.value);
-    parts.maybe(one.config_type.as_ref().map(|name| name.value.as_str()));
+    parts.text(name);
+    parts.map(labels.iter());
+    parts.text(&reconciler.value);
+    parts.text(&namespace_service.value);
+    parts.maybe(config_type.as_ref().map(|name| name.value.as_str()));
     parts.count(sites.len());
     for site in sites {
-        parts.text(&site.name);
-        parts.map(site.labels.iter());
-        parts.maybe(site.ring.as_deref());
+        let Site {
+            name,
+            labels,
+            // Whose list this is.
+            cluster_type: _,
+            ring,
+            // What is sealed is sealed after rendering.
+            public_key: _,
+            location: _,
+        } = site;
+        parts.text(name);
+        parts.map(labels.iter());
+        parts.maybe(ring.as_deref());
     }
     parts.end()
 }
 
 fn target(one: &DeploymentTarget) -> Digest {
+    let DeploymentTarget {
+        name,
+        short_name,
+        workload,
+        registration,
+        workspace,
+        environment,
+        labels,
+        manifests,
+        storage_at: _,
+        config_schemas,
+        location: _,
+    } = one;
     let mut parts = Parts::new("target");
-    for text in [&one.name, &one.workload, &one.workspace, &one.environment] {
+    for text in [
+        name,
+        short_name,
+        workload,
+        registration,
+        workspace,
+        environment,
+    ] {
         parts.text(text);
     }
-    parts.map(one.labels.iter());
-    parts.count(usize::from(one.manifests.is_some()));
-    parts.map(
-        one.manifests
-            .iter()
-            .flatten()
-            .collect::<Vec<_>>()
-            .into_iter(),
-    );
-    parts.count(one.config_schemas.len());
-    for schema in &one.config_schemas {
+    parts.map(labels.iter());
+    parts.count(usize::from(manifests.is_some()));
+    let manifests: Vec<_> = manifests.iter().flatten().collect();
+    parts.map(manifests.into_iter());
+    parts.count(config_schemas.len());
+    for schema in config_schemas {
         parts.text(&schema.value);
     }
     parts.end()

@@ -13,6 +13,7 @@ use outhaul_bundle::index::Snapshot;
 use super::keys::Keys;
 use super::{RenderedAssignment, RenderedClusterType, Rendering, empty_group, rendering};
 use crate::compose::Mode;
+use crate::inputs::Inputs;
 use crate::schedule::{AssignmentId, Schedule};
 use outhaul_control::ControlPlane;
 use outhaul_control::diagnostic::Diagnostics;
@@ -67,13 +68,14 @@ impl Memory {
         mode: Mode,
         told: &Told<'_>,
     ) -> Rendering {
-        let keys = Keys::of(plane, mode);
-        let change = Change::between(&self.before.keys, &keys, plane, mode);
-        let plan = Plan::of(&self.before, plane, schedule, &change);
-        let done = compose_and_render(plane, &plan.work, mode, told);
+        let inputs = Inputs::of(plane);
+        let keys = Keys::of(inputs, mode);
+        let change = Change::between(&self.before.keys, &keys, inputs, mode);
+        let plan = Plan::of(&self.before, inputs, schedule, &change);
+        let done = compose_and_render(inputs, &plan.work, mode, told);
         self.rendered = plan.work.len();
         let (groups, failures) = (&mut self.groups, &done.failures);
-        merge(groups, plane, &change, &plan, failures, done.rendered);
+        merge(groups, inputs, &change, &plan, failures, done.rendered);
         let rosters = &mut self.before.rosters;
         rosters.retain(|name, _| plan.assigned.contains(name.as_str()));
         let failed = failures.keys().map(|id| id.cluster_type.as_str());
@@ -102,14 +104,14 @@ fn roster_of(group: &RenderedClusterType) -> Roster {
 /// rendering still has is copied first.
 fn merge(
     groups: &mut BTreeMap<String, Arc<RenderedClusterType>>,
-    plane: &ControlPlane,
+    plane: Inputs<'_>,
     change: &Change<'_>,
     plan: &Plan<'_>,
     failures: &BTreeMap<AssignmentId, Diagnostics>,
     rendered: Vec<(AssignmentId, Arc<RenderedAssignment>)>,
 ) {
     groups.retain(|name, _| plane.cluster_types.contains_key(name));
-    for (name, cluster_type) in &plane.cluster_types {
+    for (name, cluster_type) in plane.cluster_types {
         let is_new = change.is_of_type(name) || !plan.assigned.contains(name.as_str());
         if is_new || !groups.contains_key(name) {
             groups.insert(name.clone(), Arc::new(empty_group(cluster_type)));

@@ -16,6 +16,7 @@ use super::memory::roster::reasons;
 use super::memory::work::{Told, compose_and_render};
 use super::{Rendering, rendering};
 use crate::compose::Mode;
+use crate::inputs::Inputs;
 use crate::schedule::Schedule;
 use outhaul_control::ControlPlane;
 
@@ -71,10 +72,11 @@ pub fn render_since(
     told: &Told<'_>,
 ) -> Since {
     let Past(before) = past;
-    let keys = Keys::of(plane, mode);
-    let change = Change::between(&before.keys, &keys, plane, mode);
-    let plan = Plan::of(before, plane, schedule, &change);
-    let mut done = compose_and_render(plane, &plan.work, mode, told);
+    let inputs = Inputs::of(plane);
+    let keys = Keys::of(inputs, mode);
+    let change = Change::between(&before.keys, &keys, inputs, mode);
+    let plan = Plan::of(before, inputs, schedule, &change);
+    let mut done = compose_and_render(inputs, &plan.work, mode, told);
     let mut work = plan.work.iter().peekable();
     let mut taken = BTreeSet::new();
     let mut now = Before::default();
@@ -101,7 +103,7 @@ pub fn render_since(
     }
     drop(change);
     now.keys = keys;
-    let groups = done.groups(plane);
+    let groups = done.groups(inputs);
     Since {
         rendering: rendering(plane, schedule, snapshot, groups, done.failures),
         taken,

@@ -13,6 +13,7 @@ use serde::Serialize;
 use super::engine::{Engines, Shared};
 use super::place;
 use crate::compose::{Composed, Mode};
+use crate::inputs::Inputs;
 use outhaul_control::ControlPlane;
 use outhaul_control::diagnostic::Location;
 use outhaul_control::model::{ClusterType, DeploymentTarget, Spot, Template, TemplateType};
@@ -100,7 +101,7 @@ pub fn trace(
                 .insert(name.value.clone(), with_marks(template));
         }
     }
-    let engines = Engines::new(&marked, mode);
+    let engines = Engines::new(Inputs::of(&marked), mode);
     let data = |values: &GoValue| TemplateData {
         deployment_target_name: target.name.clone(),
         namespace: format!(

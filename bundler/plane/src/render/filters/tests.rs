@@ -12,6 +12,7 @@ use serde_json::{Value as Json, json};
 use super::super::engine::{Engines, Shared};
 use crate::builtin;
 use crate::compose::Mode;
+use crate::inputs::Inputs;
 use outhaul_control::ControlPlane;
 use outhaul_control::diagnostic::{Diagnostics, Location, SourceFile};
 use outhaul_control::kinds::{self, Object};
@@ -62,7 +63,7 @@ fn data(config: BTreeMap<String, GoValue>) -> TemplateData {
 
 fn render_with(name: &str, data: &TemplateData) -> Result<String, String> {
     let plane = plane();
-    let engines = Engines::new(&plane, Mode::default());
+    let engines = Engines::new(Inputs::of(&plane), Mode::default());
     let file = Arc::new(SourceFile {
         name: "t".into(),
         text: name.into(),

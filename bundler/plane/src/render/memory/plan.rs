@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 
 use super::roster::{Roster, reasons};
 use crate::compose::{Mode, layers};
+use crate::inputs::Inputs;
 use crate::render::keys::{Container, Keys};
 use crate::schedule::{Assignment, AssignmentId, Schedule};
-use outhaul_control::ControlPlane;
 use outhaul_control::model::{ClusterType, DeploymentTarget, Site};
 
 /// What an earlier render was made from.
@@ -43,7 +43,7 @@ impl<'a> Plan<'a> {
     /// One pass through the schedule, beside what was rendered before.
     pub fn of(
         before: &Before,
-        plane: &'a ControlPlane,
+        plane: Inputs<'a>,
         schedule: &'a Schedule,
         change: &Change<'_>,
     ) -> Self {
@@ -128,7 +128,7 @@ pub(in crate::render) struct Change<'k> {
 }
 
 impl<'k> Change<'k> {
-    pub fn between(before: &'k Keys, now: &'k Keys, plane: &ControlPlane, mode: Mode) -> Self {
+    pub fn between(before: &'k Keys, now: &'k Keys, plane: Inputs<'_>, mode: Mode) -> Self {
         let mut containers = Vec::new();
         for (name, one) in &now.containers {
             match before.containers.get(name) {
@@ -154,7 +154,7 @@ impl<'k> Change<'k> {
 
     /// A site may have a label that neither cluster type nor target has; to Kalypso an empty one is
     /// everywhere.
-    fn look_at_sites(&mut self, plane: &ControlPlane, mode: Mode) {
+    fn look_at_sites(&mut self, plane: Inputs<'_>, mode: Mode) {
         let labels = self.containers.iter().flat_map(|one| &one.labels);
         for (label, value) in labels {
             let has = |site: &Site| match label.as_str() {
@@ -197,7 +197,7 @@ impl<'k, 'a> Reach<'k, 'a> {
     fn of(
         &mut self,
         cluster_type: &ClusterType,
-        plane: &'a ControlPlane,
+        plane: Inputs<'a>,
         change: &Change<'k>,
     ) -> &BTreeSet<&'a str> {
         let open = open(cluster_type, change);

@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::plan::Work;
 use crate::compose::{Composing, Mode};
+use crate::inputs::Inputs;
 use crate::render::engine::{Engines, Shared};
 use crate::render::{Done, Pair};
-use outhaul_control::ControlPlane;
 
 /// The most assignments that a thread takes at once.
 const BATCH: usize = 64;
@@ -20,7 +20,7 @@ pub type Told<'t> = dyn Fn(usize, usize) + Sync + 't;
 /// Composes and renders `work`, on as many threads as there are processors. The result does not depend
 /// on how many.
 pub(in crate::render) fn compose_and_render(
-    plane: &ControlPlane,
+    plane: Inputs<'_>,
     work: &[Work<'_>],
     mode: Mode,
     told: &Told<'_>,

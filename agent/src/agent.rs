@@ -7,10 +7,11 @@
 use std::path::Path;
 
 use outhaul_bundle::Limits;
+use outhaul_reconcilers::{ApplyError, Item, Pulse, Reconciler};
 use outhaul_signer::SigningKey;
 use rusqlite::Transaction;
 
-use crate::apply::{self, ApplyError, Ledger, Reconciler};
+use crate::apply;
 use crate::clock;
 use crate::config::{self, Config};
 use crate::durable;
@@ -18,9 +19,8 @@ use crate::error::AgentError;
 use crate::home::{Home, Lock};
 use crate::orders;
 use crate::plan::Rehearsal;
-use crate::pulse::Pulse;
 use crate::state::floors;
-use crate::state::inventory::{self, Item};
+use crate::state::inventory;
 use crate::state::outbox::Author;
 use crate::state::{self, Site, StateError, Store};
 
@@ -169,33 +169,6 @@ impl Agent {
             reserve,
             free: free / MIB,
             missing: (needed - free).div_ceil(MIB),
-        })
-    }
-}
-
-impl Ledger for Store {
-    fn intend(&mut self, items: &[Item]) -> Result<(), StateError> {
-        self.commit(|db| items.iter().try_for_each(|item| inventory::put(db, item)))
-    }
-
-    fn confirm(&mut self, kind: &str, assignment: &str) -> Result<(), StateError> {
-        self.commit(|db| inventory::confirm(db, kind, assignment))
-    }
-
-    fn other_holder(
-        &self,
-        kind: &str,
-        assignment: &str,
-        item: &str,
-    ) -> Result<Option<String>, StateError> {
-        inventory::other_holder(self.read(), kind, assignment, item)
-    }
-
-    fn forget(&mut self, items: &[Item]) -> Result<(), StateError> {
-        self.commit(|db| {
-            items
-                .iter()
-                .try_for_each(|item| inventory::forget(db, item))
         })
     }
 }

@@ -4,19 +4,14 @@
 //! [`parse`] is pure and [`load`] reads the one file. It holds no key and nothing that could switch
 //! verification off.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
+use outhaul_reconcilers::settings::{
+    AnsibleConfig, ApplyConfig, FolderConfig, HookConfig, KubernetesConfig, ReconcilerChoice,
+};
 use serde::Deserialize;
 
 use crate::durable::{self, FileError};
-
-mod choice;
-mod hook;
-
-pub use choice::ReconcilerChoice;
-pub use hook::HookConfig;
 
 /// Largest `agent.toml` in bytes.
 const MAX_CONFIG_BYTES: u64 = 256 * 1024;
@@ -68,61 +63,6 @@ pub enum Approval {
     Removals,
     /// For every bundle.
     Always,
-}
-
-/// `[apply]`
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct ApplyConfig {
-    /// The socket of the apply helper. Without it, this process applies by itself.
-    pub helper: Option<PathBuf>,
-    /// Seconds without a sign of life after which the helper is given up, 5 to 3600.
-    pub silence_s: u64,
-}
-
-impl Default for ApplyConfig {
-    fn default() -> Self {
-        Self {
-            helper: None,
-            silence_s: 60,
-        }
-    }
-}
-
-/// `[folder]`
-#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct FolderConfig {
-    /// The folder that k3s, Quadlet or a script watches. Without it, `<state>/applied`.
-    pub target: Option<PathBuf>,
-}
-
-/// `[ansible]`
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct AnsibleConfig {
-    /// The program, by name or path.
-    pub playbook_program: PathBuf,
-    /// The Python that runs modules. Without it, the first of the usual ones that works.
-    pub python: Option<PathBuf>,
-    /// Longest run of one playbook in seconds, 1 to 86,400.
-    pub timeout_s: u64,
-    /// Variables of this site's own, given to every playbook; `outhaul_*` cannot be set here.
-    pub vars: BTreeMap<String, String>,
-}
-
-/// `[kubernetes]`
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct KubernetesConfig {
-    /// The kubeconfig. Without it, the service account of the pod that the agent runs in.
-    pub kubeconfig: Option<PathBuf>,
-    /// The context in it. Without it, its current one.
-    pub context: Option<String>,
-    /// Longest answer of the API server in seconds, 1 to 100.
-    pub timeout_s: u64,
-    /// Seconds that what was applied may take to be ready, 1 to 86,400; a template may say otherwise.
-    pub wait_s: u64,
 }
 
 /// `[repository]`
@@ -192,28 +132,6 @@ impl Default for Config {
     }
 }
 
-impl Default for AnsibleConfig {
-    fn default() -> Self {
-        Self {
-            playbook_program: "ansible-playbook".into(),
-            python: None,
-            timeout_s: 1800,
-            vars: BTreeMap::new(),
-        }
-    }
-}
-
-impl Default for KubernetesConfig {
-    fn default() -> Self {
-        Self {
-            kubeconfig: None,
-            context: None,
-            timeout_s: 30,
-            wait_s: 300,
-        }
-    }
-}
-
 impl Default for RepositoryConfig {
     fn default() -> Self {
         Self {
@@ -232,48 +150,6 @@ impl Default for HubConfig {
             ca: None,
             send_s: 60,
         }
-    }
-}
-
-impl ApplyConfig {
-    /// The first value that is out of its range: its key, the value, and what is allowed.
-    fn out_of_range(&self) -> Option<(&'static str, String, &'static str)> {
-        if !(5..=3600).contains(&self.silence_s) {
-            let found = self.silence_s.to_string();
-            return Some(("apply.silence_s", found, "5 to 3600"));
-        }
-        let relative = self.helper.as_ref().filter(|path| !path.is_absolute())?;
-        let found = format!("`{}`", relative.display());
-        let expected = "an absolute path, such as \"/run/outhaul/apply.sock\"";
-        Some(("apply.helper", found, expected))
-    }
-}
-
-impl KubernetesConfig {
-    /// The first value that is out of its range: its key, the value, and what is allowed.
-    fn out_of_range(&self) -> Option<(&'static str, String, &'static str)> {
-        // Below the service's watchdog of 120 s.
-        if !(1..=100).contains(&self.timeout_s) {
-            let found = self.timeout_s.to_string();
-            return Some(("kubernetes.timeout_s", found, "1 to 100"));
-        }
-        if !(1..=86_400).contains(&self.wait_s) {
-            return Some(("kubernetes.wait_s", self.wait_s.to_string(), "1 to 86400"));
-        }
-        let relative = self
-            .kubeconfig
-            .as_ref()
-            .filter(|path| !path.is_absolute())?;
-        let found = format!("`{}`", relative.display());
-        let expected = "an absolute path, such as \"/etc/rancher/k3s/k3s.yaml\"";
-        Some(("kubernetes.kubeconfig", found, expected))
-    }
-}
-
-impl AnsibleConfig {
-    /// Longest run of one playbook.
-    pub fn timeout(&self) -> Duration {
-        Duration::from_secs(self.timeout_s)
     }
 }
 
@@ -367,17 +243,13 @@ pub fn parse(text: &str, path: &str) -> Result<Config, ConfigError> {
     if let Some((key, found, expected)) = config.apply.out_of_range() {
         return wrong(key, found, expected);
     }
-    if !(1..=86_400).contains(&config.ansible.timeout_s) {
-        return wrong(
-            "ansible.timeout_s",
-            config.ansible.timeout_s.to_string(),
-            "1 to 86400",
-        );
-    }
-    if let Some((key, found, expected)) = config.kubernetes.out_of_range() {
-        return wrong(key, found, expected);
-    }
-    if let Some((key, found, expected)) = config.hook.out_of_range(&config.reconciler) {
+    let of_reconcilers = config
+        .ansible
+        .out_of_range()
+        .or_else(|| config.kubernetes.out_of_range())
+        .or_else(|| config.hook.out_of_range(&config.reconciler))
+        .or_else(|| config.folder.out_of_range());
+    if let Some((key, found, expected)) = of_reconcilers {
         return wrong(key, found, expected);
     }
     if !(5..=week).contains(&config.repository.poll_s) {
@@ -408,14 +280,6 @@ pub fn parse(text: &str, path: &str) -> Result<Config, ConfigError> {
             "clock.synchronized",
             found,
             "an absolute path, such as \"/run/chrony/synchronized\"",
-        );
-    }
-    if let Some(target) = config.folder.target.as_ref().filter(|t| !t.is_absolute()) {
-        let found = format!("`{}`", target.display());
-        return wrong(
-            "folder.target",
-            found,
-            "an absolute path, such as \"/var/lib/k3s/manifests\"",
         );
     }
     Ok(config)

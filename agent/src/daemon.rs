@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 
 use crate::agent::Agent;
 use crate::error::AgentError;
-use crate::pulse::Pulse;
+use outhaul_reconcilers::Pulse;
 
 mod links;
 mod round;

@@ -5,8 +5,8 @@
 //! 4 trust, 5 internal). It adds no cause of its own.
 
 use outhaul_bundle::ReadError;
+use outhaul_reconcilers::ApplyError;
 
-use crate::apply::ApplyError;
 use crate::config::ConfigError;
 use crate::durable::FileError;
 use crate::generation::GenerationError;
@@ -168,7 +168,7 @@ impl AgentError {
     /// Whether this host, not a bundle, keeps work from going on.
     pub fn is_of_the_host(&self) -> bool {
         match self {
-            Self::Apply(ApplyError::State(_) | ApplyError::Stopped) => false,
+            Self::Apply(ApplyError::Ledger(_) | ApplyError::Stopped) => false,
             Self::Apply(_) | Self::File(_) => true,
             _ => false,
         }

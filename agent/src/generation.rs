@@ -13,10 +13,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use outhaul_bundle::digest::Hasher;
-use outhaul_bundle::index::{self, Assignment, Content, DriftPolicy};
+use outhaul_bundle::index::{Assignment, Content};
 use outhaul_bundle::name::Name;
 use outhaul_bundle::{Digest, Index, Limits, decode};
-use outhaul_signer::seal::marker::Place;
+use outhaul_reconcilers::Desired;
 
 use crate::blobs::Blobs;
 use crate::cut;
@@ -83,70 +83,21 @@ impl GenerationError {
     }
 }
 
-/// One assignment with the folders that it was unpacked into.
-#[derive(Debug, Clone)]
-pub struct Desired {
-    /// The generation.
-    pub generation: u64,
-    /// What the index says of it.
-    pub assignment: Assignment,
-    /// The fleet that it comes from: what its sealed values must be bound to.
-    pub fleet: Name,
-    /// The environment, likewise.
-    pub environment: Name,
-    /// This site.
-    pub site: Name,
-    /// What the stream says about drift.
-    pub drift: DriftPolicy,
-    /// Folder of the rendered files.
-    pub rendered: PathBuf,
-    /// Folder of the payload; it may not exist when there is none.
-    pub payload: PathBuf,
-}
-
-impl Desired {
-    /// Where its sealed values are opened.
-    pub fn place(&self) -> Place<'_> {
-        Place {
-            fleet: self.fleet.as_str(),
-            environment: self.environment.as_str(),
-            workload: &self.assignment.workload,
-        }
-    }
-
-    /// Every file with the path where it lies and the path under which it is named in messages.
-    pub fn files(&self) -> impl Iterator<Item = (&index::File, PathBuf, String)> {
-        let name = &self.assignment.name;
-        let rendered = self.assignment.files.iter().map(move |file| {
-            (
-                file,
-                self.rendered.join(file.path.as_str()),
-                format!("{name}/{}", file.path),
-            )
+/// Reads every file of an assignment again and compares it with the index.
+pub fn check(desired: &Desired) -> Result<(), GenerationError> {
+    for (file, path, told) in desired.files() {
+        let found = match digest_of(&path) {
+            Ok(digest) if digest == file.content => continue,
+            Ok(digest) => digest.to_string(),
+            Err(error) => error.to_string(),
+        };
+        return Err(GenerationError::Changed {
+            path: told,
+            expected: file.content,
+            found,
         });
-        let payload = self.assignment.payload.iter().map(move |file| {
-            let told = format!("{name}/payload/{}", file.path);
-            (file, self.payload.join(file.path.as_str()), told)
-        });
-        rendered.chain(payload)
     }
-
-    /// Reads every file again and compares it with the index.
-    pub fn check(&self) -> Result<(), GenerationError> {
-        for (file, path, told) in self.files() {
-            let found = match digest_of(&path) {
-                Ok(digest) if digest == file.content => continue,
-                Ok(digest) => digest.to_string(),
-                Err(error) => error.to_string(),
-            };
-            return Err(GenerationError::Changed {
-                path: told,
-                expected: file.content,
-                found,
-            });
-        }
-        Ok(())
-    }
+    Ok(())
 }
 
 /// Digest of a file's content.

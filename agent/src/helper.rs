@@ -10,18 +10,17 @@ use std::path::{Path, PathBuf};
 
 use outhaul_bundle::Limits;
 use outhaul_kit::media::Media;
+use outhaul_reconcilers::Pulse;
 
 use crate::config::{self, Config};
 use crate::error::AgentError;
 use crate::home::{Home, Lock, LockError};
-use crate::pulse::Pulse;
 use crate::state::{self, Site, StateError, Store};
 
 mod accept;
 mod act;
 pub mod answer;
 pub mod init;
-pub mod protocol;
 
 /// Where the helper's folder lies unless another is named.
 pub const DEFAULT_FOLDER: &str = "/var/lib/outhaul-apply";

@@ -170,21 +170,6 @@ impl Home {
         self.generations().join(number.to_string())
     }
 
-    /// What is kept to remove an assignment after its generation is gone.
-    pub fn kept(&self, assignment: &str) -> PathBuf {
-        self.root.join("kept").join(assignment)
-    }
-
-    /// Ansible's own folders.
-    pub fn ansible(&self) -> PathBuf {
-        self.root.join("ansible")
-    }
-
-    /// The folder of a hook program's own, where it starts and what it may keep.
-    pub fn hook(&self, name: &str) -> PathBuf {
-        self.root.join("hook").join(name)
-    }
-
     /// Where the folder reconciler writes when nothing else is set.
     pub fn default_target(&self) -> PathBuf {
         self.root.join("applied")

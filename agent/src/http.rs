@@ -219,7 +219,7 @@ impl Client {
             .read_to_end(&mut bytes)
             .map_err(|error| self.failed(path, error.to_string()))?;
         if status != StatusCode::OK {
-            let text = crate::apply::shortened(&String::from_utf8_lossy(&bytes));
+            let text = outhaul_reconcilers::shortened(&String::from_utf8_lossy(&bytes));
             return Err(self.failed(path, format!("the server answers {status}: {text}")));
         }
         if bytes.len() as u64 > max_bytes {

@@ -259,7 +259,7 @@ impl Agent {
             let event = Told::Refusal {
                 source: source_name.clone(),
                 rule: rule.clone(),
-                message: crate::apply::shortened(message),
+                message: outhaul_reconcilers::shortened(message),
             };
             told.push((error, event));
         }
@@ -484,7 +484,7 @@ fn rest_of_refusals(more: &BTreeMap<&str, usize>) -> Told {
     Told::Refusal {
         source: format!("{files} more files of the same medium"),
         rule: "more-refused".to_owned(),
-        message: crate::apply::shortened(&message),
+        message: outhaul_reconcilers::shortened(&message),
     }
 }
 

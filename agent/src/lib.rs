@@ -32,7 +32,6 @@ mod interrupted;
 pub mod machine;
 mod orders;
 mod plan;
-mod pulse;
 mod report;
 mod runner;
 mod secrets;

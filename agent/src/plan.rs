@@ -12,7 +12,6 @@ use outhaul_bundle::{Digest, Index, Instruction, Order};
 use serde::Serialize;
 
 use crate::agent::Agent;
-use crate::apply::Change;
 use crate::blobs::Blobs;
 use crate::error::AgentError;
 use crate::generation;
@@ -20,6 +19,7 @@ use crate::intake::{self, Offer, Outcome, Road, copy};
 use crate::machine::{Event, State};
 use crate::orders::PlannedOrder;
 use crate::state::inventory;
+use outhaul_reconcilers::Change;
 
 /// What a bundle would do.
 #[derive(Debug, Serialize)]

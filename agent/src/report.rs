@@ -155,7 +155,7 @@ impl Agent {
                 answer
                     .refused
                     .iter()
-                    .map(|line| crate::apply::shortened(&serde_json::json!(line).to_string())),
+                    .map(|line| outhaul_reconcilers::shortened(&serde_json::json!(line).to_string())),
             );
         }
         Ok(sent)

@@ -11,7 +11,6 @@ use rusqlite::{Connection, Transaction};
 
 use crate::advice;
 use crate::agent::Agent;
-use crate::apply::{self, ApplyError};
 use crate::cut;
 use crate::error::AgentError;
 use crate::generation;
@@ -19,6 +18,7 @@ use crate::machine::{self, Event, Site, State, Task, Work};
 use crate::state::generations::{self, Generation};
 use crate::state::outbox::Author;
 use crate::state::{self, StateError, inventory, key};
+use outhaul_reconcilers::{ApplyError, shortened};
 
 mod gate;
 pub(crate) mod observe;
@@ -80,7 +80,7 @@ pub fn generation_event(
         snapshot: generation.snapshot.clone(),
         state: generation.state.reported(),
         assignments: results.to_vec(),
-        message: apply::shortened(message),
+        message: shortened(message),
         reverted_from: None,
     }
 }

@@ -10,16 +10,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+#[cfg(feature = "kubernetes")]
+use std::rc::Rc;
 
 use outhaul_bundle::name::Name;
 use outhaul_bundle::{Index, Limits};
+use outhaul_reconcilers::{Desired, Item, ansible};
 use rusqlite::Connection;
 
-use crate::apply::folder::Folder;
-use crate::apply::{self, ansible};
+use crate::apply;
 use crate::config::Config;
 use crate::durable;
-use crate::generation::{self, Desired};
+use crate::generation;
 use crate::home::Home;
 use crate::state::{self, StateError, inventory, key};
 
@@ -51,7 +53,7 @@ pub(super) fn adopt(
         .collect();
     // The newest last: what two of them wrote is the newer one's.
     numbers.sort_unstable();
-    let folder = Folder::of(config, home);
+    let folder = apply::folder(config, home);
     let mut ours: BTreeSet<_> = inventory::items(db, None)?.iter().map(named).collect();
     let before = ours.clone();
     let mut differing = Vec::new();
@@ -81,14 +83,14 @@ pub(super) fn adopt(
         }
     }
     // A bundle that failed since has made the folders of the old ones go.
-    differing.extend(state::meta::<Vec<inventory::Item>>(db, key::DISPUTED)?.unwrap_or_default());
+    differing.extend(state::meta::<Vec<Item>>(db, key::DISPUTED)?.unwrap_or_default());
     // What one generation brings and another changed is the other's.
     differing.retain(|item| !ours.contains(&named(item)));
     let disputed: BTreeMap<_, _> = differing
         .into_iter()
         .map(|item| (named(&item), item))
         .collect();
-    let mut disputed: Vec<inventory::Item> = disputed.into_values().collect();
+    let mut disputed: Vec<Item> = disputed.into_values().collect();
     if changed_too {
         for item in std::mem::take(&mut disputed) {
             ours.insert(named(&item));
@@ -104,17 +106,18 @@ pub(super) fn adopt(
 }
 
 /// By what an item of the inventory is one.
-fn named(item: &inventory::Item) -> (String, String) {
+fn named(item: &Item) -> (String, String) {
     (item.assignment.clone(), item.item.clone())
 }
 
 #[cfg(feature = "kubernetes")]
-fn objects(home: &Home, config: &Config, desired: &Desired) -> Vec<inventory::Item> {
-    crate::apply::kubernetes::Kubernetes::new(&config.kubernetes, home).known_again(desired)
+fn objects(home: &Home, config: &Config, desired: &Desired) -> Vec<Item> {
+    outhaul_reconcilers::kubernetes::Kubernetes::new(&config.kubernetes, Rc::new(home.clone()))
+        .known_again(desired)
 }
 
 #[cfg(not(feature = "kubernetes"))]
-fn objects(_: &Home, _: &Config, _: &Desired) -> Vec<inventory::Item> {
+fn objects(_: &Home, _: &Config, _: &Desired) -> Vec<Item> {
     Vec::new()
 }
 

@@ -8,14 +8,15 @@
 use std::collections::BTreeMap;
 
 use outhaul_bundle::Index;
+use outhaul_reconcilers::remote::protocol::{Answer, Request, Rest, Verb};
+use outhaul_reconcilers::{Desired, Item, Reconciler, shortened};
 
-use super::protocol::{Answer, Request, Rest, Verb};
 use super::{Helper, Problem, refused};
-use crate::apply::{self, Reconciler};
+use crate::apply;
 use crate::cut;
-use crate::generation::{self, Desired};
+use crate::generation;
 use crate::state::StateError;
-use crate::state::inventory::{self, Item};
+use crate::state::inventory;
 
 /// Most steps of a removal that are answered.
 const MAX_STEPS: usize = 100;
@@ -51,7 +52,7 @@ impl Helper {
         desired: &Desired,
     ) -> Result<Answer, Problem> {
         // A disk may lie, the helper's own, too: its copy is made again from the agent's.
-        if let Err(torn) = desired.check() {
+        if let Err(torn) = generation::check(desired) {
             crate::durable::remove_tree(&self.home.generation(desired.generation))?;
             return Err(Problem::Unable {
                 problem: format!("the apply helper's copy is damaged: {torn}"),
@@ -118,8 +119,8 @@ impl Helper {
         steps.sort_by_key(|step| !matches!(step.status.as_str(), "failed" | "skipped"));
         steps.truncate(MAX_STEPS);
         for step in &mut steps {
-            step.name = apply::shortened(&step.name);
-            step.message = apply::shortened(&step.message);
+            step.name = shortened(&step.name);
+            step.message = shortened(&step.message);
         }
         let rest = self.rest(name)?;
         Ok(Answer::Removed { steps, rest })

@@ -14,13 +14,13 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use outhaul_reconcilers::Pulse;
+use outhaul_reconcilers::remote::protocol::{Answer, FORMAT, MAX_REQUEST_BYTES, Request, Verb};
 use outhaul_signer::trust::MAX_VERSION;
 
-use super::protocol::{Answer, FORMAT, MAX_REQUEST_BYTES, Request, Verb};
 use super::{Helper, Problem, refused};
 use crate::durable::at;
 use crate::error::AgentError;
-use crate::pulse::Pulse;
 
 /// How long a peer may take to say what it wants, and to take the answer.
 const PATIENCE: Duration = Duration::from_secs(10);

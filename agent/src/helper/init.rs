@@ -13,6 +13,7 @@ use std::path::Path;
 
 use outhaul_bundle::{Digest, Index, Limits};
 use outhaul_kit::media::Media;
+use outhaul_reconcilers::Pulse;
 use rustix::process::{Gid, Uid};
 use rustix::thread::{self, CapabilitySet, CapabilitySets};
 
@@ -22,7 +23,6 @@ use crate::clock;
 use crate::durable::{self, at};
 use crate::error::AgentError;
 use crate::home::Home;
-use crate::pulse::Pulse;
 use crate::state::{self, Site, StateError, Store, floors, generations, inventory, key};
 
 /// Largest database of an agent in bytes.

@@ -15,7 +15,7 @@ use outhaul_signer::MetadataSource;
 use super::Road;
 use crate::blobs::Blobs;
 use crate::error::AgentError;
-use crate::pulse::Pulse;
+use outhaul_reconcilers::Pulse;
 
 /// A file that is being read.
 #[derive(Debug)]

@@ -14,12 +14,12 @@ use serde::{Deserialize, Serialize};
 use super::Outcome;
 use super::media::Findings;
 use crate::agent::Agent;
-use crate::apply::shortened;
 use crate::error::AgentError;
 use crate::home::Home;
 use crate::report::Exported;
 use crate::runner;
 use crate::state::{self, StateError, generations, key};
+use outhaul_reconcilers::shortened;
 
 /// How many sticks and how many refusals are remembered.
 const KEPT: usize = 8;

@@ -5,14 +5,13 @@
 
 use outhaul_bundle::index::DriftPolicy;
 use outhaul_bundle::report::{AssignmentResult, ComplianceStatus, Event as Told};
-
+use outhaul_reconcilers::{Desired, Reconciler, outcome, shortened};
 use rusqlite::Connection;
 
 use super::generation_event;
 use crate::agent::Agent;
-use crate::apply::{self, Reconciler};
 use crate::error::AgentError;
-use crate::generation::{self, Desired};
+use crate::generation;
 use crate::machine::{Event, Work};
 use crate::state::outbox::Author;
 use crate::state::{self, Hold, StateError, generations, key, outbox};
@@ -87,7 +86,7 @@ impl Agent {
         let mut results = generations::results(self.store.read(), &format!("apply {active}"))?;
         for result in &mut results {
             result.status = ComplianceStatus::Failed;
-            result.message = apply::shortened(problem);
+            result.message = shortened(problem);
             result.steps.clear();
         }
         Ok(results)
@@ -101,11 +100,9 @@ impl Agent {
         let mut results = Vec::new();
         for desired in desired {
             self.pulse.beat();
-            let failed = |problem: String| {
-                apply::result(desired, ComplianceStatus::Failed, &problem, Vec::new())
-            };
+            let failed = |problem: String| outcome::failed(desired, &problem, Vec::new());
             let recorded = self.recorded(reconciler.kind(), desired.assignment.name.as_str())?;
-            results.push(match desired.check() {
+            results.push(match generation::check(desired) {
                 Ok(()) => reconciler
                     .observe(desired, &recorded, &self.pulse)
                     .unwrap_or_else(|error| failed(error.to_string())),

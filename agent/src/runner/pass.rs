@@ -8,12 +8,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use outhaul_bundle::Index;
 use outhaul_bundle::report::{AssignmentResult, ComplianceStatus};
+use outhaul_reconcilers::{Desired, Item, Reconciler};
 
 use crate::agent::Agent;
 use crate::apply;
 use crate::cut;
 use crate::error::AgentError;
-use crate::generation::{self, Desired};
+use crate::generation;
 use crate::state::{generations, inventory};
 
 impl Agent {
@@ -47,7 +48,7 @@ impl Agent {
     fn apply_one(
         &mut self,
         pass: &str,
-        reconciler: &dyn apply::Reconciler,
+        reconciler: &dyn Reconciler,
         desired: &Desired,
     ) -> Result<AssignmentResult, AgentError> {
         if self.pulse.stopping() {
@@ -67,7 +68,7 @@ impl Agent {
         })?;
         cut::here("step-intended");
         let recorded = self.recorded(reconciler.kind(), &name)?;
-        desired.check()?;
+        generation::check(desired)?;
         let result = reconciler.apply(desired, &recorded, &mut self.store, &self.pulse)?;
         cut::here("step-applied");
         self.commit(|db, _| generations::record(db, pass, &result))?;
@@ -82,7 +83,7 @@ impl Agent {
         names: &BTreeSet<&str>,
     ) -> Result<String, AgentError> {
         let items = inventory::items(self.store.read(), None)?;
-        let mut surplus: BTreeMap<(String, String), Vec<inventory::Item>> = BTreeMap::new();
+        let mut surplus: BTreeMap<(String, String), Vec<Item>> = BTreeMap::new();
         for item in items {
             if item.phase != "left" && !names.contains(item.assignment.as_str()) {
                 let key = (item.assignment.clone(), item.kind.clone());

@@ -8,12 +8,12 @@
 use rusqlite::{Connection, Transaction};
 
 use super::{Happening, generation_event, unknown, why};
-use crate::apply;
 use crate::machine::{Action, Active, Event, Site, State, Waiting, Work};
 use crate::state::generations::{self, Generation};
 use crate::state::outbox::{self, Author};
 use crate::state::{self, Hold, StateError, key};
 use outhaul_bundle::report::{Event as Told, RevertedFrom};
+use outhaul_reconcilers::shortened;
 
 /// How the site stands.
 ///
@@ -207,7 +207,7 @@ fn record(
                 number: from,
                 index: left.index,
                 decided_by: state::meta(db, key::ROLLBACK)?,
-                reason: apply::shortened(why(&left.note)),
+                reason: shortened(why(&left.note)),
             });
             state::set_meta(db, key::RESULTS, Some(results))?;
             outbox::queue(db, author, Told::Generation(event)).map(|_| ())

@@ -15,7 +15,7 @@ use outhaul_signer::seal::marker::Syntax;
 use outhaul_signer::seal::{self, Identities, Identity, SealError, marker};
 use rusqlite::Connection;
 
-use super::{SecretError, Secrets, io_error, text_with_markers};
+use super::{SecretError, Secrets, place, text_with_markers};
 use crate::agent::Agent;
 use crate::cut;
 use crate::durable;
@@ -38,7 +38,7 @@ impl Secrets {
     pub fn own_public_key(folder: &Path) -> Result<String, SecretError> {
         let path = folder.join(OWN_KEY);
         if !path.exists() {
-            std::fs::create_dir_all(folder).map_err(io_error("create", folder))?;
+            std::fs::create_dir_all(folder).map_err(durable::at("create", folder))?;
             Identity::generate().save(&path)?;
         }
         public(&path)
@@ -72,7 +72,7 @@ impl From<SecretError> for StateError {
             {
                 Self::File(error)
             }
-            SecretError::Io { doing, path, error } => Self::File(durable::at(doing, &path)(error)),
+            SecretError::File(error) => Self::File(error),
             other => Self::Key {
                 problem: other.to_string(),
             },
@@ -156,14 +156,14 @@ fn opened(
     for blob in index.blobs.iter().filter(|blob| blob.sealed.is_some()) {
         let path = home.blobs().join(blob.digest.hex());
         // A head is enough to know for whom it is.
-        let file = File::open(&path).map_err(io_error("open", &path))?;
+        let file = File::open(&path).map_err(durable::at("open", &path))?;
         found.push(seal::reader(file, keys).is_ok());
     }
     for desired in generation::desired(home, index, site) {
         for (_, path, told) in desired.files() {
             if let Some(text) = text_with_markers(&path)? {
-                let opened =
-                    marker::unseal_values(&text, keys, Syntax::of_file(&told), &desired.place());
+                let here = place(&desired.binding());
+                let opened = marker::unseal_values(&text, keys, Syntax::of_file(&told), &here);
                 found.push(opened.is_ok_and(|opened| !opened.values.is_empty()));
             }
         }

@@ -3,33 +3,46 @@
 //! What comes in: intents before a write, confirmations after. What goes out: rows by reconciler and
 //! assignment. An intent counts as ours: after a cut it may or may not have happened.
 
+use outhaul_reconcilers::{Item, Ledger, LedgerError};
 use rusqlite::{Connection, OptionalExtension as _, params};
-use serde::{Deserialize, Serialize};
 
-use super::{StateError, doing, signed, unsigned};
+use super::{StateError, Store, doing, signed, unsigned};
+use crate::cut;
 
-/// One thing on this host.
-#[expect(
-    clippy::struct_field_names,
-    reason = "an assignment has items; a file or playbook is one"
-)]
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Item {
-    /// The reconciler that made it.
-    pub kind: String,
-    /// The assignment that it belongs to.
-    pub assignment: String,
-    /// Its name: a file's path below the target, a playbook.
-    pub item: String,
-    /// Digest of what it holds, or is about to hold.
-    pub digest: String,
-    /// What it held before a write that may have been cut off; `""`: nothing.
-    pub before: String,
-    /// The generation that put it there.
-    pub generation: u64,
-    /// `intent`, `applied`, or `left` (its assignment is gone, and nothing knows how to remove it).
-    pub phase: String,
+impl Ledger for Store {
+    fn intend(&mut self, items: &[Item]) -> Result<(), LedgerError> {
+        Ok(self.commit(|db| items.iter().try_for_each(|item| put(db, item)))?)
+    }
+
+    fn confirm(&mut self, kind: &str, assignment: &str) -> Result<(), LedgerError> {
+        Ok(self.commit(|db| confirm(db, kind, assignment))?)
+    }
+
+    fn other_holder(
+        &self,
+        kind: &str,
+        assignment: &str,
+        item: &str,
+    ) -> Result<Option<String>, LedgerError> {
+        Ok(other_holder(self.read(), kind, assignment, item)?)
+    }
+
+    fn forget(&mut self, items: &[Item]) -> Result<(), LedgerError> {
+        Ok(self.commit(|db| items.iter().try_for_each(|item| forget(db, item)))?)
+    }
+
+    fn passed(&mut self, instant: &'static str) {
+        cut::here(instant);
+    }
+}
+
+impl From<StateError> for LedgerError {
+    fn from(error: StateError) -> Self {
+        Self {
+            problem: error.to_string(),
+            help: error.help(),
+        }
+    }
 }
 
 /// Everything, or all of one assignment.

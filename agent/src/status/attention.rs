@@ -7,16 +7,16 @@
 use std::collections::BTreeSet;
 
 use outhaul_bundle::report::ComplianceStatus;
+use outhaul_reconcilers::{ApplyError, Item, folder};
 use serde::Serialize;
 
 use crate::agent::Agent;
-use crate::apply::folder::Folder;
-use crate::apply::{self, ApplyError};
+use crate::apply;
 use crate::error::AgentError;
 use crate::generation;
 use crate::machine::State;
 use crate::secrets::Secrets;
-use crate::state::inventory::{self, Item};
+use crate::state::inventory;
 use crate::state::{self, Hold, generations, key};
 
 /// How many files are named.
@@ -79,7 +79,7 @@ impl Agent {
         if disputed.is_empty() {
             return Ok(None);
         }
-        let folder = Folder::of(&self.config, &self.home);
+        let folder = apply::folder(&self.config, &self.home);
         let ours = inventory::items(db, None)?;
         let ours: BTreeSet<&str> = ours.iter().map(|item| item.item.as_str()).collect();
         let mut names: Vec<String> = disputed
@@ -134,7 +134,7 @@ impl Agent {
     /// The apply helper, when nobody answers for it.
     fn without_helper(&self) -> Option<Attention> {
         self.config.apply.helper.as_ref()?;
-        let asked = apply::reconciler_of(apply::folder::KIND, &self.config, &self.home);
+        let asked = apply::reconciler_of(folder::KIND, &self.config, &self.home);
         let error = asked.and_then(|reconciler| reconciler.ready()).err()?;
         Some(Attention {
             assignment: None,

@@ -1,0 +1,383 @@
+//! The Ansible reconciler: `ansible-playbook` on the host itself.
+//!
+//! What comes in: an assignment whose rendered files hold `namespace.yaml` and `reconciler.yaml`. What
+//! goes out: both applied in this order, with each task's result; in check mode, what differs. The
+//! playbooks get `outhaul_payload`, `outhaul_assignment` and `outhaul_generation`. An assignment that
+//! leaves is removed by its own `remove.yaml`, kept for that purpose; without one, what it made stays
+//! and the report says so. Nothing is ever removed by a pattern.
+
+use std::cell::OnceCell;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use outhaul_bundle::report::{AssignmentResult, ComplianceStatus, StepResult};
+use outhaul_kit::durable;
+use zeroize::Zeroizing;
+
+use crate::assignment::Desired;
+use crate::error::ApplyError;
+use crate::inventory::{Item, Ledger};
+use crate::outcome::{Change, failed, result, step};
+use crate::pulse::Pulse;
+use crate::reconciler::Reconciler;
+use crate::sealed::{Binding, Scratch, SealedError, copy_opened, struck_out};
+use crate::settings::AnsibleConfig;
+use crate::site::Facilities;
+
+mod playbook;
+
+use playbook::{Outcome, Run};
+
+/// Its name in the index and the inventory.
+pub const KIND: &str = "ansible";
+/// The playbooks of an assignment, in the order in which they run.
+const PLAYBOOKS: [&str; 2] = ["namespace.yaml", "reconciler.yaml"];
+/// The playbook that takes an assignment back.
+const REMOVE: &str = "remove.yaml";
+/// Beside what is kept for removal: for which fleet, environment and workload it was.
+const PLACE: &str = ".place.json";
+/// Largest rendered file that is kept for removal, in bytes.
+const MAX_KEPT_BYTES: u64 = 16 * 1024 * 1024;
+
+/// The reconciler.
+#[derive(Debug)]
+pub struct Ansible {
+    config: AnsibleConfig,
+    site: Rc<dyn Facilities>,
+    python: OnceCell<Option<PathBuf>>,
+}
+
+impl Ansible {
+    /// A reconciler with the site's settings.
+    pub fn new(config: &AnsibleConfig, site: Rc<dyn Facilities>) -> Self {
+        Self {
+            config: config.clone(),
+            site,
+            python: OnceCell::new(),
+        }
+    }
+
+    fn python(&self) -> Result<&Path, ApplyError> {
+        let python = self
+            .python
+            .get_or_init(|| playbook::python(self.config.python.as_deref()));
+        python.as_deref().ok_or_else(|| ApplyError::Program {
+            program: "python3".into(),
+            problem: "no Python 3 that works was found".into(),
+        })
+    }
+
+    fn run(
+        &self,
+        place: &Place<'_>,
+        playbooks: &[&str],
+        check: bool,
+        pulse: &Pulse,
+    ) -> Result<Outcome, ApplyError> {
+        let python = self.python()?;
+        let opened = self
+            .site
+            .keys()
+            .and_then(|keys| copy_opened(&*keys, place.folder, &place.sealed_for))
+            .map_err(SealedError::of_the_disk);
+        let (scratch, values) = match opened {
+            Ok(Some(opened)) => (Some(opened.scratch), opened.values),
+            Ok(None) => (None, Vec::new()),
+            Err(Ok(error)) => return Err(error.into()),
+            Err(Err(error)) => {
+                return Ok(Outcome {
+                    steps: Vec::new(),
+                    success: false,
+                    reason: error.to_string(),
+                });
+            }
+        };
+        // With values in the clear everything that Ansible writes for itself stays in memory, too.
+        let folder = scratch.as_ref().map_or(place.folder, Scratch::path);
+        let own = scratch
+            .as_ref()
+            .map_or_else(|| self.site.ansible(), |s| s.path().join(".ansible"));
+        let mut variables = serde_json::json!(self.config.vars);
+        // Ours come last: no site's setting can point a playbook at another payload.
+        variables["outhaul_payload"] = serde_json::json!(place.payload);
+        variables["outhaul_assignment"] = serde_json::json!(place.assignment);
+        variables["outhaul_generation"] = serde_json::json!(place.generation);
+        variables["ansible_python_interpreter"] = serde_json::json!(python);
+        let outcome = playbook::run(
+            &Run {
+                program: &self.config.playbook_program,
+                playbooks: playbooks.iter().map(|name| folder.join(name)).collect(),
+                folder,
+                variables: variables.to_string(),
+                check,
+                timeout: self.config.timeout(),
+                home: &own,
+                lock: &self.site.ansible().join("running"),
+            },
+            pulse,
+        )?;
+        Ok(without(outcome, &values))
+    }
+
+    /// Keeps what a later removal needs: the generation's own folder will be gone by then.
+    fn keep(&self, desired: &Desired) -> Result<(), ApplyError> {
+        let kept = self.site.kept(desired.assignment.name.as_str());
+        let new = kept.with_file_name(format!(".{}.new", desired.assignment.name));
+        durable::remove_tree(&new)?;
+        let has_remove = |path: &Path| path.join(REMOVE).is_file();
+        if !has_remove(&desired.rendered) && !has_remove(&desired.payload) {
+            return Ok(durable::remove_tree(&kept)?);
+        }
+        durable::make_folder(&new)?;
+        if has_remove(&desired.payload) {
+            let bytes = durable::read(&desired.payload.join(REMOVE), MAX_KEPT_BYTES)?;
+            durable::write(&new.join(REMOVE), &bytes, 0o600)?;
+        }
+        for file in &desired.assignment.files {
+            let to = new.join(file.path.as_str());
+            if let Some(parent) = to.parent() {
+                durable::make_folder(parent)?;
+            }
+            let bytes = durable::read(&desired.rendered.join(file.path.as_str()), MAX_KEPT_BYTES)?;
+            durable::write(&to, &bytes, 0o600)?;
+        }
+        // Sealed values in it are opened as they were here.
+        let place = desired.binding();
+        let workload = serde_json::json!([place.fleet, place.environment, place.workload]);
+        durable::write(&new.join(PLACE), workload.to_string().as_bytes(), 0o600)?;
+        durable::remove_tree(&kept)?;
+        Ok(durable::rename(&new, &kept)?)
+    }
+}
+
+/// What came of a run, with no secret value in it.
+fn without(outcome: Outcome, values: &[Zeroizing<String>]) -> Outcome {
+    let clean = |found: StepResult| StepResult {
+        name: struck_out(&found.name, values),
+        message: struck_out(&found.message, values),
+        ..found
+    };
+    Outcome {
+        steps: outcome.steps.into_iter().map(clean).collect(),
+        reason: struck_out(&outcome.reason, values),
+        ..outcome
+    }
+}
+
+/// For which fleet, environment and workload a kept removal was; empty names, which open nothing, when an
+/// older agent kept it.
+fn kept_place(kept: &Path) -> [String; 3] {
+    let bytes = durable::read(&kept.join(PLACE), MAX_KEPT_BYTES).unwrap_or_default();
+    serde_json::from_slice(&bytes).unwrap_or_default()
+}
+
+/// Where a playbook runs.
+struct Place<'a> {
+    folder: &'a Path,
+    payload: &'a Path,
+    assignment: &'a str,
+    generation: u64,
+    /// Where sealed values are opened.
+    sealed_for: Binding<'a>,
+}
+
+impl<'a> Place<'a> {
+    fn of(desired: &'a Desired) -> Self {
+        Self {
+            folder: &desired.rendered,
+            payload: &desired.payload,
+            assignment: desired.assignment.name.as_str(),
+            generation: desired.generation,
+            sealed_for: desired.binding(),
+        }
+    }
+}
+
+/// The assignment's playbooks, in order.
+fn playbooks(desired: &Desired) -> Vec<&'static str> {
+    let has = |name: &&str| {
+        desired
+            .assignment
+            .files
+            .iter()
+            .any(|file| file.path.as_str() == *name)
+    };
+    PLAYBOOKS.into_iter().filter(has).collect()
+}
+
+/// The item by which the inventory knows an assignment: its playbooks and their digests.
+fn items(desired: &Desired) -> Vec<Item> {
+    let names = playbooks(desired);
+    let files = desired.assignment.files.iter();
+    files
+        .filter(|file| names.contains(&file.path.as_str()))
+        .map(|file| {
+            let path = file.path.as_str().to_owned();
+            Item::intent(KIND, desired, path, file.content.to_string())
+        })
+        .collect()
+}
+
+/// The playbooks of an assignment that an earlier memory of this agent must have run, as items of the inventory:
+/// what is kept for its removal shows it, or that it is in the `oldest` bundle that was kept to go back to.
+pub fn known_again(site: &dyn Facilities, desired: &Desired, oldest: bool) -> Vec<Item> {
+    if !oldest && !site.kept(desired.assignment.name.as_str()).is_dir() {
+        return Vec::new();
+    }
+    items(desired).into_iter().map(Item::applied).collect()
+}
+
+impl Reconciler for Ansible {
+    fn kind(&self) -> &'static str {
+        KIND
+    }
+
+    fn ready(&self) -> Result<(), ApplyError> {
+        self.python()?;
+        if playbook::is_there(&self.config.playbook_program) {
+            return Ok(());
+        }
+        Err(ApplyError::Program {
+            program: self.config.playbook_program.display().to_string(),
+            problem: "it is not installed".into(),
+        })
+    }
+
+    fn plan(&self, desired: &Desired, recorded: &[Item]) -> Vec<Change> {
+        let known = |item: &Item| {
+            recorded
+                .iter()
+                .any(|old| old.item == item.item && old.digest == item.digest)
+        };
+        let new = items(desired).into_iter().filter(|item| !known(item));
+        new.map(|item| Change {
+            action: "run",
+            item: item.item,
+        })
+        .collect()
+    }
+
+    fn items(&self, desired: &Desired) -> Vec<Item> {
+        items(desired)
+    }
+
+    fn apply(
+        &self,
+        desired: &Desired,
+        _recorded: &[Item],
+        ledger: &mut dyn Ledger,
+        pulse: &Pulse,
+    ) -> Result<AssignmentResult, ApplyError> {
+        let names = playbooks(desired);
+        if names.is_empty() {
+            let message = "it has no `namespace.yaml` and no `reconciler.yaml` to run";
+            return Ok(failed(desired, message, Vec::new()));
+        }
+        ledger.intend(&items(desired))?;
+        self.keep(desired)?;
+        ledger.passed("inventory-intended");
+        // One start for both: Ansible keeps the order and stops at the first playbook that fails.
+        let Outcome {
+            steps,
+            success,
+            reason,
+        } = self.run(&Place::of(desired), &names, false, pulse)?;
+        if !success {
+            return Ok(failed(desired, &reason, steps));
+        }
+        ledger.confirm(KIND, desired.assignment.name.as_str())?;
+        Ok(result(desired, ComplianceStatus::Compliant, "", steps))
+    }
+
+    fn observe(
+        &self,
+        desired: &Desired,
+        _recorded: &[Item],
+        pulse: &Pulse,
+    ) -> Result<AssignmentResult, ApplyError> {
+        let mut differing = Vec::new();
+        let mut same = 0;
+        let mut message = String::new();
+        let outcome = self.run(&Place::of(desired), &playbooks(desired), true, pulse)?;
+        // In check mode a task that needs what an earlier one would make fails: that is drift, too.
+        for found in outcome.steps {
+            match found.status.as_str() {
+                "changed" | "failed" | "unreachable" => differing.push(found),
+                _ => same += 1,
+            }
+        }
+        if !outcome.success {
+            message = format!("in check mode: {}", outcome.reason);
+        }
+        if differing.is_empty() && message.is_empty() {
+            let steps = vec![step(format!("{same} tasks"), "ok", "")];
+            return Ok(result(desired, ComplianceStatus::Compliant, "", steps));
+        }
+        if message.is_empty() {
+            message = format!(
+                "{} of {} tasks would change this host",
+                differing.len(),
+                differing.len() + same
+            );
+        }
+        Ok(result(
+            desired,
+            ComplianceStatus::Drifted,
+            &message,
+            differing,
+        ))
+    }
+
+    fn remove(
+        &self,
+        _instead: u64,
+        assignment: &str,
+        recorded: &[Item],
+        ledger: &mut dyn Ledger,
+        pulse: &Pulse,
+    ) -> Result<Vec<StepResult>, ApplyError> {
+        let kept = self.site.kept(assignment);
+        let generation = recorded
+            .iter()
+            .map(|item| item.generation)
+            .max()
+            .unwrap_or(0);
+        if !kept.join(REMOVE).is_file() {
+            let left = recorded.iter().cloned().map(Item::left);
+            ledger.intend(&left.collect::<Vec<_>>())?;
+            let message = "left behind: the assignment brought no `remove.yaml`, so what its playbooks \
+                           made on this host (users, packages, jobs) is still there";
+            return Ok(vec![step(assignment, "skipped", message)]);
+        }
+        let place = kept_place(&kept);
+        let [fleet, environment, workload] = &place;
+        let place = Place {
+            folder: &kept,
+            payload: &kept,
+            assignment,
+            generation,
+            sealed_for: Binding {
+                fleet,
+                environment,
+                workload,
+            },
+        };
+        let outcome = self.run(&place, &[REMOVE], false, pulse)?;
+        let mut steps = outcome.steps;
+        if outcome.success {
+            ledger.forget(recorded)?;
+            durable::remove_tree(&kept)?;
+            steps.push(step(assignment, "removed", ""));
+        } else {
+            steps.push(step(
+                assignment,
+                "failed",
+                format!("`{REMOVE}`: {}", outcome.reason),
+            ));
+        }
+        Ok(steps)
+    }
+}
+
+#[cfg(test)]
+mod tests;

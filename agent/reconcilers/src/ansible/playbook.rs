@@ -1,0 +1,216 @@
+//! One run of `ansible-playbook`: started, watched, bounded, and its results read back.
+//!
+//! What comes in: a playbook, its folder, variables, a time limit. What goes out: each task's result and
+//! the end of what was printed, as [`watched`] kept it. It decides nothing about the results.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use outhaul_bundle::report::StepResult;
+use outhaul_kit::durable;
+use serde::Deserialize;
+
+use crate::error::ApplyError;
+use crate::outcome::step;
+use crate::pulse::Pulse;
+use crate::watched::{self, Bounds, End, Lost};
+
+/// Our own callback, written into the state folder because ansible-core has none that gives JSON.
+pub const CALLBACK: &str = include_str!("outhaul_results.py");
+/// The callback's name.
+const CALLBACK_NAME: &str = "outhaul_results";
+/// Most bytes of results that are read back.
+const MAX_RESULT_BYTES: u64 = 8 * 1024 * 1024;
+/// Bytes kept of what the program prints: the end, where the reason stands.
+const MAX_OUTPUT_BYTES: usize = 16 * 1024;
+
+/// What to run.
+#[derive(Debug)]
+pub struct Run<'a> {
+    /// `ansible-playbook`
+    pub program: &'a Path,
+    /// The playbooks' files, in the order in which they run.
+    pub playbooks: Vec<PathBuf>,
+    /// Where it runs: relative paths in the playbook start here.
+    pub folder: &'a Path,
+    /// Extra variables, as one JSON object.
+    pub variables: String,
+    /// Only look (`--check`).
+    pub check: bool,
+    /// Longest time.
+    pub timeout: Duration,
+    /// Ansible's own folders, below the state folder.
+    pub home: &'a Path,
+    /// Locked while it runs.
+    pub lock: &'a Path,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Each task's result, in order.
+    pub steps: Vec<StepResult>,
+    /// Whether the program itself said that all is well.
+    pub success: bool,
+    /// Why not, in one sentence, from the results or the end of the output.
+    pub reason: String,
+}
+
+#[derive(Deserialize)]
+struct Line {
+    task: String,
+    status: String,
+    message: String,
+}
+
+/// Runs playbooks to their end, or to the end of the first that fails.
+///
+/// # Errors
+/// [`ApplyError::Program`] when it does not start, [`ApplyError::File`] for the state folder.
+pub fn run(run: &Run<'_>, pulse: &Pulse) -> Result<Outcome, ApplyError> {
+    let plugins = run.home.join("plugins");
+    let results = run.home.join("results.jsonl");
+    durable::make_folder(&plugins)?;
+    if let Some(folder) = run.lock.parent() {
+        durable::make_folder(folder)?;
+    }
+    let plugin = plugins.join(format!("{CALLBACK_NAME}.py"));
+    if durable::read_if_present(&plugin, MAX_RESULT_BYTES)?.as_deref() != Some(CALLBACK.as_bytes())
+    {
+        durable::write(&plugin, CALLBACK.as_bytes(), 0o600)?;
+    }
+    durable::remove_file(&results)?;
+
+    let bounds = Bounds {
+        input: b"",
+        lock: run.lock,
+        timeout: run.timeout,
+        kept: MAX_OUTPUT_BYTES,
+        no_more: false,
+        // A task may leave something running on purpose.
+        whole: false,
+    };
+    let ran = watched::run(command(run, &plugins, &results), &bounds, pulse);
+    let ran = ran.map_err(|lost| match lost {
+        Lost::File(error) => error.into(),
+        Lost::Program(error) => ApplyError::Program {
+            program: run.program.display().to_string(),
+            problem: error.to_string(),
+        },
+    })?;
+
+    let bytes = durable::read_if_present(&results, MAX_RESULT_BYTES)?.unwrap_or_default();
+    let steps = parse(&bytes);
+    let reason = match ran.end {
+        End::Exited(status) if status.success() => {
+            return Ok(Outcome {
+                steps,
+                success: true,
+                reason: String::new(),
+            });
+        }
+        End::Stopped => return Err(ApplyError::Stopped),
+        End::Busy => {
+            return Err(ApplyError::Busy {
+                program: run.program.display().to_string(),
+            });
+        }
+        End::TooLong | End::TooMuch => {
+            format!("stopped after {} s, its time limit", run.timeout.as_secs())
+        }
+        End::Exited(status) => reason(&steps, [&ran.stdout, &ran.stderr], status),
+    };
+    Ok(Outcome {
+        steps,
+        success: false,
+        reason,
+    })
+}
+
+fn command(run: &Run<'_>, plugins: &Path, results: &Path) -> Command {
+    let mut command = Command::new(run.program);
+    command
+        .arg("-i")
+        .arg("localhost,")
+        .args(["-c", "local", "-e", &run.variables])
+        .args(run.check.then_some("--check"))
+        .args(&run.playbooks)
+        .current_dir(run.folder)
+        .env("ANSIBLE_CALLBACK_PLUGINS", plugins)
+        .env("ANSIBLE_CALLBACKS_ENABLED", CALLBACK_NAME)
+        .env("OUTHAUL_TASK_RESULTS", results)
+        .env("ANSIBLE_HOME", run.home.join("home"))
+        .env("ANSIBLE_LOCAL_TEMP", run.home.join("tmp"))
+        .env("ANSIBLE_REMOTE_TEMP", run.home.join("tmp"))
+        .env("ANSIBLE_NOCOLOR", "1")
+        .env("ANSIBLE_NOCOWS", "1")
+        .env("ANSIBLE_RETRY_FILES_ENABLED", "0")
+        .env("ANSIBLE_LOCALHOST_WARNING", "0")
+        .env("ANSIBLE_INVENTORY_UNPARSED_WARNING", "0")
+        .env("ANSIBLE_DEPRECATION_WARNINGS", "0")
+        // Ansible refuses to run under a locale that is not UTF-8; services have none.
+        .env("LC_ALL", "C.UTF-8");
+    command
+}
+
+/// Results from the callback's lines; a torn last line (the program was killed) is left out.
+pub(super) fn parse(bytes: &[u8]) -> Vec<StepResult> {
+    let lines = bytes.split(|byte| *byte == b'\n');
+    lines
+        .filter_map(|line| serde_json::from_slice::<Line>(line).ok())
+        .map(|line| step(line.task, &line.status, line.message))
+        .collect()
+}
+
+fn reason(steps: &[StepResult], printed: [&[u8]; 2], status: ExitStatus) -> String {
+    let bad = |step: &&StepResult| matches!(step.status.as_str(), "failed" | "unreachable");
+    if let Some(step) = steps.iter().rev().find(bad) {
+        return format!("task `{}`: {}", step.name, step.message);
+    }
+    // No task failed: the playbook itself is wrong, and the error stands in the output.
+    let [stdout, stderr] = printed.map(String::from_utf8_lossy);
+    let text = if stderr.trim().is_empty() {
+        stdout
+    } else {
+        stderr
+    };
+    let lines: Vec<_> = text
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .collect();
+    let from = lines
+        .iter()
+        .position(|line| line.contains("ERROR"))
+        .unwrap_or(0);
+    let told = lines[from.min(lines.len())..].join(" ");
+    if told.is_empty() {
+        format!("ended with {status}")
+    } else {
+        told
+    }
+}
+
+/// The Python that runs Ansible's modules on this host: the first that starts.
+pub fn python(set: Option<&Path>) -> Option<PathBuf> {
+    if let Some(set) = set {
+        return Some(set.to_owned());
+    }
+    let usual = ["/usr/bin/python3", "/usr/local/bin/python3", "python3"];
+    usual.into_iter().map(PathBuf::from).find(|python| {
+        let mut command = Command::new(python);
+        command.args(["-c", "import json"]).stdin(Stdio::null());
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        command.status().is_ok_and(|status| status.success())
+    })
+}
+
+/// Whether a program is to be found, by its path or in `PATH`.
+pub fn is_there(program: &Path) -> bool {
+    if program.components().count() > 1 {
+        return program.is_file();
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+}

@@ -1,0 +1,399 @@
+//! The folder reconciler: files written where k3s, Quadlet or a script watches.
+//!
+//! What comes in: an assignment. What goes out: `<target>/<assignment>/<rendered file>` and
+//! `<target>/<assignment>/payload/<payload file>`, each whole or untouched, with an inventory row
+//! committed before. It overwrites and removes only files of the inventory; a file of somebody else in
+//! the way is a failed result that names it. It follows no link below the target.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use outhaul_bundle::Digest;
+use outhaul_bundle::report::{AssignmentResult, ComplianceStatus, StepResult};
+use outhaul_kit::durable::at;
+use rustix::fs::Access;
+use zeroize::Zeroizing;
+
+use crate::assignment::Desired;
+use crate::error::ApplyError;
+use crate::inventory::{Item, Ledger};
+use crate::outcome::{Change, failed, result, step};
+use crate::pulse::Pulse;
+use crate::reconciler::Reconciler;
+use crate::sealed::SealedError;
+use crate::site::Facilities;
+
+mod beneath;
+
+use beneath::{Beneath, Found};
+
+/// Its name in the index and the inventory.
+pub const KIND: &str = "folder";
+
+/// The reconciler.
+#[derive(Debug)]
+pub struct Folder {
+    target: PathBuf,
+    site: Rc<dyn Facilities>,
+}
+
+/// One file to be.
+struct Wanted {
+    content: Digest,
+    executable: bool,
+    from: PathBuf,
+    /// The content with its sealed values opened; it exists only in memory and in the target.
+    opened: Option<Zeroizing<String>>,
+}
+
+impl Wanted {
+    /// Digest of what the target is to hold.
+    fn in_target(&self) -> Digest {
+        self.opened
+            .as_ref()
+            .map_or(self.content, |text| Digest::of(text.as_bytes()))
+    }
+
+    fn mode(&self) -> u32 {
+        match (self.opened.is_some(), self.executable) {
+            (true, true) => 0o700,
+            (true, false) => 0o600,
+            (false, true) => 0o755,
+            (false, false) => 0o644,
+        }
+    }
+}
+
+impl Folder {
+    /// A reconciler that writes below `target`.
+    pub fn new(target: PathBuf, site: Rc<dyn Facilities>) -> Self {
+        Self { target, site }
+    }
+
+    fn open_target(&self, create: bool) -> Result<Option<Beneath>, ApplyError> {
+        Beneath::open(&self.target, create).map_err(|error| self.unusable(error.source))
+    }
+
+    fn unusable(&self, source: std::io::Error) -> ApplyError {
+        ApplyError::Target {
+            path: self.target.clone(),
+            source,
+        }
+    }
+
+    /// The files of an assignment that are in the target, as items of the inventory: first those with exactly
+    /// the content that it wants, which an earlier memory of this agent must have written, then those with
+    /// another one.
+    pub fn known_again(&self, desired: &Desired) -> (Vec<Item>, Vec<Item>) {
+        let (Ok(wanted), Ok(Some(target))) = (self.opened(desired), self.open_target(false)) else {
+            return Default::default();
+        };
+        let (mut same, mut changed) = (Vec::new(), Vec::new());
+        for (path, file) in wanted {
+            let Ok(Found::File(digest, _)) = target.look(&path) else {
+                continue;
+            };
+            let found = if digest == file.in_target() {
+                &mut same
+            } else {
+                &mut changed
+            };
+            let item = Item::intent(KIND, desired, path, file.content.to_string());
+            found.push(item.applied());
+        }
+        (same, changed)
+    }
+
+    /// The path of an item of the inventory on this host.
+    pub fn path_of(&self, item: &Item) -> PathBuf {
+        self.target.join(&item.item)
+    }
+
+    /// What is wanted, with sealed values opened.
+    fn opened(&self, desired: &Desired) -> Result<BTreeMap<String, Wanted>, SealedError> {
+        let mut wanted = wanted(desired);
+        let keys = self.site.keys()?;
+        for (told, file) in &mut wanted {
+            file.opened = keys
+                .open_file(&file.from, told, &desired.binding())?
+                .map(|opened| opened.text);
+        }
+        Ok(wanted)
+    }
+}
+
+fn wanted(desired: &Desired) -> BTreeMap<String, Wanted> {
+    let one = |(file, from, told): (&outhaul_bundle::index::File, PathBuf, String)| {
+        (
+            told,
+            Wanted {
+                content: file.content,
+                executable: file.executable,
+                from,
+                opened: None,
+            },
+        )
+    };
+    desired.files().map(one).collect()
+}
+
+impl Reconciler for Folder {
+    fn kind(&self) -> &'static str {
+        KIND
+    }
+
+    /// The target is writable, or can be made: the nearest folder that exists says so.
+    fn ready(&self) -> Result<(), ApplyError> {
+        let mut nearest = self.target.as_path();
+        while let (false, Some(parent)) = (nearest.exists(), nearest.parent()) {
+            nearest = parent;
+        }
+        if nearest.as_os_str().is_empty() {
+            nearest = std::path::Path::new(".");
+        }
+        if !nearest.is_dir() {
+            return Err(self.unusable(std::io::ErrorKind::NotADirectory.into()));
+        }
+        rustix::fs::access(nearest, Access::WRITE_OK | Access::EXEC_OK)
+            .map_err(|error| self.unusable(error.into()))
+    }
+
+    fn plan(&self, desired: &Desired, recorded: &[Item]) -> Vec<Change> {
+        let wanted = wanted(desired);
+        let known: BTreeMap<&str, &Item> = recorded
+            .iter()
+            .map(|item| (item.item.as_str(), item))
+            .collect();
+        let mut changes = Vec::new();
+        for (path, file) in &wanted {
+            let action = match known.get(path.as_str()) {
+                None => "add",
+                Some(item) if item.digest != file.content.to_string() => "change",
+                Some(_) => continue,
+            };
+            changes.push(Change {
+                action,
+                item: path.clone(),
+            });
+        }
+        let gone = known.keys().filter(|path| !wanted.contains_key(**path));
+        changes.extend(gone.map(|path| Change {
+            action: "remove",
+            item: (*path).to_owned(),
+        }));
+        changes
+    }
+
+    fn items(&self, desired: &Desired) -> Vec<Item> {
+        let wanted = wanted(desired).into_iter();
+        wanted
+            .map(|(item, file)| Item::intent(KIND, desired, item, file.content.to_string()))
+            .collect()
+    }
+
+    fn apply(
+        &self,
+        desired: &Desired,
+        recorded: &[Item],
+        ledger: &mut dyn Ledger,
+        pulse: &Pulse,
+    ) -> Result<AssignmentResult, ApplyError> {
+        let assignment = desired.assignment.name.as_str();
+        let wanted = match self.opened(desired).map_err(SealedError::of_the_disk) {
+            Ok(wanted) => wanted,
+            Err(Ok(error)) => return Err(error.into()),
+            Err(Err(error)) => return Ok(failed(desired, &error.to_string(), Vec::new())),
+        };
+        let ours: BTreeMap<&str, &Item> = recorded
+            .iter()
+            .map(|item| (item.item.as_str(), item))
+            .collect();
+        let Some(target) = self.open_target(true)? else {
+            return Ok(failed(
+                desired,
+                "the target folder is not there",
+                Vec::new(),
+            ));
+        };
+
+        // Look at everything before anything is written.
+        let mut statuses = BTreeMap::new();
+        for (path, file) in &wanted {
+            pulse.beat();
+            let found = match target.look(path) {
+                Ok(found) => found,
+                Err(error) if error.is_of_the_disk() => return Err(error.into()),
+                Err(error) => return Ok(failed(desired, &error.to_string(), Vec::new())),
+            };
+            let status = match found {
+                Found::File(digest, executable)
+                    if digest == file.in_target() && executable == file.executable =>
+                {
+                    "ok"
+                }
+                Found::Nothing => "changed",
+                Found::File(..) if ours.contains_key(path.as_str()) => "changed",
+                Found::File(..) | Found::Other => {
+                    let message = format!(
+                        "`{}` is there and is not Outhaul's; move it away, nothing of `{assignment}` was written",
+                        self.target.join(path).display()
+                    );
+                    return Ok(failed(desired, &message, vec![step(path, "failed", "")]));
+                }
+            };
+            statuses.insert(path, status);
+        }
+
+        let mut intents = self.items(desired);
+        for intent in &mut intents {
+            if let Some(ours) = ours.get(intent.item.as_str()) {
+                intent.before.clone_from(&ours.digest);
+            }
+        }
+        ledger.intend(&intents)?;
+        ledger.passed("inventory-intended");
+
+        let mut steps = Vec::new();
+        for (path, file) in &wanted {
+            pulse.beat();
+            let status = statuses.get(path).copied().unwrap_or("changed");
+            if status == "changed" {
+                let content: Box<dyn Read> = match &file.opened {
+                    Some(text) => Box::new(text.as_bytes()),
+                    None => Box::new(File::open(&file.from).map_err(at("open", &file.from))?),
+                };
+                if let Err(error) = target.write(path, content, file.mode()) {
+                    // No other bundle would do better: the work goes on when there is room again.
+                    if error.is_of_the_disk() {
+                        return Err(error.into());
+                    }
+                    steps.push(step(path, "failed", error.to_string()));
+                    return Ok(failed(desired, &error.to_string(), steps));
+                }
+                ledger.passed("file-written");
+            }
+            steps.push(step(path, status, ""));
+        }
+        let gone: Vec<Item> = recorded
+            .iter()
+            .filter(|item| !wanted.contains_key(&item.item))
+            .cloned()
+            .collect();
+        let mut message = "";
+        for removed in remove_files(&target, &gone, ledger)? {
+            if removed.status != "removed" {
+                message = "files of the generation before were left behind";
+            }
+            steps.push(removed);
+        }
+        ledger.confirm(KIND, assignment)?;
+        Ok(result(desired, ComplianceStatus::Compliant, message, steps))
+    }
+
+    fn observe(
+        &self,
+        desired: &Desired,
+        _recorded: &[Item],
+        pulse: &Pulse,
+    ) -> Result<AssignmentResult, ApplyError> {
+        let mut drifted = Vec::new();
+        let wanted = match self.opened(desired) {
+            Ok(wanted) => wanted,
+            Err(error) => return Ok(failed(desired, &error.to_string(), Vec::new())),
+        };
+        let target = self.open_target(false)?;
+        for (path, file) in &wanted {
+            pulse.beat();
+            let message = match target.as_ref().map(|target| target.look(path)) {
+                Some(Ok(Found::File(digest, executable))) if digest == file.in_target() => {
+                    if executable == file.executable {
+                        continue;
+                    }
+                    "its mode was changed".to_owned()
+                }
+                Some(Ok(Found::File(digest, _))) => format!("it was changed: {}", digest.short()),
+                Some(Ok(Found::Nothing)) | None => "it was removed".to_owned(),
+                Some(Ok(Found::Other)) => "it was replaced by something that is no file".to_owned(),
+                Some(Err(error)) => error.to_string(),
+            };
+            drifted.push(step(path, "changed", message));
+        }
+        if drifted.is_empty() {
+            let steps = vec![step(format!("{} files", wanted.len()), "ok", "")];
+            return Ok(result(desired, ComplianceStatus::Compliant, "", steps));
+        }
+        let message = format!(
+            "{} of {} files are not as applied",
+            drifted.len(),
+            wanted.len()
+        );
+        Ok(result(
+            desired,
+            ComplianceStatus::Drifted,
+            &message,
+            drifted,
+        ))
+    }
+
+    fn health(
+        &self,
+        desired: &Desired,
+        recorded: &[Item],
+        pulse: &Pulse,
+    ) -> Result<Option<AssignmentResult>, ApplyError> {
+        self.observe(desired, recorded, pulse).map(Some)
+    }
+
+    fn remove(
+        &self,
+        _instead: u64,
+        _assignment: &str,
+        recorded: &[Item],
+        ledger: &mut dyn Ledger,
+        _pulse: &Pulse,
+    ) -> Result<Vec<StepResult>, ApplyError> {
+        match self.open_target(false)? {
+            Some(target) => remove_files(&target, recorded, ledger),
+            None => {
+                ledger.forget(recorded)?;
+                Ok(recorded
+                    .iter()
+                    .map(|item| step(&item.item, "removed", ""))
+                    .collect())
+            }
+        }
+    }
+}
+
+/// Removes recorded files. What is no plain file any more is somebody else's and stays.
+fn remove_files(
+    target: &Beneath,
+    items: &[Item],
+    ledger: &mut dyn Ledger,
+) -> Result<Vec<StepResult>, ApplyError> {
+    let mut steps = Vec::new();
+    let mut removed = Vec::new();
+    for item in items {
+        let outcome = match target.look(&item.item) {
+            Ok(Found::Other) => Err("it is no plain file any more: left as it is".to_owned()),
+            Ok(_) => target.remove(&item.item).map_err(|error| error.to_string()),
+            Err(error) => Err(error.to_string()),
+        };
+        match outcome {
+            Ok(()) => {
+                steps.push(step(&item.item, "removed", ""));
+                removed.push(item.clone());
+            }
+            // It stays in the inventory, so that the next removal tries again.
+            Err(message) => steps.push(step(&item.item, "failed", message)),
+        }
+    }
+    ledger.forget(&removed)?;
+    Ok(steps)
+}
+
+#[cfg(test)]
+mod tests;

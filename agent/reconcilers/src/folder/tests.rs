@@ -1,0 +1,254 @@
+//! Tests of the folder reconciler: on a real folder, with an inventory in memory.
+//!
+//! What comes in: desired files, foreign files, links, changes behind its back. What goes out: what lies
+//! in the target, what the inventory says, and what is told. No database and no program is needed.
+#![allow(clippy::unwrap_used)]
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use outhaul_bundle::index::DriftPolicy;
+use tempfile::TempDir;
+
+use super::*;
+use crate::bench_for_tests::{self, Memory, Site};
+
+struct Bench {
+    folder: TempDir,
+    memory: Memory,
+}
+
+impl Bench {
+    fn new() -> Self {
+        Self {
+            folder: tempfile::tempdir().unwrap(),
+            memory: Memory::default(),
+        }
+    }
+
+    fn target(&self) -> std::path::PathBuf {
+        self.folder.path().join("target")
+    }
+
+    fn site(&self) -> Rc<Site> {
+        Rc::new(Site(self.folder.path().to_owned()))
+    }
+
+    fn desired(&self, files: &[(&str, &str)]) -> Desired {
+        bench_for_tests::desired(
+            self.folder.path(),
+            "drone-7",
+            "app",
+            DriftPolicy::Report,
+            files,
+        )
+    }
+
+    fn apply(&mut self, files: &[(&str, &str)]) -> AssignmentResult {
+        let desired = self.desired(files);
+        let recorded = self.memory.0.clone();
+        let folder = Folder::new(self.target(), self.site());
+        folder
+            .apply(&desired, &recorded, &mut self.memory, &Pulse::default())
+            .unwrap()
+    }
+
+    fn observe(&mut self, files: &[(&str, &str)]) -> AssignmentResult {
+        let desired = self.desired(files);
+        let folder = Folder::new(self.target(), self.site());
+        folder
+            .observe(&desired, &self.memory.0, &Pulse::default())
+            .unwrap()
+    }
+
+    fn read(&self, path: &str) -> Option<String> {
+        fs::read_to_string(self.target().join(path)).ok()
+    }
+}
+
+#[test]
+fn files_appear_change_and_go_with_the_generation() {
+    let mut bench = Bench::new();
+    assert_eq!(
+        bench.apply(&[("a.yaml", "1"), ("sub/b.yaml", "2")]).status,
+        ComplianceStatus::Compliant
+    );
+    assert_eq!(bench.read("app/sub/b.yaml").as_deref(), Some("2"));
+
+    let second = bench.apply(&[("a.yaml", "changed")]);
+    assert_eq!(bench.read("app/a.yaml").as_deref(), Some("changed"));
+    assert!(
+        !bench.target().join("app/sub").exists(),
+        "its empty folder went as well"
+    );
+    let told: Vec<_> = second
+        .steps
+        .iter()
+        .map(|s| (s.name.as_str(), s.status.as_str()))
+        .collect();
+    assert_eq!(
+        told,
+        [("app/a.yaml", "changed"), ("app/sub/b.yaml", "removed")]
+    );
+    assert_eq!(bench.memory.0.len(), 1);
+}
+
+#[test]
+fn a_foreign_file_in_the_way_is_named_and_never_overwritten_or_removed() {
+    let mut bench = Bench::new();
+    fs::create_dir_all(bench.target().join("app")).unwrap();
+    fs::write(bench.target().join("app/a.yaml"), "theirs").unwrap();
+    fs::write(bench.target().join("app/notes"), "theirs").unwrap();
+    let result = bench.apply(&[("a.yaml", "ours"), ("b.yaml", "ours")]);
+    assert_eq!(result.status, ComplianceStatus::Failed);
+    assert!(
+        result
+            .message
+            .contains("app/a.yaml` is there and is not Outhaul's"),
+        "{result:?}"
+    );
+    assert_eq!(bench.read("app/a.yaml").as_deref(), Some("theirs"));
+    assert_eq!(bench.read("app/b.yaml"), None, "nothing was written at all");
+
+    fs::remove_file(bench.target().join("app/a.yaml")).unwrap();
+    bench.apply(&[("a.yaml", "ours")]);
+    let folder = Folder::new(bench.target(), bench.site());
+    let recorded = bench.memory.0.clone();
+    folder
+        .remove(2, "app", &recorded, &mut bench.memory, &Pulse::default())
+        .unwrap();
+    assert_eq!(bench.read("app/a.yaml"), None);
+    assert_eq!(bench.read("app/notes").as_deref(), Some("theirs"));
+}
+
+#[test]
+fn links_below_the_target_are_never_followed() {
+    let mut bench = Bench::new();
+    let outside = bench.folder.path().join("outside");
+    fs::create_dir_all(&outside).unwrap();
+    fs::create_dir_all(bench.target()).unwrap();
+    symlink(&outside, bench.target().join("app")).unwrap();
+    let result = bench.apply(&[("a.yaml", "x")]);
+    assert_eq!(result.status, ComplianceStatus::Failed);
+    assert!(
+        result.message.contains("not followed"),
+        "{}",
+        result.message
+    );
+    assert!(is_empty(&outside));
+
+    fs::remove_file(bench.target().join("app")).unwrap();
+    bench.apply(&[("a.yaml", "x")]);
+    fs::remove_file(bench.target().join("app/a.yaml")).unwrap();
+    symlink(outside.join("victim"), bench.target().join("app/a.yaml")).unwrap();
+    let again = bench.apply(&[("a.yaml", "y")]);
+    assert_eq!(
+        again.status,
+        ComplianceStatus::Failed,
+        "a link in place of a file is not ours"
+    );
+    assert!(is_empty(&outside));
+}
+
+#[test]
+fn drift_is_seen_by_content_absence_and_kind() {
+    let mut bench = Bench::new();
+    let files = [("a.yaml", "1"), ("b.yaml", "2")];
+    bench.apply(&files);
+    assert_eq!(bench.observe(&files).status, ComplianceStatus::Compliant);
+    fs::write(bench.target().join("app/a.yaml"), "edited").unwrap();
+    fs::remove_file(bench.target().join("app/b.yaml")).unwrap();
+    let result = bench.observe(&files);
+    assert_eq!(result.status, ComplianceStatus::Drifted);
+    assert_eq!(result.message, "2 of 2 files are not as applied");
+    bench.apply(&files);
+    assert_eq!(bench.observe(&files).status, ComplianceStatus::Compliant);
+}
+
+fn is_empty(path: &Path) -> bool {
+    fs::read_dir(path).unwrap().next().is_none()
+}
+
+#[test]
+fn a_sealed_value_is_in_the_clear_in_the_target_alone_and_for_its_owner_alone() {
+    use std::os::unix::fs::PermissionsExt;
+
+    use outhaul_signer::seal::marker;
+
+    let mut bench = Bench::new();
+    let key = Site::public_key(bench.folder.path()).parse().unwrap();
+    let text = format!(
+        "password: {}\n",
+        marker::seal_value("hunter2", &[key], &bound("app")).unwrap()
+    );
+    let done = bench.apply(&[("secret.yaml", &text), ("open.yaml", "a: b\n")]);
+    assert_eq!(done.status, ComplianceStatus::Compliant, "{done:?}");
+    let written = bench.target().join("app/secret.yaml");
+    assert_eq!(
+        fs::read_to_string(&written).unwrap(),
+        "password: \"hunter2\"\n"
+    );
+    assert_eq!(
+        fs::metadata(&written).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
+    assert_eq!(
+        fs::read_to_string(bench.folder.path().join("rendered/secret.yaml")).unwrap(),
+        text
+    );
+    assert!(!format!("{done:?}{:?}", bench.memory.0).contains("hunter2"));
+    let again = bench.apply(&[("secret.yaml", &text), ("open.yaml", "a: b\n")]);
+    assert!(
+        again.steps.iter().all(|step| step.status == "ok"),
+        "{again:?}"
+    );
+
+    fs::write(&written, "password: other\n").unwrap();
+    let folder = Folder::new(bench.target(), bench.site());
+    let desired = bench.desired(&[("secret.yaml", &text), ("open.yaml", "a: b\n")]);
+    let seen = folder
+        .observe(&desired, &bench.memory.0, &Pulse::default())
+        .unwrap();
+    assert_eq!(seen.status, ComplianceStatus::Drifted);
+}
+
+#[test]
+fn a_value_sealed_for_another_site_fails_its_assignment_and_writes_nothing() {
+    use outhaul_signer::seal::{Identity, marker};
+
+    let mut bench = Bench::new();
+    let other = Identity::generate().recipient();
+    let text = format!(
+        "password: {}\n",
+        marker::seal_value("hunter2", &[other], &bound("app")).unwrap()
+    );
+    let done = bench.apply(&[("a.yaml", "a: b\n"), ("secret.yaml", &text)]);
+    assert_eq!(done.status, ComplianceStatus::Failed);
+    assert!(
+        done.message.contains("secret.yaml") && done.message.contains("sealed for others"),
+        "{done:?}"
+    );
+    assert!(!bench.target().join("app/a.yaml").exists());
+}
+
+fn bound(workload: &str) -> outhaul_signer::seal::marker::Binding {
+    format!("f/dev/{workload}/PASSWORD").parse().unwrap()
+}
+
+#[test]
+fn a_value_of_another_workload_fails_its_assignment_by_name_and_writes_nothing() {
+    use outhaul_signer::seal::marker;
+
+    let mut bench = Bench::new();
+    let key = Site::public_key(bench.folder.path());
+    let theirs = marker::seal_value("hunter2", &[key.parse().unwrap()], &bound("payroll")).unwrap();
+    let text = format!("motto: {theirs}\n");
+    let done = bench.apply(&[("a.yaml", "a: b\n"), ("motto.yaml", &text)]);
+    assert_eq!(done.status, ComplianceStatus::Failed);
+    let says = "sealed for workload `payroll`, and this is workload `app`";
+    assert!(
+        done.message.contains(says) && done.message.contains("motto.yaml"),
+        "{done:?}"
+    );
+    assert!(!bench.target().join("app/a.yaml").exists());
+}

@@ -1,0 +1,213 @@
+//! The hook program itself: whose file it is, and one run of it.
+//!
+//! What comes in: the site's settings and a message. What goes out: the program's answer, or how it broke the
+//! contract. It gets an environment of its own and nothing of the agent's; a program that anybody else may
+//! change is not started.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use outhaul_kit::durable;
+
+use super::contract::{Answer, MAX_ANSWER_BYTES, Message, Status, Verb};
+use crate::error::ApplyError;
+use crate::line;
+use crate::pulse::Pulse;
+use crate::settings::HookConfig;
+use crate::watched::{self, Bounds, End, Lost};
+
+/// Where its own programs are looked for.
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+/// Longest time for saying whether it is ready, in seconds.
+const READY_S: u64 = 30;
+/// May be written by its group or by everybody.
+const BY_OTHERS: u32 = 0o022;
+/// In a folder that everybody may write to, only its owner may replace a file.
+const STICKY: u32 = 0o1000;
+
+/// What the exit codes mean.
+const FAILED: i32 = 1;
+const NOT_UNDERSTOOD: i32 = 2;
+const UNABLE: i32 = 3;
+
+/// What a run came to.
+#[derive(Debug)]
+pub enum Said {
+    /// An answer that holds to the contract, with the end of what was said on standard error.
+    Answer(Box<Answer>, String),
+    /// It broke the contract: how.
+    Broken(String),
+}
+
+/// Why it cannot be started.
+fn unusable(problem: String, help: &str) -> ApplyError {
+    ApplyError::Hook {
+        problem,
+        help: help.to_owned(),
+    }
+}
+
+/// The program's file, which only root and this user may change.
+///
+/// # Errors
+/// [`ApplyError::Hook`] says what is wrong with it.
+pub fn checked(config: &HookConfig) -> Result<PathBuf, ApplyError> {
+    let Some(set) = &config.program else {
+        let problem = "agent.toml names no hook program".to_owned();
+        return Err(unusable(
+            problem,
+            "set `program` under `[hook]` in agent.toml",
+        ));
+    };
+    let told = set.display();
+    let program = fs::canonicalize(set).map_err(|error| {
+        let help = "install the program, or correct `program` under `[hook]` in agent.toml";
+        unusable(
+            format!("the hook program `{told}` is not to be had: {error}"),
+            help,
+        )
+    })?;
+    let found = fs::metadata(&program)
+        .map_err(|error| unusable(format!("the hook program `{told}`: {error}"), ""))?;
+    if !found.is_file() || found.permissions().mode() & 0o111 == 0 {
+        let problem = format!("the hook program `{told}` is not a file that may be executed");
+        return Err(unusable(
+            problem,
+            "`chmod 755` it, or name another under `[hook]`",
+        ));
+    }
+    // The link that leads to it, too.
+    let both = set.ancestors().skip(1).chain(program.ancestors());
+    for path in both.filter(|path| !path.as_os_str().is_empty()) {
+        if let Some(problem) = of_others(path) {
+            return Err(unusable(
+                format!(
+                    "the hook program `{told}` is not started: `{}` {problem}",
+                    path.display()
+                ),
+                "whoever may change it decides what runs on this host: `chown root` it and `chmod go-w` it",
+            ));
+        }
+    }
+    Ok(program)
+}
+
+/// What lets somebody else than root and this user change `path`.
+fn of_others(path: &Path) -> Option<String> {
+    let found = match fs::metadata(path) {
+        Ok(found) => found,
+        Err(error) => return Some(format!("cannot be looked at: {error}")),
+    };
+    let own = rustix::process::geteuid().as_raw();
+    if found.uid() != 0 && found.uid() != own {
+        return Some(format!(
+            "belongs to user {}, who is neither root nor the agent's user {own}",
+            found.uid()
+        ));
+    }
+    let guarded = found.is_dir() && found.mode() & STICKY != 0;
+    if found.mode() & BY_OTHERS != 0 && !guarded {
+        let mode = found.mode() & 0o7777;
+        return Some(format!("may be written by others (mode {mode:o})"));
+    }
+    None
+}
+
+/// Asks the program once. `home` is its own folder, which stays.
+///
+/// # Errors
+/// [`ApplyError`] when this host cannot do it now.
+pub fn ask(
+    config: &HookConfig,
+    home: &Path,
+    message: &Message<'_>,
+    pulse: &Pulse,
+) -> Result<Said, ApplyError> {
+    let program = checked(config)?;
+    durable::make_folder(home)?;
+    let mut command = Command::new(&program);
+    command
+        .current_dir(home)
+        .env_clear()
+        .env("PATH", PATH)
+        .env("HOME", home)
+        .env("LC_ALL", "C.UTF-8")
+        .envs(&config.environment);
+    let input = line::of(message);
+    let seconds = match message.verb {
+        Verb::Ready => READY_S.min(config.timeout_s),
+        _ => config.timeout_s,
+    };
+    let bounds = Bounds {
+        input: input.as_bytes(),
+        lock: &home.join(".request"),
+        timeout: Duration::from_secs(seconds),
+        kept: MAX_ANSWER_BYTES,
+        no_more: true,
+        whole: true,
+    };
+    let verb = message.verb;
+    let ran = watched::run(command, &bounds, pulse).map_err(|lost| match lost {
+        Lost::File(error) => error.into(),
+        Lost::Program(error) => unusable(
+            format!(
+                "the hook program `{}` does not start: {error}",
+                program.display()
+            ),
+            "see that its first line names an interpreter that is installed here",
+        ),
+    })?;
+    let words = watched::last_words(&ran.stderr);
+    let with_words = |what: String| match words.as_str() {
+        "" => what,
+        words => format!("{what}: {words}"),
+    };
+    let broken = |what: String| Ok(Said::Broken(with_words(what)));
+    let status = match ran.end {
+        End::Stopped => return Err(ApplyError::Stopped),
+        End::Busy => {
+            return Err(ApplyError::Busy {
+                program: program.display().to_string(),
+            });
+        }
+        End::TooLong => {
+            return broken(format!(
+                "stopped while it was asked to `{}`, after {seconds} s, its time limit",
+                verb.word()
+            ));
+        }
+        End::TooMuch => {
+            return broken(format!(
+                "stopped while it was asked to `{}`: it printed more than {MAX_ANSWER_BYTES} bytes",
+                verb.word()
+            ));
+        }
+        End::Exited(status) => status,
+    };
+    let said = |what: &str| match words.as_str() {
+        "" => format!(
+            "it {what} at `{}` and said nothing on standard error",
+            verb.word()
+        ),
+        words => words.to_owned(),
+    };
+    match status.code() {
+        Some(0) => match Answer::read(verb, &ran.stdout) {
+            Ok(answer) => Ok(Said::Answer(Box::new(answer), words)),
+            Err(problem) => broken(problem),
+        },
+        Some(FAILED) => {
+            let answer = Answer::only(Status::Failed, said("failed"));
+            Ok(Said::Answer(Box::new(answer), words))
+        }
+        Some(NOT_UNDERSTOOD) => broken(format!("it does not know `{}`", verb.word())),
+        Some(UNABLE) => {
+            let answer = Answer::only(Status::Unable, said("could not do it"));
+            Ok(Said::Answer(Box::new(answer), words))
+        }
+        _ => broken(format!("it ended at `{}` with {status}", verb.word())),
+    }
+}

@@ -1,0 +1,222 @@
+//! One question to the hook program, and what of its answer may go on.
+//!
+//! What comes in: a verb and an assignment. What goes out: an answer without sealed values, or why there is none:
+//! this host, or the assignment. Values are opened in memory for the length of one question. Nothing is decided
+//! here about what the answer means.
+
+use std::path::PathBuf;
+
+use zeroize::Zeroizing;
+
+use super::Hook;
+use super::contract::{
+    self, Answer, Became, FileRef, Message, PROTOCOL, Status, Told, Verb, Wanted,
+};
+use super::program::{self, Said};
+use crate::assignment::Desired;
+use crate::error::ApplyError;
+use crate::inventory::Item;
+use crate::outcome::{Stop, shortened};
+use crate::pulse::Pulse;
+use crate::sealed::{OpenedFolder, copy_opened, struck_out};
+
+/// What the program is told of one assignment, and what of it must not be told on.
+struct Brief {
+    files: Vec<PathBuf>,
+    opened: Option<OpenedFolder>,
+}
+
+impl Brief {
+    fn values(&self) -> &[Zeroizing<String>] {
+        self.opened.as_ref().map_or(&[], |opened| &opened.values)
+    }
+}
+
+impl Hook {
+    fn help(&self) -> String {
+        let program = self
+            .config
+            .program
+            .as_deref()
+            .map(|path| path.display().to_string());
+        format!(
+            "see what the program `{}` needs; the agent tries again by itself",
+            program.unwrap_or_default()
+        )
+    }
+
+    pub(super) fn unable(&self, answer: Answer) -> ApplyError {
+        ApplyError::Hook {
+            problem: format!(
+                "the hook for `{}` cannot do it now: {}",
+                self.name, answer.message
+            ),
+            help: match answer.help.as_str() {
+                "" => self.help(),
+                help => shortened(help),
+            },
+        }
+    }
+
+    pub(super) fn message<'a>(
+        &'a self,
+        verb: Verb,
+        assignment: Option<&'a Told<'a>>,
+    ) -> Message<'a> {
+        Message {
+            protocol: PROTOCOL,
+            verb,
+            reconciler: &self.name,
+            assignment,
+            recorded: None,
+            items: None,
+        }
+    }
+
+    pub(super) fn ask(&self, message: &Message<'_>, pulse: &Pulse) -> Result<Said, ApplyError> {
+        let home = self.site.hook(&self.name);
+        program::ask(&self.config, &home, message, pulse)
+    }
+
+    /// Asked once: a pass has many assignments.
+    pub(super) fn ask_whether_ready(&self, pulse: &Pulse) -> Result<(), ApplyError> {
+        if self.ready.get().is_some() {
+            return Ok(());
+        }
+        let problem = match self.ask(&self.message(Verb::Ready, None), pulse)? {
+            Said::Broken(how) => self.broken(&how),
+            Said::Answer(answer, words) => match self.without(*answer, &words, &[]) {
+                Ok(answer) if answer.status == Status::Ok => {
+                    let _ = self.ready.set(());
+                    return Ok(());
+                }
+                Ok(answer) => return Err(self.unable(answer)),
+                Err(Stop::Site(error)) => return Err(error),
+                Err(Stop::Assignment(_, how)) => how,
+            },
+        };
+        Err(ApplyError::Hook {
+            problem,
+            help: "see what the program answers to the messages in `docs/hooks.md`, or install the version \
+                   that belongs to this agent"
+                .into(),
+        })
+    }
+
+    /// Sealed values opened, in memory.
+    fn brief(&self, desired: &Desired) -> Result<Brief, Stop> {
+        let opened = self
+            .site
+            .keys()
+            .and_then(|keys| copy_opened(&*keys, &desired.rendered, &desired.binding()))
+            .map_err(|error| match error.of_the_disk() {
+                Ok(error) => Stop::Site(error.into()),
+                Err(error) => Stop::failed(error.to_string()),
+            })?;
+        let rendered = opened
+            .as_ref()
+            .map_or(&*desired.rendered, |o| o.scratch.path());
+        let of_rendered = desired.assignment.files.iter();
+        let of_payload = desired.assignment.payload.iter();
+        let files = of_rendered
+            .map(|file| rendered.join(file.path.as_str()))
+            .chain(of_payload.map(|file| desired.payload.join(file.path.as_str())));
+        Ok(Brief {
+            files: files.collect(),
+            opened,
+        })
+    }
+
+    /// One question about an assignment that is wanted. No value leaves in the answer.
+    pub(super) fn ask_about(
+        &self,
+        verb: Verb,
+        desired: &Desired,
+        recorded: &[Item],
+        items: Option<&[Item]>,
+        pulse: &Pulse,
+    ) -> Result<Answer, Stop> {
+        let brief = self.brief(desired)?;
+        let assignment = &desired.assignment;
+        let rendered = assignment.files.iter().map(|file| (file, ""));
+        let payload = assignment.payload.iter().map(|file| (file, "payload/"));
+        let files = rendered.chain(payload).zip(&brief.files);
+        let told = Told {
+            name: assignment.name.as_str(),
+            generation: desired.generation,
+            desired: Some(Wanted {
+                site: desired.site.as_str(),
+                fleet: desired.fleet.as_str(),
+                environment: desired.environment.as_str(),
+                workspace: &assignment.workspace,
+                workload: &assignment.workload,
+                drift: desired.drift,
+                files: files
+                    .map(|((file, below), path)| FileRef {
+                        name: format!("{below}{}", file.path),
+                        path: path.clone(),
+                        content: &file.content,
+                        executable: file.executable,
+                    })
+                    .collect(),
+            }),
+        };
+        let message = Message {
+            recorded: Some(contract::recorded(recorded)),
+            items: items.map(contract::items),
+            ..self.message(verb, Some(&told))
+        };
+        match self.ask(&message, pulse)? {
+            Said::Broken(how) => Err(Stop::failed(self.broken(&struck_out(&how, brief.values())))),
+            Said::Answer(answer, words) => self.without(*answer, &words, brief.values()),
+        }
+    }
+
+    pub(super) fn broken(&self, how: &str) -> String {
+        format!("the hook for `{}` broke the contract: {how}", self.name)
+    }
+
+    /// An answer with no sealed value in it, and with a reason where something is wrong.
+    pub(super) fn without(
+        &self,
+        mut answer: Answer,
+        words: &str,
+        values: &[Zeroizing<String>],
+    ) -> Result<Answer, Stop> {
+        let clean = |text: &str| {
+            let text = text.replace(|c: char| c.is_control(), " ");
+            struck_out(&text, values)
+        };
+        let tells = |text: &str| struck_out(text, values) != text;
+        if answer
+            .items
+            .iter()
+            .any(|item| tells(&item.item) || tells(&item.digest))
+        {
+            let how = "it names an item after a sealed value, which would stand in the inventory";
+            return Err(Stop::failed(self.broken(how)));
+        }
+        for step in &mut answer.steps {
+            step.item = clean(&step.item);
+            step.message = clean(&step.message);
+        }
+        let bad = matches!(answer.status, Status::Failed | Status::Unable);
+        if bad && answer.message.trim().is_empty() {
+            let failed = answer
+                .steps
+                .iter()
+                .find(|step| step.status == Became::Failed);
+            answer.message = match failed {
+                Some(step) => format!("`{}`: {}", step.item, step.message),
+                None if words.is_empty() => "it gave no reason".into(),
+                None => words.to_owned(),
+            };
+        }
+        answer.message = clean(&answer.message);
+        answer.help = clean(&answer.help);
+        match answer.status {
+            Status::Unable => Err(Stop::Site(self.unable(answer))),
+            _ => Ok(answer),
+        }
+    }
+}

@@ -1,0 +1,422 @@
+//! The Kubernetes reconciler: plain manifests, applied to the cluster's API server by the agent itself.
+//!
+//! What comes in: an assignment's manifests. What goes out: its objects on the cluster, by server-side apply
+//! under the field manager `outhaul`, each with an inventory row committed before. Everything is looked at,
+//! and asked of the server as a dry run, before anything is changed. What somebody else made is not touched
+//! unless the stream says so. It prints no token and no secret value.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use outhaul_bundle::index::DriftPolicy;
+use outhaul_bundle::report::{AssignmentResult, ComplianceStatus, StepResult};
+use outhaul_kubernetes::{Access, Cluster, Health, Reason, Trouble, order};
+use zeroize::Zeroizing;
+
+use crate::assignment::Desired;
+use crate::error::ApplyError;
+use crate::inventory::{Item, Ledger};
+use crate::outcome::{Stop, of_assignment, result, step};
+use crate::pulse::Pulse;
+use crate::reconciler::Reconciler;
+use crate::sealed::struck_out;
+use crate::settings::KubernetesConfig;
+use crate::site::Facilities;
+
+mod look;
+mod mark;
+mod prune;
+mod values;
+mod wait;
+mod wanted;
+
+use look::Looked;
+use mark::{Mark, Origin, Owner, uid_of};
+use wait::Unready;
+use wanted::All;
+
+/// Its name in the index and the inventory.
+pub const KIND: &str = "kubernetes";
+
+/// The reconciler.
+#[derive(Debug)]
+pub struct Kubernetes {
+    config: KubernetesConfig,
+    site: Rc<dyn Facilities>,
+}
+
+impl Kubernetes {
+    /// A reconciler with the site's settings.
+    pub fn new(config: &KubernetesConfig, site: Rc<dyn Facilities>) -> Self {
+        Self {
+            config: config.clone(),
+            site,
+        }
+    }
+
+    fn access(&self) -> Result<Access, ApplyError> {
+        let access = match &self.config.kubeconfig {
+            Some(path) => Access::from_kubeconfig(path, self.config.context.as_deref()),
+            None => Access::from_pod(),
+        };
+        access.map_err(|error| site_error(&Trouble::Access(error)))
+    }
+
+    fn cluster(&self) -> Result<Cluster, ApplyError> {
+        let timeout = Duration::from_secs(self.config.timeout_s);
+        Cluster::new(&self.access()?, timeout).map_err(|trouble| site_error(&trouble))
+    }
+
+    fn patience(&self, all: &All) -> Duration {
+        Duration::from_secs(all.settings.wait_seconds.unwrap_or(self.config.wait_s))
+    }
+}
+
+/// What keeps the site from applying, with the server's own words.
+fn site_error(trouble: &Trouble) -> ApplyError {
+    let help = match trouble.refusal().map(|refusal| refusal.reason) {
+        None => {
+            "see that the API server runs and is reached from here, and that `kubeconfig` and `context` under \
+             `[kubernetes]` in agent.toml are right"
+        }
+        Some(Reason::Unauthorized) => {
+            "give the kubeconfig that agent.toml names a token or certificate that is valid (this one is wrong or \
+             has expired)"
+        }
+        Some(Reason::Forbidden) => {
+            "give the user of the agent's kubeconfig this right (a Role or ClusterRole, and its binding)"
+        }
+        Some(Reason::Conflict) => {
+            "undo what was changed by hand, or ask the centre for `drift: correct`, which takes the fields back"
+        }
+        Some(_) => "see what the API server lacks; the agent tries again",
+    };
+    let problem = match trouble {
+        Trouble::Refused(refusal) => format!("the API server refuses: {refusal}"),
+        other => other.to_string(),
+    };
+    ApplyError::Cluster {
+        problem,
+        help: help.into(),
+    }
+}
+
+impl From<Trouble> for ApplyError {
+    fn from(trouble: Trouble) -> Self {
+        site_error(&trouble)
+    }
+}
+
+/// A result without any opened value: in the message, in the objects' names, and in what is said of them.
+fn told(
+    desired: &Desired,
+    all: &All,
+    status: ComplianceStatus,
+    message: &str,
+    steps: Vec<StepResult>,
+) -> AssignmentResult {
+    let message = struck_out(message, &all.values);
+    result(desired, status, &message, without(steps, &all.values))
+}
+
+/// Steps without any of `values`.
+fn without(mut steps: Vec<StepResult>, values: &[Zeroizing<String>]) -> Vec<StepResult> {
+    for step in &mut steps {
+        step.name = struck_out(&step.name, values);
+        step.message = struck_out(&step.message, values);
+    }
+    steps
+}
+
+/// Files that nothing was made of, as steps.
+fn without_manifests(all: &All) -> Vec<StepResult> {
+    let others = all.others.iter();
+    others
+        .map(|name| step(name, "skipped", "it holds no manifests"))
+        .collect()
+}
+
+/// The row of one object.
+fn item(desired: &Desired, looked: &Looked, origin: Origin, owner: &Owner) -> Item {
+    let mark = Mark {
+        content: looked.content,
+        origin,
+        owner: owner.clone(),
+    };
+    Item::intent(KIND, desired, looked.object.key.to_string(), mark.to_text())
+}
+
+impl Reconciler for Kubernetes {
+    fn kind(&self) -> &'static str {
+        KIND
+    }
+
+    /// There is a kubeconfig, or a pod's service account. The server is asked when something is applied.
+    fn ready(&self) -> Result<(), ApplyError> {
+        self.cluster().map(drop)
+    }
+
+    fn apply(
+        &self,
+        desired: &Desired,
+        recorded: &[Item],
+        ledger: &mut dyn Ledger,
+        pulse: &Pulse,
+    ) -> Result<AssignmentResult, ApplyError> {
+        self.with_read(desired, |all| {
+            self.apply_all(desired, all, recorded, ledger, pulse)
+        })
+    }
+
+    fn observe(
+        &self,
+        desired: &Desired,
+        recorded: &[Item],
+        pulse: &Pulse,
+    ) -> Result<AssignmentResult, ApplyError> {
+        self.with_read(desired, |all| {
+            self.observe_all(desired, all, recorded, pulse)
+        })
+    }
+
+    /// Waits until every object is ready, or one has failed, or the time is up.
+    fn health(
+        &self,
+        desired: &Desired,
+        recorded: &[Item],
+        pulse: &Pulse,
+    ) -> Result<Option<AssignmentResult>, ApplyError> {
+        self.with_read(desired, |all| {
+            self.health_all(desired, all, recorded, pulse)
+        })
+        .map(Some)
+    }
+
+    fn health_waits(&self) -> bool {
+        true
+    }
+
+    fn remove(
+        &self,
+        _instead: u64,
+        _assignment: &str,
+        recorded: &[Item],
+        ledger: &mut dyn Ledger,
+        pulse: &Pulse,
+    ) -> Result<Vec<StepResult>, ApplyError> {
+        // What the server says of an object may quote what was sealed in it.
+        let values = values::of_recorded(&*self.site, recorded);
+        self.cluster()
+            .and_then(|cluster| prune::prune(&cluster, recorded, true, ledger, pulse))
+            .map(|steps| values.strike_out_of(steps))
+            .map_err(|error| error.without(values.known()))
+    }
+}
+
+impl Kubernetes {
+    /// What an earlier memory of this site would have recorded of an assignment. The objects themselves say
+    /// whether they are still this site's, when they are to go.
+    pub fn known_again(&self, desired: &Desired) -> Vec<Item> {
+        let Ok(all) = wanted::read(desired, &*self.site) else {
+            return Vec::new();
+        };
+        let default = all.namespace();
+        let owner = Owner::of(desired);
+        let objects = all.objects.into_iter().map(|wanted| {
+            let mut looked = Looked::unseen(wanted);
+            let key = &mut looked.object.key;
+            if key.namespace.is_none() {
+                key.namespace.clone_from(&default);
+            }
+            item(desired, &looked, Origin::New, &owner)
+        });
+        objects.collect()
+    }
+
+    /// Does `work` on what an assignment asks for. Nothing that ends it early shows what was opened.
+    fn with_read(
+        &self,
+        desired: &Desired,
+        work: impl FnOnce(All) -> Result<AssignmentResult, Stop>,
+    ) -> Result<AssignmentResult, ApplyError> {
+        let mut values = Vec::new();
+        let done = wanted::read(desired, &*self.site)
+            .map_err(Stop::failed)
+            .and_then(|all| {
+                values.clone_from(&all.values);
+                work(all)
+            });
+        let done = done.map_err(|stop| match stop {
+            Stop::Site(error) => Stop::Site(error.without(&values)),
+            Stop::Assignment(steps, why) => {
+                Stop::Assignment(without(steps, &values), struck_out(&why, &values))
+            }
+        });
+        of_assignment(desired, done)
+    }
+
+    fn apply_all(
+        &self,
+        desired: &Desired,
+        mut all: All,
+        recorded: &[Item],
+        ledger: &mut dyn Ledger,
+        pulse: &Pulse,
+    ) -> Result<AssignmentResult, Stop> {
+        let cluster = self.cluster()?;
+        let owner = Owner::of(desired);
+        let correct = desired.drift == DriftPolicy::Correct;
+
+        // Look at everything before anything is changed.
+        let looked = look::look(&cluster, &mut all, recorded, &owner, correct, pulse);
+        let looked = looked.map_err(|stop| match stop {
+            Stop::Assignment(steps, problem) => Stop::Assignment(
+                steps,
+                format!("{problem}; nothing of this assignment was applied"),
+            ),
+            site @ Stop::Site(_) => site,
+        })?;
+        let intents: Vec<Item> = looked
+            .iter()
+            .map(|looked| item(desired, looked, looked.origin.clone(), &owner))
+            .collect();
+        ledger.intend(&intents)?;
+        ledger.passed("inventory-intended");
+
+        let mut steps = without_manifests(&all);
+        let mut founded = false;
+        for (at, one) in looked.iter().enumerate() {
+            pulse.beat();
+            let key = &one.object.key;
+            if !founded && order::rank(key) > order::FOUNDATION {
+                founded = true;
+                let foundation = looked
+                    .iter()
+                    .take(at)
+                    .filter(|one| one.object.key.is_definition());
+                let waited = self.wait(&cluster, foundation, self.patience(&all), pulse)?;
+                if let Err(Unready::Failed(why) | Unready::Late(why)) = waited {
+                    return Err(Stop::Assignment(steps, why));
+                }
+                cluster.forget_kinds();
+            }
+            let kind = Some((key.group.as_str(), key.kind.as_str()));
+            let defined = looked.iter().any(|other| other.object.defines() == kind);
+            let patience = if defined {
+                self.patience(&all)
+            } else {
+                Duration::ZERO
+            };
+            let Some(resource) = self.resource(&cluster, one, patience, pulse)? else {
+                let problem = look::unknown_kind(&one.object);
+                steps.push(step(key.to_string(), "failed", ""));
+                return Err(Stop::Assignment(steps, problem));
+            };
+            let applied = match cluster.apply(&resource, key, &one.object.value, one.force, false) {
+                Ok(applied) => applied,
+                Err(trouble) if look::is_of_the_site(&trouble) => return Err(trouble.into()),
+                Err(refused) => {
+                    let message = format!(
+                        "`{key}`: {refused}; {at} of {} objects are applied, this one and those after it are not",
+                        looked.len()
+                    );
+                    steps.push(step(key.to_string(), "failed", refused.to_string()));
+                    return Err(Stop::Assignment(steps, message));
+                }
+            };
+            ledger.passed("object-applied");
+            let uid = uid_of(&applied.value).to_owned();
+            let origin = match &one.origin {
+                Origin::Took(_) => Origin::Took(uid),
+                Origin::New | Origin::Made(_) => Origin::Made(uid),
+            };
+            ledger.intend(&[item(desired, one, origin, &owner)])?;
+            ledger.passed("object-recorded");
+            steps.push(step(key.to_string(), one.became(&applied.value), ""));
+        }
+
+        let removed = {
+            let surplus = prune::surplus(&cluster, recorded, &looked, ledger)?;
+            prune::prune(&cluster, &surplus, false, ledger, pulse)?
+        };
+        let left = removed.iter().find(|step| step.status != "removed");
+        let message = left.map_or_else(String::new, |step| step.message.clone());
+        steps.extend(removed);
+        ledger.confirm(KIND, desired.assignment.name.as_str())?;
+        let status = ComplianceStatus::Compliant;
+        Ok(told(desired, &all, status, &message, steps))
+    }
+
+    fn observe_all(
+        &self,
+        desired: &Desired,
+        mut all: All,
+        recorded: &[Item],
+        pulse: &Pulse,
+    ) -> Result<AssignmentResult, Stop> {
+        let cluster = self.cluster()?;
+        let owner = Owner::of(desired);
+        look::prepare(&cluster, &mut all, &owner)?;
+        let (mut drifted, mut sick, mut late) = (Vec::new(), Vec::new(), Vec::new());
+        for wanted in &all.objects {
+            pulse.beat();
+            let key = &wanted.object.key;
+            let mark = look::mark_of(recorded, key);
+            match look::drift(&cluster, wanted, mark.as_ref())? {
+                look::Seen::Drifted(why) => {
+                    drifted.push(step(key.to_string(), "changed", why));
+                }
+                look::Seen::AsApplied(Health::Ready) => {}
+                look::Seen::AsApplied(Health::Waiting(why)) => {
+                    late.push(step(key.to_string(), "skipped", why));
+                }
+                look::Seen::AsApplied(Health::Failed(why)) => {
+                    sick.push(step(key.to_string(), "failed", why));
+                }
+            }
+        }
+        let all_of_them = all.objects.len();
+        let (status, message, steps) = if !drifted.is_empty() {
+            let message = format!(
+                "{} of {all_of_them} objects are not as applied",
+                drifted.len()
+            );
+            (ComplianceStatus::Drifted, message, drifted)
+        } else if let Some(first) = sick.first() {
+            let message = format!("`{}`: {}", first.name, first.message);
+            (ComplianceStatus::Failed, message, sick)
+        } else if let Some(first) = late.first() {
+            let message = format!("not ready: `{}`: {}", first.name, first.message);
+            (ComplianceStatus::InProgress, message, late)
+        } else {
+            let steps = vec![step(format!("{all_of_them} objects"), "ok", "")];
+            (ComplianceStatus::Compliant, String::new(), steps)
+        };
+        Ok(told(desired, &all, status, &message, steps))
+    }
+
+    fn health_all(
+        &self,
+        desired: &Desired,
+        mut all: All,
+        recorded: &[Item],
+        pulse: &Pulse,
+    ) -> Result<AssignmentResult, Stop> {
+        let cluster = self.cluster()?;
+        let owner = Owner::of(desired);
+        look::prepare(&cluster, &mut all, &owner)?;
+        let patience = self.patience(&all);
+        let objects: Vec<Looked> = all.objects.drain(..).map(Looked::unseen).collect();
+        match self.wait(&cluster, objects.iter(), patience, pulse)? {
+            Ok(()) => Ok(self.observe(desired, recorded, pulse)?),
+            Err(Unready::Failed(why)) => Err(Stop::failed(why)),
+            Err(Unready::Late(why)) => Err(Stop::failed(format!(
+                "not ready after {} s: {why}",
+                patience.as_secs()
+            ))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,335 @@
+//! Looking before anything is changed: what is there, whose it is, and whether the server would take it.
+//!
+//! What comes in: an assignment's objects and the inventory. What goes out: for each object what is there now
+//! and how it may be applied, or the first reason to change nothing at all. It sends no request that changes
+//! anything.
+
+use std::collections::BTreeMap;
+
+use outhaul_bundle::Digest;
+use outhaul_kubernetes::cluster::{is_applied_by_us, other_managers};
+use outhaul_kubernetes::{Cluster, Health, Key, Object, Reason, Resource, Trouble, differ, health};
+use serde_json::Value;
+
+use super::mark::{ANNOTATION, Mark, Origin, Owner, SITE_ANNOTATION, owner_of, site_of, uid_of};
+use super::wanted::{All, Conflicts, Wanted};
+use crate::error::ApplyError;
+use crate::inventory::Item;
+use crate::outcome::{Stop, step};
+use crate::pulse::Pulse;
+
+/// One object is the reason to change nothing.
+fn because_of(key: &Key, problem: String) -> Stop {
+    Stop::Assignment(vec![step(key.to_string(), "failed", "")], problem)
+}
+
+/// One object that may be applied.
+#[derive(Debug)]
+pub struct Looked {
+    /// The object.
+    pub object: Object,
+    /// Digest of its file.
+    pub content: Digest,
+    /// What is there now.
+    pub found: Option<Value>,
+    /// How it came to be ours, as it stands now.
+    pub origin: Origin,
+    /// Whether fields are taken over from other managers.
+    pub force: bool,
+}
+
+impl Looked {
+    /// One that nobody looked at.
+    pub fn unseen(wanted: Wanted) -> Self {
+        Self {
+            object: wanted.object,
+            content: wanted.content,
+            found: None,
+            origin: Origin::New,
+            force: false,
+        }
+    }
+
+    /// Whether applying made a difference.
+    pub fn became(&self, applied: &Value) -> &'static str {
+        let version = |value: &Value| value["metadata"]["resourceVersion"].clone();
+        match &self.found {
+            Some(found) if version(found) == version(applied) => "ok",
+            _ => "changed",
+        }
+    }
+}
+
+/// Whether the site is to blame. A field that somebody else has taken since is in the way until a person gives
+/// it back: no other bundle would fare better.
+pub fn is_of_the_site(trouble: &Trouble) -> bool {
+    let conflict = |trouble: &Trouble| {
+        let refusal = trouble.refusal();
+        refusal.is_some_and(|refusal| refusal.reason == Reason::Conflict)
+    };
+    trouble.is_of_the_site() || conflict(trouble)
+}
+
+/// Where the API has the kind of `object`.
+pub fn resource(cluster: &Cluster, object: &Object) -> Result<Option<Resource>, Trouble> {
+    cluster.resource(&object.key.group, &object.version, &object.key.kind)
+}
+
+/// What to say of an object whose kind is not there.
+pub fn unknown_kind(object: &Object) -> String {
+    let group = match object.key.group.as_str() {
+        "" => object.version.clone(),
+        group => format!("{group}/{}", object.version),
+    };
+    format!(
+        "{}: the cluster has no kind `{}` in `{group}`; its CustomResourceDefinition has to be installed there, or \
+         come with the assignment",
+        object.place, object.key.kind
+    )
+}
+
+/// What the inventory has of an object.
+pub fn mark_of(recorded: &[Item], key: &Key) -> Option<Mark> {
+    let name = key.to_string();
+    let item = recorded.iter().find(|item| item.item == name)?;
+    Mark::parse(&item.digest)
+}
+
+/// Gives every object its namespace and its annotations, and puts them in order.
+pub(super) fn prepare(cluster: &Cluster, all: &mut All, owner: &Owner) -> Result<(), Stop> {
+    let refused = |problem: String| Stop::failed(problem);
+    let default = all.namespace();
+    let mut defined: BTreeMap<(String, String), bool> = BTreeMap::new();
+    for wanted in &all.objects {
+        if let Some((group, kind)) = wanted.object.defines() {
+            let namespaced = wanted.object.value["spec"]["scope"] == "Namespaced";
+            defined.insert((group.to_owned(), kind.to_owned()), namespaced);
+        }
+    }
+    for wanted in &mut all.objects {
+        let object = &mut wanted.object;
+        let kind = (object.key.group.clone(), object.key.kind.clone());
+        let namespaced = match (resource(cluster, object)?, defined.get(&kind)) {
+            (_, Some(namespaced)) => *namespaced,
+            (Some(resource), None) => resource.namespaced,
+            (None, None) => return Err(refused(unknown_kind(object))),
+        };
+        match (namespaced, object.key.namespace.clone()) {
+            (false, _) => object.put_into(None),
+            (true, Some(_)) => {}
+            (true, None) => match &default {
+                Some(namespace) => object.put_into(Some(namespace)),
+                None => {
+                    return Err(refused(format!(
+                        "{}: `{}` names no namespace, and the assignment neither makes one nor says \
+                         `namespace` in its `KubernetesApply`",
+                        object.place, object.key
+                    )));
+                }
+            },
+        }
+        object
+            .annotate(ANNOTATION, &owner.assignment)
+            .map_err(refused)?;
+        if let Some(site) = &owner.site {
+            object.annotate(SITE_ANNOTATION, site).map_err(refused)?;
+        }
+    }
+    all.arrange().map_err(refused)
+}
+
+/// Looks at every object of `all`, and takes them out of it.
+pub(super) fn look(
+    cluster: &Cluster,
+    all: &mut All,
+    recorded: &[Item],
+    owner: &Owner,
+    correct: bool,
+    pulse: &Pulse,
+) -> Result<Vec<Looked>, Stop> {
+    prepare(cluster, all, owner)?;
+    let take_over = all.settings.conflicts == Conflicts::Force;
+    let mut looked: Vec<Looked> = Vec::new();
+    for wanted in std::mem::take(&mut all.objects) {
+        pulse.beat();
+        let mut one = Looked::unseen(wanted);
+        if let Some(resource) = resource(cluster, &one.object)? {
+            one.found = cluster.get(&resource, &one.object.key)?;
+        }
+        let mark = mark_of(recorded, &one.object.key);
+        if let Some(found) = &one.found {
+            one.origin = origin(&one.object, found, mark, owner, take_over)?;
+        }
+        // What we made is put back where the stream says so; what others made, where it says that.
+        one.force = take_over || (correct && matches!(one.origin, Origin::Made(_)));
+        looked.push(one);
+    }
+    for at in 0..looked.len() {
+        pulse.beat();
+        try_out(cluster, &looked, at)?;
+    }
+    Ok(looked)
+}
+
+/// How an object that is there came to be ours.
+fn origin(
+    object: &Object,
+    found: &Value,
+    mark: Option<Mark>,
+    owner: &Owner,
+    take_over: bool,
+) -> Result<Origin, Stop> {
+    let key = &object.key;
+    let refused = |problem: String| Err(because_of(key, problem));
+    if !found["metadata"]["deletionTimestamp"].is_null() {
+        return Err(Stop::Site(ApplyError::Cluster {
+            problem: format!("`{key}` is being removed, and is not gone yet"),
+            help: "see what keeps it (its finalizers); the agent tries again".into(),
+        }));
+    }
+    if let Some(other) = owner.other_site(found) {
+        return Err(Stop::Site(other_site(key, found, other)));
+    }
+    let owner = owner.assignment.as_str();
+    let uid = uid_of(found).to_owned();
+    let recorded = mark.is_some();
+    match owner_of(found) {
+        Some(other) if other != owner && mark.is_none() => {
+            return refused(format!(
+                "`{key}` belongs to the assignment `{other}`; let only one of the two have it"
+            ));
+        }
+        _ => {}
+    }
+    if let Some(mark) = mark {
+        match &mark.origin {
+            Origin::Made(known) if *known == uid => return Ok(Origin::Made(uid)),
+            Origin::Took(known) if *known == uid => return Ok(Origin::Took(uid)),
+            Origin::New if mark.is_of(found) => return Ok(Origin::Made(uid)),
+            _ => {}
+        }
+    }
+    if take_over {
+        return Ok(Origin::Took(uid));
+    }
+    // Nothing is recorded of it, as on a site whose state was lost: our own annotation, set by ourselves, says that
+    // this assignment made it, as it does where making it was cut off.
+    if !recorded && owner_of(found) == Some(owner) && is_applied_by_us(found) {
+        return Ok(Origin::Made(uid));
+    }
+    let managers = other_managers(found);
+    let whose = match managers.is_empty() {
+        true => String::new(),
+        false => format!(" (its fields were set by {})", managers.join(", ")),
+    };
+    refused(format!(
+        "`{key}` is there and is not Outhaul's{whose}; remove it, or let the template say `conflicts: force`, which \
+         takes it over"
+    ))
+}
+
+/// Two sites that apply to one cluster would undo each other's work for ever: nothing is changed.
+fn other_site(key: &Key, found: &Value, other: &str) -> ApplyError {
+    let assignment = owner_of(found).unwrap_or_default();
+    ApplyError::Cluster {
+        problem: format!(
+            "`{key}` belongs to the site `{other}` (assignment `{assignment}`): two sites share this cluster; \
+             nothing was changed"
+        ),
+        help: format!(
+            "a cluster belongs to one site: correct `kubeconfig` and `context` under `[kubernetes]` in agent.toml \
+             of the one that has the wrong cluster; where `{other}` is gone for good and this site takes its \
+             place, remove the annotation `{SITE_ANNOTATION}` from its objects"
+        ),
+    }
+}
+
+/// Asks what applying one object would do, where the server can know it already.
+fn try_out(cluster: &Cluster, looked: &[Looked], at: usize) -> Result<(), Stop> {
+    let Some(one) = looked.get(at) else {
+        return Ok(());
+    };
+    let key = &one.object.key;
+    let comes_with_it = |wanted: &dyn Fn(&Looked) -> bool| {
+        let mut new = looked.iter().filter(|other| other.found.is_none());
+        new.any(wanted)
+    };
+    let namespace = key.namespace.as_deref();
+    if comes_with_it(&|other| {
+        other.object.key.is_namespace() && Some(other.object.key.name.as_str()) == namespace
+    }) {
+        return Ok(());
+    }
+    let Some(resource) = resource(cluster, &one.object)? else {
+        // Defined by this assignment itself.
+        return Ok(());
+    };
+    match cluster.apply(&resource, key, &one.object.value, one.force, true) {
+        Ok(_) => Ok(()),
+        Err(trouble) if is_of_the_site(&trouble) => Err(trouble.into()),
+        Err(refused) => {
+            let problem = format!("`{key}`: the API server refuses: {refused}");
+            Err(because_of(key, problem))
+        }
+    }
+}
+
+/// What was seen of one object.
+pub enum Seen {
+    /// It is not as it was applied.
+    Drifted(String),
+    /// It is, and this is how it does.
+    AsApplied(Health),
+}
+
+/// Compares one object with what applying it would make of it.
+pub fn drift(cluster: &Cluster, wanted: &Wanted, mark: Option<&Mark>) -> Result<Seen, Trouble> {
+    let key = &wanted.object.key;
+    let found = match resource(cluster, &wanted.object)? {
+        Some(resource) => cluster.get(&resource, key)?.map(|found| (resource, found)),
+        None => None,
+    };
+    let Some((resource, found)) = found else {
+        return Ok(Seen::Drifted("it was removed".into()));
+    };
+    if !found["metadata"]["deletionTimestamp"].is_null() {
+        return Ok(Seen::Drifted("it is being removed".into()));
+    }
+    let wants = site_of(&wanted.object.value);
+    if let Some(other) = site_of(&found).filter(|other| wants.is_some_and(|site| site != *other)) {
+        return Ok(Seen::Drifted(format!(
+            "the site `{other}` applied it since: two sites share this cluster"
+        )));
+    }
+    if let Some(Mark {
+        origin: Origin::Made(uid) | Origin::Took(uid),
+        ..
+    }) = mark
+        && uid_of(&found) != uid
+    {
+        return Ok(Seen::Drifted(
+            "it was replaced by another object of its name".into(),
+        ));
+    }
+    match cluster.apply(&resource, key, &wanted.object.value, true, true) {
+        Ok(applied) => {
+            let fields = differ::differing(&found, &applied.value);
+            if fields.is_empty() {
+                return Ok(Seen::AsApplied(health::health(&found)));
+            }
+            let managers = other_managers(&found);
+            let who = match managers.is_empty() {
+                true => String::new(),
+                false => format!(" (fields of it were set by {})", managers.join(", ")),
+            };
+            Ok(Seen::Drifted(format!(
+                "it was changed: {}{who}",
+                fields.join(", ")
+            )))
+        }
+        Err(trouble) if trouble.is_of_the_site() => Err(trouble),
+        Err(refused) => Ok(Seen::Drifted(format!(
+            "applying it would be refused: {refused}"
+        ))),
+    }
+}

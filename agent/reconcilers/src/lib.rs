@@ -1,0 +1,34 @@
+//! Making desired state real: one trait, and the reconcilers behind it.
+//!
+//! What comes in: an assignment that was verified and unpacked, and the inventory. What goes out: each
+//! assignment's own result with its steps. [`reconciler`] has the contract. Nothing here knows a bundle's
+//! archive, a key, a database or the machine that decides what is applied.
+
+pub mod ansible;
+pub mod assignment;
+pub mod error;
+pub mod folder;
+pub mod hook;
+pub mod inventory;
+#[cfg(feature = "kubernetes")]
+pub mod kubernetes;
+mod line;
+pub mod outcome;
+pub mod pulse;
+pub mod reconciler;
+pub mod remote;
+pub mod sealed;
+pub mod settings;
+pub mod site;
+mod watched;
+
+#[cfg(test)]
+mod bench_for_tests;
+
+pub use assignment::Desired;
+pub use error::ApplyError;
+pub use inventory::{Item, Ledger, LedgerError};
+pub use outcome::{Change, shortened};
+pub use pulse::Pulse;
+pub use reconciler::Reconciler;
+pub use site::Facilities;

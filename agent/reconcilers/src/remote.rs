@@ -1,0 +1,317 @@
+//! The reconciler of an agent that may not change this host itself: it asks the apply helper.
+//!
+//! What comes in: what any reconciler gets. What goes out: a request that names the bundle by the digest of
+//! its signed index, and an assignment; the helper's verdict. The inventory here follows the helper's, for
+//! the gate and for `plan`; what is removed is decided by the helper's own. A helper that does not answer,
+//! falls silent or cannot go on is a state of this host, named with what to do; one that refuses a bundle
+//! makes the assignment fail. It writes nothing on the host.
+
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::time::Duration;
+
+use outhaul_bundle::report::{AssignmentResult, ComplianceStatus, StepResult};
+
+use crate::assignment::Desired;
+use crate::error::ApplyError;
+use crate::inventory::{Item, Ledger};
+use crate::line;
+use crate::outcome::{Change, failed};
+use crate::pulse::Pulse;
+use crate::reconciler::Reconciler;
+use crate::settings::ApplyConfig;
+use crate::site::Facilities;
+
+pub mod protocol;
+
+use protocol::{Answer, FORMAT, MAX_ANSWER_BYTES, Request, Rest, Verb};
+
+/// How often somebody who waits for an answer gives a sign of life.
+const TICK: Duration = Duration::from_secs(1);
+
+/// The item that stands for what is not known yet.
+const UNKNOWN_YET: &str = "what the apply helper is putting there";
+
+/// The reconciler.
+#[derive(Debug)]
+pub struct Remote {
+    /// What the helper uses on this host; here it only names things.
+    local: Box<dyn Reconciler>,
+    socket: PathBuf,
+    silence_s: u64,
+    site: Rc<dyn Facilities>,
+}
+
+impl Remote {
+    /// Asks the helper at `socket` for what `local` would do.
+    pub fn new(
+        local: Box<dyn Reconciler>,
+        socket: PathBuf,
+        config: &ApplyConfig,
+        site: Rc<dyn Facilities>,
+    ) -> Self {
+        Self {
+            local,
+            socket,
+            silence_s: config.silence_s,
+            site,
+        }
+    }
+
+    fn gone(&self, problem: &str) -> ApplyError {
+        ApplyError::Helper {
+            problem: format!("the apply helper at `{}` {problem}", self.socket.display()),
+            help: "`systemctl status outhaul-apply.socket` and `journalctl -u 'outhaul-apply@*'` show it; the \
+                   work goes on by itself when the helper answers"
+                .into(),
+        }
+    }
+
+    fn connect(&self) -> Result<UnixStream, ApplyError> {
+        UnixStream::connect(&self.socket)
+            .map_err(|error| self.gone(&format!("cannot be reached: {error}")))
+    }
+
+    /// One request, and its answer; an answer that the host cannot do it is an error.
+    fn ask(
+        &self,
+        verb: Verb,
+        number: u64,
+        assignment: &str,
+        pulse: &Pulse,
+    ) -> Result<Answer, ApplyError> {
+        let request = Request {
+            format: FORMAT.to_owned(),
+            verb,
+            number,
+            index: self.site.index(number)?,
+            assignment: assignment
+                .parse()
+                .map_err(|_| self.gone("is not asked for a name that is none"))?,
+        };
+        let line = line::of(&request);
+        let broken = |error: std::io::Error| self.gone(&format!("broke the connection: {error}"));
+        let stream = self.connect()?;
+        stream.set_read_timeout(Some(TICK)).map_err(broken)?;
+        stream.set_write_timeout(Some(TICK)).map_err(broken)?;
+        // One that refuses whoever asks has answered already.
+        let _ = (&stream).write_all(line.as_bytes());
+        match self.listen(verb, &stream, pulse)? {
+            Answer::Unable { problem, help } => Err(ApplyError::Helper {
+                problem: format!("the apply helper cannot do it: {problem}"),
+                help,
+            }),
+            // No bundle's fault.
+            Answer::Refused { rule, message } if ["peer", "request"].contains(&rule.as_str()) => {
+                Err(self.gone(&format!("refuses this agent ({rule}): {message}")))
+            }
+            answer => Ok(answer),
+        }
+    }
+
+    /// The answer, after as many signs of life as it takes.
+    fn listen(&self, verb: Verb, stream: &UnixStream, pulse: &Pulse) -> Result<Answer, ApplyError> {
+        let mut reader = BufReader::new(stream.take(MAX_ANSWER_BYTES + self.silence_s * 86_400));
+        let mut line = Vec::new();
+        let mut silent_s = 0;
+        loop {
+            pulse.beat();
+            // A mere look ends when the agent is to end; what changes something is waited for.
+            if verb == Verb::Health && pulse.stopping() {
+                return Err(ApplyError::Stopped);
+            }
+            match reader.read_until(b'\n', &mut line) {
+                Ok(0) => {
+                    let problem = "ended without an answer: it was stopped, or the power went";
+                    return Err(self.gone(problem));
+                }
+                Ok(_) if line == b"\n" => {
+                    line.clear();
+                    silent_s = 0;
+                }
+                Ok(_) if line.ends_with(b"\n") && line.len() as u64 <= MAX_ANSWER_BYTES => break,
+                Ok(_) => {
+                    let problem = "ended in the middle of its answer, or answered too much";
+                    return Err(self.gone(problem));
+                }
+                Err(error)
+                    if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) =>
+                {
+                    silent_s += TICK.as_secs();
+                    if silent_s >= self.silence_s {
+                        return Err(self.gone(&format!(
+                            "has been silent for {silent_s} s, although work gives a sign of life every 2 s"
+                        )));
+                    }
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(self.gone(&format!("broke the connection: {error}"))),
+            }
+        }
+        serde_json::from_slice(&line)
+            .map_err(|error| self.gone(&format!("is of another version: {error}")))
+    }
+
+    fn unexpected(&self, answer: &Answer) -> ApplyError {
+        match answer {
+            Answer::Refused { rule, message } => ApplyError::Helper {
+                problem: format!("the apply helper refuses it ({rule}): {message}"),
+                help: "report it: the agent's folder holds something else than the helper accepted, or \
+                       somebody changed it"
+                    .into(),
+            },
+            _ => self.gone("answered something else than it was asked"),
+        }
+    }
+
+    fn verdict(
+        &self,
+        verb: Verb,
+        desired: &Desired,
+        pulse: &Pulse,
+    ) -> Result<Option<AssignmentResult>, ApplyError> {
+        let name = &desired.assignment.name;
+        match self.ask(verb, desired.generation, name.as_str(), pulse)? {
+            Answer::Result(None) if verb == Verb::Health || verb == Verb::Prepare => Ok(None),
+            Answer::Result(Some(found)) if found.name == *name => Ok(Some(found)),
+            other => Err(self.unexpected(&other)),
+        }
+    }
+}
+
+impl Remote {
+    /// Has an assignment applied. Which things it put there the helper says where the bundle does not.
+    fn applied(
+        &self,
+        desired: &Desired,
+        pulse: &Pulse,
+    ) -> Result<(AssignmentResult, Option<Vec<Item>>), ApplyError> {
+        let name = &desired.assignment.name;
+        match self.ask(Verb::Apply, desired.generation, name.as_str(), pulse)? {
+            Answer::Applied { result, items } if result.name == *name => {
+                let ours =
+                    |item: &Item| item.kind == self.kind() && item.assignment == name.as_str();
+                match items.as_deref().unwrap_or_default().iter().all(ours) {
+                    true => Ok((result, items)),
+                    false => Err(self.gone("answered something else than it was asked")),
+                }
+            }
+            Answer::Refused { rule, message } => {
+                let message = format!("the apply helper refuses it ({rule}): {message}");
+                Ok((failed(desired, &message, Vec::new()), None))
+            }
+            other => Err(self.unexpected(&other)),
+        }
+    }
+
+    /// Stands for what the helper may put there until it has said what that was: without a row nobody would
+    /// ever ask it to remove anything.
+    fn unknown_yet(&self, desired: &Desired) -> Item {
+        Item::intent(self.kind(), desired, UNKNOWN_YET.to_owned(), String::new())
+    }
+}
+
+impl Reconciler for Remote {
+    fn kind(&self) -> &str {
+        self.local.kind()
+    }
+
+    /// Something answers at the socket; what it needs, it says when it is asked.
+    fn ready(&self) -> Result<(), ApplyError> {
+        self.connect().map(|_| ())
+    }
+
+    /// The helper accepts the bundle as it looks: its signatures may expire while it waits.
+    fn prepare(&self, desired: &Desired, pulse: &Pulse) -> Result<(), ApplyError> {
+        self.verdict(Verb::Prepare, desired, pulse).map(|_| ())
+    }
+
+    fn plan(&self, desired: &Desired, recorded: &[Item]) -> Vec<Change> {
+        self.local.plan(desired, recorded)
+    }
+
+    fn items(&self, desired: &Desired) -> Vec<Item> {
+        self.local.items(desired)
+    }
+
+    fn apply(
+        &self,
+        desired: &Desired,
+        recorded: &[Item],
+        ledger: &mut dyn Ledger,
+        pulse: &Pulse,
+    ) -> Result<AssignmentResult, ApplyError> {
+        let mut items = self.items(desired);
+        let mut known = recorded.to_vec();
+        if items.is_empty() {
+            known.push(self.unknown_yet(desired));
+            ledger.intend(known.get(recorded.len()..).unwrap_or_default())?;
+        }
+        ledger.intend(&items)?;
+        ledger.passed("inventory-intended");
+        let (found, theirs) = self.applied(desired, pulse)?;
+        let compliant = found.status == ComplianceStatus::Compliant;
+        let said = theirs.is_some();
+        if let Some(theirs) = theirs {
+            ledger.intend(&theirs)?;
+            items = theirs;
+        }
+        if said || compliant {
+            known.retain(|old| !items.iter().any(|new| new.item == old.item));
+            ledger.forget(&known)?;
+        }
+        if compliant {
+            ledger.confirm(self.kind(), desired.assignment.name.as_str())?;
+        }
+        Ok(found)
+    }
+
+    fn observe(
+        &self,
+        desired: &Desired,
+        _recorded: &[Item],
+        pulse: &Pulse,
+    ) -> Result<AssignmentResult, ApplyError> {
+        self.verdict(Verb::Observe, desired, pulse)?
+            .ok_or_else(|| self.gone("answered something else than it was asked"))
+    }
+
+    fn health(
+        &self,
+        desired: &Desired,
+        _recorded: &[Item],
+        pulse: &Pulse,
+    ) -> Result<Option<AssignmentResult>, ApplyError> {
+        self.verdict(Verb::Health, desired, pulse)
+    }
+
+    fn health_waits(&self) -> bool {
+        self.local.health_waits()
+    }
+
+    fn remove(
+        &self,
+        instead: u64,
+        assignment: &str,
+        recorded: &[Item],
+        ledger: &mut dyn Ledger,
+        pulse: &Pulse,
+    ) -> Result<Vec<StepResult>, ApplyError> {
+        match self.ask(Verb::Remove, instead, assignment, pulse)? {
+            Answer::Removed { steps, rest } => {
+                match rest {
+                    Rest::Nothing => ledger.forget(recorded)?,
+                    Rest::Left => {
+                        let left = recorded.iter().cloned().map(Item::left);
+                        ledger.intend(&left.collect::<Vec<_>>())?;
+                    }
+                    Rest::Some => {}
+                }
+                Ok(steps)
+            }
+            other => Err(self.unexpected(&other)),
+        }
+    }
+}

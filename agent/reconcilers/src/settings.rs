@@ -1,0 +1,155 @@
+//! What a site's owner may set for its reconcilers: sections of `agent.toml`, as values.
+//!
+//! What comes in: the keys of a section. What goes out: its settings, each with a default, and the first value
+//! that is out of its range. It reads no file.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::Deserialize;
+
+mod choice;
+mod hook;
+
+pub use choice::ReconcilerChoice;
+pub use hook::HookConfig;
+
+/// A value out of its range: its key, the value, and what is allowed.
+pub type OutOfRange = (&'static str, String, &'static str);
+
+/// `[apply]`
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ApplyConfig {
+    /// The socket of the apply helper. Without it, this process applies by itself.
+    pub helper: Option<PathBuf>,
+    /// Seconds without a sign of life after which the helper is given up, 5 to 3600.
+    pub silence_s: u64,
+}
+
+impl Default for ApplyConfig {
+    fn default() -> Self {
+        Self {
+            helper: None,
+            silence_s: 60,
+        }
+    }
+}
+
+/// `[folder]`
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct FolderConfig {
+    /// The folder that k3s, Quadlet or a script watches. Without it, `<state>/applied`.
+    pub target: Option<PathBuf>,
+}
+
+/// `[ansible]`
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct AnsibleConfig {
+    /// The program, by name or path.
+    pub playbook_program: PathBuf,
+    /// The Python that runs modules. Without it, the first of the usual ones that works.
+    pub python: Option<PathBuf>,
+    /// Longest run of one playbook in seconds, 1 to 86,400.
+    pub timeout_s: u64,
+    /// Variables of this site's own, given to every playbook; `outhaul_*` cannot be set here.
+    pub vars: BTreeMap<String, String>,
+}
+
+/// `[kubernetes]`
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct KubernetesConfig {
+    /// The kubeconfig. Without it, the service account of the pod that the agent runs in.
+    pub kubeconfig: Option<PathBuf>,
+    /// The context in it. Without it, its current one.
+    pub context: Option<String>,
+    /// Longest answer of the API server in seconds, 1 to 100.
+    pub timeout_s: u64,
+    /// Seconds that what was applied may take to be ready, 1 to 86,400; a template may say otherwise.
+    pub wait_s: u64,
+}
+
+impl Default for AnsibleConfig {
+    fn default() -> Self {
+        Self {
+            playbook_program: "ansible-playbook".into(),
+            python: None,
+            timeout_s: 1800,
+            vars: BTreeMap::new(),
+        }
+    }
+}
+
+impl Default for KubernetesConfig {
+    fn default() -> Self {
+        Self {
+            kubeconfig: None,
+            context: None,
+            timeout_s: 30,
+            wait_s: 300,
+        }
+    }
+}
+
+impl ApplyConfig {
+    /// The first value that is out of its range: its key, the value, and what is allowed.
+    pub fn out_of_range(&self) -> Option<OutOfRange> {
+        if !(5..=3600).contains(&self.silence_s) {
+            let found = self.silence_s.to_string();
+            return Some(("apply.silence_s", found, "5 to 3600"));
+        }
+        let relative = self.helper.as_ref().filter(|path| !path.is_absolute())?;
+        let found = format!("`{}`", relative.display());
+        let expected = "an absolute path, such as \"/run/outhaul/apply.sock\"";
+        Some(("apply.helper", found, expected))
+    }
+}
+
+impl KubernetesConfig {
+    /// The first value that is out of its range: its key, the value, and what is allowed.
+    pub fn out_of_range(&self) -> Option<OutOfRange> {
+        // Below the service's watchdog of 120 s.
+        if !(1..=100).contains(&self.timeout_s) {
+            let found = self.timeout_s.to_string();
+            return Some(("kubernetes.timeout_s", found, "1 to 100"));
+        }
+        if !(1..=86_400).contains(&self.wait_s) {
+            return Some(("kubernetes.wait_s", self.wait_s.to_string(), "1 to 86400"));
+        }
+        let relative = self
+            .kubeconfig
+            .as_ref()
+            .filter(|path| !path.is_absolute())?;
+        let found = format!("`{}`", relative.display());
+        let expected = "an absolute path, such as \"/etc/rancher/k3s/k3s.yaml\"";
+        Some(("kubernetes.kubeconfig", found, expected))
+    }
+}
+
+impl AnsibleConfig {
+    /// Longest run of one playbook.
+    pub fn timeout(&self) -> Duration {
+        Duration::from_secs(self.timeout_s)
+    }
+
+    /// The first value that is out of its range: its key, the value, and what is allowed.
+    pub fn out_of_range(&self) -> Option<OutOfRange> {
+        let found = self.timeout_s;
+        let sound = (1..=86_400).contains(&found);
+        (!sound).then(|| ("ansible.timeout_s", found.to_string(), "1 to 86400"))
+    }
+}
+
+impl FolderConfig {
+    /// The first value that is out of its range: its key, the value, and what is allowed.
+    pub fn out_of_range(&self) -> Option<OutOfRange> {
+        let relative = self.target.as_ref().filter(|path| !path.is_absolute())?;
+        let found = format!("`{}`", relative.display());
+        let expected = "an absolute path, such as \"/var/lib/k3s/manifests\"";
+        Some(("folder.target", found, expected))
+    }
+}

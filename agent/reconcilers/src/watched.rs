@@ -1,0 +1,294 @@
+//! A program that a reconciler starts: watched, bounded, and ended whole.
+//!
+//! What comes in: a command, what it is to read, and its bounds. What goes out: how it ended and the end of
+//! what it printed. It gets a process group of its own, which is ended as one when the time is over, when too
+//! much is printed, or when the agent is to stop. What it reads lies in a file that stays locked as long as
+//! anything of it lives: after an agent was killed, the next run waits for what it left behind. This module
+//! understands nothing of what is printed.
+
+use std::collections::VecDeque;
+use std::fs::{File, TryLockError};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use outhaul_kit::durable::{FileError, at};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+
+use crate::pulse::Pulse;
+
+/// How often the program is looked at.
+const LOOK: Duration = Duration::from_millis(50);
+/// What it may take to end by itself when it is asked to.
+const GRACE: Duration = Duration::from_secs(5);
+/// How long somebody who outlived it may keep its output open.
+const DRAIN: Duration = Duration::from_secs(2);
+
+/// The bounds of a run.
+#[derive(Debug)]
+pub struct Bounds<'a> {
+    /// What stands on its standard input.
+    pub input: &'a [u8],
+    /// The file that carries the input, and the lock.
+    pub lock: &'a Path,
+    /// Longest time.
+    pub timeout: Duration,
+    /// Bytes kept of each of its outputs: the end.
+    pub kept: usize,
+    /// Whether more than that on standard output ends it.
+    pub no_more: bool,
+    /// Whether what it left running of its group is ended with it.
+    pub whole: bool,
+}
+
+/// How it ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// By itself.
+    Exited(ExitStatus),
+    /// Its time was over.
+    TooLong,
+    /// It printed too much.
+    TooMuch,
+    /// The agent was asked to stop.
+    Stopped,
+    /// It was not started: what an earlier agent left behind is still at work.
+    Busy,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub struct Ran {
+    /// How it ended.
+    pub end: End,
+    /// The end of its standard output.
+    pub stdout: Vec<u8>,
+    /// The end of its standard error.
+    pub stderr: Vec<u8>,
+}
+
+/// Why it was not started, or lost.
+#[derive(Debug)]
+pub enum Lost {
+    /// The file with its input.
+    File(FileError),
+    /// The program itself.
+    Program(io::Error),
+}
+
+impl Ran {
+    fn without_output(end: End) -> Self {
+        Self {
+            end,
+            stdout: Vec::new(),
+            stderr: Vec::new(),
+        }
+    }
+}
+
+/// Runs `command` to its end, with signs of life.
+pub fn run(mut command: Command, bounds: &Bounds<'_>, pulse: &Pulse) -> Result<Ran, Lost> {
+    let input = match input(bounds, pulse).map_err(Lost::File)? {
+        Ok(input) => input,
+        Err(end) => return Ok(Ran::without_output(end)),
+    };
+    let own = input.try_clone().map_err(Lost::Program)?;
+    command
+        .stdin(Stdio::from(own))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0);
+    let mut child = command.spawn().map_err(Lost::Program)?;
+    // It would keep the pipes and the file open.
+    drop(command);
+    let (stdout, stderr) = (
+        Output::of(child.stdout.take(), bounds.kept),
+        Output::of(child.stderr.take(), bounds.kept),
+    );
+    let end = watch(&mut child, bounds, &stdout, pulse);
+    if end.is_err() || bounds.whole || !matches!(end, Ok(End::Exited(_))) {
+        send(&child, Signal::KILL);
+    }
+    let status = child.wait().map_err(Lost::Program)?;
+    let end = match end.map_err(Lost::Program)? {
+        // Whoever stops a service sends the signal to all of its processes.
+        End::Exited(_) if pulse.stopping() && !status.success() => End::Stopped,
+        End::Exited(_) => End::Exited(status),
+        other => other,
+    };
+    // Somebody who outlives it does not keep the next run waiting.
+    let _ = input.unlock();
+    let ran = Ran {
+        end,
+        stdout: stdout.end(),
+        stderr: stderr.end(),
+    };
+    match bounds.no_more && stdout.all() > bounds.kept as u64 {
+        true if matches!(ran.end, End::Exited(_)) => Ok(Ran {
+            end: End::TooMuch,
+            ..ran
+        }),
+        _ => Ok(ran),
+    }
+}
+
+/// The locked file with the input, at its beginning.
+fn input(bounds: &Bounds<'_>, pulse: &Pulse) -> Result<Result<File, End>, FileError> {
+    let path = bounds.lock;
+    let mut options = File::options();
+    let mut writer = options
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(path)
+        .map_err(at("open", path))?;
+    // The lock belongs to this opening of the file, which the program inherits.
+    let input = File::open(path).map_err(at("open", path))?;
+    let start = Instant::now();
+    loop {
+        match input.try_lock() {
+            Ok(()) => break,
+            Err(TryLockError::WouldBlock) => {}
+            Err(TryLockError::Error(error)) => return Err(at("lock", path)(error)),
+        }
+        if pulse.stopping() {
+            return Ok(Err(End::Stopped));
+        }
+        if start.elapsed() > bounds.timeout {
+            return Ok(Err(End::Busy));
+        }
+        pulse.beat();
+        thread::sleep(LOOK);
+    }
+    writer.set_len(0).map_err(at("write", path))?;
+    writer.write_all(bounds.input).map_err(at("write", path))?;
+    Ok(Ok(input))
+}
+
+/// Waits until it has ended, without taking its status: its group cannot become somebody else's before.
+fn watch(
+    child: &mut Child,
+    bounds: &Bounds<'_>,
+    stdout: &Output,
+    pulse: &Pulse,
+) -> io::Result<End> {
+    let start = Instant::now();
+    let mut asked: Option<Instant> = None;
+    loop {
+        if has_ended(child)? {
+            // The status is taken when its group is gone.
+            return Ok(match asked {
+                Some(_) => End::Stopped,
+                None => End::Exited(ExitStatus::default()),
+            });
+        }
+        match asked {
+            Some(since) if since.elapsed() > GRACE => return Ok(End::Stopped),
+            None if pulse.stopping() => {
+                send(child, Signal::TERM);
+                asked = Some(Instant::now());
+            }
+            None if start.elapsed() > bounds.timeout => return Ok(End::TooLong),
+            None if bounds.no_more && stdout.all() > bounds.kept as u64 => return Ok(End::TooMuch),
+            Some(_) | None => {}
+        }
+        pulse.beat();
+        thread::sleep(LOOK);
+    }
+}
+
+fn group(child: &Child) -> Option<Pid> {
+    i32::try_from(child.id()).ok().and_then(Pid::from_raw)
+}
+
+fn has_ended(child: &Child) -> io::Result<bool> {
+    let Some(pid) = group(child) else {
+        return Ok(true);
+    };
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    Ok(waitid(WaitId::Pid(pid), options)?.is_some())
+}
+
+/// To the whole group of a child whose status was not taken yet.
+fn send(child: &Child, signal: Signal) {
+    if let Some(group) = group(child) {
+        let _ = kill_process_group(group, signal);
+    }
+}
+
+/// What a thread reads of a pipe, so that the program never blocks on it.
+struct Output {
+    kept: Arc<Mutex<Kept>>,
+    closed: Receiver<()>,
+}
+
+#[derive(Default)]
+struct Kept {
+    end: VecDeque<u8>,
+    all: u64,
+}
+
+impl Output {
+    fn of(pipe: Option<impl Read + Send + 'static>, limit: usize) -> Self {
+        let kept = Arc::new(Mutex::new(Kept::default()));
+        let (open, closed) = channel();
+        if let Some(pipe) = pipe {
+            let kept = Arc::clone(&kept);
+            thread::spawn(move || read(pipe, &kept, limit, open));
+        }
+        Self { kept, closed }
+    }
+
+    fn all(&self) -> u64 {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).all
+    }
+
+    /// What was kept when the pipe was closed, or when nobody waits for it any more.
+    fn end(&self) -> Vec<u8> {
+        let _ = self.closed.recv_timeout(DRAIN);
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut kept.end).into()
+    }
+}
+
+fn read(mut pipe: impl Read, kept: &Mutex<Kept>, limit: usize, open: Sender<()>) {
+    let mut buffer = [0; 4096];
+    loop {
+        let count = match pipe.read(&mut buffer) {
+            Ok(count @ 1..) => count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            _ => break,
+        };
+        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.end.extend(buffer.get(..count).unwrap_or_default());
+        kept.all = kept.all.saturating_add(count as u64);
+        let surplus = kept.end.len().saturating_sub(limit);
+        kept.end.drain(..surplus);
+    }
+    // Whoever waits learns that all is read.
+    drop(open);
+}
+
+/// The last lines of what a program said, in one.
+pub fn last_words(bytes: &[u8]) -> String {
+    const LINES: usize = 5;
+    let text = String::from_utf8_lossy(bytes);
+    let text = text.replace(|c: char| c.is_control() && c != '\n', " ");
+    let lines: Vec<&str> = text
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .collect();
+    let from = lines.len().saturating_sub(LINES);
+    lines.get(from..).unwrap_or_default().join("; ")
+}
+
+#[cfg(test)]
+mod tests;

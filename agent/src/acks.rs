@@ -12,11 +12,9 @@ use outhaul_signer::{Envelope, PublicKey};
 use serde::{Deserialize, Serialize};
 
 use crate::agent::Agent;
-use crate::enrol;
 use crate::error::AgentError;
-use crate::runner::observe;
 use crate::state::outbox::Author;
-use crate::state::{self, StateError, key, outbox};
+use crate::state::{self, StateError, events, key, outbox};
 
 /// Most acknowledgements that one file or answer is read for: one for each numbering that this site ever
 /// had, and each costs the check of a signature.
@@ -87,7 +85,7 @@ impl Agent {
             .collect();
         let site = self.site.clone();
         let mut next = self.site.clone();
-        next.epoch = enrol::new_epoch()?;
+        next.epoch = state::new_epoch()?;
         let done = self
             .commit(|db, author| {
                 let mut done = Acknowledged::default();
@@ -107,7 +105,7 @@ impl Agent {
                             site: &next,
                             ..*author
                         };
-                        observe::repeat_state(db, &author)?;
+                        events::repeat_state(db, &author)?;
                         let why = Renumbered {
                             before: site.epoch.to_string(),
                             hub_has: ack.number,

@@ -12,13 +12,13 @@ use outhaul_signer::SigningKey;
 use rusqlite::Transaction;
 
 use crate::apply;
-use crate::clock;
 use crate::config::{self, Config};
 use crate::durable;
 use crate::error::AgentError;
 use crate::home::{Home, Lock};
-use crate::orders;
-use crate::plan::Rehearsal;
+use crate::keys;
+use crate::rehearsal::Rehearsal;
+use crate::state::clock;
 use crate::state::floors;
 use crate::state::inventory;
 use crate::state::outbox::Author;
@@ -53,12 +53,12 @@ impl Agent {
     /// [`AgentError`] when the site is not enrolled or its folder cannot be used.
     pub fn open(state: &Path) -> Result<Self, AgentError> {
         let home = Home::new(state);
-        home.check_enrolled()?;
+        state::check_enrolled(&home)?;
         let config = config::load(&home.config())?;
         home.create()?;
         let store = Store::open(&home.database())?;
         let site = state::site(store.read())?;
-        let key = orders::key_in_use(&home, store.read())?;
+        let key = keys::key_in_use(&home, store.read())?;
         let pulse = Pulse::default();
         Ok(Self {
             home,
@@ -104,7 +104,7 @@ impl Agent {
     /// As [`Agent::open`], and when another agent is at work.
     pub fn exclusive(state: &Path) -> Result<Self, AgentError> {
         let home = Home::new(state);
-        home.check_enrolled()?;
+        state::check_enrolled(&home)?;
         let lock = home.lock()?;
         let mut agent = Self::open(state)?;
         agent.lock = Some(lock);

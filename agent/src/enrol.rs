@@ -10,13 +10,14 @@ use std::path::PathBuf;
 use outhaul_bundle::Digest;
 use outhaul_bundle::index::Stream;
 use outhaul_bundle::name::Name;
-use outhaul_bundle::report::{ENROLMENT_PAYLOAD_TYPE, EnrolmentRequest, Event as Told};
-use outhaul_signer::{Envelope, Kit, SigningKey};
+use outhaul_bundle::report::Event as Told;
+use outhaul_kit::text;
+use outhaul_signer::{Kit, SigningKey};
 
 use crate::config;
-use crate::durable;
 use crate::error::AgentError;
 use crate::home::Home;
+use crate::request::{Asking, write_request};
 use crate::secrets::Secrets;
 use crate::state::outbox::{self, Author};
 use crate::state::{self, Site, StateError, Store, floors, key};
@@ -52,7 +53,7 @@ pub fn enrol(home: &Home, kit: &[u8], adopt_changed: bool) -> Result<Enrolled, A
         message,
         help: "get the kit again: `outhaul site kit` at the centre writes it".into(),
     };
-    let kit = Kit::from_bytes(kit).map_err(|error| refused(chain(&error)))?;
+    let kit = Kit::from_bytes(kit).map_err(|error| refused(text::chain(&error)))?;
     let name = |text: &str| {
         text.parse::<Name>()
             .map_err(|error| refused(error.to_string()))
@@ -93,7 +94,9 @@ pub fn enrol(home: &Home, kit: &[u8], adopt_changed: bool) -> Result<Enrolled, A
             adopted,
         });
     }
-    let trusted = kit.trusted().map_err(|error| refused(chain(&error)))?;
+    let trusted = kit
+        .trusted()
+        .map_err(|error| refused(text::chain(&error)))?;
     let key = load_or_make_key(home)?;
     let site = Site {
         fleet: name(&kit.fleet)?,
@@ -101,7 +104,7 @@ pub fn enrol(home: &Home, kit: &[u8], adopt_changed: bool) -> Result<Enrolled, A
         stream,
         hub_url: kit.hub_url.clone(),
         hub_key: kit.hub_key.clone(),
-        epoch: new_epoch()?,
+        epoch: state::new_epoch()?,
         enrolment: Some(enrolment(&kit)?),
         hub_ca: kit.hub_ca.clone(),
     };
@@ -112,7 +115,7 @@ pub fn enrol(home: &Home, kit: &[u8], adopt_changed: bool) -> Result<Enrolled, A
         let kept = floors::floors(db, &home.floors())?;
         floors::store_trusted(db, &trusted)?;
         floors::store(db, &kept)?;
-        let moment = crate::clock::now(db, &config.clock)?;
+        let moment = crate::state::clock::now(db, &config.clock)?;
         moment.store(db)?;
         state::set_meta(db, key::SITE, Some(&site))?;
         let adopted = adopt::adopt(home, &config, &site.name, adopt_changed, db)?;
@@ -151,93 +154,9 @@ fn load_or_make_key(home: &Home) -> Result<SigningKey, AgentError> {
     Ok(key)
 }
 
-/// What a request is about.
-#[derive(Debug)]
-pub(crate) struct Asking<'a> {
-    /// For a first key: the key of the kit.
-    kit: Option<&'a SigningKey>,
-    /// For new keys by order: the order's number, and the key that vouches for the one that signs.
-    rekey: Option<(u64, &'a SigningKey)>,
-    /// The public key that is to be sealed for.
-    seal_key: &'a str,
-}
-
-impl<'a> Asking<'a> {
-    fn first(kit: &'a SigningKey, seal_key: &'a str) -> Self {
-        Self {
-            kit: Some(kit),
-            rekey: None,
-            seal_key,
-        }
-    }
-
-    /// For new keys, by the order of this number.
-    pub(crate) fn rekey(number: u64, old: &'a SigningKey, seal_key: &'a str) -> Self {
-        Self {
-            kit: None,
-            rekey: Some((number, old)),
-            seal_key,
-        }
-    }
-}
-
-/// Writes the request for `key`, signed by it, and by the kit's key or the key that it is to replace.
-pub(crate) fn write_request(
-    home: &Home,
-    site: &Site,
-    asking: &Asking<'_>,
-    key: &SigningKey,
-) -> Result<PathBuf, AgentError> {
-    let request = EnrolmentRequest {
-        fleet: site.fleet.clone(),
-        site: site.name.clone(),
-        stream: site.stream.clone(),
-        public_key: key.public().to_pem(),
-        kit: asking
-            .kit
-            .map_or_else(String::new, |kit| kit.public().to_hex()),
-        seal_key: asking.seal_key.to_owned(),
-        order: asking.rekey.map(|(number, _)| number),
-    };
-    let payload = state::to_json(&request).into_bytes();
-    let mut envelope = Envelope::sign(ENROLMENT_PAYLOAD_TYPE, payload, key);
-    if let Some(kit) = asking.kit {
-        envelope = envelope.countersigned(kit);
-    }
-    if let Some((_, old)) = asking.rekey {
-        envelope = envelope.countersigned(old);
-    }
-    let path = home.request(site.name.as_str());
-    let mut line = envelope.to_json();
-    line.push(b'\n');
-    durable::write(&path, &line, 0o600)?;
-    Ok(path)
-}
-
 /// What an enrolment with `kit` is known by: orders name it.
 fn enrolment(kit: &Kit) -> Result<Digest, StateError> {
     Digest::from_hex(&kit.id()).map_err(|error| StateError::Key {
         problem: error.to_string(),
     })
-}
-
-/// A new life of a store: reports are numbered within it.
-pub(crate) fn new_epoch() -> Result<Name, AgentError> {
-    let mut bytes = [0u8; 8];
-    let problem = |problem: String| StateError::Key { problem };
-    getrandom::fill(&mut bytes).map_err(|error| problem(error.to_string()))?;
-    Ok(hex::encode(bytes)
-        .parse()
-        .map_err(|_| problem("no epoch".into()))?)
-}
-
-/// An error with its causes in one line.
-pub fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
 }

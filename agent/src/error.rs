@@ -8,8 +8,8 @@ use outhaul_bundle::ReadError;
 use outhaul_reconcilers::ApplyError;
 
 use crate::config::ConfigError;
+use crate::content_error::GenerationError;
 use crate::durable::FileError;
-use crate::generation::GenerationError;
 use crate::home::LockError;
 use crate::state::StateError;
 

@@ -79,7 +79,7 @@ impl Helper {
     /// Opens the helper's folder; no other request is worked on meanwhile.
     fn open(folder: &Path, agent: &Path, pulse: Pulse) -> Result<Self, Problem> {
         let home = Home::new(folder);
-        if let Err(StateError::NotEnrolled) = home.check_enrolled() {
+        if let Err(StateError::NotEnrolled) = state::check_enrolled(&home) {
             return Err(not_set_up(folder, agent));
         }
         let lock = match home.lock() {

@@ -9,11 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rusqlite::Connection;
-
 use crate::durable::{self, FileError, at};
-use crate::state::StateError;
-use crate::state::floors::{self, Floors};
 
 /// The state folder.
 #[derive(Debug, Clone)]
@@ -54,34 +50,6 @@ impl Home {
         Ok(())
     }
 
-    /// Whether there is a site here. A folder that this user may not enter is told apart from one that
-    /// holds nothing.
-    ///
-    /// # Errors
-    /// [`StateError::NotEnrolled`], or [`StateError::File`] when it cannot be known.
-    pub fn check_enrolled(&self) -> Result<(), StateError> {
-        let database = self.database();
-        match std::fs::metadata(&database) {
-            Ok(about) if about.len() > 0 => Ok(()),
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                Err(at("open", &database)(error).into())
-            }
-            Ok(_) | Err(_) => {
-                // Only what was accepted or applied leaves these; an enrolment that was cut off does not.
-                let mut left = [self.floors(), self.default_target()].into_iter();
-                Err(match left.find(|path| path.exists()) {
-                    Some(beside) => StateError::Gone {
-                        beside: beside
-                            .file_name()
-                            .map_or_else(String::new, |name| name.to_string_lossy().into_owned()),
-                        path: database,
-                    },
-                    None => StateError::NotEnrolled,
-                })
-            }
-        }
-    }
-
     /// The folder itself.
     pub fn root(&self) -> &Path {
         &self.root
@@ -108,16 +76,12 @@ impl Home {
         self.root.join(name)
     }
 
-    /// Writes the floors of metadata that was just accepted beside the database, before they go into it.
-    ///
-    /// # Errors
-    /// [`StateError`]
-    pub fn raise_floors(&self, db: &Connection, after: &Floors) -> Result<(), StateError> {
-        if let Some(copied) = &self.rehearsal {
-            copied.store(true, Ordering::Relaxed);
-            return Ok(());
-        }
-        floors::write_sidecar(db, &self.floors(), after)
+    /// Whether floors stand in a copied memory alone; in a rehearsal they do from now on.
+    pub(crate) fn keeps_floors_in_copy(&self) -> bool {
+        let copied = self.rehearsal.as_ref();
+        copied
+            .inspect(|copied| copied.store(true, Ordering::Relaxed))
+            .is_some()
     }
 
     /// The site's own key.

@@ -1,14 +1,11 @@
 //! HTTP towards a repository or a hub: the one place that sets up TLS.
 //!
 //! What comes in: a base URL and, where a site has its own, a certificate authority. What goes out: a
-//! [`Client`] with bounded answers and timeouts. A URL is parsed once, into a [`BaseUrl`]; nothing is decided
-//! by how its text begins. Plain `http://` is for this very host only. What comes over it is not trusted for
-//! that: signatures decide, TLS keeps curious eyes out.
+//! [`Client`] with bounded answers and timeouts. What comes over it is not trusted for that: signatures decide, TLS
+//! keeps curious eyes out.
 
-use std::fmt;
 use std::io::Read;
 use std::path::Path;
-use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +13,7 @@ use ureq::Body;
 use ureq::http::{Response, StatusCode};
 use ureq::tls::{PemItem, RootCerts, TlsConfig};
 
+use crate::base_url::BaseUrl;
 use crate::durable;
 use crate::error::AgentError;
 
@@ -33,60 +31,6 @@ const SILENCE: Duration = Duration::from_secs(60);
 const PART: Duration = Duration::from_secs(90);
 /// For all of a large answer of a server that cannot go on in the middle.
 const WHOLE: Duration = Duration::from_secs(3600);
-
-/// Whether a URL may be used.
-///
-/// # Errors
-/// What is expected instead, for a message.
-pub fn check_url(url: &str) -> Result<(), &'static str> {
-    url.parse::<BaseUrl>().map(drop)
-}
-
-/// What a URL must be, for messages.
-const EXPECTED: &str = "a URL that starts with https:// (http:// only for 127.0.0.1, [::1] or localhost), \
-                        without a user, a password, `?` or `#`";
-
-/// Where something is fetched from: over TLS, or from this very host.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BaseUrl {
-    tls: bool,
-    /// Scheme and host in lower case, the path without a slash at its end.
-    text: String,
-}
-
-impl FromStr for BaseUrl {
-    type Err = &'static str;
-
-    fn from_str(url: &str) -> Result<Self, &'static str> {
-        let uri: ureq::http::Uri = url.parse().map_err(|_| EXPECTED)?;
-        let scheme = uri.scheme_str().map(str::to_ascii_lowercase);
-        let authority = uri.authority().ok_or(EXPECTED)?.as_str();
-        let host = uri.host().unwrap_or_default().to_ascii_lowercase();
-        let loopback = matches!(host.as_str(), "127.0.0.1" | "localhost" | "[::1]");
-        let tls = match scheme.as_deref() {
-            Some("https") => true,
-            Some("http") if loopback => false,
-            _ => return Err(EXPECTED),
-        };
-        // A password in a URL would be in every message about it.
-        if host.is_empty() || authority.contains('@') || url.contains(['?', '#']) {
-            return Err(EXPECTED);
-        }
-        let scheme = if tls { "https" } else { "http" };
-        let authority = authority.to_ascii_lowercase();
-        let path = uri.path().trim_end_matches('/');
-        Ok(Self {
-            tls,
-            text: format!("{scheme}://{authority}{path}"),
-        })
-    }
-}
-
-impl fmt::Display for BaseUrl {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
-    }
-}
 
 /// A connection to one place.
 #[derive(Debug)]
@@ -286,7 +230,8 @@ fn tls(ca: Option<&Path>, pem: &str) -> Result<TlsConfig, AgentError> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::{BaseUrl, Client, check_url};
+    use super::Client;
+    use crate::base_url::check_url;
 
     #[test]
     fn plain_http_is_for_this_host_only() {
@@ -316,17 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_url_means_the_same_however_it_is_spelled() {
-        for (spelled, url) in [
-            (
-                "HTTPS://Hub.Example.ORG/Path/",
-                "https://hub.example.org/Path",
-            ),
-            ("HTTP://LOCALHOST:8080/", "http://localhost:8080"),
-        ] {
-            let parsed: BaseUrl = spelled.parse().unwrap();
-            assert_eq!(parsed.to_string(), url);
-        }
+    fn a_url_in_capitals_gets_the_same_settings() {
         // In capitals it went past the TLS settings, and the first request was a panic.
         let missing = std::path::Path::new("/nowhere/ca.pem");
         assert!(Client::new("HTTPS://127.0.0.1:1", Some(missing), "").is_err());

@@ -11,18 +11,20 @@ use std::collections::BTreeMap;
 use outhaul_bundle::index::{Content, Stream};
 use outhaul_bundle::report::Event as Told;
 use outhaul_bundle::{Digest, Index};
-use outhaul_signer::{Acceptance, MetadataSource, TrustError, trust};
+use outhaul_signer::{MetadataSource, TrustError, trust};
 use rusqlite::Connection;
 
 use copy::refusal;
 
 use crate::agent::Agent;
 use crate::blobs::Blobs;
-use crate::clock::{self, Moment};
 use crate::error::AgentError;
 use crate::generation;
 use crate::machine::{Event, State};
+use crate::offer::believe;
+pub use crate::offer::{Offer, Outcome};
 use crate::runner::Happening;
+use crate::state::clock;
 use crate::state::floors::Floors;
 use crate::state::generations::{self, Generation};
 use crate::state::{self, StateError, floors, key, outbox};
@@ -85,45 +87,6 @@ pub trait Road {
     fn max_issued_age_h(&self) -> Option<u64> {
         None
     }
-}
-
-/// What came of a bundle.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
-    /// It runs already; nothing was applied.
-    AlreadyActive {
-        /// Its number.
-        number: u64,
-        /// What of its metadata is newer than what this site knew, and remembered from now on.
-        remembered: Vec<String>,
-    },
-    /// It brought an order, and nothing else of it is for this site.
-    Ordered {
-        /// Its number.
-        number: u64,
-        /// What was done.
-        note: String,
-    },
-    /// It came to rest in this state.
-    Rests {
-        /// Its number.
-        number: u64,
-        /// Where.
-        state: State,
-        /// Why.
-        note: String,
-    },
-}
-
-/// A verified offer: what a road brings, before any blob was read.
-#[derive(Debug)]
-pub struct Offer {
-    /// What the metadata says.
-    pub acceptance: Acceptance,
-    /// The index's digest.
-    pub index: Digest,
-    /// The roots that it brought along, by file name.
-    pub roots: BTreeMap<String, Vec<u8>>,
 }
 
 impl Agent {
@@ -376,7 +339,7 @@ impl Agent {
     /// has left since is none, nor is what a key signed that the fleet took away.
     fn contradicts(&self, row: &Generation, offer: &Offer) -> bool {
         let left = row.state == State::Rejected && row.stream.role != self.site.stream.role;
-        let taken_back = copy::is_taken_back(row, &offer.acceptance.trusted);
+        let taken_back = generations::is_taken_back(row, &offer.acceptance.trusted);
         row.index != offer.index && !left && !taken_back
     }
 
@@ -443,7 +406,7 @@ impl Agent {
             news.push("other signatures of the same versions".to_owned());
         }
         self.keep_roots(offer)?;
-        self.home.raise_floors(db, versions)?;
+        floors::raise(&self.home, db, versions)?;
         self.commit(|db, author| believe(db, author.moment, offer))
             .map_err(|error: StateError| AgentError::from(error))?;
         Ok(news)
@@ -463,13 +426,6 @@ fn is_active(db: &Connection, number: u64) -> bool {
     row.is_ok_and(|row| row.is_some_and(|row| row.state == State::Active))
 }
 
-/// Stores what was accepted: metadata, floors and the signed time.
-pub(crate) fn believe(db: &Connection, moment: &Moment, offer: &Offer) -> Result<(), StateError> {
-    floors::store(db, &offer.acceptance.versions)?;
-    floors::store_trusted(db, &offer.acceptance.trusted)?;
-    moment.clone().believe(db, &offer.acceptance)
-}
-
 /// One report of all that was refused beyond [`MAX_TOLD`], by rule.
 fn rest_of_refusals(more: &BTreeMap<&str, usize>) -> Told {
     let by_rule: Vec<_> = more
@@ -486,12 +442,4 @@ fn rest_of_refusals(more: &BTreeMap<&str, usize>) -> Told {
         rule: "more-refused".to_owned(),
         message: outhaul_reconcilers::shortened(&message),
     }
-}
-
-/// The number of the active generation.
-///
-/// # Errors
-/// [`StateError`]
-pub fn active(db: &Connection) -> Result<Option<u64>, StateError> {
-    state::meta(db, key::ACTIVE)
 }

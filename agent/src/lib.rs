@@ -5,7 +5,7 @@
 //! ```
 //!
 //! [`machine`] says what follows what, `runner` does it, `state` remembers it, `intake` judges what comes
-//! in, `apply` holds the reconcilers, `report` gets the news home. What comes in: bundles and the decisions
+//! in, `apply` chooses the reconciler, `report` gets the news home. What comes in: bundles and the decisions
 //! of people on site. What goes out: applied assignments and signed reports. It never applies what was not
 //! verified, never removes what it did not make, and after a power cut goes on where it was.
 //! The way of a bundle through a cut is published in README.md and tested at every instant.
@@ -14,11 +14,12 @@ mod acks;
 mod advice;
 mod agent;
 mod apply;
+mod base_url;
 mod blobs;
 mod calls;
 pub mod cli;
-mod clock;
 pub mod config;
+mod content_error;
 mod cut;
 mod daemon;
 mod enrol;
@@ -29,10 +30,14 @@ mod home;
 mod http;
 mod intake;
 mod interrupted;
+mod keys;
 pub mod machine;
+mod offer;
 mod orders;
 mod plan;
+mod rehearsal;
 mod report;
+mod request;
 mod runner;
 mod secrets;
 mod state;

@@ -10,25 +10,20 @@ use outhaul_bundle::index::{Index, Stream};
 use outhaul_bundle::order::{Instruction, Order};
 use outhaul_bundle::report;
 use outhaul_bundle::report::Event as Told;
-use outhaul_signer::SigningKey;
-use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 
 use crate::agent::Agent;
 use crate::cut;
-use crate::enrol::{Asking, write_request};
 use crate::error::AgentError;
-use crate::home::Home;
-use crate::intake::copy::is_taken_back;
-use crate::intake::{Offer, Outcome, believe};
+use crate::keys::{self, NextKeys};
 use crate::machine::State;
-use crate::secrets::{Secrets, own};
-use crate::state::{self, StateError, generations, key, outbox};
+use crate::offer::{Offer, Outcome, believe};
+use crate::rehearsal::PlannedOrder;
+use crate::request::{Asking, write_request};
+use crate::state::generations::is_taken_back;
+use crate::state::{self, StateError, floors, generations, key, outbox};
 
 pub(crate) mod carried;
-
-/// Most ids of this site's own earlier keys that are remembered.
-const MAX_FORMER_KEYS: usize = 16;
 
 use carried::Carried;
 
@@ -61,54 +56,6 @@ struct Change {
     refused: bool,
 }
 
-/// The keys that take the place of those in use: the one that signs, and the public half of the one that
-/// opens what is sealed.
-pub(crate) struct NextKeys {
-    pub(crate) signing: SigningKey,
-    pub(crate) seal: String,
-}
-
-/// What carrying out an order would come to.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct PlannedOrder {
-    /// Its number.
-    pub number: u64,
-    /// `approve`, `move`, `rekey` or `revoke`.
-    pub what: &'static str,
-    /// What it does, or why it is refused.
-    pub message: String,
-    /// Whether it is refused.
-    pub refused: bool,
-    /// Whether nothing else of the bundle is for this site.
-    pub ends: bool,
-}
-
-impl NextKeys {
-    /// Made now, or by an attempt that was cut off.
-    pub(crate) fn make(home: &Home) -> Result<Self, StateError> {
-        let seal = Secrets::next_public_key(home)?;
-        Ok(Self {
-            signing: next_key(home)?,
-            seal,
-        })
-    }
-
-    /// From the commit of this on, they are the keys in use.
-    pub(crate) fn put_in_use(
-        &self,
-        db: &Connection,
-        before: &SigningKey,
-    ) -> Result<(), StateError> {
-        let mut former: Vec<String> = state::meta(db, key::FORMER_KEYS)?.unwrap_or_default();
-        former.push(before.public().id());
-        // Long out of use: nobody asks for them any more.
-        former.drain(..former.len().saturating_sub(MAX_FORMER_KEYS));
-        state::set_meta(db, key::FORMER_KEYS, Some(&former))?;
-        state::set_meta(db, key::KEY_ID, Some(&self.signing.public().id()))?;
-        state::set_meta(db, key::SEAL_KEY, Some(&self.seal))
-    }
-}
-
 impl Change {
     fn told(message: String) -> Self {
         Self {
@@ -118,52 +65,6 @@ impl Change {
             refused: false,
         }
     }
-}
-
-fn unusable(problem: String) -> StateError {
-    StateError::Key { problem }
-}
-
-/// The key that this site signs with; a change that a power cut interrupted is finished.
-///
-/// # Errors
-/// [`StateError::Key`] when it is not there.
-pub fn key_in_use(home: &Home, db: &Connection) -> Result<SigningKey, StateError> {
-    own::finish(home, db)?;
-    let load = || SigningKey::load_plain(&home.key());
-    let wanted: Option<String> = state::meta(db, key::KEY_ID)?;
-    let key = load();
-    let Some(wanted) = wanted else {
-        return key.map_err(StateError::from);
-    };
-    if let Ok(key) = key
-        && key.public().id() == wanted
-    {
-        return Ok(key);
-    }
-    let next = SigningKey::load_plain(&home.next_key());
-    if next.is_ok_and(|next| next.public().id() == wanted) {
-        crate::durable::rename(&home.next_key(), &home.key())?;
-    }
-    // Another process may have been faster: what counts is the key that is there now.
-    let key = load()?;
-    if key.public().id() == wanted {
-        return Ok(key);
-    }
-    Err(unusable(format!(
-        "`{}` is not the key {wanted:.12} that this site signs with",
-        home.key().display()
-    )))
-}
-
-fn next_key(home: &Home) -> Result<SigningKey, StateError> {
-    let path = home.next_key();
-    if path.exists() {
-        return Ok(SigningKey::load_plain(&path)?);
-    }
-    let key = SigningKey::generate()?;
-    key.save_plain(&path)?;
-    Ok(key)
 }
 
 impl Agent {
@@ -407,7 +308,7 @@ impl Agent {
         if let Some(offer) = believed {
             self.keep_roots(offer)?;
             let versions = &offer.acceptance.versions;
-            self.home.raise_floors(self.store.read(), versions)?;
+            floors::raise(&self.home, self.store.read(), versions)?;
         }
         cut::here("order-floors-raised");
         self.commit(|db, author| {
@@ -442,7 +343,7 @@ impl Agent {
         tracing::warn!(number, "order `{}`: {}", order.what.word(), change.message);
         self.site = site;
         if change.next.is_some() {
-            self.key = key_in_use(&self.home, self.store.read())?;
+            self.key = keys::key_in_use(&self.home, self.store.read())?;
         }
         Ok(())
     }

@@ -9,58 +9,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use outhaul_bundle::index::Assignment;
 use outhaul_bundle::name::Name;
 use outhaul_bundle::{Digest, Index, Instruction, Order};
-use serde::Serialize;
 
 use crate::agent::Agent;
 use crate::blobs::Blobs;
 use crate::error::AgentError;
 use crate::generation;
-use crate::intake::{self, Offer, Outcome, Road, copy};
+use crate::intake::{Offer, Outcome, Road, copy};
 use crate::machine::{Event, State};
-use crate::orders::PlannedOrder;
-use crate::state::inventory;
+pub use crate::rehearsal::{AssignmentPlan, Plan, Rehearsal};
+use crate::state::{generations, inventory};
 use outhaul_reconcilers::Change;
-
-/// What a bundle would do.
-#[derive(Debug, Serialize)]
-pub struct Plan {
-    /// The bundle's number.
-    pub number: u64,
-    /// The number that runs now.
-    pub active: Option<u64>,
-    /// Orders that would be carried out, or refused.
-    pub orders: Vec<PlannedOrder>,
-    /// Assignments that would change.
-    pub assignments: Vec<AssignmentPlan>,
-    /// Assignments that stay as they are.
-    pub unchanged: Vec<String>,
-    /// Files that hold values of this site alone, by assignment.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub own_files: BTreeMap<String, Vec<String>>,
-    /// Assignments of the bundle that are for other sites of the stream.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub for_others: Vec<String>,
-    /// Why it would wait for a person, if it would.
-    pub waits: Option<String>,
-}
-
-/// What a rehearsal found.
-#[derive(Debug, Default)]
-pub struct Rehearsal {
-    /// The plan of the bundle that would be taken.
-    pub plan: Option<Plan>,
-}
-
-/// What would happen to one assignment.
-#[derive(Debug, Serialize)]
-pub struct AssignmentPlan {
-    /// Its name.
-    pub name: String,
-    /// `add`, `change` or `remove`.
-    pub action: &'static str,
-    /// In detail.
-    pub changes: Vec<Change>,
-}
 
 /// The files that a bundle has for one site alone, by assignment.
 pub fn own_files(index: &Index, site: &Name) -> BTreeMap<String, Vec<String>> {
@@ -164,7 +122,7 @@ impl Agent {
     ) -> Result<Outcome, AgentError> {
         let mut plan = Plan {
             number: index.number,
-            active: intake::active(self.store.read())?,
+            active: generations::active(self.store.read())?,
             orders: Vec::new(),
             assignments: Vec::new(),
             unchanged: Vec::new(),

@@ -152,10 +152,9 @@ impl Agent {
                 after = 0;
             }
             sent.refused.extend(
-                answer
-                    .refused
-                    .iter()
-                    .map(|line| outhaul_reconcilers::shortened(&serde_json::json!(line).to_string())),
+                answer.refused.iter().map(|line| {
+                    outhaul_reconcilers::shortened(&serde_json::json!(line).to_string())
+                }),
             );
         }
         Ok(sent)

@@ -6,7 +6,7 @@
 //! writes no state that the machine did not decide.
 
 use outhaul_bundle::Index;
-use outhaul_bundle::report::{AssignmentResult, ComplianceStatus, GenerationEvent};
+use outhaul_bundle::report::{AssignmentResult, ComplianceStatus};
 use rusqlite::{Connection, Transaction};
 
 use crate::advice;
@@ -15,13 +15,14 @@ use crate::cut;
 use crate::error::AgentError;
 use crate::generation;
 use crate::machine::{self, Event, Site, State, Task, Work};
-use crate::state::generations::{self, Generation};
+use crate::state::generations;
 use crate::state::outbox::Author;
 use crate::state::{self, StateError, inventory, key};
-use outhaul_reconcilers::{ApplyError, shortened};
+use outhaul_reconcilers::ApplyError;
 
+mod former_keys;
 mod gate;
-pub(crate) mod observe;
+mod observe;
 mod pass;
 mod people;
 mod stored;
@@ -64,24 +65,6 @@ impl Happening {
             results,
             ..Self::new(event, note)
         }
-    }
-}
-
-/// What a report says of a generation.
-pub fn generation_event(
-    generation: &Generation,
-    results: &[AssignmentResult],
-    message: &str,
-) -> GenerationEvent {
-    GenerationEvent {
-        stream: generation.stream.clone(),
-        number: generation.number,
-        index: generation.index,
-        snapshot: generation.snapshot.clone(),
-        state: generation.state.reported(),
-        assignments: results.to_vec(),
-        message: shortened(message),
-        reverted_from: None,
     }
 }
 

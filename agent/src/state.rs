@@ -5,12 +5,14 @@
 //! A report row is written in the transaction of the change that it tells, so that neither can exist
 //! without the other. A damaged file is never replaced silently: the floors in it guard the site.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use outhaul_bundle::Digest;
 use outhaul_bundle::index::Stream;
 use outhaul_bundle::name::Name;
+use outhaul_kit::text;
 use outhaul_signer::KeyError;
 use rusqlite::backup::Backup;
 use rusqlite::{
@@ -19,9 +21,11 @@ use rusqlite::{
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::durable::FileError;
-use crate::home::LockError;
+use crate::durable::{FileError, at};
+use crate::home::{Home, LockError};
 
+pub mod clock;
+pub mod events;
 pub mod floors;
 pub mod generations;
 pub mod inventory;
@@ -65,7 +69,7 @@ pub struct Hold {
 pub mod key {
     /// [`super::Site`]
     pub const SITE: &str = "site";
-    /// [`crate::clock::Bound`]
+    /// [`crate::state::clock::Bound`]
     pub const CLOCK: &str = "clock";
     /// Number of the active generation.
     pub const ACTIVE: &str = "active";
@@ -85,7 +89,7 @@ pub mod key {
     pub const REFUSED: &str = "refused";
     /// The number of the last order that was carried out.
     pub const ORDERS: &str = "orders";
-    /// [`crate::orders::carried::Carried`]: orders, with the keys that vouched for them.
+    /// [`orders::carried::Carried`]: orders, with the keys that vouched for them.
     pub const CARRIED: &str = "carried-orders";
     /// Ids of this site's own earlier keys.
     pub const FORMER_KEYS: &str = "former-keys";
@@ -263,10 +267,48 @@ impl From<KeyError> for StateError {
         match error {
             KeyError::File(error) if !error.is_missing() => Self::File(error),
             other => Self::Key {
-                problem: crate::enrol::chain(&other),
+                problem: text::chain(&other),
             },
         }
     }
+}
+
+/// Whether there is a site here. A folder that this user may not enter is told apart from one that
+/// holds nothing.
+///
+/// # Errors
+/// [`StateError::NotEnrolled`], or [`StateError::File`] when it cannot be known.
+pub fn check_enrolled(home: &Home) -> Result<(), StateError> {
+    let database = home.database();
+    match std::fs::metadata(&database) {
+        Ok(about) if about.len() > 0 => Ok(()),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(at("open", &database)(error).into())
+        }
+        Ok(_) | Err(_) => {
+            // Only what was accepted or applied leaves these; an enrolment that was cut off does not.
+            let mut left = [home.floors(), home.default_target()].into_iter();
+            Err(match left.find(|path| path.exists()) {
+                Some(beside) => StateError::Gone {
+                    beside: beside
+                        .file_name()
+                        .map_or_else(String::new, |name| name.to_string_lossy().into_owned()),
+                    path: database,
+                },
+                None => StateError::NotEnrolled,
+            })
+        }
+    }
+}
+
+/// A new life of a store: reports are numbered within it.
+pub(crate) fn new_epoch() -> Result<Name, StateError> {
+    let mut bytes = [0u8; 8];
+    let problem = |problem: String| StateError::Key { problem };
+    getrandom::fill(&mut bytes).map_err(|error| problem(error.to_string()))?;
+    hex::encode(bytes)
+        .parse()
+        .map_err(|_| problem("no epoch".into()))
 }
 
 /// Attaches what was being done to an SQLite error.

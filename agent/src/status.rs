@@ -11,11 +11,11 @@ use serde::Serialize;
 use crate::acks::Renumbered;
 use crate::advice;
 use crate::agent::Agent;
-use crate::clock;
 use crate::error::AgentError;
 use crate::intake::visit::{self, Refused, Visit};
 use crate::orders::Standing;
 use crate::plan;
+use crate::state::clock;
 use crate::state::{self, Hold, floors, generations, inventory, key, outbox};
 
 mod attention;

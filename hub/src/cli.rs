@@ -25,8 +25,9 @@ use std::process::ExitCode;
 use clap::{CommandFactory as _, Parser, Subcommand, ValueEnum};
 use outhaul_kit::console::{self, Exit};
 use outhaul_kit::signals;
+use outhaul_kit::text::chain;
 
-use crate::error::{HubError, chain};
+use crate::error::HubError;
 use crate::visible;
 
 /// Outhaul's hub: takes signed reports in, shows desired and actual state, and decides promotion gates.

@@ -4,7 +4,6 @@
 //! `help:` line; for programs, an exit code: 1 refused, 2 usage or configuration, 3 environment, 4
 //! trust, 5 internal. It never hides a cause.
 
-use std::error::Error;
 use std::io;
 
 use outhaul_signer::durable::FileError;
@@ -189,18 +188,4 @@ fn store_help(error: &StoreError) -> Option<String> {
         StoreError::Corrupt { .. } => return None,
     };
     Some(text.to_owned())
-}
-
-/// An error with all its causes, in one line. A cause that its error repeats is left out.
-pub fn chain(error: &(dyn Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let part = error.to_string();
-        if !text.ends_with(&part) {
-            text = format!("{text}: {part}");
-        }
-        cause = error.source();
-    }
-    text
 }

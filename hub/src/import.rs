@@ -350,7 +350,7 @@ fn import_request(
         Ok(requested) => done.requests.push(requested),
         Err(EnrolError::Store(error)) => return Err(error.into()),
         Err(error) => {
-            let (rule, reason) = (error.rule(), crate::error::chain(&error));
+            let (rule, reason) = (error.rule(), outhaul_kit::text::chain(&error));
             refuse(done, path, rule, reason);
         }
     }

@@ -29,6 +29,7 @@ pub mod ingest;
 pub mod moment;
 pub mod orders;
 pub mod pages;
+pub mod registration;
 pub mod server;
 pub mod state;
 pub mod store;

@@ -9,7 +9,9 @@ use outhaul_bundle::report::{ENROLMENT_PAYLOAD_TYPE, Event, Report};
 use outhaul_bundle::{Digest, Instruction, Order};
 use outhaul_signer::key::PublicKey;
 
-use crate::enrol::{self, CheckedRequest, EnrolError, Enrolled};
+use crate::registration::{
+    self, CheckedRequest, EnrolError, Enrolled, enrolment_of, is_revoked, settle_moves,
+};
 use crate::store::{Carrier, Registration, Session, StoreError};
 
 /// Records what a verified bundle orders, and does what concerns the hub.
@@ -55,7 +57,7 @@ fn believe_waiting(
     now_ms: i64,
 ) -> Result<(), StoreError> {
     for request in session.requests_of(site)? {
-        let Ok(checked) = enrol::check(&request.envelope, fleet) else {
+        let Ok(checked) = registration::check(&request.envelope, fleet) else {
             continue;
         };
         let received = receive(session, &checked, session.site(site)?.as_ref(), now_ms);
@@ -65,29 +67,6 @@ fn believe_waiting(
         }
     }
     Ok(())
-}
-
-/// What a request's enrolment was made with: its own kit, or for a new key the present one.
-fn enrolment_of(
-    session: &Session<'_>,
-    checked: &CheckedRequest,
-) -> Result<Option<String>, StoreError> {
-    let request = &checked.request;
-    match request.order {
-        Some(_) => session.enrolment(request.site.as_str()),
-        None => Ok(checked.kit.map(|kit| kit.to_string())),
-    }
-}
-
-/// Whether the enrolment that a request is for was revoked by order, however late the request comes.
-///
-/// # Errors
-/// [`StoreError`] when the store fails.
-pub fn is_revoked(session: &Session<'_>, checked: &CheckedRequest) -> Result<bool, StoreError> {
-    match enrolment_of(session, checked)? {
-        Some(enrolment) => session.revocation_ordered(checked.request.site.as_str(), &enrolment),
-        None => Ok(false),
-    }
 }
 
 /// Whether a request tells only what the hub knows already: a stick that is read again, or one from
@@ -157,7 +136,7 @@ pub fn receive(
     if !believed || is_revoked(session, checked)? {
         return Ok(None);
     }
-    enrol::approve(session, checked, true, now_ms).map(Some)
+    registration::approve(session, checked, true, now_ms).map(Some)
 }
 
 /// Whether an enrolment of a registered site was approved after its present one. Of the present one,
@@ -261,20 +240,6 @@ pub fn reported(session: &Session<'_>, report: &Report) -> Result<(), StoreError
     match &report.event {
         Event::OrderDone { .. } => settle_moves(session, report.site.as_str()),
         _ => Ok(()),
-    }
-}
-
-/// Expects a site where it says to have moved by order of its present enrolment.
-///
-/// # Errors
-/// [`StoreError`] when the store fails.
-pub fn settle_moves(session: &Session<'_>, site: &str) -> Result<(), StoreError> {
-    let Some(enrolment) = session.enrolment(site)? else {
-        return Ok(());
-    };
-    match session.last_move(site, &enrolment)? {
-        Some(to) => session.move_site(site, &to),
-        None => Ok(()),
     }
 }
 

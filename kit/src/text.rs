@@ -5,6 +5,7 @@
 //! that a person can read.
 
 use std::borrow::Cow;
+use std::error::Error;
 use std::path::Path;
 
 /// The text with everything in it that a terminal or log would obey instead of show, escaped.
@@ -46,6 +47,20 @@ pub fn path(path: &Path) -> String {
 /// The last part of a path for a message.
 pub fn file_name(path: &Path) -> String {
     printable(&path.file_name().unwrap_or_default().to_string_lossy()).into_owned()
+}
+
+/// An error with all its causes, in one line. A cause that its error repeats is left out.
+pub fn chain(error: &(dyn Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let part = error.to_string();
+        if !text.ends_with(&part) {
+            text = format!("{text}: {part}");
+        }
+        cause = error.source();
+    }
+    text
 }
 
 fn escaped(text: &str, obeyed: impl Fn(char) -> bool) -> Cow<'_, str> {

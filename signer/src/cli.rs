@@ -1,6 +1,5 @@
 //! The commands of `outhaul-signer`: one file each, and the table from errors to exit codes.
 
-use std::error::Error;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -8,7 +7,7 @@ use clap::{CommandFactory as _, Parser, Subcommand, ValueEnum};
 use jiff::Timestamp;
 use outhaul_kit::console::{self, Exit};
 use outhaul_kit::signals;
-use outhaul_kit::text::printable_lines;
+use outhaul_kit::text::{chain, printable_lines};
 use outhaul_signer::durable::FileError;
 use outhaul_signer::review::ReviewError;
 use outhaul_signer::{Fleet, FleetError, KeyError, Secret, TrustError};
@@ -245,17 +244,6 @@ impl Failure {
             Self::Fleet(_) => 5,
         }
     }
-}
-
-/// The error and its causes, each once.
-fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
-    text
 }
 
 impl From<FleetError> for Failure {

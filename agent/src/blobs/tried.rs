@@ -14,8 +14,8 @@ use outhaul_bundle::{Digest, Index, Limits, decode};
 use rustix::fs::{Mode, OFlags};
 
 use super::Blobs;
+use crate::content_error::GenerationError;
 use crate::durable;
-use crate::generation::GenerationError;
 use crate::home::Home;
 use crate::secrets::Secrets;
 

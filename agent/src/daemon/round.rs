@@ -15,6 +15,7 @@ use crate::calls::{self, Answer, Call};
 use crate::error::AgentError;
 use crate::intake::Outcome;
 use crate::intake::pull::Repository;
+use crate::state::generations;
 
 /// First pause after an attempt that failed, unless the setting asks more often.
 const FIRST_PAUSE: Duration = Duration::from_secs(60);
@@ -206,7 +207,7 @@ impl Round {
 
     /// Says what runs in one line of `systemctl status`, when it changed.
     fn show(&mut self, agent: &Agent) -> Result<(), AgentError> {
-        let now = match crate::intake::active(agent.store.read())? {
+        let now = match generations::active(agent.store.read())? {
             Some(number) => format!("bundle {number} is active"),
             None => "no bundle yet".to_owned(),
         };
@@ -233,7 +234,7 @@ impl Round {
         };
         // What cannot go on keeps no newer bundle away.
         keep(decisions(agent), &mut first)?;
-        let before = crate::intake::active(agent.store.read())?;
+        let before = generations::active(agent.store.read())?;
         for place in self
             .watch
             .changed(&agent.config.watch, agent.site.name.as_str())
@@ -244,7 +245,7 @@ impl Round {
             keep(pull(agent), &mut first)?;
         }
         // What was applied a moment ago needs no second look.
-        if before.is_some() && before == crate::intake::active(agent.store.read())? {
+        if before.is_some() && before == generations::active(agent.store.read())? {
             keep(agent.observe().map(|_| ()), &mut first)?;
         }
         if agent.hub_url().is_some() {

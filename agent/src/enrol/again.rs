@@ -12,10 +12,9 @@ use outhaul_signer::{Kit, SigningKey};
 use crate::config::ClockConfig;
 use crate::error::AgentError;
 use crate::home::Home;
-use crate::orders::{self, NextKeys};
-use crate::runner::observe;
+use crate::keys::{self, NextKeys};
 use crate::state::outbox::{self, Author};
-use crate::state::{self, Site, StateError, Store, key};
+use crate::state::{self, Site, StateError, Store, events, key};
 
 pub(super) fn enrol_again(
     home: &Home,
@@ -27,7 +26,7 @@ pub(super) fn enrol_again(
     let enrolment = super::enrolment(kit)?;
     // As sites knew their kit before requests proved it by a signature.
     let formerly = Digest::of(kit.token.as_bytes());
-    let key = orders::key_in_use(home, store.read())?;
+    let key = keys::key_in_use(home, store.read())?;
     if [enrolment, formerly].map(Some).contains(&site.enrolment) {
         return Ok((site, key));
     }
@@ -35,7 +34,7 @@ pub(super) fn enrol_again(
     // A hub with another key never heard of this site: it would wait for ever for reports that are gone.
     let other_hub = site.hub_key != kit.hub_key;
     if other_hub {
-        site.epoch = super::new_epoch()?;
+        site.epoch = state::new_epoch()?;
     }
     site.hub_url.clone_from(&kit.hub_url);
     site.hub_key.clone_from(&kit.hub_key);
@@ -47,7 +46,7 @@ pub(super) fn enrol_again(
         None
     };
     store.commit(|db| {
-        let moment = crate::clock::now(db, clock)?;
+        let moment = crate::state::clock::now(db, clock)?;
         moment.store(db)?;
         let author = Author {
             site: &site,
@@ -57,7 +56,7 @@ pub(super) fn enrol_again(
         };
         if other_hub {
             outbox::renumber(db, &author, &site, "the agent: a new kit names another hub")?;
-            observe::repeat_state(db, &author)?;
+            events::repeat_state(db, &author)?;
         }
         let told = Told::Decision {
             what: "enrol".to_owned(),
@@ -75,6 +74,6 @@ pub(super) fn enrol_again(
         }
         Ok::<_, StateError>(())
     })?;
-    let key = orders::key_in_use(home, store.read())?;
+    let key = keys::key_in_use(home, store.read())?;
     Ok((site, key))
 }

@@ -21,13 +21,12 @@ use outhaul_signer::{Acceptance, MetadataSource};
 
 use super::{Helper, Problem, generation, refused};
 use crate::blobs::Blobs;
-use crate::clock;
 use crate::cut;
 use crate::durable::{self, FileError};
 use crate::generation::{self as unpacked, GenerationError};
-use crate::intake::copy::is_taken_back;
 use crate::machine::State;
-use crate::state::generations::{self, Generation};
+use crate::state::clock;
+use crate::state::generations::{self, Generation, is_taken_back};
 use crate::state::{StateError, floors, inventory};
 
 /// Bundles that are kept beside those of which something is on this host.

@@ -19,10 +19,10 @@ use rustix::thread::{self, CapabilitySet, CapabilitySets};
 
 use super::accept::row;
 use super::{Helper, Problem, generation, settings};
-use crate::clock;
 use crate::durable::{self, at};
 use crate::error::AgentError;
 use crate::home::Home;
+use crate::state::clock;
 use crate::state::{self, Site, StateError, Store, floors, generations, inventory, key};
 
 /// Largest database of an agent in bytes.

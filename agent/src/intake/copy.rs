@@ -8,7 +8,6 @@ use outhaul_bundle::Index;
 use outhaul_bundle::index::Stream;
 use outhaul_bundle::name::Name;
 use outhaul_signer::TrustError;
-use outhaul_signer::TrustedMetadata;
 
 use super::{Offer, Outcome, Road, believe, expected};
 use crate::agent::Agent;
@@ -19,7 +18,7 @@ use crate::generation::{self, GenerationError};
 use crate::machine::{Event, State};
 use crate::orders::carried::arrived;
 use crate::runner::Happening;
-use crate::state::generations::{self, Generation};
+use crate::state::generations::{self, Generation, is_taken_back};
 use crate::state::{self, floors, key};
 
 /// A bundle of the stream that this site follows again.
@@ -31,13 +30,6 @@ pub(super) struct Followed {
     pub index: Index,
     /// The index as it was carried.
     pub bytes: Vec<u8>,
-}
-
-/// Whether a key that signed this bundle was taken away from its stream since. Its number is nobody's
-/// then: floors fall for the fleet's own, lower numbers, and so does what the site has met under it.
-pub(crate) fn is_taken_back(row: &Generation, trusted: &TrustedMetadata) -> bool {
-    let now = trusted.stream_keys(row.stream.role.as_str());
-    now.is_some_and(|now| !row.signers.is_subset(&now))
 }
 
 impl Agent {
@@ -227,7 +219,7 @@ impl Agent {
         let number = index.number;
         self.keep_roots(offer)?;
         let versions = &offer.acceptance.versions;
-        self.home.raise_floors(self.store.read(), versions)?;
+        floors::raise(&self.home, self.store.read(), versions)?;
         cut::here("floors-raised");
         let staged = Event::CopyEnded(number);
         let mut site = self.site.clone();

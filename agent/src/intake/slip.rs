@@ -20,9 +20,9 @@ use outhaul_signer::{Acceptance, MetadataSource, TimePolicy, TrustedMetadata, tr
 use super::{Offer, Road, believe};
 use crate::agent::Agent;
 use crate::blobs::Blobs;
-use crate::clock;
 use crate::cut;
 use crate::error::AgentError;
+use crate::state::clock;
 use crate::state::floors::{self, Floors};
 use crate::state::{StateError, generations, outbox};
 
@@ -252,7 +252,7 @@ impl Agent {
         };
         self.keep_roots(offer)?;
         let versions = &accepted.versions;
-        self.home.raise_floors(self.store.read(), versions)?;
+        floors::raise(&self.home, self.store.read(), versions)?;
         cut::here("slip-floors-raised");
         self.commit(|db, author| {
             believe(db, author.moment, offer)?;

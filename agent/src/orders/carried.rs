@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use super::{Approved, Change, told};
 use crate::agent::Agent;
 use crate::error::AgentError;
-use crate::intake::Offer;
+use crate::offer::Offer;
 use crate::state::{self, StateError, key, outbox};
 
 /// Most orders that are remembered one by one; older ones stand.

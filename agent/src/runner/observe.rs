@@ -6,15 +6,13 @@
 use outhaul_bundle::index::DriftPolicy;
 use outhaul_bundle::report::{AssignmentResult, ComplianceStatus, Event as Told};
 use outhaul_reconcilers::{Desired, Reconciler, outcome, shortened};
-use rusqlite::Connection;
 
-use super::generation_event;
 use crate::agent::Agent;
 use crate::error::AgentError;
 use crate::generation;
 use crate::machine::{Event, Work};
-use crate::state::outbox::Author;
-use crate::state::{self, Hold, StateError, generations, key, outbox};
+use crate::state::events::generation_event;
+use crate::state::{self, Hold, generations, key, outbox};
 
 impl Agent {
     /// Compares the active generation with this host and queues what was found. `None`: nothing is
@@ -128,28 +126,4 @@ impl Agent {
             Ok::<_, AgentError>(())
         })
     }
-}
-
-/// Queues what runs, as it was last known: for a hub that does not know it.
-///
-/// # Errors
-/// [`StateError`]
-pub fn repeat_state(db: &Connection, author: &Author<'_>) -> Result<(), StateError> {
-    let Some(active) = crate::intake::active(db)? else {
-        return Ok(());
-    };
-    let results: Option<Vec<AssignmentResult>> = state::meta(db, key::RESULTS)?;
-    let results = match results {
-        Some(results) => results,
-        None => generations::results(db, &format!("apply {active}"))?,
-    };
-    if let Some(generation) = generations::one(db, active)? {
-        let event = generation_event(
-            &generation,
-            &results,
-            "told again: the hub does not know it",
-        );
-        outbox::queue(db, author, Told::Observation(event))?;
-    }
-    Ok(())
 }

@@ -7,8 +7,9 @@
 
 use rusqlite::{Connection, Transaction};
 
-use super::{Happening, generation_event, unknown, why};
+use super::{Happening, unknown, why};
 use crate::machine::{Action, Active, Event, Site, State, Waiting, Work};
+use crate::state::events::generation_event;
 use crate::state::generations::{self, Generation};
 use crate::state::outbox::{self, Author};
 use crate::state::{self, Hold, StateError, key};

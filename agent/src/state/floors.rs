@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{StateError, doing, signed, unsigned};
 use crate::durable;
+use crate::home::Home;
 
 /// Highest versions by metadata name.
 pub type Floors = BTreeMap<String, u64>;
@@ -55,6 +56,17 @@ pub fn write_sidecar(db: &Connection, path: &Path, after: &Floors) -> Result<(),
     let mut text = super::to_json(&sidecar);
     text.push('\n');
     Ok(durable::write(path, text.as_bytes(), 0o600)?)
+}
+
+/// Writes the floors of metadata that was just accepted beside the database, before they go into it.
+///
+/// # Errors
+/// [`StateError`]
+pub fn raise(home: &Home, db: &Connection, after: &Floors) -> Result<(), StateError> {
+    if home.keeps_floors_in_copy() {
+        return Ok(());
+    }
+    write_sidecar(db, &home.floors(), after)
 }
 
 /// What differs between two sets of floors, for people.

@@ -8,9 +8,10 @@ use std::collections::BTreeSet;
 use outhaul_bundle::Digest;
 use outhaul_bundle::index::{Snapshot, Stream};
 use outhaul_bundle::report::AssignmentResult;
+use outhaul_signer::TrustedMetadata;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::{StateError, digest, doing, from_json, signed, to_json, unsigned};
+use super::{StateError, digest, doing, from_json, key, meta, signed, to_json, unsigned};
 use crate::machine::State;
 
 /// One bundle that this site knows.
@@ -241,4 +242,19 @@ pub fn approval(db: &Connection, index: &Digest) -> Result<Option<String>, State
     )
     .optional()
     .map_err(doing("read approvals"))
+}
+
+/// The number of the active generation.
+///
+/// # Errors
+/// [`StateError`]
+pub fn active(db: &Connection) -> Result<Option<u64>, StateError> {
+    meta(db, key::ACTIVE)
+}
+
+/// Whether a key that signed this bundle was taken away from its stream since. Its number is nobody's
+/// then: floors fall for the fleet's own, lower numbers, and so does what the site has met under it.
+pub(crate) fn is_taken_back(row: &Generation, trusted: &TrustedMetadata) -> bool {
+    let now = trusted.stream_keys(row.stream.role.as_str());
+    now.is_some_and(|now| !row.signers.is_subset(&now))
 }

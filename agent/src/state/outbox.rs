@@ -14,8 +14,8 @@ use outhaul_signer::{Envelope, SigningKey};
 use rusqlite::{Connection, OptionalExtension, params};
 use serde::{Deserialize, Serialize};
 
+use super::clock::Moment;
 use super::{Site, StateError, doing, key, meta, set_meta, signed, unsigned};
-use crate::clock::Moment;
 
 /// Who speaks, when, and how much may wait.
 #[derive(Debug)]

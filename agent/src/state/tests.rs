@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use super::floors::Floors;
 use super::outbox::Author;
 use super::*;
-use crate::clock::Moment;
+use crate::state::clock::Moment;
 
 struct Memory {
     folder: TempDir,

@@ -6,6 +6,7 @@ use outhaul_signer::key::SigningKey;
 use proptest::prelude::*;
 
 use super::*;
+use crate::enrol;
 use crate::fake::{FLEET, NEW, Site, TOKEN, name, stream};
 use crate::ingest::{Batch, Ingested, ingest};
 use crate::store::{Origin, Signed, Store};

@@ -19,6 +19,7 @@ use outhaul_bundle::hub_api::{
     ErrorAnswer, GateAnswer, GateQuery, MAX_AGE_HOURS, QUORUM_PERCENT, ReportsAnswer,
     RequestAnswer, path,
 };
+use outhaul_kit::text::chain;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -28,7 +29,7 @@ use super::problem::Problem;
 use super::shared::Shared;
 use crate::desired::{self, DesiredError};
 use crate::enrol::{self, EnrolError};
-use crate::error::{HubError, chain};
+use crate::error::HubError;
 use crate::gate::{self, DEFAULT_MAX_AGE_HOURS, Question, keep};
 use crate::ingest::{Batch, Intake};
 use crate::moment::{self, HOUR_MS};

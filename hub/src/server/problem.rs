@@ -6,8 +6,9 @@
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Json, Response};
 use outhaul_bundle::hub_api::ErrorAnswer;
+use outhaul_kit::text::chain;
 
-use crate::error::{HubError, chain};
+use crate::error::HubError;
 use crate::store::StoreError;
 
 /// An answer that says what went wrong.

@@ -67,7 +67,9 @@ pub struct Args {
 
 impl Args {
     pub fn run(self, common: &Common) -> Result {
-        let refuse = |error: &dyn std::error::Error| Failure::Refused(super::chain(error));
+        let refuse = |error: &(dyn std::error::Error + 'static)| {
+            Failure::Refused(outhaul_kit::text::chain(error))
+        };
         let bytes = media::read_file(&self.request, MAX_BYTES as u64)?;
         let request = SigningRequest::from_bytes(&bytes).map_err(|error| refuse(&error))?;
         let own_root = media::read_file(&self.root, MAX_ROOT_BYTES)?;

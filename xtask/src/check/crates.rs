@@ -227,6 +227,15 @@ const RULES: &[Rule] = &[
         why: "what serves a site knows no bundle, no key, no state, and opens no connection",
     },
     Rule {
+        member: "outhaul-reconcilers",
+        never: &[
+            &CENTRE,
+            &["axum", "outhaul-signer", "postgres", "rusqlite", "tokio"],
+            PROGRAMS,
+        ],
+        why: "who applies an assignment knows no key, no database and no machine",
+    },
+    Rule {
         member: "outhaul-agent",
         never: &[
             &CENTRE,

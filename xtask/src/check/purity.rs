@@ -9,14 +9,17 @@ use anyhow::Result;
 use crate::repository::{files, text};
 
 /// Files, and folders with the file of the same name, that plan and decide.
-const PURE: [&str; 16] = [
+const PURE: [&str; 19] = [
     "agent/reconcilers/kubernetes/src/differ",
     "agent/reconcilers/kubernetes/src/health",
     "agent/reconcilers/kubernetes/src/manifest",
     "agent/reconcilers/kubernetes/src/order",
     "agent/reconcilers/kubernetes/src/status",
     "agent/reconcilers/kubernetes/src/yaml",
-    "agent/src/apply/kubernetes/mark",
+    "agent/reconcilers/src/assignment",
+    "agent/reconcilers/src/inventory",
+    "agent/reconcilers/src/kubernetes/mark",
+    "agent/reconcilers/src/outcome",
     "agent/src/machine",
     "bundle/src",
     "bundler/control/src",

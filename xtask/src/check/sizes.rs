@@ -1,7 +1,6 @@
 //! How large a crate may be: what one person reads in a day, and what one change compiles again.
 //!
-//! What comes in: the sources. What goes out: one line per crate with too many lines; tests do not count. A
-//! crate that is too large today has a bound of its own, which only shrinks.
+//! What comes in: the sources. What goes out: one line per crate with too many lines; tests do not count.
 
 use std::collections::BTreeMap;
 
@@ -11,8 +10,6 @@ use crate::repository::{files, text};
 
 /// Most lines of one crate.
 const MAX_LINES: usize = 15_000;
-/// Crates that are larger, and the most that each may have. Nothing is added here.
-const LARGER: [(&str, usize); 1] = [("agent", 19_500)];
 
 pub fn findings() -> Result<Vec<String>> {
     let mut crates: BTreeMap<String, usize> = BTreeMap::new();
@@ -41,10 +38,8 @@ fn lines(text: &str) -> usize {
 }
 
 fn too_large(name: &str, lines: usize) -> Option<String> {
-    let larger = LARGER.iter().find(|(larger, _)| *larger == name);
-    let most = larger.map_or(MAX_LINES, |(_, most)| *most);
-    (lines > most).then(|| {
-        format!("{name}: {lines} lines outside tests, the limit is {most}: split the crate")
+    (lines > MAX_LINES).then(|| {
+        format!("{name}: {lines} lines outside tests, the limit is {MAX_LINES}: split the crate")
     })
 }
 
@@ -57,6 +52,5 @@ mod tests {
         assert_eq!(lines("a\nb\n#[cfg(test)]\nmod tests {\n}\n"), 2);
         assert!(too_large("kit", MAX_LINES).is_none());
         assert!(too_large("kit", MAX_LINES + 1).is_some());
-        assert!(too_large(LARGER[0].0, LARGER[0].1 + 1).is_some());
     }
 }

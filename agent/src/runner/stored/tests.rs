@@ -9,9 +9,9 @@ use outhaul_bundle::fake::FakeBundle;
 use outhaul_signer::{LowerBound, SigningKey};
 
 use super::*;
-use crate::clock::Moment;
 use crate::machine::tests::reachable_sites;
 use crate::state::Store;
+use crate::state::clock::Moment;
 
 /// More numbers than any of the sites has.
 const NUMBERS: u64 = 4;

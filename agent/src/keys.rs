@@ -1,0 +1,94 @@
+//! The keys of this site: which one it signs with, and those that take its place.
+//!
+//! What comes in: the state folder, and in the memory which keys are in use. What goes out: the key to sign with; a
+//! change that a power cut interrupted is finished. A new key is in use from the commit on that names it. No key
+//! leaves the state folder.
+
+use outhaul_signer::SigningKey;
+use rusqlite::Connection;
+
+use crate::home::Home;
+use crate::secrets::{Secrets, own};
+use crate::state::{self, StateError, key};
+
+/// Most ids of this site's own earlier keys that are remembered.
+const MAX_FORMER_KEYS: usize = 16;
+
+/// The keys that take the place of those in use: the one that signs, and the public half of the one that
+/// opens what is sealed.
+pub(crate) struct NextKeys {
+    pub(crate) signing: SigningKey,
+    pub(crate) seal: String,
+}
+
+impl NextKeys {
+    /// Made now, or by an attempt that was cut off.
+    pub(crate) fn make(home: &Home) -> Result<Self, StateError> {
+        let seal = Secrets::next_public_key(home)?;
+        Ok(Self {
+            signing: next_key(home)?,
+            seal,
+        })
+    }
+
+    /// From the commit of this on, they are the keys in use.
+    pub(crate) fn put_in_use(
+        &self,
+        db: &Connection,
+        before: &SigningKey,
+    ) -> Result<(), StateError> {
+        let mut former: Vec<String> = state::meta(db, key::FORMER_KEYS)?.unwrap_or_default();
+        former.push(before.public().id());
+        // Long out of use: nobody asks for them any more.
+        former.drain(..former.len().saturating_sub(MAX_FORMER_KEYS));
+        state::set_meta(db, key::FORMER_KEYS, Some(&former))?;
+        state::set_meta(db, key::KEY_ID, Some(&self.signing.public().id()))?;
+        state::set_meta(db, key::SEAL_KEY, Some(&self.seal))
+    }
+}
+
+fn unusable(problem: String) -> StateError {
+    StateError::Key { problem }
+}
+
+/// The key that this site signs with; a change that a power cut interrupted is finished.
+///
+/// # Errors
+/// [`StateError::Key`] when it is not there.
+pub fn key_in_use(home: &Home, db: &Connection) -> Result<SigningKey, StateError> {
+    own::finish(home, db)?;
+    let load = || SigningKey::load_plain(&home.key());
+    let wanted: Option<String> = state::meta(db, key::KEY_ID)?;
+    let key = load();
+    let Some(wanted) = wanted else {
+        return key.map_err(StateError::from);
+    };
+    if let Ok(key) = key
+        && key.public().id() == wanted
+    {
+        return Ok(key);
+    }
+    let next = SigningKey::load_plain(&home.next_key());
+    if next.is_ok_and(|next| next.public().id() == wanted) {
+        crate::durable::rename(&home.next_key(), &home.key())?;
+    }
+    // Another process may have been faster: what counts is the key that is there now.
+    let key = load()?;
+    if key.public().id() == wanted {
+        return Ok(key);
+    }
+    Err(unusable(format!(
+        "`{}` is not the key {wanted:.12} that this site signs with",
+        home.key().display()
+    )))
+}
+
+fn next_key(home: &Home) -> Result<SigningKey, StateError> {
+    let path = home.next_key();
+    if path.exists() {
+        return Ok(SigningKey::load_plain(&path)?);
+    }
+    let key = SigningKey::generate()?;
+    key.save_plain(&path)?;
+    Ok(key)
+}

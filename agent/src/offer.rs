@@ -1,0 +1,60 @@
+//! What a bundle offers, verified, before any blob was read; and what came of it.
+//!
+//! What comes in: what the verifier accepted. What goes out: the metadata, floors and signed time, stored in the
+//! transaction of whoever takes the bundle in or carries out its orders. Nothing is verified here.
+
+use std::collections::BTreeMap;
+
+use outhaul_bundle::Digest;
+use outhaul_signer::Acceptance;
+use rusqlite::Connection;
+
+use crate::machine::State;
+use crate::state::clock::Moment;
+use crate::state::{StateError, floors};
+
+/// What came of a bundle.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// It runs already; nothing was applied.
+    AlreadyActive {
+        /// Its number.
+        number: u64,
+        /// What of its metadata is newer than what this site knew, and remembered from now on.
+        remembered: Vec<String>,
+    },
+    /// It brought an order, and nothing else of it is for this site.
+    Ordered {
+        /// Its number.
+        number: u64,
+        /// What was done.
+        note: String,
+    },
+    /// It came to rest in this state.
+    Rests {
+        /// Its number.
+        number: u64,
+        /// Where.
+        state: State,
+        /// Why.
+        note: String,
+    },
+}
+
+/// A verified offer: what a road brings, before any blob was read.
+#[derive(Debug)]
+pub struct Offer {
+    /// What the metadata says.
+    pub acceptance: Acceptance,
+    /// The index's digest.
+    pub index: Digest,
+    /// The roots that it brought along, by file name.
+    pub roots: BTreeMap<String, Vec<u8>>,
+}
+
+/// Stores what was accepted: metadata, floors and the signed time.
+pub(crate) fn believe(db: &Connection, moment: &Moment, offer: &Offer) -> Result<(), StateError> {
+    floors::store(db, &offer.acceptance.versions)?;
+    floors::store_trusted(db, &offer.acceptance.trusted)?;
+    moment.clone().believe(db, &offer.acceptance)
+}

@@ -1,0 +1,77 @@
+//! The request by which the centre learns this site's keys.
+//!
+//! What comes in: the site, its key, and what lets somebody believe the request: the kit's key, or the key that is to
+//! be replaced. What goes out: a file in the state folder, signed by both. It is carried home with the reports.
+
+use std::path::PathBuf;
+
+use outhaul_bundle::report::{ENROLMENT_PAYLOAD_TYPE, EnrolmentRequest};
+use outhaul_signer::{Envelope, SigningKey};
+
+use crate::durable;
+use crate::home::Home;
+use crate::state::{self, Site, StateError};
+
+/// What a request is about.
+#[derive(Debug)]
+pub(crate) struct Asking<'a> {
+    /// For a first key: the key of the kit.
+    kit: Option<&'a SigningKey>,
+    /// For new keys by order: the order's number, and the key that vouches for the one that signs.
+    rekey: Option<(u64, &'a SigningKey)>,
+    /// The public key that is to be sealed for.
+    seal_key: &'a str,
+}
+
+impl<'a> Asking<'a> {
+    /// For a first key, by a kit.
+    pub(crate) fn first(kit: &'a SigningKey, seal_key: &'a str) -> Self {
+        Self {
+            kit: Some(kit),
+            rekey: None,
+            seal_key,
+        }
+    }
+
+    /// For new keys, by the order of this number.
+    pub(crate) fn rekey(number: u64, old: &'a SigningKey, seal_key: &'a str) -> Self {
+        Self {
+            kit: None,
+            rekey: Some((number, old)),
+            seal_key,
+        }
+    }
+}
+
+/// Writes the request for `key`, signed by it, and by the kit's key or the key that it is to replace.
+pub(crate) fn write_request(
+    home: &Home,
+    site: &Site,
+    asking: &Asking<'_>,
+    key: &SigningKey,
+) -> Result<PathBuf, StateError> {
+    let request = EnrolmentRequest {
+        fleet: site.fleet.clone(),
+        site: site.name.clone(),
+        stream: site.stream.clone(),
+        public_key: key.public().to_pem(),
+        kit: asking
+            .kit
+            .map_or_else(String::new, |kit| kit.public().to_hex()),
+        seal_key: asking.seal_key.to_owned(),
+        order: asking.rekey.map(|(number, _)| number),
+    };
+    let payload = state::to_json(&request).into_bytes();
+    let mut envelope = Envelope::sign(ENROLMENT_PAYLOAD_TYPE, payload, key);
+    if let Some(kit) = asking.kit {
+        envelope = envelope.countersigned(kit);
+    }
+    if let Some((_, old)) = asking.rekey {
+        envelope = envelope.countersigned(old);
+    }
+    let path = home.request(site.name.as_str());
+    let mut line = envelope.to_json();
+    line.push(b'\n');
+    durable::write(&path, &line, 0o600)?;
+    Ok(path)
+}

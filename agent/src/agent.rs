@@ -7,7 +7,8 @@
 use std::path::Path;
 
 use outhaul_bundle::Limits;
-use outhaul_reconcilers::{ApplyError, Item, Pulse, Reconciler};
+use outhaul_kit::pulse::Pulse;
+use outhaul_reconcilers::{ApplyError, Item, Reconciler};
 use outhaul_signer::SigningKey;
 use rusqlite::Transaction;
 

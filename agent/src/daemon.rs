@@ -9,13 +9,13 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use sd_notify::NotifyState;
+use outhaul_kit::service::{NotifyState, Watchdog, notify};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 
 use crate::agent::Agent;
 use crate::error::AgentError;
-use outhaul_reconcilers::Pulse;
+use outhaul_kit::pulse::Pulse;
 
 mod links;
 mod round;
@@ -94,9 +94,8 @@ async fn shell(
         signal(SignalKind::terminate()).map_err(|error| system("wait for signals", &error))?;
     let mut interrupt =
         signal(SignalKind::interrupt()).map_err(|error| system("wait for signals", &error))?;
-    let period = sd_notify::watchdog_enabled();
-    let mut tick = tokio::time::interval(period.map_or(Duration::from_secs(3600), |p| p / 3));
-    let mut beats = 0;
+    let mut watchdog = Watchdog::of_service();
+    let mut tick = tokio::time::interval(watchdog.interval());
     let mut asked = None;
     loop {
         tokio::select! {
@@ -114,11 +113,7 @@ async fn shell(
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
             _ = tick.tick() => {
-                let now = pulse.beats();
-                if period.is_some() && now != beats {
-                    beats = now;
-                    notify(NotifyState::Watchdog);
-                }
+                watchdog.feed(pulse);
                 continue;
             }
         }
@@ -137,12 +132,6 @@ fn broken(panic: &(dyn std::any::Any + Send)) -> AgentError {
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
     AgentError::Broken {
         problem: text.unwrap_or("no reason given").to_owned(),
-    }
-}
-
-fn notify(state: NotifyState<'_>) {
-    if let Err(error) = sd_notify::notify(&[state]) {
-        tracing::warn!(%error, "systemd cannot be told");
     }
 }
 

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use outhaul_bundle::Limits;
 use outhaul_kit::media::Media;
-use outhaul_reconcilers::Pulse;
+use outhaul_kit::pulse::Pulse;
 
 use crate::config::{self, Config};
 use crate::error::AgentError;

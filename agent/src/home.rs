@@ -3,11 +3,13 @@
 //! What comes in: the folder. What goes out: paths, and a [`Lock`] for commands that change what is
 //! applied. Reading (`status`) and deciding (`approve`, `hold`) need no lock: SQLite orders those.
 
-use std::fs::{File, TryLockError};
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+use outhaul_kit::lock;
 
 use crate::durable::{self, FileError, at};
 
@@ -154,25 +156,14 @@ impl Home {
     pub fn lock(&self) -> Result<Lock, LockError> {
         durable::make_folder(&self.root)?;
         let path = self.root.join("lock");
-        let file = File::options()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&path)
-            .map_err(at("open", &path))?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                let holder = durable::read(&path, 64).unwrap_or_default();
-                let holder = String::from_utf8_lossy(&holder).trim().to_owned();
-                return Err(LockError::Busy {
-                    state: self.root.clone(),
-                    holder,
-                });
-            }
-            Err(TryLockError::Error(error)) => return Err(at("lock", &path)(error).into()),
-        }
+        let Some(file) = lock::take(&path).map_err(at("open", &path))? else {
+            let holder = durable::read(&path, 64).unwrap_or_default();
+            let holder = String::from_utf8_lossy(&holder).trim().to_owned();
+            return Err(LockError::Busy {
+                state: self.root.clone(),
+                holder,
+            });
+        };
         // Who holds it is for messages only; the lock itself ends with the process.
         let _ = file.set_len(0);
         let _ = (&file).write_all(format!("{}\n", std::process::id()).as_bytes());

@@ -11,7 +11,7 @@ use outhaul_kit::{console, interrupt};
 use tokio::runtime::Builder;
 use tokio::signal::unix::{SignalKind, signal};
 
-use outhaul_reconcilers::Pulse;
+use outhaul_kit::pulse::Pulse;
 
 /// The exit code of the signal that came.
 static CODE: AtomicI32 = AtomicI32::new(0);

@@ -481,5 +481,4 @@ pub(crate) fn unsigned(number: i64) -> u64 {
 }
 
 #[cfg(test)]
-#[path = "state/tests.rs"]
 mod tests;

@@ -418,5 +418,4 @@ impl DecodeError {
 }
 
 #[cfg(test)]
-#[path = "decode/tests.rs"]
 mod tests;

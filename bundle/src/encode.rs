@@ -295,5 +295,4 @@ pub enum EncodeError {
 }
 
 #[cfg(test)]
-#[path = "encode/tests.rs"]
 mod tests;

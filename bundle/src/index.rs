@@ -341,5 +341,4 @@ impl Index {
 }
 
 #[cfg(test)]
-#[path = "index/tests.rs"]
 mod tests;

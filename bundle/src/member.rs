@@ -303,5 +303,4 @@ fn kind(flag: u8) -> Option<&'static str> {
 }
 
 #[cfg(test)]
-#[path = "member/tests.rs"]
 mod tests;

@@ -297,5 +297,4 @@ fn at_most(member: &str, bytes: u64, max: u64) -> Result<(), ReadError> {
 }
 
 #[cfg(test)]
-#[path = "read/tests.rs"]
 mod tests;

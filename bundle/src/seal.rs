@@ -66,5 +66,4 @@ impl Unseal for NoKeys {
 }
 
 #[cfg(test)]
-#[path = "seal/tests.rs"]
 mod tests;

@@ -242,5 +242,4 @@ pub enum WriteError {
 }
 
 #[cfg(test)]
-#[path = "write/tests.rs"]
 mod tests;

@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use jiff::Timestamp;
+use outhaul_kit::pulse::Pulse;
 use outhaul_signer::durable::FileError;
 use outhaul_signer::key::KeyError;
 
@@ -114,33 +114,6 @@ impl ServeError {
             self,
             Self::File(_) | Self::System { .. } | Self::Locked { .. }
         )
-    }
-}
-
-/// How a round is told to stop, and how others see that it gets on.
-#[derive(Debug, Default)]
-pub struct Pulse {
-    stopping: AtomicBool,
-    beats: AtomicU64,
-}
-
-impl Pulse {
-    /// The round ends after the step in hand.
-    pub fn stop(&self) {
-        self.stopping.store(true, Ordering::SeqCst);
-    }
-
-    /// Whether it was told to stop.
-    pub fn stopping(&self) -> bool {
-        self.stopping.load(Ordering::SeqCst)
-    }
-
-    fn beat(&self) {
-        self.beats.fetch_add(1, Ordering::Relaxed);
-    }
-
-    fn beats(&self) -> u64 {
-        self.beats.load(Ordering::Relaxed)
     }
 }
 

@@ -18,9 +18,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use outhaul_kit::service::{NotifyState, Watchdog, notify};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use sd_notify::NotifyState;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
@@ -104,7 +104,7 @@ pub fn serve(
 
 /// As long as the store answers, systemd's watchdog is told so, twice per period.
 async fn tell_that_it_lives(shared: Arc<Shared>) {
-    let Some(period) = sd_notify::watchdog_enabled() else {
+    let Some(period) = Watchdog::of_service().period() else {
         return;
     };
     let mut tick = tokio::time::interval(period / 2);
@@ -114,12 +114,6 @@ async fn tell_that_it_lives(shared: Arc<Shared>) {
             Ok(()) => notify(NotifyState::Watchdog),
             Err(error) => tracing::error!(%error, "the store does not answer"),
         }
-    }
-}
-
-fn notify(state: NotifyState<'_>) {
-    if let Err(error) = sd_notify::notify(&[state]) {
-        tracing::warn!(%error, "systemd cannot be told");
     }
 }
 

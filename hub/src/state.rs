@@ -7,13 +7,14 @@
 
 mod keys;
 
-use std::fs::{File, TryLockError};
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use outhaul_bundle::Digest;
 use outhaul_bundle::name::Name;
 use outhaul_bundle::report::{ACK_PAYLOAD_TYPE, Ack};
+use outhaul_kit::lock;
 use outhaul_signer::clock::Implausible;
 use outhaul_signer::durable::{self, FileError};
 use outhaul_signer::envelope::Envelope;
@@ -314,19 +315,11 @@ impl Hub {
             path: path.clone(),
             source,
         };
-        let file = File::options()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(&path)
-            .map_err(failed)?;
-        match file.try_lock() {
-            Ok(()) => Ok(file),
-            Err(TryLockError::WouldBlock) => Err(StateError::Locked {
+        lock::take(&path)
+            .map_err(failed)?
+            .ok_or_else(|| StateError::Locked {
                 folder: self.folder.clone(),
-            }),
-            Err(TryLockError::Error(source)) => Err(failed(source)),
-        }
+            })
     }
 }
 

@@ -1,5 +1,5 @@
 //! What all programs share: durable files, folders that strangers prepared, text for people, and (with
-//! the features `console`, `completions` and `signals`) the edge of a command line.
+//! the features `console`, `completions`, `signals` and `service`) the edge of a command line or a service.
 //!
 //! What comes in: paths, bytes and foreign text. What goes out: files that are whole or not there, files
 //! that are certainly regular files below the folder that was named, text without control characters, and
@@ -11,8 +11,13 @@ pub mod completions;
 pub mod console;
 pub mod counted;
 pub mod durable;
+pub mod group;
 pub mod interrupt;
+pub mod lock;
 pub mod media;
+pub mod pulse;
+#[cfg(feature = "service")]
+pub mod service;
 #[cfg(feature = "signals")]
 pub mod signals;
 pub mod suggest;

@@ -478,5 +478,4 @@ fn not_a(found: FileType, doing: &'static str, path: &Path, expected: &'static s
 }
 
 #[cfg(test)]
-#[path = "media/tests.rs"]
 mod tests;

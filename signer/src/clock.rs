@@ -153,5 +153,4 @@ impl TimePolicy {
 }
 
 #[cfg(test)]
-#[path = "clock/tests.rs"]
 mod tests;

@@ -279,5 +279,4 @@ pub fn new_token() -> Result<String, KeyError> {
 }
 
 #[cfg(test)]
-#[path = "enrol/tests.rs"]
 mod tests;

@@ -205,5 +205,4 @@ fn to_be_signed(payload_type: &str, payload: &[u8]) -> Vec<u8> {
 }
 
 #[cfg(test)]
-#[path = "envelope/tests.rs"]
 mod tests;

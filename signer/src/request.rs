@@ -337,5 +337,4 @@ pub(crate) fn short(text: &str) -> String {
 }
 
 #[cfg(test)]
-#[path = "request/tests.rs"]
 mod tests;

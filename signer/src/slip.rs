@@ -377,5 +377,4 @@ fn checksum(bytes: &[u8]) -> [u8; CHECKSUM_BYTES] {
 }
 
 #[cfg(test)]
-#[path = "slip/tests.rs"]
 mod tests;

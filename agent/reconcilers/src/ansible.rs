@@ -12,13 +12,13 @@ use std::rc::Rc;
 
 use outhaul_bundle::report::{AssignmentResult, ComplianceStatus, StepResult};
 use outhaul_kit::durable;
+use outhaul_kit::pulse::Pulse;
 use zeroize::Zeroizing;
 
 use crate::assignment::Desired;
 use crate::error::ApplyError;
 use crate::inventory::{Item, Ledger};
 use crate::outcome::{Change, failed, result, step};
-use crate::pulse::Pulse;
 use crate::reconciler::Reconciler;
 use crate::sealed::{Binding, Scratch, SealedError, copy_opened, struck_out};
 use crate::settings::AnsibleConfig;

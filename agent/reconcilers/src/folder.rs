@@ -17,11 +17,12 @@ use outhaul_kit::durable::at;
 use rustix::fs::Access;
 use zeroize::Zeroizing;
 
+use outhaul_kit::pulse::Pulse;
+
 use crate::assignment::Desired;
 use crate::error::ApplyError;
 use crate::inventory::{Item, Ledger};
 use crate::outcome::{Change, failed, result, step};
-use crate::pulse::Pulse;
 use crate::reconciler::Reconciler;
 use crate::sealed::SealedError;
 use crate::site::Facilities;

@@ -10,12 +10,12 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use outhaul_bundle::report::{AssignmentResult, ComplianceStatus, StepResult};
+use outhaul_kit::pulse::Pulse;
 
 use crate::assignment::Desired;
 use crate::error::ApplyError;
 use crate::inventory::{Item, Ledger};
 use crate::outcome::{Stop, failed, of_assignment, result, step};
-use crate::pulse::Pulse;
 use crate::reconciler::Reconciler;
 use crate::settings::HookConfig;
 use crate::site::Facilities;

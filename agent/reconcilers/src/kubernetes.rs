@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use outhaul_bundle::index::DriftPolicy;
 use outhaul_bundle::report::{AssignmentResult, ComplianceStatus, StepResult};
+use outhaul_kit::pulse::Pulse;
 use outhaul_kubernetes::{Access, Cluster, Health, Reason, Trouble, order};
 use zeroize::Zeroizing;
 
@@ -17,7 +18,6 @@ use crate::assignment::Desired;
 use crate::error::ApplyError;
 use crate::inventory::{Item, Ledger};
 use crate::outcome::{Stop, of_assignment, result, step};
-use crate::pulse::Pulse;
 use crate::reconciler::Reconciler;
 use crate::sealed::struck_out;
 use crate::settings::KubernetesConfig;

@@ -21,12 +21,12 @@
 use std::fmt;
 
 use outhaul_bundle::report::{AssignmentResult, StepResult};
+use outhaul_kit::pulse::Pulse;
 
 use crate::assignment::Desired;
 use crate::error::ApplyError;
 use crate::inventory::{Item, Ledger};
 use crate::outcome::Change;
-use crate::pulse::Pulse;
 
 /// A reconciler.
 pub trait Reconciler: fmt::Debug {

@@ -13,13 +13,13 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use outhaul_bundle::report::{AssignmentResult, ComplianceStatus, StepResult};
+use outhaul_kit::pulse::Pulse;
 
 use crate::assignment::Desired;
 use crate::error::ApplyError;
 use crate::inventory::{Item, Ledger};
 use crate::line;
 use crate::outcome::{Change, failed};
-use crate::pulse::Pulse;
 use crate::reconciler::Reconciler;
 use crate::settings::ApplyConfig;
 use crate::site::Facilities;

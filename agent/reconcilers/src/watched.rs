@@ -19,9 +19,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use outhaul_kit::durable::{FileError, at};
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
-
-use crate::pulse::Pulse;
+use outhaul_kit::group;
+use outhaul_kit::pulse::Pulse;
+use rustix::process::{WaitId, WaitIdOptions, waitid};
 
 /// How often the program is looked at.
 const LOOK: Duration = Duration::from_millis(50);
@@ -113,7 +113,7 @@ pub fn run(mut command: Command, bounds: &Bounds<'_>, pulse: &Pulse) -> Result<R
     );
     let end = watch(&mut child, bounds, &stdout, pulse);
     if end.is_err() || bounds.whole || !matches!(end, Ok(End::Exited(_))) {
-        send(&child, Signal::KILL);
+        group::kill(&child);
     }
     let status = child.wait().map_err(Lost::Program)?;
     let end = match end.map_err(Lost::Program)? {
@@ -192,7 +192,7 @@ fn watch(
         match asked {
             Some(since) if since.elapsed() > GRACE => return Ok(End::Stopped),
             None if pulse.stopping() => {
-                send(child, Signal::TERM);
+                group::terminate(child);
                 asked = Some(Instant::now());
             }
             None if start.elapsed() > bounds.timeout => return Ok(End::TooLong),
@@ -204,23 +204,12 @@ fn watch(
     }
 }
 
-fn group(child: &Child) -> Option<Pid> {
-    i32::try_from(child.id()).ok().and_then(Pid::from_raw)
-}
-
 fn has_ended(child: &Child) -> io::Result<bool> {
-    let Some(pid) = group(child) else {
+    let Some(pid) = group::of(child) else {
         return Ok(true);
     };
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     Ok(waitid(WaitId::Pid(pid), options)?.is_some())
-}
-
-/// To the whole group of a child whose status was not taken yet.
-fn send(child: &Child, signal: Signal) {
-    if let Some(group) = group(child) {
-        let _ = kill_process_group(group, signal);
-    }
 }
 
 /// What a thread reads of a pipe, so that the program never blocks on it.

@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 
 use outhaul_bundle::report::Event as Told;
 
+use outhaul_kit::service;
+
 use super::links::Links;
 use super::watch::Watch;
 use crate::agent::Agent;
@@ -212,7 +214,7 @@ impl Round {
             None => "no bundle yet".to_owned(),
         };
         if now != self.shown {
-            super::notify(sd_notify::NotifyState::Status(&now));
+            service::notify(service::NotifyState::Status(&now));
             self.shown = now;
         }
         Ok(())

@@ -14,7 +14,7 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use outhaul_reconcilers::Pulse;
+use outhaul_kit::pulse::Pulse;
 use outhaul_reconcilers::remote::protocol::{Answer, FORMAT, MAX_REQUEST_BYTES, Request, Verb};
 use outhaul_signer::trust::MAX_VERSION;
 

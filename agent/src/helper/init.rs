@@ -13,7 +13,7 @@ use std::path::Path;
 
 use outhaul_bundle::{Digest, Index, Limits};
 use outhaul_kit::media::Media;
-use outhaul_reconcilers::Pulse;
+use outhaul_kit::pulse::Pulse;
 use rustix::process::{Gid, Uid};
 use rustix::thread::{self, CapabilitySet, CapabilitySets};
 

@@ -15,7 +15,7 @@ use outhaul_signer::MetadataSource;
 use super::Road;
 use crate::blobs::Blobs;
 use crate::error::AgentError;
-use outhaul_reconcilers::Pulse;
+use outhaul_kit::pulse::Pulse;
 
 /// A file that is being read.
 #[derive(Debug)]

@@ -21,7 +21,7 @@ use crate::durable::at;
 use crate::error::AgentError;
 use crate::http::{Client, Span, is_late};
 use crate::state::Site;
-use outhaul_reconcilers::Pulse;
+use outhaul_kit::pulse::Pulse;
 
 const BUFFER_BYTES: usize = 64 * 1024;
 /// The least that must come in one part: some 700 bytes a second, slower than any link that carries bundles.

@@ -4,11 +4,12 @@ use std::path::PathBuf;
 
 use jiff::Timestamp;
 use outhaul_kit::console;
+use outhaul_kit::pulse::Pulse;
 use serde_json::json;
 
 use super::failure::{self, Failure};
 use super::{Exit, Format, print_json, say};
-use crate::serve::{Config, Pulse, ServeError, Service, Surroundings, daemon};
+use crate::serve::{Config, ServeError, Service, Surroundings, daemon};
 
 /// Do it all on a schedule and on a webhook: fetch, render what changed, bundle, publish, promote
 #[derive(Debug, clap::Args)]

@@ -11,14 +11,15 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
-use sd_notify::NotifyState;
+use outhaul_kit::pulse::Pulse;
+use outhaul_kit::service::{NotifyState, Watchdog, notify};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 
 use super::hook::HookSecret;
 use super::server::{self, Board, Shared, Shown};
-use super::{CHAIN, Pulse, ServeError, Service, Surroundings};
+use super::{CHAIN, ServeError, Service, Surroundings};
 
 /// How often the worker looks whether it is to stop, and shows that it lives.
 const LOOK: Duration = Duration::from_secs(5);
@@ -39,7 +40,7 @@ pub fn run(
     let listen = config.listen;
     let secret = config.webhook_secret_file.as_deref();
     let secret = secret.map(HookSecret::read).transpose()?;
-    let pulse = Arc::new(Pulse::default());
+    let pulse = Pulse::default();
     let board = Arc::new(Board::default());
     let (wake, woken) = mpsc::sync_channel(1);
     let (finished, done) = oneshot::channel();
@@ -74,7 +75,7 @@ pub fn run(
             service,
             clock,
             tell,
-            pulse: Arc::clone(&pulse),
+            pulse: pulse.clone(),
             board,
         };
         let worker = thread::Builder::new()
@@ -89,20 +90,15 @@ pub fn run(
         ready(address);
         notify(NotifyState::Ready);
         let mut done = done;
-        let period = sd_notify::watchdog_enabled();
-        let mut tick = tokio::time::interval(period.map_or(Duration::from_secs(3600), |p| p / 3));
-        let mut beats = 0;
+        let mut watchdog = Watchdog::of_service();
+        let mut tick = tokio::time::interval(watchdog.interval());
         loop {
             tokio::select! {
                 _ = &mut done => break,
                 _ = terminate.recv() => {}
                 _ = interrupt.recv() => {}
                 _ = tick.tick() => {
-                    let now = pulse.beats();
-                    if period.is_some() && now != beats {
-                        beats = now;
-                        notify(NotifyState::Watchdog);
-                    }
+                    watchdog.feed(&pulse);
                     continue;
                 }
             }
@@ -133,7 +129,7 @@ struct Worker {
     service: Service,
     clock: fn() -> Timestamp,
     tell: fn(&str),
-    pulse: Arc<Pulse>,
+    pulse: Pulse,
     board: Arc<Board>,
 }
 
@@ -214,11 +210,5 @@ fn summary<'a>(service: &Service, wrong: impl Iterator<Item = &'a String>) -> St
     match wrong.is_empty() {
         true => format!("{count} environments up to date"),
         false => format!("{count} environments, trouble with {}", wrong.join(", ")),
-    }
-}
-
-fn notify(state: NotifyState<'_>) {
-    if let Err(error) = sd_notify::notify(&[state]) {
-        tracing::warn!(%error, "systemd cannot be told");
     }
 }

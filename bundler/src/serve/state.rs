@@ -4,7 +4,7 @@
 //! restart goes on from. Losing it loses nothing else: the next round then finds that nothing changed.
 
 use std::collections::BTreeMap;
-use std::fs::{File, TryLockError};
+use std::fs::File;
 use std::path::Path;
 
 use jiff::Timestamp;
@@ -95,17 +95,9 @@ pub(super) fn lock(folder: &Path) -> Result<File, ServeError> {
         doing: format!("lock `{}`", path.display()),
         source,
     };
-    let file = File::options()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(&path)
-        .map_err(failed)?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(ServeError::Locked {
+    outhaul_kit::lock::take(&path)
+        .map_err(failed)?
+        .ok_or_else(|| ServeError::Locked {
             folder: folder.to_owned(),
-        }),
-        Err(TryLockError::Error(source)) => Err(failed(source)),
-    }
+        })
 }

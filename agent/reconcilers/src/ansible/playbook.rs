@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use outhaul_bundle::report::StepResult;
 use outhaul_kit::durable;
+use outhaul_kit::pulse::Pulse;
 use serde::Deserialize;
 
 use crate::error::ApplyError;
 use crate::outcome::step;
-use crate::pulse::Pulse;
 use crate::watched::{self, Bounds, End, Lost};
 
 /// Our own callback, written into the state folder because ansible-core has none that gives JSON.

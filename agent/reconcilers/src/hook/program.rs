@@ -11,11 +11,11 @@ use std::process::Command;
 use std::time::Duration;
 
 use outhaul_kit::durable;
+use outhaul_kit::pulse::Pulse;
 
 use super::contract::{Answer, MAX_ANSWER_BYTES, Message, Status, Verb};
 use crate::error::ApplyError;
 use crate::line;
-use crate::pulse::Pulse;
 use crate::settings::HookConfig;
 use crate::watched::{self, Bounds, End, Lost};
 

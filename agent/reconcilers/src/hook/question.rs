@@ -6,6 +6,7 @@
 
 use std::path::PathBuf;
 
+use outhaul_kit::pulse::Pulse;
 use zeroize::Zeroizing;
 
 use super::Hook;
@@ -17,7 +18,6 @@ use crate::assignment::Desired;
 use crate::error::ApplyError;
 use crate::inventory::Item;
 use crate::outcome::{Stop, shortened};
-use crate::pulse::Pulse;
 use crate::sealed::{OpenedFolder, copy_opened, struck_out};
 
 /// What the program is told of one assignment, and what of it must not be told on.

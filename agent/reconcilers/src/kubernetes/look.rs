@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use outhaul_bundle::Digest;
+use outhaul_kit::pulse::Pulse;
 use outhaul_kubernetes::cluster::{is_applied_by_us, other_managers};
 use outhaul_kubernetes::{Cluster, Health, Key, Object, Reason, Resource, Trouble, differ, health};
 use serde_json::Value;
@@ -16,7 +17,6 @@ use super::wanted::{All, Conflicts, Wanted};
 use crate::error::ApplyError;
 use crate::inventory::Item;
 use crate::outcome::{Stop, step};
-use crate::pulse::Pulse;
 
 /// One object is the reason to change nothing.
 fn because_of(key: &Key, problem: String) -> Stop {

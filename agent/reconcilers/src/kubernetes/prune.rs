@@ -8,6 +8,7 @@
 use std::collections::BTreeSet;
 
 use outhaul_bundle::report::StepResult;
+use outhaul_kit::pulse::Pulse;
 use outhaul_kubernetes::{Cluster, Key, Reason, Trouble, order};
 
 use super::look::Looked;
@@ -15,7 +16,6 @@ use super::mark::{Mark, Origin, owner_of, uid_of};
 use crate::error::ApplyError;
 use crate::inventory::{Item, Ledger};
 use crate::outcome::step;
-use crate::pulse::Pulse;
 
 /// What became of one object.
 enum Outcome {

@@ -5,12 +5,12 @@
 
 use std::time::{Duration, Instant};
 
+use outhaul_kit::pulse::Pulse;
 use outhaul_kubernetes::{Cluster, Health, Resource, health};
 
 use super::Kubernetes;
 use super::look::{self, Looked};
 use crate::error::ApplyError;
-use crate::pulse::Pulse;
 
 /// Between two looks at what is not ready.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);

@@ -126,5 +126,8 @@ fn whoever_outlives_it_keeps_nobody_waiting() {
         .trim()
         .parse()
         .unwrap();
-    let _ = rustix::process::kill_process(Pid::from_raw(id).unwrap(), Signal::KILL);
+    let _ = rustix::process::kill_process(
+        rustix::process::Pid::from_raw(id).unwrap(),
+        rustix::process::Signal::KILL,
+    );
 }

@@ -12,6 +12,8 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use outhaul_kit::group;
+
 /// The most that a program may answer: 20,000 assignments with their reasons fit in easily.
 const MAX_OUTPUT: u64 = 16 << 20;
 /// What is kept of what it says on standard error.
@@ -108,11 +110,8 @@ fn reader(mut from: impl Read + Send + 'static, most: u64) -> mpsc::Receiver<io:
 
 /// Ends it and all that it started; whoever ended already is no error.
 fn stop(child: &mut Child) {
-    let group = i32::try_from(child.id())
-        .ok()
-        .and_then(rustix::process::Pid::from_raw);
-    if let (Some(group), Ok(None)) = (group, child.try_wait()) {
-        let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+    if let Ok(None) = child.try_wait() {
+        group::kill(child);
     }
     let _ = child.kill();
     let _ = child.wait();

@@ -1,0 +1,44 @@
+//! The right to work in a folder: one process has it at a time.
+//!
+//! What comes in: the path of a lock file. What goes out: the file while this process holds the lock, or nothing
+//! when another one does. The lock ends with the process, however it ends; the file stays.
+
+use std::fs::{File, TryLockError};
+use std::io;
+use std::path::Path;
+
+/// Takes the lock at `path` for as long as the returned file is open; `None` when another process holds it.
+///
+/// # Errors
+/// [`io::Error`] when the file cannot be opened or locked.
+pub fn take(path: &Path) -> io::Result<Option<File>> {
+    let file = File::options()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(path)?;
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn only_one_holds_it_and_it_ends_with_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        let first = take(&path).unwrap();
+        assert!(first.is_some());
+        assert!(take(&path).unwrap().is_none());
+        drop(first);
+        assert!(take(&path).unwrap().is_some());
+        assert!(take(&folder.path().join("none/lock")).is_err());
+    }
+}

@@ -35,6 +35,33 @@ pub struct Description {
     /// Git repositories.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub repositories: Vec<git::Entry>,
+    /// What could not be described, and why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub problems: Vec<String>,
+}
+
+impl Description {
+    /// One that describes nothing yet.
+    pub fn empty() -> Self {
+        Self {
+            format: FORMAT.to_owned(),
+            layouts: Vec::new(),
+            repositories: Vec::new(),
+            problems: Vec::new(),
+        }
+    }
+
+    /// The same, from a folder that has `prefix` below it.
+    #[must_use]
+    pub fn below(mut self, prefix: &Path) -> Self {
+        for layout in &mut self.layouts {
+            layout.folder = prefix.join(&layout.folder);
+        }
+        for repository in &mut self.repositories {
+            repository.pack = prefix.join(&repository.pack);
+        }
+        self
+    }
 }
 
 /// One OCI image layout.
@@ -91,7 +118,7 @@ impl Catalog {
         if description.format != FORMAT {
             return Err(wrong(format!("its format is not `{FORMAT}`")));
         }
-        let mut problems = Vec::new();
+        let mut problems = description.problems;
         let mut images = Repositories::new();
         for layout in &description.layouts {
             match layout_folder(&media, layout) {
@@ -170,14 +197,14 @@ impl Catalog {
     }
 
     /// What is known of the bytes of `digest` in the file with these marks.
-    pub(crate) fn checked(&self, digest: &Digest, marks: &Marks) -> Option<Checked> {
+    pub fn checked(&self, digest: &Digest, marks: &Marks) -> Option<Checked> {
         let known = self.checked.lock().unwrap_or_else(PoisonError::into_inner);
         let (of, checked) = known.get(digest)?;
         (of == marks).then_some(*checked)
     }
 
     /// Remembers what reading a file whole has shown.
-    pub(crate) fn remember(&self, digest: Digest, marks: Marks, checked: Checked) {
+    pub fn remember(&self, digest: Digest, marks: Marks, checked: Checked) {
         let mut known = self.checked.lock().unwrap_or_else(PoisonError::into_inner);
         known.insert(digest, (marks, checked));
     }

@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use clap::{CommandFactory as _, Parser, Subcommand, ValueEnum};
 use outhaul_kit::console::{self, Exit};
+use outhaul_kit::durable;
 use outhaul_kit::text::{printable, printable_lines};
 use sd_notify::NotifyState;
 use serde_json::json;
@@ -22,6 +23,7 @@ use tokio::sync::watch;
 
 use crate::error::ServeError;
 use crate::server::{self, Limits};
+use crate::settings::Settings;
 use crate::tls::Authority;
 use crate::view::{Current, FolderView};
 
@@ -29,15 +31,15 @@ use crate::view::{Current, FolderView};
 #[derive(Debug, Parser)]
 #[command(name = "outhaul-mirror", version, about, propagate_version = true)]
 struct Cli {
-    /// Folder with what is served, written by the agent
+    /// The agent's state folder
     #[arg(
         long,
         global = true,
         value_name = "DIR",
-        env = "OUTHAUL_MIRROR_ROOT",
-        default_value = "/var/lib/outhaul/serve"
+        env = "OUTHAUL_STATE",
+        default_value = "/var/lib/outhaul-agent"
     )]
-    root: PathBuf,
+    state: PathBuf,
     /// Form of the data on stdout
     #[arg(long, global = true, value_name = "FORM", default_value = "text")]
     output: Output,
@@ -64,25 +66,22 @@ enum Command {
 
 /// Serve until told to stop
 ///
-/// With TLS by the site's own authority, which is made at the first start: give clients its `ca.pem`. Plain
-/// HTTP is served to this machine alone.
+/// With TLS by the site's own authority, which is made at the first start: give clients `serve/tls/ca.pem` of
+/// the state folder.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  outhaul-mirror run\n  outhaul-mirror run --listen 10.0.0.5:5443 --name \
                   registry.site.example"
 )]
 struct Run {
-    /// Address and port; port 0 takes a free one, which is printed
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:5443")]
-    listen: SocketAddr,
+    /// Address and port; port 0 takes a free one, which is printed; else 127.0.0.1:5443
+    #[arg(long, value_name = "ADDR")]
+    listen: Option<SocketAddr>,
     /// Another name by which clients reach this server; may be given several times
     #[arg(long = "name", value_name = "HOST")]
     names: Vec<String>,
-    /// Folder of the site's certificate authority; else `tls` in the root folder
-    #[arg(long, value_name = "DIR")]
-    tls: Option<PathBuf>,
-    /// Serve this machine without TLS
-    #[arg(long, conflicts_with_all = ["tls", "names"])]
+    /// Serve this machine alone, without TLS
+    #[arg(long, conflicts_with = "names")]
     plain_http: bool,
 }
 
@@ -128,7 +127,7 @@ fn report(error: &ServeError) -> u8 {
 }
 
 fn check(cli: &Cli) -> Result<u8, ServeError> {
-    let current = Current::new(Box::new(FolderView::new(&cli.root)));
+    let current = Current::new(Box::new(FolderView::new(&cli.state)));
     let Some(catalog) = current.catalog()? else {
         match cli.output {
             Output::Json => console::result(json!({ "active": false })),
@@ -171,13 +170,14 @@ fn check(cli: &Cli) -> Result<u8, ServeError> {
 }
 
 fn serve(cli: &Cli, args: &Run) -> Result<(), ServeError> {
-    if args.plain_http && !args.listen.ip().is_loopback() {
+    let mut settings = configured(&cli.state.join("agent.toml"))?;
+    settings.listen = args.listen.unwrap_or(settings.listen);
+    settings.names.extend(args.names.iter().cloned());
+    settings.plain_http |= args.plain_http;
+    if let Some((key, found, expected)) = settings.out_of_range() {
         return Err(ServeError::Usage {
-            problem: format!(
-                "`{}` is not this machine alone, and there is no TLS",
-                args.listen
-            ),
-            help: "leave `--plain-http` out, or listen on 127.0.0.1".to_owned(),
+            problem: format!("`{key}` is {found}, it must be {expected}"),
+            help: "correct the option".to_owned(),
         });
     }
     drop(
@@ -189,17 +189,17 @@ fn serve(cli: &Cli, args: &Run) -> Result<(), ServeError> {
             .with_target(false)
             .try_init(),
     );
-    let authority = match args.plain_http {
+    let authority = match settings.plain_http {
         true => None,
         false => {
-            let folder = args.tls.clone().unwrap_or_else(|| cli.root.join("tls"));
+            let folder = cli.state.join("serve/tls");
             Some(Authority::open_or_create(&folder)?)
         }
     };
-    let addresses: Vec<IpAddr> = vec![args.listen.ip()];
+    let addresses: Vec<IpAddr> = vec![settings.listen.ip()];
     let tls = match &authority {
         None => None,
-        Some(authority) => Some(authority.acceptor(&args.names, &addresses)?),
+        Some(authority) => Some(authority.acceptor(&settings.names, &addresses)?),
     };
     let failed = |doing: &str| {
         let doing = doing.to_owned();
@@ -211,15 +211,15 @@ fn serve(cli: &Cli, args: &Run) -> Result<(), ServeError> {
         .build()
         .map_err(failed("start"))?;
     runtime.block_on(async {
-        let listening = format!("listen on `{}`", args.listen);
-        let listener = TcpListener::bind(args.listen)
+        let listening = format!("listen on `{}`", settings.listen);
+        let listener = TcpListener::bind(settings.listen)
             .await
             .map_err(failed(&listening))?;
         let address = listener.local_addr().map_err(failed(&listening))?;
         let mut terminate = signal(SignalKind::terminate()).map_err(failed("wait for signals"))?;
         let mut interrupt = signal(SignalKind::interrupt()).map_err(failed("wait for signals"))?;
         let (stop, stopped) = watch::channel(false);
-        let current = Arc::new(Current::new(Box::new(FolderView::new(&cli.root))));
+        let current = Arc::new(Current::new(Box::new(FolderView::new(&cli.state))));
         let limits = Limits::default();
         let serving = tokio::spawn(server::serve(listener, tls, current, limits, stopped));
         announce(
@@ -239,6 +239,25 @@ fn serve(cli: &Cli, args: &Run) -> Result<(), ServeError> {
         }
         Ok(())
     })
+}
+
+/// `[serve]` in `agent.toml`; all else in it is the agent's.
+fn configured(path: &Path) -> Result<Settings, ServeError> {
+    #[derive(Default, serde::Deserialize)]
+    #[serde(default)]
+    struct AgentToml {
+        serve: Settings,
+    }
+    const MAX_BYTES: u64 = 256 * 1024;
+    let Some(bytes) = durable::read_if_present(path, MAX_BYTES)? else {
+        return Ok(Settings::default());
+    };
+    let read = toml::from_str::<AgentToml>(&String::from_utf8_lossy(&bytes));
+    read.map(|read| read.serve)
+        .map_err(|error| ServeError::Usage {
+            problem: format!("`{}`: {}", path.display(), error.message()),
+            help: "correct `[serve]` in `agent.toml`".to_owned(),
+        })
 }
 
 fn announce(output: Output, address: SocketAddr, ca: Option<&Path>) {

@@ -6,21 +6,31 @@
 //! the site's state machine, writes nothing but its own certificate authority, and never opens a connection.
 
 pub mod catalog;
-pub mod cli;
 pub mod digest;
 pub mod error;
 pub mod git;
 pub mod layout;
 pub mod name;
-pub mod range;
-pub mod route;
-pub mod server;
-pub mod tls;
+pub mod settings;
 pub mod view;
 
+#[cfg(feature = "server")]
 mod answer;
+#[cfg(feature = "server")]
 mod body;
+#[cfg(feature = "server")]
+pub mod cli;
+#[cfg(feature = "server")]
 mod patient;
+#[cfg(feature = "server")]
+pub mod range;
+#[cfg(feature = "server")]
 mod registry;
+#[cfg(feature = "server")]
+pub mod route;
+#[cfg(feature = "server")]
+pub mod server;
+#[cfg(feature = "server")]
+pub mod tls;
 
 pub use error::ServeError;

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use outhaul_kit::durable;
 
-use crate::catalog::Catalog;
+use crate::catalog::{self, Catalog};
 use crate::error::ServeError;
 
 /// Largest file that names the active generation.
@@ -25,43 +25,48 @@ pub trait View: fmt::Debug + Send + Sync {
     fn active(&self) -> Result<Option<PathBuf>, ServeError>;
 }
 
-/// A folder whose file `active` names one of its subfolders.
+/// The agent's state folder: `serve/active` names one of `generations/`.
 #[derive(Debug, Clone)]
 pub struct FolderView {
-    root: PathBuf,
+    active: PathBuf,
+    generations: PathBuf,
 }
 
 impl FolderView {
-    /// The file that names what is active.
-    pub const ACTIVE: &str = "active";
+    /// The file that names what is active, below the state folder.
+    pub const ACTIVE: &str = "serve/active";
 
-    /// The view of the folder `root`.
-    pub fn new(root: &Path) -> Self {
+    /// The view of the state folder `state`.
+    pub fn new(state: &Path) -> Self {
         Self {
-            root: root.to_owned(),
+            active: state.join(Self::ACTIVE),
+            generations: state.join("generations"),
         }
     }
 }
 
 impl View for FolderView {
     fn active(&self) -> Result<Option<PathBuf>, ServeError> {
-        let path = self.root.join(Self::ACTIVE);
-        let Some(bytes) = durable::read_if_present(&path, MAX_NAME)? else {
+        let Some(bytes) = durable::read_if_present(&self.active, MAX_NAME)? else {
             return Ok(None);
         };
         let name = String::from_utf8_lossy(&bytes);
         let name = name.trim();
-        let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
         if name.is_empty() {
             return Ok(None);
         }
-        if name.starts_with('.') || !name.bytes().all(is_plain) {
+        if !name.bytes().all(|b| b.is_ascii_digit()) {
             return Err(ServeError::Catalog {
-                path,
-                problem: "it does not name a folder beside it".to_owned(),
+                path: self.active.clone(),
+                problem: "it does not name a generation".to_owned(),
             });
         }
-        Ok(Some(self.root.join(name)))
+        let folder = self.generations.join(name);
+        // A generation that brought nothing to serve has no catalog.
+        match folder.join(catalog::FILE).exists() || !folder.exists() {
+            true => Ok(Some(folder)),
+            false => Ok(None),
+        }
     }
 }
 

@@ -1,4 +1,8 @@
 //! The tests of what a site serves, in one binary.
+//!
+//! What comes in: the program `outhaul-mirror`, and real clients: git, skopeo, containerd, and what
+//! `.ci/oci-clients` builds. What goes out: a verdict. Nothing here uses a network.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "../../../fuzz/bodies/serve.rs"]
 mod bodies;

@@ -57,7 +57,7 @@ impl Server {
         // The server may refuse before it has read everything.
         let _ = stream.write_all(bytes);
         let mut answer = Vec::new();
-        let mut piece = [0; 65536];
+        let mut piece = vec![0; 65536];
         loop {
             match stream.read(&mut piece) {
                 Ok(0) => break,

@@ -44,12 +44,12 @@ fn without_egress(site: &Site, script: &str, programs: &[(&str, &Path)]) -> Stri
         r#"
         ip link set lo up
         mount --bind hosts /etc/hosts
-        exec 3< <("$SERVE" run --root "$ROOT" --listen 127.0.0.1:443 --name registry.example --name index.docker.io --name github.com)
+        exec 3< <("$SERVE" run --state "$ROOT" --listen 127.0.0.1:443 --name registry.example --name index.docker.io --name github.com)
         server=$!
         trap 'kill $server' EXIT
         read -r url <&3
         test "$url" = https://127.0.0.1:443/
-        export SSL_CERT_FILE=$ROOT/tls/ca.pem
+        export SSL_CERT_FILE=$ROOT/serve/tls/ca.pem
         {script}
         # What tried to leave: there is no route, so the kernel counts each packet.
         awk '$1 == "Ip:" {{ if (!n) {{ for (i = 1; i <= NF; i++) if ($i == "OutNoRoutes") n = i }} else print "tried to leave:", $n }}' /proc/net/snmp
@@ -212,7 +212,7 @@ fn helm_pulls_a_chart_by_its_original_name() {
     site.activate("1");
     let script = r#"
         "$HELM" pull oci://registry.example/charts/app --version 1.2.3+site
-        cmp app-1.2.3+site.tgz "$ROOT/1/app-1.2.3+site.tgz"
+        cmp app-1.2.3+site.tgz "$ROOT/generations/1/app-1.2.3+site.tgz"
         "$HELM" template name oci://registry.example/charts/app --version 1.2.3+site | grep '^kind: Deployment'
     "#;
     let said = without_egress(&site, script, &[("HELM", &helm)]);
@@ -273,14 +273,14 @@ fn git_clones_from_the_original_address() {
     let entry = origin.pack(&pack, "https://github.com/org/repo");
     site.catalog("1", &json!({ "repositories": [entry] }));
     site.activate("1");
-    let script = r#"
+    let script = r"
         export GIT_SSL_CAINFO=$SSL_CERT_FILE GIT_CONFIG_NOSYSTEM=1 GIT_CONFIG_GLOBAL=/dev/null
         # Without an address of its own git looks its host's name up.
         export GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@example.org
         git clone --quiet --depth 1 https://github.com/org/repo.git
         git -C repo rev-parse HEAD
         git -C repo fetch --quiet --depth 1 origin
-    "#;
+    ";
     let said = without_egress(&site, script, &[]);
     assert!(said.starts_with(&origin.tip()), "{said}");
 }
@@ -289,10 +289,10 @@ fn git_clones_from_the_original_address() {
 fn the_site_s_authority_is_kept_and_its_key_is_private() {
     use std::os::unix::fs::PermissionsExt as _;
     let site = Site::new();
-    let tls = site.root.path().join("tls");
+    let tls = site.root.path().join("serve/tls");
     let start = || {
         let mut child = Command::new(program())
-            .args(["run", "--listen", "127.0.0.1:0", "--root"])
+            .args(["run", "--listen", "127.0.0.1:0", "--state"])
             .arg(site.root.path())
             .stdout(std::process::Stdio::piped())
             .spawn()
@@ -325,7 +325,7 @@ fn the_site_s_authority_is_kept_and_its_key_is_private() {
     // Half an authority is not replaced by another one.
     fs::remove_file(tls.join("ca.key")).unwrap();
     let mut command = Command::new(program());
-    let refused = command.args(["run", "--listen", "127.0.0.1:0", "--root"]);
+    let refused = command.args(["run", "--listen", "127.0.0.1:0", "--state"]);
     let ran = run_expecting(refused.arg(site.root.path()), 4).unwrap();
     assert!(
         ran.stderr.contains("the key of `ca.pem` is missing"),

@@ -32,7 +32,7 @@ impl Site {
     }
 
     pub fn folder(&self, generation: &str) -> PathBuf {
-        let folder = self.root.path().join(generation);
+        let folder = self.root.path().join("generations").join(generation);
         fs::create_dir_all(&folder).unwrap();
         folder
     }
@@ -50,9 +50,10 @@ impl Site {
     }
 
     pub fn activate(&self, generation: &str) {
-        let new = self.root.path().join("active.new");
-        fs::write(&new, format!("{generation}\n")).unwrap();
-        fs::rename(new, self.root.path().join("active")).unwrap();
+        let folder = self.root.path().join("serve");
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("new"), format!("{generation}\n")).unwrap();
+        fs::rename(folder.join("new"), folder.join("active")).unwrap();
     }
 
     pub fn serve(&self) -> Server {
@@ -145,7 +146,7 @@ impl Server {
     pub fn start(root: &Path) -> Self {
         let log = tempfile::NamedTempFile::new().unwrap();
         let mut child = Command::new(program())
-            .args(["run", "--plain-http", "--listen", "127.0.0.1:0", "--root"])
+            .args(["run", "--plain-http", "--listen", "127.0.0.1:0", "--state"])
             .arg(root)
             .stdout(Stdio::piped())
             .stderr(log.reopen().unwrap())

@@ -266,7 +266,7 @@ fn who_has_it_already_is_told_so() {
     }
 }
 
-/// "the tags MUST be in lexical … or ASCIIbetical order"; n, last, Link; "When n is zero, this endpoint MUST
+/// "the tags MUST be in lexical … or `ASCIIbetical` order"; n, last, Link; "When n is zero, this endpoint MUST
 /// return an empty list, and MUST NOT include a Link header".
 #[test]
 fn end_8_lists_tags_in_order_and_in_parts() {

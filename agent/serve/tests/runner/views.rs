@@ -106,7 +106,7 @@ fn check_lists_what_is_served_and_names_what_is_not() {
     let check = |more: &[&str]| {
         let mut command = Command::new(program());
         command
-            .args(["check", "--root"])
+            .args(["check", "--state"])
             .arg(site.root.path())
             .args(more);
         run(&mut command).unwrap()
@@ -128,7 +128,7 @@ fn check_lists_what_is_served_and_names_what_is_not() {
     let envelope = outhaul_tests::envelope(&found.stdout, found.code).unwrap();
     assert_eq!(envelope["findings"].as_array().unwrap().len(), 2);
 
-    site.activate("missing");
+    site.activate("9");
     let found = check(&[]);
     assert_eq!(found.code, Some(3), "{}", found.everything());
     site.activate("../etc");
@@ -141,12 +141,8 @@ fn check_lists_what_is_served_and_names_what_is_not() {
 fn plain_http_is_served_to_this_machine_alone() {
     let site = Site::new();
     let mut command = Command::new(program());
-    command.args(["run", "--plain-http", "--listen", "0.0.0.0:0", "--root"]);
+    command.args(["run", "--plain-http", "--listen", "0.0.0.0:0", "--state"]);
     let refused = run(command.arg(site.root.path())).unwrap();
     assert_eq!(refused.code, Some(2), "{}", refused.everything());
-    assert!(
-        refused
-            .stderr
-            .contains("is not this machine alone, and there is no TLS")
-    );
+    assert!(refused.stderr.contains("`serve.listen` is `0.0.0.0:0`"));
 }

@@ -31,12 +31,15 @@ mod run;
 mod send;
 mod status;
 
-/// Verifies bundles, applies them on this site, and reports home.
+/// Verifies bundles, applies them on this site, and reports to the hub.
 #[derive(Debug, Parser)]
 #[command(
     name = "outhaul-agent",
     version,
-    after_help = "Example:\n  outhaul-agent --state /var/lib/outhaul-agent import /media/stick"
+    after_help = format!(
+        "Example:\n  outhaul-agent --state /var/lib/outhaul-agent import /media/stick\n\n{}",
+        console::GLOSSARY
+    )
 )]
 struct Cli {
     /// The folder that holds everything the agent owns.

@@ -180,7 +180,7 @@ impl Agent {
     ) -> Result<PlannedOrder, AgentError> {
         let change = match order.what {
             Instruction::Rekey => Change::told(
-                "it makes itself new keys, one to sign with and one for what is sealed for it; the                  request for both travels home"
+                "it makes itself new keys, one to sign with and one for what is sealed for it; the                  request for both is sent with the next reports"
                     .to_owned(),
             ),
             _ => self.carry_out(order, offer)?,
@@ -260,7 +260,7 @@ impl Agent {
                 cut::here("order-key-made");
                 let message = format!(
                     "it signs with the new key {:.12} and has a new one for what is sealed for it; the \
-                     request for both travels home",
+                     request for both is sent with the next reports",
                     next.signing.public().id()
                 );
                 Change {

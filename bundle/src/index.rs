@@ -316,7 +316,7 @@ impl Index {
         }
         let listed: BTreeSet<&Name> = self.assignments.iter().map(|one| &one.name).collect();
         if let Some(name) = self.kept.keys().find(|name| !listed.contains(name)) {
-            return fail(format!("`{name}` was kept and is no assignment"));
+            return fail(format!("`{name}` was kept and is not an assignment"));
         }
         if let Some(problem) = order::problem(&self.orders) {
             return fail(problem);

@@ -196,7 +196,9 @@ pub enum WriteError {
     #[error("the bytes to be written as `index.json` are not the canonical bytes of this index")]
     IndexBytes,
     /// A metadata file of a name that bundles do not have, or twice.
-    #[error("`{name}` is no name of a metadata file (`timestamp.json`, `<version>.<role>.json`)")]
+    #[error(
+        "`{name}` is not the name of a metadata file (`timestamp.json`, `<version>.<role>.json`)"
+    )]
     MetadataName {
         /// The name.
         name: String,

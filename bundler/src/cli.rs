@@ -43,9 +43,9 @@ pub use outhaul_kit::console::Exit;
 
 /// Workload management for clusters and hosts that no network reaches.
 #[derive(Debug, Parser)]
-#[command(name = "outhaul", version)]
+#[command(name = "outhaul", version, after_help = console::GLOSSARY)]
 pub struct Cli {
-    /// How much is said, and in which colours.
+    /// How much is printed, and in which colours.
     #[command(flatten)]
     pub messages: console::Options,
     /// What to do.
@@ -58,7 +58,7 @@ pub struct Cli {
 pub enum Command {
     /// Render an environment and write one signed bundle per stream
     Bundle(bundle::Args),
-    /// Check a control plane: every finding at once, with its place and a way out
+    /// Check a control plane: all findings, each with location and fix
     Check(check::Args),
     /// Print a script that completes commands and options in a shell
     Completions(completions::Args),

@@ -32,7 +32,13 @@ use crate::visible;
 
 /// Outhaul's hub: takes signed reports in, shows desired and actual state, and decides promotion gates.
 #[derive(Debug, Parser)]
-#[command(name = "outhaul-hub", version, about, propagate_version = true)]
+#[command(
+    name = "outhaul-hub",
+    version,
+    about,
+    propagate_version = true,
+    after_help = console::GLOSSARY
+)]
 struct Cli {
     #[command(flatten)]
     common: Common,

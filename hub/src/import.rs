@@ -238,7 +238,7 @@ fn import_file(
         Some(Sort::Reports) => import_reports(hub, path, file, done, now_ms).map(drop),
         None => Err(HubError::Usage {
             problem: format!(
-                "`{}` is no bundle, request or report file",
+                "`{}` is not a bundle, request or report file",
                 text::path(path)
             ),
             help: "expected `*.outhaul`, `*.request` or `*.reports`, or a folder with some".into(),

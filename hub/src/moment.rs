@@ -76,7 +76,7 @@ pub fn parse(text: &str, now_ms: i64) -> Result<i64, String> {
     match (unit, count) {
         (Some(unit), Some(count)) => Ok(now_ms.saturating_add(unit * i64::from(count))),
         _ => Err(format!(
-            "`{text}` is no moment (expected `2026-12-24`, `2026-12-24T18:00:00Z`, `36h` or `14d`)"
+            "`{text}` is not a time (expected `2026-12-24`, `2026-12-24T18:00:00Z`, `36h` or `14d`)"
         )),
     }
 }

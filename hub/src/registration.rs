@@ -92,7 +92,7 @@ pub enum EnrolError {
         site: String,
     },
     /// Not a request.
-    #[error("this is no enrolment request: {problem}")]
+    #[error("this is not an enrolment request: {problem}")]
     Malformed {
         /// What is wrong.
         problem: String,

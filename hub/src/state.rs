@@ -86,7 +86,7 @@ pub enum StateError {
         source: io::Error,
     },
     /// A name that this program made is none.
-    #[error("`{text}` cannot be acknowledged: it is no name")]
+    #[error("`{text}` cannot be acknowledged: it is not a name")]
     Name {
         /// The text.
         text: String,

@@ -94,7 +94,7 @@ fn each_mistake_has_its_message_and_code() {
         &hub,
         &[&waive[..], &["soon"]].concat(),
         2,
-        &["`soon` is no moment"],
+        &["`soon` is not a time"],
     );
     fails(&hub, &[&waive[..], &["2h"]].concat(), 2, &["no site `a`"]);
     fails(

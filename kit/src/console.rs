@@ -22,6 +22,9 @@ pub mod progress;
 pub use envelope::{API_VERSION, Envelope, Problem};
 pub use options::Options;
 
+/// What `--help` of every program ends with.
+pub const GLOSSARY: &str = "Terms: docs/glossary.md";
+
 /// How a program ends: 0 ok, 1 findings or refused, 2 usage or configuration, 3 environment, 4 trust,
 /// 5 internal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

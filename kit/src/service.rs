@@ -15,7 +15,7 @@ const UNWATCHED: Duration = Duration::from_secs(3600);
 /// Tells the service manager.
 pub fn notify(state: NotifyState<'_>) {
     if let Err(error) = sd_notify::notify(&[state]) {
-        tracing::warn!(%error, "systemd cannot be told");
+        tracing::warn!(%error, "cannot notify systemd");
     }
 }
 

@@ -29,7 +29,12 @@ mod verify_metadata;
 ///
 /// Example: `outhaul-signer --passphrase-file pass init ./fleet --root-keys 3 --root-threshold 2`
 #[derive(Debug, Parser)]
-#[command(name = "outhaul-signer", version, arg_required_else_help = true)]
+#[command(
+    name = "outhaul-signer",
+    version,
+    arg_required_else_help = true,
+    after_help = console::GLOSSARY
+)]
 pub(crate) struct Cli {
     #[command(flatten)]
     common: Common,

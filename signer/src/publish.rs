@@ -297,7 +297,7 @@ impl Fleet {
         let refuse = |problem: String| Err(FleetError::Index { problem });
         let head: IndexHead = match serde_json::from_slice(request.index_bytes) {
             Ok(head) => head,
-            Err(error) => return refuse(format!("it is no index: {error}")),
+            Err(error) => return refuse(format!("it is not an index: {error}")),
         };
         let IndexStream {
             role,

@@ -81,7 +81,7 @@ pub enum RequestError {
         found: String,
     },
     /// A key that this request does not ask for.
-    #[error("key {key} is none of those asked for ({wanted})")]
+    #[error("key {key} is not one of those asked for ({wanted})")]
     OtherKey {
         /// The key, shortened.
         key: String,
@@ -148,7 +148,7 @@ impl SigningRequest {
             return Ok(None);
         }
         STANDARD.decode(&self.index).map(Some).map_err(|error| {
-            let problem = format!("its index is no base64: {error}");
+            let problem = format!("its index is not base64: {error}");
             let expected = "signing request";
             RequestError::Malformed { expected, problem }
         })
@@ -213,7 +213,7 @@ impl SigningRequest {
             .decode(&self.payload)
             .map_err(|error| RequestError::Malformed {
                 expected: "signing request",
-                problem: format!("its payload is no base64: {error}"),
+                problem: format!("its payload is not base64: {error}"),
             })
     }
 

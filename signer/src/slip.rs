@@ -61,13 +61,13 @@ pub enum SlipError {
         found: String,
     },
     /// Not spelled as this program spells slips.
-    #[error("this is no slip that Outhaul wrote: {problem}")]
+    #[error("this is not a slip that Outhaul wrote: {problem}")]
     Malformed {
         /// What is wrong.
         problem: String,
     },
     /// Something else.
-    #[error("this is no freshness slip")]
+    #[error("this is not a freshness slip")]
     NotASlip,
     /// More than fits.
     #[error("a slip of {bytes} bytes, the limit is {max_bytes}")]
@@ -135,7 +135,7 @@ impl Slip {
             match Kind::of(name, role) {
                 Some(Kind::Root(version)) if version <= since_root => {}
                 Some(_) => drop(kept.insert(name.clone(), bytes.clone())),
-                None => return Err(malformed(format!("`{name}` is no metadata of `{role}`"))),
+                None => return Err(malformed(format!("`{name}` is not metadata of `{role}`"))),
             }
         }
         let slip = Self {

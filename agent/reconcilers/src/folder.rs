@@ -317,7 +317,9 @@ impl Reconciler for Folder {
                 }
                 Some(Ok(Found::File(digest, _))) => format!("it was changed: {}", digest.short()),
                 Some(Ok(Found::Nothing)) | None => "it was removed".to_owned(),
-                Some(Ok(Found::Other)) => "it was replaced by something that is no file".to_owned(),
+                Some(Ok(Found::Other)) => {
+                    "it was replaced by something that is not a file".to_owned()
+                }
                 Some(Err(error)) => error.to_string(),
             };
             drifted.push(step(path, "changed", message));
@@ -379,7 +381,7 @@ fn remove_files(
     let mut removed = Vec::new();
     for item in items {
         let outcome = match target.look(&item.item) {
-            Ok(Found::Other) => Err("it is no plain file any more: left as it is".to_owned()),
+            Ok(Found::Other) => Err("it is not a plain file any more: left as it is".to_owned()),
             Ok(_) => target.remove(&item.item).map_err(|error| error.to_string()),
             Err(error) => Err(error.to_string()),
         };

@@ -271,6 +271,6 @@ fn announce(output: Output, address: SocketAddr, ca: Option<&Path>) {
 
 fn notify(state: NotifyState<'_>) {
     if let Err(error) = sd_notify::notify(&[state]) {
-        tracing::warn!(%error, "systemd cannot be told");
+        tracing::warn!(%error, "cannot notify systemd");
     }
 }

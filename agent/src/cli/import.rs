@@ -11,7 +11,7 @@ use crate::durable;
 use crate::error::AgentError;
 use crate::interrupted;
 
-/// Verifies a bundle (or the newest acceptable one in a folder) and applies it; believes freshness slips.
+/// Verifies a bundle (or the newest acceptable one in a folder) and applies it; accepts freshness slips.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "While the service runs, the service does it, and this command waits for the result.\n\n\
@@ -87,6 +87,6 @@ pub(super) fn text(typed: &str) -> Result<String, AgentError> {
         .take(MAX_TEXT_BYTES as u64 + 1)
         .read_to_end(&mut bytes)
         .map_err(durable::at("read", input))?;
-    // What is no text is no slip, which the reader says better.
+    // What is not text is no slip, which the reader says better.
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

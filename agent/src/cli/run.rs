@@ -6,7 +6,7 @@ use crate::calls::{self, Call, Way};
 use crate::daemon;
 use crate::error::AgentError;
 
-/// Watches folders and media, polls the repository, looks for drift, reports home; until told to stop.
+/// Watches folders and media, polls the repository, looks for drift, sends reports; until stopped.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Example:\n  outhaul-agent --state /var/lib/outhaul-agent run\n\nWith --once it does each of these once and ends: for a timer. While the service runs, the service does it."

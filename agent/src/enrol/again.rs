@@ -3,7 +3,7 @@
 //! What comes in: the site's memory and a kit for the same site. What goes out: the site bound to the new
 //! kit, so that orders for its earlier enrolment are none for it. A revoked site gets new keys
 //! and may install again; what it accepted, reported and runs stays as it was. For another hub its reports are numbered
-//! anew, and what runs is told again.
+//! anew, and what runs is reported again.
 
 use outhaul_bundle::Digest;
 use outhaul_bundle::report::Event as Told;

@@ -218,7 +218,7 @@ impl Agent {
         let row = generations::one(db, accepted.number)?;
         if row.is_some_and(|row| self.contradicts(&row, &offer)) {
             let message = format!(
-                "this site knows another bundle {} than the slip tells of",
+                "this site knows another bundle {} than the slip names",
                 accepted.number
             );
             return Err(AgentError::refused(name, "mix-and-match", message));

@@ -46,7 +46,7 @@ pub fn repeat_state(db: &Connection, author: &Author<'_>) -> Result<(), StateErr
         let event = generation_event(
             &generation,
             &results,
-            "told again: the hub does not know it",
+            "reported again: the hub does not know it",
         );
         outbox::queue(db, author, Told::Observation(event))?;
     }

@@ -223,9 +223,9 @@ impl Address {
             Some(Err(user)) => (Some(user), false),
             None => (None, false),
         };
-        let (host, port) = split_port(host).ok_or_else(|| bad("its port is no number"))?;
+        let (host, port) = split_port(host).ok_or_else(|| bad("its port is not a number"))?;
         Self::of(text, scheme, user, password, host, port, rest)
-            .ok_or_else(|| bad("its host is no host name"))
+            .ok_or_else(|| bad("its host is not a host name"))
     }
 
     /// `user@host:path`; `None` when it is a path. The result says whether its host is one.
@@ -241,7 +241,7 @@ impl Address {
         }
         let bad = || AddressError::NotAUrl {
             url: without_password(text),
-            problem: "its host is no host name",
+            problem: "its host is not a host name",
         };
         let (user, host) = match authority.rsplit_once('@') {
             Some((user, host)) => (Some(user), host),

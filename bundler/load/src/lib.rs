@@ -59,7 +59,7 @@ pub enum Origin {
     Folders {
         /// The environment's own folder.
         environment_dir: PathBuf,
-        /// The folder that stands for the base repository named `main`.
+        /// The folder with a local copy of the base repository named `main`.
         base_dir: Option<PathBuf>,
         /// The commit that `base_dir` is; without it the base repository's pin is used.
         base_commit: Option<String>,

@@ -79,7 +79,7 @@ pub enum ForgeError {
     Http(#[from] HttpError),
     /// No such forge.
     #[error(
-        "`{text}` is no forge that is known\nhelp: it is gitea (also for Forgejo), github or gitlab"
+        "`{text}` is not a known forge\nhelp: it is gitea (also for Forgejo), github or gitlab"
     )]
     Unknown {
         /// What was given.

@@ -36,7 +36,7 @@ pub enum DeliverError {
         source: io::Error,
     },
     /// The bundle is not whole.
-    #[error("`{}` is no bundle that can be published", path.display())]
+    #[error("`{}` is not a bundle that can be published", path.display())]
     Read {
         /// The bundle.
         path: PathBuf,

@@ -67,7 +67,7 @@ pub enum SiteError {
     #[error(transparent)]
     Fleet(#[from] FleetError),
     /// A record that this program did not write.
-    #[error("`{}` is no record of a site: {problem}", path.display())]
+    #[error("`{}` is not the record of a site: {problem}", path.display())]
     Record {
         /// The file.
         path: PathBuf,
@@ -109,7 +109,7 @@ pub enum SiteError {
     Signature(#[source] EnvelopeError),
     /// A new key for a site whose first one nobody approved.
     #[error(
-        "no key of `{site}` was approved yet, so none can vouch for a new one; nothing was changed"
+        "no key of `{site}` was approved yet, so no key can sign the request for a new one; nothing was changed"
     )]
     Unapproved {
         /// The site.

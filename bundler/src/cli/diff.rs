@@ -51,7 +51,7 @@ pub struct Args {
     /// Only this environment (may be given more than once)
     #[arg(long, value_name = "NAME")]
     environment: Vec<String>,
-    /// For an environment's own folders: what stands for the base repository `main`, for both or one each
+    /// For an environment's own folders: a local copy of the base repository `main`, for both or one each
     #[arg(long, value_name = "DIR", num_args = 1..=2)]
     base_dir: Vec<PathBuf>,
     /// Commits of --base-dir
@@ -62,7 +62,7 @@ pub struct Args {
     /// The program that chooses for policies with `scheduler: NAME` (JSON in, assignments out)
     #[arg(long = "scheduler", value_name = "NAME=PROGRAM")]
     schedulers: Vec<String>,
-    /// Reproduce Kalypso's bytes where they were a defect but no danger
+    /// Reproduce Kalypso's bytes where they were a harmless bug
     #[arg(long)]
     compat: bool,
     /// How data is printed

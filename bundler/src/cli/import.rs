@@ -52,7 +52,7 @@ struct Kalypso {
     /// The environment's own folder
     #[arg(long, value_name = "DIR")]
     env_dir: Option<PathBuf>,
-    /// The folder that stands for the base repository named `main`
+    /// The folder with a local copy of the base repository named `main`
     #[arg(long, value_name = "DIR", requires = "env_dir")]
     base_dir: Option<PathBuf>,
     /// The commit that the base folder is

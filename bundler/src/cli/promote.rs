@@ -293,7 +293,9 @@ impl Args {
         for reason in &decision.reasons {
             failure = failure.because(reason);
         }
-        Err(failure.help("bring the missing reports home, or waive a site (`outhaul-hub waive`), and run it again"))
+        Err(failure.help(
+            "import the missing reports, or waive a site (`outhaul-hub waive`), and run it again",
+        ))
     }
 
     fn print(

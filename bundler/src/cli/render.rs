@@ -90,7 +90,7 @@ pub struct InputArgs {
     /// The program that chooses for policies with `scheduler: NAME` (JSON in, assignments out)
     #[arg(long = "scheduler", value_name = "NAME=PROGRAM")]
     schedulers: Vec<String>,
-    /// Reproduce Kalypso's bytes where they were a defect but no danger
+    /// Reproduce Kalypso's bytes where they were a harmless bug
     #[arg(long)]
     compat: bool,
 }
@@ -402,7 +402,7 @@ impl Args {
         let again = match taken {
             0 => String::new(),
             taken => format!(
-                " ({} rendered, {taken} taken over)",
+                " ({} rendered, {taken} unchanged)",
                 rendering.assignments().len()
             ),
         };

@@ -209,7 +209,7 @@ fn keygen(out: &Path, output: Format) -> Result<Exit, Failure> {
     }
     data(&public.to_string());
     say(&format!(
-        "secret half of key {} written to `{}`: bring it to the sites by a road that you trust, into the \
+        "secret half of key {} written to `{}`: bring it to the sites over a trusted channel, into the \
          folder `identities` of the agent's state",
         public.id(),
         out.display()

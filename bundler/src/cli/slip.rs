@@ -54,7 +54,7 @@ pub struct Args {
     /// The time of issue that is signed, such as 2026-11-21T12:00:00Z; without it now
     #[arg(long, value_name = "TIME")]
     issued: Option<Timestamp>,
-    /// Until when what it vouches for may be installed; without it 180 days after it is issued
+    /// Until when the bundle that it names may be installed; without it 180 days after it is issued
     #[arg(long, value_name = "TIME")]
     expires: Option<Timestamp>,
     /// How data is printed
@@ -124,7 +124,7 @@ impl Args {
             }));
         }
         say(&format!(
-            "slip for {stream}: issued {}, expires {}, tells of bundle {}; {bytes} bytes in `{}`",
+            "slip for {stream}: issued {}, expires {}, newest bundle {}; {bytes} bytes in `{}`",
             made.signed_at,
             made.expires,
             made.number,

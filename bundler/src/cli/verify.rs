@@ -162,7 +162,7 @@ impl Args {
             Statement::Absent => "statement: none in this bundle".to_owned(),
             Statement::Unchecked => "statement: not checked".to_owned(),
             Statement::Holds => "statement: signed by the fleet, about these contents".to_owned(),
-            Statement::Wrong(why) => format!("statement: NOT to be believed: {why}"),
+            Statement::Wrong(why) => format!("statement: NOT valid: {why}"),
         });
         for (name, from) in &index.kept {
             data(&format!(

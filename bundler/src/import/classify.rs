@@ -98,7 +98,7 @@ fn assignment(
         found = evidence::of(id, &only(there, same), right.as_ref(), views);
         if found.is_empty() {
             one.reasons.push(
-                "`--compat` writes it as it is; which defect that is cannot be told".to_owned(),
+                "`--compat` writes it as it is; it is not known which defect that is".to_owned(),
             );
         }
     } else if let Some(tree) = [right.as_ref(), compat.as_ref()]

@@ -135,7 +135,7 @@ fn interval<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
         .map(Duration::from_secs)
         .ok_or_else(|| {
             serde::de::Error::custom(format!(
-                "`{text}` is no time between 5s and 7d; write it as `30s`, `5m`, `1h` or `1d`"
+                "`{text}` is not a time between 5s and 7d; write it as `30s`, `5m`, `1h` or `1d`"
             ))
         })
 }

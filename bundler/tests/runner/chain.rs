@@ -234,7 +234,7 @@ fn a_pull_request_tells_what_changes_and_why_as_long_as_the_commits_can_be_had()
     );
     chain.round();
     let text = body(3);
-    let said = "is not told: not all of its sources can be read as they were.";
+    let said = "is not shown: not all of its sources can be read as they were.";
     assert!(
         text.contains("| `drone` | 0 | ") && text.contains(said),
         "{text}"

@@ -384,7 +384,7 @@ fn a_recipient_that_is_no_site_spends_no_number() {
     let bundle = format!("bundle --environment dev --control-plane cp {KEYS} --out stick --for");
     let (_, _, err) = made.ends(2, &format!("{bundle} edge-2"));
     assert!(
-        err.contains("`edge-2` is no site of dev/edge") && err.contains("did you mean `edge-1`"),
+        err.contains("`edge-2` is not a site of dev/edge") && err.contains("did you mean `edge-1`"),
         "{err}"
     );
     assert!(!made.path("stick").exists());

@@ -19,7 +19,7 @@ const MAX_REASON_BYTES: usize = 500;
 
 /// Make a hub for one fleet: its store and its key
 ///
-/// The fleet's first root metadata is the beginning of all trust: bundles are believed from it on.
+/// The fleet's first root metadata is the beginning of all trust: bundles are accepted from it on.
 /// Prints the hub's public key, which goes into the kits of new sites. The private key rests encrypted with
 /// the passphrase, or is the systemd credential `outhaul-hub.key`; unencrypted only where that is asked for.
 #[derive(Debug, clap::Args)]

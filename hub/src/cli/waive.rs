@@ -40,10 +40,13 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
         help: help.to_owned(),
     };
     let until_ms = moment::parse(&args.until, now_ms)
-        .map_err(|problem| usage(problem, "name the moment at which the waiver ends"))?;
+        .map_err(|problem| usage(problem, "name the time at which the waiver ends"))?;
     if until_ms <= now_ms || until_ms - now_ms > LONGEST_MS {
-        let problem = format!("a waiver until {} is no use", moment::rfc3339(until_ms));
-        return Err(usage(problem, "it ends in the future, and within 366 days"));
+        let problem = format!("a waiver cannot end {}", moment::rfc3339(until_ms));
+        return Err(usage(
+            problem,
+            "choose a date in the future, within 366 days",
+        ));
     }
     let waiver = Waiver {
         id: 0,

@@ -123,7 +123,7 @@ fn assess(
     let Some(running) = &site.running else {
         return (
             SiteStatus::NoState,
-            "has not told yet what it runs".to_owned(),
+            "has not reported yet what it runs".to_owned(),
         );
     };
     if let Some((first, last)) = site.missing.iter().find(|(_, last)| *last > running.report) {

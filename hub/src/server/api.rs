@@ -295,7 +295,7 @@ async fn requests(
     Extension(peer): Extension<Peer>,
     body: Body,
 ) -> Result<Response, Problem> {
-    let other = "this is no enrolment request";
+    let other = "this is not an enrolment request";
     let bytes = body::whole(&shared.requests, peer, body, MAX_REQUEST_BYTES, other).await?;
     let now_ms = moment::now_ms();
     let checked = enrol::check(bytes.trim_ascii(), &shared.fleet);

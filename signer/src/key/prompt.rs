@@ -84,7 +84,7 @@ fn line(question: &str) -> Result<Zeroizing<String>, String> {
     drop(silent);
     let _ = writeln!(io::stderr());
     ended?;
-    let text = str::from_utf8(&typed).map_err(|_| "it is no text".to_owned())?;
+    let text = str::from_utf8(&typed).map_err(|_| "it is not text".to_owned())?;
     if text.is_empty() {
         return Err("nothing was typed".to_owned());
     }

@@ -166,7 +166,7 @@ fn role_line(role: &str, own: &Root, new: &Root, yours: Option<&str>) -> RoleLin
 /// What no root of a fleet looks like: it could show one thing and count another.
 fn refuse_unsound(root: &Root) -> Result<(), ReviewError> {
     if root.spec_version != SPEC_VERSION || !root.consistent_snapshot || root.kind != "root" {
-        return refuse("it is no root metadata as a fleet of this version has it");
+        return refuse("it is not root metadata as a fleet of this version has it");
     }
     if !root.is_complete() || root.roles.len() != ROLES.len() {
         return refuse("it does not have the four roles of a root");
@@ -265,7 +265,7 @@ fn refuse_other_keys(
         });
         if !counts {
             return refuse(format!(
-                "it asks key {} to sign, which is no root key",
+                "it asks key {} to sign, which is not a root key",
                 short(id)
             ));
         }

@@ -194,10 +194,10 @@ fn the_one_target(stream: &Targets, role: &str) -> Result<(TargetFile, Custom), 
     let mut targets = stream.targets.iter();
     let (Some((found, target)), None, None) = (targets.next(), targets.next(), &stream.delegations)
     else {
-        return refuse("it vouches for something else than one index");
+        return refuse("it lists something else than one index");
     };
     if *found != path || stream.kind != "targets" || stream.spec_version != SPEC_VERSION {
-        return refuse("it is no metadata of this stream");
+        return refuse("it is not metadata of this stream");
     }
     let custom: Custom = match serde_json::from_value(target.custom.clone()) {
         Ok(custom) => custom,

@@ -107,7 +107,7 @@ pub enum MarkerProblem {
         "the sealed value has a line break, and stands where it must not\nhelp: put the marker into double quotes, as the whole value"
     )]
     LineBreak,
-    /// What came out is no text.
+    /// What came out is not text.
     #[error("the sealed value is not UTF-8 text")]
     NotText,
 }

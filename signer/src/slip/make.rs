@@ -28,7 +28,7 @@ pub struct NewSlip {
     pub versions: BTreeMap<String, u64>,
     /// The time that it brings.
     pub signed_at: Timestamp,
-    /// Until when what it vouches for may be installed.
+    /// Until when the bundle that it names may be installed.
     pub expires: Timestamp,
 }
 

@@ -145,7 +145,7 @@ fn the_one_target(stream: &Targets, role: &str) -> Result<StreamTarget, TrustErr
         .get("sha256")
         .ok_or_else(|| malformed("a target without sha256"))?;
     let mut sha256 = [0u8; 32];
-    hex::decode_to_slice(hash, &mut sha256).map_err(|_| malformed("a sha256 that is none"))?;
+    hex::decode_to_slice(hash, &mut sha256).map_err(|_| malformed("not a valid sha256"))?;
     let custom = target
         .custom
         .clone()
@@ -231,7 +231,7 @@ fn refuse_odd_role(role: &str) -> Result<(), TrustError> {
         let role: String = role.chars().take(80).collect();
         return Err(TrustError::Stream {
             role,
-            problem: "it is no stream's name".to_owned(),
+            problem: "it is not a stream's name".to_owned(),
         });
     }
     Ok(())

@@ -98,7 +98,7 @@ impl Client {
                 })
                 .collect();
             let key = ureq::tls::PrivateKey::from_pem(key)
-                .map_err(|_| wrong("its `client-key` is no private key"))?;
+                .map_err(|_| wrong("its `client-key` is not a private key"))?;
             if chain.is_empty() {
                 return Err(wrong("its `client-certificate` holds no certificate"));
             }
@@ -217,7 +217,7 @@ impl Client {
             .map_err(|_| self.failed(&format!("its answer {code} is not JSON")))?;
         // Everything that the API answers is an object, and is taken apart as one.
         if !value.is_object() {
-            return Err(self.failed(&format!("its answer {code} is no object")));
+            return Err(self.failed(&format!("its answer {code} is not an object")));
         }
         Ok((code, value))
     }

@@ -123,10 +123,10 @@ impl Access {
             path: path.to_owned(),
             problem,
         };
-        let text = std::str::from_utf8(&bytes).map_err(|_| wrong("it is no text".into()))?;
+        let text = std::str::from_utf8(&bytes).map_err(|_| wrong("it is not text".into()))?;
         let documents = yaml::documents(text).map_err(|error| wrong(error.to_string()))?;
         let [(_, config)] = documents.as_slice() else {
-            return Err(wrong("it is no kubeconfig".into()));
+            return Err(wrong("it is not a kubeconfig".into()));
         };
         let folder = path.parent().unwrap_or(Path::new("."));
         read_config(config, folder, context).map_err(|problem| match problem {

@@ -102,7 +102,10 @@ impl Object {
             *annotations = Value::Object(serde_json::Map::new());
         }
         let Some(annotations) = annotations.as_object_mut() else {
-            return Err(format!("{}: `metadata.annotations` is no map", self.place));
+            return Err(format!(
+                "{}: `metadata.annotations` is not a map",
+                self.place
+            ));
         };
         annotations.insert(name.to_owned(), value.into());
         Ok(())
@@ -167,14 +170,14 @@ fn take(
     }
     if group == "kustomize.config.k8s.io" {
         return Err(format!(
-            "{place}: a kustomization is no manifest; build it (`kustomize build`) and ship what comes out"
+            "{place}: a kustomization is not a manifest; build it (`kustomize build`) and ship what comes out"
         ));
     }
     let name = text(&value["metadata"]["name"], "metadata.name")?;
     let namespace = match &value["metadata"]["namespace"] {
         Value::Null => None,
         Value::String(namespace) if !namespace.is_empty() => Some(namespace.clone()),
-        _ => return Err(format!("{place}: `metadata.namespace` is no name")),
+        _ => return Err(format!("{place}: `metadata.namespace` is not a name")),
     };
     let words = [
         group,

@@ -268,7 +268,7 @@ fn number(text: &str) -> Result<Option<Number>, String> {
         });
     }
     if matches!(lower.as_str(), ".inf" | ".nan") {
-        return Err(format!("`{text}` is no number that Kubernetes takes"));
+        return Err(format!("`{text}` is not a number that Kubernetes accepts"));
     }
     let (mantissa, exponent) = match lower.split_once('e') {
         Some((mantissa, exponent)) => (mantissa, Some(exponent)),
@@ -286,10 +286,10 @@ fn number(text: &str) -> Result<Option<Number>, String> {
     }
     let value: f64 = plain
         .parse()
-        .map_err(|_| format!("`{text}` is no number"))?;
+        .map_err(|_| format!("`{text}` is not a number"))?;
     Number::from_f64(value)
         .map(Some)
-        .ok_or_else(|| format!("`{text}` is no number that Kubernetes takes"))
+        .ok_or_else(|| format!("`{text}` is not a number that Kubernetes accepts"))
 }
 
 #[cfg(test)]

@@ -114,7 +114,7 @@ fn fill(all: &mut All, desired: &Desired, site: &dyn Facilities) -> Result<(), S
             None => {
                 let bytes =
                     durable::read(&path, MAX_FILE_BYTES).map_err(|error| error.to_string())?;
-                let text = String::from_utf8(bytes).map_err(|_| format!("`{told}` is no text"))?;
+                let text = String::from_utf8(bytes).map_err(|_| format!("`{told}` is not text"))?;
                 Zeroizing::new(text)
             }
         };
@@ -149,7 +149,7 @@ fn fill(all: &mut All, desired: &Desired, site: &dyn Facilities) -> Result<(), S
 fn no_sealed_names(keys: &dyn Keys, path: &Path, told: &str) -> Result<(), String> {
     const STAND_IN: &str = "outhaul-sealed-value";
     let bytes = durable::read(path, MAX_FILE_BYTES).map_err(|error| error.to_string())?;
-    let text = String::from_utf8(bytes).map_err(|_| format!("`{told}` is no text"))?;
+    let text = String::from_utf8(bytes).map_err(|_| format!("`{told}` is not text"))?;
     let text = keys.without_sealed(&text, STAND_IN);
     for object in manifest::objects(&text, told, &mut Budget::default())? {
         let key = object.key.to_string();

@@ -36,7 +36,7 @@ pub(super) fn described() -> Kind {
             ),
             may(
                 "delivery",
-                "By which road; `git` alone writes no bundles.",
+                "The transport; `git` alone writes no bundles.",
                 one_of(&Road::ALL.map(Road::as_str)),
             ),
             may(
@@ -46,7 +46,7 @@ pub(super) fn described() -> Kind {
             ),
             may(
                 "expiresDays",
-                "Days until a bundle may no longer be installed; 180 when nobody says.",
+                "Days until a bundle may no longer be installed; default 180.",
                 whole(1..=3650),
             ),
             may(
@@ -61,7 +61,7 @@ pub(super) fn described() -> Kind {
             ),
             may(
                 "maxRemovalPercent",
-                "The largest share of assignments that one change may remove; 30 when nobody says.",
+                "The largest share of assignments that one change may remove; default 30.",
                 whole(0..=100),
             ),
             may(

@@ -203,7 +203,7 @@ fn reconciler_of(reader: &mut Reader<'_>, written: &Spot<String>) -> Option<Reco
                     Diagnostic::warning(
                         "unknown-reconciler",
                         format!(
-                            "`{}` is no reconciler that Outhaul knows: its sites need a hook program of this name",
+                            "`{}` is not a reconciler that Outhaul knows: its sites need a hook program of this name",
                             written.value
                         ),
                     )

@@ -55,7 +55,7 @@ pub(crate) fn time(args: &[Value], at: usize) -> Time {
 pub(crate) fn dict(args: &[Value], at: usize) -> Outcome<&Rc<Map>> {
     match args.get(at) {
         Some(Value::Map(map)) => Ok(map),
-        _ => Fault::go("reflect: call of a map function on a value that is no map"),
+        _ => Fault::go("reflect: call of a map function on a value that is not a map"),
     }
 }
 

@@ -43,9 +43,9 @@ pub struct FileChange {
     pub sites: Vec<String>,
     /// What happened to it.
     pub kind: FileKind,
-    /// Lines that are new; 0 for what is no text.
+    /// Lines that are new; 0 for what is not text.
     pub lines_added: usize,
-    /// Lines that are gone; 0 for what is no text.
+    /// Lines that are gone; 0 for what is not text.
     pub lines_removed: usize,
     /// A unified diff of a changed text; empty when it is too large or no text.
     pub diff: Vec<String>,

@@ -107,7 +107,7 @@ fn member(from: &mut impl Read) -> Result<(String, u64), DebError> {
         return malformed("a member's header is not text");
     };
     let Ok(size) = size.parse() else {
-        return malformed("a member's size is no number");
+        return malformed("a member's size is not a number");
     };
     if &header[58..] != b"`\n" {
         return malformed("a member's header does not end as it should");

@@ -108,7 +108,7 @@ pub fn body(desired: &Desired<'_>, plan: &Plan, change: &Result<Difference, Stri
                     .replace('<', "&lt;");
                 let _ = writeln!(
                     text,
-                    "\nWhich values and policies are behind it is not told: {why}."
+                    "\nWhich values and policies are behind it is not shown: {why}."
                 );
             }
         }

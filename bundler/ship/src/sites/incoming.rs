@@ -169,7 +169,7 @@ impl Sites<'_> {
             cluster_type,
         } = &request.stream;
         if *role.as_str() != self.fleet.role(environment.as_str(), cluster_type.as_str()) {
-            return refused("its stream's role is none of this fleet");
+            return refused("its stream's role is not in this fleet");
         }
         Ok(Self::fresh(&request.site, request.stream.clone(), kit))
     }

@@ -61,7 +61,7 @@ pub enum ProduceError {
         removals: Vec<Removal>,
     },
     /// A recipient that is no site of the streams that are made.
-    #[error("`{site}` is no site of {streams}")]
+    #[error("`{site}` is not a site of {streams}")]
     UnknownRecipient {
         /// The name.
         site: String,

@@ -100,7 +100,7 @@ impl Args {
         ));
         say(
             "next: on the machine `outhaul-agent enrol` it, which prints the fingerprint of its key; its \
-             request comes home with the first reports, `outhaul site approve` and `outhaul-hub site \
+             request is sent with the first reports, `outhaul site approve` and `outhaul-hub site \
              add` approve it by that fingerprint",
         );
         say(&format!(

@@ -76,7 +76,7 @@ impl Args {
 impl MoveArgs {
     pub(super) fn run(self) -> Result<Exit, Failure> {
         let wrong = || {
-            Failure::say(failure::USAGE, format!("`{}` is no stream", self.to))
+            Failure::say(failure::USAGE, format!("`{}` is not a stream", self.to))
                 .help("give ENVIRONMENT/CLUSTER_TYPE, such as `stage/press`; nothing was changed")
         };
         let (environment, cluster_type) = self.to.split_once('/').ok_or_else(wrong)?;

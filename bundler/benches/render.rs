@@ -28,7 +28,7 @@ use outhaul_load::scheduler::Schedulers;
 use outhaul_load::{LoadRequest, Origin};
 use outhaul_plane::check;
 use outhaul_plane::compose::{self, Composition, Mode};
-use outhaul_plane::render::{self, Memory, Rendering};
+use outhaul_plane::render::{self, Cache as RenderCache, Job, MemoryCache, Rendered, Rendering};
 use outhaul_plane::schedule::{self, Schedule};
 use serde_json::{Value, json};
 
@@ -80,10 +80,17 @@ impl Loaded {
     }
 
     /// Everything, from nothing.
-    fn render(&self, memory: &mut Memory) -> Rendering {
-        let rendering = memory.render(&self.plane, &self.schedule, &self.snapshot, Mode::default());
-        assert!(rendering.failures.is_empty());
-        rendering
+    fn render(&self, memory: &mut MemoryCache) -> Rendered {
+        let job = Job {
+            plane: &self.plane,
+            schedule: &self.schedule,
+            snapshot: &self.snapshot,
+            mode: Mode::default(),
+            progress: &|_, _| (),
+        };
+        let rendered = render::render(job, RenderCache::Memory(memory));
+        assert!(rendered.rendering.failures.is_empty());
+        rendered
     }
 }
 
@@ -117,7 +124,7 @@ fn best<T>(mut work: impl FnMut() -> T) -> (Duration, T) {
 }
 
 fn full(at: &Path, loaded: &Loaded) {
-    let rendering = loaded.render(&mut Memory::new());
+    let rendering = loaded.render(&mut MemoryCache::default()).rendering;
     memory();
     let composition = compose::compose(&loaded.plane, &loaded.schedule, Mode::default());
     let input = go_input(loaded, &composition);
@@ -134,7 +141,7 @@ fn full(at: &Path, loaded: &Loaded) {
     ] {
         let (mut ours, mut theirs) = (Vec::new(), Vec::new());
         for _ in 0..ROUNDS {
-            let mut memory = Memory::new();
+            let mut memory = MemoryCache::default();
             let (time, rendering) = took(|| loaded.render(&mut memory));
             drop(rendering);
             ours.push(time);
@@ -278,7 +285,7 @@ fn memory() {
 
 /// One value of one container changes, again and again, between full renders.
 fn one_value(mut loaded: Loaded) {
-    let mut memory = Memory::new();
+    let mut memory = MemoryCache::default();
     loaded.render(&mut memory);
     for (container, what) in [
         ("line-007", "of one cluster type"),
@@ -287,8 +294,9 @@ fn one_value(mut loaded: Loaded) {
         ("all", "of all"),
     ] {
         let (mut full, mut changes) = (Vec::new(), Vec::new());
+        let mut again = 0;
         for round in 0..ROUNDS {
-            let mut fresh = Memory::new();
+            let mut fresh = MemoryCache::default();
             let (time, rendering) = took(|| loaded.render(&mut fresh));
             drop((rendering, fresh));
             full.push(time);
@@ -298,6 +306,7 @@ fn one_value(mut loaded: Loaded) {
                 let one = loaded.plane.configs.get_mut(container).unwrap();
                 one.data.values_mut().next().unwrap().value = format!("changed {round} {change}");
                 let (time, rendering) = took(|| loaded.render(&mut memory));
+                again = rendering.rendered;
                 walls.push(time.wall);
                 cpu += time.cpu / CHANGES as f64;
                 drop(rendering);
@@ -307,7 +316,6 @@ fn one_value(mut loaded: Loaded) {
         }
         let (least, median) = least_and_median(changes.iter().map(|one| one.wall));
         let (full_least, full_median) = least_and_median(full.iter().map(|one| one.wall));
-        let again = memory.rendered();
         println!(
             "one value {what}: {again} assignments ({:.1} %) again in {:.1} ms (median {:.1} ms): {:.2} % of the \
              full render (median {:.2} %, in processor time {:.2} %); aim 2",
@@ -336,7 +344,14 @@ fn sites(at: &Path) {
             let schedule = schedule::schedule(&plane);
             let mode = Mode::default();
             let composition = compose::compose(&plane, &schedule, mode);
-            let rendering = render::render(&plane, &schedule, &composition, &snapshot, mode);
+            let job = Job {
+                plane: &plane,
+                schedule: &schedule,
+                snapshot: &snapshot,
+                mode,
+                progress: &|_, _| (),
+            };
+            let rendering = render::render(job, RenderCache::None).rendering;
             drop(check::check(
                 &plane,
                 &schedule,

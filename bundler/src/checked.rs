@@ -39,7 +39,7 @@ pub struct Checked {
 /// go: what is missing would only make other things look wrong. With `network` a payload's server that
 /// does not answer is a finding.
 pub fn environment(request: &LoadRequest, mode: Mode, network: bool) -> Checked {
-    match pipeline::run(request, mode, None) {
+    match pipeline::run_whole(request, mode, None) {
         Ok(mut platform) => {
             // What is promoted need not lie where the environments are listed.
             if let Ok(listed) = outhaul_load::declared(request) {
@@ -50,7 +50,7 @@ pub fn environment(request: &LoadRequest, mode: Mode, network: bool) -> Checked 
             let mut findings = check(
                 plane,
                 &platform.schedule,
-                &platform.composition,
+                platform.composition(),
                 &platform.rendering,
                 mode,
             );

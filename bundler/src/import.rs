@@ -149,9 +149,9 @@ impl Views {
     /// # Errors
     /// Every finding, when the control plane cannot be read whole.
     pub fn of(request: &LoadRequest) -> Result<Self, Diagnostics> {
-        let right = pipeline::run(request, Mode::default(), None)?;
+        let right = pipeline::run_whole(request, Mode::default(), None)?;
         let snapshot = right.rendering.snapshot.clone();
-        let compat = pipeline::run(request, Mode { compat: true }, Some(&snapshot))?;
+        let compat = pipeline::run_whole(request, Mode { compat: true }, Some(&snapshot))?;
         Ok(Self { right, compat })
     }
 }

@@ -19,7 +19,7 @@ use outhaul_git::source::SourceError;
 use outhaul_git::source::{Cache, SourceMap};
 use outhaul_load::scheduler::{NotAScheduler, Schedulers};
 use outhaul_load::{LoadRequest, Origin};
-use outhaul_plane::render::Memory;
+use outhaul_plane::render::MemoryCache;
 use outhaul_promote::Hub;
 use outhaul_promote::watch::{self, Event, Outcome, Watch};
 
@@ -140,7 +140,7 @@ pub struct Service {
     config: Config,
     request: LoadRequest,
     state: State,
-    memories: BTreeMap<String, Memory>,
+    memories: BTreeMap<String, MemoryCache>,
     /// What was said last of each environment: it is said once.
     said: BTreeMap<String, String>,
     events: Vec<Event>,

@@ -8,6 +8,7 @@
 //! cache of fetched repositories.
 
 use std::collections::BTreeSet;
+use std::sync::OnceLock;
 
 use outhaul_bundle::index::{Snapshot, Source};
 use outhaul_git::source;
@@ -21,7 +22,7 @@ use outhaul_control::{ControlPlane, Diagnostics};
 use outhaul_git::source::{Cache, SourceMap};
 use outhaul_git::terminal;
 use outhaul_plane::compose::{self, Composition, Mode};
-use outhaul_plane::render::{self, Memory, Past, Rendering, Told};
+use outhaul_plane::render::{self, Cache as RenderCache, Job, Rendered, Rendering};
 use outhaul_plane::schedule::{self, AssignmentId, Schedule};
 
 /// Everything that one run of the stages gave.
@@ -31,94 +32,75 @@ pub struct Platform {
     pub control_plane: ControlPlane,
     /// Who runs where.
     pub schedule: Schedule,
-    /// With which values; empty after [`run_again`].
-    pub composition: Composition,
+    /// How Kalypso's defects were treated.
+    pub mode: Mode,
+    composition: OnceLock<Composition>,
     /// As which files, from which snapshot; and what could not be composed or rendered.
     pub rendering: Rendering,
+    /// What lies on disk as it would be rendered, and is not in `rendering`.
+    pub reused: BTreeSet<String>,
+    /// How many assignments were rendered.
+    pub rendered: usize,
     /// What stands for repositories here, with the pins of the snapshot that was asked for.
     pub sources: SourceMap,
     /// Where other repositories are fetched to.
     pub cache: Cache,
 }
 
-/// Runs the stages. With `pins` every repository that the snapshot names is read at its commit there.
+/// Runs the stages, and renders what `cache` does not have. With `pins` every repository that the snapshot
+/// names is read at its commit there.
 ///
 /// # Errors
-/// Every finding, when the control plane, or the repository of one workload, cannot be read whole.
+/// Every finding, when the control plane cannot be read whole; the cache is then as it was.
 pub fn run(
     request: &LoadRequest,
     mode: Mode,
     pins: Option<&Snapshot>,
+    cache: RenderCache<'_>,
 ) -> Result<Platform, Diagnostics> {
     let (control_plane, snapshot, request) = load(request, pins)?;
-    crate::without_lost(&control_plane)?;
     let schedule = scheduled(&control_plane);
-    let composition = stage("composed the config", || {
-        compose::compose(&control_plane, &schedule, mode)
-    });
-    let rendering = stage("rendered", || {
-        render::render(&control_plane, &schedule, &composition, &snapshot, mode)
-    });
+    let meter = Meter::new("rendering", Unit::Things("assignments"), None);
+    let job = Job {
+        plane: &control_plane,
+        schedule: &schedule,
+        snapshot: &snapshot,
+        mode,
+        progress: &|done, all| {
+            meter.of(all as u64);
+            meter.add(done as u64);
+        },
+    };
+    let Rendered {
+        rendering,
+        reused,
+        rendered,
+    } = stage("composed and rendered", || render::render(job, cache));
     Ok(Platform {
         control_plane,
         schedule,
-        composition,
+        mode,
+        composition: OnceLock::new(),
         rendering,
+        reused,
+        rendered,
         sources: request.sources,
         cache: request.cache,
     })
 }
 
-/// As [`run`], on every processor, and without rendering again what did not change since the last call
-/// with this `memory`. [`Platform::composition`] stays empty: configs are dropped as soon as they are
-/// rendered. One memory is for one environment; another only costs a full render.
+/// As [`run`] without a cache, where the repository of every workload must be readable.
 ///
 /// # Errors
-/// As [`run`]; `memory` is then as it was.
-pub fn run_again(
-    memory: &mut Memory,
+/// As [`run`], and the findings of a workload's repository that cannot be read whole.
+pub fn run_whole(
     request: &LoadRequest,
     mode: Mode,
     pins: Option<&Snapshot>,
 ) -> Result<Platform, Diagnostics> {
-    let (control_plane, snapshot, request) = load(request, pins)?;
-    let schedule = scheduled(&control_plane);
-    let rendering =
-        rendered(|told| memory.render_telling(&control_plane, &schedule, &snapshot, mode, told));
-    Ok(Platform {
-        control_plane,
-        schedule,
-        composition: Composition::default(),
-        rendering,
-        sources: request.sources,
-        cache: request.cache,
-    })
-}
-
-/// As [`run_again`], across runs: `past` is what the last run remembered and nothing else. What is in the
-/// second value is not in [`Platform::rendering`]: it is as the last run left it.
-///
-/// # Errors
-/// As [`run`].
-pub fn run_since(
-    past: &Past,
-    request: &LoadRequest,
-    mode: Mode,
-) -> Result<(Platform, BTreeSet<String>, Past), Diagnostics> {
-    let (control_plane, snapshot, request) = load(request, None)?;
-    let schedule = scheduled(&control_plane);
-    let since = rendered(|told| {
-        render::render_since(past, &control_plane, &schedule, &snapshot, mode, told)
-    });
-    let platform = Platform {
-        control_plane,
-        schedule,
-        composition: Composition::default(),
-        rendering: since.rendering,
-        sources: request.sources,
-        cache: request.cache,
-    };
-    Ok((platform, since.taken, since.past))
+    let platform = run(request, mode, pins, RenderCache::None)?;
+    crate::without_lost(&platform.control_plane)?;
+    Ok(platform)
 }
 
 /// The first stage alone. Returns the request as it was carried out, with the pins among its sources.
@@ -179,17 +161,6 @@ fn scheduled(control_plane: &ControlPlane) -> Schedule {
     schedule
 }
 
-/// Composes and renders, and shows how far that is when it takes long.
-fn rendered<T>(work: impl FnOnce(&Told<'_>) -> T) -> T {
-    let meter = Meter::new("rendering", Unit::Things("assignments"), None);
-    stage("composed and rendered", || {
-        work(&|done, all| {
-            meter.of(all as u64);
-            meter.add(done as u64);
-        })
-    })
-}
-
 fn detail(lines: impl FnOnce() -> Vec<String>) {
     if console::options::is_verbose() {
         for line in lines() {
@@ -237,6 +208,31 @@ fn chosen(control_plane: &ControlPlane, schedule: &Schedule) -> Vec<String> {
 }
 
 impl Platform {
+    /// What was rendered before, of which nothing else is known: neither control plane nor schedule.
+    pub fn of_rendering(rendering: Rendering) -> Self {
+        Self {
+            control_plane: ControlPlane::default(),
+            schedule: Schedule::default(),
+            mode: Mode::default(),
+            composition: OnceLock::new(),
+            rendering,
+            reused: BTreeSet::new(),
+            rendered: 0,
+            sources: SourceMap::default(),
+            cache: Cache::at(""),
+        }
+    }
+
+    /// The config of every assignment; composed when it is first asked for, because rendering drops each as
+    /// soon as its files are made.
+    pub fn composition(&self) -> &Composition {
+        self.composition.get_or_init(|| {
+            stage("composed the config", || {
+                compose::compose(&self.control_plane, &self.schedule, self.mode)
+            })
+        })
+    }
+
     /// Whether every policy could be followed and every workload could be read.
     pub fn is_whole(&self) -> bool {
         self.schedule.failures.is_empty() && self.control_plane.lost.is_empty()

@@ -68,7 +68,7 @@ pub fn side<'a>(name: &'a str, platform: &'a Platform) -> Side<'a> {
         name,
         plane: &platform.control_plane,
         schedule: &platform.schedule,
-        composition: &platform.composition,
+        composition: platform.composition(),
         rendering: &platform.rendering,
     }
 }
@@ -191,7 +191,7 @@ pub fn load(question: &Question, folders: &dyn RenderedFolders) -> Result<Vec<Pa
     for environment in environments {
         let mut one = |at: usize, place: &Place| {
             let request = question.request(at, place, &environment);
-            let platform = pipeline::run(&request, question.mode, None);
+            let platform = pipeline::run_whole(&request, question.mode, None);
             platform
                 .map_err(|findings| {
                     broken.push(Broken {

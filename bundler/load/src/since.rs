@@ -10,9 +10,9 @@ use crate::LoadRequest;
 use crate::pipeline::{self, Platform};
 use crate::sides::side;
 use outhaul_control::model::Road;
-use outhaul_plane::compose::{self, Mode};
+use outhaul_plane::compose::Mode;
 use outhaul_plane::delivery;
-use outhaul_plane::diff::{self, Difference, Side};
+use outhaul_plane::diff::{self, Difference};
 
 /// What `platform` changes of what was rendered from `before`, in cluster types that travel by git.
 ///
@@ -25,7 +25,7 @@ pub fn since(
     before: &Snapshot,
 ) -> Result<Difference, String> {
     let now = &platform.rendering.snapshot;
-    let old = pipeline::run(request, mode, Some(before)).map_err(|findings| {
+    let old = pipeline::run_whole(request, mode, Some(before)).map_err(|findings| {
         let first = findings.iter().next();
         first.map_or_else(String::new, |finding| finding.message.clone())
     })?;
@@ -33,14 +33,9 @@ pub fn since(
     if old.rendering.snapshot.digest != before.digest {
         return Err("not all of its sources can be read as they were".to_owned());
     }
-    let composition = compose::compose(&platform.control_plane, &platform.schedule, mode);
     let names = [before, now].map(|snapshot| format!("snapshot {}", snapshot.digest.short()));
     let [before, after] = [&names[0], &names[1]];
-    let after = Side {
-        composition: &composition,
-        ..side(after, platform)
-    };
-    let mut difference = diff::compare(side(before, &old), after);
+    let mut difference = diff::compare(side(before, &old), side(after, platform));
     // What travels by bundle alone is not in the branch.
     let plane = &platform.control_plane;
     difference.cluster_types.retain(|name, _| {

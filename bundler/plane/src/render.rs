@@ -1,7 +1,7 @@
 //! Render: from an assignment and its values to files.
 //!
-//! What comes in: a [`ControlPlane`], its [`Schedule`] and its [`Composition`]. What goes out: a
-//! [`Rendering`]: for each cluster type its assignments' files, and what failed. Kalypso's templates
+//! What comes in: a [`Job`], that is a [`ControlPlane`] and its [`Schedule`], and a [`Cache`]. What goes out:
+//! a [`Rendering`]: for each cluster type its assignments' files, and what failed. Kalypso's templates
 //! are Go templates, ours are Jinja; both see the same data. It is pure and bounded: templates cannot
 //! read the clock, the network or the machine, and cannot run for ever. One assignment's error never
 //! touches another.
@@ -13,7 +13,7 @@ use outhaul_bundle::Digest;
 use outhaul_bundle::index::Snapshot;
 use outhaul_gocompat::TemplateView;
 
-use crate::compose::{self, Composed, Composition, Mode, Provenance};
+use crate::compose::{self, Composed, Mode, Provenance};
 use crate::inputs::Inputs;
 use crate::schedule::{Assignment, AssignmentId, Schedule};
 use outhaul_control::ControlPlane;
@@ -22,6 +22,7 @@ use outhaul_control::model::{ClusterType, DeploymentTarget, Spot, TemplateType};
 
 mod config_map;
 mod culprit;
+mod disk;
 mod engine;
 mod filters;
 mod jinja;
@@ -31,14 +32,13 @@ mod keys;
 mod memory;
 pub mod namespace;
 pub mod overlay;
-mod past;
 pub(crate) mod place;
 pub mod trace;
 
+pub use disk::DiskCache;
 use engine::{Engines, Shared};
-pub use memory::{Memory, Told};
+pub use memory::{MemoryCache, Progress};
 pub use overlay::RenderedOverlay;
-pub use past::{Past, Since, render_since};
 
 /// The code of findings about a config's key that a template cannot use.
 pub const BAD_KEY: &str = "config-key";
@@ -97,32 +97,52 @@ pub fn unparsable(control_plane: &ControlPlane, mode: Mode) -> Diagnostics {
     Engines::new(Inputs::of(control_plane), mode).unparsable()
 }
 
-/// Renders every assignment that was composed.
-pub fn render(
-    control_plane: &ControlPlane,
-    schedule: &Schedule,
-    composition: &Composition,
-    snapshot: &Snapshot,
-    mode: Mode,
-) -> Rendering {
-    let inputs = Inputs::of(control_plane);
-    let engines = Engines::new(inputs, mode);
-    let mut shared = Shared::default();
-    let mut done = Done {
-        failures: composition.failures.clone(),
-        ..Done::default()
-    };
-    for (id, assignment) in &schedule.assignments {
-        if let Some(composed) = composition.assignments.get(id)
-            && let Some(pair) = Pair::of(inputs, id)
-        {
-            let overlays = composition.overlays.get(id).map_or(&[][..], Vec::as_slice);
-            let result = pair.render(assignment, composed, overlays, &engines, &mut shared);
-            done.add(id, result);
-        }
+/// What is to be rendered.
+#[expect(missing_debug_implementations, reason = "a function has none")]
+#[derive(Clone, Copy)]
+pub struct Job<'a> {
+    /// The control plane.
+    pub plane: &'a ControlPlane,
+    /// Who runs where in it.
+    pub schedule: &'a Schedule,
+    /// What it was read from.
+    pub snapshot: &'a Snapshot,
+    /// How to treat Kalypso's defects.
+    pub mode: Mode,
+    /// Is called with the number of assignments done and the number of all.
+    pub progress: &'a Progress<'a>,
+}
+
+/// What an earlier render of the environment left. Another environment's only costs a full render.
+#[derive(Debug)]
+pub enum Cache<'c> {
+    /// Nothing: everything is rendered.
+    None,
+    /// The last rendering, in memory.
+    Memory(&'c mut MemoryCache),
+    /// Which assignments lie on disk as the last run rendered them, and from what.
+    Disk(&'c mut DiskCache),
+}
+
+/// What one render gave, whatever cache it had.
+#[derive(Debug)]
+pub struct Rendered {
+    /// Every assignment, but for those in `reused`.
+    pub rendering: Rendering,
+    /// What lies on disk as it would be rendered, as `<cluster type>/<target>`; empty without a disk cache.
+    pub reused: BTreeSet<String>,
+    /// How many assignments were composed and rendered.
+    pub rendered: usize,
+}
+
+/// Composes and renders every assignment that `cache` does not have, on every processor, and brings the
+/// cache up to date. Without a cache, and with an empty one, that is all of them.
+pub fn render(job: Job<'_>, cache: Cache<'_>) -> Rendered {
+    match cache {
+        Cache::None => MemoryCache::default().render(job),
+        Cache::Memory(cache) => cache.render(job),
+        Cache::Disk(cache) => cache.render(job),
     }
-    let groups = done.groups(inputs);
-    rendering(control_plane, schedule, snapshot, groups, done.failures)
 }
 
 /// What was rendered and what could not be.
@@ -171,15 +191,14 @@ fn empty_group(cluster_type: &ClusterType) -> RenderedClusterType {
 }
 
 fn rendering(
-    plane: &ControlPlane,
-    schedule: &Schedule,
-    snapshot: &Snapshot,
+    job: Job<'_>,
     cluster_types: BTreeMap<String, Arc<RenderedClusterType>>,
     failures: BTreeMap<AssignmentId, Diagnostics>,
 ) -> Rendering {
+    let (plane, schedule) = (job.plane, job.schedule);
     Rendering {
         environment: plane.environment.clone(),
-        snapshot: snapshot.clone(),
+        snapshot: job.snapshot.clone(),
         promoted_commit: plane.promoted_commit.clone(),
         cluster_types,
         failures,

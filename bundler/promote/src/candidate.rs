@@ -121,6 +121,6 @@ impl Chain<'_> {
             cache: self.cache.clone(),
             schedulers: Schedulers::default(),
         };
-        pipeline::run(&request, Mode::default(), None)
+        pipeline::run_whole(&request, Mode::default(), None)
     }
 }

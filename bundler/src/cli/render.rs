@@ -15,7 +15,7 @@ use outhaul_load::pipeline::{self, Platform};
 use outhaul_load::scheduler::Schedulers;
 use outhaul_load::{LoadRequest, Origin};
 use outhaul_plane::compose::Mode;
-use outhaul_plane::render::{Memory, RenderedClusterType};
+use outhaul_plane::render::{Cache, RenderedClusterType};
 use outhaul_plane::schedule::AssignmentId;
 use outhaul_ship::folder::{self, OutputError, Settled};
 use outhaul_ship::isolation::Isolation;
@@ -189,8 +189,8 @@ impl InputArgs {
         pins: Option<&outhaul_bundle::index::Snapshot>,
     ) -> Result<Platform, Failure> {
         let failed = |findings| Failure::findings(&findings).help("nothing was written");
-        let platform = pipeline::run_again(&mut Memory::new(), &self.request()?, self.mode(), pins)
-            .map_err(failed)?;
+        let platform =
+            pipeline::run(&self.request()?, self.mode(), pins, Cache::None).map_err(failed)?;
         if pins.is_some() {
             // What is rendered again was whole.
             outhaul_load::without_lost(&platform.control_plane).map_err(failed)?;
@@ -342,18 +342,19 @@ impl Args {
 
     fn render(&self, folder: &Path) -> Result<Exit, Failure> {
         let request = self.input.request()?;
-        let before =
+        let mut before =
             folder::remembered(folder, self.full).map_err(|error| output_failure(&error))?;
-        let (platform, taken, past) =
-            pipeline::run_since(&before.past, &request, self.input.mode())
-                .map_err(|findings| Failure::findings(&findings).help("nothing was written"))?;
+        let mut cache = std::mem::take(&mut before.cache);
+        let mode = self.input.mode();
+        let platform = pipeline::run(&request, mode, None, Cache::Disk(&mut cache))
+            .map_err(|findings| Failure::findings(&findings).help("nothing was written"))?;
         warn(&platform.control_plane);
         whole_or_refused(&platform, self.strict)?;
         let (control_plane, rendering) = (&platform.control_plane, &platform.rendering);
         let rest = folder::Rest {
             before: &before,
-            taken: &taken,
-            past,
+            reused: &platform.reused,
+            cache,
         };
         let settled =
             folder::settle(folder, control_plane, rendering, rest).map_err(
@@ -364,8 +365,9 @@ impl Args {
                     error => output_failure(error),
                 },
             )?;
-        self.print(folder, &platform, &settled, taken.len())?;
-        isolation_failure(&platform, &settled.isolation, taken.len())
+        let reused = platform.reused.len();
+        self.print(folder, &platform, &settled, reused)?;
+        isolation_failure(&platform, &settled.isolation, reused)
     }
 
     fn print(

@@ -100,7 +100,7 @@ fn values(
             .any(|name| there.get(name) != written.get(name))
     });
     let of = |platform: &outhaul_load::pipeline::Platform| {
-        platform.composition.assignments.get(id).cloned()
+        platform.composition().assignments.get(id).cloned()
     };
     let Some(compat) = of(&views.compat) else {
         return;

@@ -136,7 +136,7 @@ fn attempt(
 ) {
     let trees: Vec<Tree> = [true, false]
         .into_iter()
-        .filter_map(|compat| pipeline::run(request, Mode { compat }, None).ok())
+        .filter_map(|compat| pipeline::run_whole(request, Mode { compat }, None).ok())
         .map(|platform| platform.rendering.tree())
         .collect();
     for one in &mut report.folders {

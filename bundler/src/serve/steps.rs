@@ -25,7 +25,7 @@ use outhaul_load::LoadRequest;
 use outhaul_load::pipeline::{self, Platform};
 use outhaul_load::since;
 use outhaul_plane::compose::Mode;
-use outhaul_plane::render::Memory;
+use outhaul_plane::render::{Cache, MemoryCache};
 use outhaul_promote::PromoteError;
 use outhaul_promote::overrides;
 use outhaul_promote::required::{self, Refusal};
@@ -96,7 +96,7 @@ pub(super) fn bring(
     one: &EnvironmentConfig,
     request: &LoadRequest,
     known: &Known,
-    memory: &mut Memory,
+    memory: &mut MemoryCache,
     now: Timestamp,
     lines: &mut Vec<String>,
 ) -> Result<Option<Done>, Problem> {
@@ -106,8 +106,13 @@ pub(super) fn bring(
     if known.done.as_ref().is_some_and(|done| done.key == key) {
         return Ok(None);
     }
-    let platform = pipeline::run_again(memory, request, Mode::default(), Some(&snapshot))
-        .map_err(|all| Problem::findings(&all))?;
+    let platform = pipeline::run(
+        request,
+        Mode::default(),
+        Some(&snapshot),
+        Cache::Memory(memory),
+    )
+    .map_err(|all| Problem::findings(&all))?;
     if one.bundle.is_some() || one.git.is_some() {
         gate(one, request, &platform)?;
     }
@@ -118,7 +123,7 @@ pub(super) fn bring(
     lines.push(format!(
         "snapshot {}: {} rendered",
         snapshot.digest.short(),
-        assignments(memory.rendered())
+        assignments(platform.rendered)
     ));
     let mut broken = BTreeSet::new();
     if let Some(config) = &one.bundle {

@@ -128,7 +128,14 @@ impl Scene {
         let schedule = schedule::schedule(&plane);
         let composition = compose::compose(&plane, &schedule, mode);
         let snapshot = crate::scene::snapshot("dev");
-        let rendering = render::render(&plane, &schedule, &composition, &snapshot, mode);
+        let job = render::Job {
+            plane: &plane,
+            schedule: &schedule,
+            snapshot: &snapshot,
+            mode,
+            progress: &|_, _| (),
+        };
+        let rendering = render::render(job, render::Cache::None).rendering;
         Stages {
             plane,
             schedule,
@@ -257,7 +264,14 @@ fn a_template_with_another_text_is_named_where_files_differ() {
     let (plane, schedule) = (&after.plane, &after.schedule);
     let mode = Mode::default();
     let snapshot = before.rendering.snapshot.clone();
-    after.rendering = crate::render::render(plane, schedule, &after.composition, &snapshot, mode);
+    let job = render::Job {
+        plane,
+        schedule,
+        snapshot: &snapshot,
+        mode,
+        progress: &|_, _| (),
+    };
+    after.rendering = render::render(job, render::Cache::None).rendering;
     let difference = compare(before.side("a"), after.side("b"));
     let templates = &difference.cluster_types["drone"].templates;
     assert_eq!((templates.len(), templates[0].kind), (1, "reconciler"));

@@ -1,6 +1,6 @@
-//! Memory: unchanged assignments are not rendered again.
+//! The cache in memory: unchanged assignments are not rendered again.
 //!
-//! What comes in: one control plane after another. What goes out: for each the same [`Rendering`] as a
+//! What comes in: one control plane after another. What goes out: for each the same rendering as a
 //! full render gives. It compares the keys of what an assignment's files depend on, composes and renders
 //! what a change can reach, and shares the rest with the last rendering. What was broken is rendered
 //! every time, so that its findings point to where things are written now. Like the stages, it is pure.
@@ -8,96 +8,66 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use outhaul_bundle::index::Snapshot;
-
 use super::keys::Keys;
-use super::{RenderedAssignment, RenderedClusterType, Rendering, empty_group, rendering};
-use crate::compose::Mode;
+use super::{Job, Rendered, RenderedAssignment, RenderedClusterType, empty_group, rendering};
 use crate::inputs::Inputs;
-use crate::schedule::{AssignmentId, Schedule};
-use outhaul_control::ControlPlane;
+use crate::schedule::AssignmentId;
 use outhaul_control::diagnostic::Diagnostics;
 
+pub(super) mod assigned;
 #[cfg(test)]
 mod edits;
 pub(super) mod plan;
-pub(super) mod roster;
 pub(super) mod work;
 
+use assigned::{Assigned, reasons};
 use plan::{Before, Change, Plan};
-use roster::{Roster, reasons};
-pub use work::Told;
+pub use work::Progress;
 use work::compose_and_render;
 
-/// The last rendering of one environment, and what it was made from.
+/// The last rendering of one environment, and what it was made from; empty at first.
 #[derive(Debug, Default)]
-pub struct Memory {
+pub struct MemoryCache {
     before: Before,
     groups: BTreeMap<String, Arc<RenderedClusterType>>,
-    rendered: usize,
 }
 
-impl Memory {
-    /// Nothing remembered yet: the first render is a full one.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// How many assignments the last call composed and rendered.
-    pub fn rendered(&self) -> usize {
-        self.rendered
-    }
-
+impl MemoryCache {
     /// Composes and renders what changed since the last call, and everything the first time.
-    pub fn render(
-        &mut self,
-        plane: &ControlPlane,
-        schedule: &Schedule,
-        snapshot: &Snapshot,
-        mode: Mode,
-    ) -> Rendering {
-        self.render_telling(plane, schedule, snapshot, mode, &|_, _| ())
-    }
-
-    /// The same, and tells how far it is.
-    pub fn render_telling(
-        &mut self,
-        plane: &ControlPlane,
-        schedule: &Schedule,
-        snapshot: &Snapshot,
-        mode: Mode,
-        told: &Told<'_>,
-    ) -> Rendering {
-        let inputs = Inputs::of(plane);
-        let keys = Keys::of(inputs, mode);
-        let change = Change::between(&self.before.keys, &keys, inputs, mode);
-        let plan = Plan::of(&self.before, inputs, schedule, &change);
-        let done = compose_and_render(inputs, &plan.work, mode, told);
-        self.rendered = plan.work.len();
+    pub(super) fn render(&mut self, job: Job<'_>) -> Rendered {
+        let inputs = Inputs::of(job.plane);
+        let keys = Keys::of(inputs, job.mode);
+        let change = Change::between(&self.before.keys, &keys, inputs, job.mode);
+        let plan = Plan::of(&self.before, inputs, job.schedule, &change);
+        let done = compose_and_render(inputs, &plan.work, job.mode, job.progress);
+        let rendered = plan.work.len();
         let (groups, failures) = (&mut self.groups, &done.failures);
         merge(groups, inputs, &change, &plan, failures, done.rendered);
-        let rosters = &mut self.before.rosters;
-        rosters.retain(|name, _| plan.assigned.contains(name.as_str()));
+        let assigned = &mut self.before.assigned;
+        assigned.retain(|name, _| plan.assigned.contains(name.as_str()));
         let failed = failures.keys().map(|id| id.cluster_type.as_str());
         let other: BTreeSet<&str> = plan.shifted.iter().copied().chain(failed).collect();
         for name in other {
             if let Some(group) = self.groups.get(name) {
-                rosters.insert(name.to_owned(), roster_of(group));
+                assigned.insert(name.to_owned(), assigned_of(group));
             }
         }
         drop(change);
         self.before.keys = keys;
-        let groups = self.groups.clone();
-        rendering(plane, schedule, snapshot, groups, done.failures)
+        Rendered {
+            rendering: rendering(job, self.groups.clone(), done.failures),
+            reused: BTreeSet::new(),
+            rendered,
+        }
     }
 }
 
-fn roster_of(group: &RenderedClusterType) -> Roster {
-    let mut roster = Roster::default();
+fn assigned_of(group: &RenderedClusterType) -> Assigned {
+    let mut assigned = Assigned::default();
     for (target, one) in &group.assignments {
-        roster.push(target, &reasons(&one.policies, one.sites.as_ref()));
+        assigned.push(target, &reasons(&one.policies, one.sites.as_ref()));
     }
-    roster
+    assigned
 }
 
 /// Puts into the last groups what was done anew, and takes out what is no more. A group that the last

@@ -1,7 +1,7 @@
 //! Remembered: what the last run left in a folder, as far as it can still be trusted.
 //!
 //! What comes in: the folder with its record, and beside it `<folder>.outhaul.memory.json`. What goes
-//! out: [`Remembered`]: the [`Past`] of the assignments whose every file lies there untouched. Whatever
+//! out: [`Remembered`]: the [`DiskCache`] of the assignments whose every file lies there untouched. Whatever
 //! is doubtful is forgotten, which costs a rendering and nothing else: a memory that is missing, torn, of
 //! another program or of another record, a file whose size, times or number differ. The memory is of
 //! this machine only; it may be removed at any time.
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::walk::{Found, Seen, walk};
 use super::{OutputError, Record, absolute, beside, exchange, read_record, record_path};
-use outhaul_plane::render::{Past, assignment_of};
+use outhaul_plane::render::{DiskCache, assignment_of};
 
 /// The memory's format.
 const FORMAT: &str = "outhaul.dev/render-memory/v1";
@@ -27,7 +27,7 @@ const MAX_BYTES: u64 = 64 * 1024 * 1024;
 #[derive(Debug, Default)]
 pub struct Remembered {
     /// What can be taken as it is.
-    pub past: Past,
+    pub cache: DiskCache,
     pub(super) record: Option<Record>,
     /// Digest of the record as it was read.
     pub(super) record_digest: Option<Digest>,
@@ -47,7 +47,8 @@ struct File {
     program: Option<Seen>,
     /// The record that it belongs to.
     record: Digest,
-    past: Past,
+    #[serde(rename = "past")]
+    cache: DiskCache,
     /// The files of the record, as they were after they were written.
     files: BTreeMap<String, Seen>,
 }
@@ -63,7 +64,7 @@ pub fn remembered(folder: &Path, full: bool) -> Result<Remembered, OutputError> 
     let (record, digest) = read_record(&record_path(folder))?.unzip();
     let there = walk(folder, "")?;
     let mut remembered = Remembered {
-        past: Past::default(),
+        cache: DiskCache::default(),
         record,
         record_digest: digest,
         there,
@@ -79,10 +80,10 @@ pub fn remembered(folder: &Path, full: bool) -> Result<Remembered, OutputError> 
         && file.program == program()
         && Some(file.record) == digest
     {
-        let mut past = file.past;
-        let doubtful = doubtful(folder, record, &remembered.there, &file.files, &past);
-        past.forget(&doubtful);
-        remembered.past = past;
+        let mut cache = file.cache;
+        let doubtful = doubtful(folder, record, &remembered.there, &file.files, &cache);
+        cache.forget(&doubtful);
+        remembered.cache = cache;
     }
     Ok(remembered)
 }
@@ -93,10 +94,10 @@ fn doubtful(
     record: &Record,
     there: &Found,
     seen: &BTreeMap<String, Seen>,
-    past: &Past,
+    cache: &DiskCache,
 ) -> BTreeSet<String> {
     // Until a file of it was found.
-    let mut doubtful = past.assignments();
+    let mut doubtful = cache.assignments();
     let mut touched = BTreeSet::new();
     for (path, digest) in &record.files {
         let Some(of) = assignment_of(path) else {
@@ -126,7 +127,7 @@ impl Remembered {
     pub(super) fn replace(
         &self,
         folder: &Path,
-        past: Past,
+        cache: DiskCache,
         record: Digest,
         files: BTreeMap<String, Seen>,
     ) {
@@ -134,7 +135,7 @@ impl Remembered {
             format: FORMAT.to_owned(),
             program: program(),
             record,
-            past,
+            cache,
             files,
         };
         let Ok(bytes) = serde_json::to_vec(&file) else {

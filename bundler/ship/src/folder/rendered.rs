@@ -12,13 +12,9 @@ use outhaul_bundle::Digest;
 use outhaul_bundle::index::Source;
 
 use super::OutputError;
-use outhaul_control::ControlPlane;
-use outhaul_git::source::{Cache, SourceMap};
 use outhaul_load::pipeline::Platform;
 use outhaul_load::sides::RenderedFolders;
-use outhaul_plane::compose::Composition;
 use outhaul_plane::render::{RenderedAssignment, RenderedClusterType, Rendering, SITES};
-use outhaul_plane::schedule::Schedule;
 
 /// Folders that this crate, or Kalypso, wrote.
 #[derive(Debug, Clone, Copy)]
@@ -105,24 +101,17 @@ fn read(dir: &Path) -> Result<Platform, OutputError> {
     };
     let snapshot = snapshot
         .unwrap_or_else(|| outhaul_control::snapshot::snapshot(nobody(), nobody(), Vec::new()));
-    Ok(Platform {
-        control_plane: ControlPlane::default(),
-        schedule: Schedule::default(),
-        composition: Composition::default(),
-        rendering: Rendering {
-            environment,
-            snapshot,
-            promoted_commit: None,
-            cluster_types: cluster_types
-                .into_iter()
-                .map(|(name, group)| (name, group.into()))
-                .collect(),
-            failures: BTreeMap::new(),
-            undecided: BTreeMap::default(),
-        },
-        sources: SourceMap::default(),
-        cache: Cache::at(""),
-    })
+    Ok(Platform::of_rendering(Rendering {
+        environment,
+        snapshot,
+        promoted_commit: None,
+        cluster_types: cluster_types
+            .into_iter()
+            .map(|(name, group)| (name, group.into()))
+            .collect(),
+        failures: BTreeMap::new(),
+        undecided: BTreeMap::default(),
+    }))
 }
 
 /// Cluster type and target.

@@ -1,6 +1,6 @@
 //! A rendering becomes what lies in a folder: sound, kept or left out, and never too little.
 //!
-//! What comes in: a [`Rendering`], what of the last result is taken as it is, and the folder with that
+//! What comes in: a [`Rendering`], what of the last result is reused as it is, and the folder with that
 //! result. What goes out: the folder with the new one, and what became of the broken assignments. The
 //! last good files of a broken assignment are those that the record lists, as long as nobody changed
 //! them. It writes all of it or nothing.
@@ -18,7 +18,7 @@ use super::{Changes, OutputError, Record, absolute};
 use crate::guard;
 use crate::isolation::{self, Isolation, Last};
 use outhaul_control::ControlPlane;
-use outhaul_plane::render::{PROMOTED_COMMIT_FILE, Past, Rendering, SITES, assignment_of};
+use outhaul_plane::render::{DiskCache, PROMOTED_COMMIT_FILE, Rendering, SITES, assignment_of};
 use outhaul_plane::schedule::AssignmentId;
 
 /// Files by path.
@@ -56,12 +56,12 @@ pub struct Rest<'a> {
     /// What was found in the folder.
     pub before: &'a Remembered,
     /// Assignments that stay as they were found, as `<cluster type>/<target>`.
-    pub taken: &'a BTreeSet<String>,
+    pub reused: &'a BTreeSet<String>,
     /// What the next run may know.
-    pub past: Past,
+    pub cache: DiskCache,
 }
 
-/// Writes what was rendered and what is taken into `folder`, broken assignments as they last were.
+/// Writes what was rendered and what is reused into `folder`, broken assignments as they last were.
 ///
 /// # Errors
 /// [`OutputError`]; the folder is then as it was.
@@ -73,8 +73,8 @@ pub fn settle(
 ) -> Result<Settled, OutputError> {
     let Rest {
         before,
-        taken,
-        past,
+        reused,
+        cache,
     } = rest;
     let folder = &absolute(folder)?;
     let record = before.record.as_ref();
@@ -90,14 +90,14 @@ pub fn settle(
         .map(|(path, bytes)| (path, Content::Bytes(Cow::Borrowed(bytes))))
         .collect();
     let files = record.iter().flat_map(|record| &record.files);
-    let is_taken = |path: &str| assignment_of(path).is_some_and(|of| taken.contains(of));
+    let is_taken = |path: &str| assignment_of(path).is_some_and(|of| reused.contains(of));
     tree.extend(
         files
             .filter(|(path, _)| is_taken(path))
             .map(|(path, digest)| (path.clone(), Content::Taken(*digest))),
     );
     let mut after = rendering.assignments();
-    after.extend(taken.iter().cloned());
+    after.extend(reused.iter().cloned());
     for (id, (_, files)) in &isolation.kept {
         after.insert(id.to_string());
         for (path, bytes) in files {
@@ -120,7 +120,7 @@ pub fn settle(
         .map(|(id, (kept, _))| (id.to_string(), kept.clone()))
         .collect();
     let written = write(folder, &tree, &rendering.snapshot, kept, before)?;
-    before.replace(folder, past, written.record, written.seen);
+    before.replace(folder, cache, written.record, written.seen);
     Ok(Settled {
         changes: written.changes,
         files: tree.len(),

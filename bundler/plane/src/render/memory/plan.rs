@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::roster::{Roster, reasons};
+use super::assigned::{Assigned, reasons};
 use crate::compose::{Mode, layers};
 use crate::inputs::Inputs;
 use crate::render::keys::{Container, Keys};
@@ -22,7 +22,8 @@ use outhaul_control::model::{ClusterType, DeploymentTarget, Site};
 pub(in crate::render) struct Before {
     pub keys: Keys,
     /// By cluster type: what was rendered without fault.
-    pub rosters: BTreeMap<String, Roster>,
+    #[serde(rename = "rosters")]
+    pub assigned: BTreeMap<String, Assigned>,
 }
 
 pub(in crate::render) type Work<'a> = (&'a AssignmentId, &'a Assignment);
@@ -61,9 +62,9 @@ impl<'a> Plan<'a> {
                 continue;
             };
             plan.assigned.insert(&cluster_type.name);
-            let roster = before.rosters.get(name);
-            let same = roster.is_some_and(|roster| {
-                roster.holds(
+            let earlier = before.assigned.get(name);
+            let same = earlier.is_some_and(|earlier| {
+                earlier.holds(
                     of_type
                         .iter()
                         .map(|(id, one)| (&*id.target, reasons(&one.policies, one.sites.as_ref()))),
@@ -85,7 +86,7 @@ impl<'a> Plan<'a> {
                 }
                 continue;
             }
-            plan.shifted_type(name, roster, &of_type, is_reached);
+            plan.shifted_type(name, earlier, &of_type, is_reached);
         }
         plan
     }
@@ -93,12 +94,12 @@ impl<'a> Plan<'a> {
     fn shifted_type(
         &mut self,
         name: &str,
-        roster: Option<&Roster>,
+        earlier: Option<&Assigned>,
         of_type: &[Work<'a>],
         is_reached: impl Fn(&AssignmentId) -> bool,
     ) {
-        let mut old: BTreeMap<&str, Vec<&str>> = roster
-            .map(|roster| roster.entries().collect())
+        let mut old: BTreeMap<&str, Vec<&str>> = earlier
+            .map(|earlier| earlier.entries().collect())
             .unwrap_or_default();
         for one in of_type {
             let (id, assignment) = one;

@@ -3,19 +3,70 @@
 
 use proptest::prelude::*;
 
+use super::super::engine::{Engines, Shared};
+use super::super::{Cache, Done, Pair, Rendering, render};
 use super::edits::{add_site, apply, edit, plane, snapshot};
 use super::*;
-use crate::compose;
-use crate::schedule;
+use crate::compose::{self, Mode};
+use crate::schedule::{self, Schedule};
+use outhaul_bundle::index::Snapshot;
+use outhaul_control::ControlPlane;
 
+fn job<'a>(
+    plane: &'a ControlPlane,
+    schedule: &'a Schedule,
+    snapshot: &'a Snapshot,
+    mode: Mode,
+) -> Job<'a> {
+    let progress = &|_, _| ();
+    Job {
+        plane,
+        schedule,
+        snapshot,
+        mode,
+        progress,
+    }
+}
+
+/// Composed first and rendered then, one after the other.
 fn full(plane: &ControlPlane, mode: Mode) -> Rendering {
     let schedule = schedule::schedule(plane);
     let composition = compose::compose(plane, &schedule, mode);
-    super::super::render(plane, &schedule, &composition, &snapshot(), mode)
+    let inputs = Inputs::of(plane);
+    let engines = Engines::new(inputs, mode);
+    let mut shared = Shared::default();
+    let mut done = Done {
+        failures: composition.failures.clone(),
+        ..Done::default()
+    };
+    for (id, assignment) in &schedule.assignments {
+        if let Some(composed) = composition.assignments.get(id)
+            && let Some(pair) = Pair::of(inputs, id)
+        {
+            let overlays = composition.overlays.get(id).map_or(&[][..], Vec::as_slice);
+            let result = pair.render(assignment, composed, overlays, &engines, &mut shared);
+            done.add(id, result);
+        }
+    }
+    let groups = done.groups(inputs);
+    let snapshot = snapshot();
+    rendering(
+        job(plane, &schedule, &snapshot, mode),
+        groups,
+        done.failures,
+    )
 }
 
-fn again(memory: &mut Memory, plane: &ControlPlane, mode: Mode) -> Rendering {
-    memory.render(plane, &schedule::schedule(plane), &snapshot(), mode)
+fn counted(cache: &mut MemoryCache, plane: &ControlPlane, mode: Mode) -> (Rendering, usize) {
+    let (schedule, snapshot) = (schedule::schedule(plane), snapshot());
+    let job = job(plane, &schedule, &snapshot, mode);
+    let done = render(job, Cache::Memory(cache));
+    assert!(done.reused.is_empty());
+    (done.rendering, done.rendered)
+}
+
+fn again(cache: &mut MemoryCache, plane: &ControlPlane, mode: Mode) -> Rendering {
+    counted(cache, plane, mode).0
 }
 
 proptest! {
@@ -29,7 +80,7 @@ proptest! {
         let mode = Mode { compat };
         let mut plane = plane();
         (0..4).for_each(|number| add_site(&mut plane, number, number));
-        let mut memory = Memory::new();
+        let mut memory = MemoryCache::default();
         prop_assert_eq!(again(&mut memory, &plane, mode), full(&plane, mode));
         for edit in edits {
             apply(&mut plane, edit.clone());
@@ -42,23 +93,21 @@ proptest! {
 fn only_what_a_change_can_reach_is_rendered() {
     let mode = Mode::default();
     let mut plane = plane();
-    let mut memory = Memory::new();
-    again(&mut memory, &plane, mode);
-    assert_eq!(memory.rendered(), 16);
-    again(&mut memory, &plane, mode);
-    assert_eq!(memory.rendered(), 0, "nothing changed");
+    let mut memory = MemoryCache::default();
+    assert_eq!(counted(&mut memory, &plane, mode).1, 16);
+    assert_eq!(counted(&mut memory, &plane, mode).1, 0, "nothing changed");
     // `config-0` is of one cluster type, `config-2` of one workload.
     for (container, reached) in [("config-0", 4), ("config-2", 4), ("config-1", 8)] {
         let one = plane.configs.get_mut(container).unwrap();
         one.data
             .values_mut()
             .for_each(|spot| spot.value = "second".into());
-        again(&mut memory, &plane, mode);
-        assert_eq!(memory.rendered(), reached, "{container}");
+        let rendered = counted(&mut memory, &plane, mode).1;
+        assert_eq!(rendered, reached, "{container}");
     }
     plane.templates.get_mut("flux").unwrap().manifests[0].value = "other\n".into();
-    again(&mut memory, &plane, mode);
-    assert_eq!(memory.rendered(), 16, "a template is everybody's");
+    let rendered = counted(&mut memory, &plane, mode).1;
+    assert_eq!(rendered, 16, "a template is everybody's");
 }
 
 #[test]
@@ -66,15 +115,15 @@ fn all_that_is_rendered_is_told() {
     let plane = plane();
     let told = std::sync::Mutex::new((0, 0));
     let schedule = schedule::schedule(&plane);
-    Memory::new().render_telling(
-        &plane,
-        &schedule,
-        &snapshot(),
-        Mode::default(),
-        &|done, of| {
-            let mut told = told.lock().unwrap();
-            *told = (told.0 + done, of);
-        },
-    );
+    let snapshot = snapshot();
+    let progress = &|done, of| {
+        let mut told = told.lock().unwrap();
+        *told = (told.0 + done, of);
+    };
+    let job = Job {
+        progress,
+        ..job(&plane, &schedule, &snapshot, Mode::default())
+    };
+    render(job, Cache::None);
     assert_eq!(told.into_inner().unwrap(), (16, 16));
 }

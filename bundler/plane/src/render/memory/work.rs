@@ -14,8 +14,8 @@ use crate::render::{Done, Pair};
 /// The most assignments that a thread takes at once.
 const BATCH: usize = 64;
 
-/// Hears of work as it is done: how many assignments more, of how many in all.
-pub type Told<'t> = dyn Fn(usize, usize) + Sync + 't;
+/// Called as work is done: how many assignments more, of how many in all.
+pub type Progress<'t> = dyn Fn(usize, usize) + Sync + 't;
 
 /// Composes and renders `work`, on as many threads as there are processors. The result does not depend
 /// on how many.
@@ -23,9 +23,9 @@ pub(in crate::render) fn compose_and_render(
     plane: Inputs<'_>,
     work: &[Work<'_>],
     mode: Mode,
-    told: &Told<'_>,
+    progress: &Progress<'_>,
 ) -> Done {
-    told(0, work.len());
+    progress(0, work.len());
     let engines = &Engines::new(plane, mode);
     let next = &AtomicUsize::new(0);
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
@@ -54,7 +54,7 @@ pub(in crate::render) fn compose_and_render(
                     });
                 done.add(id, result);
             }
-            told(batch.len(), work.len());
+            progress(batch.len(), work.len());
             made.push((at, done));
         }
     };

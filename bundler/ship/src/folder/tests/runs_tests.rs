@@ -15,7 +15,7 @@ use outhaul_plane::compose::Mode;
 mod edits;
 
 use edits::{Edit, add_site, add_target, apply, edit, plane, snapshot as edited};
-use outhaul_plane::render::{Past, render_since};
+use outhaul_plane::render::{Cache, DiskCache, Job, render};
 use outhaul_plane::schedule;
 
 /// What happens between two runs.
@@ -74,24 +74,25 @@ impl Scene {
     /// One run, as `outhaul render` does it; how many assignments it took over.
     fn run(&self, name: &str, full: bool) -> Result<usize, String> {
         let out = self.out(name);
-        let before = remembered(&out, full).unwrap();
+        let mut before = remembered(&out, full).unwrap();
+        let mut cache = std::mem::take(&mut before.cache);
         let schedule = schedule::schedule(&self.plane);
-        let since = render_since(
-            &before.past,
-            &self.plane,
-            &schedule,
-            &edited(),
-            self.mode,
-            &|_, _| (),
-        );
+        let job = Job {
+            plane: &self.plane,
+            schedule: &schedule,
+            snapshot: &edited(),
+            mode: self.mode,
+            progress: &|_, _| (),
+        };
+        let since = render(job, Cache::Disk(&mut cache));
         let rest = Rest {
             before: &before,
-            taken: &since.taken,
-            past: since.past,
+            reused: &since.reused,
+            cache,
         };
         let settled = settle(&out, &self.plane, &since.rendering, rest);
         settled.map_err(|error| error.to_string())?;
-        Ok(since.taken.len())
+        Ok(since.reused.len())
     }
 
     fn apply(&mut self, what: Between) {
@@ -268,8 +269,8 @@ fn the_memory_of_another_program_or_of_nothing_is_no_past() {
         assert_eq!(scene.run("again", false), Ok(16), "it is whole again");
     }
     assert_ne!(
-        remembered(&scene.out("again"), false).unwrap().past,
-        Past::default()
+        remembered(&scene.out("again"), false).unwrap().cache,
+        DiskCache::default()
     );
 }
 

@@ -1,4 +1,4 @@
-//! Roster: which targets one cluster type had, which policies put them there, and on which sites.
+//! Assigned: which targets one cluster type had, which policies put them there, and on which sites.
 //!
 //! What comes in: targets with their policies, in order of their names. What goes out: whether a newer
 //! list is the same one, and each entry again. All names lie in one text: tens of thousands of entries
@@ -31,14 +31,14 @@ pub(in crate::render) fn reasons<'a>(
     from = "BTreeMap<String, Vec<String>>",
     into = "BTreeMap<String, Vec<String>>"
 )]
-pub(in crate::render) struct Roster {
+pub(in crate::render) struct Assigned {
     /// Every name, without anything between them.
     text: String,
     /// For each entry: bytes of the target's name, how many policies, and bytes of each one's name.
     lengths: Vec<usize>,
 }
 
-/// What is left of a roster.
+/// What is left of a list.
 #[derive(Debug, Clone, Copy)]
 struct Rest<'r> {
     text: &'r str,
@@ -67,7 +67,7 @@ impl<'r> Rest<'r> {
     }
 }
 
-impl Roster {
+impl Assigned {
     pub fn push(&mut self, target: &str, policies: &[String]) {
         self.lengths.extend([target.len(), policies.len()]);
         self.text.push_str(target);
@@ -104,35 +104,35 @@ impl Roster {
     }
 }
 
-impl Roster {
+impl Assigned {
     /// The same without some targets.
     pub fn without(&self, targets: &BTreeSet<&str>) -> Self {
-        let mut roster = Self::default();
+        let mut assigned = Self::default();
         for (target, policies) in self.entries().filter(|(name, _)| !targets.contains(name)) {
             let policies: Vec<String> = policies.into_iter().map(str::to_owned).collect();
-            roster.push(target, &policies);
+            assigned.push(target, &policies);
         }
-        roster
+        assigned
     }
 }
 
-impl From<BTreeMap<String, Vec<String>>> for Roster {
+impl From<BTreeMap<String, Vec<String>>> for Assigned {
     fn from(entries: BTreeMap<String, Vec<String>>) -> Self {
-        let mut roster = Self::default();
+        let mut assigned = Self::default();
         for (target, policies) in &entries {
-            roster.push(target, policies);
+            assigned.push(target, policies);
         }
-        roster
+        assigned
     }
 }
 
-impl From<Roster> for BTreeMap<String, Vec<String>> {
-    fn from(roster: Roster) -> Self {
+impl From<Assigned> for BTreeMap<String, Vec<String>> {
+    fn from(assigned: Assigned) -> Self {
         let owned = |(target, policies): (&str, Vec<&str>)| {
             let policies = policies.into_iter().map(str::to_owned);
             (target.to_owned(), policies.collect())
         };
-        roster.entries().map(owned).collect()
+        assigned.entries().map(owned).collect()
     }
 }
 
@@ -144,9 +144,9 @@ mod tests {
 
     type Entries = BTreeMap<String, Vec<String>>;
 
-    fn holds(roster: &Roster, entries: &Entries) -> bool {
+    fn holds(assigned: &Assigned, entries: &Entries) -> bool {
         let entries = entries.iter();
-        roster.holds(
+        assigned.holds(
             entries.map(|(target, policies)| (target.as_str(), Cow::Borrowed(policies.as_slice()))),
         )
     }
@@ -159,10 +159,10 @@ mod tests {
     proptest! {
         #[test]
         fn it_holds_what_went_in_and_nothing_else(one in entries(), other in entries()) {
-            let roster = Roster::from(one.clone());
-            prop_assert!(holds(&roster, &one));
-            prop_assert_eq!(holds(&roster, &other), one == other);
-            prop_assert_eq!(Entries::from(roster), one);
+            let assigned = Assigned::from(one.clone());
+            prop_assert!(holds(&assigned, &one));
+            prop_assert_eq!(holds(&assigned, &other), one == other);
+            prop_assert_eq!(Entries::from(assigned), one);
         }
     }
 }

@@ -61,6 +61,9 @@ pub enum AgentError {
         /// What the system said.
         problem: String,
     },
+    /// Reports could not be written onto a stick.
+    #[error("{0}; every report that the hub has not acknowledged is still here")]
+    Export(#[source] FileError),
     /// Not enough space.
     #[error(
         "not enough space in `{folder}`: {needed} MiB are needed (bundle, unpacked files and a reserve \
@@ -196,7 +199,9 @@ impl AgentError {
         match self {
             Self::Config(_) => "correct agent.toml; nothing was changed".into(),
             Self::State(error) => error.help(),
-            Self::File(error) | Self::Generation(GenerationError::File(error)) => error.help(),
+            Self::File(error)
+            | Self::Export(error)
+            | Self::Generation(GenerationError::File(error)) => error.help(),
             Self::Generation(_) => {
                 "the disk may be failing: check it, then import the bundle again".into()
             }

@@ -60,8 +60,15 @@ impl Agent {
     /// Writes all waiting reports below `folder`, durably. They stay in the outbox until acknowledged.
     ///
     /// # Errors
-    /// [`AgentError::File`] for a full or read-only medium; nothing is lost.
+    /// [`AgentError::Export`] for a full or read-only medium; nothing is lost.
     pub fn export(&mut self, folder: &Path) -> Result<Exported, AgentError> {
+        self.write_reports(folder).map_err(|error| match error {
+            AgentError::File(error) => AgentError::Export(error),
+            other => other,
+        })
+    }
+
+    fn write_reports(&mut self, folder: &Path) -> Result<Exported, AgentError> {
         let media = Media::open(folder)?;
         let mut exported = Exported::default();
         let request = self.home.request(self.site.name.as_str());

@@ -245,12 +245,26 @@ impl Media {
         marks(&File::from(there)).ok()
     }
 
-    /// Writes a file so that it holds the old or the new content, never a part; makes its folders.
+    /// Writes a file so that it holds the old or the new content, never a part; makes its folders, and takes
+    /// those that it made away again when it fails.
     ///
     /// # Errors
     /// [`FileError`] for a full or read-only medium, or when something else stands where the file or one
     /// of its folders must go. Nothing outside is touched.
     pub fn write(&self, relative: &Path, bytes: &[u8], mode: u32) -> Result<(), FileError> {
+        let missing = |folder: &&Path| matches!(self.folder(folder, false), Ok(None));
+        let made: Vec<_> = relative.ancestors().skip(1).take_while(missing).collect();
+        self.write_below(relative, bytes, mode).inspect_err(|_| {
+            for folder in made {
+                if let Ok(Some((parent, name))) = self.parent(folder, false) {
+                    // One that somebody else put something into meanwhile stays.
+                    let _ = rustix::fs::unlinkat(&parent, name, AtFlags::REMOVEDIR);
+                }
+            }
+        })
+    }
+
+    fn write_below(&self, relative: &Path, bytes: &[u8], mode: u32) -> Result<(), FileError> {
         let path = self.path.join(relative);
         let fail = |error: Errno| at("write", &path)(error.into());
         let Some((folder, name)) = self.parent(relative, true)? else {

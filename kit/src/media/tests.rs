@@ -217,3 +217,19 @@ fn a_folder_that_was_opened_stays_itself_and_a_link_is_none() {
     assert!(media.subfolder("inner").is_err());
     assert!(media.subfolder("none").unwrap().is_none());
 }
+
+#[test]
+fn a_file_that_cannot_be_written_leaves_no_folder_that_was_made_for_it() {
+    let scene = Scene::new();
+    let long = "x".repeat(300);
+    let write = |folder: &str| {
+        let to = Path::new(folder).join(&long);
+        scene.media().write(&to, b"new", 0o644).unwrap_err();
+    };
+    write("made/for/it");
+    assert!(!scene.stick("made").exists());
+    // Somebody's own folder stays, empty or not.
+    fs::create_dir(scene.stick("theirs")).unwrap();
+    write("theirs/for/it");
+    assert_eq!(fs::read_dir(scene.stick("theirs")).unwrap().count(), 0);
+}

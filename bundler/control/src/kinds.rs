@@ -199,6 +199,9 @@ fn read_around_sites(
     findings: &mut Diagnostics,
     each: impl Fn(&Plain<'_>, &mut Vec<Object>),
 ) -> Vec<Object> {
+    if file.text.trim().is_empty() {
+        return read_whole(file, findings);
+    }
     let (mut objects, mut found) = (Vec::new(), Diagnostics::new());
     let certain = plain_site::parts(&file.text, &mut |part| {
         match part {
@@ -220,6 +223,13 @@ fn read_around_sites(
 
 /// As [`read_file`], by the parser alone.
 fn read_whole(file: &Arc<SourceFile>, findings: &mut Diagnostics) -> Vec<Object> {
+    if file.text.trim().is_empty() {
+        findings.push(
+            Diagnostic::warning("empty-file", "this file is empty: what was in it is gone")
+                .at(&Location::new(file, 0..0))
+                .help("restore it (`git log` shows when it was emptied), or delete it"),
+        );
+    }
     match super::yaml::parse(file) {
         Ok(documents) => read_documents(file, &documents, findings),
         Err(diagnostic) => {

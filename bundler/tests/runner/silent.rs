@@ -264,6 +264,32 @@ fn sources_that_no_bundle_brings() {
 }
 
 #[test]
+fn a_file_that_was_emptied_and_a_content_type_that_nobody_knows() {
+    let made = Made::new();
+    made.write("dev", "cluster-types/edge.yaml", "");
+    let seen = made.check(&[]);
+    let told = "warning[empty-file]: this file is empty: what was in it is gone";
+    assert!(
+        seen.contains(told) && seen.contains("cluster-types/edge.yaml:1:1"),
+        "{seen}"
+    );
+
+    let made = Made::new();
+    made.write(
+        "dev",
+        "templates/own.yaml",
+        "apiVersion: outhaul.dev/v1alpha1\nkind: Template\nmetadata: {name: own}\nspec:\n  type: config\n  \
+         contentType: jsn\n  manifests: ['{}']\n",
+    );
+    let seen = made.check(&[]);
+    assert!(
+        seen.contains("the files of this template end in `.jsn`, which is no usual ending")
+            && seen.contains("did you mean `json`?"),
+        "{seen}"
+    );
+}
+
+#[test]
 fn all_policies_deleted() {
     let made = Made::new();
     made.remove("dev", &["scheduling"]);

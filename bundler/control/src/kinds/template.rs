@@ -17,6 +17,30 @@ use outhaul_kit::suggest::{did_you_mean, nearest};
 
 /// Longest ending of a file.
 const MAX_ENDING: usize = 32;
+/// Content types that Kalypso knows; of another one it makes YAML.
+const KALYPSO_TYPES: [&str; 2] = ["yaml", "sh"];
+/// Endings that templates usually have, for telling a slip of the hand from an ending that is meant.
+const USUAL_ENDINGS: [&str; 19] = [
+    "bash",
+    "cnf",
+    "conf",
+    "container",
+    "env",
+    "ini",
+    "json",
+    "jsonl",
+    "properties",
+    "py",
+    "service",
+    "sh",
+    "timer",
+    "toml",
+    "txt",
+    "xml",
+    "xsl",
+    "yaml",
+    "yml",
+];
 const TYPES: [TemplateType; 3] = [
     TemplateType::Reconciler,
     TemplateType::Namespace,
@@ -106,11 +130,11 @@ fn read(reader: &mut Reader<'_>, object: &Fields<'_>, language: Language) -> Opt
         Language::Jinja => reader.optional_text(&spec, "reconciler"),
     };
     let reconciler = reconciler.or_else(|| labels?.get(RECONCILER_LABEL).cloned());
-    if let Some(ending) = content_type
-        .as_ref()
-        .filter(|_| language == Language::Jinja)
-    {
-        is_ending(reader, ending).then_some(())?;
+    if let Some(written) = &content_type {
+        match language {
+            Language::Jinja => is_ending(reader, written).then_some(())?,
+            Language::Go => is_kalypso_type(reader, written),
+        }
     }
     let manifests = reader.texts(&spec, "manifests");
     let complete = manifests.len() == reader.list(&spec, "manifests").len();
@@ -158,8 +182,36 @@ fn is_ending(reader: &mut Reader<'_>, written: &Spot<String>) -> bool {
             .at(&written.location)
             .help("write letters and digits, such as `yaml`, `sh` or `service`"),
         );
+    } else if !USUAL_ENDINGS.contains(&ending.as_str())
+        && let Some(near) = nearest(ending, &USUAL_ENDINGS)
+    {
+        reader.report(
+            Diagnostic::warning(
+                "unknown-content-type",
+                format!("the files of this template end in `.{ending}`, which is no usual ending"),
+            )
+            .at(&written.location)
+            .help(format!("did you mean `{near}`?")),
+        );
     }
     sound
+}
+
+/// Kalypso says nothing of another content type, and makes YAML.
+fn is_kalypso_type(reader: &mut Reader<'_>, written: &Spot<String>) {
+    let text = &written.value;
+    if !KALYPSO_TYPES.contains(&text.as_str()) {
+        reader.report(
+            Diagnostic::warning(
+                "unknown-content-type",
+                format!(
+                    "content type `{text}` is none that Kalypso knows: the files are taken for YAML"
+                ),
+            )
+            .at(&written.location)
+            .help(did_you_mean(text, &KALYPSO_TYPES)),
+        );
+    }
 }
 
 fn kind_of(reader: &mut Reader<'_>, written: &Spot<String>) -> Option<TemplateType> {

@@ -188,3 +188,49 @@ fn template_text_is_never_typed_as_yaml() {
         "folder"
     );
 }
+
+#[test]
+fn a_content_type_that_nobody_knows_is_told() {
+    let own = |ending: &str| {
+        self::findings(&format!(
+            "apiVersion: outhaul.dev/v1alpha1\nkind: Template\nmetadata: {{name: t}}\nspec:\n  type: config\n  \
+             contentType: {ending}\n  manifests: ['a: b']\n"
+        ))
+    };
+    for sound in ["yaml", "sh", "json", "service", "tar.gz", "rules"] {
+        assert_eq!(own(sound), Vec::<String>::new(), "{sound}");
+    }
+    for (slip, meant) in [
+        ("jsn", "json"),
+        ("yam", "yaml"),
+        ("propertes", "properties"),
+    ] {
+        let found = own(slip);
+        assert!(
+            found[0].contains(&format!("did you mean `{meant}`?")),
+            "{found:?}"
+        );
+    }
+    let kalypso = |word: &str| {
+        self::findings(&format!(
+            "apiVersion: scheduler.kalypso.io/v1alpha1\nkind: Template\nmetadata: {{name: t}}\nspec:\n  type: \
+             config\n  contentType: {word}\n  manifests: ['a: b']\n"
+        ))
+    };
+    assert_eq!(kalypso("sh"), Vec::<String>::new());
+    assert_eq!(kalypso("yaml"), Vec::<String>::new());
+    let found = kalypso("json");
+    assert!(
+        found[0].contains("the files are taken for YAML"),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn a_file_that_was_emptied_is_told_and_remarks_alone_are_not() {
+    for emptied in ["", "\n", "  \n\n"] {
+        let found = self::findings(emptied);
+        assert!(found[0].contains("this file is empty"), "{found:?}");
+    }
+    assert_eq!(self::findings("# nothing here yet\n"), Vec::<String>::new());
+}

@@ -113,10 +113,6 @@ impl HubError {
                     "enrol the machine again with its kit and this version of the agent, and bring the \
                      new request; nothing was changed"
                 }
-                EnrolError::TooMany { .. } => {
-                    "`outhaul-hub site requests` lists them, `outhaul-hub site reject --network` forgets \
-                     what strangers sent; nothing was changed"
-                }
                 EnrolError::Revoked { .. } => "repeat with `--replace` to let it in again",
                 EnrolError::Store(error) => return store_help(error),
                 _ => "make a new request on the site; nothing was changed",

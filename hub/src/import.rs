@@ -403,7 +403,8 @@ fn refuse(done: &mut Imported, path: &Path, rule: &str, reason: String) {
         line: None,
         rule: rule.to_owned(),
         reason,
-        is_trust: true,
+        // A bound was met; nobody lied.
+        is_trust: rule != "too-many",
     });
 }
 

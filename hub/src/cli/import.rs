@@ -98,18 +98,26 @@ fn text(done: &Imported) {
             visible::line(&refused.reason)
         ));
     }
-    if done
-        .refused
-        .iter()
-        .any(|refused| refused.rule == "other-key")
-    {
+    let is_refused = |rule: &str| done.refused.iter().any(|refused| refused.rule == rule);
+    if is_refused("too-many") {
+        print::talk(
+            "help: `outhaul-hub site requests` lists who waits; `outhaul-hub site reject` makes room: a false request \
+             by its fingerprint, or with `--network` what strangers sent; then import again",
+        );
+    }
+    if is_refused("other-key") {
         print::talk(
             "help: where a site was set up anew or its machine was replaced, compare the fingerprint with what the \
              machine shows, then `outhaul-hub site add REQUEST --fingerprint HEX --replace`, and import again",
         );
     }
+    let others = done.bundles.len() + done.requests.len() + done.acks.len();
     if !done.refused.is_empty() {
-        print::talk("help: what was refused changed nothing; everything else was taken in");
+        print::talk(if others == 0 && done.reports + done.duplicates == 0 {
+            "help: all of it was refused; nothing was changed"
+        } else {
+            "help: what was refused changed nothing; everything else was taken in"
+        });
     }
     if let Some(problem) = &done.acks_problem {
         print::talk(&format!(

@@ -82,8 +82,8 @@ pub enum PromoteError {
     },
     /// Something is before it, and it was to be moved without a gate.
     #[error(
-        "environment `{environment}` is not the first of the chain: {allowed} comes before it ({at})\nhelp: only the \
-         first follows its base branch without a gate; nothing was changed"
+        "environment `{environment}` is not the first of the chain: {allowed} comes before it ({at}), and only the \
+         first follows its base branch without a gate; it stays where it is"
     )]
     NotFirst {
         /// The environment.

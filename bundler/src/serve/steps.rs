@@ -164,8 +164,8 @@ fn gate(
             let mut problem = Problem::of(&refusal, false);
             let _ = write!(
                 problem.text,
-                "\nhelp: `outhaul promote --to {}`, with `--hub URL` or `--override-gate`, records it; nothing was \
-                 written",
+                "\nhelp: `outhaul promote --to {}`, with `--hub URL` or `--override-gate`, records it; nothing of it \
+                 was shipped",
                 request.environment
             );
             Err(problem)

@@ -7,11 +7,13 @@ use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 
 use outhaul_tests::Checked as _;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, tcgetattr};
+
+use crate::cli::{folder_with_passphrase, run};
 
 /// Runs the program at a terminal. Each text is typed once the question before it is on the screen. Returns the
 /// exit code, what the screen showed, and whether echo is on again.
@@ -26,38 +28,85 @@ fn at_a_terminal(folder: &Path, line: &str, answers: &[(&str, &str)]) -> (i32, S
         .open(name.to_str().unwrap())
         .unwrap()
         .into();
-    let mut child = Command::new(env!("CARGO_BIN_EXE_outhaul-signer"))
+    let mut command = Command::new(env!("CARGO_BIN_EXE_outhaul-signer"));
+    command
         .current_dir(folder)
         .env_remove("OUTHAUL_PASSPHRASE")
         .env_remove("CREDENTIALS_DIRECTORY")
         .args(line.split(' '))
         .stdin(Stdio::from(terminal.try_clone().unwrap()))
         .stdout(Stdio::null())
-        .stderr(Stdio::from(terminal.try_clone().unwrap()))
-        .spawn()
-        .unwrap();
+        .stderr(Stdio::from(terminal.try_clone().unwrap()));
     let mut screen = File::from(screen);
-    let mut shown = String::new();
-    let mut buffer = [0; 1024];
-    for (question, answer) in answers {
-        while !shown.ends_with(question) {
-            let count = screen.read(&mut buffer).unwrap();
-            shown.push_str(&String::from_utf8_lossy(&buffer[..count]));
+    let mut echo = LocalModes::empty();
+    // What the screen shows stands for both outputs.
+    let ran = command.checked_by(|command| {
+        let mut child = command.spawn()?;
+        // The command's own ends of the terminal: it would never be closed.
+        command.stdin(Stdio::null()).stderr(Stdio::null());
+        let mut shown = Vec::new();
+        let mut buffer = [0; 1024];
+        for (question, answer) in answers {
+            while !shown.ends_with(question.as_bytes()) {
+                let count = screen.read(&mut buffer)?;
+                shown.extend(&buffer[..count]);
+            }
+            screen.write_all(answer.as_bytes())?;
         }
-        screen.write_all(answer.as_bytes()).unwrap();
-    }
-    let code = child.wait().unwrap().code().unwrap();
-    let echo = tcgetattr(&terminal).unwrap().local_modes;
-    drop(terminal);
-    // The other end is gone: what is left is read until the error that says so.
-    while let Ok(count @ 1..) = screen.read(&mut buffer) {
-        shown.push_str(&String::from_utf8_lossy(&buffer[..count]));
-    }
+        let status = child.wait()?;
+        echo = tcgetattr(&terminal)?.local_modes;
+        drop(terminal);
+        // The other end is gone: what is left is read until the error that says so.
+        while let Ok(count @ 1..) = screen.read(&mut buffer) {
+            shown.extend(&buffer[..count]);
+        }
+        Ok(Output {
+            status,
+            stdout: Vec::new(),
+            stderr: shown,
+        })
+    });
+    let output = ran.unwrap().output;
     (
-        code,
-        shown,
+        output.status.code().unwrap(),
+        String::from_utf8_lossy(&output.stderr).into_owned(),
         echo.contains(LocalModes::ECHO | LocalModes::ICANON),
     )
+}
+
+#[test]
+fn a_signature_is_given_when_the_name_is_typed_and_for_another_name_nothing_is_signed() {
+    let dir = folder_with_passphrase();
+    let at = dir.path();
+    run(at, 0, "init fleet");
+    run(at, 0, "key vault");
+    run(at, 0, "root fleet add-key vault.pub");
+    run(at, 1, "root fleet threshold 2");
+    let root = at.join("fleet/metadata/1.root.json");
+    std::fs::copy(root, at.join("mine.json")).unwrap();
+    let line = "--passphrase-file pass countersign fleet/requests/3.root.json.request --root mine.json \
+                --key vault.pem";
+    let question = "To sign this, type `root 3`: ";
+    for other in ["root 2\n", "yes\n", "\n"] {
+        let (code, shown, _) = at_a_terminal(at, line, &[(question, other)]);
+        assert_eq!(code, 1, "{shown}");
+        assert!(
+            shown.contains("that is not what is asked for; nothing was signed"),
+            "{shown}"
+        );
+    }
+    let answers = || {
+        let files = std::fs::read_dir(at.join("fleet/requests")).unwrap();
+        files
+            .filter(|file| {
+                let name = file.as_ref().unwrap().file_name();
+                name.to_string_lossy().ends_with(".answer")
+            })
+            .count()
+    };
+    assert_eq!(answers(), 0);
+    let (code, shown, _) = at_a_terminal(at, line, &[(question, "root 3\n")]);
+    assert_eq!((code, answers()), (0, 1), "{shown}");
 }
 
 const NEW: &str = "New passphrase: ";

@@ -24,10 +24,12 @@ enum Scope {
     Running,
     /// The files of one assignment: those below this folder.
     Below(String),
+    /// The reports that wait.
+    Reports,
 }
 
 /// The sentences, and what each is about.
-const SENTENCES: [(&str, Scope); 23] = [
+const SENTENCES: [(&str, Scope); 26] = [
     ("nothing was changed", Scope::All),
     ("Nothing was changed", Scope::All),
     ("nothing was written", Scope::All),
@@ -37,6 +39,8 @@ const SENTENCES: [(&str, Scope); 23] = [
     ("nothing was compared", Scope::All),
     ("nothing was made", Scope::All),
     ("nothing was used", Scope::All),
+    ("nothing was typed", Scope::All),
+    ("nothing of it was shipped", Scope::All),
     ("nothing of it was used", Scope::All),
     ("nothing of it was read", Scope::All),
     ("it was left alone", Scope::All),
@@ -51,6 +55,10 @@ const SENTENCES: [(&str, Scope); 23] = [
     ("what runs goes on", Scope::Running),
     ("what runs is safe", Scope::Running),
     ("no bundle is accepted", Scope::Running),
+    (
+        "every report that the hub has not acknowledged is still here",
+        Scope::Reports,
+    ),
 ];
 
 /// What of the same output says that something else was done: the sentence is then about one file of many,
@@ -88,14 +96,44 @@ pub trait Checked {
     /// When it says that something was left alone that it changed.
     #[track_caller]
     fn checked(&mut self) -> io::Result<Output>;
+
+    /// The same by another way to run it, such as at a terminal: `run` returns what it printed.
+    ///
+    /// # Errors
+    /// As `run`.
+    ///
+    /// # Panics
+    /// As [`Checked::checked`].
+    #[track_caller]
+    fn checked_by(
+        &mut self,
+        run: impl FnOnce(&mut Command) -> io::Result<Output>,
+    ) -> io::Result<Watched>;
+}
+
+/// A run under this watch.
+#[derive(Debug)]
+pub struct Watched {
+    /// What came out.
+    pub output: Output,
+    /// Whether it said that something was left alone, and that was compared.
+    pub compared: bool,
 }
 
 impl Checked for Command {
     #[track_caller]
     fn checked(&mut self) -> io::Result<Output> {
+        self.checked_by(Command::output).map(|run| run.output)
+    }
+
+    #[track_caller]
+    fn checked_by(
+        &mut self,
+        run: impl FnOnce(&mut Command) -> io::Result<Output>,
+    ) -> io::Result<Watched> {
         let roots = roots(self);
         let before = (!busy(&roots)).then(|| snapshot(&roots));
-        let output = self.output()?;
+        let output = run(self)?;
         let printed = format!(
             "{}{}",
             String::from_utf8_lossy(&output.stdout),
@@ -105,11 +143,9 @@ impl Checked for Command {
             .into_iter()
             .chain(spared(&printed))
             .collect();
-        if claims.is_empty() {
-            return Ok(output);
-        }
-        let (Some(before), false) = (before, busy(&roots)) else {
-            return Ok(output);
+        let watched = |output, compared| Ok(Watched { output, compared });
+        let (Some(before), false, false) = (before, claims.is_empty(), busy(&roots)) else {
+            return watched(output, false);
         };
         let after = snapshot(&roots);
         for (sentence, scope) in &claims {
@@ -121,7 +157,7 @@ impl Checked for Command {
             );
         }
         note(self, &output, &printed);
-        Ok(output)
+        watched(output, true)
     }
 }
 
@@ -219,7 +255,8 @@ fn busy(roots: &[PathBuf]) -> bool {
 ///
 /// An agent's reports (`outbox`), its list of sticks and refusals, the bundle that it calls rejected and the
 /// steps to that (`journal`), calls to the service, and its lower bound of time; a hub's list of refusals,
-/// attempts and of decisions of the gate; locks; and the cache of fetched repositories.
+/// attempts and of decisions of the gate; what `outhaul serve` remembers of a round; locks; and the cache of
+/// fetched repositories.
 fn is_record(line: &str) -> bool {
     const META: [&str; 9] = [
         "clock",
@@ -244,7 +281,10 @@ fn is_record(line: &str) -> bool {
     ];
     let Some((place, row)) = line.split_once(": ") else {
         let name = Path::new(line).file_name().unwrap_or_default();
-        return name == "lock" || line.contains("/cache/") || line.ends_with("/cache");
+        let own = ["lock", "serve.lock", "serve.json"]
+            .iter()
+            .any(|own| name == *own);
+        return own || line.contains("/cache/") || line.ends_with("/cache");
     };
     let _ = place;
     let mut cells = row.split('|');
@@ -260,13 +300,11 @@ fn is_running(line: &str) -> bool {
 }
 
 fn differences(before: &Tree, after: &Tree, scope: &Scope) -> Vec<String> {
-    let counts = |line: &str| {
-        !is_record(line)
-            && match scope {
-                Scope::All => true,
-                Scope::Running => is_running(line),
-                Scope::Below(folder) => line.starts_with(folder),
-            }
+    let counts = |line: &str| match scope {
+        Scope::All => !is_record(line),
+        Scope::Running => !is_record(line) && is_running(line),
+        Scope::Below(folder) => !is_record(line) && line.starts_with(folder),
+        Scope::Reports => line.contains(": outbox|"),
     };
     let gone = before
         .iter()
@@ -390,6 +428,7 @@ mod tests {
         };
         let all = || Scope::All;
         assert!(differ("INSERT INTO outbox VALUES (1)", all()).is_empty());
+        assert_eq!(differ("DELETE FROM outbox", Scope::Reports).len(), 1);
         assert!(differ("INSERT INTO meta VALUES ('clock', 1)", all()).is_empty());
         assert_eq!(differ("UPDATE floor SET a = 2", all()).len(), 2);
         assert!(differ("UPDATE floor SET a = 3", Scope::Running).is_empty());

@@ -13,7 +13,7 @@ pub mod kubernetes;
 mod left_alone;
 mod skips;
 
-pub use left_alone::{Checked, sentences};
+pub use left_alone::{Checked, Watched, sentences};
 pub use skips::{available, available_or_skip, kalypso_or_skip, skipped, summary};
 
 /// What a program printed, and how it ended.
@@ -73,6 +73,36 @@ pub fn run_expecting(command: &mut Command, code: i32) -> anyhow::Result<Ran> {
     anyhow::ensure!(
         ran.code == Some(code),
         "{command:?} should exit {code}\n{}",
+        ran.everything()
+    );
+    Ok(ran)
+}
+
+/// Runs `command`, insists on `code` and on what it says, and on that it says that something was left alone and was
+/// compared.
+///
+/// # Errors
+/// When it cannot be started, ends or says otherwise, or nothing was compared; the message has all that it printed.
+pub fn run_compared(command: &mut Command, code: i32, says: &[&str]) -> anyhow::Result<Ran> {
+    let watched = command.checked_by(Command::output)?;
+    let ran = Ran::of(&watched.output);
+    anyhow::ensure!(
+        ran.code == Some(code),
+        "{command:?} should exit {code}\n{}",
+        ran.everything()
+    );
+    let printed = format!("{}{}", ran.stdout, ran.stderr);
+    let printed = printed.split_whitespace().collect::<Vec<_>>().join(" ");
+    for words in says {
+        anyhow::ensure!(
+            printed.contains(words),
+            "{command:?} does not say `{words}`\n{}",
+            ran.everything()
+        );
+    }
+    anyhow::ensure!(
+        watched.compared,
+        "{command:?}: nothing was compared\n{}",
         ran.everything()
     );
     Ok(ran)

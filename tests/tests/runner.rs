@@ -25,6 +25,8 @@ mod hooks;
 mod hostile;
 #[path = "runner/interrupts.rs"]
 mod interrupts;
+#[path = "runner/left_alone.rs"]
+mod left_alone;
 #[path = "runner/loops.rs"]
 mod loops;
 #[path = "runner/pipes.rs"]

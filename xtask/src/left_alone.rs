@@ -159,6 +159,13 @@ fn tests() -> Result<BTreeSet<String>> {
             let end = after.find(|c: char| !c.is_alphanumeric() && c != '_');
             names.insert(after[..end.unwrap_or(after.len())].to_owned());
         }
+        // A table of tests, of which a macro makes the functions.
+        if text.contains("fn $") {
+            let rows = text
+                .lines()
+                .filter_map(|line| line.trim().split_once(", \""));
+            names.extend(rows.map(|(name, _)| name.to_owned()));
+        }
     }
     Ok(names)
 }

@@ -4,8 +4,10 @@
 //! function that it stands in, white space made one space. Comments and tests are left out. It reads no files.
 
 /// By what such a sentence is known. Wider than what tests compare, so that a new wording is found too.
-pub const PHRASES: [&str; 17] = [
+pub const PHRASES: [&str; 19] = [
     "nothing was ",
+    "changed nothing",
+    "still here",
     "nothing is half done",
     "nothing of it is",
     "nothing of it was",

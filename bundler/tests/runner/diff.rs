@@ -288,7 +288,7 @@ fn the_hunks_are_what_git_apply_takes() {
         let mut command = Command::new(env!("CARGO_BIN_EXE_outhaul"));
         command.current_dir(path).args(words);
         command.args(["--source", "https://git.example.org/app=app"]);
-        command.output().unwrap()
+        command.checked().unwrap()
     };
     for side in ["before", "after"] {
         let out = format!("rendered-{side}");

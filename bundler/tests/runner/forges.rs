@@ -6,6 +6,8 @@
 //! and nobody else's is touched.
 
 use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use outhaul_bundle::index::Source;
@@ -18,6 +20,7 @@ use outhaul_ship::branch::forge::{Draft, Forge};
 use outhaul_ship::branch::proposal::{Done, ProposeError, Proposed};
 use outhaul_ship::branch::{Desired, PublishError, Repository, Target};
 
+use super::cli::Scene;
 use super::repositories::git;
 
 pub mod fake;
@@ -233,6 +236,53 @@ fn on_fake_git_lab() {
     let copy = tempfile::tempdir().unwrap();
     one_pull_request_and_no_other(&place, copy.path());
     assert_eq!(pulls.lock().unwrap().len(), 3);
+}
+
+#[test]
+fn a_commit_of_somebody_else_on_our_branch_is_left_alone() {
+    let (api, pulls) = fake::serve(fake_git_hub);
+    let scene = Scene::new();
+    let at = scene.folder.path();
+    git(at, &["init", "--quiet", "--bare", "platform.git"]);
+    scene.write("token", TOKEN);
+    fs::set_permissions(at.join("token"), fs::Permissions::from_mode(0o600)).unwrap();
+    let publish = ["publish", "git", "--to", "platform.git", "--branch", "dev"];
+    let seen = scene.run(&publish);
+    assert!(seen.starts_with("exit code 0"), "{seen}");
+    let project = ["--project", "team/platform", "--token-file", "token"];
+    let forge = ["--pull-request", "--forge", "github", "--api", &api];
+    let propose = || scene.run(&[&publish[..], &forge, &project].concat());
+    scene.edit("dev/config.yaml", "East US", "Far East");
+    let seen = propose();
+    assert!(seen.starts_with("exit code 0"), "{seen}");
+    assert_eq!(pulls.lock().unwrap().len(), 1);
+
+    git(
+        at,
+        &[
+            "clone",
+            "--quiet",
+            "--branch",
+            BRANCH,
+            "platform.git",
+            "copy",
+        ],
+    );
+    let copy = at.join("copy");
+    let fix = ["commit", "--quiet", "--allow-empty", "-m", "a fix by hand"];
+    git(&copy, &fix);
+    git(&copy, &["push", "--quiet", "origin", BRANCH]);
+    scene.edit("dev/config.yaml", "Far East", "West");
+    let seen = propose();
+    assert!(seen.starts_with("exit code 1"), "{seen}");
+    assert!(
+        seen.contains(&git(&copy, &["rev-parse", "HEAD"])) && seen.contains("it was left alone"),
+        "{seen}"
+    );
+    assert_eq!(
+        git(&at.join("platform.git"), &["rev-parse", BRANCH]),
+        git(&copy, &["rev-parse", "HEAD"])
+    );
 }
 
 #[test]

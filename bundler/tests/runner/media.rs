@@ -7,6 +7,8 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::process::{Command, Output};
 
+use outhaul_tests::Checked as _;
+
 use super::kept::Fleet;
 
 /// One that waits is ended, with a code of its own.
@@ -15,7 +17,7 @@ fn run(fleet: &Fleet, arguments: &[&str]) -> Output {
         .args(["--signal=KILL", "120", env!("CARGO_BIN_EXE_outhaul")])
         .args(arguments)
         .current_dir(fleet.scene.folder.path())
-        .output()
+        .checked()
         .unwrap()
 }
 

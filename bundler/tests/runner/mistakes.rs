@@ -6,6 +6,8 @@
 
 use std::fs;
 
+use outhaul_tests::Checked as _;
+
 use super::cli::Scene;
 
 /// One mistake in one file: what of it becomes what, what must be said, and how many findings that is.
@@ -221,7 +223,7 @@ fn typed(scene: &Scene, line: &[&str]) -> String {
     let output = std::process::Command::new(env!("CARGO_BIN_EXE_outhaul"))
         .args(line)
         .current_dir(scene.folder.path())
-        .output()
+        .checked()
         .unwrap();
     let code = output.status.code().unwrap();
     let said = [output.stdout, output.stderr].concat();

@@ -10,6 +10,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use outhaul_tests::Checked as _;
+
 /// A home folder and what lies in it.
 struct Home {
     folder: tempfile::TempDir,
@@ -63,7 +65,7 @@ impl Home {
             .env_remove("XDG_STATE_HOME")
             .env("XDG_CACHE_HOME", self.path("cache"))
             .envs(variables.iter().copied())
-            .output()
+            .checked()
             .unwrap();
         let text = |bytes| String::from_utf8(bytes).unwrap();
         Seen {

@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use outhaul_tests::Checked as _;
+
 use super::cli::Scene;
 
 const SITES: &str = "apiVersion: outhaul.dev/v1alpha1
@@ -134,7 +136,7 @@ fn one_site_of_fifty_runs_what_the_others_do_not() {
         let output = std::process::Command::new(env!("CARGO_BIN_EXE_outhaul"))
             .args(["inspect", "--fleet", "fleet", name])
             .current_dir(scene.folder.path())
-            .output()
+            .checked()
             .unwrap();
         String::from_utf8(output.stdout).unwrap()
     };

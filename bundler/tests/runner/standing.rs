@@ -7,6 +7,8 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::process::Command;
 
+use outhaul_tests::Checked as _;
+
 use super::cli::Scene;
 
 /// Renders from within `here`.
@@ -16,7 +18,7 @@ fn render(scene: &Scene, to: &str) -> (Option<i32>, String) {
         .args(["--base-dir", "../main", "--cache", "../cache", "--out", to])
         .args(["--source", "https://git.example.org/app=../app"])
         .current_dir(scene.folder.path().join("here"))
-        .output()
+        .checked()
         .unwrap();
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     (output.status.code(), text)

@@ -74,13 +74,17 @@ impl Centre {
     }
 
     fn bundle(&self, code: i32) -> Ran {
+        self.bundle_of("dev", code)
+    }
+
+    fn bundle_of(&self, environment: &str, code: i32) -> Ran {
         let commit = "1".repeat(40);
         self.outhaul(
             code,
             &[
                 "bundle",
                 "--environment",
-                "dev",
+                environment,
                 "--env-dir",
                 "dev",
                 "--base-dir",
@@ -184,6 +188,19 @@ fn a_missing_template_names_its_place_and_writes_nothing() {
     // The only assignment is broken and was never good: one finding, exit code 1, and no bundle.
     let ran = centre.bundle(1);
     assert!(ran.stderr.contains("dev/bench.yaml:8:15"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("nothing was written"), "{}", ran.stderr);
+    assert!(files(&centre.path("stick")).is_empty());
+}
+
+#[test]
+fn an_environment_whose_name_cannot_travel_writes_nothing() {
+    let centre = Centre::new();
+    centre.fleet("fleet");
+    let lamp = LAMP.replace("environment: dev", "environment: dev ice");
+    std::fs::write(centre.path("lamp/workload.yaml"), lamp).unwrap();
+    let ran = centre.bundle_of("dev ice", 2);
+    let told = "`dev ice` is not a name";
+    assert!(ran.stderr.contains(told), "{}", ran.stderr);
     assert!(ran.stderr.contains("nothing was written"), "{}", ran.stderr);
     assert!(files(&centre.path("stick")).is_empty());
 }

@@ -24,19 +24,8 @@ fn seal(scene: &Scene, key: &str, value: &str) -> String {
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
-#[test]
-fn a_secret_is_in_the_clear_in_the_target_and_nowhere_else() {
-    let scene = Scene::new();
-    scene.run(
-        "outhaul",
-        0,
-        &["init", "control-plane", "--environments", "dev"],
-    );
-    scene.fleet();
-    let key = scene.site("edge-1", "dev", "edge");
-    let sealed = seal(&scene, &key, VALUE);
-    assert!(sealed.starts_with("ENC[age,"), "{sealed}");
-
+/// `dev` gets the templates for Secrets, and a config with the sealed value.
+fn use_secret(scene: &Scene, sealed: &str) {
     for template in ["secret", "namespace"] {
         scene.run(
             "outhaul",
@@ -72,6 +61,63 @@ fn a_secret_is_in_the_clear_in_the_target_and_nowhere_else() {
         ];
         scene.run("outhaul", 0, &config);
     });
+}
+
+/// Writes the sealed value into its config anew.
+fn replace_secret(scene: &Scene, old: &str, new: &str) {
+    scene.on_branch("control-plane", "dev", |folder| {
+        let path = folder.join("configs/database.yaml");
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(text.contains(old), "{text}");
+        fs::write(path, text.replace(old, new)).unwrap();
+    });
+}
+
+#[test]
+fn a_sealed_value_that_was_damaged_fails_its_bundle_and_what_ran_runs_again() {
+    let scene = Scene::new();
+    let init = ["init", "control-plane", "--environments", "dev"];
+    scene.run("outhaul", 0, &init);
+    scene.fleet();
+    let key = scene.site("edge-1", "dev", "edge");
+    let sealed = seal(&scene, &key, VALUE);
+    use_secret(&scene, &sealed);
+    scene.bundle("dev");
+    scene.carry("edge-1");
+    let target = "hello-dev/platform-config.yaml";
+    let before = scene.applied("edge-1", target);
+    // One letter in the middle of the word, as a slip of the hand in an editor does it.
+    let at = sealed.len() - 20;
+    let other = if sealed.as_bytes()[at] == b'A' {
+        'B'
+    } else {
+        'A'
+    };
+    let damaged = format!("{}{other}{}", &sealed[..at], &sealed[at + 1..]);
+    replace_secret(&scene, &sealed, &damaged);
+    scene.bundle("dev");
+    let ran = scene.agent("edge-1", 1, &["import", "stick"]);
+    let said = format!("{}{}", ran.stdout, ran.stderr);
+    assert!(said.contains("the seal does not hold"), "{said}");
+    assert_eq!(scene.applied("edge-1", target), before);
+    let status = scene.agent("edge-1", 0, &["status"]).stdout;
+    assert!(status.contains("active: bundle 1"), "{status}");
+}
+
+#[test]
+fn a_secret_is_in_the_clear_in_the_target_and_nowhere_else() {
+    let scene = Scene::new();
+    scene.run(
+        "outhaul",
+        0,
+        &["init", "control-plane", "--environments", "dev"],
+    );
+    scene.fleet();
+    let key = scene.site("edge-1", "dev", "edge");
+    let sealed = seal(&scene, &key, VALUE);
+    assert!(sealed.starts_with("ENC[age,"), "{sealed}");
+
+    use_secret(&scene, &sealed);
     let checked = scene.plane(0, "check", "dev", &["--strict"]);
     assert!(checked.stderr.contains("no findings"), "{}", checked.stderr);
 

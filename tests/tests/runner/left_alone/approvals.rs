@@ -34,7 +34,7 @@ fn requests_that_are_not_believed_approve_nothing() {
         "outhaul",
         "site rekey edge-1 --fleet fleet",
         2,
-        "no key of `edge-1` was approved yet, so none can vouch for a new one; nothing was changed",
+        "no key of `edge-1` was approved yet, so no key can sign the request for a new one; nothing was changed",
     ));
     world.left_alone((
         "outhaul",

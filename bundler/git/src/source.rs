@@ -19,11 +19,13 @@ mod folder;
 pub mod git;
 mod history;
 pub mod ignore;
+mod lfs;
 mod map;
 mod working_copy;
 
 pub use cache::Cache;
 pub use error::SourceError;
+pub use lfs::is_pointer;
 pub use map::SourceMap;
 
 /// What of a repository is wanted.
@@ -96,6 +98,17 @@ impl TreeLimits {
         max_total_bytes: 2 << 30,
         max_files: 200_000,
     };
+}
+
+/// The paths below a folder.
+#[derive(Debug, Default)]
+pub struct Names {
+    /// Files.
+    pub files: Vec<String>,
+    /// Those of them that are pointers of Git LFS.
+    pub pointers: Vec<String>,
+    /// Links and submodules.
+    pub skipped: Vec<String>,
 }
 
 /// One regular file of a tree.
@@ -351,27 +364,25 @@ impl Opened {
         })
     }
 
-    /// The paths of the files below `path`, and of its links and submodules; from a repository without
-    /// reading them.
+    /// The paths of the files below `path`, and of what cannot travel: of a repository only files as small as a
+    /// pointer of Git LFS are read.
     ///
     /// # Errors
     /// As [`Opened::tree`].
-    pub fn names(
-        &self,
-        path: &str,
-        limits: &TreeLimits,
-    ) -> Result<(Vec<String>, Vec<String>), SourceError> {
+    pub fn names(&self, path: &str, limits: &TreeLimits) -> Result<Names, SourceError> {
         let Place::Git(repository) = &self.at else {
-            let mut names = Vec::new();
-            let links = self.each::<SourceError>(path, &|_| true, limits, &mut |file| {
-                names.push(file.path);
+            let mut names = Names::default();
+            names.skipped = self.each::<SourceError>(path, &|_| true, limits, &mut |file| {
+                if is_pointer(&file.bytes) {
+                    names.pointers.push(file.path.clone());
+                }
+                names.files.push(file.path);
                 Ok(())
             })?;
-            return Ok((names, links));
+            return Ok(names);
         };
         let path = normal_path(path)?;
         let found = repository.names(&self.commit, &path, limits)?;
-        let found = found.map(|names| (names.files, names.skipped));
         found.ok_or_else(|| SourceError::NoSuchPath {
             url: self.url.clone(),
             commit: self.commit.clone(),

@@ -1,8 +1,8 @@
 //! 5a. COLLECT: what a reconciler needs on site and could not otherwise reach.
 //!
 //! What comes in: the `manifests` of each assignment: a repository, a branch, a path. What goes out:
-//! that folder's files, in a spool, pinned to one commit. A symbolic link or a submodule cannot travel
-//! and is an error, because a payload with a hole would fail on site, where nobody can mend it.
+//! that folder's files, in a spool, pinned to one commit. A symbolic link, a submodule or a file of Git LFS
+//! cannot travel and is an error, because a payload with a hole would fail on site, where nobody can mend it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -101,6 +101,18 @@ pub enum CollectError {
         /// Its path in the repository.
         path: String,
     },
+    /// A file that the repository has as a pointer of Git LFS.
+    #[error(
+        "`{assignment}`: `{path}` is a pointer of Git LFS, and its content is not in the repository\n\
+         help: put the file itself there: `git lfs untrack` the pattern, `git add --renormalize` the file, and \
+         commit both"
+    )]
+    Pointer {
+        /// The assignment.
+        assignment: String,
+        /// Its path in the repository.
+        path: String,
+    },
 }
 
 /// What was collected.
@@ -150,11 +162,15 @@ impl<'a> Collector<'a> {
             return Ok(());
         };
         let folder = folder(assignment);
-        let (paths, links) = source
+        let names = source
             .0
             .names(folder, &TreeLimits::PAYLOAD)
             .map_err(|source| failed(name, source))?;
-        no_links(name, links)?;
+        no_links(name, names.skipped)?;
+        if let Some(path) = names.pointers.into_iter().next() {
+            return Err(pointer(name, path));
+        }
+        let paths = names.files;
         paths
             .iter()
             .try_for_each(|path| relative(name, path).map(drop))?;
@@ -202,6 +218,9 @@ impl<'a> Collector<'a> {
                 &TreeLimits::PAYLOAD,
                 &mut |file| {
                     let path = relative(name, &file.path)?;
+                    if source::is_pointer(&file.bytes) {
+                        return Err(pointer(name, file.path));
+                    }
                     let (content, size) = spool.add(&file.bytes)?;
                     files.push(File {
                         path,
@@ -312,6 +331,13 @@ fn no_links(assignment: &str, links: Vec<String>) -> Result<(), CollectError> {
             assignment: assignment.to_owned(),
             path,
         }),
+    }
+}
+
+fn pointer(assignment: &str, path: String) -> CollectError {
+    CollectError::Pointer {
+        assignment: assignment.to_owned(),
+        path,
     }
 }
 

@@ -7,7 +7,8 @@
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::Stdio;
 
-use super::super::{SourceError, TreeFile, TreeLimits};
+use super::super::lfs::{MAX_POINTER_BYTES, is_pointer};
+use super::super::{Names, SourceError, TreeFile, TreeLimits};
 use super::{Repository, program};
 
 /// Longest path in bytes.
@@ -20,14 +21,6 @@ struct Listed {
     entries: Vec<Entry>,
     /// Symbolic links and submodules.
     skipped: Vec<String>,
-}
-
-/// The paths below a folder, with nothing read.
-pub(in super::super) struct Names {
-    /// Files.
-    pub files: Vec<String>,
-    /// Links and submodules.
-    pub skipped: Vec<String>,
 }
 
 struct Entry {
@@ -64,14 +57,24 @@ impl Repository {
         path: &str,
         limits: &TreeLimits,
     ) -> Result<Option<Names>, SourceError> {
-        let listed = self.list(&format!("{commit}:{path}"), &|_| true, limits)?;
-        Ok(listed.map(|listed| {
-            let files = listed.entries.into_iter().map(|entry| entry.path);
-            Names {
-                files: files.collect(),
-                skipped: listed.skipped,
+        let Some(listed) = self.list(&format!("{commit}:{path}"), &|_| true, limits)? else {
+            return Ok(None);
+        };
+        let files = listed.entries.iter().map(|entry| entry.path.clone());
+        let mut names = Names {
+            files: files.collect(),
+            pointers: Vec::new(),
+            skipped: listed.skipped,
+        };
+        let mut small = listed.entries;
+        small.retain(|entry| entry.size < MAX_POINTER_BYTES as u64);
+        self.read::<SourceError>(small, &mut |file| {
+            if is_pointer(&file.bytes) {
+                names.pointers.push(file.path);
             }
-        }))
+            Ok(())
+        })?;
+        Ok(Some(names))
     }
 
     fn list(

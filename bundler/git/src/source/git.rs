@@ -30,6 +30,41 @@ pub fn is_repository(dir: &Path) -> bool {
         || (dir.join("HEAD").is_file() && dir.join("objects").is_dir() && dir.join("refs").is_dir())
 }
 
+/// Whether `name` can be that of a branch or tag: what git takes for an expression (`main~1`, `a:b`,
+/// `main@{1 year ago}`, `*`) is none.
+fn is_ref_name(name: &str) -> bool {
+    let parts = name.split('/');
+    let sound = |part: &str| {
+        !part.is_empty()
+            && !part.starts_with('.')
+            && !part.ends_with('.')
+            && !part.ends_with(".lock")
+    };
+    !name.contains(|c: char| c.is_control() || " ~^:?*[\\".contains(c))
+        && !name.contains("..")
+        && !name.contains("@{")
+        && parts.clone().all(sound)
+}
+
+impl Reference {
+    /// Nothing, or that `url` has no such branch or tag, because none can be called so.
+    fn checked(&self, url: &str) -> Result<(), SourceError> {
+        match self {
+            Self::Branch(name) | Self::Tag(name) if !is_ref_name(name) => {
+                Err(SourceError::NoSuchReference {
+                    url: url.to_owned(),
+                    reference: self.clone(),
+                    known: Vec::new(),
+                })
+            }
+            Self::Commit {
+                near: Some(near), ..
+            } if !is_ref_name(near) => Self::Branch(near.clone()).checked(url),
+            _ => Ok(()),
+        }
+    }
+}
+
 /// Whether `text` is the full id of a commit.
 pub fn is_commit_id(text: &str) -> bool {
     matches!(text.len(), 40 | 64) && text.bytes().all(|b| b.is_ascii_hexdigit())
@@ -43,6 +78,7 @@ pub(super) fn fetch(
     folder: &Path,
 ) -> Result<(Repository, String), SourceError> {
     let url = remote.shown();
+    reference.checked(&url)?;
     let repository = Repository::at(folder);
     if let Reference::Commit { id, .. } = reference
         && is_repository(folder)
@@ -126,6 +162,7 @@ impl Repository {
     /// # Errors
     /// [`SourceError::NoSuchReference`], named after `url`, when there is none.
     pub fn resolve(&self, url: &str, reference: &Reference) -> Result<String, SourceError> {
+        reference.checked(url)?;
         let candidates = match reference {
             Reference::Head => vec!["HEAD".to_owned()],
             Reference::Branch(name) => {

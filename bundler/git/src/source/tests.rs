@@ -378,3 +378,30 @@ fn a_folder_gives_the_same_files_opened_and_not_and_what_was_read_when_it_was_op
     let tree = opened.tree("b", &only, &TreeLimits::YAML).unwrap();
     assert_eq!(tree.files[0].bytes, b"n: 7\n", "what the digest is of");
 }
+
+#[test]
+fn attack_a_branch_that_is_an_expression_of_git_is_no_branch() {
+    let dir = tempfile::tempdir().unwrap();
+    let (first, second) = repository(dir.path());
+    git(dir.path(), &["checkout", "--quiet", "--force", "dev"]);
+    let url = "https://example.org/app";
+    let open = |name: &str| open_folder(dir.path(), url, &Reference::Branch(name.into()));
+    assert_eq!(open("dev").unwrap().commit, second);
+    assert_eq!(open("main").unwrap().commit, first);
+    for name in [
+        "dev~1",
+        "dev^",
+        "dev@{0}",
+        "dev^{}",
+        "dev:sub",
+        "d*",
+        "",
+        "../heads/dev",
+        "dev..main",
+        "a b",
+    ] {
+        let found = open(name);
+        let none = matches!(found, Err(SourceError::NoSuchReference { .. }));
+        assert!(none, "{name}: {found:?}");
+    }
+}

@@ -12,6 +12,9 @@ use super::fields::{Fields, Reader, values};
 use super::metadata::{Metadata, check_name};
 use super::shape::{Kind, any_text, kind, list, may, must, name, object, text, text_map};
 
+/// Most deployment targets of one workload. Each is rendered for every cluster type that takes it.
+const MAX_TARGETS: usize = 256;
+
 /// An application.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Workload {
@@ -95,6 +98,20 @@ pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Workl
     let schemas = reader.texts(&spec, "configSchemas");
     let metadata = metadata?;
     let mut targets: Vec<Target> = Vec::new();
+    let listed = reader.list(&spec, "deploymentTargets");
+    if let Some(beyond) = listed.get(MAX_TARGETS) {
+        let message = format!(
+            "workload `{}` has {} deployment targets, the limit is {MAX_TARGETS}",
+            metadata.name,
+            listed.len()
+        );
+        let help =
+            "make several workloads of it, or let policies place fewer targets on more clusters";
+        let finding = Diagnostic::error("too-many-targets", message);
+        let at = reader.location(beyond);
+        reader.report(finding.at(&at).help(help));
+        return None;
+    }
     for (at, node) in reader.list(&spec, "deploymentTargets").iter().enumerate() {
         let what = format!("{}.deploymentTargets[{at}]", spec.what);
         let Some(fields) = reader.map(node, &what, spec.shape.field("deploymentTargets").item())

@@ -12,6 +12,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 /// The longest path, in bytes.
 pub const MAX_PATH_BYTES: usize = 1024;
+/// The longest part of a path, in bytes: what the file systems of sites have.
+pub const MAX_PART_BYTES: usize = 255;
 /// Most parts of a path. Each file is compared with every folder on its way.
 pub const MAX_PATH_PARTS: usize = 64;
 /// The longest name, in bytes. Kubernetes allows 253 for most object names.
@@ -58,7 +60,7 @@ impl FromStr for Name {
 }
 
 /// A file's path inside a bundle's tree: `/` between parts, no empty part, no `.` or `..`, no
-/// backslash, colon or control character, at most 1,024 bytes and 64 parts.
+/// backslash, colon or control character, at most 1,024 bytes and 64 parts of 255 bytes.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct RelativePath(String);
@@ -90,15 +92,20 @@ impl FromStr for RelativePath {
         // Colons and backslashes mean something to Windows and to some archive tools.
         let bad_char = |c: char| c.is_control() || matches!(c, '\\' | ':');
         let bad_part = |part: &str| part.is_empty() || part == "." || part == "..";
+        let not = |expected| NameError {
+            found: text.chars().take(80).collect(),
+            expected,
+        };
         if text.len() > MAX_PATH_BYTES
             || text.split('/').count() > MAX_PATH_PARTS
-            || text.contains(bad_char)
-            || text.split('/').any(bad_part)
+            || text.split('/').any(|part| part.len() > MAX_PART_BYTES)
         {
-            return Err(NameError {
-                found: text.chars().take(80).collect(),
-                expected: "a relative path that stays inside its folder",
-            });
+            return Err(not(
+                "a path of at most 1,024 bytes and 64 parts of at most 255 bytes",
+            ));
+        }
+        if text.contains(bad_char) || text.split('/').any(bad_part) {
+            return Err(not("a relative path that stays inside its folder"));
         }
         Ok(Self(text.to_owned()))
     }
@@ -147,6 +154,15 @@ mod tests {
                 .is_ok()
         );
         assert!("..data/.hidden".parse::<RelativePath>().is_ok());
+    }
+
+    #[test]
+    fn a_name_that_no_site_could_give_a_file_is_refused() {
+        let path = |bytes: usize| format!("a/{}/b", "n".repeat(bytes)).parse::<RelativePath>();
+        assert!(path(MAX_PART_BYTES).is_ok());
+        let error = path(MAX_PART_BYTES + 1).unwrap_err().to_string();
+        assert!(error.contains("255 bytes"), "{error}");
+        assert!("ab/".repeat(400).parse::<RelativePath>().is_err());
     }
 
     #[test]

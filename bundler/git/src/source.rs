@@ -364,8 +364,8 @@ impl Opened {
         })
     }
 
-    /// The paths of the files below `path`, and of what cannot travel: of a repository only files as small as a
-    /// pointer of Git LFS are read.
+    /// The paths of the files below `path`, and of what cannot travel. Every file is read, so that one that
+    /// cannot be is known here.
     ///
     /// # Errors
     /// As [`Opened::tree`].

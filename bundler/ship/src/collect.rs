@@ -59,7 +59,9 @@ pub enum CollectError {
     #[error("cannot keep payloads in the temporary folder")]
     Spool(#[from] SpoolError),
     /// A path that cannot travel.
-    #[error("`{assignment}`: a file of its manifests cannot travel")]
+    #[error(
+        "`{assignment}`: a file of its manifests cannot travel\nhelp: rename it in its repository"
+    )]
     Path {
         /// The assignment.
         assignment: String,
@@ -115,6 +117,15 @@ pub enum CollectError {
     },
 }
 
+/// How much of a payload an index lists.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Listed {
+    /// Files.
+    pub files: u64,
+    /// Bytes of their paths.
+    pub path_bytes: u64,
+}
+
 /// What was collected.
 #[derive(Debug, Default)]
 pub struct Payloads {
@@ -148,7 +159,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Whether the payload of one assignment can travel whole, without reading it.
+    /// Whether the payload of one assignment can travel whole, and how much it has to be listed. Nothing is kept.
     ///
     /// # Errors
     /// [`CollectError`] when it cannot.
@@ -157,9 +168,9 @@ impl<'a> Collector<'a> {
         name: &str,
         assignment: &RenderedAssignment,
         pin: Option<&String>,
-    ) -> Result<(), CollectError> {
+    ) -> Result<Listed, CollectError> {
         let Some(source) = self.open(name, assignment, pin)? else {
-            return Ok(());
+            return Ok(Listed::default());
         };
         let folder = folder(assignment);
         let names = source
@@ -176,7 +187,10 @@ impl<'a> Collector<'a> {
             .try_for_each(|path| relative(name, path).map(drop))?;
         let named = || name.to_owned();
         match places::clash(assignment, &paths) {
-            None => Ok(()),
+            None => Ok(Listed {
+                files: paths.len() as u64,
+                path_bytes: paths.iter().map(|path| path.len() as u64).sum(),
+            }),
             Some(Clash::Rendered(path)) => Err(CollectError::Collision {
                 assignment: named(),
                 path,

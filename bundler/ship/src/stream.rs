@@ -37,6 +37,7 @@ mod last;
 mod obey;
 mod plan;
 mod recipients;
+mod share;
 mod shelf;
 mod signing;
 

@@ -172,7 +172,89 @@ fn every_hostile_input_is_one_failure_within_bounds() {
 
 /// Those lie among the manifests, which only a bundle collects.
 fn what_is_payload(name: &str) -> bool {
-    matches!(name, "generated_many_files" | "generated_links")
+    let payload = name.strip_prefix("generated_");
+    payload.is_some_and(|what| matches!(what, "many_files" | "links") || entry_of(what).is_some())
+}
+
+/// The one entry of a payload's tree, as it stands in the tree's object, with what it names: trees that
+/// `git add` never makes, and anybody can push.
+fn entry_of(what: &str) -> Option<(&'static str, Vec<u8>, Names)> {
+    let name = b"f".to_vec();
+    Some(match what {
+        "payload_entry_names_a_tree" => ("100644", name, Names::Tree),
+        "payload_entry_names_a_commit" => ("100644", name, Names::Commit),
+        "payload_entry_is_missing" => ("100644", name, Names::Nothing),
+        "payload_folder_is_missing" => ("40000", name, Names::Nothing),
+        "payload_folder_is_a_file" => ("40000", name, Names::File),
+        "payload_entry_is_damaged" => ("100644", name, Names::Damaged),
+        "payload_entry_is_longer_than_it_says" => ("100644", name, Names::Longer),
+        "payload_name_of_256_bytes" => ("100644", vec![b'n'; 256], Names::File),
+        "payload_name_is_not_text" => ("100644", vec![0xff], Names::File),
+        _ => return None,
+    })
+}
+
+/// What the entry of a tree names.
+enum Names {
+    File,
+    Tree,
+    Commit,
+    Nothing,
+    Damaged,
+    Longer,
+}
+
+/// Puts the folder `here` with this entry alone on branch `raw`.
+fn push_raw(manifests: &Path, (mode, name, names): (&str, Vec<u8>, Names)) {
+    let tree = |mode: &str, name: &[u8], id: &str| raw_tree(manifests, mode, name, id);
+    let blob = given(
+        manifests,
+        &["hash-object", "-w", "--stdin"],
+        b"to be damaged",
+    );
+    let object = manifests
+        .join(".git/objects")
+        .join(&blob[..2])
+        .join(&blob[2..]);
+    let id = match names {
+        Names::File | Names::Damaged | Names::Longer => blob,
+        Names::Tree => tree("100644", b"a", &blob),
+        Names::Commit => given(manifests, &["rev-parse", "main"], b""),
+        Names::Nothing => "22".repeat(20),
+    };
+    let here = tree(mode, &name, &id);
+    let root = tree("40000", b"here", &here);
+    let made = given(manifests, &["commit-tree", &root, "-m", "x"], b"");
+    git(manifests, &["update-ref", "refs/heads/raw", &made]);
+    let bytes = match names {
+        Names::Damaged => b"damaged".to_vec(),
+        Names::Longer => longer_than_it_says(),
+        _ => return,
+    };
+    fs::remove_file(&object).unwrap();
+    fs::write(&object, bytes).unwrap();
+}
+
+/// A tree of one entry, as it stands in git's object.
+fn raw_tree(folder: &Path, mode: &str, name: &[u8], id: &str) -> String {
+    let mut bytes = format!("{mode} ").into_bytes();
+    bytes.extend_from_slice(name);
+    bytes.push(0);
+    let digits = id.as_bytes().chunks(2);
+    bytes.extend(digits.map(|two| u8::from_str_radix(str::from_utf8(two).unwrap(), 16).unwrap()));
+    let words = "hash-object -t tree --literally -w --stdin";
+    given(folder, &words.split(' ').collect::<Vec<_>>(), &bytes)
+}
+
+/// An object of git's that says it is of four bytes, and has a million.
+fn longer_than_it_says() -> Vec<u8> {
+    let script = "import sys, zlib; sys.stdout.buffer.write(zlib.compress(b'blob 4\\0bomb' + b'x' * 1000000))";
+    let made = Command::new("python3")
+        .args(["-c", script])
+        .output()
+        .unwrap();
+    assert!(made.status.success());
+    made.stdout
 }
 
 fn make_fleet(scene: &Scene) {
@@ -231,6 +313,28 @@ fn generate(scene: &Scene, what: &str) {
         "large_file" => {
             fs::write(app.join("large.yaml"), vec![b' '; 9 << 20]).unwrap();
         }
+        "many_targets_of_a_team" => {
+            let mut text = String::from(
+                "apiVersion: scheduler.kalypso.io/v1alpha1\nkind: Workload\nmetadata:\n  name: crowd\nspec:\n  \
+                 deploymentTargets:\n",
+            );
+            for at in 0..2000 {
+                writeln!(
+                    text,
+                    "    - {{name: \"t{at}\", environment: dev, labels: {{purpose: test}}}}"
+                )
+                .unwrap();
+            }
+            fs::write(app.join("crowd.yaml"), text).unwrap();
+        }
+        "tree_entry_of_a_team" => {
+            git(&app, &["init", "--quiet"]);
+            commit(&app, "first");
+            let blob = given(&app, &["hash-object", "-w", "--stdin"], b"a: 1\n");
+            let inner = raw_tree(&app, "100644", b"a.yaml", &blob);
+            let outer = raw_tree(&app, "100644", b"a.yaml", &inner);
+            point_main_at(&app, &outer);
+        }
         "aliased_text_of_a_team" => {
             fs::write(app.join("aliases.yaml"), aliased_text()).unwrap();
         }
@@ -287,6 +391,16 @@ fn generate(scene: &Scene, what: &str) {
             }
             git(&manifests, &["symbolic-ref", "HEAD", "refs/heads/main"]);
         }
+        _ if entry_of(what).is_some() => {
+            let entry = entry_of(what).unwrap();
+            let manifests = root.join("manifests");
+            git(&manifests, &["init", "--quiet"]);
+            commit(&manifests, "first");
+            let line = "repo: https://git.example.org/manifests";
+            let raw = format!("{line}\n        branch: raw\n        path: here");
+            scene.edit("app/workload.yaml", line, &raw);
+            push_raw(&manifests, entry);
+        }
         other => panic!("nobody knows how to make {other}"),
     }
 }
@@ -299,6 +413,10 @@ fn aliased_text() -> String {
 }
 
 fn fed(folder: &Path, arguments: &[&str], input: &str) -> String {
+    given(folder, arguments, input.as_bytes())
+}
+
+fn given(folder: &Path, arguments: &[&str], input: &[u8]) -> String {
     let mut child = Command::new("git")
         .arg("-C")
         .arg(folder)
@@ -308,12 +426,7 @@ fn fed(folder: &Path, arguments: &[&str], input: &str) -> String {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    child
-        .stdin
-        .take()
-        .unwrap()
-        .write_all(input.as_bytes())
-        .unwrap();
+    child.stdin.take().unwrap().write_all(input).unwrap();
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success(), "git {arguments:?}");
     String::from_utf8(output.stdout).unwrap().trim().to_owned()

@@ -96,6 +96,20 @@ pub enum SourceError {
         /// Its unit.
         unit: &'static str,
     },
+    /// A file or folder of a commit that is no file or folder, or not there.
+    #[error("`{what}` cannot be read from its repository: {message}")]
+    Damaged {
+        /// Which.
+        what: String,
+        /// What is wrong with it.
+        message: String,
+    },
+    /// A file whose name is not UTF-8.
+    #[error("the name of file `{path}` is not UTF-8 text")]
+    NotText {
+        /// Its path, with what is not text replaced.
+        path: String,
+    },
     /// The `git` program is missing or broken.
     #[error("git: {message}")]
     Git {
@@ -146,6 +160,8 @@ impl SourceError {
             Self::NoSuchPath { .. } => "check `path` in the object that names the repository".into(),
             Self::EscapingPath { .. } => "use a path below the repository's root, without `..`".into(),
             Self::TooLarge { .. } => "leave large files out by `.sourceignore`".into(),
+            Self::Damaged { .. } => "look at the repository with `git fsck --full`, and push the file once more".into(),
+            Self::NotText { .. } => "rename it in its repository: a name must be the same on every machine".into(),
             Self::Git { .. } => "install git 2.30 or newer, or look at the message above".into(),
         }
     }

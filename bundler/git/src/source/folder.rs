@@ -215,7 +215,10 @@ fn walk(folder: &Path, below: &str, entries: &mut Vec<Entry>) -> Result<(), Sour
     let unreadable = |error| unreadable(folder, error);
     for entry in fs::read_dir(folder).map_err(unreadable)? {
         let entry = entry.map_err(unreadable)?;
-        let name = entry.file_name().to_string_lossy().into_owned();
+        let name = entry.file_name().into_string().map_err(|name| {
+            let path = folder.join(name).to_string_lossy().into_owned();
+            SourceError::NotText { path }
+        })?;
         if name == ".git" {
             continue;
         }

@@ -4,7 +4,7 @@
 //! fetches nothing: the content lies on a server of its own, and is not part of any commit.
 
 /// Largest pointer in bytes, as Git LFS has it.
-pub(super) const MAX_POINTER_BYTES: usize = 1024;
+const MAX_POINTER_BYTES: usize = 1024;
 /// How a pointer begins; the second is what Git LFS was called before.
 const OPENINGS: [&str; 2] = [
     "version https://git-lfs.github.com/spec/",

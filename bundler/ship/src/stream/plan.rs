@@ -8,11 +8,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use outhaul_bundle::Digest;
-use outhaul_bundle::name::Name;
+use outhaul_bundle::limits::Limits;
+use outhaul_bundle::name::{Name, NameError, RelativePath};
 use outhaul_signer::fleet::Fleet;
 
 use super::carried::Carried;
 use super::last::{LastAssignment, LastStream};
+use super::share::{self, Share};
 use super::{ProduceError, Produced, obey};
 use crate::assemble::Spool;
 use crate::collect::{self, CollectError, Collector, Payloads};
@@ -20,6 +22,7 @@ use crate::guard::{self, Removal};
 use crate::isolation::{self, Isolation, Last};
 use outhaul_control::Diagnostics;
 use outhaul_control::diagnostic::Diagnostic;
+use outhaul_git::source::SourceError;
 use outhaul_kit::counted::counted;
 use outhaul_load::pipeline::Platform;
 use outhaul_plane::delivery::{self, Delivery};
@@ -267,13 +270,14 @@ fn unfit(
     collector: &mut Collector<'_>,
 ) -> BTreeMap<AssignmentId, Diagnostics> {
     let mut unfit = BTreeMap::new();
+    let mut shares = BTreeMap::new();
     for (name, rendered) in assignments {
         let Some(target) = platform.control_plane.targets.get(name) else {
             continue;
         };
         let at = target.storage_at.as_ref().unwrap_or(&target.location);
         let finding = delivery::storage::uncarried(delivery, cluster_type, target).or_else(|| {
-            if let Err(error) = name.parse::<Name>() {
+            if let Some(error) = untravelled(name, rendered) {
                 let message = format!("no bundle carries `{name}`: {error}");
                 return Some(
                     Diagnostic::error("not-carried", message)
@@ -281,18 +285,42 @@ fn unfit(
                         .help("rename it"),
                 );
             }
-            let error = collector.look(name, rendered, None).err()?;
-            Some(collect::finding(&error).at(at))
+            match collector.look(name, rendered, None) {
+                Ok(listed) => {
+                    shares.insert(name.clone(), Share::of(rendered, listed));
+                    None
+                }
+                Err(error) => Some(collect::finding(&error).at(at)),
+            }
         });
         if let Some(finding) = finding {
-            let id = AssignmentId {
-                cluster_type: cluster_type.to_owned(),
-                target: name.clone(),
-            };
-            unfit.insert(id, finding.into());
+            unfit.insert(id_of(cluster_type, name), finding.into());
         }
     }
+    for (name, why) in share::beyond(shares, &Limits::default()) {
+        let mut finding = Diagnostic::error("too-large-a-share", why);
+        if let Some(target) = platform.control_plane.targets.get(&name) {
+            finding = finding.at(target.storage_at.as_ref().unwrap_or(&target.location));
+        }
+        let help = "put its files into an archive, or give them to fewer deployment targets";
+        unfit.insert(id_of(cluster_type, &name), finding.help(help).into());
+    }
     unfit
+}
+
+fn id_of(cluster_type: &str, target: &str) -> AssignmentId {
+    AssignmentId {
+        cluster_type: cluster_type.to_owned(),
+        target: target.to_owned(),
+    }
+}
+
+/// The name of an assignment or of one of its rendered files that no bundle carries.
+fn untravelled(name: &str, rendered: &RenderedAssignment) -> Option<NameError> {
+    let overlays = rendered.overlays.iter().flat_map(|one| one.files.keys());
+    let mut files = rendered.files.keys().chain(overlays);
+    let named = name.parse::<Name>().err();
+    named.or_else(|| files.find_map(|path| path.parse::<RelativePath>().err()))
 }
 
 /// Whether the payload of a kept assignment can be had.
@@ -313,7 +341,13 @@ fn still_there(
         return Ok(There::Yes);
     };
     match collector.look(name, &before.rendered(), Some(commit)) {
-        Ok(()) => Ok(There::Yes),
+        Ok(_) => Ok(There::Yes),
+        // A damaged copy here takes nothing from a site either.
+        Err(CollectError::Source { source, .. })
+            if matches!(*source, SourceError::Damaged { .. }) =>
+        {
+            Ok(There::Unreached(source.to_string()))
+        }
         Err(CollectError::Source { source, .. }) if source.is_input() => Ok(There::No(format!(
             "the payload of its last good output cannot be had any more: {source}"
         ))),
@@ -321,9 +355,8 @@ fn still_there(
         Err(CollectError::Gone { .. }) => Ok(There::No(
             "the folder with the payload of its last good output was changed".to_owned(),
         )),
-        Err(error @ (CollectError::Collision { .. } | CollectError::Alike { .. })) => {
-            Ok(There::No(collect::finding(&error).message))
-        }
-        Err(error) => Err(error.into()),
+        Err(error @ CollectError::Spool(_)) => Err(error.into()),
+        // A check that an earlier version of this program had not, of one assignment alone.
+        Err(error) => Ok(There::No(collect::finding(&error).message)),
     }
 }

@@ -7,7 +7,7 @@
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::Stdio;
 
-use super::super::lfs::{MAX_POINTER_BYTES, is_pointer};
+use super::super::lfs::is_pointer;
 use super::super::{Names, SourceError, TreeFile, TreeLimits};
 use super::{Repository, program};
 
@@ -50,7 +50,8 @@ impl Repository {
         Ok(Some(listed.skipped))
     }
 
-    /// What lies below `path` of `commit`; `None` when that is no folder.
+    /// What lies below `path` of `commit`; `None` when that is no folder. Every file is read: whoever can push
+    /// may have pushed a tree whose files are no files.
     pub(in super::super) fn names(
         &self,
         commit: &str,
@@ -66,9 +67,7 @@ impl Repository {
             pointers: Vec::new(),
             skipped: listed.skipped,
         };
-        let mut small = listed.entries;
-        small.retain(|entry| entry.size < MAX_POINTER_BYTES as u64);
-        self.read::<SourceError>(small, &mut |file| {
+        self.read::<SourceError>(listed.entries, &mut |file| {
             if is_pointer(&file.bytes) {
                 names.pointers.push(file.path);
             }
@@ -110,9 +109,7 @@ impl Repository {
         }
         let status = child.wait().map_err(broken)?;
         if !status.success() {
-            return Err(broken(format!(
-                "`git ls-tree` of `{root}` ended with {status}"
-            )));
+            return Err(damaged(root, "a folder in it is missing or no folder"));
         }
         Ok(Some(counting.listed))
     }
@@ -138,7 +135,7 @@ impl Repository {
         }
         let status = child.wait().map_err(broken)?;
         if !status.success() {
-            return Err(broken(format!("`git cat-file` ended with {status}")).into());
+            return Err(damaged("a file", "its content is not as long as git says").into());
         }
         Ok(())
     }
@@ -150,8 +147,9 @@ fn ask<E: From<SourceError>>(
     mut output: impl std::io::BufRead,
     take: &mut dyn FnMut(TreeFile) -> Result<(), E>,
 ) -> Result<(), E> {
-    let failed = |error: std::io::Error| broken(format!("cat-file: {error}"));
     for entry in entries {
+        // Git ends when an object is damaged.
+        let failed = |_: std::io::Error| damaged(&entry.path, "its object is damaged");
         // One question, one answer: neither pipe can fill up while the other waits.
         writeln!(input, "{}", entry.id)
             .and_then(|()| input.flush())
@@ -164,12 +162,14 @@ fn ask<E: From<SourceError>>(
             .map_err(failed)?;
         let expected = format!("{} blob {}\n", entry.id, entry.size);
         if header != expected {
-            return Err(broken(format!(
-                "`{}` cannot be read: {}",
-                entry.path,
-                header.trim()
-            ))
-            .into());
+            let found = header.trim().strip_prefix(&entry.id).unwrap_or_default();
+            let why = match found.split_whitespace().next() {
+                None => "its object is damaged".to_owned(),
+                Some("missing") => "its object is missing".to_owned(),
+                Some("blob") => "its size is not what git says".to_owned(),
+                Some(kind) => format!("the tree has it as a file, and its object is a {kind}"),
+            };
+            return Err(damaged(&entry.path, &why).into());
         }
         let mut bytes = vec![0; usize::try_from(entry.size).unwrap_or(usize::MAX)];
         let mut newline = [0];
@@ -177,6 +177,9 @@ fn ask<E: From<SourceError>>(
             .read_exact(&mut bytes)
             .and_then(|()| output.read_exact(&mut newline))
             .map_err(failed)?;
+        if newline != *b"\n" {
+            return Err(damaged(&entry.path, "its content is longer than git says").into());
+        }
         take(TreeFile {
             path: entry.path,
             bytes,
@@ -220,8 +223,8 @@ impl Counting<'_> {
     }
 
     /// `<mode> SP <type> SP <id> SP+ <size> TAB <path>`.
-    fn entry(&mut self, line: &[u8], wanted: &dyn Fn(&str) -> bool) -> Result<(), SourceError> {
-        let line = String::from_utf8_lossy(line);
+    fn entry(&mut self, bytes: &[u8], wanted: &dyn Fn(&str) -> bool) -> Result<(), SourceError> {
+        let line = String::from_utf8_lossy(bytes);
         let unknown = || broken(format!("cannot read the tree entry `{line}`"));
         let (head, path) = line.split_once('\t').ok_or_else(unknown)?;
         let fields: Vec<&str> = head.split_whitespace().collect();
@@ -242,6 +245,11 @@ impl Counting<'_> {
         if !is_wanted {
             return Ok(());
         }
+        if str::from_utf8(bytes).is_err() {
+            let path = path.to_owned();
+            return Err(SourceError::NotText { path });
+        }
+        // Of what is missing git says `BAD`.
         let size = size.parse().unwrap_or(0);
         self.total = self.total.saturating_add(size);
         if size > limits.max_file_bytes {
@@ -268,6 +276,13 @@ impl Counting<'_> {
             limit,
             unit,
         }
+    }
+}
+
+fn damaged(what: &str, message: &str) -> SourceError {
+    SourceError::Damaged {
+        what: what.to_owned(),
+        message: message.to_owned(),
     }
 }
 

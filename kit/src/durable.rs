@@ -8,6 +8,7 @@
 use std::ffi::OsString;
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
+use std::hash::{Hash as _, Hasher as _};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -356,11 +357,22 @@ pub fn free_bytes(path: &Path) -> Result<u64, FileError> {
     Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
 }
 
+/// Longest name in bytes that is part of its temporary one: 255 without what is added.
+const MAX_EXTENDED: usize = 255 - 16;
+
 /// The name under which a file is written before it gets its own: in the same folder, hidden, and of
 /// this process, so that two processes never write the same one.
 fn temporary_beside(path: &Path) -> PathBuf {
+    let own = path.file_name().unwrap_or_default();
     let mut name = OsString::from(".");
-    name.push(path.file_name().unwrap_or_default());
+    // Nothing can be added to a name that is as long as file systems allow.
+    if own.len() <= MAX_EXTENDED {
+        name.push(own);
+    } else {
+        let mut hasher = std::hash::DefaultHasher::new();
+        own.hash(&mut hasher);
+        name.push(format!("{:016x}", hasher.finish()));
+    }
     name.push(format!(".{}.tmp", std::process::id()));
     path.with_file_name(name)
 }
@@ -379,6 +391,16 @@ mod tests {
         assert_eq!(read(&path, 3).unwrap(), b"new");
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
         assert_eq!(list(folder.path()).unwrap(), vec![path]);
+    }
+
+    #[test]
+    fn a_name_as_long_as_a_file_system_allows_is_written() {
+        let folder = tempfile::tempdir().unwrap();
+        for bytes in [MAX_EXTENDED, MAX_EXTENDED + 1, 255] {
+            let path = folder.path().join("n".repeat(bytes));
+            write(&path, b"new", PUBLIC_MODE).unwrap();
+            assert_eq!(read(&path, 3).unwrap(), b"new");
+        }
     }
 
     #[test]

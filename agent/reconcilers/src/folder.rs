@@ -44,6 +44,7 @@ pub struct Folder {
 /// One file to be.
 struct Wanted {
     content: Digest,
+    size: u64,
     executable: bool,
     from: PathBuf,
     /// The content with its sealed values opened; it exists only in memory and in the target.
@@ -56,6 +57,13 @@ impl Wanted {
         self.opened
             .as_ref()
             .map_or(self.content, |text| Digest::of(text.as_bytes()))
+    }
+
+    /// Its size in bytes.
+    fn size_in_target(&self) -> u64 {
+        self.opened
+            .as_ref()
+            .map_or(self.size, |text| text.len() as u64)
     }
 
     fn mode(&self) -> u32 {
@@ -94,13 +102,10 @@ impl Folder {
         };
         let (mut same, mut changed) = (Vec::new(), Vec::new());
         for (path, file) in wanted {
-            let Ok(Found::File(digest, _)) = target.look(&path) else {
-                continue;
-            };
-            let found = if digest == file.in_target() {
-                &mut same
-            } else {
-                &mut changed
+            let found = match target.look(&path, Some(file.size_in_target())) {
+                Ok(Found::File(digest, _)) if digest == file.in_target() => &mut same,
+                Ok(Found::File(..) | Found::OfSize(_)) => &mut changed,
+                _ => continue,
             };
             let item = Item::intent(KIND, desired, path, file.content.to_string());
             found.push(item.applied());
@@ -132,6 +137,7 @@ fn wanted(desired: &Desired) -> BTreeMap<String, Wanted> {
             told,
             Wanted {
                 content: file.content,
+                size: file.size,
                 executable: file.executable,
                 from,
                 opened: None,
@@ -224,7 +230,7 @@ impl Reconciler for Folder {
         let mut statuses = BTreeMap::new();
         for (path, file) in &wanted {
             pulse.beat();
-            let found = match target.look(path) {
+            let found = match target.look(path, Some(file.size_in_target())) {
                 Ok(found) => found,
                 Err(error) if error.is_of_the_disk() => return Err(error.into()),
                 Err(error) => return Ok(failed(desired, &error.to_string(), Vec::new())),
@@ -236,8 +242,8 @@ impl Reconciler for Folder {
                     "ok"
                 }
                 Found::Nothing => "changed",
-                Found::File(..) if ours.contains_key(path.as_str()) => "changed",
-                Found::File(..) | Found::Other => {
+                Found::File(..) | Found::OfSize(_) if ours.contains_key(path.as_str()) => "changed",
+                Found::File(..) | Found::OfSize(_) | Found::Other => {
                     let message = format!(
                         "`{}` is there and is not Outhaul's; move it away, nothing of `{assignment}` was written",
                         self.target.join(path).display()
@@ -308,7 +314,8 @@ impl Reconciler for Folder {
         let target = self.open_target(false)?;
         for (path, file) in &wanted {
             pulse.beat();
-            let message = match target.as_ref().map(|target| target.look(path)) {
+            let size = file.size_in_target();
+            let message = match target.as_ref().map(|target| target.look(path, Some(size))) {
                 Some(Ok(Found::File(digest, executable))) if digest == file.in_target() => {
                     if executable == file.executable {
                         continue;
@@ -316,6 +323,9 @@ impl Reconciler for Folder {
                     "its mode was changed".to_owned()
                 }
                 Some(Ok(Found::File(digest, _))) => format!("it was changed: {}", digest.short()),
+                Some(Ok(Found::OfSize(found))) => {
+                    format!("it was changed: {found} bytes, and {size} were applied")
+                }
                 Some(Ok(Found::Nothing)) | None => "it was removed".to_owned(),
                 Some(Ok(Found::Other)) => {
                     "it was replaced by something that is not a file".to_owned()
@@ -380,7 +390,7 @@ fn remove_files(
     let mut steps = Vec::new();
     let mut removed = Vec::new();
     for item in items {
-        let outcome = match target.look(&item.item) {
+        let outcome = match target.look(&item.item, None) {
             Ok(Found::Other) => Err("it is not a plain file any more: left as it is".to_owned()),
             Ok(_) => target.remove(&item.item).map_err(|error| error.to_string()),
             Err(error) => Err(error.to_string()),

@@ -28,6 +28,8 @@ pub enum Found {
     Nothing,
     /// A file with this content, executable or not.
     File(Digest, bool),
+    /// A file of another size, in bytes, than was asked for. Its content was not read.
+    OfSize(u64),
     /// A link, a folder, a device: nothing of ours.
     Other,
 }
@@ -103,8 +105,9 @@ impl Beneath {
         Ok(Some((at, name)))
     }
 
-    /// What lies at `relative`.
-    pub fn look(&self, relative: &str) -> Result<Found, FileError> {
+    /// What lies at `relative`. Only a file of `size` bytes is read, and no more of it: one that somebody made
+    /// larger than the disk is known by its size.
+    pub fn look(&self, relative: &str, size: Option<u64>) -> Result<Found, FileError> {
         let (folder, name) = match self.parent(relative, false) {
             Ok(Some(found)) => found,
             Ok(None) => return Ok(Found::Nothing),
@@ -121,8 +124,13 @@ impl Beneath {
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
             return Ok(Found::Other);
         }
+        let there = u64::try_from(stat.st_size).unwrap_or_default();
+        if size != Some(there) {
+            return Ok(Found::OfSize(there));
+        }
         let mut hasher = Hasher::new();
-        io::copy(&mut File::from(file), &mut hasher).map_err(|source| FileError {
+        let mut file = File::from(file).take(there.saturating_add(1));
+        io::copy(&mut file, &mut hasher).map_err(|source| FileError {
             doing: "read",
             path: self.path.join(relative),
             source,
@@ -141,7 +149,7 @@ impl Beneath {
         let Some((folder, name)) = self.parent(relative, true)? else {
             return Err(fail(Errno::NOENT));
         };
-        let temporary = format!(".{name}.outhaul-new");
+        let temporary = temporary(name);
         // A leftover of a cut-off write; a link there is removed, not followed.
         let _ = rustix::fs::unlinkat(&folder, &temporary, AtFlags::empty());
         let flags =
@@ -191,4 +199,12 @@ impl Beneath {
         }
         Ok(())
     }
+}
+
+/// The name under which file `name` is written before it gets its own: as long for a name of 255 bytes, to
+/// which nothing can be added.
+fn temporary(name: &str) -> String {
+    let digest = Digest::of(name.as_bytes()).hex();
+    let digest = digest.get(..16).unwrap_or_default();
+    format!(".{digest}.outhaul-new")
 }

@@ -252,3 +252,32 @@ fn a_value_of_another_workload_fails_its_assignment_by_name_and_writes_nothing()
     );
     assert!(!bench.target().join("app/a.yaml").exists());
 }
+
+/// The attack: `truncate -s 1T` of an applied file, which takes hours to read.
+#[test]
+fn attack_a_file_made_larger_than_the_disk_is_known_by_its_size() {
+    let mut bench = Bench::new();
+    bench.apply(&[("a.yaml", "1"), ("gone.yaml", "2")]);
+    for name in ["a.yaml", "gone.yaml"] {
+        let path = bench.target().join("app").join(name);
+        let file = fs::File::options().write(true).open(path).unwrap();
+        file.set_len(1 << 40).unwrap();
+    }
+    let seen = bench.observe(&[("a.yaml", "1"), ("gone.yaml", "2")]);
+    assert_eq!(seen.status, ComplianceStatus::Drifted);
+    let told = "it was changed: 1099511627776 bytes, and 1 were applied";
+    assert_eq!(seen.steps[0].message, told);
+    let mended = bench.apply(&[("a.yaml", "1")]);
+    assert_eq!(mended.status, ComplianceStatus::Compliant, "{mended:?}");
+    assert_eq!(bench.read("app/a.yaml").as_deref(), Some("1"));
+    assert!(!bench.target().join("app/gone.yaml").exists());
+}
+
+#[test]
+fn a_name_as_long_as_a_file_system_allows_is_written() {
+    let mut bench = Bench::new();
+    let (one, other) = ("n".repeat(255), format!("{}m", "n".repeat(254)));
+    let result = bench.apply(&[(&one, "1"), (&other, "2")]);
+    assert_eq!(result.status, ComplianceStatus::Compliant, "{result:?}");
+    assert_eq!(bench.read(&format!("app/{other}")).as_deref(), Some("2"));
+}

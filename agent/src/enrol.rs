@@ -14,6 +14,7 @@ use outhaul_bundle::report::Event as Told;
 use outhaul_kit::text;
 use outhaul_signer::{Kit, SigningKey};
 
+use crate::base_url::check_url;
 use crate::config;
 use crate::error::AgentError;
 use crate::home::Home;
@@ -51,9 +52,17 @@ pub struct Enrolled {
 pub fn enrol(home: &Home, kit: &[u8], adopt_changed: bool) -> Result<Enrolled, AgentError> {
     let refused = |message: String| AgentError::Usage {
         message,
-        help: "get the kit again: `outhaul site kit` at the centre writes it".into(),
+        help: "get the kit again: `outhaul site enrol` at the centre writes it".into(),
     };
     let kit = Kit::from_bytes(kit).map_err(|error| refused(text::chain(&error)))?;
+    // Checked here, where the kit can be made again, and not on the day of the first connection.
+    if !kit.hub_url.is_empty() {
+        check_url(&kit.hub_url)
+            .map_err(|expected| refused(format!("the hub's URL in the kit is not {expected}")))?;
+    }
+    if kit.token.trim().is_empty() {
+        return Err(refused("the kit has an empty token".to_owned()));
+    }
     let name = |text: &str| {
         text.parse::<Name>()
             .map_err(|error| refused(error.to_string()))

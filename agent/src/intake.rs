@@ -6,10 +6,7 @@
 //! are other orders carried out, and the new metadata and floors stored, in the same transaction as the
 //! generation. A refused bundle leaves one report and nothing else, except for what README.md lists.
 
-use std::collections::BTreeMap;
-
 use outhaul_bundle::index::{Content, Stream};
-use outhaul_bundle::report::Event as Told;
 use outhaul_bundle::{Digest, Index};
 use outhaul_signer::{MetadataSource, TrustError, trust};
 use rusqlite::Connection;
@@ -27,7 +24,7 @@ use crate::runner::Happening;
 use crate::state::clock;
 use crate::state::floors::Floors;
 use crate::state::generations::{self, Generation};
-use crate::state::{self, StateError, floors, key, outbox};
+use crate::state::{self, StateError, floors, key};
 
 pub(crate) mod copy;
 pub mod file;
@@ -37,6 +34,7 @@ mod published;
 pub mod pull;
 mod roots;
 pub mod slip;
+mod told;
 pub mod visit;
 
 use roots::Roots;
@@ -188,58 +186,6 @@ impl Agent {
                 .map_err(|error: StateError| AgentError::from(error))?;
         }
         outcome
-    }
-
-    /// Queues a report of a refusal; of any other error, nothing.
-    ///
-    /// # Errors
-    /// [`AgentError`] of the memory.
-    pub fn tell_refusal(&mut self, error: &AgentError) -> Result<(), AgentError> {
-        self.tell_refusals(std::slice::from_ref(error))
-    }
-
-    /// Queues reports of refusals in one transaction: one each of the first [`MAX_TOLD`], one of the rest.
-    /// Of other errors, nothing.
-    ///
-    /// # Errors
-    /// [`AgentError`] of the memory.
-    pub fn tell_refusals(&mut self, errors: &[AgentError]) -> Result<(), AgentError> {
-        let mut told = Vec::new();
-        let mut more: BTreeMap<&str, usize> = BTreeMap::new();
-        for error in errors {
-            let AgentError::Refused {
-                source_name,
-                rule,
-                message,
-            } = error
-            else {
-                continue;
-            };
-            if told.len() == MAX_TOLD {
-                *more.entry(rule).or_default() += 1;
-                continue;
-            }
-            let event = Told::Refusal {
-                source: source_name.clone(),
-                rule: rule.clone(),
-                message: outhaul_reconcilers::shortened(message),
-            };
-            told.push((error, event));
-        }
-        if told.is_empty() {
-            return Ok(());
-        }
-        self.commit(|db, author| {
-            for (error, event) in told {
-                visit::remember_refusal(db, author.moment.wall_ms(), error)?;
-                outbox::queue(db, author, event)?;
-            }
-            if !more.is_empty() {
-                outbox::queue(db, author, rest_of_refusals(&more))?;
-            }
-            Ok(())
-        })
-        .map_err(|error: StateError| error.into())
     }
 
     fn try_admit(&mut self, road: &mut dyn Road) -> Result<Outcome, AgentError> {
@@ -424,22 +370,4 @@ fn expected(offer: &Offer) -> Content {
 fn is_active(db: &Connection, number: u64) -> bool {
     let row = generations::one(db, number);
     row.is_ok_and(|row| row.is_some_and(|row| row.state == State::Active))
-}
-
-/// One report of all that was refused beyond [`MAX_TOLD`], by rule.
-fn rest_of_refusals(more: &BTreeMap<&str, usize>) -> Told {
-    let by_rule: Vec<_> = more
-        .iter()
-        .map(|(rule, count)| format!("{count} by rule `{rule}`"))
-        .collect();
-    let files: usize = more.values().sum();
-    let message = format!(
-        "{}; the site's journal and `outhaul-agent import` name them",
-        by_rule.join(", ")
-    );
-    Told::Refusal {
-        source: format!("{files} more files of the same medium"),
-        rule: "more-refused".to_owned(),
-        message: outhaul_reconcilers::shortened(&message),
-    }
 }

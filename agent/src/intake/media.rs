@@ -14,7 +14,7 @@ use outhaul_signer::Envelope;
 
 use super::file::FileRoad;
 use super::slip::{self, News};
-use super::{Offer, Outcome, mistaken};
+use super::{MAX_TOLD, Offer, Outcome, mistaken};
 use crate::acks::{Acknowledged, MAX_ACKS, Renumbered};
 use crate::agent::Agent;
 use crate::durable::FileError;
@@ -204,26 +204,45 @@ impl Agent {
         findings: &mut Findings,
     ) -> Result<(), AgentError> {
         offers.sort_by_key(|(_, offer)| std::cmp::Reverse(offer.acceptance.number));
+        let (mut taken, mut late) = (None, Vec::new());
+        let mut trouble = None;
         for (path, offer) in offers {
             let name = text::file_name(&path);
+            let number = offer.acceptance.number;
             if findings.outcome.is_some() {
-                let number = offer.acceptance.number;
+                let is = match taken {
+                    Some(taken) if taken == number => "is the one that was taken already",
+                    _ => "is older",
+                };
                 findings
                     .passed_over
-                    .push(format!("`{name}`: bundle {number} is older"));
+                    .push(format!("`{name}`: bundle {number} {is}"));
                 continue;
             }
-            let mut road = self.road(media, &path)?;
-            match self.admit(&mut road) {
+            let admitted = self
+                .road(media, &path)
+                .and_then(|mut road| self.try_admit(&mut road));
+            match admitted {
                 Ok(outcome) => {
                     findings.outcome = Some(outcome);
                     findings.taken = Some(media.path().join(path));
+                    taken = Some(number);
                 }
-                Err(error @ AgentError::Refused { .. }) => findings.refused.push(error),
-                Err(other) => return Err(other),
+                // Reported before the next one is tried, as long as each has a report of its own.
+                Err(error @ AgentError::Refused { .. }) if findings.refused.len() < MAX_TOLD => {
+                    self.tell_refusal(&error)?;
+                    findings.refused.push(error);
+                }
+                Err(error @ AgentError::Refused { .. }) => late.push(error),
+                Err(other) => {
+                    trouble = Some(other);
+                    break;
+                }
             }
         }
-        Ok(())
+        self.tell_further_refusals(MAX_TOLD, &late)?;
+        findings.refused.append(&mut late);
+        trouble.map_or(Ok(()), Err)
     }
 
     fn road(&self, media: &Media, path: &Path) -> Result<FileRoad, AgentError> {

@@ -272,6 +272,70 @@ fn a_stick_with_very_many_names_is_looked_at_up_to_a_bound_and_says_so() {
     assert!(message.contains(" by rule `"), "{message}");
 }
 
+/// The attack: each copy has the metadata of a genuine newer bundle, and is refused only when its content is read.
+#[test]
+fn attack_copies_of_a_genuine_bundle_damaged_late_leave_as_few_reports_as_forgeries() {
+    let scene = Scene::new();
+    let bundle = scene.centre.publish(&Draft::hello("two"));
+    let mut bytes = fs::read(&bundle).unwrap();
+    // The last byte of the last blob; after it a tar has zeros only.
+    let at = bytes.iter().rposition(|byte| *byte != 0).unwrap();
+    bytes[at] ^= 1;
+    scene.make("many");
+    let first = scene.stick("many/0.outhaul");
+    fs::write(&first, bytes).unwrap();
+    for n in 1..40 {
+        fs::hard_link(&first, scene.stick(&format!("many/{n}.outhaul"))).unwrap();
+    }
+    assert_told(&scene.on_stick("import"), 4, &["`39.outhaul` is refused"]);
+    let reports = scene.site.reports();
+    let refusals = reports.iter().filter_map(|report| match &report.event {
+        Event::Refusal { source, rule, .. } => Some((source.as_str(), rule.as_str())),
+        _ => None,
+    });
+    let refusals: Vec<_> = refusals.collect();
+    assert_eq!(refusals.len(), 17, "{refusals:?}");
+    assert_eq!(
+        refusals[16],
+        ("24 more files of the same medium", "more-refused")
+    );
+    // Beside them the whole one is found, and its copy is no older one.
+    fs::copy(&bundle, scene.stick("good.outhaul")).unwrap();
+    fs::copy(&bundle, scene.stick("copy.outhaul")).unwrap();
+    let told = scene.on_stick("import");
+    assert_told(&told, 0, &["bundle 2 is the one that was taken already"]);
+    assert_eq!(scene.site.active(), Some(2));
+}
+
+/// The attack: a kit that makes a site which can never reach its hub, or proves itself with nothing.
+#[test]
+fn attack_a_kit_with_no_usable_hub_or_token_is_refused_where_it_can_be_made_again() {
+    let scene = Scene::new();
+    for (url, token, word) in [
+        (
+            "file:///etc/passwd",
+            "a token",
+            "the hub's URL in the kit is not",
+        ),
+        (
+            "http://hub.example.org",
+            "a token",
+            "the hub's URL in the kit is not",
+        ),
+        (
+            "https://user:word@hub.example.org",
+            "a token",
+            "the hub's URL in the kit is not",
+        ),
+        ("", " ", "empty token"),
+    ] {
+        let change = |kit: &mut outhaul_signer::Kit| url.clone_into(&mut kit.hub_url);
+        let kit = scene.centre.kit_with("drone-7", token, change);
+        let told = scene.run(&["enrol", kit.to_str().unwrap()]);
+        assert_told(&told, 2, &[word, "`outhaul site enrol` at the centre"]);
+    }
+}
+
 /// The line of the journal about one stick.
 fn line(output: &Output, place: &Path) -> String {
     let told = stderr(output);

@@ -25,8 +25,12 @@ const LINES_AT_ONCE: usize = 2000;
 const BYTES_AT_ONCE: usize = 1024 * 1024;
 /// Rules about the key of a report: what they refuse counts when the report after it vouches for it.
 const HELD: [&str; 3] = [SIGNATURE, "epoch-key", "retired-key"];
+/// Rules of lines that are no reports.
+const MALFORMED: [&str; 2] = ["malformed", "oversized"];
 /// Refused lines listed one by one; the rest is counted.
 const MAX_LISTED: usize = 200;
+/// Lines of one batch that may be no reports at all; then the rest of it is not read.
+const MAX_MALFORMED: usize = 1000;
 /// Refused lines of one batch that are recorded: a flood must not push out what came before it.
 const MAX_RECORDED: u64 = 20;
 
@@ -138,6 +142,8 @@ pub struct Intake {
     at: u64,
     /// Lines with a bad signature that are still verified; `None` for any number.
     patience: Option<usize>,
+    /// Lines that were no reports.
+    malformed: usize,
     done: Ingested,
     touched: BTreeSet<(String, String)>,
 }
@@ -157,12 +163,14 @@ impl Intake {
         Self {
             at: 0,
             patience,
+            malformed: 0,
             done: Ingested::default(),
             touched: BTreeSet::new(),
         }
     }
 
-    /// The next lines, at most `most` and about a megabyte of them; `None` at the end.
+    /// The next lines, at most `most` and about a megabyte of them; `None` at the end, or when this is no file of
+    /// reports.
     ///
     /// # Errors
     /// [`IngestError::Read`].
@@ -173,6 +181,19 @@ impl Intake {
         most: usize,
     ) -> Result<Option<Chunk>, IngestError> {
         let (mut waiting, mut bytes) = (Vec::new(), 0);
+        if self.malformed >= MAX_MALFORMED {
+            self.done.refused_lines += 1;
+            self.done.refused.push(RefusedLine {
+                line: self.at,
+                site: None,
+                rule: "not-read".into(),
+                reason: format!(
+                    "what follows this line is not read: {} lines before it are no reports",
+                    self.malformed
+                ),
+            });
+            return Ok(None);
+        }
         while waiting.len() < most && bytes < BYTES_AT_ONCE {
             let read = read_line(lines).map_err(|source| IngestError::Read {
                 source_name: via.to_owned(),
@@ -219,6 +240,11 @@ impl Intake {
             {
                 *patience -= 1;
             }
+            self.malformed += usize::from(
+                outcome
+                    .as_ref()
+                    .is_err_and(|refused| MALFORMED.contains(&refused.rule)),
+            );
             checked.push((number, outcome));
         }
         take_vouched_for(session, &mut checked)?;

@@ -10,6 +10,7 @@ mod connections;
 mod lanes;
 mod problem;
 mod shared;
+mod shown;
 
 use std::fs::File;
 use std::io::BufReader;

@@ -16,8 +16,22 @@ pub(super) fn place(report: &Report, number: u64) -> Place {
     }
 }
 
+/// Dates in answers and on pages end with the year 9999.
+const LAST_MS: i64 = 253_402_300_799_999;
+
 /// Why a report's own numbers cannot be.
 pub(super) fn out_of_range(report: &Report) -> Option<String> {
+    for (what, ms) in [
+        ("the site's clock", report.at.wall_ms),
+        ("the lower bound of its time", report.at.lower_bound_ms),
+    ] {
+        if !(0..=LAST_MS).contains(&ms) {
+            return Some(format!(
+                "report {} has {ms} ms as {what}, which is no time between 1970 and 9999",
+                report.number
+            ));
+        }
+    }
     match &report.event {
         Event::Gap { from, to, .. } if *from == 0 || from > to || *to >= report.number => Some(
             format!("report {} declares {from} to {to} lost", report.number),

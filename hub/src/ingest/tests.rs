@@ -9,6 +9,8 @@ use crate::enrol::{self, Enrolled};
 use crate::fake::{self, FLEET, NEW, OLD, Site, line, name};
 use crate::store::Origin;
 
+mod attacks;
+
 fn store_with(sites: &[&Site]) -> Store {
     let mut store = Store::in_memory().unwrap();
     for site in sites {

@@ -12,7 +12,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::{Extension, Query, State};
 use axum::http::{HeaderMap, HeaderName, StatusCode, header};
-use axum::response::{Html, IntoResponse, Json, Response};
+use axum::response::{Html, IntoResponse, Response};
 use axum::routing::{get, post};
 use outhaul_bundle::Digest;
 use outhaul_bundle::hub_api::{
@@ -27,6 +27,7 @@ use super::body;
 use super::connections::Peer;
 use super::problem::Problem;
 use super::shared::Shared;
+use super::shown::Json;
 use crate::desired::{self, DesiredError};
 use crate::enrol::{self, EnrolError};
 use crate::error::HubError;

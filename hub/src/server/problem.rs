@@ -4,10 +4,11 @@
 //! whole chain of an error goes to the journal only.
 
 use axum::http::{StatusCode, header};
-use axum::response::{IntoResponse, Json, Response};
+use axum::response::{IntoResponse, Response};
 use outhaul_bundle::hub_api::ErrorAnswer;
 use outhaul_kit::text::chain;
 
+use super::shown::Json;
 use crate::error::HubError;
 use crate::store::StoreError;
 

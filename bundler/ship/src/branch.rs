@@ -11,7 +11,10 @@ use std::path::Path;
 
 use outhaul_bundle::index::Snapshot;
 
+use crate::destination::{self, Committed, Destination};
+use crate::guard::Removal;
 use crate::overriding::Override;
+use crate::plan::{Plan, Wanted};
 use outhaul_control::model::Road;
 use outhaul_control::{ControlPlane, Diagnostics};
 use outhaul_git::address::{Address, AddressError};
@@ -30,7 +33,7 @@ pub mod proposal;
 pub mod record;
 mod there;
 
-use plan::{Plan, PlanError};
+use plan::{Changes, OnRecord, PlanError};
 
 /// How often a branch that others push to is read again.
 const ATTEMPTS: usize = 3;
@@ -44,6 +47,45 @@ pub struct Target {
     pub branch: String,
     /// The path below its root; empty for the root.
     pub path: String,
+}
+
+/// Where an environment goes, as far as somebody said.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Said<'a> {
+    /// The repository's URL.
+    pub to: Option<&'a str>,
+    /// Or the name of a GitOpsRepo.
+    pub gitops_repo: Option<&'a str>,
+    /// The branch, instead of the GitOpsRepo's or the one called like the environment.
+    pub branch: Option<&'a str>,
+    /// The path, instead of the GitOpsRepo's or the root.
+    pub path: Option<&'a str>,
+}
+
+impl Target {
+    /// Where the environment of `plane` goes: where somebody said, or else to its only GitOpsRepo.
+    ///
+    /// # Errors
+    /// The names of its GitOpsRepos, when it cannot be told which.
+    pub fn of(plane: &ControlPlane, said: Said<'_>) -> Result<Self, Vec<String>> {
+        let repos = &plane.gitops_repos;
+        let at = match (said.to, said.gitops_repo, repos.len()) {
+            (Some(_), _, _) => None,
+            (None, Some(name), _) => repos.get(name),
+            (None, None, 1) => repos.values().next(),
+            (None, None, _) => None,
+        };
+        let (url, branch, path) = match (said.to, at.map(|repo| &repo.at)) {
+            (Some(url), _) => (url, plane.environment.as_str(), ""),
+            (None, Some(at)) => (at.repo.value.as_str(), at.branch.as_str(), at.path.as_str()),
+            (None, None) => return Err(repos.keys().cloned().collect()),
+        };
+        Ok(Self {
+            url: url.to_owned(),
+            branch: said.branch.unwrap_or(branch).to_owned(),
+            path: said.path.unwrap_or(path).to_owned(),
+        })
+    }
 }
 
 /// What is to be there.
@@ -189,7 +231,7 @@ pub struct Published {
     /// Whether that commit was made now.
     pub changed: bool,
     /// What was, or would have been, different.
-    pub plan: Plan,
+    pub plan: Changes,
 }
 
 /// A platform repository that is written to.
@@ -254,46 +296,32 @@ impl Repository {
     /// # Errors
     /// [`PublishError`]; the branch is then as it was.
     pub fn publish(&self, desired: &Desired<'_>) -> Result<Published, PublishError> {
-        let branch = &self.target.branch;
-        for _ in 0..ATTEMPTS {
-            let tip = self.store.fetch(branch)?;
-            let plan = self.plan(tip.as_deref(), desired)?;
-            if plan.is_empty() {
-                return Ok(Published {
-                    commit: tip,
-                    changed: false,
-                    plan,
-                });
-            }
-            let message = message::commit(desired, &plan);
-            let made = self.store.commit(tip.as_deref(), &plan.edits, &message)?;
-            match self.store.push(branch, tip.as_deref(), &made) {
-                Ok(()) => {
-                    return Ok(Published {
-                        commit: Some(made),
-                        changed: true,
-                        plan,
-                    });
-                }
-                Err(error) if was_overtaken(&error.message) => {
-                    tracing::info!(branch, "somebody else pushed meanwhile; reading it again");
-                }
-                Err(error) => return Err(self.refused(branch, error)),
-            }
-        }
-        Err(PublishError::Moved {
-            url: self.target.url.clone(),
-            branch: branch.clone(),
+        destination::ship(Branch {
+            repository: self,
+            desired,
+            tip: None,
         })
     }
 
-    /// What would have to change for the branch at `tip` to hold `desired`.
-    fn plan(&self, tip: Option<&str>, desired: &Desired<'_>) -> Result<Plan, PublishError> {
+    /// What the branch holds at `tip`.
+    fn on_record(
+        &self,
+        tip: Option<&str>,
+        desired: &Desired<'_>,
+    ) -> Result<OnRecord, PublishError> {
+        let path = &self.target.path;
         let there = match tip {
-            Some(commit) => there::read(&self.store, commit, &self.target.path, desired)?,
+            Some(commit) => there::read(&self.store, commit, path, desired)?,
             None => plan::There::default(),
         };
-        Ok(plan::plan(&self.target.path, there, desired)?)
+        Ok(OnRecord::of(path, there, desired)?)
+    }
+
+    fn moved(&self, branch: &str) -> PublishError {
+        PublishError::Moved {
+            url: self.target.url.clone(),
+            branch: branch.to_owned(),
+        }
     }
 
     fn refused(&self, branch: &str, error: ProgramError) -> PublishError {
@@ -314,6 +342,74 @@ impl Repository {
             };
         }
         unreachable(&url, error).into()
+    }
+}
+
+/// A branch that is pushed to.
+struct Branch<'a> {
+    repository: &'a Repository,
+    desired: &'a Desired<'a>,
+    /// Its newest commit, when it was read.
+    tip: Option<String>,
+}
+
+impl Destination for Branch<'_> {
+    type Shipped = OnRecord;
+    type Done = Published;
+    type Error = PublishError;
+
+    const ATTEMPTS: usize = ATTEMPTS;
+
+    fn wanted(&self) -> Wanted<'_> {
+        self.desired.wanted()
+    }
+
+    fn read(&mut self) -> Result<OnRecord, PublishError> {
+        let repository = self.repository;
+        self.tip = repository.store.fetch(&repository.target.branch)?;
+        repository.on_record(self.tip.as_deref(), self.desired)
+    }
+
+    fn all_broken(&self) -> Option<PublishError> {
+        Some(PlanError::AllBroken.into())
+    }
+
+    fn commit(
+        &mut self,
+        on_record: OnRecord,
+        plan: Plan<()>,
+    ) -> Result<Committed<Published, PublishError>, PublishError> {
+        let Repository { target, store } = self.repository;
+        let plan = plan::changes(&target.path, &on_record, self.desired, plan.isolation)?;
+        let tip = self.tip.take();
+        if plan.is_empty() {
+            return Ok(Committed::Done(Published {
+                commit: tip,
+                changed: false,
+                plan,
+            }));
+        }
+        let message = message::commit(self.desired, &plan);
+        let made = store.commit(tip.as_deref(), &plan.edits, &message)?;
+        match store.push(&target.branch, tip.as_deref(), &made) {
+            Ok(()) => Ok(Committed::Done(Published {
+                commit: Some(made),
+                changed: true,
+                plan,
+            })),
+            Err(error) if was_overtaken(&error.message) => {
+                let branch = &target.branch;
+                tracing::info!(branch, "somebody else pushed meanwhile; reading it again");
+                Ok(Committed::Overtaken(self.repository.moved(branch)))
+            }
+            Err(error) => Err(self.repository.refused(&target.branch, error)),
+        }
+    }
+}
+
+impl From<Removal> for PublishError {
+    fn from(removal: Removal) -> Self {
+        PlanError::from(removal).into()
     }
 }
 

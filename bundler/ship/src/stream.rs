@@ -6,6 +6,7 @@
 //! one begins, so that what was done before an error stays done and is right. It prints nothing and
 //! reads no clock.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -13,7 +14,6 @@ use jiff::{SignedDuration, Timestamp};
 use outhaul_bundle::Digest;
 use outhaul_bundle::index::{Content, DriftPolicy, ReconcilerSettings, Snapshot, Source, Stream};
 use outhaul_bundle::name::Name;
-use outhaul_kit::console::stage;
 use outhaul_kit::interrupt;
 use outhaul_signer::fleet::{Fleet, FleetError};
 use outhaul_signer::key::Secret;
@@ -23,17 +23,18 @@ use crate::assemble::finish::Reader;
 use crate::assemble::{self, Contents, Spool, UnsignedBundle};
 use crate::collect::Collector;
 use crate::deliver::{self, DeliverError};
+use crate::destination::{self, Committed, Destination as _};
 use crate::isolation::Isolation;
 use crate::sites::Sites;
 use outhaul_control::model::Drift;
 use outhaul_load::pipeline::Platform;
-use outhaul_plane::schedule::AssignmentId;
 
 mod carried;
 mod countersigned;
 mod current;
 mod error;
 mod last;
+mod next;
 mod obey;
 mod plan;
 mod recipients;
@@ -47,8 +48,9 @@ use current::Current;
 pub use error::ProduceError;
 pub use last::LastError;
 use last::{LastAssignment, LastStream};
+use next::ToStream;
 pub use obey::Refusal;
-use plan::Plan;
+use plan::{Cargo, Sound};
 use shelf::Kept;
 use signing::Signed;
 
@@ -138,60 +140,43 @@ pub fn produce(
     }
     let wanted =
         |name: &&String| request.cluster_types.is_empty() || request.cluster_types.contains(name);
-    let mut plans = Vec::new();
+    let collector = RefCell::new(Collector::new(&platform.sources, &platform.cache));
+    let mut recipients = recipients::of(platform, fleet, request, wanted)?;
+    let mut ready = Vec::new();
     let mut removals = Vec::new();
-    let mut collector = Collector::new(&platform.sources, &platform.cache);
-    let recipients = recipients::of(platform, fleet, request, wanted)?;
     for name in rendering.cluster_types.keys().filter(wanted) {
-        if !request.recipients.is_empty() && !recipients.contains_key(name) {
+        let readers = recipients.remove(name);
+        if !request.recipients.is_empty() && readers.is_none() {
             // None of those that it is for follows this stream.
             continue;
         }
-        let plan = Plan::of(platform, fleet, name, &mut collector)?;
-        removals.extend(plan.guard(platform).err());
-        if obey::withheld(&plan.delivery).is_none() {
-            let stream = format!("{}/{name}", rendering.environment);
-            obey::readers(
-                &plan.delivery,
-                &stream,
-                request.readers.map_or(0, <[_]>::len),
-            )?;
+        let mut stream = ToStream {
+            sound: Sound::of(platform, fleet, name, &collector)?,
+            secret,
+            request,
+            recipients: readers.unwrap_or_default(),
+        };
+        match destination::planned(&mut stream) {
+            Ok((mut last, plan)) => {
+                last.told()?;
+                ready.push((stream, last, plan));
+            }
+            Err(ProduceError::Removals { removals: more }) => removals.extend(more),
+            Err(error) => return Err(error),
         }
-        plans.push(plan);
     }
     if !removals.is_empty() {
         return Err(ProduceError::Removals { removals });
     }
     let mut production = Production::default();
-    for plan in plans {
-        if !plan.is_void() && !plan.stalled {
-            let readers = recipients.get(plan.cluster_type).cloned();
-            let readers = readers.unwrap_or_default();
-            let made = stage(&plan.looked_at(&rendering.environment), || {
-                stream(
-                    platform,
-                    fleet,
-                    secret,
-                    request,
-                    &plan,
-                    &readers,
-                    &mut collector,
-                )
-            })?;
-            production.streams.push(made);
-        }
-        if plan.stalled {
-            for target in plan.assignments.keys() {
-                let id = AssignmentId {
-                    cluster_type: plan.cluster_type.to_owned(),
-                    target: target.clone(),
-                };
-                let why = "no bundle of this stream is made now; sites keep what they have";
-                let left_out = &mut production.isolation.left_out;
-                left_out.insert(id, why.to_owned());
+    for (mut stream, last, plan) in ready {
+        match stream.commit(last, plan)? {
+            Committed::Done((made, isolation)) => {
+                production.streams.extend(made);
+                production.isolation.append(isolation);
             }
+            Committed::Overtaken(error) => return Err(error),
         }
-        production.isolation.append(plan.isolation);
     }
     Ok(production)
 }
@@ -201,7 +186,7 @@ fn stream(
     fleet: &Fleet,
     secret: &Secret,
     request: &Request<'_>,
-    plan: &Plan<'_>,
+    plan: &Cargo<'_>,
     recipients: &BTreeSet<Name>,
     collector: &mut Collector<'_>,
 ) -> Result<Produced, ProduceError> {
@@ -304,7 +289,7 @@ fn ship_ready(
     fleet: &Fleet,
     secret: &Secret,
     request: &Request<'_>,
-    plan: &Plan<'_>,
+    plan: &Cargo<'_>,
     ready: Ready,
 ) -> Result<Produced, ProduceError> {
     let sign = SignRequest {
@@ -324,7 +309,7 @@ fn ship_or_ask(
     fleet: &Fleet,
     secret: &Secret,
     request: &Request<'_>,
-    plan: &Plan<'_>,
+    plan: &Cargo<'_>,
     sign: SignRequest<'_>,
     built: Built,
     last: &LastStream,
@@ -365,7 +350,7 @@ fn file_of(request: &Request<'_>, cluster_type: &str, environment: &str, number:
 fn ship(
     fleet: &Fleet,
     request: &Request<'_>,
-    plan: &Plan<'_>,
+    plan: &Cargo<'_>,
     sign: SignRequest<'_>,
     (signed, keys): Signed,
     (bundle, plain): (UnsignedBundle, Digest),
@@ -416,7 +401,7 @@ fn ship(
 }
 
 /// Until when the bundle may be installed: as it was asked for, or as the delivery policies say.
-fn expiry(request: &Request<'_>, plan: &Plan<'_>) -> Result<Timestamp, ProduceError> {
+fn expiry(request: &Request<'_>, plan: &Cargo<'_>) -> Result<Timestamp, ProduceError> {
     let said = plan.delivery.expires_days.as_ref().map(|days| days.value);
     let days = request.expires_days.or(said).unwrap_or(EXPIRES_DAYS);
     let issued = request.issued;
@@ -434,7 +419,7 @@ struct Built {
 }
 
 /// What the stream ships with this bundle.
-fn last_of(environment: &str, plan: &Plan<'_>, built: &Built) -> LastStream {
+fn last_of(environment: &str, plan: &Cargo<'_>, built: &Built) -> LastStream {
     let now = built.bundle.index.snapshot.digest;
     let assignments = plan.assignments.iter().filter_map(|(name, rendered)| {
         let kept = plan.kept.iter().find(|(kept, _)| kept.as_str() == name);
@@ -448,7 +433,7 @@ fn last_of(environment: &str, plan: &Plan<'_>, built: &Built) -> LastStream {
 fn remember(
     fleet: &Fleet,
     environment: &str,
-    plan: &Plan<'_>,
+    plan: &Cargo<'_>,
     built: &Built,
 ) -> Result<(), ProduceError> {
     let now = last_of(environment, plan, built);

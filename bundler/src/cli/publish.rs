@@ -21,9 +21,9 @@ use outhaul_promote::record::Passage;
 use outhaul_remote::forge::access::credential;
 use outhaul_remote::forge::{self, Access, ForgeError, Kind};
 use outhaul_remote::http::HttpError;
-use outhaul_ship::branch::plan::{Plan, PlanError};
+use outhaul_ship::branch::plan::{Changes, PlanError};
 use outhaul_ship::branch::proposal::{Done, ProposeError, Proposed};
-use outhaul_ship::branch::{self, Desired, PublishError, Repository, Target};
+use outhaul_ship::branch::{self, Desired, PublishError, Repository, Said, Target};
 
 /// Publish a rendered environment
 #[derive(Debug, clap::Args)]
@@ -191,22 +191,15 @@ impl GitArgs {
     /// Where the environment goes.
     fn target(&self, control_plane: &ControlPlane) -> Result<Target, Failure> {
         let environment = &control_plane.environment;
-        if let Some(url) = &self.to {
-            return Ok(Target {
-                url: url.clone(),
-                branch: self.branch.clone().unwrap_or_else(|| environment.clone()),
-                path: self.path.clone().unwrap_or_default(),
-            });
-        }
-        let repos = &control_plane.gitops_repos;
-        let found = match (&self.gitops_repo, repos.len()) {
-            (Some(name), _) => repos.get(name),
-            (None, 1) => repos.values().next(),
-            _ => None,
+        let said = Said {
+            to: self.to.as_deref(),
+            gitops_repo: self.gitops_repo.as_deref(),
+            branch: self.branch.as_deref(),
+            path: self.path.as_deref(),
         };
-        let Some(found) = found else {
-            let known: Vec<_> = repos.keys().map(|name| format!("`{name}`")).collect();
-            return Err(if known.is_empty() {
+        Target::of(control_plane, said).map_err(|known| {
+            let known: Vec<_> = known.iter().map(|name| format!("`{name}`")).collect();
+            if known.is_empty() {
                 Failure::say(
                     failure::USAGE,
                     format!("environment `{environment}` has no GitOpsRepo"),
@@ -219,22 +212,14 @@ impl GitArgs {
                 };
                 Failure::say(failure::USAGE, asked)
                     .help(format!("give `--gitops-repo NAME`: {}", known.join(", ")))
-            });
-        };
-        Ok(Target {
-            url: found.at.repo.value.clone(),
-            branch: self
-                .branch
-                .clone()
-                .unwrap_or_else(|| found.at.branch.clone()),
-            path: self.path.clone().unwrap_or_else(|| found.at.path.clone()),
+            }
         })
     }
 
     fn print(
         &self,
         target: &Target,
-        plan: &Plan,
+        plan: &Changes,
         commit: Option<&str>,
         changed: bool,
         proposed: Option<&Proposed>,
@@ -282,7 +267,7 @@ fn request_line(place: &str, files: &str, proposed: &Proposed) -> String {
 
 fn report(
     target: &Target,
-    plan: &Plan,
+    plan: &Changes,
     commit: Option<&str>,
     changed: bool,
     proposed: Option<&Proposed>,

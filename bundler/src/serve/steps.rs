@@ -34,7 +34,7 @@ use outhaul_remote::forge::access::credential;
 use outhaul_remote::forge::{self, Access, Kind};
 use outhaul_ship::branch::plan::PlanError;
 use outhaul_ship::branch::proposal::{Done as Proposed, ProposeError};
-use outhaul_ship::branch::{self, Desired, PublishError, Repository, Target};
+use outhaul_ship::branch::{self, Desired, PublishError, Repository, Said, Target};
 use outhaul_ship::collect::CollectError;
 use outhaul_ship::guard::Removal;
 use outhaul_ship::isolation::{self, Isolation};
@@ -423,37 +423,23 @@ fn missing(what: &str, url: &str) -> Problem {
 
 /// Where the environment goes.
 fn target(config: &GitConfig, plane: &ControlPlane) -> Result<Target, Problem> {
-    if let Some(url) = &config.to {
-        let own = || plane.environment.clone();
-        return Ok(Target {
-            url: url.clone(),
-            branch: config.branch.clone().unwrap_or_else(own),
-            path: config.path.clone().unwrap_or_default(),
-        });
-    }
-    let repos = &plane.gitops_repos;
-    let found = match (&config.gitops_repo, repos.len()) {
-        (Some(name), _) => repos.get(name),
-        (None, 1) => repos.values().next(),
-        _ => None,
+    let said = Said {
+        to: config.to.as_deref(),
+        gitops_repo: config.gitops_repo.as_deref(),
+        branch: config.branch.as_deref(),
+        path: config.path.as_deref(),
     };
-    let Some(found) = found else {
-        let known: Vec<_> = repos.keys().map(|name| format!("`{name}`")).collect();
+    Target::of(plane, said).map_err(|known| {
+        let known: Vec<_> = known.iter().map(|name| format!("`{name}`")).collect();
         let known = match known.is_empty() {
             true => "none".to_owned(),
             false => known.join(", "),
         };
-        return Err(Problem::sentence(format!(
+        Problem::sentence(format!(
             "it is not known to which GitOpsRepo environment `{}` goes; it has {known}\nhelp: set `to` or \
              `gitops_repo` in `[environment.git]`",
             plane.environment
-        )));
-    };
-    let at = &found.at;
-    Ok(Target {
-        url: at.repo.value.clone(),
-        branch: config.branch.clone().unwrap_or_else(|| at.branch.clone()),
-        path: config.path.clone().unwrap_or_else(|| at.path.clone()),
+        ))
     })
 }
 

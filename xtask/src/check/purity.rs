@@ -9,7 +9,7 @@ use anyhow::Result;
 use crate::repository::{files, text};
 
 /// Files, and folders with the file of the same name, that plan and decide.
-const PURE: [&str; 19] = [
+const PURE: &[&str] = &[
     "agent/reconcilers/kubernetes/src/differ",
     "agent/reconcilers/kubernetes/src/health",
     "agent/reconcilers/kubernetes/src/manifest",
@@ -25,8 +25,10 @@ const PURE: [&str; 19] = [
     "bundler/control/src",
     "bundler/plane/src",
     "bundler/ship/src/branch/plan",
+    "bundler/ship/src/destination",
     "bundler/ship/src/guard",
     "bundler/ship/src/isolation",
+    "bundler/ship/src/plan",
     "hub/src/gate/standing",
     "signer/src/trust",
 ];

@@ -1,9 +1,10 @@
-//! What one commit has to change, and whether it may.
+//! What one commit has to change.
 //!
-//! What comes in: what the branch holds ([`There`]) and what it should ([`Desired`]). What goes out: a
-//! [`Plan`] with the new and the removed files, and with what people changed by hand in files that are
-//! Outhaul's. It is pure. A file that the record does not list is never in a plan, unless it is
-//! what Kalypso wrote and the caller said that it now is ours.
+//! What comes in: what the branch holds ([`There`]) and what it should ([`Desired`]). What goes out: what is on
+//! record there ([`OnRecord`]), for the plan that all destinations share, and then the [`Changes`]: the new and
+//! the removed files, and what people changed by hand in files that are Outhaul's. It is pure. A file that the
+//! record does not list is never among them, unless it is what Kalypso wrote and the caller said that it
+//! now is ours.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +14,8 @@ use outhaul_bundle::index::Snapshot;
 use super::Desired;
 use super::record::{self, Record};
 use crate::guard::{self, Removal};
-use crate::isolation::{self, Isolation, Kept, Last};
+use crate::isolation::{Isolation, Kept, Last};
+use crate::plan::{Shipped, Wanted};
 use outhaul_plane::schedule::AssignmentId;
 
 /// What a branch holds below the published path.
@@ -75,7 +77,7 @@ pub enum PlanError {
 
 /// What a commit changes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Plan {
+pub struct Changes {
     /// Files that were not there.
     pub added: BTreeSet<String>,
     /// Files with other content now.
@@ -96,7 +98,7 @@ pub struct Plan {
     pub edits: BTreeMap<String, Option<Vec<u8>>>,
 }
 
-impl Plan {
+impl Changes {
     /// Whether nothing changes.
     pub fn is_empty(&self) -> bool {
         self.edits.is_empty()
@@ -130,57 +132,147 @@ pub(super) fn is_kalypsos(path: &str) -> bool {
     }
 }
 
-/// What has to change below `root` for `there` to become `desired`.
-///
-/// # Errors
-/// [`PlanError`] when it may not.
-pub fn plan(root: &str, there: There, desired: &Desired<'_>) -> Result<Plan, PlanError> {
-    let at = |path: &str| match root {
-        "" => path.to_owned(),
-        root => format!("{root}/{path}"),
-    };
-    let old = match &there.record {
-        None => None,
-        Some(bytes) => Some(Record::parse(bytes).map_err(|problem| PlanError::Record {
-            path: at(record::PATH),
-            problem,
-        })?),
-    };
-    if let Some(old) = old
-        .as_ref()
-        .filter(|old| old.environment != desired.environment)
-    {
-        return Err(PlanError::OtherEnvironment {
-            theirs: old.environment.clone(),
-            ours: desired.environment.to_owned(),
-        });
+/// What a branch held after the last run: its record, and what became of that since.
+#[derive(Debug)]
+pub struct OnRecord {
+    there: There,
+    record: Option<Record>,
+    /// Every file that is ours, with its digest where the record has one.
+    owned: BTreeMap<String, Option<Digest>>,
+    /// The assignments of which a file is there, whoever changed it last; not looked for where all is sound.
+    present: BTreeSet<AssignmentId>,
+    /// The digest of the snapshot that what is taken over now is from.
+    now: Digest,
+}
+
+impl OnRecord {
+    /// Judges what is `there` below `root`.
+    ///
+    /// # Errors
+    /// [`PlanError`] when it is another environment's, or somebody else's file is in the way.
+    pub fn of(root: &str, there: There, desired: &Desired<'_>) -> Result<Self, PlanError> {
+        let record = match &there.record {
+            None => None,
+            Some(bytes) => Some(Record::parse(bytes).map_err(|problem| PlanError::Record {
+                path: at(root, record::PATH),
+                problem,
+            })?),
+        };
+        if let Some(old) = record
+            .as_ref()
+            .filter(|old| old.environment != desired.environment)
+        {
+            return Err(PlanError::OtherEnvironment {
+                theirs: old.environment.clone(),
+                ours: desired.environment.to_owned(),
+            });
+        }
+        let mut owned: BTreeMap<String, Option<Digest>> = record
+            .iter()
+            .flat_map(|record| &record.files)
+            .map(|(path, digest)| (path.clone(), Some(*digest)))
+            .collect();
+        if desired.adopt {
+            // People write a README.md, too: Kalypso's says the same everywhere.
+            let theirs = there.files.iter().filter(|(path, bytes)| {
+                is_kalypsos(path)
+                    && (!path.ends_with("/README.md")
+                        || *bytes == outhaul_plane::render::README.as_bytes())
+            });
+            for (path, _) in theirs {
+                owned.entry(path.clone()).or_insert(None);
+            }
+        }
+        refuse_foreign(root, &there, desired, &owned)?;
+        let sound = desired.failures.is_empty()
+            && desired.undecided.is_empty()
+            && desired.control_plane.lost.is_empty();
+        let ours = owned.keys();
+        let ours = ours.filter(|path| !sound && there.files.contains_key(*path));
+        let present = ours.filter_map(|path| folder_of(path)).collect();
+        Ok(Self {
+            there,
+            record,
+            owned,
+            present,
+            now: desired.snapshot.digest,
+        })
     }
-    let mut owned: BTreeMap<String, Option<Digest>> = old
-        .iter()
-        .flat_map(|record| &record.files)
-        .map(|(path, digest)| (path.clone(), Some(*digest)))
-        .collect();
-    if desired.adopt {
-        // People write a README.md, too: Kalypso's says the same everywhere.
-        let theirs = there.files.iter().filter(|(path, bytes)| {
-            is_kalypsos(path)
-                && (!path.ends_with("/README.md")
-                    || *bytes == outhaul_plane::render::README.as_bytes())
-        });
-        for (path, _) in theirs {
-            owned.entry(path.clone()).or_insert(None);
+}
+
+impl Shipped for OnRecord {
+    /// The files stay where they are.
+    type Content = ();
+
+    fn names(&self) -> BTreeSet<String> {
+        let ids = self.owned.keys().filter_map(|path| folder_of(path));
+        ids.map(|id| id.to_string()).collect()
+    }
+
+    fn there(&self) -> Vec<(AssignmentId, Option<&str>)> {
+        self.present.iter().map(|id| (id.clone(), None)).collect()
+    }
+
+    fn last(&mut self, id: &AssignmentId) -> Last<()> {
+        if !self.present.contains(id) {
+            return Last::None("the branch has no last good output of it".to_owned());
+        }
+        let old = self.record.as_ref();
+        let kept = old.and_then(|old| old.kept.get(&id.to_string()));
+        let last = old.map_or(self.now, |old| old.snapshot.digest);
+        Last::Good {
+            from: kept.map_or(last, |kept| kept.from),
+            content: (),
         }
     }
-    refuse_foreign(&there, desired, &owned, &at)?;
+}
 
-    let isolation = isolate(&there, desired, &owned, old.as_ref());
+impl Desired<'_> {
+    /// What should be there.
+    pub fn wanted(&self) -> Wanted<'_> {
+        let named = |path: &String| folder_of(path).map(|id| id.to_string());
+        Wanted {
+            control_plane: self.control_plane,
+            what: format!("environment `{}`", self.environment),
+            sound: self.tree.keys().filter_map(named).collect(),
+            failures: self.failures.iter().collect(),
+            undecided: self.undecided.iter().collect(),
+            max_removal_percent: guard::max_percent(self.control_plane),
+        }
+    }
+}
+
+fn at(root: &str, path: &str) -> String {
+    match root {
+        "" => path.to_owned(),
+        root => format!("{root}/{path}"),
+    }
+}
+
+/// What has to change below `root` for what is `on_record` to become `desired`.
+///
+/// # Errors
+/// [`PlanError`] when the record cannot be written.
+pub fn changes(
+    root: &str,
+    on_record: &OnRecord,
+    desired: &Desired<'_>,
+    isolation: Isolation<()>,
+) -> Result<Changes, PlanError> {
+    let OnRecord {
+        there,
+        record: old,
+        owned,
+        ..
+    } = on_record;
+    let at = |path: &str| at(root, path);
     let stays = |path: &str| folder_of(path).is_some_and(|id| isolation.kept.contains_key(&id));
-    let mut plan = Plan {
+    let mut plan = Changes {
         before: old.as_ref().map(|old| old.snapshot.clone()),
-        ..Plan::default()
+        ..Changes::default()
     };
     let mut files = BTreeMap::new();
-    for (path, digest) in &owned {
+    for (path, digest) in owned {
         let now = there.files.get(path);
         if digest.is_some_and(|digest| now.is_none_or(|bytes| Digest::of(bytes) != digest)) {
             plan.by_hand.insert(path.clone());
@@ -208,7 +300,6 @@ pub fn plan(root: &str, there: There, desired: &Desired<'_>) -> Result<Plan, Pla
         };
         plan.edits.insert(at(path), Some(bytes.clone()));
     }
-    guard_removals(desired, &owned, &isolation)?;
     let kept: BTreeMap<String, Kept> = isolation
         .kept
         .iter()
@@ -250,69 +341,12 @@ fn folder_of(path: &str) -> Option<AssignmentId> {
     })
 }
 
-/// What the branch has of the broken assignments stays, whoever changed it last.
-fn isolate(
-    there: &There,
-    desired: &Desired<'_>,
-    owned: &BTreeMap<String, Option<Digest>>,
-    old: Option<&Record>,
-) -> Isolation<()> {
-    let is_there = |path: &&String| there.files.contains_key(*path);
-    let sound = desired.failures.is_empty()
-        && desired.undecided.is_empty()
-        && desired.control_plane.lost.is_empty();
-    let present: BTreeSet<AssignmentId> = match sound {
-        true => BTreeSet::new(),
-        false => owned
-            .keys()
-            .filter(is_there)
-            .filter_map(|path| folder_of(path))
-            .collect(),
-    };
-    let before = present.iter().map(|id| (id.clone(), None));
-    let lost = isolation::lost(desired.control_plane, before);
-    let failures = desired.failures.iter().chain(&lost);
-    isolation::isolate(failures, desired.undecided, |id| {
-        if !present.contains(id) {
-            return Last::None("the branch has no last good output of it".to_owned());
-        }
-        let kept = old.and_then(|old| old.kept.get(&id.to_string()));
-        let last = old.map_or(desired.snapshot.digest, |old| old.snapshot.digest);
-        Last::Good {
-            from: kept.map_or(last, |kept| kept.from),
-            content: (),
-        }
-    })
-}
-
-fn guard_removals(
-    desired: &Desired<'_>,
-    owned: &BTreeMap<String, Option<Digest>>,
-    isolation: &Isolation<()>,
-) -> Result<(), PlanError> {
-    let named = |path: &String| folder_of(path).map(|id| id.to_string());
-    let before: BTreeSet<String> = owned.keys().filter_map(named).collect();
-    let mut after: BTreeSet<String> = desired.tree.keys().filter_map(named).collect();
-    after.extend(isolation.kept.keys().map(ToString::to_string));
-    if after.is_empty() && !isolation.is_empty() {
-        return Err(PlanError::AllBroken);
-    }
-    guard::check(
-        desired.control_plane,
-        &format!("environment `{}`", desired.environment),
-        &before,
-        &after,
-        guard::max_percent(desired.control_plane),
-    )?;
-    Ok(())
-}
-
 /// Refuses when a path of ours is taken, is a folder there, or lies below a file.
 fn refuse_foreign(
+    root: &str,
     there: &There,
     desired: &Desired<'_>,
     owned: &BTreeMap<String, Option<Digest>>,
-    at: &impl Fn(&str) -> String,
 ) -> Result<(), PlanError> {
     let foreign: BTreeSet<&str> = there
         .others
@@ -343,7 +377,7 @@ fn refuse_foreign(
     match in_the_way.first() {
         None => Ok(()),
         Some(first) => Err(PlanError::Foreign {
-            path: at(first),
+            path: at(root, first),
             count: in_the_way.len(),
         }),
     }

@@ -11,8 +11,11 @@ use outhaul_bundle::index::Snapshot;
 
 use super::forge::{Draft, Forge, PullRequest};
 use super::message::{self, ENVIRONMENT_TRAILER};
-use super::plan::Plan;
+use super::plan::{self, Changes, OnRecord, PlanError};
 use super::{ATTEMPTS, Desired, PublishError, Repository};
+use crate::destination::{self, Committed, Destination};
+use crate::guard::Removal;
+use crate::plan::{Plan, Wanted};
 use outhaul_git::branch::was_overtaken;
 use outhaul_git::store::StoreError;
 use outhaul_plane::diff::Difference;
@@ -53,7 +56,7 @@ pub struct Proposed {
     /// The branch of the pull request.
     pub branch: String,
     /// What it changes in the base.
-    pub plan: Plan,
+    pub plan: Changes,
     /// Its commit; `None` when there is nothing to propose.
     pub commit: Option<String>,
     /// The pull request; with nothing to propose, the one that was closed.
@@ -68,7 +71,7 @@ struct Made {
     commit: String,
     /// Whether it was not there before.
     moved: bool,
-    plan: Plan,
+    plan: Changes,
 }
 
 /// What was done to a pull request.
@@ -89,7 +92,7 @@ pub fn branch_name(environment: &str, base: &str) -> String {
     format!("outhaul/{environment}/{base}")
 }
 
-impl<E: Error> From<StoreError> for ProposeError<E> {
+impl<E: Error + 'static> From<StoreError> for ProposeError<E> {
     fn from(error: StoreError) -> Self {
         Self::Publish(error.into())
     }
@@ -101,65 +104,22 @@ impl Repository {
     ///
     /// # Errors
     /// [`ProposeError`]; the target's branch is never changed.
-    pub fn propose<E: Error>(
+    pub fn propose<E: Error + 'static>(
         &self,
         desired: &Desired<'_>,
         forge: &dyn Forge<Error = E>,
         since: &dyn Fn(&Snapshot) -> Result<Difference, String>,
     ) -> Result<Proposed, ProposeError<E>> {
-        let base = &self.target.branch;
-        let branch = branch_name(desired.environment, base);
+        let branch = branch_name(desired.environment, &self.target.branch);
         self.store.check_branch(&branch)?;
-        for _ in 0..ATTEMPTS {
-            let Some(tip) = self.store.fetch(base)? else {
-                return Err(ProposeError::NoBase {
-                    url: self.target.url.clone(),
-                    branch: base.clone(),
-                });
-            };
-            let plan = self.plan(Some(&tip), desired)?;
-            let old = self.own_tip(&branch, desired.environment)?;
-            if plan.is_empty() {
-                return self.withdraw(branch, old.as_deref(), plan, forge);
-            }
-            let text = message::commit(desired, &plan);
-            let made = self.store.commit(Some(&tip), &plan.edits, &text)?;
-            let pushed = match &old {
-                Some(old) if self.same(old, &made)? => Ok(old.clone()),
-                _ => self
-                    .store
-                    .push(&branch, old.as_deref(), &made)
-                    .map(|()| made),
-            };
-            match pushed {
-                Ok(commit) => {
-                    let moved = old.as_ref() != Some(&commit);
-                    let change = match &plan.before {
-                        Some(before) => since(before),
-                        // Everything is new.
-                        None => Err(String::new()),
-                    };
-                    let text = message::body(desired, &plan, &change);
-                    let title = message::title(desired, &plan);
-                    let made = Made {
-                        branch,
-                        commit,
-                        moved,
-                        plan,
-                    };
-                    return self.ask(made, &title, &text, forge);
-                }
-                Err(error) if was_overtaken(&error.message) => {
-                    tracing::info!(branch, "somebody else pushed meanwhile; reading it again");
-                }
-                Err(error) => return Err(self.refused(&branch, error).into()),
-            }
-        }
-        Err(PublishError::Moved {
-            url: self.target.url.clone(),
+        destination::ship(Proposal {
+            repository: self,
+            desired,
+            forge,
+            since,
             branch,
-        }
-        .into())
+            tip: String::new(),
+        })
     }
 
     /// The newest commit of our branch, which must be ours.
@@ -188,7 +148,7 @@ impl Repository {
         Ok(what(a)? == what(b)?)
     }
 
-    fn ask<E: Error>(
+    fn ask<E: Error + 'static>(
         &self,
         made: Made,
         title: &str,
@@ -241,11 +201,11 @@ impl Repository {
     }
 
     /// The base holds everything: closes our own pull request, if one is open.
-    fn withdraw<E: Error>(
+    fn withdraw<E: Error + 'static>(
         &self,
         branch: String,
         old: Option<&str>,
-        plan: Plan,
+        plan: Changes,
         forge: &dyn Forge<Error = E>,
     ) -> Result<Proposed, ProposeError<E>> {
         let failed = |source| ProposeError::Forge {
@@ -272,6 +232,106 @@ impl Repository {
             pull_request: closed,
             done,
         })
+    }
+}
+
+/// A pull request from a branch of our own.
+struct Proposal<'a, E> {
+    repository: &'a Repository,
+    desired: &'a Desired<'a>,
+    forge: &'a dyn Forge<Error = E>,
+    since: &'a dyn Fn(&Snapshot) -> Result<Difference, String>,
+    branch: String,
+    /// The newest commit of the branch that it goes into, when that was read.
+    tip: String,
+}
+
+impl<E: Error + 'static> Destination for Proposal<'_, E> {
+    type Shipped = OnRecord;
+    type Done = Proposed;
+    type Error = ProposeError<E>;
+
+    const ATTEMPTS: usize = ATTEMPTS;
+
+    fn wanted(&self) -> Wanted<'_> {
+        self.desired.wanted()
+    }
+
+    fn read(&mut self) -> Result<OnRecord, ProposeError<E>> {
+        let Repository { target, store } = self.repository;
+        let Some(tip) = store.fetch(&target.branch)? else {
+            return Err(ProposeError::NoBase {
+                url: target.url.clone(),
+                branch: target.branch.clone(),
+            });
+        };
+        self.tip = tip;
+        Ok(self.repository.on_record(Some(&self.tip), self.desired)?)
+    }
+
+    fn all_broken(&self) -> Option<ProposeError<E>> {
+        Some(PublishError::from(PlanError::AllBroken).into())
+    }
+
+    fn commit(
+        &mut self,
+        on_record: OnRecord,
+        plan: Plan<()>,
+    ) -> Result<Committed<Proposed, ProposeError<E>>, ProposeError<E>> {
+        let Self {
+            repository,
+            desired,
+            forge,
+            since,
+            branch,
+            tip,
+        } = self;
+        let Repository { target, store } = repository;
+        let plan = plan::changes(&target.path, &on_record, desired, plan.isolation)
+            .map_err(PublishError::from)?;
+        let branch = branch.clone();
+        let old = repository.own_tip(&branch, desired.environment)?;
+        if plan.is_empty() {
+            let done = repository.withdraw(branch, old.as_deref(), plan, *forge)?;
+            return Ok(Committed::Done(done));
+        }
+        let text = message::commit(desired, &plan);
+        let made = store.commit(Some(tip), &plan.edits, &text)?;
+        let pushed = match &old {
+            Some(old) if repository.same(old, &made)? => Ok(old.clone()),
+            _ => store.push(&branch, old.as_deref(), &made).map(|()| made),
+        };
+        match pushed {
+            Ok(commit) => {
+                let moved = old.as_ref() != Some(&commit);
+                let change = match &plan.before {
+                    Some(before) => since(before),
+                    // Everything is new.
+                    None => Err(String::new()),
+                };
+                let text = message::body(desired, &plan, &change);
+                let title = message::title(desired, &plan);
+                let made = Made {
+                    branch,
+                    commit,
+                    moved,
+                    plan,
+                };
+                let done = repository.ask(made, &title, &text, *forge)?;
+                Ok(Committed::Done(done))
+            }
+            Err(error) if was_overtaken(&error.message) => {
+                tracing::info!(branch, "somebody else pushed meanwhile; reading it again");
+                Ok(Committed::Overtaken(repository.moved(&branch).into()))
+            }
+            Err(error) => Err(repository.refused(&branch, error).into()),
+        }
+    }
+}
+
+impl<E: Error + 'static> From<Removal> for ProposeError<E> {
+    fn from(removal: Removal) -> Self {
+        PublishError::from(removal).into()
     }
 }
 

@@ -400,6 +400,38 @@ fn a_checked_out_branch_and_a_server_that_says_no_are_explained() {
     );
 }
 
+/// A branch without a repository: nothing is pushed.
+struct InMemory<'a> {
+    desired: &'a Desired<'a>,
+    there: Option<plan::There>,
+}
+
+impl Destination for InMemory<'_> {
+    type Shipped = OnRecord;
+    type Done = Changes;
+    type Error = PlanError;
+
+    fn wanted(&self) -> Wanted<'_> {
+        self.desired.wanted()
+    }
+
+    fn read(&mut self) -> Result<OnRecord, PlanError> {
+        OnRecord::of("", self.there.take().unwrap(), self.desired)
+    }
+
+    fn all_broken(&self) -> Option<PlanError> {
+        Some(PlanError::AllBroken)
+    }
+
+    fn commit(
+        &mut self,
+        on_record: OnRecord,
+        plan: Plan<()>,
+    ) -> Result<Committed<Changes, PlanError>, PlanError> {
+        plan::changes("", &on_record, self.desired, plan.isolation).map(Committed::Done)
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
@@ -423,7 +455,7 @@ proptest! {
             others: others.difference(&ours).cloned().collect(),
         };
         let foreign = there.others.clone();
-        match plan::plan("", there, &run.desired()) {
+        match destination::ship(InMemory { desired: &run.desired(), there: Some(there) }) {
             Ok(plan) => {
                 for path in plan.edits.keys() {
                     prop_assert!(!foreign.contains(path), "{path}");

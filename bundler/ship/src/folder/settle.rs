@@ -15,8 +15,10 @@ use outhaul_bundle::Digest;
 use super::remembered::Remembered;
 use super::write::{Content, Tree, write};
 use super::{Changes, OutputError, Record, absolute};
+use crate::destination::{self, Committed, Destination};
 use crate::guard;
-use crate::isolation::{self, Isolation, Last};
+use crate::isolation::{Isolation, Last};
+use crate::plan::{Plan, Shipped, Wanted};
 use outhaul_control::ControlPlane;
 use outhaul_plane::render::{DiskCache, PROMOTED_COMMIT_FILE, Rendering, SITES, assignment_of};
 use outhaul_plane::schedule::AssignmentId;
@@ -71,62 +73,122 @@ pub fn settle(
     rendering: &Rendering,
     rest: Rest<'_>,
 ) -> Result<Settled, OutputError> {
-    let Rest {
-        before,
-        reused,
-        cache,
-    } = rest;
     let folder = &absolute(folder)?;
-    let record = before.record.as_ref();
-    let there = record.map(Record::assignments).unwrap_or_default();
-    let there = there.iter().filter_map(|name| AssignmentId::parse(name));
-    let lost = isolation::lost(control_plane, there.map(|id| (id, None)));
-    let failures = rendering.failures.iter().chain(&lost);
-    let isolation = isolation::isolate(failures, &rendering.undecided, |id| {
-        last_good(folder, record, id)
-    });
-    let mut tree: Tree<'_> = rendering
-        .files()
-        .map(|(path, bytes)| (path, Content::Bytes(Cow::Borrowed(bytes))))
-        .collect();
-    let files = record.iter().flat_map(|record| &record.files);
-    let is_taken = |path: &str| assignment_of(path).is_some_and(|of| reused.contains(of));
-    tree.extend(
-        files
-            .filter(|(path, _)| is_taken(path))
-            .map(|(path, digest)| (path.clone(), Content::Taken(*digest))),
-    );
-    let mut after = rendering.assignments();
-    after.extend(reused.iter().cloned());
-    for (id, (_, files)) in &isolation.kept {
-        after.insert(id.to_string());
-        for (path, bytes) in files {
-            tree.insert(path.clone(), Content::Bytes(Cow::Borrowed(bytes)));
+    destination::ship(Folder {
+        folder,
+        control_plane,
+        rendering,
+        rest,
+    })
+}
+
+/// A folder, and what is to be in it.
+struct Folder<'a> {
+    folder: &'a Path,
+    control_plane: &'a ControlPlane,
+    rendering: &'a Rendering,
+    rest: Rest<'a>,
+}
+
+impl<'a> Destination for Folder<'a> {
+    type Shipped = Recorded<'a>;
+    type Done = Settled;
+    type Error = OutputError;
+
+    fn wanted(&self) -> Wanted<'_> {
+        let mut sound = self.rendering.assignments();
+        sound.extend(self.rest.reused.iter().cloned());
+        Wanted {
+            control_plane: self.control_plane,
+            what: format!("environment `{}`", self.rendering.environment),
+            sound,
+            failures: self.rendering.failures.iter().collect(),
+            undecided: self.rendering.undecided.iter().collect(),
+            max_removal_percent: guard::max_percent(self.control_plane),
         }
     }
-    if after.is_empty() && !isolation.is_empty() {
-        return Err(OutputError::AllBroken);
+
+    /// It was read before anything was rendered, so that only what changed is.
+    fn read(&mut self) -> Result<Recorded<'a>, OutputError> {
+        Ok(Recorded {
+            folder: self.folder,
+            record: self.rest.before.record.as_ref(),
+        })
     }
-    guard::check(
-        control_plane,
-        &format!("environment `{}`", rendering.environment),
-        &record.map(Record::assignments).unwrap_or_default(),
-        &after,
-        guard::max_percent(control_plane),
-    )?;
-    let kept = isolation
-        .kept
-        .iter()
-        .map(|(id, (kept, _))| (id.to_string(), kept.clone()))
-        .collect();
-    let written = write(folder, &tree, &rendering.snapshot, kept, before)?;
-    before.replace(folder, cache, written.record, written.seen);
-    Ok(Settled {
-        changes: written.changes,
-        files: tree.len(),
-        assignments: after.len(),
-        isolation: isolation.without_content(),
-    })
+
+    fn all_broken(&self) -> Option<OutputError> {
+        Some(OutputError::AllBroken)
+    }
+
+    fn commit(
+        &mut self,
+        shipped: Recorded<'a>,
+        plan: Plan<Files>,
+    ) -> Result<Committed<Settled, OutputError>, OutputError> {
+        let Rest {
+            before,
+            reused,
+            ref mut cache,
+        } = self.rest;
+        let mut tree: Tree<'_> = self
+            .rendering
+            .files()
+            .map(|(path, bytes)| (path, Content::Bytes(Cow::Borrowed(bytes))))
+            .collect();
+        let files = shipped.record.iter().flat_map(|record| &record.files);
+        let is_taken = |path: &str| assignment_of(path).is_some_and(|of| reused.contains(of));
+        tree.extend(
+            files
+                .filter(|(path, _)| is_taken(path))
+                .map(|(path, digest)| (path.clone(), Content::Taken(*digest))),
+        );
+        for (_, files) in plan.isolation.kept.values() {
+            for (path, bytes) in files {
+                tree.insert(path.clone(), Content::Bytes(Cow::Borrowed(bytes)));
+            }
+        }
+        let kept = plan.isolation.kept.iter();
+        let kept = kept
+            .map(|(id, (kept, _))| (id.to_string(), kept.clone()))
+            .collect();
+        let written = write(self.folder, &tree, &self.rendering.snapshot, kept, before)?;
+        before.replace(
+            self.folder,
+            std::mem::take(cache),
+            written.record,
+            written.seen,
+        );
+        Ok(Committed::Done(Settled {
+            changes: written.changes,
+            files: tree.len(),
+            assignments: plan.after.len(),
+            isolation: plan.isolation.without_content(),
+        }))
+    }
+}
+
+/// What the record beside a folder says.
+struct Recorded<'a> {
+    folder: &'a Path,
+    record: Option<&'a Record>,
+}
+
+impl Shipped for Recorded<'_> {
+    type Content = Files;
+
+    fn names(&self) -> BTreeSet<String> {
+        self.record.map(Record::assignments).unwrap_or_default()
+    }
+
+    fn there(&self) -> Vec<(AssignmentId, Option<&str>)> {
+        let names = self.names();
+        let ids = names.iter().filter_map(|name| AssignmentId::parse(name));
+        ids.map(|id| (id, None)).collect()
+    }
+
+    fn last(&mut self, id: &AssignmentId) -> Last<Files> {
+        last_good(self.folder, self.record, id)
+    }
 }
 
 /// The files of `id` as they lie in `folder`, when they are what the record says.

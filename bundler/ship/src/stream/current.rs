@@ -15,7 +15,7 @@ use outhaul_signer::fleet::Fleet;
 use outhaul_signer::publish::Latest;
 
 use super::shelf::{self, Kept};
-use super::{Built, Plan, ProduceError, Produced, Request, file_of, publish, remember};
+use super::{Built, Cargo, ProduceError, Produced, Request, file_of, publish, remember};
 use crate::deliver::{self, CheckOnly};
 
 /// What became of the question.
@@ -35,7 +35,7 @@ pub(super) enum Current {
 pub(super) fn again(
     fleet: &Fleet,
     request: &Request<'_>,
-    plan: &Plan<'_>,
+    plan: &Cargo<'_>,
     environment: &str,
     latest: &Latest,
     same: &Built,

@@ -1,9 +1,11 @@
 //! What goes into one stream's bundle: what is sound, and what is broken as it last was.
 //!
-//! What comes in: the rendering, what the stream last shipped, and where payloads are. What goes out: a
-//! [`Plan`], or the refusal to remove too much. Kept assignments are tried for their payload here, so
-//! that one whose payload is gone is left out and does not stop the stream. It writes nothing.
+//! What comes in: the rendering ([`Sound`]), what the stream last shipped ([`LastBundle`]), where payloads are, and
+//! the plan that all destinations share. What goes out: the [`Cargo`] of a bundle. Kept assignments are tried
+//! for their payload here, so that one whose payload is gone is left out and does not stop the stream. It
+//! writes nothing.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -18,8 +20,9 @@ use super::share::{self, Share};
 use super::{ProduceError, Produced, obey};
 use crate::assemble::Spool;
 use crate::collect::{self, CollectError, Collector, Payloads};
-use crate::guard::{self, Removal};
-use crate::isolation::{self, Isolation, Last};
+use crate::guard;
+use crate::isolation::{Isolation, Last};
+use crate::plan::{Plan, Shipped, Wanted};
 use outhaul_control::Diagnostics;
 use outhaul_control::diagnostic::Diagnostic;
 use outhaul_git::source::SourceError;
@@ -30,7 +33,7 @@ use outhaul_plane::render::RenderedAssignment;
 use outhaul_plane::schedule::AssignmentId;
 
 /// One stream's content, before it has a number.
-pub(super) struct Plan<'a> {
+pub(super) struct Cargo<'a> {
     pub(super) cluster_type: &'a str,
     pub(super) role: String,
     /// Name of the reconciler's template.
@@ -51,7 +54,7 @@ pub(super) struct Plan<'a> {
     pub(super) stalled: bool,
 }
 
-impl<'a> Plan<'a> {
+impl<'a> Cargo<'a> {
     /// What becomes of a stream that gets no bundle, because a delivery policy says so.
     pub(super) fn held_back(&self, why: String, number: u64) -> Produced {
         Produced {
@@ -68,107 +71,42 @@ impl<'a> Plan<'a> {
         }
     }
 
+    /// What becomes of `sound`, when `last` was shipped before, by `plan`.
+    ///
+    /// # Errors
+    /// A name that cannot travel.
     pub(super) fn of(
-        platform: &'a Platform,
-        fleet: &Fleet,
-        cluster_type: &'a str,
-        collector: &mut Collector<'_>,
+        sound: &Sound<'a>,
+        last: LastBundle<'_>,
+        plan: Plan<()>,
     ) -> Result<Self, ProduceError> {
-        let rendering = &platform.rendering;
-        let delivery = match platform.control_plane.cluster_types.get(cluster_type) {
-            Some(found) => delivery::of(&platform.control_plane, found)?,
-            None => Delivery::default(),
-        };
-        let role = fleet.role(&rendering.environment, cluster_type);
-        let last = LastStream::read(fleet.folder(), &role)?;
-        let group = rendering.cluster_types.get(cluster_type);
-        let mut assignments = group
-            .map(|group| group.assignments.clone())
-            .unwrap_or_default();
-        let here = |(id, _): &(&AssignmentId, &Diagnostics)| id.cluster_type == cluster_type;
-        let before = last.iter().flat_map(|last| &last.assignments);
-        let before = before.map(|(target, before)| {
-            let id = AssignmentId {
-                cluster_type: cluster_type.to_owned(),
-                target: target.clone(),
-            };
-            (id, Some(before.workspace()))
-        });
-        let lost = isolation::lost(&platform.control_plane, before);
-        // A stream that travels by git needs nothing collected.
-        let unfit = match obey::withheld(&delivery) {
-            None => unfit(platform, &delivery, cluster_type, &assignments, collector),
-            Some(_) => BTreeMap::new(),
-        };
-        assignments.retain(|target, _| !unfit.keys().any(|id| id.target == *target));
-        let failures = rendering.failures.iter().filter(here);
-        let failures = failures.chain(&lost).chain(&unfit);
-        let undecided = rendering.undecided.iter().filter(here);
-        let known = last.as_ref().map(|last| &last.assignments);
-        let mut trouble = None;
-        let mut carried: Option<Option<Carried>> = None;
-        let mut stalled = false;
-        let isolation = isolation::isolate(failures, undecided, |id| {
-            let Some(before) = known.and_then(|known| known.get(&id.target)) else {
-                return Last::None("it has no last good output".to_owned());
-            };
-            match still_there(collector, &id.target, before) {
-                Ok(There::Yes) => Last::Good {
-                    from: before.from,
-                    content: before,
-                },
-                Ok(There::No(why)) => Last::None(why),
-                Ok(There::Unreached(why)) => {
-                    let bundle = carried.get_or_insert_with(|| Carried::open(fleet, &role));
-                    let found = bundle
-                        .as_mut()
-                        .is_some_and(|bundle| bundle.take(&id.target, before));
-                    if found {
-                        return Last::Good {
-                            from: before.from,
-                            content: before,
-                        };
-                    }
-                    stalled = true;
-                    Last::None(format!(
-                        "its sites keep it, and so no bundle of this stream is made: the payload of its last good \
-                         output cannot be reached now, and no bundle here has it ({why})"
-                    ))
-                }
-                Err(error) => {
-                    trouble = Some(error);
-                    Last::None(String::new())
-                }
-            }
-        });
-        if let Some(error) = trouble {
-            return Err(error);
-        }
+        let mut assignments = sound.assignments.clone();
         let mut kept = BTreeMap::new();
         let mut pins = BTreeMap::new();
-        for (id, (_, before)) in &isolation.kept {
+        for id in plan.isolation.kept.keys() {
+            let Some(before) = last.of(id) else { continue };
             assignments.insert(id.target.clone(), before.rendered());
             kept.insert(id.target.parse()?, before.from);
             if let Some(commit) = &before.payload_commit {
                 pins.insert(id.target.clone(), commit.clone());
             }
         }
-        let mut isolation = isolation.without_content();
-        for findings in unfit.into_values() {
-            isolation.findings.append(findings);
+        let mut isolation = plan.isolation;
+        for findings in sound.unfit.values() {
+            isolation.findings.append(findings.clone());
         }
         Ok(Self {
-            cluster_type,
-            role,
-            reconciler: group.map_or("", |group| group.reconciler.as_str()),
+            cluster_type: sound.cluster_type,
+            role: sound.role.clone(),
+            reconciler: sound.reconciler,
             assignments,
             kept,
             pins,
             isolation,
-            last,
-            delivery,
-            carried: carried.flatten(),
-            stalled,
+            last: last.last,
+            delivery: sound.delivery.clone(),
+            carried: last.carried.flatten(),
+            stalled: last.stalled,
         })
     }
 
@@ -190,21 +128,6 @@ impl<'a> Plan<'a> {
         self.assignments.is_empty() && !self.isolation.is_empty()
     }
 
-    /// How many sites that the control plane still lists lose an assignment that they had.
-    fn taken_from(
-        &self,
-        platform: &Platform,
-        last: &LastAssignment,
-        now: &RenderedAssignment,
-    ) -> usize {
-        let Some(still) = &now.sites else { return 0 };
-        let sites = platform.control_plane.sites.values();
-        let here = sites.filter(|site| site.cluster_type.value == self.cluster_type);
-        let had = |name: &String| last.sites.as_ref().is_none_or(|sites| sites.contains(name));
-        here.filter(|site| had(&site.name) && !still.contains(&site.name))
-            .count()
-    }
-
     /// Collects the payloads of its assignments into `spool`.
     pub(super) fn payloads(
         &self,
@@ -220,44 +143,210 @@ impl<'a> Plan<'a> {
         carried.add_to(&mut payloads, spool)?;
         Ok(payloads)
     }
+}
 
-    /// Compares with what the stream last shipped.
-    pub(super) fn guard(&self, platform: &Platform) -> Result<(), Removal> {
-        if self.stalled {
-            // Nothing is made of it.
-            return Ok(());
-        }
-        let named = |name: &str| format!("{}/{name}", self.cluster_type);
-        let mut before = self
-            .last
-            .as_ref()
-            .map(LastStream::names)
+/// What of one stream is rendered and can be carried now.
+pub(super) struct Sound<'a> {
+    pub(super) platform: &'a Platform,
+    pub(super) fleet: &'a Fleet,
+    pub(super) cluster_type: &'a str,
+    pub(super) role: String,
+    /// Name of the reconciler's template.
+    reconciler: &'a str,
+    assignments: BTreeMap<String, Arc<RenderedAssignment>>,
+    /// What no bundle can carry, and why.
+    unfit: BTreeMap<AssignmentId, Diagnostics>,
+    /// What the delivery policies say of it.
+    pub(super) delivery: Delivery,
+    pub(super) collector: &'a RefCell<Collector<'a>>,
+}
+
+impl<'a> Sound<'a> {
+    pub(super) fn of(
+        platform: &'a Platform,
+        fleet: &'a Fleet,
+        cluster_type: &'a str,
+        collector: &'a RefCell<Collector<'a>>,
+    ) -> Result<Self, ProduceError> {
+        let rendering = &platform.rendering;
+        let delivery = match platform.control_plane.cluster_types.get(cluster_type) {
+            Some(found) => delivery::of(&platform.control_plane, found)?,
+            None => Delivery::default(),
+        };
+        let group = rendering.cluster_types.get(cluster_type);
+        let mut assignments = group
+            .map(|group| group.assignments.clone())
             .unwrap_or_default();
-        let mut after: BTreeSet<String> = self.assignments.keys().map(|name| named(name)).collect();
-        // What is taken from some of its sites is removed there.
-        for (name, last) in self.last.iter().flat_map(|last| &last.assignments) {
-            let now = self.assignments.get(name);
-            let taken = now.map_or(0, |now| self.taken_from(platform, last, now));
-            if taken > 0 {
-                after.remove(&named(name));
-                before.remove(&named(name));
-                let sites = counted(taken, "site", "sites");
-                before.insert(format!("{} from {sites}", named(name)));
-            }
-        }
-        guard::check(
-            &platform.control_plane,
-            &format!(
-                "stream `{}/{}`",
-                platform.rendering.environment, self.cluster_type
+        // A stream that travels by git needs nothing collected.
+        let unfit = match obey::withheld(&delivery) {
+            None => unfit(
+                platform,
+                &delivery,
+                cluster_type,
+                &assignments,
+                &mut collector.borrow_mut(),
             ),
-            &before,
-            &after,
-            self.delivery
+            Some(_) => BTreeMap::new(),
+        };
+        assignments.retain(|target, _| !unfit.keys().any(|id| id.target == *target));
+        Ok(Self {
+            platform,
+            fleet,
+            cluster_type,
+            role: fleet.role(&rendering.environment, cluster_type),
+            reconciler: group.map_or("", |group| group.reconciler.as_str()),
+            assignments,
+            unfit,
+            delivery,
+            collector,
+        })
+    }
+
+    /// What should be in it.
+    pub(super) fn wanted(&self) -> Wanted<'_> {
+        let rendering = &self.platform.rendering;
+        let here = |(id, _): &(&AssignmentId, &Diagnostics)| id.cluster_type == self.cluster_type;
+        let failures = rendering.failures.iter().filter(here);
+        let names = self.assignments.keys();
+        Wanted {
+            control_plane: &self.platform.control_plane,
+            what: format!("stream `{}/{}`", rendering.environment, self.cluster_type),
+            sound: names.map(|name| self.named(name)).collect(),
+            failures: failures.chain(&self.unfit).collect(),
+            undecided: rendering.undecided.iter().filter(here).collect(),
+            max_removal_percent: self
+                .delivery
                 .max_removal_percent
                 .as_ref()
                 .map_or(guard::MAX_REMOVAL_PERCENT, |most| most.value),
-        )
+        }
+    }
+
+    /// What it shipped last.
+    pub(super) fn last(&self) -> Result<LastBundle<'a>, ProduceError> {
+        let last = LastStream::read(self.fleet.folder(), &self.role)?;
+        let shipped = last.iter().flat_map(|last| &last.assignments);
+        let taken = shipped.filter_map(|(name, last)| {
+            let now = self.assignments.get(name)?;
+            let sites = self.taken_from(last, now);
+            (sites > 0).then(|| (self.named(name), sites))
+        });
+        Ok(LastBundle {
+            taken: taken.collect(),
+            fleet: self.fleet,
+            cluster_type: self.cluster_type,
+            role: self.role.clone(),
+            collector: self.collector,
+            last,
+            carried: None,
+            stalled: false,
+            trouble: None,
+        })
+    }
+
+    fn named(&self, name: &str) -> String {
+        format!("{}/{name}", self.cluster_type)
+    }
+
+    /// How many sites that the control plane still lists lose an assignment that they had.
+    fn taken_from(&self, last: &LastAssignment, now: &RenderedAssignment) -> usize {
+        let Some(still) = &now.sites else { return 0 };
+        let sites = self.platform.control_plane.sites.values();
+        let here = sites.filter(|site| site.cluster_type.value == self.cluster_type);
+        let had = |name: &String| last.sites.as_ref().is_none_or(|sites| sites.contains(name));
+        here.filter(|site| had(&site.name) && !still.contains(&site.name))
+            .count()
+    }
+}
+
+/// What a stream last shipped, and whether it can be shipped once more.
+pub(super) struct LastBundle<'a> {
+    fleet: &'a Fleet,
+    cluster_type: &'a str,
+    role: String,
+    collector: &'a RefCell<Collector<'a>>,
+    last: Option<LastStream>,
+    taken: BTreeMap<String, usize>,
+    carried: Option<Option<Carried>>,
+    stalled: bool,
+    trouble: Option<ProduceError>,
+}
+
+impl LastBundle<'_> {
+    /// What kept the last good content of one from being looked for.
+    pub(super) fn told(&mut self) -> Result<(), ProduceError> {
+        self.trouble.take().map_or(Ok(()), Err)
+    }
+
+    fn of(&self, id: &AssignmentId) -> Option<&LastAssignment> {
+        self.last.as_ref()?.assignments.get(&id.target)
+    }
+}
+
+impl Shipped for LastBundle<'_> {
+    /// It is looked up by its name.
+    type Content = ();
+
+    fn names(&self) -> BTreeSet<String> {
+        let last = self.last.as_ref();
+        last.map(LastStream::names).unwrap_or_default()
+    }
+
+    fn there(&self) -> Vec<(AssignmentId, Option<&str>)> {
+        let last = self.last.iter().flat_map(|last| &last.assignments);
+        last.map(|(target, last)| {
+            let id = AssignmentId {
+                cluster_type: self.cluster_type.to_owned(),
+                target: target.clone(),
+            };
+            (id, Some(last.workspace()))
+        })
+        .collect()
+    }
+
+    fn last(&mut self, id: &AssignmentId) -> Last<()> {
+        let known = self.last.as_ref();
+        let Some(before) = known.and_then(|last| last.assignments.get(&id.target)) else {
+            return Last::None("it has no last good output".to_owned());
+        };
+        let good = Last::Good {
+            from: before.from,
+            content: (),
+        };
+        match still_there(&mut self.collector.borrow_mut(), &id.target, before) {
+            Ok(There::Yes) => good,
+            Ok(There::No(why)) => Last::None(why),
+            Ok(There::Unreached(why)) => {
+                let (fleet, role) = (self.fleet, &self.role);
+                let bundle = self
+                    .carried
+                    .get_or_insert_with(|| Carried::open(fleet, role));
+                let found = bundle
+                    .as_mut()
+                    .is_some_and(|bundle| bundle.take(&id.target, before));
+                if found {
+                    return good;
+                }
+                self.stalled = true;
+                Last::None(format!(
+                    "its sites keep it, and so no bundle of this stream is made: the payload of its last good \
+                     output cannot be reached now, and no bundle here has it ({why})"
+                ))
+            }
+            Err(error) => {
+                self.trouble = Some(error);
+                Last::None(String::new())
+            }
+        }
+    }
+
+    fn taken_from_sites(&self) -> BTreeMap<String, usize> {
+        self.taken.clone()
+    }
+
+    fn is_stalled(&self) -> bool {
+        // What cannot be told stops everything, before anything is removed.
+        self.stalled || self.trouble.is_some()
     }
 }
 

@@ -1,0 +1,108 @@
+//! The next bundle of one stream, as a destination of what was rendered.
+//!
+//! What comes in: what of the stream is sound, who signs, and what was asked for. What goes out: the stream's
+//! bundle, made, signed and on record, or none where nothing is sound or sites would lose what they run; and
+//! what became of the broken ones.
+
+use std::collections::BTreeSet;
+
+use outhaul_bundle::name::Name;
+use outhaul_kit::console::stage;
+use outhaul_plane::schedule::AssignmentId;
+use outhaul_signer::key::Secret;
+
+use super::plan::{Cargo, LastBundle, Sound};
+use super::{ProduceError, Produced, Request, obey, stream};
+use crate::destination::{Committed, Destination};
+use crate::guard::Removal;
+use crate::isolation::Isolation;
+use crate::plan::{Plan, Wanted};
+
+/// One stream, and the bundle that is to be its newest.
+pub(super) struct ToStream<'a> {
+    pub(super) sound: Sound<'a>,
+    pub(super) secret: &'a Secret,
+    pub(super) request: &'a Request<'a>,
+    pub(super) recipients: BTreeSet<Name>,
+}
+
+impl<'a> Destination for ToStream<'a> {
+    type Shipped = LastBundle<'a>;
+    type Done = (Option<Produced>, Isolation<()>);
+    type Error = ProduceError;
+
+    fn wanted(&self) -> Wanted<'_> {
+        self.sound.wanted()
+    }
+
+    fn read(&mut self) -> Result<LastBundle<'a>, ProduceError> {
+        let delivery = &self.sound.delivery;
+        let last = self.sound.last()?;
+        if obey::withheld(delivery).is_none() {
+            let environment = &self.sound.platform.rendering.environment;
+            let stream = format!("{environment}/{}", self.sound.cluster_type);
+            let readers = self.request.readers.map_or(0, <[_]>::len);
+            obey::readers(delivery, &stream, readers)?;
+        }
+        Ok(last)
+    }
+
+    /// The other streams are made.
+    fn all_broken(&self) -> Option<ProduceError> {
+        None
+    }
+
+    fn commit(
+        &mut self,
+        mut last: LastBundle<'a>,
+        plan: Plan<()>,
+    ) -> Result<Committed<Self::Done, ProduceError>, ProduceError> {
+        last.told()?;
+        let Self {
+            sound,
+            secret,
+            request,
+            recipients,
+        } = self;
+        let mut cargo = Cargo::of(sound, last, plan)?;
+        let mut made = None;
+        if !cargo.is_void() && !cargo.stalled {
+            let platform = sound.platform;
+            made = Some(stage(
+                &cargo.looked_at(&platform.rendering.environment),
+                || {
+                    stream(
+                        platform,
+                        sound.fleet,
+                        secret,
+                        request,
+                        &cargo,
+                        recipients,
+                        &mut sound.collector.borrow_mut(),
+                    )
+                },
+            )?);
+        }
+        let mut isolation = Isolation::default();
+        if cargo.stalled {
+            for target in cargo.assignments.keys() {
+                let id = AssignmentId {
+                    cluster_type: cargo.cluster_type.to_owned(),
+                    target: target.clone(),
+                };
+                let why = "no bundle of this stream is made now; sites keep what they have";
+                isolation.left_out.insert(id, why.to_owned());
+            }
+        }
+        isolation.append(std::mem::take(&mut cargo.isolation));
+        Ok(Committed::Done((made, isolation)))
+    }
+}
+
+impl From<Removal> for ProduceError {
+    fn from(removal: Removal) -> Self {
+        Self::Removals {
+            removals: vec![removal],
+        }
+    }
+}

@@ -198,6 +198,7 @@ fn targets(plane: &mut ControlPlane, workload: Workload, registration: &str, wor
             registration: registration.into(),
             workspace: workspace.into(),
             environment: target.environment,
+            environment_at: target.environment_at,
             labels,
             manifests: target.manifests,
             storage_at: target.storage_at,

@@ -149,6 +149,8 @@ pub struct DeploymentTarget {
     pub workspace: String,
     /// The environment it is for.
     pub environment: String,
+    /// Where that is written.
+    pub environment_at: Location,
     /// Labels as templates and policies see them.
     pub labels: Labels,
     /// Where its manifests lie (`repo`, `branch`, `path` by convention); absent as in the workload.

@@ -188,7 +188,7 @@ fn environments(plane: &ControlPlane, findings: &mut Diagnostics) {
             );
             findings.push(
                 Diagnostic::warning("unknown-environment", message)
-                    .at(&target.location)
+                    .at(&target.environment_at)
                     .help(did_you_mean(&target.environment, &known)),
             );
         }

@@ -114,6 +114,7 @@ fn composed(vector: &Value, mode: Mode) -> Result<GoValue, String> {
         registration: String::new(),
         workspace: labels.get("workspace").cloned().unwrap_or_default(),
         environment: String::new(),
+        environment_at: spot("").location,
         labels,
         manifests: None,
         storage_at: None,

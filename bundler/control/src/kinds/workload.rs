@@ -37,6 +37,8 @@ pub struct Target {
     pub labels: BTreeMap<String, String>,
     /// The environment.
     pub environment: String,
+    /// Where the environment is written.
+    pub environment_at: Location,
     /// Where its manifests lie.
     pub manifests: Option<BTreeMap<String, String>>,
     /// Where their `storage` is written, when it is.
@@ -163,10 +165,12 @@ fn target(reader: &mut Reader<'_>, fields: &Fields<'_>, workload: &str) -> Optio
         &name.location,
     )
     .then_some(())?;
+    let environment = environment?;
     Some(Target {
         name: name.value,
         labels: values(&labels),
-        environment: environment?.value,
+        environment: environment.value,
+        environment_at: environment.location,
         manifests: manifests.as_ref().map(values),
         storage_at: manifests.and_then(|mut all| all.remove("storage").map(|spot| spot.location)),
         config_schemas,

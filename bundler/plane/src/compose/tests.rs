@@ -103,6 +103,7 @@ pub(super) fn plane(text: &str) -> ControlPlane {
         registration: "label".into(),
         workspace: "team".into(),
         environment: "test".into(),
+        environment_at: Location::new(&file, 0..0),
         labels: BTreeMap::from([("line".into(), "7".into())]),
         manifests: None,
         storage_at: None,

@@ -252,6 +252,7 @@ fn target(one: &DeploymentTarget) -> Digest {
         manifests,
         storage_at: _,
         config_schemas,
+        environment_at: _,
         location: _,
     } = one;
     let mut parts = Parts::new("target");

@@ -140,6 +140,7 @@ pub fn add_target(plane: &mut ControlPlane, number: usize, tier: usize) {
         registration: "apps".into(),
         workspace: "team".into(),
         environment: "dev".into(),
+        environment_at: location(),
         labels: BTreeMap::from([("tier".into(), format!("t{tier}"))]),
         manifests: None,
         storage_at: None,

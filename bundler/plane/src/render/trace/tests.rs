@@ -53,6 +53,7 @@ fn reached(
         registration: "app".into(),
         workspace: "team".into(),
         environment: "dev".into(),
+        environment_at: cluster_type.location.clone(),
         labels: BTreeMap::new(),
         manifests: None,
         storage_at: None,

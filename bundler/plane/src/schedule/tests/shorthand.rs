@@ -46,6 +46,7 @@ pub fn plane_of(documents: &[String], targets: &[(&str, &str, &[(&str, &str)])])
             registration: "w".into(),
             workspace: (*workspace).into(),
             environment: "dev".into(),
+            environment_at: Location::new(&file, 0..0),
             labels,
             manifests: None,
             storage_at: None,

@@ -5,6 +5,7 @@
 //! repository and branch is opened once, so that all of them see the same commit. Findings are
 //! collected; one source that cannot be read does not keep the others from being checked.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
@@ -25,7 +26,7 @@ use outhaul_git::source::{
 
 mod files;
 
-use files::{is_yaml, source_of, sourceignore, text_file};
+use files::{is_nearly_yaml, is_yaml, source_of, sourceignore, text_file};
 
 /// As whose commit a pin without a URL says what to promote instead.
 pub const PROMOTED: &str = ".promoted";
@@ -392,18 +393,28 @@ impl<'a> Gathering<'a> {
                     format!("{path}/{below}")
                 }
             };
-            let wanted = |below: &str| is_yaml(below) && !ignore.ignores(&full(below));
+            let nearly = RefCell::new(Vec::new());
+            let wanted = |below: &str| {
+                if is_nearly_yaml(below) && !ignore.ignores(&full(below)) {
+                    nearly.borrow_mut().push(full(below));
+                }
+                is_yaml(below) && !ignore.ignores(&full(below))
+            };
             let tree = opened.tree(&path, &wanted, &TreeLimits::YAML)?;
             let links = tree.skipped.iter().map(|below| full(below));
             let links: Vec<_> = links.filter(|path| !ignore.ignores(path)).collect();
             let named = |file: TreeFile| (full(&file.path), file);
-            Ok((tree.files.into_iter().map(named).collect::<Vec<_>>(), links))
+            let files: Vec<_> = tree.files.into_iter().map(named).collect();
+            Ok((files, links, nearly.into_inner()))
         });
-        let (mut files, links) = match files {
+        let (mut files, links, nearly) = match files {
             Ok(read) => read,
             Err(error) => return self.unreadable(&error, at),
         };
         let of_a_team = matches!(by, Bringer::Registration { .. });
+        let nearly = nearly.iter().map(|path| opened.file_name(path));
+        self.findings
+            .extend(nearly.map(|name| files::other_ending(&name)));
         self.findings
             .extend(unread::links(opened, &links, of_a_team));
         if !of_a_team {

@@ -36,6 +36,7 @@ const HARMLESS: [&str; 5] = ["apiVersion", "kind", "metadata", "resources", "nam
 /// A document without `apiVersion`.
 pub(super) fn without_version(reader: &mut Reader<'_>, document: &Node) {
     let Value::Mapping(_) = &document.value else {
+        incomplete(reader, document, "`apiVersion` and `kind`");
         return;
     };
     let Some(kind) = document.field("kind").filter(|kind| is_text(kind)) else {
@@ -84,7 +85,20 @@ pub(super) fn of_another_group(reader: &mut Reader<'_>, document: &Node, version
         kustomization(reader, document);
         return;
     }
-    if let Some(near) = nearest(group, &ours.map(|(_, known)| known)) {
+    if version.split('/').count() == 1 && has_label(document, PLATFORM_CONFIG) {
+        not_a_config_map(reader, document, version, kind);
+        return;
+    }
+    let short = ours.map(|(_, known)| known);
+    let within = |known: &str| {
+        known
+            .split('.')
+            .any(|part| part.len() > 4 && group.contains(part))
+    };
+    let part = short
+        .into_iter()
+        .find(|known| group_of(kind).is_some() && within(known));
+    if let Some(near) = nearest(group, &short).or(part) {
         let meant = ours.iter().find(|(_, known)| *known == near);
         let meant = group_of(kind)
             .or(meant.map(|(ours, _)| *ours))
@@ -98,8 +112,40 @@ pub(super) fn of_another_group(reader: &mut Reader<'_>, document: &Node, version
     }
 }
 
+fn has_label(document: &Node, label: &str) -> bool {
+    let labels = document.field("metadata").and_then(|m| m.field("labels"));
+    labels.and_then(|labels| labels.field(label)).is_some()
+}
+
+/// What has the label of platform config and is no `ConfigMap`, mostly because of one letter.
+fn not_a_config_map(reader: &mut Reader<'_>, document: &Node, version: &str, kind: &str) {
+    let (field, label) = if version == "v1" {
+        ("kind", format!("`{kind}` is not `ConfigMap`"))
+    } else {
+        ("apiVersion", format!("`{version}` is not `v1`"))
+    };
+    let at = reader.location(document.field(field).unwrap_or(document));
+    let message = format!("this {kind} is not read as platform config, whose label it has");
+    reader.report(
+        Diagnostic::warning("not-config", message)
+            .at(&at)
+            .label(&label)
+            .help("write `apiVersion: v1` and `kind: ConfigMap`, or remove the label `platform-config`"),
+    );
+}
+
 /// A `ConfigMap` that is not labelled as platform config.
 pub(super) fn unlabelled(reader: &mut Reader<'_>, document: &Node) {
+    let metadata = document.field("metadata");
+    let annotations = metadata.and_then(|m| m.field("annotations"));
+    if let Some(Value::Mapping(entries)) = annotations.map(|node| &node.value)
+        && !has_label(document, PLATFORM_CONFIG)
+        && let Some(entry) = entries.iter().find(|entry| entry.key == PLATFORM_CONFIG)
+    {
+        let at = reader.place(entry.key_span.clone());
+        not_config(reader, &at, "an annotation, and not a label");
+        return;
+    }
     let labels = document.field("metadata").and_then(|m| m.field("labels"));
     let Some(Value::Mapping(entries)) = labels.map(|labels| &labels.value) else {
         return;
@@ -226,8 +272,13 @@ fn incomplete(reader: &mut Reader<'_>, document: &Node, missing: &str) {
     );
 }
 
+/// Also a list of what looks like objects: in YAML they are documents of their own.
 fn looks_like_an_object(document: &Node) -> bool {
-    document.field("metadata").is_some()
+    if let Value::Sequence(items) = &document.value {
+        return items.iter().any(looks_like_an_object);
+    }
+    let fields = ["metadata", "kind", "spec", "data"];
+    fields.iter().any(|field| document.field(field).is_some())
 }
 
 fn is_text(node: &Node) -> bool {

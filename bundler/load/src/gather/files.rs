@@ -47,6 +47,18 @@ pub(super) fn is_yaml(path: &str) -> bool {
     path.ends_with(".yaml") || path.ends_with(".yml")
 }
 
+/// Whether it would be YAML with its ending in small letters: to Flux and Kustomize, too, another ending is none.
+pub(super) fn is_nearly_yaml(path: &str) -> bool {
+    !is_yaml(path) && is_yaml(&path.to_ascii_lowercase())
+}
+
+/// The finding about a file whose ending keeps it from being read.
+pub(super) fn other_ending(name: &str) -> Diagnostic {
+    let message = format!("`{name}` is not read: its ending is not `.yaml` or `.yml`");
+    Diagnostic::warning("file-ending", message)
+        .help("rename it, with the ending in small letters, or list it in `.sourceignore`")
+}
+
 /// The finding about a source that cannot be read; `at` is where it is named.
 pub(super) fn unreadable(
     error: &SourceError,

@@ -38,6 +38,7 @@ mod next;
 mod obey;
 mod plan;
 mod recipients;
+mod sealed;
 mod share;
 mod shelf;
 mod signing;

@@ -97,6 +97,12 @@ pub enum MarkerProblem {
     /// It cannot be opened.
     #[error("the sealed value cannot be opened: {0}")]
     Open(SealError),
+    /// It has no end: no site takes it for a sealed value.
+    #[error(
+        "`ENC[age,` begins a sealed value that has no end; it would be used as it stands\nhelp: put the whole \
+         marker there, up to its `]`, as `outhaul secret seal` printed it"
+    )]
+    CutOff,
     /// Its place in the file cannot hold the value: it would end the quotes, or become syntax.
     #[error(
         "the sealed value has characters that mean something here\nhelp: put the marker into double quotes, as the whole value"
@@ -198,6 +204,11 @@ pub fn bindings(text: &str) -> Vec<Option<Binding>> {
         }
     }
     found
+}
+
+/// Whether `text` has the beginning of a marker and no whole one there: it was cut off or changed.
+pub fn has_cut_off(text: &str) -> bool {
+    text.matches(OPENING).count() > bindings(text).len()
 }
 
 /// `text` with `instead` in the place of each marker. Nothing is opened: what is made of it shows where sealed

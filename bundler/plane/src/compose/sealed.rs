@@ -29,11 +29,16 @@ pub(super) fn check<'s, 'a: 's>(
 ) -> Result<(), Diagnostics> {
     let mut findings = Diagnostics::new();
     for setting in settings {
+        let mut refuse = |problem: MarkerProblem| {
+            let message = format!("`{}`: {problem}", setting.key);
+            findings.push(Diagnostic::error("sealed", message).at(&setting.text.location));
+        };
+        if marker::has_cut_off(&setting.text.value) {
+            refuse(MarkerProblem::CutOff);
+        }
         for binding in marker::bindings(&setting.text.value) {
             if let Some(problem) = problem(binding.as_ref(), setting.key, environment, target) {
-                let key = setting.key;
-                let message = format!("`{key}`: {problem}");
-                findings.push(Diagnostic::error("sealed", message).at(&setting.text.location));
+                refuse(problem);
             }
         }
     }
@@ -101,6 +106,17 @@ mod tests {
             assert!(
                 found.contains(says) && found.contains("error[sealed]"),
                 "{marker}: {found}"
+            );
+        }
+        for cut in [
+            "ENC[age,",
+            "ENC[age,f/test/label/PASSWORD,QUJD",
+            "ENC[age,f/test/label/PASSW ORD,QUJD]",
+        ] {
+            let found = refusals(&config("c", "", &format!("PASSWORD: '{cut}'")));
+            assert!(
+                found.contains("begins a sealed value that has no end"),
+                "{cut}: {found}"
             );
         }
         // What another container replaces is not used by anybody.

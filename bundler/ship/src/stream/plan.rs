@@ -17,7 +17,7 @@ use outhaul_signer::fleet::Fleet;
 use super::carried::Carried;
 use super::last::{LastAssignment, LastStream};
 use super::share::{self, Share};
-use super::{ProduceError, Produced, obey};
+use super::{ProduceError, Produced, obey, sealed};
 use crate::assemble::Spool;
 use crate::collect::{self, CollectError, Collector, Payloads};
 use crate::guard;
@@ -181,6 +181,7 @@ impl<'a> Sound<'a> {
         let unfit = match obey::withheld(&delivery) {
             None => unfit(
                 platform,
+                fleet,
                 &delivery,
                 cluster_type,
                 &assignments,
@@ -353,6 +354,7 @@ impl Shipped for LastBundle<'_> {
 /// What of `assignments` no bundle can carry, and why: each is broken on its own.
 fn unfit(
     platform: &Platform,
+    fleet: &Fleet,
     delivery: &Delivery,
     cluster_type: &str,
     assignments: &BTreeMap<String, Arc<RenderedAssignment>>,
@@ -373,6 +375,11 @@ fn unfit(
                         .at(at)
                         .help("rename it"),
                 );
+            }
+            let plane = &platform.control_plane;
+            let foreign = sealed::for_another_fleet(plane, fleet.id(), rendered, &target.location);
+            if foreign.is_some() {
+                return foreign;
             }
             match collector.look(name, rendered, None) {
                 Ok(listed) => {

@@ -82,7 +82,11 @@ impl Binding {
         self.check_names(place.environment, place.workload)
     }
 
-    fn check_fleet(&self, fleet: &str) -> Result<(), MarkerProblem> {
+    /// As [`Binding::check`], of the fleet alone.
+    ///
+    /// # Errors
+    /// [`MarkerProblem::Elsewhere`]
+    pub fn check_fleet(&self, fleet: &str) -> Result<(), MarkerProblem> {
         elsewhere("fleet", &self.fleet, fleet, self.fleet == fleet)
     }
 

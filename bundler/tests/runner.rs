@@ -26,6 +26,7 @@ mod runner {
     pub mod lost;
     pub mod media;
     pub mod mistakes;
+    pub mod named;
     pub mod places;
     pub mod projects;
     pub mod promotion;

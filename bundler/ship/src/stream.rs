@@ -88,6 +88,9 @@ pub struct Production {
     pub streams: Vec<Produced>,
     /// What became of the broken assignments of the streams that were asked for.
     pub isolation: Isolation<()>,
+    /// Enrolled sites by their stream, where the environment has no cluster type of that name any more: nothing is
+    /// made for them. Only when every stream was asked for.
+    pub orphans: BTreeMap<String, BTreeSet<Name>>,
 }
 
 /// What became of one stream.
@@ -169,7 +172,14 @@ pub fn produce(
     if !removals.is_empty() {
         return Err(ProduceError::Removals { removals });
     }
-    let mut production = Production::default();
+    let everything = request.cluster_types.is_empty() && request.recipients.is_empty();
+    let mut production = Production {
+        orphans: match everything {
+            true => recipients::orphans(platform, fleet)?,
+            false => BTreeMap::new(),
+        },
+        ..Production::default()
+    };
     for (mut stream, last, plan) in ready {
         match stream.commit(last, plan)? {
             Committed::Done((made, isolation)) => {

@@ -116,7 +116,8 @@ impl Args {
         let done = isolation_failure(&platform, &production.isolation, 0)?;
         // What waits for somebody is not shipped: a script must see that.
         let waits = production.streams.iter().any(|one| one.waiting.is_some());
-        Ok(if waits {
+        // So does a site that gets nothing.
+        Ok(if waits || !production.orphans.is_empty() {
             Exit::from(failure::REFUSED)
         } else {
             done
@@ -170,7 +171,29 @@ impl Args {
                 })
                 .collect();
             let (kept, left_out) = isolation_json(&production.isolation);
-            print_json(&json!({"bundles": bundles, "kept": kept, "left_out": left_out}))?;
+            print_json(&json!({
+                "bundles": bundles, "kept": kept, "left_out": left_out,
+                "sites_without_bundle": production.orphans,
+            }))?;
+        }
+        for (stream, sites) in &production.orphans {
+            let names: Vec<String> = sites.iter().map(|site| format!("`{site}`")).collect();
+            let cluster_type = stream.rsplit('/').next().unwrap_or_default();
+            say(&format!(
+                "{stream}: no bundle, `{environment}` has no cluster type `{cluster_type}`; it is followed by {}, \
+                 which {} what {}\n\
+                 help: name the cluster type as before, or bring the sites a kit for another stream (`outhaul site \
+                 enrol`); of a site that is gone for good, remove the record `sites/NAME.json` from the fleet's folder",
+                names.join(", "),
+                if names.len() == 1 { "keeps" } else { "keep" },
+                if names.len() == 1 {
+                    "it has"
+                } else {
+                    "they have"
+                },
+            ));
+        }
+        if self.output == Format::Json {
             return Ok(());
         }
         for one in produced {

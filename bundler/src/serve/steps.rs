@@ -11,6 +11,7 @@ use std::fmt::Write as _;
 use jiff::Timestamp;
 use outhaul_bundle::Digest;
 use outhaul_bundle::index::Snapshot;
+use outhaul_bundle::name::Name;
 use outhaul_signer::fleet::Fleet;
 use outhaul_signer::key::Secret;
 
@@ -289,6 +290,14 @@ fn bundle(
                 file.display()
             ));
         }
+    }
+    for (stream, sites) in &made.orphans {
+        let names: Vec<&str> = sites.iter().map(Name::as_str).collect();
+        let cluster_type = stream.rsplit('/').next().unwrap_or_default();
+        lines.push(format!(
+            "{cluster_type}: no bundle, the environment has no such cluster type; it is followed by {}",
+            names.join(", ")
+        ));
     }
     kept(platform, &made.isolation, broken);
     Ok(())

@@ -1,7 +1,8 @@
 //! For whom the bundles are: which of the named sites follows which stream.
 //!
 //! What comes in: the names that were asked for, the control plane's sites and the fleet's records. What
-//! goes out: the recipients of each stream that has any, or a refusal of a name that none of them has. It
+//! goes out: the recipients of each stream that has any, or a refusal of a name that none of them has; and the
+//! enrolled sites of streams that the environment does not have. It
 //! writes nothing and uses no number.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -60,6 +61,29 @@ pub(super) fn of(
             streams: streams.join(", "),
             known: known.into_iter().collect(),
         });
+    }
+    Ok(found)
+}
+
+/// Enrolled sites of the environment whose cluster type it does not have, by stream: they follow a stream of which no
+/// bundle is made any more.
+///
+/// # Errors
+/// A record that cannot be read.
+pub(super) fn orphans(
+    platform: &Platform,
+    fleet: &Fleet,
+) -> Result<BTreeMap<String, BTreeSet<Name>>, ProduceError> {
+    let rendering = &platform.rendering;
+    let mut found: BTreeMap<String, BTreeSet<Name>> = BTreeMap::new();
+    for record in Sites::of(fleet).all()? {
+        let (environment, cluster_type) = (&record.stream.environment, &record.stream.cluster_type);
+        if environment.as_str() == rendering.environment
+            && !rendering.cluster_types.contains_key(cluster_type.as_str())
+        {
+            let stream = format!("{environment}/{cluster_type}");
+            found.entry(stream).or_default().insert(record.site);
+        }
     }
     Ok(found)
 }

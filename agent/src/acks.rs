@@ -66,6 +66,52 @@ pub struct Acknowledged {
 }
 
 impl Agent {
+    /// The acknowledgements in a file's lines that are for this site, and why another line cannot be used:
+    /// the rule, and what is wrong.
+    pub fn usable_acks(&self, bytes: &[u8]) -> (Vec<Envelope>, Option<(&'static str, String)>) {
+        let mut usable = Vec::new();
+        let mut problem = None;
+        let lines = bytes.split(|b| *b == b'\n').filter(|line| !line.is_empty());
+        let mut empty = true;
+        for line in lines.take(MAX_ACKS) {
+            empty = false;
+            match self.usable_ack(line) {
+                Ok(envelope) => usable.push(envelope),
+                Err(wrong) => problem = problem.or(Some(wrong)),
+            }
+        }
+        if empty {
+            problem = Some((
+                "damaged-acks",
+                "the file is empty; it was cut off while it was written".to_owned(),
+            ));
+        }
+        (usable, problem)
+    }
+
+    fn usable_ack(&self, line: &[u8]) -> Result<Envelope, (&'static str, String)> {
+        let damaged = |problem: &str| ("damaged-acks", problem.to_owned());
+        let envelope = Envelope::from_json(line)
+            .map_err(|_| damaged("the file is damaged; it is not as the hub wrote it"))?;
+        let unsigned = || damaged("the file is damaged, or another hub than this site's signed it");
+        let hub = PublicKey::from_pem(&self.site.hub_key).map_err(|_| {
+            damaged("this site's kit names no hub key, so that none can be checked")
+        })?;
+        let payload = envelope.verify(ACK_PAYLOAD_TYPE, &[hub]);
+        let ack: Ack = payload
+            .ok()
+            .and_then(|payload| serde_json::from_slice(payload).ok())
+            .ok_or_else(unsigned)?;
+        if ack.fleet == self.site.fleet && ack.site == self.site.name {
+            return Ok(envelope);
+        }
+        let message = format!(
+            "they are for site {}, this site is {}",
+            ack.site, self.site.name
+        );
+        Err(("acks-of-another-site", message))
+    }
+
     /// Believes acknowledgements that the hub's key signed: what they cover leaves the outbox, and the
     /// hub's time raises the lower bound within its slack.
     ///

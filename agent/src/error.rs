@@ -246,6 +246,10 @@ fn refusal_help(rule: &str) -> &'static str {
         "revoked" => {
             "ask the centre: `outhaul site enrol` writes a new kit, and `outhaul-agent enrol` takes it"
         }
+        "damaged-acks" | "acks-of-another-site" => {
+            "at the hub, import this site's reports with `outhaul-hub import` or run `outhaul-hub acks`, so that the \
+             file is written again"
+        }
         "damaged-slip" | "typing-error" | "not-a-slip" => {
             "scan or type it again from its beginning, or carry it as a file"
         }

@@ -23,7 +23,7 @@ mod stream;
 pub mod walk;
 
 pub use error::{SourceError, TrustError};
-pub use remembered::remembered;
+pub use remembered::{remembered, remembered_with};
 
 /// Most root rotations that one check follows: years of missed sticks.
 pub const MAX_ROOT_ROTATIONS: u64 = 1024;

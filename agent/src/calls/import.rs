@@ -121,6 +121,7 @@ fn found(path: &Path, mut findings: Findings, answer: &mut Answer) {
         .messages
         .extend(skipped.map(|line| format!("skipped {line}")));
     answer.messages.extend(findings.acknowledgements());
+    answer.messages.extend(findings.moved.take());
     let taken = findings.taken.take();
     let Some(outcome) = findings.outcome.take() else {
         return nothing(path, &findings, answer);

@@ -8,14 +8,13 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use outhaul_kit::media::{Bounds, Found, Media, Place};
+use outhaul_kit::media::{self, Bounds, Found, Media, Place};
 use outhaul_kit::text;
-use outhaul_signer::Envelope;
 
 use super::file::FileRoad;
 use super::slip::{self, News};
 use super::{MAX_TOLD, Offer, Outcome, mistaken};
-use crate::acks::{Acknowledged, MAX_ACKS, Renumbered};
+use crate::acks::{Acknowledged, Renumbered};
 use crate::agent::Agent;
 use crate::durable::FileError;
 use crate::error::AgentError;
@@ -25,6 +24,12 @@ use crate::state::Site;
 const BOUNDS: Bounds = Bounds {
     depth: 3,
     entries: 100_000,
+    kept: 2_000,
+};
+/// What is looked at for acknowledgements whose name has other letters.
+const ACKS_BOUNDS: Bounds = Bounds {
+    depth: 1,
+    entries: 10_000,
     kept: 2_000,
 };
 /// Largest file of acknowledgements, in bytes.
@@ -37,6 +42,8 @@ pub struct Findings {
     pub outcome: Option<Outcome>,
     /// The file that it came from.
     pub taken: Option<PathBuf>,
+    /// The order to move by which this site follows the stream of `outcome`, when both were on the medium.
+    pub moved: Option<String>,
     /// What freshness slips brought.
     pub slips: Vec<News>,
     /// Why others were passed over, one sentence each.
@@ -64,11 +71,7 @@ pub fn acks_of(site: &str) -> PathBuf {
 
 /// By its ending. Sticks are FAT: what writes them may turn all letters into capitals.
 fn is_ours(name: &Path) -> bool {
-    let ends = |with: &str| {
-        name.extension()
-            .is_some_and(|end| end.eq_ignore_ascii_case(with))
-    };
-    ends("outhaul") || ends("slip")
+    media::is_named(name, "outhaul") || media::is_named(name, "slip")
 }
 
 impl Findings {
@@ -126,8 +129,45 @@ impl Agent {
     }
 
     fn import_folder(&mut self, media: &Media) -> Result<Findings, AgentError> {
+        let mut first = self.import_for_stream(media, None)?;
+        let Some(Outcome::Ordered { number, note }) = &first.outcome else {
+            return Ok(first);
+        };
+        if self.moved()?.is_none() {
+            return Ok(first);
+        }
+        // The stream that this site follows now may lie beside the one that said so.
+        let order = format!("bundle {number} brought an order: {note}");
+        let mut second = self.import_for_stream(media, Some(&first))?;
+        if second.outcome.is_some() {
+            second.moved = Some(order);
+        } else {
+            second.outcome = first.outcome.take();
+            second.taken = first.taken.take();
+        }
+        second.acknowledged = first.acknowledged;
+        second.slips.retain(|news| news.fresh);
+        second.slips.splice(0..0, first.slips);
+        second.refused.splice(0..0, first.refused);
+        Ok(second)
+    }
+
+    /// Everything on a medium that is for the stream that this site follows; `before` is what it was good
+    /// for to the stream that this site has just left.
+    fn import_for_stream(
+        &mut self,
+        media: &Media,
+        before: Option<&Findings>,
+    ) -> Result<Findings, AgentError> {
         let mut findings = Findings::default();
-        let looked = self.look_through(media, &mut findings);
+        let known = before.and_then(|before| before.taken.as_deref());
+        let looked = self.look_through(media, known, &mut findings);
+        let told: Vec<String> = before
+            .iter()
+            .flat_map(|before| before.refused.iter().map(ToString::to_string))
+            .collect();
+        let is_new = |refused: &AgentError| !told.contains(&refused.to_string());
+        findings.refused.retain(is_new);
         // Whatever ended it, what was refused by then is reported, and before anything is taken.
         self.tell_refusals(&findings.refused)?;
         self.take_newest(media, looked?, &mut findings)?;
@@ -138,10 +178,11 @@ impl Agent {
     fn look_through(
         &mut self,
         media: &Media,
+        known: Option<&Path>,
         findings: &mut Findings,
     ) -> Result<Vec<(PathBuf, Offer)>, AgentError> {
         let found = bundles(media)?;
-        let unusable = found.unusable.iter().map(ToString::to_string);
+        let unusable = found.unusable.iter().map(unusable);
         findings.passed_over.extend(unusable);
         findings.others = found.ignored;
         if found.incomplete {
@@ -153,14 +194,15 @@ impl Agent {
                 BOUNDS.kept
             ));
         }
-        match self.take_acks(media) {
-            Ok(done) => findings.acknowledged = done,
-            Err(AgentError::File(error)) => findings.passed_over.push(error.to_string()),
+        match self.take_acks(media, findings) {
+            Ok(()) => {}
+            Err(AgentError::File(error)) => findings.passed_over.push(unusable(&error)),
             Err(other) => return Err(other),
         }
         // Slips first: a key that one of them takes away signs no bundle any more.
         let mut files = Vec::new();
-        for path in found.files {
+        let is_known = |path: &PathBuf| known.is_some_and(|known| known == media.path().join(path));
+        for path in found.files.into_iter().filter(|path| !is_known(path)) {
             if self.pulse.stopping() {
                 return Err(AgentError::Stopped);
             }
@@ -169,7 +211,7 @@ impl Agent {
                 // Gone since it was listed.
                 Ok(None) => continue,
                 Err(error) => {
-                    findings.passed_over.push(error.to_string());
+                    findings.passed_over.push(unusable(&error));
                     continue;
                 }
             };
@@ -264,21 +306,50 @@ impl Agent {
             .map_err(|error| with_claim(error, &road, &self.site))
     }
 
-    /// Takes acknowledgements for this site from `acks/` on a medium.
+    /// Takes acknowledgements for this site from `acks/` on a medium. What of them cannot be used is refused
+    /// in `findings`; the others count.
     ///
     /// # Errors
     /// [`AgentError::File`] for what lies there and cannot be used, or [`AgentError`] of the memory.
-    pub fn take_acks(&mut self, media: &Media) -> Result<Option<Acknowledged>, AgentError> {
-        let Some(bytes) = media.read(&acks_of(self.site.name.as_str()), MAX_ACKS_BYTES)? else {
-            return Ok(None);
+    pub fn take_acks(&mut self, media: &Media, findings: &mut Findings) -> Result<(), AgentError> {
+        let own = acks_of(self.site.name.as_str());
+        let Some((path, bytes)) = acks_on(media, &own)? else {
+            return Ok(());
         };
-        let lines = bytes.split(|b| *b == b'\n').filter(|line| !line.is_empty());
-        let envelopes: Vec<_> = lines
-            .take(MAX_ACKS)
-            .filter_map(|line| Envelope::from_json(line).ok())
-            .collect();
-        self.accept_acks(&envelopes).map(Some)
+        let (envelopes, problem) = self.usable_acks(&bytes);
+        if let Some((rule, problem)) = problem {
+            let message = format!(
+                "acknowledgements of reports: {problem}; the reports that they are of stay here and go again"
+            );
+            let name = text::path(&path);
+            findings
+                .refused
+                .push(AgentError::refused(&name, rule, message));
+        }
+        if !envelopes.is_empty() {
+            findings.acknowledged = Some(self.accept_acks(&envelopes)?);
+        }
+        Ok(())
     }
+}
+
+/// The file of acknowledgements `own`, whatever letters a FAT stick made of its name.
+fn acks_on(media: &Media, own: &Path) -> Result<Option<(PathBuf, Vec<u8>)>, FileError> {
+    if let Some(bytes) = media.read(own, MAX_ACKS_BYTES)? {
+        return Ok(Some((own.to_owned(), bytes)));
+    }
+    let is_own = |path: &PathBuf| path.as_os_str().eq_ignore_ascii_case(own);
+    let found = media.files(ACKS_BOUNDS, |name| media::is_named(Path::new(name), "acks"))?;
+    let Some(path) = found.files.into_iter().find(is_own) else {
+        return Ok(None);
+    };
+    let bytes = media.read(&path, MAX_ACKS_BYTES)?;
+    Ok(bytes.map(|bytes| (path, bytes)))
+}
+
+/// What lies there and cannot be used: the entry, and why.
+fn unusable(error: &FileError) -> String {
+    format!("`{}`: {}", text::path(&error.path), error.source)
 }
 
 /// Sorts what was not taken: for somebody else or older, or refused, which is reported later.

@@ -359,7 +359,8 @@ fn with_lacking_roots(error: AgentError, slip: &Slip) -> AgentError {
 }
 
 /// A medium whose metadata is older than what this site knows, but whose bundle is the very one that the
-/// newer metadata vouches for: a stick written before a slip. Judged by the newer metadata.
+/// newer metadata vouches for: a stick written before a slip, or a stream that was signed earlier than the
+/// one that ordered this site to move to it. Judged by the newer metadata.
 pub(super) fn still_vouched_for(
     trusted: &TrustedMetadata,
     floors: &Floors,
@@ -367,7 +368,7 @@ pub(super) fn still_vouched_for(
     role: &str,
     now: TimePolicy,
 ) -> Option<Acceptance> {
-    let Ok(known) = trust::remembered(trusted, floors, role, now) else {
+    let Ok(known) = trust::remembered_with(trusted, floors, metadata, role, now) else {
         return None;
     };
     let file = format!("{}.{role}.json", known.number);
@@ -375,6 +376,7 @@ pub(super) fn still_vouched_for(
         .fetch(&file, trust::walk::MAX_TARGETS_BYTES)
         .ok()
         .flatten();
-    let same = carried.is_some() && carried.as_ref() == trusted.0.get(&format!("{role}.json"));
+    let own = known.trusted.0.get(&format!("{role}.json"));
+    let same = carried.is_some() && carried.as_ref() == own;
     same.then_some(known)
 }

@@ -150,7 +150,10 @@ impl Agent {
             Ok(Some(exported)) => parts.push(format!("{} reports written", exported.reports)),
             Err(error) => {
                 clean = false;
-                parts.push(format!("reports were not written: {error}"));
+                parts.push(format!(
+                    "reports were not written: {error}; put that right, then pull it out and put it in again, or run \
+                     `outhaul-agent export`"
+                ));
             }
         }
         let line = self.note_visit(place, Some(&closing(&parts)), read.as_ref().err());
@@ -277,7 +280,7 @@ pub(crate) fn already(remembered: &[String]) -> String {
 
 /// What was taken, refused and left alone.
 fn parts(findings: &Findings) -> Vec<String> {
-    let mut parts = Vec::new();
+    let mut parts = Vec::from_iter(findings.moved.clone());
     parts.extend(findings.outcome.as_ref().map(|outcome| match outcome {
         Outcome::AlreadyActive { number, remembered } => {
             format!("bundle {number} is {}", already(remembered))

@@ -257,6 +257,49 @@ fn a_moved_site_takes_the_new_stream_from_the_ordered_number_on_and_the_old_one_
     assert_eq!(site.active(), Some(2));
 }
 
+/// A run of `outhaul bundle` signs a fleet's streams one after the other; the order may come with the last.
+#[test]
+fn a_moved_site_takes_the_new_stream_though_it_was_signed_before_the_order() {
+    let centre = Centre::new();
+    let site = running(&centre);
+    let alone = site.copy();
+    centre.publish(&hello("early").cluster_type("tractor"));
+    let tractors = centre.publish(&hello("tractor").cluster_type("tractor"));
+    let to = centre.stream("tractor");
+    let order = Instruction::Move { to, first: 2 };
+    let drones = centre.publish(&hello("two").order("drone-7", 1, order));
+
+    // One after the other: the order, then the stream.
+    alone.ok(&["import", drones.to_str().unwrap()]);
+    alone.take(&tractors);
+    assert_eq!(alone.active(), Some(2));
+
+    // Both on one stick, which is imported once.
+    let stick = tempfile::tempdir().unwrap();
+    for bundle in [&tractors, &drones] {
+        fs::copy(bundle, stick.path().join(bundle.file_name().unwrap())).unwrap();
+    }
+    let output = site.import(stick.path());
+    assert_told(
+        &output,
+        0,
+        &["bundle 2 brought an order: it follows dev/tractor"],
+    );
+    assert!(
+        stdout(&output).contains("bundle 2 is active"),
+        "{}",
+        stdout(&output)
+    );
+    assert!(!stderr(&output).contains("skipped"), "{}", stderr(&output));
+    assert_eq!(
+        site.applied()["hello/manifest.yaml"],
+        b"greeting: tractor\n"
+    );
+    let again = site.import(stick.path());
+    assert_told(&again, 0, &["this stick is for dev/drone"]);
+    assert!(stdout(&again).contains("bundle 2 is already active"));
+}
+
 #[test]
 fn an_order_to_move_back_in_time_is_refused_and_told() {
     let centre = Centre::new();

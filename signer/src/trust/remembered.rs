@@ -3,7 +3,7 @@
 //! What comes in: the metadata that the site stored. What goes out: the acceptance of that very
 //! metadata, dates judged now. For a bundle whose own metadata is older than what the site knows, for
 //! example because a freshness slip came in between: its content may be installed when it is exactly what
-//! the newer metadata vouches for. It fetches nothing and raises nothing.
+//! the newer metadata vouches for. It raises nothing.
 
 use std::collections::BTreeMap;
 
@@ -12,15 +12,22 @@ use super::{
 };
 
 /// The stored metadata as a source: nothing newer than itself.
-struct Stored<'a>(&'a TrustedMetadata);
+struct Stored<'a> {
+    trusted: &'a TrustedMetadata,
+    /// A stream's own file of the version that the stored snapshot lists, where the store has none.
+    carried: Option<(String, &'a dyn MetadataSource)>,
+}
 
 impl MetadataSource for Stored<'_> {
-    fn fetch(&self, name: &str, _max_bytes: u64) -> Result<Option<Vec<u8>>, SourceError> {
+    fn fetch(&self, name: &str, max_bytes: u64) -> Result<Option<Vec<u8>>, SourceError> {
         // All else is taken up from the store itself; further roots there are none.
-        let bytes = (name == "timestamp.json")
-            .then(|| self.0.0.get(name))
-            .flatten();
-        Ok(bytes.cloned())
+        if name == "timestamp.json" {
+            return Ok(self.trusted.0.get(name).cloned());
+        }
+        match &self.carried {
+            Some((own, carried)) if name.ends_with(own) => carried.fetch(name, max_bytes),
+            _ => Ok(None),
+        }
     }
 }
 
@@ -34,5 +41,29 @@ pub fn remembered(
     role: &str,
     now: TimePolicy,
 ) -> Result<Acceptance, TrustError> {
-    stream::verify(trusted, floors, &Stored(trusted), role, now)
+    let stored = Stored {
+        trusted,
+        carried: None,
+    };
+    stream::verify(trusted, floors, &stored, role, now)
+}
+
+/// The same, with the stream's own file from `carried` where the store has not the one that its snapshot
+/// lists: a site that moved to another stream of the fleet knows the fleet's newest snapshot and no file of
+/// that stream yet.
+///
+/// # Errors
+/// As [`remembered`].
+pub fn remembered_with(
+    trusted: &TrustedMetadata,
+    floors: &BTreeMap<String, u64>,
+    carried: &dyn MetadataSource,
+    role: &str,
+    now: TimePolicy,
+) -> Result<Acceptance, TrustError> {
+    let stored = Stored {
+        trusted,
+        carried: Some((format!(".{role}.json"), carried)),
+    };
+    stream::verify(trusted, floors, &stored, role, now)
 }

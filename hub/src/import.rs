@@ -7,13 +7,12 @@
 //! but the acknowledgements. No link on it is followed, and only regular files are opened.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
 use outhaul_kit::durable::{self, FileError};
-use outhaul_kit::media::{Bounds, Media, Place};
+use outhaul_kit::media::{self, Bounds, Media, Place};
 use outhaul_kit::text;
 use outhaul_signer::envelope::MAX_ENVELOPE_BYTES;
 use serde::Serialize;
@@ -34,6 +33,8 @@ const BOUNDS: Bounds = Bounds {
 
 /// The rule of what is no regular file, or cannot be read.
 const UNUSABLE: &str = "unusable-entry";
+/// The rule of a file of reports without a byte.
+const EMPTY: &str = "empty-file";
 /// Largest file of reports. 1 GiB: more than a site queues, and no file that is read for hours.
 const MAX_REPORTS_BYTES: u64 = 1 << 30;
 /// Refused files of one path that are put on record; all are named in the answer.
@@ -59,6 +60,16 @@ pub struct Imported {
     pub acks_problem: Option<String>,
     /// Files that are none of the three kinds.
     pub ignored: u64,
+}
+
+impl Imported {
+    /// Whether there was nothing to take in, and nothing was refused either.
+    pub fn is_nothing(&self) -> bool {
+        self.bundles.is_empty()
+            && self.requests.is_empty()
+            && self.refused.is_empty()
+            && self.reports + self.duplicates == 0
+    }
 }
 
 /// An enrolment request.
@@ -89,7 +100,8 @@ pub struct RefusedFile {
     pub is_trust: bool,
 }
 
-/// What a file is, by its name.
+/// What a file is, by its name. Sticks are FAT: what writes them may turn all letters into capitals, and cut
+/// the name down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sort {
     Bundle,
@@ -99,12 +111,15 @@ enum Sort {
 
 impl Sort {
     fn of(name: &Path) -> Option<Self> {
-        match name.extension().and_then(OsStr::to_str)? {
-            "outhaul" => Some(Self::Bundle),
-            "request" => Some(Self::Request),
-            "reports" => Some(Self::Reports),
-            _ => None,
-        }
+        let kinds = [
+            ("outhaul", Self::Bundle),
+            ("request", Self::Request),
+            ("reports", Self::Reports),
+        ];
+        let kind = kinds
+            .into_iter()
+            .find(|(end, _)| media::is_named(name, end));
+        kind.map(|(_, sort)| sort)
     }
 }
 
@@ -365,6 +380,18 @@ fn import_reports(
     now_ms: i64,
 ) -> Result<Ingested, HubError> {
     let size = file.metadata().map_err(durable::at("look at", path))?.len();
+    if size == 0 {
+        done.refused.push(RefusedFile {
+            file: text::path(path),
+            line: None,
+            rule: EMPTY.to_owned(),
+            reason: "it is empty: the stick was full, or was pulled out while it was written; the site still has \
+                     the reports, export them again"
+                .to_owned(),
+            is_trust: false,
+        });
+        return Ok(Ingested::default());
+    }
     if size > MAX_REPORTS_BYTES {
         let reason = format!(
             "it has {size} bytes, a file of reports {MAX_REPORTS_BYTES} at most; nothing of it was read"

@@ -14,7 +14,8 @@ use crate::visible;
 ///
 /// Each is verified. What was taken in before is counted and does no harm. Acknowledgements for the
 /// sites whose reports were in a folder are written into FOLDER/acks, where the sites read them.
-/// Exit code 4 when something was refused for its signature, 1 when for another reason.
+/// Exit code 4 when something was refused for its signature, 1 when for another reason, or when there was
+/// nothing to take in.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  outhaul-hub import /media/stick --state hub\n  \
@@ -42,6 +43,9 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
         Output::Text => text(&done),
     }
     let code = |refused: &import::RefusedFile| if refused.is_trust { 4 } else { 1 };
+    if done.is_nothing() {
+        return Ok(1);
+    }
     Ok(done.refused.iter().map(code).max().unwrap_or(0))
 }
 
@@ -127,11 +131,14 @@ fn text(done: &Imported) {
             "help: the sites keep their reports; when that is mended, run `outhaul-hub acks`",
         );
     }
-    let nothing = done.bundles.is_empty()
-        && done.requests.is_empty()
-        && done.refused.is_empty()
-        && done.reports + done.duplicates == 0;
-    if nothing {
-        print::talk("Nothing to import was found.");
+    if done.is_nothing() {
+        print::talk(&format!(
+            "error: nothing to import was found; {} of another kind",
+            print::count(done.ignored, "file")
+        ));
+        print::talk(
+            "help: see that the right stick is mounted there (`findmnt`), and that the site wrote to it with \
+             `outhaul-agent export`; what is taken in is named `*.outhaul`, `*.request` or `*.reports`",
+        );
     }
 }

@@ -165,7 +165,17 @@ impl Agent {
         })
     }
 
-    /// Whether the request is still to be brought home.
+    /// Whether sticks bring the request home: until the hub knows this site's key, and until the centre, too,
+    /// does. The centre seals for it, and believes no report of a key that it does not know.
+    pub(crate) fn request_travels(&self) -> Result<bool, AgentError> {
+        let db = self.store.read();
+        let approved: Option<Approved> = state::meta(db, key::APPROVED)?;
+        let approved = approved.is_some_and(|approved| approved.key == self.key.public().id());
+        let revoked = state::meta::<u64>(db, key::REVOKED)?.is_some();
+        Ok(self.request_waits()? || !(approved || revoked))
+    }
+
+    /// Whether the hub has not shown yet that it knows this site's key.
     pub(crate) fn request_waits(&self) -> Result<bool, AgentError> {
         let db = self.store.read();
         let until: u64 = state::meta(db, key::REQUEST_UNTIL)?.unwrap_or(1);

@@ -35,7 +35,7 @@ pub struct Exported {
     pub reports: u64,
     /// Into which files.
     pub files: Vec<PathBuf>,
-    /// The enrolment request, while the hub has not answered yet.
+    /// The enrolment request, while the hub or the centre has not shown that it knows this site's key.
     pub request: Option<PathBuf>,
 }
 
@@ -72,7 +72,7 @@ impl Agent {
         let media = Media::open(folder)?;
         let mut exported = Exported::default();
         let request = self.home.request(self.site.name.as_str());
-        if let Some(bytes) = self.request()? {
+        if let Some(bytes) = self.request(self.request_travels()?)? {
             let to = Path::new("requests").join(request.file_name().unwrap_or_default());
             media.write(&to, &bytes, MODE)?;
             exported.request = Some(folder.join(to));
@@ -99,9 +99,9 @@ impl Agent {
         Ok(exported)
     }
 
-    /// The enrolment request, while the hub has not shown that it knows this site's key.
-    fn request(&self) -> Result<Option<Vec<u8>>, AgentError> {
-        if !self.request_waits()? {
+    /// The enrolment request, while it is `wanted`.
+    fn request(&self, wanted: bool) -> Result<Option<Vec<u8>>, AgentError> {
+        if !wanted {
             return Ok(None);
         }
         let path = self.home.request(self.site.name.as_str());
@@ -119,7 +119,7 @@ impl Agent {
         })?;
         let client = Client::new(&url, self.config.hub.ca.as_deref(), &self.site.hub_ca)?;
         let mut sent = Sent::default();
-        if let Some(request) = self.request()? {
+        if let Some(request) = self.request(self.request_waits()?)? {
             // A hub that does not take it says so; the reports are tried all the same.
             match client.post(path::REQUESTS, &request, MAX_ANSWER_BYTES) {
                 Ok(answer) => {

@@ -28,6 +28,17 @@ pub struct Settled {
     pub refused: Option<String>,
 }
 
+/// What a line of a report file says of an order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SettleLine {
+    /// Nothing that changes a record.
+    Other,
+    /// The order is done, or refused for good.
+    Settled(Settled),
+    /// The same, as the line says; but no key that was approved for the site signed it.
+    UnknownKey(Settled),
+}
+
 fn refused<T>(problem: impl Into<String>) -> Result<T, SiteError> {
     Err(SiteError::Request {
         problem: problem.into(),
@@ -179,12 +190,12 @@ impl Sites<'_> {
     ///
     /// # Errors
     /// [`SiteError`] when a record cannot be read or written.
-    pub fn settle(&self, line: &[u8]) -> Result<Option<Settled>, SiteError> {
+    pub fn settle(&self, line: &[u8]) -> Result<SettleLine, SiteError> {
         let Ok(envelope) = Envelope::from_json(line) else {
-            return Ok(None);
+            return Ok(SettleLine::Other);
         };
         let Ok(claimed) = Report::from_bytes(envelope.unverified_payload()) else {
-            return Ok(None);
+            return Ok(SettleLine::Other);
         };
         let (number, what, enrolment, refused) = match claimed.event {
             Event::OrderDone {
@@ -199,10 +210,10 @@ impl Sites<'_> {
                 enrolment,
                 message,
             } => (number, what, Some(enrolment), Some(message)),
-            _ => return Ok(None),
+            _ => return Ok(SettleLine::Other),
         };
         let Some(mut site) = self.find(claimed.site.as_str())? else {
-            return Ok(None);
+            return Ok(SettleLine::Other);
         };
         let keys: Vec<PublicKey> = site
             .public_keys
@@ -212,12 +223,20 @@ impl Sites<'_> {
         // A report of an earlier enrolment counts its orders from 1, too.
         let ours = claimed.fleet.as_str() == self.fleet.id()
             && enrolment.is_none_or(|enrolment| enrolment == site.enrolment);
-        if !ours || envelope.verify(PAYLOAD_TYPE, &keys).is_err() {
-            return Ok(None);
-        }
-        let Some(at) = site.orders.iter().position(|order| order.number == number) else {
-            return Ok(None);
+        let at = site.orders.iter().position(|order| order.number == number);
+        let Some(at) = at.filter(|_| ours) else {
+            return Ok(SettleLine::Other);
         };
+        let told = Settled {
+            site: site.site.to_string(),
+            number,
+            what,
+            refused,
+        };
+        if envelope.verify(PAYLOAD_TYPE, &keys).is_err() {
+            return Ok(SettleLine::UnknownKey(told));
+        }
+        let refused = &told.refused;
         // A revocation stands for as long as the site's enrolment: each bundle repeats it, so that it holds
         // beyond the key that first signed it.
         let order = if site.orders[at].what == Instruction::Revoke && refused.is_none() {
@@ -226,7 +245,7 @@ impl Sites<'_> {
             site.orders.remove(at)
         };
         if let Instruction::Move { to, .. } = order.what {
-            match (&refused, site.moved_from.take()) {
+            match (refused, site.moved_from.take()) {
                 (None, _) => site
                     .roles
                     .retain(|role| *role == to.role || *role == site.stream.role),
@@ -235,14 +254,8 @@ impl Sites<'_> {
                 (Some(_), from) => site.moved_from = from,
             }
         }
-        let name = site.site.to_string();
         self.write(&site)?;
-        Ok(Some(Settled {
-            site: name,
-            number,
-            what,
-            refused,
-        }))
+        Ok(SettleLine::Settled(told))
     }
 }
 

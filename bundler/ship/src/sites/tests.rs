@@ -134,17 +134,10 @@ fn an_approved_key_travels_with_the_stream_until_the_site_says_so() {
     assert_eq!(scene.kinds("drone"), [(1, "approve")]);
     assert!(scene.kinds("tractor").is_empty());
     let stranger = SigningKey::generate().unwrap();
-    assert_eq!(
-        scene.sites().settle(&scene.done(1, &stranger)).unwrap(),
-        None
-    );
-    assert!(
-        scene
-            .sites()
-            .settle(&scene.done(1, &scene.key))
-            .unwrap()
-            .is_some()
-    );
+    let settle = |key: &SigningKey| scene.sites().settle(&scene.done(1, key)).unwrap();
+    assert!(matches!(settle(&stranger), SettleLine::UnknownKey(_)));
+    assert_eq!(scene.kinds("drone"), [(1, "approve")]);
+    assert!(matches!(settle(&scene.key), SettleLine::Settled(_)));
     assert!(scene.kinds("drone").is_empty());
 }
 
@@ -297,8 +290,10 @@ fn an_order_that_the_site_refuses_travels_no_longer_and_a_refused_move_moves_nob
         scene.told(&scene.key, event)
     };
     let earlier = scene.sites().settle(&refused("an earlier kit")).unwrap();
-    assert_eq!(earlier, None);
-    let settled = scene.sites().settle(&refused("token")).unwrap().unwrap();
+    assert_eq!(earlier, SettleLine::Other);
+    let SettleLine::Settled(settled) = scene.sites().settle(&refused("token")).unwrap() else {
+        panic!("an approved key signed it");
+    };
     assert_eq!(settled.refused.as_deref(), Some("too low"));
     assert_eq!(scene.kinds("drone"), [(1, "approve")]);
     let site = scene.sites().one("drone-7").unwrap();

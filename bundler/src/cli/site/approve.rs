@@ -5,6 +5,7 @@
 
 use std::path::PathBuf;
 
+use outhaul_bundle::Instruction;
 use outhaul_signer::envelope::MAX_ENVELOPE_BYTES;
 use outhaul_signer::fleet::Fleet;
 use outhaul_signer::media;
@@ -51,6 +52,14 @@ impl Args {
         };
         candidate.named(fingerprint).map_err(site_failure)?;
         let (key, known) = (candidate.key.clone(), candidate.known);
+        let mut orders = candidate.site.orders.iter();
+        if let Some(order) = orders.find(|order| order.what == Instruction::Revoke) {
+            say(&format!(
+                "site `{}` stays revoked by order {}: its reports count, and it installs nothing new; `outhaul site \
+                 enrol` writes the kit with which it comes back",
+                order.site, order.number
+            ));
+        }
         let site = sites.approve(candidate).map_err(site_failure)?;
         if self.output == Format::Json {
             return print_json(&json!({

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use outhaul_bundle::Instruction;
 use outhaul_signer::fleet::Fleet;
 use outhaul_signer::media;
 use serde_json::json;
@@ -10,7 +11,7 @@ use super::site_failure;
 use crate::cli::failure::{self, Failure};
 use crate::cli::key::fleet_failure;
 use crate::cli::{Exit, Format, data, print_json, say};
-use outhaul_ship::sites::{Settled, Sites};
+use outhaul_ship::sites::{SettleLine, Settled, Sites};
 
 /// Largest file of reports, in bytes: what an agent writes at most.
 const MAX_REPORTS_BYTES: u64 = 16 * 1024 * 1024;
@@ -35,6 +36,7 @@ impl Args {
         let fleet = Fleet::open(&self.fleet).map_err(fleet_failure)?;
         let sites = Sites::of(&fleet);
         let mut settled = Vec::new();
+        let mut unknown = Vec::new();
         let mut unread: Option<Failure> = None;
         for file in &self.files {
             let bytes = match media::read_file(file, MAX_REPORTS_BYTES) {
@@ -49,9 +51,15 @@ impl Args {
                 }
             };
             for line in bytes.split(|byte| *byte == b'\n') {
-                settled.extend(sites.settle(line).map_err(site_failure)?);
+                match sites.settle(line).map_err(site_failure)? {
+                    SettleLine::Other => {}
+                    SettleLine::Settled(one) => settled.push(one),
+                    SettleLine::UnknownKey(one) => unknown.push(one),
+                }
             }
         }
+        tell_unknown(&unknown);
+        let exit = exit_code(&settled, &unknown);
         if self.output == Format::Json {
             let rows: Vec<_> = settled
                 .iter()
@@ -63,10 +71,14 @@ impl Args {
                 })
                 .collect();
             print_json(&json!(rows))?;
-            return unread.map_or_else(|| Ok(exit_code(&settled)), Err);
+            return unread.map_or_else(|| Ok(exit), Err);
         }
         for one in &settled {
             let (word, why) = match &one.refused {
+                None if one.what == Instruction::Revoke.word() => (
+                    "done",
+                    "; every bundle repeats it until the site is enrolled again".to_owned(),
+                ),
                 None => ("done", String::new()),
                 Some(why) => ("refused for good", format!(" ({why})")),
             };
@@ -78,15 +90,32 @@ impl Args {
         if let Some(failure) = unread {
             return Err(failure);
         }
-        if settled.is_empty() {
-            say("no order is done that was not known to be");
+        if settled.is_empty() && unknown.is_empty() {
+            say("no report in these files is about an order that is still open");
         }
-        Ok(exit_code(&settled))
+        Ok(exit)
     }
 }
 
-fn exit_code(settled: &[Settled]) -> Exit {
-    if settled.iter().any(|one| one.refused.is_some()) {
+/// Reports that would settle an order if anybody knew the key that signed them.
+fn tell_unknown(unknown: &[Settled]) {
+    for one in unknown {
+        say(&format!(
+            "order {} for `{}` stays open: a report says that it is done, and no approved key of `{}` signed that \
+             report",
+            one.number, one.site, one.site
+        ));
+    }
+    if !unknown.is_empty() {
+        say(
+            "help: the site may have made itself a new key: compare the fingerprint with what `outhaul-agent status` \
+             shows on the machine, approve its request from the stick with `outhaul site approve`, and settle again",
+        );
+    }
+}
+
+fn exit_code(settled: &[Settled], unknown: &[Settled]) -> Exit {
+    if !unknown.is_empty() || settled.iter().any(|one| one.refused.is_some()) {
         return Exit::from(failure::REFUSED);
     }
     Exit::SUCCESS

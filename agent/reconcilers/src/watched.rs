@@ -7,7 +7,7 @@
 //! understands nothing of what is printed.
 
 use std::collections::VecDeque;
-use std::fs::{File, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
@@ -152,10 +152,15 @@ fn input(bounds: &Bounds<'_>, pulse: &Pulse) -> Result<Result<File, End>, FileEr
     // The lock belongs to this opening of the file, which the program inherits.
     let input = File::open(path).map_err(at("open", path))?;
     let start = Instant::now();
+    let mut told = false;
     loop {
         match input.try_lock() {
             Ok(()) => break,
-            Err(TryLockError::WouldBlock) => {}
+            Err(TryLockError::WouldBlock) if told => {}
+            Err(TryLockError::WouldBlock) => {
+                tracing::warn!("{}", waits_for(&holders(path), bounds.timeout));
+                told = true;
+            }
             Err(TryLockError::Error(error)) => return Err(at("lock", path)(error)),
         }
         if pulse.stopping() {
@@ -170,6 +175,46 @@ fn input(bounds: &Bounds<'_>, pulse: &Pulse) -> Result<Result<File, End>, FileEr
     writer.set_len(0).map_err(at("write", path))?;
     writer.write_all(bounds.input).map_err(at("write", path))?;
     Ok(Ok(input))
+}
+
+/// Whom this waits for, for how long, and what ends the waiting.
+fn waits_for(holders: &[u32], timeout: Duration) -> String {
+    let ids: Vec<String> = holders.iter().map(u32::to_string).collect();
+    let (who, end) = match ids.is_empty() {
+        true => (String::new(), String::new()),
+        false => (
+            format!(" (process {})", ids.join(", ")),
+            format!("; `kill {}` ends it", ids.join(" ")),
+        ),
+    };
+    format!(
+        "a program that an earlier run of the agent started{who} is still at work: this waits until it has ended, at \
+         most {} s{end}",
+        timeout.as_secs()
+    )
+}
+
+/// The processes that have the file open, as far as this user may know; the agent itself is none of them.
+fn holders(path: &Path) -> Vec<u32> {
+    let Ok(path) = path.canonicalize() else {
+        return Vec::new();
+    };
+    let numbered = |entry: fs::DirEntry| entry.file_name().to_str()?.parse().ok();
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let others = processes
+        .filter_map(numbered)
+        .filter(|id| *id != std::process::id());
+    let mut found: Vec<u32> = others
+        .filter(|id| {
+            let open = fs::read_dir(format!("/proc/{id}/fd"));
+            open.into_iter()
+                .flatten()
+                .flatten()
+                .any(|open| fs::read_link(open.path()).is_ok_and(|target| target == path))
+        })
+        .collect();
+    found.sort_unstable();
+    found
 }
 
 /// Waits until it has ended, without taking its status: its group cannot become somebody else's before.

@@ -106,6 +106,17 @@ fn what_an_agent_left_behind_is_waited_for() {
     let mut left = command.spawn().unwrap();
     // The agent that was killed has nothing open any more.
     drop(command);
+    assert_eq!(holders(&bench.lock()), [left.id()]);
+    let told = waits_for(&holders(&bench.lock()), Duration::from_secs(1800));
+    let id = left.id();
+    assert!(
+        told.contains(&format!("(process {id}) is still at work")),
+        "{told}"
+    );
+    assert!(
+        told.contains(&format!("at most 1800 s; `kill {id}` ends it")),
+        "{told}"
+    );
     bench.timeout = Duration::from_millis(200);
     assert_eq!(bench.run("echo two").end, End::Busy);
     bench.timeout = Duration::from_secs(60);

@@ -3,7 +3,8 @@
 //! What comes in: arguments. What goes out: data on stdout (with `--output json` one envelope), messages on
 //! stderr, and an exit code of the table in the design. Each command has its own file with its `Args` and `run`.
 
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser, Subcommand, ValueEnum};
@@ -152,20 +153,21 @@ pub fn main() -> ExitCode {
         state: cli.state,
         output: cli.output,
     };
-    let result = match cli.command {
-        Command::Enrol(args) => enrol::run(&context, &args),
-        Command::Import(args) => import::run(&context, &args),
-        Command::Run(args) => run::run(&context, &args),
-        Command::Status(args) => status::run(&context, &args),
-        Command::Plan(args) => plan::run(&context, &args),
-        Command::Approve(args) => approve::run(&context, &args),
-        Command::Hold(args) => hold::run(&context, &args),
-        Command::Rollback(args) => rollback::run(&context, &args),
-        Command::Apply(args) => apply::run(&context, &args),
-        Command::Export(args) => export::run(&context, &args),
-        Command::Send(args) => send::run(&context, &args),
-        Command::ApplyHelper(args) => apply_helper::run(&context, &args),
-    };
+    let result =
+        refuse_root_in_anothers(&context.state, &cli.command).and_then(|()| match cli.command {
+            Command::Enrol(args) => enrol::run(&context, &args),
+            Command::Import(args) => import::run(&context, &args),
+            Command::Run(args) => run::run(&context, &args),
+            Command::Status(args) => status::run(&context, &args),
+            Command::Plan(args) => plan::run(&context, &args),
+            Command::Approve(args) => approve::run(&context, &args),
+            Command::Hold(args) => hold::run(&context, &args),
+            Command::Rollback(args) => rollback::run(&context, &args),
+            Command::Apply(args) => apply::run(&context, &args),
+            Command::Export(args) => export::run(&context, &args),
+            Command::Send(args) => send::run(&context, &args),
+            Command::ApplyHelper(args) => apply_helper::run(&context, &args),
+        });
     let code = result.unwrap_or_else(|error| {
         let lines = error.lines().join("\n");
         console::fail(error.exit_code(), &printable_lines(&lines));
@@ -177,6 +179,30 @@ pub fn main() -> ExitCode {
         _ => code,
     };
     console::finish(Exit::from(code))
+}
+
+/// Refuses a command that writes to the state folder when root gives it and the folder is another user's:
+/// what root writes there, the service of that user can neither read nor replace.
+fn refuse_root_in_anothers(state: &Path, command: &Command) -> Result<(), AgentError> {
+    let reads = matches!(
+        command,
+        Command::Status(_) | Command::Plan(_) | Command::ApplyHelper(_)
+    );
+    if reads || !rustix::process::geteuid().is_root() {
+        return Ok(());
+    }
+    let owner = std::fs::metadata(state).map_or(0, |found| found.uid());
+    if owner == 0 {
+        return Ok(());
+    }
+    Err(AgentError::Usage {
+        message: format!(
+            "`{}` belongs to user {owner}, and this command runs as root: the service of that user could not read \
+             what root writes there; nothing was changed",
+            outhaul_kit::text::path(state)
+        ),
+        help: format!("repeat the command as that user: put `sudo -u '#{owner}'` in front of it"),
+    })
 }
 
 /// A line on stderr. It may quote names and messages of strangers, which must not control a terminal.

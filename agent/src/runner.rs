@@ -154,11 +154,12 @@ impl Agent {
         Ok(after)
     }
 
-    /// What was under way when the agent stopped goes on. Returns what it came to.
+    /// What was under way when the agent stopped goes on. Returns what it came to, and whether it had only
+    /// waited until then.
     ///
     /// # Errors
     /// [`AgentError`] of what cannot go on now.
-    pub fn resume(&mut self) -> Result<Option<(u64, State)>, AgentError> {
+    pub fn resume(&mut self) -> Result<Option<(u64, State, bool)>, AgentError> {
         self.settle_visits()?;
         let before = self.stands()?;
         let waiting = before.waiting.map(|waiting| waiting.number);
@@ -177,7 +178,8 @@ impl Agent {
         if waiting == Some(number) && was == is {
             return Ok(None);
         }
-        Ok(Some((number, is.unwrap_or(State::Rejected))))
+        let waited = waiting == Some(number);
+        Ok(Some((number, is.unwrap_or(State::Rejected), waited)))
     }
 
     fn perform(&mut self, task: Task) -> Result<Happening, AgentError> {

@@ -28,11 +28,15 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
             .chain(&exported.request)
             .map(|f| format!("  {}", f.display())),
     );
-    super::say(&format!(
-        "they stay here until the hub's acknowledgement comes back on a stick or over the network; \
-         `{}` is safe to remove now",
-        outhaul_kit::text::path(&args.folder)
-    ));
+    let folder = outhaul_kit::text::path(&args.folder);
+    super::say(&if count == 0 {
+        format!("no report waits for the hub; `{folder}` is safe to remove now")
+    } else {
+        format!(
+            "they stay here until the hub's acknowledgement comes back on a stick or over the network; \
+             `{folder}` is safe to remove now"
+        )
+    });
     context.print(
         &lines.join("\n"),
         &serde_json::json!({

@@ -3,7 +3,7 @@
 use super::Context;
 use crate::agent::Agent;
 use crate::error::AgentError;
-use crate::state::Hold;
+use crate::state::{self, Hold, key};
 
 /// Holds everything back that comes from now on; `--release` ends it. Reported home.
 #[derive(Debug, clap::Args)]
@@ -29,10 +29,24 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
         who: who.clone(),
         why: args.why.clone(),
     });
+    let before: Option<Hold> = state::meta(agent.store.read(), key::HOLD)?;
+    if hold.is_none() && before.is_none() {
+        context.print(
+            "no hold is set; nothing was changed",
+            &serde_json::json!({ "hold": hold }),
+        );
+        return Ok(0);
+    }
     agent.hold(hold.as_ref(), &who)?;
-    let text = match &hold {
-        Some(hold) => format!("held by {}: {}", hold.who, hold.why),
-        None => format!("released by {who}; what waits is applied by `run`, `import` or `approve`"),
+    let text = match (&hold, before.filter(|before| Some(before) != hold.as_ref())) {
+        (Some(hold), None) => format!("held by {}: {}", hold.who, hold.why),
+        (Some(hold), Some(before)) => format!(
+            "held by {}: {}; this replaces the hold of {}: {}",
+            hold.who, hold.why, before.who, before.why
+        ),
+        (None, _) => {
+            format!("released by {who}; what waits is applied by `run`, `import` or `approve`")
+        }
     };
     context.print(&text, &serde_json::json!({ "hold": hold }));
     Ok(0)

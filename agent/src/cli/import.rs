@@ -37,9 +37,10 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
         Way::Here(mut agent) => {
             interrupted::stops(&agent.pulse);
             match agent.resume() {
-                Ok(Some((number, state))) => {
+                Ok(Some((number, state, waited))) => {
+                    let what = if waited { "waited" } else { "had been cut off" };
                     super::say(&format!(
-                        "bundle {number} had been cut off; it is {} now",
+                        "bundle {number} {what}; it is {} now",
                         state.word()
                     ));
                 }

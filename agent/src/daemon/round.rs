@@ -271,7 +271,7 @@ impl Round {
 
 /// What is unfinished: a cut-off bundle, or what people decided while the service ran.
 fn decisions(agent: &mut Agent) -> Result<(), AgentError> {
-    if let Some((number, state)) = agent.resume()? {
+    if let Some((number, state, _)) = agent.resume()? {
         tracing::info!(
             number,
             state = state.word(),

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::Happening;
 use crate::agent::Agent;
 use crate::error::AgentError;
-use crate::machine::{Event, Site};
+use crate::machine::{Event, Site, State};
 use crate::state::{self, Hold, generations, key, outbox};
 
 /// From which bundle to which a rollback goes.
@@ -115,6 +115,17 @@ impl Agent {
                 help: "`outhaul-agent status` lists those that it knows".into(),
             });
         };
+        if row.state == State::Superseded {
+            return Err(AgentError::Nothing {
+                message: format!(
+                    "bundle {number} was replaced by a newer one: it is not applied any more, and an approval cannot \
+                     change that; nothing was changed"
+                ),
+                help: "`outhaul-agent rollback` goes back to the bundle that ran before, while that is on disk; else \
+                       ask the centre for a newer bundle"
+                    .into(),
+            });
+        }
         let approved = Happening::new(Event::Approved(number), row.note.clone());
         self.transition(&approved, |db, author| {
             generations::approve(db, &row.index, who)?;

@@ -135,6 +135,13 @@ fn the_guard_opens_for_a_share_that_the_owner_allows() {
     site.configure("max_removal_percent = 34\n");
     site.take(&centre.publish(&Draft::new([load("a"), load("b")])));
     assert_eq!(site.state_of(2), "superseded");
+    // Whoever says yes to it now hears that this cannot bring it back.
+    let words = [
+        "bundle 2 was replaced by a newer one",
+        "nothing was changed",
+        "help: ",
+    ];
+    assert_told(&site.run(&["approve", "2"]), 1, &words);
 }
 
 #[test]
@@ -150,6 +157,25 @@ fn approval_always_makes_every_bundle_wait() {
     assert!(site.applied().is_empty());
     site.ok(&["approve", "1"]);
     assert_eq!(site.active(), Some(1));
+}
+
+#[test]
+fn a_hold_says_whose_hold_it_replaces_and_a_release_without_one_changes_nothing() {
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    let before = site.story().len();
+    let told = stdout(&site.run(&["hold", "--release"]));
+    assert!(
+        told.contains("no hold is set; nothing was changed"),
+        "{told}"
+    );
+    assert_eq!(site.story().len(), before);
+    site.ok(&["hold", "--why", "harvest", "--who", "ann"]);
+    let told = stdout(&site.run(&["hold", "--why", "repair", "--who", "bob"]));
+    assert!(
+        told.contains("held by bob: repair; this replaces the hold of ann: harvest"),
+        "{told}"
+    );
 }
 
 #[test]
@@ -173,7 +199,8 @@ fn under_a_hold_nothing_new_is_applied_until_it_is_released() {
     site.ok(&["approve", "2"]);
     assert_eq!(site.active(), Some(1));
     site.ok(&["hold", "--release"]);
-    site.take(&bundle);
+    let output = site.import(&bundle);
+    assert_told(&output, 0, &["bundle 2 waited; it is active now"]);
     assert_eq!(
         site.applied()["hello/manifest.yaml"],
         b"greeting: changed\n"

@@ -92,10 +92,10 @@ impl FileError {
     pub fn help(&self) -> String {
         use io::ErrorKind as Kind;
         let cause = self.source.get_ref();
-        if cause
-            .and_then(|why| why.downcast_ref::<Unexpected>())
-            .is_some()
-        {
+        if let Some(what) = cause.and_then(|why| why.downcast_ref::<Unexpected>()) {
+            if self.doing == "open" && what.found == "a folder" {
+                return "name a file in that folder; nothing was changed".into();
+            }
             return "remove or rename that entry, or use another stick; nothing outside was touched".into();
         }
         match self.source.kind() {
@@ -124,23 +124,23 @@ impl FileError {
         match owner.map(|found| found.uid()) {
             Some(0) | None => "run the command as root: put `sudo` in front of it".into(),
             Some(uid) => format!(
-                "run the command as the user that owns it (`sudo -u '#{uid}' …`), or as root with `sudo`"
+                "run the command as the user that owns it: put `sudo -u '#{uid}'` in front of it"
             ),
         }
     }
 
     fn absence_help(&self) -> String {
         let there = self.path.ancestors().skip(1).find(|path| path.exists());
-        let there = match there {
+        let missing = text::path(&self.path);
+        let what = match there {
             Some(path) if !path.as_os_str().is_empty() => {
-                format!("`{}` exists, ", text::path(path))
+                format!("`{}` exists, `{missing}` does not", text::path(path))
             }
-            _ => String::new(),
+            _ => format!("`{missing}` does not exist"),
         };
         format!(
-            "{there}`{}` does not: if it is a stick, check that it is plugged in and mounted (`findmnt`), \
-             and check the spelling",
-            text::path(&self.path)
+            "{what}: if it is a stick, check that it is plugged in and mounted (`findmnt`), and check the \
+             spelling"
         )
     }
 }

@@ -49,5 +49,7 @@ mod selected;
 mod skips;
 #[path = "runner/story.rs"]
 mod story;
+#[path = "runner/stuck.rs"]
+mod stuck;
 #[path = "runner/threat_model.rs"]
 mod threat_model;

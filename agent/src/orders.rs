@@ -171,8 +171,7 @@ impl Agent {
         let db = self.store.read();
         let approved: Option<Approved> = state::meta(db, key::APPROVED)?;
         let approved = approved.is_some_and(|approved| approved.key == self.key.public().id());
-        let revoked = state::meta::<u64>(db, key::REVOKED)?.is_some();
-        Ok(self.request_waits()? || !(approved || revoked))
+        Ok(self.request_waits()? || !approved)
     }
 
     /// Whether the hub has not shown yet that it knows this site's key.

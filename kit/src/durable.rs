@@ -94,7 +94,7 @@ impl FileError {
         let cause = self.source.get_ref();
         if let Some(what) = cause.and_then(|why| why.downcast_ref::<Unexpected>()) {
             if self.doing == "open" && what.found == "a folder" {
-                return "name a file in that folder; nothing was changed".into();
+                return "name a file in that folder".into();
             }
             return "remove or rename that entry, or use another stick; nothing outside was touched".into();
         }

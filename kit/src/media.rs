@@ -20,7 +20,10 @@ use rustix::io::Errno;
 
 use crate::durable::{FileError, at, read_bounded};
 
+mod names;
+
 pub use crate::durable::Unexpected;
+pub use names::is_named;
 
 const FOLDER: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
@@ -116,23 +119,6 @@ impl Place {
             )),
         }
     }
-}
-
-/// Whether `name` ends in `.extension`, also where a FAT stick made capitals of it or cut it down to eight
-/// letters and three (`SITE-1~1.REP` for `site-1-6f….reports`).
-pub fn is_named(name: &Path, extension: &str) -> bool {
-    let Some(end) = name.extension() else {
-        return false;
-    };
-    let cut = extension.get(..3).unwrap_or(extension);
-    end.eq_ignore_ascii_case(extension) || (is_cut(name) && end.eq_ignore_ascii_case(cut))
-}
-
-/// Whether a name was cut down: up to six letters, `~`, and a number.
-fn is_cut(name: &Path) -> bool {
-    let stem = name.file_stem().and_then(OsStr::to_str);
-    stem.and_then(|stem| stem.rsplit_once('~'))
-        .is_some_and(|(_, number)| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
 }
 
 /// Opens a regular file that a person named on a medium.

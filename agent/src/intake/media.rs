@@ -182,8 +182,9 @@ impl Agent {
         findings: &mut Findings,
     ) -> Result<Vec<(PathBuf, Offer)>, AgentError> {
         let found = bundles(media)?;
-        let unusable = found.unusable.iter().map(unusable);
-        findings.passed_over.extend(unusable);
+        findings
+            .passed_over
+            .extend(found.unusable.iter().map(unusable));
         findings.others = found.ignored;
         if found.incomplete {
             findings.passed_over.push(format!(

@@ -1,8 +1,14 @@
 //! What people on site decide: approve, hold, roll back; and two agents that meet.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
+use outhaul_tests::skipped;
+
 use crate::centre::{Centre, Draft, Load};
 use crate::service::Service;
-use crate::site::{Site, assert_told, stdout};
+use crate::site::{Site, assert_told, code, stderr, stdout, tree};
+use crate::split::{NOBODY, as_user, give, no_other_user};
 
 #[test]
 fn a_second_service_on_the_same_state_is_told_of_the_first() {
@@ -234,4 +240,34 @@ fn rollback_goes_to_the_bundle_before_and_stays_there() {
     site.take(&centre.publish(&Draft::hello("three")));
     let told = site.story();
     assert!(told.contains(&"decision rollback".to_owned()), "{told:?}");
+}
+
+#[test]
+fn root_does_not_lock_the_owner_of_the_state_folder_out() {
+    if let Some(why) = no_other_user() {
+        return skipped(why);
+    }
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    site.take(&centre.publish(&Draft::hello("one")));
+    let open = fs::Permissions::from_mode(0o755);
+    fs::set_permissions(site.folder.path(), open).unwrap();
+    let stick = site.folder.path().join("stick.outhaul");
+    fs::copy(centre.publish(&Draft::hello("two")), &stick).unwrap();
+    let import = ["import", stick.to_str().unwrap()];
+    give(&site.state(), NOBODY);
+    let before = tree(&site.state());
+    let words = [
+        "belongs to user 65534",
+        "nothing was changed",
+        "help: repeat the command as that user: put `sudo -u '#65534'`",
+    ];
+    for command in [&import[..], &["apply"], &["hold"], &["rollback"]] {
+        assert_told(&site.run(command), 2, &words);
+    }
+    assert_eq!(tree(&site.state()), before);
+    assert_eq!(code(&site.run(&["status"])), 0);
+    let done = as_user(&site, NOBODY, &import);
+    assert_eq!(code(&done), 0, "{}", stderr(&done));
+    assert_eq!(site.active(), Some(2));
 }

@@ -405,36 +405,6 @@ pub fn as_user(site: &Site, uid: u32, arguments: &[&str]) -> Output {
     other.output().unwrap()
 }
 
-#[test]
-fn root_does_not_lock_the_owner_of_the_state_folder_out() {
-    if let Some(why) = no_other_user() {
-        return skipped(why);
-    }
-    let centre = Centre::new();
-    let site = Site::new(&centre, "drone-7");
-    site.take(&centre.publish(&one("one")));
-    let open = fs::Permissions::from_mode(0o755);
-    fs::set_permissions(site.folder.path(), open).unwrap();
-    let stick = site.folder.path().join("stick.outhaul");
-    fs::copy(centre.publish(&one("two")), &stick).unwrap();
-    let import = ["import", stick.to_str().unwrap()];
-    give(&site.state(), NOBODY);
-    let before = tree(&site.state());
-    let words = [
-        "belongs to user 65534",
-        "nothing was changed",
-        "help: repeat the command as that user: put `sudo -u '#65534'`",
-    ];
-    for command in [&import[..], &["apply"], &["hold"], &["rollback"]] {
-        assert_told(&site.run(command), 2, &words);
-    }
-    assert_eq!(tree(&site.state()), before);
-    assert_eq!(code(&site.run(&["status"])), 0);
-    let done = as_user(&site, NOBODY, &import);
-    assert_eq!(code(&done), 0, "{}", stderr(&done));
-    assert_eq!(site.active(), Some(2));
-}
-
 /// Why there can be no other user here.
 pub fn no_other_user() -> Option<&'static str> {
     let uid = fs::metadata("/proc/self").unwrap().uid();

@@ -104,11 +104,7 @@ fn an_empty_stick_and_an_empty_file_of_reports_are_findings_at_the_hub() {
     fs::write(scene.path("empty/reports/edge-1-1-4.reports"), "").unwrap();
     has(
         &hub(&scene, 1, "empty"),
-        &[
-            "edge-1-1-4.reports",
-            "it is empty",
-            "there was nothing else to take in",
-        ],
+        &["edge-1-1-4.reports", "it is empty", "all of it was refused"],
     );
 }
 

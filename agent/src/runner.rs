@@ -154,7 +154,7 @@ impl Agent {
         Ok(after)
     }
 
-    /// What was under way when the agent stopped goes on. Returns what it came to, and whether it had only
+    /// What was under way when the agent stopped goes on. Returns what it came to, and whether it had
     /// waited until then.
     ///
     /// # Errors

@@ -19,27 +19,27 @@ fn read<T: Serialize + DeserializeOwned>(recorded: &str) -> T {
 
 #[test]
 fn the_answers_of_a_hub_are_read_whole() {
-    let open: GateAnswer = read(include_str!("hub/gate-open.json"));
+    let open: GateAnswer = read(include_str!("hub_api/gate-open.json"));
     assert_eq!(open.decision.verdict, Verdict::Open);
     assert_eq!(open.decision.sites[0].standing, SiteStatus::Confirmed);
     assert_eq!(open.decision.evidence.len(), 1);
-    let closed: GateAnswer = read(include_str!("hub/gate-closed.json"));
+    let closed: GateAnswer = read(include_str!("hub_api/gate-closed.json"));
     assert_eq!(closed.decision.verdict, Verdict::Closed);
     assert!(!closed.decision.reasons.is_empty());
-    let reports: ReportsAnswer = read(include_str!("hub/reports.json"));
+    let reports: ReportsAnswer = read(include_str!("hub_api/reports.json"));
     assert_eq!((reports.accepted, reports.acks.len()), (1, 1));
     assert_eq!(reports.refused[0].line, 1);
-    let request: RequestAnswer = read(include_str!("hub/request.json"));
+    let request: RequestAnswer = read(include_str!("hub_api/request.json"));
     assert_eq!(request.result, Enrolled::Already);
-    let recorded: RecordedBundle = read(include_str!("hub/bundle.json"));
+    let recorded: RecordedBundle = read(include_str!("hub_api/bundle.json"));
     assert!(recorded.new);
-    let refused: ErrorAnswer = read(include_str!("hub/refused.json"));
+    let refused: ErrorAnswer = read(include_str!("hub_api/refused.json"));
     assert!(refused.rule.is_some());
 }
 
 #[test]
 fn a_status_that_this_program_does_not_know_is_no_success() {
-    let known = include_str!("hub/gate-open.json");
+    let known = include_str!("hub_api/gate-open.json");
     let newer = known.replace(
         "\"standing\": \"confirmed\"",
         "\"standing\": \"quarantined\"",

@@ -63,7 +63,7 @@ const SENTENCES: [(&str, Scope); 26] = [
 
 /// What of the same output says that something else was done: the sentence is then about one file of many,
 /// and only what it says of what runs can be compared, where nothing was installed.
-const NEWS: [&str; 7] = [
+const NEWS: [&str; 8] = [
     " is active",
     "\"state\": \"active\"",
     "order `",
@@ -71,6 +71,7 @@ const NEWS: [&str; 7] = [
     "Made a hub",
     "runs again",
     "had been cut off",
+    "not applied yet; it is",
 ];
 
 /// What says that something was done beside what runs: sentences about that are compared all the same.

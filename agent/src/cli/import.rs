@@ -38,7 +38,11 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
             interrupted::stops(&agent.pulse);
             match agent.resume() {
                 Ok(Some((number, state, waited))) => {
-                    let what = if waited { "waited" } else { "had been cut off" };
+                    let what = if waited {
+                        "was staged and not applied yet"
+                    } else {
+                        "had been cut off"
+                    };
                     super::say(&format!(
                         "bundle {number} {what}; it is {} now",
                         state.word()

@@ -206,7 +206,11 @@ fn under_a_hold_nothing_new_is_applied_until_it_is_released() {
     assert_eq!(site.active(), Some(1));
     site.ok(&["hold", "--release"]);
     let output = site.import(&bundle);
-    assert_told(&output, 0, &["bundle 2 waited; it is active now"]);
+    assert_told(
+        &output,
+        0,
+        &["bundle 2 was staged and not applied yet; it is active now"],
+    );
     assert_eq!(
         site.applied()["hello/manifest.yaml"],
         b"greeting: changed\n"

@@ -193,7 +193,7 @@ mod tests {
     #[test]
     fn what_is_written_is_read_back_for_this_commit_and_environment_only() {
         // What a hub answered.
-        let answer = include_str!("../../../bundle/tests/hub/gate-open.json");
+        let answer = include_str!("../../../bundle/tests/hub_api/gate-open.json");
         let GateAnswer { decision, .. } = serde_json::from_str(answer).unwrap();
         let text = message("stage", COMMIT, Grounds::Open("dev", &decision));
         let gate = Some(Passage::Gate("dev".into()));

@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn up_to_the_share_may_go_and_one_more_may_not() {
-        let plane = acknowledged("");
+        let plane = acknowledged("# none\n");
         let ten = ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"];
         judge(&plane, &ten, &ten[3..]).unwrap();
         assert_eq!(judge(&plane, &ten, &ten[4..]).unwrap_err().removed.len(), 4);
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn everything_is_too_much_even_where_all_may_go() {
-        let plane = acknowledged("");
+        let plane = acknowledged("# none\n");
         let check = |after| super::check(&plane, "x", &set(&["a"]), &set(after), 100);
         check(&[]).unwrap_err();
         check(&["a", "b"]).unwrap();
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn an_acknowledgement_lets_through_its_own_list_only() {
-        let refused = judge(&acknowledged(""), &["a", "b"], &["b"]).unwrap_err();
+        let refused = judge(&acknowledged("# none\n"), &["a", "b"], &["b"]).unwrap_err();
         let plane = acknowledged(&refused.acknowledgement());
         judge(&plane, &["a", "b"], &["b"]).unwrap();
         judge(&plane, &["a", "b"], &["a"]).unwrap_err();
@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn the_refusal_shows_the_list_and_what_to_commit() {
-        let refused = judge(&acknowledged(""), &["a", "b", "c"], &["b"]).unwrap_err();
+        let refused = judge(&acknowledged("# none\n"), &["a", "b", "c"], &["b"]).unwrap_err();
         insta::assert_snapshot!(refused.explain());
     }
 }

@@ -196,7 +196,9 @@ fn what_is_nearly_read_is_named() {
 #[test]
 fn a_misspelt_environment_is_shown_where_it_is_written() {
     let fleet = Fleet::new();
-    fleet.scene.write("dev/.environments/dev.yaml", ENVIRONMENT);
+    fleet
+        .scene
+        .write("main/.environments/dev.yaml", ENVIRONMENT);
     fleet
         .scene
         .edit("app/workload.yaml", "environment: dev", "environment: Dev");

@@ -129,7 +129,7 @@ pub fn fake_hub(open: Arc<Mutex<Vec<&'static str>>>, asked: Arc<Mutex<Vec<String
                 .any(|name| first.contains(&format!("environment={name}&")));
             asked.lock().unwrap().push(first);
             let mut answer: GateAnswer =
-                serde_json::from_str(include_str!("../../../bundle/tests/hub/gate-open.json"))
+                serde_json::from_str(include_str!("../../../bundle/tests/hub_api/gate-open.json"))
                     .unwrap();
             if !is_open {
                 answer.decision.verdict = Verdict::Closed;

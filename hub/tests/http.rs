@@ -57,6 +57,20 @@ fn holds_all<T: Serialize + DeserializeOwned>(answer: &Value) {
     assert_eq!(&serde_json::json!(typed), answer);
 }
 
+/// A new bundle is recorded; what is none is refused.
+#[track_caller]
+fn bundles_over_http(address: &str, bundle: &[u8]) {
+    let (status, recorded) = json(address, "POST /api/v1/bundles", bundle);
+    holds_all::<RecordedBundle>(&recorded);
+    assert_eq!(
+        (status, &recorded["number"], &recorded["new"]),
+        (200, &1.into(), &true.into())
+    );
+    let (status, refused) = json(address, "POST /api/v1/bundles", b"not a bundle");
+    assert_eq!(status, 422, "{refused}");
+    holds_all::<ErrorAnswer>(&refused);
+}
+
 #[test]
 fn reports_and_bundles_over_http_then_the_gate_and_the_page() {
     let hub = Hub::new();
@@ -73,16 +87,7 @@ fn reports_and_bundles_over_http_then_the_gate_and_the_page() {
         json(address, "GET /healthz", b""),
         (200, serde_json::json!({ "status": "ok" }))
     );
-    let bundle = centre.bundle(&stream, 1, NEW);
-    let (status, recorded) = json(address, "POST /api/v1/bundles", &bundle);
-    holds_all::<RecordedBundle>(&recorded);
-    assert_eq!(
-        (status, &recorded["number"], &recorded["new"]),
-        (200, &1.into(), &true.into())
-    );
-    let (status, refused) = json(address, "POST /api/v1/bundles", b"not a bundle");
-    assert_eq!(status, 422, "{refused}");
-    holds_all::<ErrorAnswer>(&refused);
+    bundles_over_http(address, &centre.bundle(&stream, 1, NEW));
 
     let mut event = site.event(
         1,

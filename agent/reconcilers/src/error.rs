@@ -89,6 +89,7 @@ pub enum ApplyError {
 impl ApplyError {
     /// Without what was opened for the work: what a server says may quote it.
     #[cfg(feature = "kubernetes")]
+    #[must_use]
     pub fn without(self, values: &[zeroize::Zeroizing<String>]) -> Self {
         match self {
             Self::Cluster { problem, help } => Self::Cluster {

@@ -9,10 +9,6 @@ use serde::{Deserialize, Serialize};
 use crate::assignment::Desired;
 
 /// One thing on this host.
-#[expect(
-    clippy::struct_field_names,
-    reason = "an assignment has items; a file or playbook is one"
-)]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Item {

@@ -66,7 +66,7 @@ impl From<SecretError> for StateError {
                 Self::File(error)
             }
             SecretError::File(error) => Self::File(error),
-            other => Self::Key {
+            other @ SecretError::Keys(_) => Self::Key {
                 problem: other.to_string(),
             },
         }

@@ -54,26 +54,25 @@ pub struct Target {
 pub struct Said<'a> {
     /// The repository's URL.
     pub to: Option<&'a str>,
-    /// Or the name of a GitOpsRepo.
+    /// Or the name of a `GitOpsRepo`.
     pub gitops_repo: Option<&'a str>,
-    /// The branch, instead of the GitOpsRepo's or the one called like the environment.
+    /// The branch, instead of the `GitOpsRepo`'s or the one called like the environment.
     pub branch: Option<&'a str>,
-    /// The path, instead of the GitOpsRepo's or the root.
+    /// The path, instead of the `GitOpsRepo`'s or the root.
     pub path: Option<&'a str>,
 }
 
 impl Target {
-    /// Where the environment of `plane` goes: where somebody said, or else to its only GitOpsRepo.
+    /// Where the environment of `plane` goes: where somebody said, or else to its only `GitOpsRepo`.
     ///
     /// # Errors
-    /// The names of its GitOpsRepos, when it cannot be told which.
+    /// The names of its `GitOpsRepos`, when it cannot be told which.
     pub fn of(plane: &ControlPlane, said: Said<'_>) -> Result<Self, Vec<String>> {
         let repos = &plane.gitops_repos;
         let at = match (said.to, said.gitops_repo, repos.len()) {
-            (Some(_), _, _) => None,
             (None, Some(name), _) => repos.get(name),
             (None, None, 1) => repos.values().next(),
-            (None, None, _) => None,
+            (Some(_), _, _) | (None, None, _) => None,
         };
         let (url, branch, path) = match (said.to, at.map(|repo| &repo.at)) {
             (Some(url), _) => (url, plane.environment.as_str(), ""),

@@ -45,6 +45,9 @@ pub trait Destination {
 /// What stays of a broken assignment at a destination.
 type Content<D> = <<D as Destination>::Shipped as Shipped>::Content;
 
+/// What is there, and what becomes of it.
+type Planned<D> = (<D as Destination>::Shipped, Plan<Content<D>>);
+
 /// What became of a commit.
 #[derive(Debug)]
 pub enum Committed<T, E> {
@@ -58,9 +61,7 @@ pub enum Committed<T, E> {
 ///
 /// # Errors
 /// When it cannot be read, or the plan may not be.
-pub fn planned<D: Destination>(
-    destination: &mut D,
-) -> Result<(D::Shipped, Plan<Content<D>>), D::Error> {
+pub fn planned<D: Destination>(destination: &mut D) -> Result<Planned<D>, D::Error> {
     let mut shipped = destination.read()?;
     let mut plan = plan::plan(&destination.wanted(), &mut shipped);
     if plan.is_void()

@@ -176,23 +176,7 @@ impl Args {
                 "sites_without_bundle": production.orphans,
             }))?;
         }
-        for (stream, sites) in &production.orphans {
-            let names: Vec<String> = sites.iter().map(|site| format!("`{site}`")).collect();
-            let cluster_type = stream.rsplit('/').next().unwrap_or_default();
-            say(&format!(
-                "{stream}: no bundle, `{environment}` has no cluster type `{cluster_type}`; it is followed by {}, \
-                 which {} what {}\n\
-                 help: name the cluster type as before, or bring the sites a kit for another stream (`outhaul site \
-                 enrol`); of a site that is gone for good, remove the record `sites/NAME.json` from the fleet's folder",
-                names.join(", "),
-                if names.len() == 1 { "keeps" } else { "keep" },
-                if names.len() == 1 {
-                    "it has"
-                } else {
-                    "they have"
-                },
-            ));
-        }
+        say_orphans(environment, production);
         if self.output == Format::Json {
             return Ok(());
         }
@@ -255,6 +239,27 @@ impl Args {
             }
         }
         Ok(())
+    }
+}
+
+/// Names the sites that follow a stream which the environment does not have any more.
+fn say_orphans(environment: &str, production: &Production) {
+    for (stream, sites) in &production.orphans {
+        let names: Vec<String> = sites.iter().map(|site| format!("`{site}`")).collect();
+        let cluster_type = stream.rsplit('/').next().unwrap_or_default();
+        say(&format!(
+            "{stream}: no bundle, `{environment}` has no cluster type `{cluster_type}`; it is followed by {}, \
+             which {} what {}\n\
+             help: name the cluster type as before, or bring the sites a kit for another stream (`outhaul site \
+             enrol`); of a site that is gone for good, remove the record `sites/NAME.json` from the fleet's folder",
+            names.join(", "),
+            if names.len() == 1 { "keeps" } else { "keep" },
+            if names.len() == 1 {
+                "it has"
+            } else {
+                "they have"
+            },
+        ));
     }
 }
 

@@ -353,44 +353,7 @@ fn generate(scene: &Scene, what: &str) {
             let text = text + "---\n[\n";
             fs::write(app.join("merges.yaml"), text).unwrap();
         }
-        "many_files" | "links" => {
-            let manifests = root.join("manifests");
-            fs::create_dir_all(manifests.join("here")).unwrap();
-            fs::write(manifests.join("here/app.yaml"), "version: 1\n").unwrap();
-            git(&manifests, &["init", "--quiet"]);
-            commit(&manifests, "first");
-            let ours = if what == "links" { "linked" } else { "many" };
-            let line = "repo: https://git.example.org/manifests";
-            scene.edit(
-                "app/workload.yaml",
-                line,
-                &format!("{line}\n        branch: {ours}"),
-            );
-            git(&manifests, &["checkout", "--quiet", "-b", ours]);
-            if what == "links" {
-                std::os::unix::fs::symlink("/etc/passwd", manifests.join("key.yaml")).unwrap();
-                commit(&manifests, "a link");
-            } else {
-                // The same thousand files in each of three hundred folders.
-                let blob = fed(&manifests, &["hash-object", "-w", "--stdin"], "a");
-                let files: String = (0..1000).fold(String::new(), |mut lines, at| {
-                    writeln!(lines, "100644 blob {blob}\tf{at}").unwrap();
-                    lines
-                });
-                let folder = fed(&manifests, &["mktree"], &files);
-                let folders: String = (0..300).fold(String::new(), |mut lines, at| {
-                    writeln!(lines, "040000 tree {folder}\td{at}").unwrap();
-                    lines
-                });
-                let tree = fed(&manifests, &["mktree"], &folders);
-                let made = fed(&manifests, &["commit-tree", &tree, "-m", "x"], "");
-                git(
-                    &manifests,
-                    &["update-ref", &format!("refs/heads/{ours}"), &made],
-                );
-            }
-            git(&manifests, &["symbolic-ref", "HEAD", "refs/heads/main"]);
-        }
+        "many_files" | "links" => payload(scene, what),
         _ if entry_of(what).is_some() => {
             let entry = entry_of(what).unwrap();
             let manifests = root.join("manifests");
@@ -403,6 +366,47 @@ fn generate(scene: &Scene, what: &str) {
         }
         other => panic!("nobody knows how to make {other}"),
     }
+}
+
+/// A payload of very many files, or with a symbolic link.
+fn payload(scene: &Scene, what: &str) {
+    let root = scene.folder.path();
+    let manifests = root.join("manifests");
+    fs::create_dir_all(manifests.join("here")).unwrap();
+    fs::write(manifests.join("here/app.yaml"), "version: 1\n").unwrap();
+    git(&manifests, &["init", "--quiet"]);
+    commit(&manifests, "first");
+    let ours = if what == "links" { "linked" } else { "many" };
+    let line = "repo: https://git.example.org/manifests";
+    scene.edit(
+        "app/workload.yaml",
+        line,
+        &format!("{line}\n        branch: {ours}"),
+    );
+    git(&manifests, &["checkout", "--quiet", "-b", ours]);
+    if what == "links" {
+        std::os::unix::fs::symlink("/etc/passwd", manifests.join("key.yaml")).unwrap();
+        commit(&manifests, "a link");
+    } else {
+        // The same thousand files in each of three hundred folders.
+        let blob = fed(&manifests, &["hash-object", "-w", "--stdin"], "a");
+        let files: String = (0..1000).fold(String::new(), |mut lines, at| {
+            writeln!(lines, "100644 blob {blob}\tf{at}").unwrap();
+            lines
+        });
+        let folder = fed(&manifests, &["mktree"], &files);
+        let folders: String = (0..300).fold(String::new(), |mut lines, at| {
+            writeln!(lines, "040000 tree {folder}\td{at}").unwrap();
+            lines
+        });
+        let tree = fed(&manifests, &["mktree"], &folders);
+        let made = fed(&manifests, &["commit-tree", &tree, "-m", "x"], "");
+        git(
+            &manifests,
+            &["update-ref", &format!("refs/heads/{ours}"), &made],
+        );
+    }
+    git(&manifests, &["symbolic-ref", "HEAD", "refs/heads/main"]);
 }
 
 /// Few values and 64 KiB of text, which come to 4 GiB.

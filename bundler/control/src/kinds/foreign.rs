@@ -286,8 +286,7 @@ fn is_text(node: &Node) -> bool {
 }
 
 fn group_of(kind: &str) -> Option<&'static str> {
-    let groups = [KALYPSO, OUTHAUL].into_iter();
-    groups
-        .filter_map(|group| Some(described(group, kind)?.api_version))
-        .next()
+    [KALYPSO, OUTHAUL]
+        .into_iter()
+        .find_map(|group| Some(described(group, kind)?.api_version))
 }

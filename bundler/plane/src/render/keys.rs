@@ -104,11 +104,13 @@ impl Keys {
         let Mode { compat } = mode;
         parts.count(usize::from(compat));
         parts.count(templates.len());
-        templates
-            .values()
-            .for_each(|template| parts.template(template));
+        for template in templates.values() {
+            parts.template(template);
+        }
         parts.count(schemas.len());
-        schemas.values().for_each(|schema| parts.schema(schema));
+        for schema in schemas.values() {
+            parts.schema(schema);
+        }
         if let Some(policy) = composition {
             parts.composition(policy);
         }

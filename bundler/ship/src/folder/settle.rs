@@ -75,7 +75,7 @@ pub fn settle(
 ) -> Result<Settled, OutputError> {
     let folder = &absolute(folder)?;
     destination::ship(Folder {
-        folder,
+        path: folder,
         control_plane,
         rendering,
         rest,
@@ -84,7 +84,7 @@ pub fn settle(
 
 /// A folder, and what is to be in it.
 struct Folder<'a> {
-    folder: &'a Path,
+    path: &'a Path,
     control_plane: &'a ControlPlane,
     rendering: &'a Rendering,
     rest: Rest<'a>,
@@ -111,7 +111,7 @@ impl<'a> Destination for Folder<'a> {
     /// It was read before anything was rendered, so that only what changed is.
     fn read(&mut self) -> Result<Recorded<'a>, OutputError> {
         Ok(Recorded {
-            folder: self.folder,
+            folder: self.path,
             record: self.rest.before.record.as_ref(),
         })
     }
@@ -151,9 +151,9 @@ impl<'a> Destination for Folder<'a> {
         let kept = kept
             .map(|(id, (kept, _))| (id.to_string(), kept.clone()))
             .collect();
-        let written = write(self.folder, &tree, &self.rendering.snapshot, kept, before)?;
+        let written = write(self.path, &tree, &self.rendering.snapshot, kept, before)?;
         before.replace(
-            self.folder,
+            self.path,
             std::mem::take(cache),
             written.record,
             written.seen,

@@ -5,7 +5,7 @@
 //! for their payload here, so that one whose payload is gone is left out and does not stop the stream. It
 //! writes nothing.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -105,7 +105,7 @@ impl<'a> Cargo<'a> {
             isolation,
             last: last.last,
             delivery: sound.delivery.clone(),
-            carried: last.carried.flatten(),
+            carried: last.carried.into_inner().flatten(),
             stalled: last.stalled,
         })
     }
@@ -239,7 +239,7 @@ impl<'a> Sound<'a> {
             role: self.role.clone(),
             collector: self.collector,
             last,
-            carried: None,
+            carried: OnceCell::new(),
             stalled: false,
             trouble: None,
         })
@@ -268,7 +268,8 @@ pub(super) struct LastBundle<'a> {
     collector: &'a RefCell<Collector<'a>>,
     last: Option<LastStream>,
     taken: BTreeMap<String, usize>,
-    carried: Option<Option<Carried>>,
+    /// The bundle that was shipped last, opened when a payload cannot be had otherwise.
+    carried: OnceCell<Option<Carried>>,
     stalled: bool,
     trouble: Option<ProduceError>,
 }
@@ -319,12 +320,9 @@ impl Shipped for LastBundle<'_> {
             Ok(There::No(why)) => Last::None(why),
             Ok(There::Unreached(why)) => {
                 let (fleet, role) = (self.fleet, &self.role);
-                let bundle = self
-                    .carried
-                    .get_or_insert_with(|| Carried::open(fleet, role));
-                let found = bundle
-                    .as_mut()
-                    .is_some_and(|bundle| bundle.take(&id.target, before));
+                self.carried.get_or_init(|| Carried::open(fleet, role));
+                let bundle = self.carried.get_mut().and_then(Option::as_mut);
+                let found = bundle.is_some_and(|bundle| bundle.take(&id.target, before));
                 if found {
                     return good;
                 }

@@ -141,7 +141,7 @@ fn an_environment_that_cannot_be_moved_stays_where_it_is() {
             let lines = text
                 .lines()
                 .filter(|line| !line.contains("outhaul.dev/after") && line.trim() != "labels:");
-            let text: String = lines.map(|line| format!("{line}\n")).collect();
+            let text = lines.collect::<Vec<_>>().join("\n") + "\n";
             let text = text.replace(&format!("name: {old}"), &format!("name: {new}"));
             fs::remove_file(path).unwrap();
             fs::write(folder.join(format!(".environments/{new}.yaml")), text).unwrap();

@@ -46,6 +46,8 @@ pub struct Config {
     pub kubernetes: KubernetesConfig,
     /// The hook program's settings.
     pub hook: HookConfig,
+    /// Where `outhaul-mirror` serves what bundles bring.
+    pub serve: outhaul_serve::settings::Settings,
     /// Where a connected site pulls from.
     pub repository: RepositoryConfig,
     /// Where a connected site reports to.
@@ -125,6 +127,7 @@ impl Default for Config {
             ansible: AnsibleConfig::default(),
             kubernetes: KubernetesConfig::default(),
             hook: HookConfig::default(),
+            serve: outhaul_serve::settings::Settings::default(),
             repository: RepositoryConfig::default(),
             hub: HubConfig::default(),
             clock: ClockConfig::default(),
@@ -250,6 +253,9 @@ pub fn parse(text: &str, path: &str) -> Result<Config, ConfigError> {
         .or_else(|| config.hook.out_of_range(&config.reconciler))
         .or_else(|| config.folder.out_of_range());
     if let Some((key, found, expected)) = of_reconcilers {
+        return wrong(key, found, expected);
+    }
+    if let Some((key, found, expected)) = config.serve.out_of_range() {
         return wrong(key, found, expected);
     }
     if !(5..=week).contains(&config.repository.poll_s) {

@@ -17,6 +17,7 @@ use outhaul_bundle::index::{Assignment, Content};
 use outhaul_bundle::name::Name;
 use outhaul_bundle::{Digest, Index, Limits, decode};
 use outhaul_reconcilers::Desired;
+use outhaul_serve::catalog;
 
 use crate::blobs::Blobs;
 pub use crate::content_error::GenerationError;
@@ -24,6 +25,7 @@ use crate::cut;
 use crate::durable::{self, FileError, at};
 use crate::home::Home;
 use crate::secrets::Secrets;
+use crate::serving;
 
 /// Reads every file of an assignment again and compares it with the index.
 pub fn check(desired: &Desired) -> Result<(), GenerationError> {
@@ -110,6 +112,13 @@ pub fn unpack(
     };
     write_files(&folder, blobs, index, limits, &secrets)?;
     durable::write(&folder.join("index.json"), index_bytes, 0o600)?;
+    if let Some(description) = serving::describe(&folder, index) {
+        let bytes = serde_json::to_vec(&description).map_err(|error| GenerationError::Index {
+            number: index.number,
+            problem: error.to_string(),
+        })?;
+        durable::write(&folder.join(catalog::FILE), &bytes, 0o644)?;
+    }
     if !metadata.is_empty() {
         durable::make_folder(&folder.join("metadata"))?;
     }

@@ -40,6 +40,7 @@ mod report;
 mod request;
 mod runner;
 mod secrets;
+mod serving;
 mod state;
 mod status;
 

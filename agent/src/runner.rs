@@ -15,6 +15,7 @@ use crate::cut;
 use crate::error::AgentError;
 use crate::generation;
 use crate::machine::{self, Event, Site, State, Task, Work};
+use crate::serving;
 use crate::state::generations;
 use crate::state::outbox::Author;
 use crate::state::{self, StateError, inventory, key};
@@ -94,6 +95,8 @@ impl Agent {
         if self.rehearsal.is_some() {
             return Ok(site);
         }
+        // A cut may have come between a transition and this.
+        serving::publish(&self.home, &site)?;
         while let Some(task) = machine::owed(&site) {
             if self.pulse.stopping() {
                 return Err(AgentError::Stopped);
@@ -150,6 +153,9 @@ impl Agent {
         })?;
         if let Some(instant) = instant(&before, &after) {
             cut::here(instant);
+        }
+        if self.rehearsal.is_none() {
+            serving::publish(&self.home, &after)?;
         }
         Ok(after)
     }

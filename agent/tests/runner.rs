@@ -48,6 +48,8 @@ mod refusals;
 mod rekey;
 #[path = "runner/reports.rs"]
 mod reports;
+#[path = "runner/served.rs"]
+mod served;
 #[path = "runner/server.rs"]
 mod server;
 #[path = "runner/service.rs"]

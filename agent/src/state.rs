@@ -256,6 +256,11 @@ fn database_help(code: Option<ErrorCode>) -> &'static str {
             "check the space (`df -h`) and the permissions of the state folder, then the disk (`dmesg`), \
              and repeat the command"
         }
+        Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => {
+            "the database is damaged, and repeating does not help: copy the folder away for analysis, move `agent.db` \
+             in it aside, and enrol this site with a new kit (`outhaul site enrol` at the centre); leave all else in \
+             the folder"
+        }
         _ => "look at the disk, then repeat the command",
     }
 }

@@ -125,6 +125,10 @@ impl HubError {
                 "sites take acknowledgements of the key in their kits only: bring that key back, as \
                  `hub.key` or as the credential; nothing was changed"
             }
+            Self::State(StateError::Key(KeyError::File(error))) if error.is_missing() => {
+                "what is on record is safe: bring `hub.key` back from a backup of the hub's folder, or as the \
+                 credential; sites take acknowledgements of that key only"
+            }
             Self::State(StateError::NotFirstRoot { .. }) => {
                 "take `1.root.json` from the fleet folder's metadata"
             }
@@ -174,6 +178,9 @@ fn store_help(error: &StoreError) -> Option<String> {
         StoreError::Open { .. } | StoreError::Sql { .. } if error.is_damage() => {
             "the database is damaged: bring the hub's state folder back from a backup; its next \
              acknowledgements make the sites report again what runs"
+        }
+        StoreError::Open { .. } | StoreError::Sql { .. } if error.is_busy() => {
+            "another program works on the hub's database: wait for it, or end it, and repeat the command"
         }
         StoreError::Open { .. } | StoreError::Sql { .. } => {
             "nothing of this command is half-written; check free space and permissions, then repeat it"

@@ -128,13 +128,20 @@ impl StoreError {
     /// Whether the file is no database any more, or a damaged one.
     pub fn is_damage(&self) -> bool {
         use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
+        matches!(self.code(), Some(DatabaseCorrupt | NotADatabase))
+    }
+
+    /// Whether another program holds it.
+    pub fn is_busy(&self) -> bool {
+        use rusqlite::ErrorCode::{DatabaseBusy, DatabaseLocked};
+        matches!(self.code(), Some(DatabaseBusy | DatabaseLocked))
+    }
+
+    fn code(&self) -> Option<rusqlite::ErrorCode> {
         let (Self::Open { source, .. } | Self::Sql { source }) = self else {
-            return false;
+            return None;
         };
-        matches!(
-            source.sqlite_error_code(),
-            Some(DatabaseCorrupt | NotADatabase)
-        )
+        source.sqlite_error_code()
     }
 }
 

@@ -127,6 +127,12 @@ fn a_key_that_others_may_read_is_refused() {
         4,
         &["can be read by others", "help: `chmod 600"],
     );
+    fs::remove_file(&key).unwrap();
+    let lost = [
+        "hub.key",
+        "help: what is on record is safe: bring `hub.key` back",
+    ];
+    fails(&hub, &["key"], 3, &lost);
 }
 
 #[test]

@@ -14,9 +14,9 @@ use crate::status::blind::Blind;
 pub struct Args {}
 
 pub(super) fn run(context: &Context, _args: &Args) -> Result<u8, AgentError> {
-    match Agent::open(&context.state) {
-        Ok(agent) => {
-            let status = agent.status()?;
+    // A database may open and be damaged further on.
+    match Agent::open(&context.state).and_then(|agent| agent.status()) {
+        Ok(status) => {
             context.print(&status.text(), &status);
             Ok(0)
         }

@@ -72,6 +72,18 @@ fn a_damaged_database_and_a_lost_key_are_told_apart_and_status_answers() {
     fs::set_permissions(site.state().join("site.key"), private).unwrap();
     assert_eq!(site.active(), Some(1));
 
+    // Its first page is whole: it opens, and what lies behind cannot be read.
+    let database = site.state().join("agent.db");
+    let mut bytes = fs::read(&database).unwrap();
+    bytes[4096..].fill(7);
+    fs::write(&database, bytes).unwrap();
+    for arguments in [&["status"][..], &["export", "."]] {
+        let output = site.run(arguments);
+        assert_told(&output, 3, &["damaged", "move `", "aside", "a new kit"]);
+    }
+    let told = stdout(&site.run(&["status"]));
+    assert!(told.contains("bundles on disk: 1"), "{told}");
+
     for name in ["agent.db", "agent.db-wal", "agent.db-shm"] {
         let path = site.state().join(name);
         if path.exists() {

@@ -132,7 +132,9 @@ fn a_key_that_others_may_read_is_refused() {
         "hub.key",
         "help: what is on record is safe: bring `hub.key` back",
     ];
-    fails(&hub, &["key"], 3, &lost);
+    let stick = hub.path("stick");
+    fs::create_dir(&stick).unwrap();
+    fails(&hub, &["import", stick.to_str().unwrap()], 3, &lost);
 }
 
 #[test]

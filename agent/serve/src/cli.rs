@@ -14,8 +14,8 @@ use std::sync::Arc;
 use clap::{CommandFactory as _, Parser, Subcommand, ValueEnum};
 use outhaul_kit::console::{self, Exit};
 use outhaul_kit::durable;
+use outhaul_kit::service::{NotifyState, notify};
 use outhaul_kit::text::{printable, printable_lines};
-use sd_notify::NotifyState;
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -266,11 +266,5 @@ fn announce(output: Output, address: SocketAddr, ca: Option<&Path>) {
     match output {
         Output::Json => console::ready(json!({ "url": url, "ca": ca })),
         Output::Text => console::data(&url),
-    }
-}
-
-fn notify(state: NotifyState<'_>) {
-    if let Err(error) = sd_notify::notify(&[state]) {
-        tracing::warn!(%error, "cannot notify systemd");
     }
 }

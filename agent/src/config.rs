@@ -276,7 +276,7 @@ pub fn parse(text: &str, path: &str) -> Result<Config, ConfigError> {
         .into_iter()
         .filter_map(|(key, url)| Some((key, url.as_ref()?)))
     {
-        if let Err(expected) = crate::base_url::check_url(url) {
+        if let Err(expected) = outhaul_http::check_url(url) {
             return wrong(key, format!("`{url}`"), expected);
         }
     }

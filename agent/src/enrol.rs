@@ -14,7 +14,6 @@ use outhaul_bundle::report::Event as Told;
 use outhaul_kit::text;
 use outhaul_signer::{Kit, SigningKey};
 
-use crate::base_url::check_url;
 use crate::config;
 use crate::error::AgentError;
 use crate::home::Home;
@@ -57,7 +56,7 @@ pub fn enrol(home: &Home, kit: &[u8], adopt_changed: bool) -> Result<Enrolled, A
     let kit = Kit::from_bytes(kit).map_err(|error| refused(text::chain(&error)))?;
     // Checked here, where the kit can be made again, and not on the day of the first connection.
     if !kit.hub_url.is_empty() {
-        check_url(&kit.hub_url)
+        outhaul_http::check_url(&kit.hub_url)
             .map_err(|expected| refused(format!("the hub's URL in the kit is not {expected}")))?;
     }
     if kit.token.trim().is_empty() {

@@ -14,7 +14,6 @@ mod acks;
 mod advice;
 mod agent;
 mod apply;
-mod base_url;
 mod blobs;
 mod calls;
 pub mod cli;

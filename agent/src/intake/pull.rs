@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use outhaul_bundle::digest::Hasher;
 use outhaul_bundle::index::{Blob, Content};
 use outhaul_bundle::{Digest, Index, Limits};
+use outhaul_http::is_timeout;
 use outhaul_kit::console::progress::{Meter, Unit};
 use outhaul_signer::{MetadataSource, SourceError};
 
@@ -19,7 +20,7 @@ use crate::blobs::Blobs;
 use crate::config::RepositoryConfig;
 use crate::durable::at;
 use crate::error::AgentError;
-use crate::http::{Client, Span, is_late};
+use crate::http::{Client, Span};
 use crate::state::Site;
 use outhaul_kit::pulse::Pulse;
 
@@ -184,7 +185,7 @@ impl Repository {
             let want = buffer.len().min(left);
             let count = match body.read(&mut buffer[..want]) {
                 Ok(count) => count,
-                Err(error) if is_late(&error) => return Ok(Received::Part),
+                Err(error) if is_timeout(&error) => return Ok(Received::Part),
                 Err(error) => return Err(self.broke(path, &error)),
             };
             if count == 0 {

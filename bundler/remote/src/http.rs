@@ -5,24 +5,15 @@
 //! elsewhere, and never reads more than it was allowed. No proxy is taken from the environment: whoever
 //! can set a variable would read the token of plain requests and learn what is asked.
 
-use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 use outhaul_git::address::{Address, AddressError, Scheme, without_password};
-pub use ureq::http::Method;
-use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, TlsProvider};
+pub use outhaul_http::Method;
+use outhaul_http::{Authority, Limits, Settings};
 
 /// Largest answer in bytes. 16 MiB: a gate's evidence for some ten thousand sites.
 const MAX_ANSWER_BYTES: u64 = 16 * 1024 * 1024;
-
-/// The system's certificate authorities, where the usual distributions keep them.
-const SYSTEM_CA: [&str; 3] = [
-    "/etc/ssl/certs/ca-certificates.crt",
-    "/etc/pki/tls/certs/ca-bundle.crt",
-    "/etc/ssl/cert.pem",
-];
 
 /// Why there is no answer. Nothing was changed anywhere.
 #[derive(Debug, thiserror::Error)]
@@ -123,7 +114,7 @@ impl Answer {
 /// Asks servers whose certificates one authority signed, or a public one.
 #[derive(Debug)]
 pub struct Client {
-    agent: ureq::Agent,
+    http: outhaul_http::Client,
 }
 
 impl Client {
@@ -132,25 +123,25 @@ impl Client {
     /// # Errors
     /// [`HttpError::Authority`] when it cannot be used.
     pub fn new(authority: Option<&Path>) -> Result<Self, HttpError> {
-        let mut tls = TlsConfig::builder()
-            .provider(TlsProvider::Rustls)
-            .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()));
-        // Without any, the first https:// request would end the program.
-        let known = match authority {
-            Some(path) => certificates(path)?,
-            None => system_certificates(),
+        let http = match authority {
+            Some(path) => client(Authority::File(path)).map_err(|error| HttpError::Authority {
+                path: path.to_path_buf(),
+                problem: match error {
+                    outhaul_http::HttpError::NoCertificate { .. } => {
+                        "there is none in it".to_owned()
+                    }
+                    other => other.to_string(),
+                },
+            })?,
+            // On a system without authorities no certificate is trusted; this machine can still be asked.
+            None => client(Authority::System)
+                .or_else(|_| client(Authority::Nobody))
+                .map_err(|error| HttpError::Authority {
+                    path: PathBuf::new(),
+                    problem: error.to_string(),
+                })?,
         };
-        tls = tls.root_certs(RootCerts::Specific(Arc::new(known)));
-        let agent = ureq::Agent::config_builder()
-            .tls_config(tls.build())
-            .timeout_connect(Some(Duration::from_secs(10)))
-            .timeout_global(Some(Duration::from_secs(60)))
-            .max_redirects(0)
-            .proxy(None)
-            .http_status_as_error(false)
-            .build()
-            .into();
-        Ok(Self { agent })
+        Ok(Self { http })
     }
 
     /// Sends one request and reads the answer, whatever its status.
@@ -185,57 +176,34 @@ impl Client {
             url: address.to_string(),
             problem,
         };
-        let mut request = ureq::http::Request::builder().method(method).uri(url);
+        let mut request = self.http.request(method, &url);
         for (name, value) in headers {
-            request = request.header(*name, *value);
+            request = request.secret_header(name, value);
         }
-        let sent = match body {
-            None => request.body(()).map(|request| self.agent.run(request)),
-            Some(bytes) => request.body(bytes).map(|request| self.agent.run(request)),
+        let answer = match body {
+            None => request.send(),
+            Some(bytes) => request.send_bytes(&bytes),
         };
-        let response = sent
-            .map_err(|error| unreachable(error.to_string()))?
-            .map_err(|error| unreachable(error.to_string()))?;
-        let status = response.status().as_u16();
-        let mut bytes = Vec::new();
-        response
-            .into_body()
-            .into_reader()
-            .take(MAX_ANSWER_BYTES + 1)
-            .read_to_end(&mut bytes)
-            .map_err(|error| unreachable(error.to_string()))?;
-        if bytes.len() as u64 > MAX_ANSWER_BYTES {
-            return Err(unreachable(format!(
-                "the answer is larger than {MAX_ANSWER_BYTES} bytes"
-            )));
-        }
+        let answer = answer.map_err(|error| unreachable(error.problem()))?;
+        let status = answer.status();
+        let bytes = answer.bytes(MAX_ANSWER_BYTES);
+        let bytes = bytes.map_err(|error| unreachable(error.problem()))?;
         Ok(Answer { status, bytes })
     }
 }
 
-/// The system's authorities; none where it has none, so that no certificate is believed.
-fn system_certificates() -> Vec<Certificate<'static>> {
-    let mut places = SYSTEM_CA.into_iter().map(Path::new);
-    let found = places.find_map(|path| certificates(path).ok());
-    found.unwrap_or_default()
-}
-
-fn certificates(path: &Path) -> Result<Vec<Certificate<'static>>, HttpError> {
-    let bad = |problem: String| HttpError::Authority {
-        path: path.to_path_buf(),
-        problem,
+fn client(authority: Authority) -> Result<outhaul_http::Client, outhaul_http::HttpError> {
+    let limits = Limits {
+        connect: Some(Duration::from_secs(10)),
+        answer: None,
+        body: None,
+        whole: Some(Duration::from_secs(60)),
     };
-    let pem = outhaul_signer::durable::read(path, 1024 * 1024).map_err(|e| bad(e.to_string()))?;
-    let mut found = Vec::new();
-    for item in ureq::tls::parse_pem(&pem) {
-        if let PemItem::Certificate(certificate) = item.map_err(|e| bad(e.to_string()))? {
-            found.push(certificate);
-        }
-    }
-    if found.is_empty() {
-        return Err(bad("there is none in it".to_owned()));
-    }
-    Ok(found)
+    let user_agent = concat!("outhaul/", env!("CARGO_PKG_VERSION"));
+    outhaul_http::Client::new(&Settings {
+        limits,
+        ..Settings::new(user_agent, authority)
+    })
 }
 
 /// Whether `url` is plain HTTP to this machine.
@@ -247,7 +215,7 @@ pub(crate) fn is_loopback(url: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![expect(clippy::unwrap_used, reason = "tests")]
     use super::*;
 
     #[test]
@@ -312,11 +280,5 @@ mod tests {
         let error = fetch(&url, None).unwrap_err();
         assert!(matches!(error, HttpError::Unreachable { .. }), "{error}");
         peer.join().unwrap();
-    }
-
-    #[test]
-    fn a_proxy_of_the_environment_is_not_asked() {
-        let client = Client::new(None).unwrap();
-        assert!(client.agent.config().proxy().is_none());
     }
 }

@@ -62,6 +62,24 @@ const RULES: &[Rule] = &[
         why: "what all programs share knows no rule of the product",
     },
     Rule {
+        member: "outhaul-http",
+        never: &[
+            &CENTRE,
+            MANIFESTS,
+            &[
+                "axum",
+                "hyper",
+                "outhaul-bundle",
+                "outhaul-signer",
+                "postgres",
+                "rusqlite",
+                "tokio",
+            ],
+            PROGRAMS,
+        ],
+        why: "the HTTP client knows no format, no key and no protocol above HTTP",
+    },
+    Rule {
         member: "outhaul-bundle",
         never: &[&OUTSIDE, &CENTRE, MANIFESTS, &["outhaul-signer"], PROGRAMS],
         why: "the formats are pure: no network, no database, no keys",
@@ -199,13 +217,7 @@ const RULES: &[Rule] = &[
         member: "outhaul-kubernetes",
         never: &[
             &CENTRE,
-            &[
-                "outhaul-bundle",
-                "outhaul-kit",
-                "outhaul-signer",
-                "rusqlite",
-                "tokio",
-            ],
+            &["outhaul-bundle", "outhaul-signer", "rusqlite", "tokio"],
             PROGRAMS,
         ],
         why: "a client of the Kubernetes API knows nothing of bundles, trust or the site",

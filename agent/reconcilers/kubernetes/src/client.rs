@@ -4,14 +4,10 @@
 //! [`Trouble`]: the server could not be asked, or it refused. The server's certificate is always verified,
 //! redirects are not followed, and no proxy is used. A token is in no message.
 
-use std::io::Read as _;
-use std::sync::Arc;
 use std::time::Duration;
 
+use outhaul_http::{Answer, Authority, HttpError, Limits, Method, Request, Settings};
 use serde_json::Value;
-use ureq::http::{Method, Request, Response};
-use ureq::tls::{ClientCert, PemItem, RootCerts, TlsConfig};
-use ureq::{AsSendBody, Body};
 use zeroize::Zeroizing;
 
 use crate::config::{self, Access, AccessError, Identity};
@@ -63,7 +59,7 @@ impl Trouble {
 /// A connection.
 #[derive(Debug)]
 pub struct Client {
-    agent: ureq::Agent,
+    http: outhaul_http::Client,
     server: String,
     identity: Identity,
 }
@@ -74,52 +70,28 @@ impl Client {
     /// # Errors
     /// [`Trouble::Access`] for certificates that are none.
     pub fn new(access: &Access, timeout: Duration) -> Result<Self, Trouble> {
-        let wrong = |problem: &str| {
-            Trouble::Access(AccessError::Wrong {
-                path: "kubeconfig".into(),
-                problem: problem.to_owned(),
-            })
+        let identity = match &access.identity {
+            Identity::Certificate { chain, key } => Some(outhaul_http::Identity { chain, key }),
+            _ => None,
         };
-        let roots: Vec<_> = ureq::tls::parse_pem(&access.authority)
-            .filter_map(|item| match item {
-                Ok(PemItem::Certificate(certificate)) => Some(certificate),
-                _ => None,
-            })
-            .collect();
-        if roots.is_empty() {
-            return Err(wrong("its `certificate-authority` holds no certificate"));
-        }
-        let mut client_certificate = None;
-        if let Identity::Certificate { chain, key } = &access.identity {
-            let chain: Vec<_> = ureq::tls::parse_pem(chain)
-                .filter_map(|item| match item {
-                    Ok(PemItem::Certificate(certificate)) => Some(certificate),
-                    _ => None,
-                })
-                .collect();
-            let key = ureq::tls::PrivateKey::from_pem(key)
-                .map_err(|_| wrong("its `client-key` is not a private key"))?;
-            if chain.is_empty() {
-                return Err(wrong("its `client-certificate` holds no certificate"));
-            }
-            client_certificate = Some(ClientCert::new_with_certs(&chain, key));
-        }
-        let tls = TlsConfig::builder()
-            .root_certs(RootCerts::Specific(Arc::new(roots)))
-            .client_cert(client_certificate)
-            .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
-            .build();
-        let config = ureq::Agent::config_builder()
-            .user_agent(concat!("outhaul-agent/", env!("CARGO_PKG_VERSION")))
-            .http_status_as_error(false)
-            .https_only(true)
-            .proxy(None)
-            .max_redirects(0)
-            .max_redirects_will_error(false)
-            .timeout_global(Some(timeout))
-            .tls_config(tls);
+        let user_agent = concat!("outhaul-agent/", env!("CARGO_PKG_VERSION"));
+        let authority = Authority::Pem {
+            origin: "certificate-authority",
+            pem: &access.authority,
+        };
+        let limits = Limits {
+            connect: None,
+            answer: None,
+            body: None,
+            whole: Some(timeout),
+        };
+        let http = outhaul_http::Client::new(&Settings {
+            identity,
+            limits,
+            ..Settings::new(user_agent, authority)
+        });
         Ok(Self {
-            agent: config.build().into(),
+            http: http.map_err(unusable)?,
             server: access.server.clone(),
             identity: access.identity.clone(),
         })
@@ -143,8 +115,8 @@ impl Client {
     /// # Errors
     /// [`Trouble`]
     pub fn read(&self, path: &str, accept: &str) -> Result<Option<Value>, Trouble> {
-        let headers = [("Accept", accept)];
-        match self.ask(Method::GET, path, &headers, ()) {
+        let request = self.request(Method::GET, path, accept)?;
+        match self.answer(request.send()) {
             Ok((_, value)) => Ok(Some(value)),
             Err(Trouble::Refused(refusal)) if refusal.reason == Reason::NotFound => Ok(None),
             Err(error) => Err(error),
@@ -162,54 +134,31 @@ impl Client {
         content_type: &str,
         body: &[u8],
     ) -> Result<(u16, Value), Trouble> {
-        let headers = [
-            ("Accept", "application/json"),
-            ("Content-Type", content_type),
-        ];
-        self.ask(method, path, &headers, body)
+        let request = self.request(method, path, "application/json")?;
+        self.answer(
+            request
+                .header("Content-Type", content_type)
+                .send_bytes(body),
+        )
     }
 
-    fn ask(
-        &self,
-        method: Method,
-        path: &str,
-        headers: &[(&str, &str)],
-        body: impl AsSendBody,
-    ) -> Result<(u16, Value), Trouble> {
-        let mut request = Request::builder()
-            .method(method)
-            .uri(format!("{}{path}", self.server));
-        for (name, value) in headers {
-            request = request.header(*name, *value);
-        }
-        if let Some(token) = self.token()? {
-            let mut value = ureq::http::HeaderValue::try_from(format!("Bearer {}", &*token))
-                .map_err(|_| self.failed("its token has letters that no token has"))?;
-            value.set_sensitive(true);
-            request = request.header("Authorization", value);
-        }
-        let request = request
-            .body(body)
-            .map_err(|_| self.failed("its URL cannot be used"))?;
-        let answer = self.agent.run(request);
-        self.answer(answer.map_err(|error| self.failed(&error.to_string()))?)
+    fn request(&self, method: Method, path: &str, accept: &str) -> Result<Request<'_>, Trouble> {
+        let url = format!("{}{path}", self.server);
+        let request = self.http.request(method, &url).header("Accept", accept);
+        Ok(match self.token()? {
+            Some(token) => request.secret_header(
+                "Authorization",
+                &Zeroizing::new(format!("Bearer {}", &*token)),
+            ),
+            None => request,
+        })
     }
 
-    fn answer(&self, response: Response<Body>) -> Result<(u16, Value), Trouble> {
-        let code = response.status().as_u16();
-        let mut bytes = Vec::new();
-        let mut reader = response
-            .into_body()
-            .into_reader()
-            .take(MAX_ANSWER_BYTES + 1);
-        reader
-            .read_to_end(&mut bytes)
-            .map_err(|error| self.failed(&error.to_string()))?;
-        if bytes.len() as u64 > MAX_ANSWER_BYTES {
-            return Err(self.failed(&format!(
-                "its answer has more than {MAX_ANSWER_BYTES} bytes"
-            )));
-        }
+    fn answer(&self, answer: Result<Answer, HttpError>) -> Result<(u16, Value), Trouble> {
+        let failed = |error: HttpError| self.failed(&error.problem());
+        let answer = answer.map_err(failed)?;
+        let code = answer.status();
+        let bytes = answer.bytes(MAX_ANSWER_BYTES).map_err(failed)?;
         if !(200..300).contains(&code) {
             return Err(Trouble::Refused(Refusal::of(code, &bytes)));
         }
@@ -241,5 +190,22 @@ impl Client {
             server: self.server.clone(),
             problem: problem.to_owned(),
         }
+    }
+}
+
+/// What of the access cannot be used.
+fn unusable(error: HttpError) -> AccessError {
+    AccessError::Wrong {
+        path: "kubeconfig".into(),
+        problem: match error {
+            HttpError::NoCertificate { .. } => {
+                "its `certificate-authority` holds no certificate".to_owned()
+            }
+            HttpError::IdentityCertificate => {
+                "its `client-certificate` holds no certificate".to_owned()
+            }
+            HttpError::IdentityKey => "its `client-key` is not a private key".to_owned(),
+            other => other.to_string(),
+        },
     }
 }

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
+use outhaul_http::Method;
 use serde_json::{Value, json};
-use ureq::http::Method;
 
 use crate::FIELD_MANAGER;
 use crate::client::{Client, Trouble};

@@ -1,0 +1,70 @@
+//! Which certificate authorities a client trusts.
+//!
+//! What comes in: an [`Authority`]. What goes out: the certificates. A file that holds none is an error: a client never
+//! falls back to other authorities than those that were named.
+
+use std::path::Path;
+
+use outhaul_kit::durable;
+use ureq::tls::{Certificate, PemItem};
+
+use crate::error::HttpError;
+
+/// The system's certificate authorities, where the usual distributions keep them.
+const SYSTEM: [&str; 3] = [
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/cert.pem",
+];
+const MAX_BYTES: u64 = 4 * 1024 * 1024;
+
+/// Where the trusted certificate authorities are from.
+#[derive(Debug, Clone, Copy)]
+pub enum Authority<'a> {
+    /// The system's.
+    System,
+    /// A PEM file.
+    File(&'a Path),
+    /// PEM text.
+    Pem {
+        /// Where it is from, for messages.
+        origin: &'a str,
+        /// The text.
+        pem: &'a [u8],
+    },
+    /// None: every `https://` server is refused.
+    Nobody,
+}
+
+impl Authority<'_> {
+    pub(crate) fn certificates(self) -> Result<Vec<Certificate<'static>>, HttpError> {
+        let (origin, pem) = match self {
+            Self::Nobody => return Ok(Vec::new()),
+            Self::Pem { origin, pem } => (Path::new(origin), pem.to_vec()),
+            Self::File(path) => (path, durable::read(path, MAX_BYTES)?),
+            Self::System => {
+                let mut usual = SYSTEM.into_iter().map(Path::new);
+                let path = usual.find(|path| path.is_file());
+                let path = path.unwrap_or(Path::new(SYSTEM[0]));
+                (path, durable::read(path, MAX_BYTES)?)
+            }
+        };
+        let found = certificates(&pem);
+        if found.is_empty() {
+            let path = origin.to_owned();
+            return Err(HttpError::NoCertificate { path });
+        }
+        Ok(found)
+    }
+}
+
+/// The certificates in `pem`; whatever else is in it is skipped.
+pub(crate) fn certificates(pem: &[u8]) -> Vec<Certificate<'static>> {
+    let items = ureq::tls::parse_pem(pem);
+    items
+        .filter_map(|item| match item {
+            Ok(PemItem::Certificate(certificate)) => Some(certificate),
+            _ => None,
+        })
+        .collect()
+}

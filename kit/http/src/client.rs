@@ -1,0 +1,293 @@
+//! One client: TLS, time limits, redirects, and answers that are bounded.
+//!
+//! What comes in: [`Settings`] once, then requests with full URLs. What goes out: an [`Answer`] whatever its status. It retries
+//! nothing and keeps nothing between requests but open connections. Each URL is checked before it is used:
+//! see [`crate::address`].
+
+use std::io::Read;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ureq::http::{HeaderValue, Method, Response};
+use ureq::tls::{ClientCert, PrivateKey, RootCerts, TlsConfig};
+use ureq::{AsSendBody, Body};
+
+use crate::address::usable;
+use crate::authority::{self, Authority};
+use crate::error::HttpError;
+
+/// How long things may last; `None` is without a limit of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Until a connection stands.
+    pub connect: Option<Duration>,
+    /// Until an answer begins, once the request was sent.
+    pub answer: Option<Duration>,
+    /// For all of an answer's body. [`Request::body_limit`] sets another for one request.
+    pub body: Option<Duration>,
+    /// For a request, its redirects and its answer together.
+    pub whole: Option<Duration>,
+}
+
+/// Who the client is to a server that asks for a certificate: PEM.
+#[derive(Clone, Copy)]
+pub struct Identity<'a> {
+    /// The certificates.
+    pub chain: &'a [u8],
+    /// The private key.
+    pub key: &'a [u8],
+}
+
+impl std::fmt::Debug for Identity<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a certificate")
+    }
+}
+
+/// Whether a proxy is used for `https://`; for plain HTTP none ever is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Proxy {
+    /// The one that `HTTPS_PROXY` and its like name.
+    FromEnvironment,
+    /// None.
+    Never,
+}
+
+/// How a client behaves.
+#[derive(Debug, Clone, Copy)]
+pub struct Settings<'a> {
+    /// `User-Agent`: the program and its version.
+    pub user_agent: &'a str,
+    /// Which certificate authorities are trusted.
+    pub authority: Authority<'a>,
+    /// The client's own certificate.
+    pub identity: Option<Identity<'a>>,
+    /// Time limits.
+    pub limits: Limits,
+    /// Most redirects that are followed; with 0 a redirect is an answer. Plain HTTP follows none.
+    pub redirects: u32,
+    /// Whether a proxy is used.
+    pub proxy: Proxy,
+}
+
+impl<'a> Settings<'a> {
+    /// Careful ones: no redirects, no proxy, 30 s for a connection, 60 s until an answer begins and for its body.
+    pub fn new(user_agent: &'a str, authority: Authority<'a>) -> Self {
+        Self {
+            user_agent,
+            authority,
+            identity: None,
+            limits: Limits {
+                connect: Some(Duration::from_secs(30)),
+                answer: Some(Duration::from_secs(60)),
+                body: Some(Duration::from_secs(60)),
+                whole: None,
+            },
+            redirects: 0,
+            proxy: Proxy::Never,
+        }
+    }
+}
+
+/// Sends requests.
+#[derive(Debug)]
+pub struct Client {
+    /// For `https://`.
+    tls: ureq::Agent,
+    /// For this machine: no redirect, no proxy.
+    plain: ureq::Agent,
+}
+
+impl Client {
+    /// A client; nothing is asked yet.
+    ///
+    /// # Errors
+    /// [`HttpError`] for certificates and keys that cannot be used.
+    pub fn new(settings: &Settings) -> Result<Self, HttpError> {
+        let limits = settings.limits;
+        let common = || {
+            ureq::Agent::config_builder()
+                .user_agent(settings.user_agent)
+                .http_status_as_error(false)
+                .timeout_connect(limits.connect)
+                .timeout_recv_response(limits.answer)
+                .timeout_recv_body(limits.body)
+                .timeout_global(limits.whole)
+        };
+        let identity = settings.identity.map(client_certificate).transpose()?;
+        let authorities = settings.authority.certificates()?;
+        // Without the provider named here the first https:// request would end the program.
+        let tls = TlsConfig::builder()
+            .root_certs(RootCerts::Specific(Arc::new(authorities)))
+            .client_cert(identity)
+            .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .build();
+        let mut secure = common()
+            .https_only(true)
+            .max_redirects(settings.redirects)
+            .tls_config(tls);
+        if settings.proxy == Proxy::Never {
+            secure = secure.proxy(None);
+        }
+        Ok(Self {
+            tls: secure.build().into(),
+            plain: common().max_redirects(0).proxy(None).build().into(),
+        })
+    }
+
+    /// A request to `url`, which is checked when it is sent.
+    pub fn request(&self, method: Method, url: &str) -> Request<'_> {
+        Request {
+            client: self,
+            builder: ureq::http::Request::builder()
+                .method(method)
+                .header("Accept-Encoding", "identity"),
+            url: url.to_owned(),
+            body_limit: None,
+        }
+    }
+}
+
+fn client_certificate(identity: Identity) -> Result<ClientCert, HttpError> {
+    let key = PrivateKey::from_pem(identity.key).map_err(|_| HttpError::IdentityKey)?;
+    let chain = authority::certificates(identity.chain);
+    if chain.is_empty() {
+        return Err(HttpError::IdentityCertificate);
+    }
+    Ok(ClientCert::new_with_certs(&chain, key))
+}
+
+/// A request that was not sent yet.
+#[derive(Debug)]
+#[must_use]
+pub struct Request<'a> {
+    client: &'a Client,
+    builder: ureq::http::request::Builder,
+    url: String,
+    body_limit: Option<Duration>,
+}
+
+impl Request<'_> {
+    /// With a header.
+    pub fn header(mut self, name: &str, value: &str) -> Self {
+        self.builder = self.builder.header(name, value);
+        self
+    }
+
+    /// With a header whose value is shown nowhere.
+    pub fn secret_header(mut self, name: &str, value: &str) -> Self {
+        self.builder = match HeaderValue::try_from(value) {
+            Ok(mut value) => {
+                value.set_sensitive(true);
+                self.builder.header(name, value)
+            }
+            // Found again, as an error, when it is sent.
+            Err(_) => self.builder.header(name, value),
+        };
+        self
+    }
+
+    /// With another time limit for all of the answer's body.
+    pub fn body_limit(mut self, limit: Duration) -> Self {
+        self.body_limit = Some(limit);
+        self
+    }
+
+    /// Sends it without a body.
+    ///
+    /// # Errors
+    /// [`HttpError`] when no answer begins within the limits.
+    pub fn send(self) -> Result<Answer, HttpError> {
+        self.run(())
+    }
+
+    /// Sends it with a body.
+    ///
+    /// # Errors
+    /// [`HttpError`] when no answer begins within the limits.
+    pub fn send_bytes(self, body: &[u8]) -> Result<Answer, HttpError> {
+        self.run(body)
+    }
+
+    fn run(self, body: impl AsSendBody) -> Result<Answer, HttpError> {
+        let Self {
+            client,
+            builder,
+            url,
+            body_limit,
+        } = self;
+        let (canonical, is_tls) = usable(&url).map_err(|expected| HttpError::Url { expected })?;
+        let failed = |problem: String| HttpError::Failed {
+            url: url.clone(),
+            problem,
+        };
+        let agent = if is_tls { &client.tls } else { &client.plain };
+        let request = builder.uri(canonical).body(body);
+        // Its text would not name the header.
+        let request = request.map_err(|_| failed("a header of the request is invalid".into()))?;
+        let mut config = agent.configure_request(request);
+        if body_limit.is_some() {
+            config = config.timeout_recv_body(body_limit);
+        }
+        let response = agent.run(config.build());
+        let response = response.map_err(|error| failed(error.to_string()))?;
+        Ok(Answer { url, response })
+    }
+}
+
+/// What a server answered.
+#[derive(Debug)]
+pub struct Answer {
+    url: String,
+    response: Response<Body>,
+}
+
+impl Answer {
+    /// The HTTP status.
+    pub fn status(&self) -> u16 {
+        self.response.status().as_u16()
+    }
+
+    /// The HTTP status with its name, for people: `404 Not Found`.
+    pub fn status_text(&self) -> String {
+        self.response.status().to_string()
+    }
+
+    /// A header's first value, when it is text.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.response.headers().get(name)?.to_str().ok()
+    }
+
+    /// The body.
+    ///
+    /// # Errors
+    /// [`HttpError::Failed`] when it breaks off, lasts too long, or has more than `max_bytes`.
+    pub fn bytes(self, max_bytes: u64) -> Result<Vec<u8>, HttpError> {
+        let Self { url, response } = self;
+        let mut bytes = Vec::new();
+        let reader = response.into_body().into_reader();
+        let problem = match reader.take(max_bytes + 1).read_to_end(&mut bytes) {
+            Ok(_) if bytes.len() as u64 <= max_bytes => return Ok(bytes),
+            Ok(_) => format!("the answer has more than {max_bytes} bytes"),
+            Err(error) => error.to_string(),
+        };
+        Err(HttpError::Failed { url, problem })
+    }
+
+    /// The beginning of the body as text, at most `max_bytes` of it, for messages about a refusal.
+    pub fn excerpt(self, max_bytes: u64) -> String {
+        let mut bytes = Vec::new();
+        let reader = self.response.into_body().into_reader();
+        // What came before it broke off is still worth showing.
+        drop(reader.take(max_bytes).read_to_end(&mut bytes));
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// The body as it comes. It is not bounded: the caller reads as much as it expects.
+    pub fn into_reader(self) -> impl Read + Send + use<> {
+        self.response.into_body().into_reader()
+    }
+}
+
+#[cfg(test)]
+mod tests;

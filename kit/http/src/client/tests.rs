@@ -1,0 +1,132 @@
+//! Against servers of one answer each.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::TcpListener;
+use std::thread::JoinHandle;
+
+use super::*;
+
+/// Answers one request with `answer`; the thread returns the request's head.
+fn serve(answer: &'static str) -> (String, JoinHandle<Vec<String>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let thread = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let lines = BufReader::new(&stream).lines().map_while(Result::ok);
+        let head = lines.take_while(|line| !line.is_empty()).collect();
+        stream.write_all(answer.as_bytes()).unwrap();
+        head
+    });
+    (url, thread)
+}
+
+fn client() -> Client {
+    Client::new(&Settings {
+        redirects: 3,
+        ..Settings::new("test/1", Authority::Nobody)
+    })
+    .unwrap()
+}
+
+#[test]
+fn status_headers_and_a_bounded_body_are_visible() {
+    let (url, thread) =
+        serve("HTTP/1.1 404 Not Found\r\nX-Name: a\r\nContent-Length: 4\r\n\r\nbody");
+    let request = client()
+        .request(Method::GET, &url)
+        .header("Accept", "text/plain")
+        .secret_header("Authorization", "Bearer s3cret")
+        .send();
+    let answer = request.unwrap();
+    assert_eq!((answer.status(), answer.header("x-name")), (404, Some("a")));
+    assert_eq!(answer.bytes(4).unwrap(), b"body");
+    let head = thread.join().unwrap().join("\n").to_ascii_lowercase();
+    for line in [
+        "accept: text/plain",
+        "authorization: bearer s3cret",
+        "user-agent: test/1",
+    ] {
+        assert!(head.contains(line), "{head}");
+    }
+}
+
+#[test]
+fn a_body_beyond_its_bound_is_an_error_with_the_url() {
+    let (url, thread) = serve("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n12345");
+    let error = client().request(Method::GET, &url).send().unwrap().bytes(4);
+    let error = error.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        format!("`{url}`: the answer has more than 4 bytes")
+    );
+    thread.join().unwrap();
+}
+
+#[test]
+fn plain_http_follows_no_redirect() {
+    let (url, thread) =
+        serve("HTTP/1.1 302 Found\r\nLocation: http://10.0.0.1/\r\nContent-Length: 0\r\n\r\n");
+    let answer = client().request(Method::GET, &url).send().unwrap();
+    assert_eq!(
+        (answer.status(), answer.header("Location")),
+        (302, Some("http://10.0.0.1/"))
+    );
+    thread.join().unwrap();
+}
+
+#[test]
+fn https_without_an_authority_is_an_error_and_no_panic() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    // In capitals it once went past the TLS settings, and the first request was a panic.
+    let url = format!("HTTPS://{}/", listener.local_addr().unwrap());
+    // Plain HTTP where TLS belongs.
+    let thread = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").unwrap();
+    });
+    let error = client().request(Method::GET, &url).send().unwrap_err();
+    assert!(matches!(error, HttpError::Failed { .. }), "{error}");
+    thread.join().unwrap();
+}
+
+#[test]
+fn what_may_not_be_asked_is_not_asked() {
+    for url in [
+        "http://example.org/",
+        "https://me:secret@example.org/",
+        "file:///etc",
+        "hub",
+        "",
+    ] {
+        let error = client().request(Method::GET, url).send().unwrap_err();
+        assert!(matches!(error, HttpError::Url { .. }), "{url}: {error}");
+    }
+    let client = client();
+    let request = client.request(Method::GET, "http://127.0.0.1:1/");
+    let error = request.secret_header("Authorization", "a\nb").send();
+    let error = error.unwrap_err().to_string();
+    assert!(
+        error.contains("a header of the request is invalid"),
+        "{error}"
+    );
+}
+
+#[test]
+fn no_proxy_is_used_unless_it_is_asked_for() {
+    let client = client();
+    assert!(client.tls.config().proxy().is_none() && client.plain.config().proxy().is_none());
+}
+
+#[test]
+fn a_file_without_a_certificate_is_named() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let error = Client::new(&Settings::new("test/1", Authority::File(file.path()))).unwrap_err();
+    assert!(
+        matches!(&error, HttpError::NoCertificate { path } if path == file.path()),
+        "{error}"
+    );
+    let missing = file.path().join("missing");
+    let error = Client::new(&Settings::new("test/1", Authority::File(&missing))).unwrap_err();
+    assert!(matches!(error, HttpError::AuthorityFile(_)), "{error}");
+}

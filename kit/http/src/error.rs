@@ -1,0 +1,60 @@
+//! Why a request has no answer.
+//!
+//! What comes in: errors of TLS, connections and bodies. What goes out: [`HttpError`], with the URL and the problem apart, so
+//! that each program words its own message. A status is no error: the caller decides what an answer means.
+
+use std::io;
+use std::path::PathBuf;
+
+use outhaul_kit::durable::FileError;
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum HttpError {
+    /// A file with certificate authorities that cannot be read.
+    #[error(transparent)]
+    AuthorityFile(#[from] FileError),
+    /// A certificate authority that is not one.
+    #[error("`{}` holds no certificate", path.display())]
+    NoCertificate {
+        /// The file, or the name of where the text is from.
+        path: PathBuf,
+    },
+    /// The client's own certificate.
+    #[error("the client's certificate holds no certificate")]
+    IdentityCertificate,
+    /// The client's own key.
+    #[error("the client's key is not a private key")]
+    IdentityKey,
+    /// A URL that may not be used.
+    #[error("the URL cannot be used: give {expected}")]
+    Url {
+        /// What is expected instead. The URL is not here: it may hold a password.
+        expected: &'static str,
+    },
+    /// No connection, it broke off, it took too long, or the answer is larger than its bound.
+    #[error("`{url}`: {problem}")]
+    Failed {
+        /// The URL.
+        url: String,
+        /// What happened.
+        problem: String,
+    },
+}
+
+impl HttpError {
+    /// What happened, without the URL.
+    pub fn problem(&self) -> String {
+        match self {
+            Self::Failed { problem, .. } => problem.clone(),
+            other => other.to_string(),
+        }
+    }
+}
+
+/// Whether a body's reader ended because the time for it was over.
+pub fn is_timeout(error: &io::Error) -> bool {
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref());
+    matches!(inner, Some(ureq::Error::Timeout(_)))
+}

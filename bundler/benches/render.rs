@@ -70,7 +70,7 @@ struct Loaded {
 impl Loaded {
     fn of(at: &Path) -> Self {
         let (plane, snapshot) = outhaul_load::load(&request(at)).unwrap();
-        let schedule = schedule::schedule(&plane);
+        let schedule = schedule::schedule(&plane, &schedule::SchedulerAnswers::default());
         assert_eq!(schedule.assignments.len(), WORKLOADS * CLUSTER_TYPES);
         Self {
             plane,
@@ -336,12 +336,14 @@ fn sites(at: &Path) {
         write_sites(at, count);
         let (schedule_time, schedule_len) = best(|| {
             let (plane, _) = outhaul_load::load_to_schedule(&request(at)).unwrap();
-            schedule::schedule(&plane).assignments.len()
+            schedule::schedule(&plane, &schedule::SchedulerAnswers::default())
+                .assignments
+                .len()
         });
         assert_eq!(schedule_len, WORKLOADS * CLUSTER_TYPES);
         let (check_time, ()) = best(|| {
             let (plane, snapshot) = outhaul_load::load(&request(at)).unwrap();
-            let schedule = schedule::schedule(&plane);
+            let schedule = schedule::schedule(&plane, &schedule::SchedulerAnswers::default());
             let mode = Mode::default();
             let composition = compose::compose(&plane, &schedule, mode);
             let job = Job {

@@ -14,9 +14,7 @@ mod delivery;
 mod policy;
 
 pub use delivery::{DeliveryPolicy, Drift, Encryption, Images, PromotionPolicy, Road};
-pub use policy::{
-    Answer, Effect, Pair, Placement, Preference, SchedulingPolicy, Spread, Taint, Toleration,
-};
+pub use policy::{Effect, Placement, Preference, SchedulingPolicy, Spread, Taint, Toleration};
 
 pub mod composition;
 
@@ -40,8 +38,6 @@ pub struct ControlPlane {
     pub other_targets: BTreeMap<String, DeploymentTarget>,
     /// Scheduling policies of both groups by name.
     pub policies: BTreeMap<String, SchedulingPolicy>,
-    /// What the programs of policies that name one answered, by policy.
-    pub answers: BTreeMap<String, Answer>,
     /// Taints by name.
     pub taints: BTreeMap<String, Taint>,
     /// Delivery policies by name.

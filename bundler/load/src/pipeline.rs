@@ -23,7 +23,20 @@ use outhaul_git::source::{Cache, SourceMap};
 use outhaul_git::terminal;
 use outhaul_plane::compose::{self, Composition, Mode};
 use outhaul_plane::render::{self, Cache as RenderCache, Job, Rendered, Rendering};
-use outhaul_plane::schedule::{self, AssignmentId, Schedule};
+use outhaul_plane::schedule::{self, AssignmentId, Schedule, SchedulerAnswers};
+
+/// What the first stage gave: all that the others are functions of.
+#[derive(Debug)]
+pub struct Loaded {
+    /// What was read, with the warnings of reading it in `findings`.
+    pub control_plane: ControlPlane,
+    /// What the programs answered that policies leave the choice to.
+    pub answers: SchedulerAnswers,
+    /// The commits that were read.
+    pub snapshot: Snapshot,
+    /// The request as it was carried out, with the pins among its sources.
+    pub request: LoadRequest,
+}
 
 /// Everything that one run of the stages gave.
 #[derive(Debug)]
@@ -58,8 +71,18 @@ pub fn run(
     pins: Option<&Snapshot>,
     cache: RenderCache<'_>,
 ) -> Result<Platform, Diagnostics> {
-    let (control_plane, snapshot, request) = load(request, pins)?;
-    let schedule = scheduled(&control_plane);
+    Ok(render(load(request, pins)?, mode, cache))
+}
+
+/// The stages after the first: schedules, and renders what `cache` does not have.
+pub fn render(loaded: Loaded, mode: Mode, cache: RenderCache<'_>) -> Platform {
+    let schedule = loaded.schedule();
+    let Loaded {
+        control_plane,
+        snapshot,
+        request,
+        ..
+    } = loaded;
     let meter = Meter::new("rendering", Unit::Things("assignments"), None);
     let job = Job {
         plane: &control_plane,
@@ -76,7 +99,7 @@ pub fn run(
         reused,
         rendered,
     } = stage("composed and rendered", || render::render(job, cache));
-    Ok(Platform {
+    Platform {
         control_plane,
         schedule,
         mode,
@@ -86,7 +109,7 @@ pub fn run(
         rendered,
         sources: request.sources,
         cache: request.cache,
-    })
+    }
 }
 
 /// As [`run`] without a cache, where the repository of every workload must be readable.
@@ -103,14 +126,11 @@ pub fn run_whole(
     Ok(platform)
 }
 
-/// The first stage alone. Returns the request as it was carried out, with the pins among its sources.
+/// The first stage alone, and the answers of schedulers.
 ///
 /// # Errors
 /// Every finding, when the control plane cannot be read whole.
-pub fn load(
-    request: &LoadRequest,
-    pins: Option<&Snapshot>,
-) -> Result<(ControlPlane, Snapshot, LoadRequest), Diagnostics> {
+pub fn load(request: &LoadRequest, pins: Option<&Snapshot>) -> Result<Loaded, Diagnostics> {
     load_by(crate::load, request, pins)
 }
 
@@ -121,7 +141,7 @@ pub fn load(
 pub fn load_to_schedule(
     request: &LoadRequest,
     pins: Option<&Snapshot>,
-) -> Result<(ControlPlane, Snapshot, LoadRequest), Diagnostics> {
+) -> Result<Loaded, Diagnostics> {
     load_by(crate::load_to_schedule, request, pins)
 }
 
@@ -129,17 +149,12 @@ fn load_by(
     load: fn(&LoadRequest) -> Result<(ControlPlane, Snapshot), Diagnostics>,
     request: &LoadRequest,
     pins: Option<&Snapshot>,
-) -> Result<(ControlPlane, Snapshot, LoadRequest), Diagnostics> {
+) -> Result<Loaded, Diagnostics> {
     let mut request = request.clone();
     if let Some(snapshot) = pins {
-        let fixed = [&snapshot.environment, &snapshot.base];
-        for source in fixed.into_iter().chain(&snapshot.workloads) {
-            request
-                .sources
-                .pin(&source.name, &source.repo, &source.commit);
-        }
+        pin(&mut request.sources, snapshot);
     }
-    let (mut control_plane, snapshot) = stage("read the control plane", || load(&request))?;
+    let (control_plane, snapshot) = stage("read the control plane", || load(&request))?;
     detail(|| looked_at(&snapshot));
     // A local control plane stands for its own URL in what comes after, too: manifests may lie in it.
     if let Origin::Repository { url, .. } = &request.from {
@@ -150,15 +165,38 @@ fn load_by(
         }
     }
     // Between loading and scheduling, so that scheduling stays a function of values.
-    control_plane.answers = scheduler::ask(&control_plane, &request.schedulers);
-    Ok((control_plane, snapshot, request))
+    let answers = scheduler::ask(&control_plane, &request.schedulers);
+    Ok(Loaded {
+        control_plane,
+        answers,
+        snapshot,
+        request,
+    })
 }
 
-/// Who runs where; with `--verbose` also by which policies.
-fn scheduled(control_plane: &ControlPlane) -> Schedule {
-    let schedule = stage("scheduled", || schedule::schedule(control_plane));
-    detail(|| chosen(control_plane, &schedule));
-    schedule
+/// Has every repository that `snapshot` names read at its commit there.
+fn pin(sources: &mut SourceMap, snapshot: &Snapshot) {
+    let fixed = [&snapshot.environment, &snapshot.base];
+    for source in fixed.into_iter().chain(&snapshot.workloads) {
+        sources.pin(&source.name, &source.repo, &source.commit);
+    }
+}
+
+impl Loaded {
+    /// Who runs where; with `--verbose` also by which policies.
+    pub fn schedule(&self) -> Schedule {
+        let (plane, answers) = (&self.control_plane, &self.answers);
+        let schedule = stage("scheduled", || schedule::schedule(plane, answers));
+        detail(|| chosen(plane, &schedule));
+        schedule
+    }
+
+    /// With every repository fixed to the commit that was read, for what later stages read of them.
+    #[must_use]
+    pub fn pinned(mut self) -> Self {
+        pin(&mut self.request.sources, &self.snapshot);
+        self
+    }
 }
 
 fn detail(lines: impl FnOnce() -> Vec<String>) {

@@ -1,7 +1,7 @@
 //! Schedulers: programs that choose cluster types for a policy that names one.
 //!
 //! What comes in: a control plane, and the programs that whoever runs outhaul named. What goes out: one
-//! [`Answer`] per policy with a scheduler, as a value for `schedule`, which stays pure. A control plane
+//! [`SchedulerAnswer`] per policy with a scheduler, as a value for `schedule`, which stays pure. A control plane
 //! can name a scheduler but never a program: what comes from git cannot run anything here. A program
 //! gets JSON on its standard input and has limited time and room for its answer, which is checked
 //! before it is used; whatever is wrong with it is that policy's failure and nobody else's.
@@ -14,8 +14,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use outhaul_control::ControlPlane;
-use outhaul_control::model::{Answer, DeploymentTarget, Pair, SchedulingPolicy};
+use outhaul_control::model::{DeploymentTarget, SchedulingPolicy};
 use outhaul_kit::suggest::did_you_mean;
+use outhaul_plane::schedule::answers::{Pair, SchedulerAnswer, SchedulerAnswers};
 use outhaul_plane::schedule::choose::{self, Choice, choose};
 use outhaul_plane::schedule::selects_target;
 
@@ -69,15 +70,11 @@ impl Schedulers {
 }
 
 /// Asks the program of every policy that names one, in order of the policies' names.
-pub fn ask(plane: &ControlPlane, schedulers: &Schedulers) -> BTreeMap<String, Answer> {
+pub fn ask(plane: &ControlPlane, schedulers: &Schedulers) -> SchedulerAnswers {
     ask_within(plane, schedulers, TIME_LIMIT)
 }
 
-fn ask_within(
-    plane: &ControlPlane,
-    schedulers: &Schedulers,
-    limit: Duration,
-) -> BTreeMap<String, Answer> {
+fn ask_within(plane: &ControlPlane, schedulers: &Schedulers, limit: Duration) -> SchedulerAnswers {
     let mut answers = BTreeMap::new();
     let mut sites: Option<BTreeMap<&str, usize>> = None;
     for policy in plane.policies.values() {
@@ -99,12 +96,12 @@ fn ask_within(
         let answer = run(program, asked.to_string().as_bytes(), limit)
             .and_then(|text| read(&text, plane, policy, &choice, &targets));
         let answer = match answer {
-            Ok(chosen) => Answer::Chosen(chosen),
+            Ok(chosen) => SchedulerAnswer::Chosen(chosen),
             Err(fault) => told(&scheduler.value, program, fault),
         };
         answers.insert(policy.name.clone(), answer);
     }
-    answers
+    SchedulerAnswers::new(answers)
 }
 
 fn sites_by_cluster_type(plane: &ControlPlane) -> BTreeMap<&str, usize> {
@@ -253,9 +250,9 @@ fn shown(text: &str) -> String {
 }
 
 /// The program's path is for who runs it: it stays out of the message, which may end up in git.
-fn told(scheduler: &str, program: &Path, fault: Fault) -> Answer {
+fn told(scheduler: &str, program: &Path, fault: Fault) -> SchedulerAnswer {
     let program = program.display();
-    let said = |message: String, help: String, environment| Answer::Fault {
+    let said = |message: String, help: String, environment| SchedulerAnswer::Fault {
         message: format!("scheduler `{scheduler}`: {message}"),
         help,
         environment,

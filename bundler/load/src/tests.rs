@@ -184,9 +184,18 @@ fn without_sites_the_schedule_and_the_snapshot_are_the_same() {
     assert_eq!(plane.sites.len(), 2);
     assert!(without.sites.is_empty());
     assert_eq!(snapshot, same_snapshot);
-    let schedule = outhaul_plane::schedule::schedule(&plane);
+    let schedule = outhaul_plane::schedule::schedule(
+        &plane,
+        &outhaul_plane::schedule::SchedulerAnswers::default(),
+    );
     assert_eq!(schedule.assignments.len(), 2, "{schedule:?}");
-    assert_eq!(schedule, outhaul_plane::schedule::schedule(&without));
+    assert_eq!(
+        schedule,
+        outhaul_plane::schedule::schedule(
+            &without,
+            &outhaul_plane::schedule::SchedulerAnswers::default()
+        )
+    );
 
     // Who may choose by sites is given them.
     let asked = LoadRequest {

@@ -11,6 +11,7 @@ use serde::Serialize;
 use crate::compose::{self, Composed, Mode, Provenance, layers, schema};
 use crate::inputs::Inputs;
 use crate::render::trace::{self, How};
+use crate::schedule::SchedulerAnswers;
 use crate::schedule::explain::{Verdict, explain_on};
 use outhaul_control::ControlPlane;
 use outhaul_control::diagnostic::{Diagnostics, Location};
@@ -174,6 +175,7 @@ pub struct LineAt {
 /// Asks about one pair. Its config is told where the pair is assigned, and when `always` is set.
 pub fn story(
     plane: &ControlPlane,
+    answers: &SchedulerAnswers,
     cluster_type: &ClusterType,
     target: &DeploymentTarget,
     site: Option<&Site>,
@@ -181,7 +183,7 @@ pub fn story(
     with_config: bool,
     mode: Mode,
 ) -> Story {
-    let verdicts = explain_on(plane, target, Some(cluster_type), site);
+    let verdicts = explain_on(plane, answers, target, Some(cluster_type), site);
     let assigned = verdicts.iter().any(|verdict| verdict.misses.is_empty());
     let config =
         (with_config && assigned).then(|| config(plane, cluster_type, target, site, key, mode));

@@ -1,8 +1,8 @@
 //! Schedule: who runs where, and why.
 //!
-//! What comes in: a [`ControlPlane`]. What goes out: a [`Schedule`]: one assignment for each pair of
+//! What comes in: a [`ControlPlane`], and the answers of external schedulers. What goes out: a [`Schedule`]: one assignment for each pair of
 //! deployment target and cluster type that at least one policy chooses, with every policy that does, and
-//! the policies whose program gave no usable answer. It is pure and total: the same control plane gives
+//! the policies whose program gave no usable answer. It is pure and total: the same values give
 //! the same schedule, and no policy can stop another.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,13 +11,15 @@ use serde::Serialize;
 
 use outhaul_control::ControlPlane;
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics};
-use outhaul_control::model::{Answer, ClusterType, DeploymentTarget, SchedulingPolicy};
+use outhaul_control::model::{ClusterType, DeploymentTarget, SchedulingPolicy};
 
+pub mod answers;
 pub mod choose;
 pub mod doubts;
 pub mod explain;
 pub mod sites;
 
+pub use answers::{SchedulerAnswer, SchedulerAnswers};
 pub use choose::choose;
 
 /// Names one assignment; ordered by cluster type, then target, as the output is.
@@ -69,7 +71,7 @@ pub struct Schedule {
 }
 
 /// Decides what runs where.
-pub fn schedule(control_plane: &ControlPlane) -> Schedule {
+pub fn schedule(control_plane: &ControlPlane, answers: &SchedulerAnswers) -> Schedule {
     let mut schedule = Schedule::default();
     for policy in control_plane.policies.values() {
         let targets: Vec<&DeploymentTarget> = control_plane
@@ -95,8 +97,8 @@ pub fn schedule(control_plane: &ControlPlane) -> Schedule {
             pairs.for_each(|(id, sites)| schedule.add(id, policy, sites));
             continue;
         }
-        match choose::answer(control_plane, policy) {
-            Some(Answer::Chosen(chosen)) => {
+        match answers.of(policy) {
+            Some(SchedulerAnswer::Chosen(chosen)) => {
                 for pair in chosen.keys() {
                     let id = AssignmentId {
                         cluster_type: pair.cluster_type.clone(),
@@ -166,10 +168,10 @@ impl Schedule {
 }
 
 /// Why a policy with a scheduler chose nothing.
-fn unanswered(policy: &SchedulingPolicy, answer: Option<&Answer>) -> Diagnostic {
+fn unanswered(policy: &SchedulingPolicy, answer: Option<&SchedulerAnswer>) -> Diagnostic {
     let name = policy.placement.scheduler.as_ref();
     let finding = match answer {
-        Some(Answer::Fault {
+        Some(SchedulerAnswer::Fault {
             message,
             help,
             environment,

@@ -18,10 +18,9 @@ use outhaul_control::diagnostic::{Diagnostic, Severity};
 use outhaul_git::source::git::{Repository, is_repository};
 use outhaul_git::terminal;
 use outhaul_kit::counted::{assignments, counted};
-use outhaul_load::{LoadRequest, Origin};
+use outhaul_load::{LoadRequest, Origin, pipeline};
 use outhaul_plane::check::report;
 use outhaul_plane::explain::requested::{self, Requested};
-use outhaul_plane::schedule;
 
 /// Check a control plane: all findings, each with location and fix
 #[derive(Debug, clap::Args)]
@@ -124,10 +123,10 @@ impl Args {
     fn list_requested(&self) -> Result<Exit, Failure> {
         let mut documents = Vec::new();
         for environment in self.environments()? {
-            let (plane, _) = outhaul_load::load(&self.request(&environment)?)
+            let loaded = pipeline::load(&self.request(&environment)?, None)
                 .map_err(|findings| Failure::findings(&findings))?;
-            let schedule = schedule::schedule(&plane);
-            let found = requested::requested(&plane, &schedule, None, self.input.mode());
+            let (plane, schedule) = (&loaded.control_plane, loaded.schedule());
+            let found = requested::requested(plane, &schedule, None, self.input.mode());
             if self.output == CheckFormat::Json {
                 documents.push(json!({ "environment": environment, "requested": found }));
             } else {

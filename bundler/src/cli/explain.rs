@@ -10,8 +10,9 @@ use outhaul_control::ControlPlane;
 use outhaul_control::diagnostic::Diagnostic;
 use outhaul_control::model::{ClusterType, DeploymentTarget, Site};
 use outhaul_kit::suggest::did_you_mean;
+use outhaul_load::pipeline::Loaded;
+use outhaul_plane::compose;
 use outhaul_plane::explain::{self, Story};
-use outhaul_plane::{compose, schedule};
 
 mod text;
 
@@ -49,35 +50,31 @@ pub struct Args {
 impl Args {
     /// Does it.
     pub fn run(self) -> Result<Exit, Failure> {
-        let (plane, snapshot, _) = self.input.load()?;
+        let loaded = self.input.load()?;
+        let plane = &loaded.control_plane;
         if let Some(key) = &self.key {
-            known_key(&plane, key)?;
+            known_key(plane, key)?;
         }
         let site = match &self.site {
-            Some(name) => Some(find_site(&plane, name)?),
+            Some(name) => Some(find_site(plane, name)?),
             None => None,
         };
         match (&self.target, site, &self.key) {
-            (Some(target), site, _) => self.target(&plane, &snapshot, target, site),
-            (None, Some(site), None) => self.site(&plane, &snapshot, site),
+            (Some(target), site, _) => self.target(&loaded, target, site),
+            (None, Some(site), None) => self.site(&loaded, site),
             (None, Some(_), Some(_)) => Err(Failure::say(
                 failure::USAGE,
                 "a key on a site is a matter of one target",
             )
             .help("name it: `outhaul explain TARGET --site SITE --key KEY`")),
-            (None, None, Some(key)) => self.key(&plane, &snapshot, key),
+            (None, None, Some(key)) => self.key(&loaded, key),
             (None, None, None) => Err(Failure::say(failure::USAGE, "what is to be explained?")
                 .help("name a target, or give `--site` or `--key`")),
         }
     }
 
-    fn target(
-        &self,
-        plane: &ControlPlane,
-        snapshot: &Snapshot,
-        target: &str,
-        site: Option<&Site>,
-    ) -> Result<Exit, Failure> {
+    fn target(&self, loaded: &Loaded, target: &str, site: Option<&Site>) -> Result<Exit, Failure> {
+        let (plane, answers) = (&loaded.control_plane, &loaded.answers);
         let target = find_target(plane, target)?;
         let named = site
             .map(|site| &site.cluster_type.value)
@@ -93,7 +90,16 @@ impl Args {
             .iter()
             .map(|cluster_type| {
                 let mode = self.input.mode();
-                explain::story(plane, cluster_type, target, site, key, with_config, mode)
+                explain::story(
+                    plane,
+                    answers,
+                    cluster_type,
+                    target,
+                    site,
+                    key,
+                    with_config,
+                    mode,
+                )
             })
             .collect();
         if self.output == Format::Json {
@@ -116,7 +122,7 @@ impl Args {
             .iter()
             .map(|story| text::story(story, &target.name, site, plane, self.key.is_some()))
             .collect();
-        tell(snapshot, &texts.concat());
+        tell(&loaded.snapshot, &texts.concat());
         if cluster_types.is_empty() {
             data(&format!(
                 "environment `{}` has no cluster type",
@@ -126,13 +132,9 @@ impl Args {
         Ok(Exit::SUCCESS)
     }
 
-    fn site(
-        &self,
-        plane: &ControlPlane,
-        snapshot: &Snapshot,
-        site: &Site,
-    ) -> Result<Exit, Failure> {
-        let schedule = schedule::schedule(plane);
+    fn site(&self, loaded: &Loaded, site: &Site) -> Result<Exit, Failure> {
+        let plane = &loaded.control_plane;
+        let schedule = loaded.schedule();
         let composition = compose::compose(plane, &schedule, self.input.mode());
         let story = explain::site::story(plane, &schedule, &composition, site);
         if self.output == Format::Json {
@@ -140,14 +142,15 @@ impl Args {
         }
         let known: Vec<&String> = plane.cluster_types.keys().collect();
         tell(
-            snapshot,
+            &loaded.snapshot,
             &text::site(&story, site, &did_you_mean(&story.cluster_type, &known)),
         );
         Ok(Exit::SUCCESS)
     }
 
-    fn key(&self, plane: &ControlPlane, snapshot: &Snapshot, key: &str) -> Result<Exit, Failure> {
-        let schedule = schedule::schedule(plane);
+    fn key(&self, loaded: &Loaded, key: &str) -> Result<Exit, Failure> {
+        let plane = &loaded.control_plane;
+        let schedule = loaded.schedule();
         let composition = compose::compose(plane, &schedule, self.input.mode());
         let found = explain::key::set_by(plane, &composition, key);
         let asked = explain::requested::requested(plane, &schedule, Some(key), self.input.mode());
@@ -161,7 +164,7 @@ impl Args {
             }));
         }
         tell(
-            snapshot,
+            &loaded.snapshot,
             &text::key(key, plane, schedule.assignments.len(), &found, &asked),
         );
         Ok(Exit::SUCCESS)

@@ -11,7 +11,7 @@ use super::sources::SourceArgs;
 use super::{Exit, Format, data, print_json, say};
 use outhaul_control::ControlPlane;
 use outhaul_kit::counted::{self, counted};
-use outhaul_load::pipeline::{self, Platform};
+use outhaul_load::pipeline::{self, Loaded, Platform};
 use outhaul_load::scheduler::Schedulers;
 use outhaul_load::{LoadRequest, Origin};
 use outhaul_plane::compose::Mode;
@@ -143,13 +143,11 @@ impl InputArgs {
     ///
     /// # Errors
     /// [`Failure`] with every finding.
-    pub fn load(
-        &self,
-    ) -> Result<(ControlPlane, outhaul_bundle::index::Snapshot, LoadRequest), Failure> {
+    pub fn load(&self) -> Result<Loaded, Failure> {
         let loaded = pipeline::load(&self.request()?, None)
             .map_err(|findings| Failure::findings(&findings).help("nothing was written"))?;
-        warn(&loaded.0);
-        warn_of_lost(&loaded.0);
+        warn(&loaded.control_plane);
+        warn_of_lost(&loaded.control_plane);
         Ok(loaded)
     }
 
@@ -157,13 +155,11 @@ impl InputArgs {
     ///
     /// # Errors
     /// As [`InputArgs::load`].
-    pub fn load_to_schedule(
-        &self,
-    ) -> Result<(ControlPlane, outhaul_bundle::index::Snapshot, LoadRequest), Failure> {
+    pub fn load_to_schedule(&self) -> Result<Loaded, Failure> {
         let loaded = pipeline::load_to_schedule(&self.request()?, None)
             .map_err(|findings| Failure::findings(&findings).help("nothing was written"))?;
-        warn(&loaded.0);
-        warn_of_lost(&loaded.0);
+        warn(&loaded.control_plane);
+        warn_of_lost(&loaded.control_plane);
         Ok(loaded)
     }
 

@@ -28,8 +28,9 @@ pub struct Args {
 impl Args {
     /// Does it.
     pub fn run(self) -> Result<Exit, Failure> {
-        let (control_plane, snapshot, _) = self.input.load_to_schedule()?;
-        let schedule = schedule::schedule(&control_plane);
+        let loaded = self.input.load_to_schedule()?;
+        let schedule = loaded.schedule();
+        let (control_plane, snapshot) = (loaded.control_plane, loaded.snapshot);
         let choices: Choices<'_> = control_plane
             .policies
             .values()

@@ -9,9 +9,8 @@ use serde_json::Value;
 use super::scene::{BENCH, PRESS, SOURCES, Scene, SiteOf, write};
 use super::{DemoError, Story};
 use outhaul_git::source::{Cache, SourceMap};
-use outhaul_load::{LoadRequest, Origin};
+use outhaul_load::{LoadRequest, Origin, pipeline};
 use outhaul_plane::compose::{self, Mode};
-use outhaul_plane::schedule;
 
 /// The value that the second round changes.
 const OLD_TEXT: &str = "LABEL_TEXT: Made with care";
@@ -171,9 +170,9 @@ fn reasons(scene: &Scene, site: SiteOf) -> Result<Vec<String>, DemoError> {
         cache: Cache::at(scene.folder().join("cache")),
         schedulers: outhaul_load::scheduler::Schedulers::default(),
     };
-    let (control_plane, _) =
-        outhaul_load::load(&request).map_err(|found| failed(found.to_string()))?;
-    let schedule = schedule::schedule(&control_plane);
+    let loaded = pipeline::load(&request, None).map_err(|found| failed(found.to_string()))?;
+    let schedule = loaded.schedule();
+    let control_plane = loaded.control_plane;
     let composition = compose::compose(&control_plane, &schedule, Mode::default());
     let mut lines = Vec::new();
     for (id, assignment) in &schedule.assignments {

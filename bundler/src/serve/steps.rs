@@ -23,7 +23,7 @@ use outhaul_git::source::{self, Reference};
 use outhaul_git::store::StoreError;
 use outhaul_kit::counted::assignments;
 use outhaul_load::LoadRequest;
-use outhaul_load::pipeline::{self, Platform};
+use outhaul_load::pipeline::{self, Loaded, Platform};
 use outhaul_load::since;
 use outhaul_plane::compose::Mode;
 use outhaul_plane::render::{Cache, MemoryCache};
@@ -101,19 +101,14 @@ pub(super) fn bring(
     now: Timestamp,
     lines: &mut Vec<String>,
 ) -> Result<Option<Done>, Problem> {
-    let (plane, snapshot, loaded) =
-        pipeline::load(request, None).map_err(|all| Problem::findings(&all))?;
-    let key = key(one, &plane, snapshot.digest, &loaded);
+    let loaded = pipeline::load(request, None).map_err(|all| Problem::findings(&all))?;
+    let snapshot = loaded.snapshot.digest;
+    let key = key(one, &loaded);
     if known.done.as_ref().is_some_and(|done| done.key == key) {
         return Ok(None);
     }
-    let platform = pipeline::run(
-        request,
-        Mode::default(),
-        Some(&snapshot),
-        Cache::Memory(memory),
-    )
-    .map_err(|all| Problem::findings(&all))?;
+    // What was read is what is rendered: no scheduler is asked twice.
+    let platform = pipeline::render(loaded.pinned(), Mode::default(), Cache::Memory(memory));
     if one.bundle.is_some() || one.git.is_some() {
         gate(one, request, &platform)?;
     }
@@ -123,7 +118,7 @@ pub(super) fn bring(
     }
     lines.push(format!(
         "snapshot {}: {} rendered",
-        snapshot.digest.short(),
+        snapshot.short(),
         assignments(platform.rendered)
     ));
     let mut broken = BTreeSet::new();
@@ -139,7 +134,7 @@ pub(super) fn bring(
     }
     Ok(Some(Done {
         key,
-        snapshot: snapshot.digest,
+        snapshot,
         broken: broken.into_iter().collect(),
     }))
 }
@@ -175,14 +170,10 @@ fn gate(
 }
 
 /// A digest of everything that the environment depends on.
-fn key(
-    one: &EnvironmentConfig,
-    plane: &ControlPlane,
-    snapshot: Digest,
-    loaded: &LoadRequest,
-) -> Digest {
+fn key(one: &EnvironmentConfig, loaded: &Loaded) -> Digest {
+    let (plane, snapshot) = (&loaded.control_plane, loaded.snapshot.digest);
     let mut text = format!("{snapshot}\n{one:?}\n{}\n", env!("CARGO_PKG_VERSION"));
-    let _ = writeln!(text, "{:?}", plane.answers);
+    let _ = writeln!(text, "{:?}", loaded.answers);
     if let Some(bundle) = &one.bundle {
         // Orders for sites leave with the next bundle, and a revocation should not wait for a change.
         let _ = writeln!(text, "{}", orders(bundle, &one.name));
@@ -201,9 +192,10 @@ fn key(
                 asked.insert((repo, value("branch")));
             }
         }
+        let request = &loaded.request;
         for (repo, branch) in asked {
             let reference = branch.cloned().map_or(Reference::Head, Reference::Branch);
-            let opened = source::open(repo, &reference, &loaded.sources, &loaded.cache);
+            let opened = source::open(repo, &reference, &request.sources, &request.cache);
             // What cannot be read is told by the step that needs it.
             let commit = opened.map_or_else(|error| error.to_string(), |found| found.commit);
             let _ = writeln!(text, "{repo} {reference:?} {commit}");

@@ -4,7 +4,6 @@
 //! data that the schedule is a function of. Kalypso's policies have the default [`Placement`], which
 //! takes every cluster type that is selected and that no taint keeps away. Nothing here decides.
 
-use std::collections::BTreeMap;
 use std::fmt;
 
 use super::super::diagnostic::Location;
@@ -139,30 +138,4 @@ impl Toleration {
                 .is_none_or(|value| *value == taint.value)
             && self.effect.is_none_or(|effect| effect == taint.effect)
     }
-}
-
-/// What the program of a policy answered. Asked between load and schedule, so that scheduling stays a
-/// function of values.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
-    /// What it chose, checked: candidates only, nothing twice.
-    Chosen(BTreeMap<Pair, String>),
-    /// It gave no answer that can be used.
-    Fault {
-        /// What happened.
-        message: String,
-        /// What to do next.
-        help: String,
-        /// Whether the machine is at fault (a missing program), not what somebody wrote.
-        environment: bool,
-    },
-}
-
-/// A deployment target and a cluster type.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Pair {
-    /// The target's full name.
-    pub target: String,
-    /// The cluster type's name.
-    pub cluster_type: String,
 }

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use super::*;
 use outhaul_control::ControlPlane;
-use outhaul_plane::schedule::schedule;
+use outhaul_plane::schedule::{Schedule, schedule};
 
 #[path = "../../../plane/src/schedule/tests/shorthand.rs"]
 mod shorthand;
@@ -51,15 +51,19 @@ fn program(script: &str) -> Program {
     Program { folder, schedulers }
 }
 
-fn asked(script: &str) -> ControlPlane {
-    let mut plane = plane(PLANE);
+fn asked(script: &str) -> (ControlPlane, SchedulerAnswers) {
+    let plane = plane(PLANE);
     let program = program(script);
-    plane.answers = ask_within(&plane, &program.schedulers, Duration::from_secs(60));
-    plane
+    let answers = ask_within(&plane, &program.schedulers, Duration::from_secs(60));
+    (plane, answers)
 }
 
-fn pairs(plane: &ControlPlane, policy: &str) -> Vec<String> {
-    let schedule = schedule(plane);
+/// What was answered to policy `p`.
+fn to_p<'a>(plane: &ControlPlane, answers: &'a SchedulerAnswers) -> &'a SchedulerAnswer {
+    answers.of(&plane.policies["p"]).unwrap()
+}
+
+fn pairs(schedule: &Schedule, policy: &str) -> Vec<String> {
     let of = schedule
         .assignments
         .iter()
@@ -68,11 +72,11 @@ fn pairs(plane: &ControlPlane, policy: &str) -> Vec<String> {
 }
 
 fn fault(script: &str) -> String {
-    let plane = asked(script);
-    let schedule = schedule(&plane);
+    let (plane, answers) = asked(script);
+    let schedule = schedule(&plane, &answers);
     // Whatever one policy's program does, the others' assignments stand.
-    assert_eq!(pairs(&plane, "q"), ["c/t", "c/u", "off/t", "off/u"]);
-    assert_eq!(pairs(&plane, "p"), [""; 0]);
+    assert_eq!(pairs(&schedule, "q"), ["c/t", "c/u", "off/t", "off/u"]);
+    assert_eq!(pairs(&schedule, "p"), [""; 0]);
     // What it may have meant is undecided, not removed, except where another policy decides.
     let undecided: Vec<String> = schedule.undecided.keys().map(ToString::to_string).collect();
     assert_eq!(undecided, ["a/t", "a/u", "b/t", "b/u"]);
@@ -87,17 +91,19 @@ fn fault(script: &str) -> String {
 fn what_a_program_chooses_is_what_is_assigned() {
     let answer = r#"{"assignments": [{"target": "t", "clusterType": "b", "reason": "cheapest\u001b[2J"},
         {"target": "t", "clusterType": "c"}, {"target": "u", "clusterType": "a"}]}"#;
-    let plane = asked(&format!("cat >/dev/null; echo '{answer}'"));
-    assert_eq!(pairs(&plane, "p"), ["a/u", "b/t", "c/t"]);
+    let (plane, answers) = asked(&format!("cat >/dev/null; echo '{answer}'"));
+    let schedule = schedule(&plane, &answers);
+    assert_eq!(pairs(&schedule, "p"), ["a/u", "b/t", "c/t"]);
     let verdicts = outhaul_plane::schedule::explain::explain(
         &plane,
+        &answers,
         &plane.targets["t"],
         plane.cluster_types.get("b"),
     );
     let weight = verdicts[0].weight.as_ref().unwrap();
     assert_eq!(weight.said.as_deref(), Some("cheapest [2J"));
     // Both policies chose this one.
-    let both = &schedule(&plane).assignments;
+    let both = &schedule.assignments;
     let shared = both.iter().find(|(id, _)| id.to_string() == "c/t").unwrap();
     assert_eq!(shared.1.policies, ["p", "q"]);
 }
@@ -107,7 +113,10 @@ fn a_program_is_told_the_candidates_with_their_labels_and_the_limits() {
     let plane = plane(PLANE);
     let program = program(r#"cat > "$0.in"; echo '{"assignments": []}'"#);
     let answers = ask(&plane, &program.schedulers);
-    assert_eq!(answers["p"], Answer::Chosen(BTreeMap::new()));
+    assert_eq!(
+        to_p(&plane, &answers),
+        &SchedulerAnswer::Chosen(BTreeMap::new())
+    );
     let question = fs::read(program.folder.path().join("cost.in")).unwrap();
     let question: Value = serde_json::from_slice(&question).unwrap();
     insta::assert_json_snapshot!(question);
@@ -143,10 +152,10 @@ fn every_wrong_answer_is_that_policys_failure_alone() {
 #[test]
 fn a_program_that_never_answers_is_stopped_with_all_that_it_started() {
     let program = program("sleep 600 & echo $! > \"$0.pid\"; wait");
-    let mut plane = plane(PLANE);
-    plane.answers = ask_within(&plane, &program.schedulers, Duration::from_secs(2));
-    let Answer::Fault { message, .. } = &plane.answers["p"] else {
-        panic!("{:?}", plane.answers)
+    let plane = plane(PLANE);
+    let answers = ask_within(&plane, &program.schedulers, Duration::from_secs(2));
+    let SchedulerAnswer::Fault { message, .. } = to_p(&plane, &answers) else {
+        panic!("{answers:?}")
     };
     assert!(
         message.ends_with("it gave no answer in 2 s and was stopped"),
@@ -166,8 +175,9 @@ fn a_program_that_never_answers_is_stopped_with_all_that_it_started() {
 #[test]
 fn without_a_program_the_policy_fails_and_says_who_can_name_one() {
     let plane = plane(PLANE);
-    assert!(ask(&plane, &Schedulers::default()).is_empty());
-    let schedule = schedule(&plane);
+    let none = ask(&plane, &Schedulers::default());
+    assert!(none.is_empty());
+    let schedule = schedule(&plane, &none);
     let finding = schedule.failures["p"].iter().next().unwrap();
     assert_eq!(
         finding.help.as_deref().unwrap(),
@@ -177,8 +187,8 @@ fn without_a_program_the_policy_fails_and_says_who_can_name_one() {
     let answers = ask(&plane, &missing);
     assert!(
         matches!(
-            &answers["p"],
-            Answer::Fault {
+            to_p(&plane, &answers),
+            SchedulerAnswer::Fault {
                 environment: true,
                 ..
             }

@@ -6,8 +6,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::schedule::Schedule;
 use crate::schedule::explain::{Rule, explain};
+use crate::schedule::{Schedule, SchedulerAnswers};
 use outhaul_control::ControlPlane;
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics};
 use outhaul_control::model::DeploymentTarget;
@@ -104,7 +104,8 @@ fn nowhere(
     target: &DeploymentTarget,
     explained: &[String],
 ) -> Option<Diagnostic> {
-    let verdicts = explain(plane, target, None);
+    // No program is asked about a target alone.
+    let verdicts = explain(plane, &SchedulerAnswers::default(), target, None);
     let nearest = verdicts.first()?;
     let quoted = format!("policy `{}` ", nearest.policy);
     if explained.iter().any(|message| message.starts_with(&quoted)) {

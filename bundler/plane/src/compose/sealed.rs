@@ -73,12 +73,16 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::super::tests::{config, load, told};
     use crate::compose::{Mode, compose};
-    use crate::schedule::schedule;
+    use crate::schedule::{SchedulerAnswers, schedule};
 
     /// What composing says of `data`, in the environment `test` with the workload `label`.
     fn refusals(data: &str) -> String {
         let plane = load(data).unwrap();
-        let composition = compose(&plane, &schedule(&plane), Mode::default());
+        let composition = compose(
+            &plane,
+            &schedule(&plane, &SchedulerAnswers::default()),
+            Mode::default(),
+        );
         let all: Vec<_> = composition.failures.values().map(told).collect();
         all.join("\n")
     }

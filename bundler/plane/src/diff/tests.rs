@@ -125,7 +125,7 @@ impl Scene {
         );
         let plane = crate::scene::load("dev", &own, &base, &team).unwrap();
         let mode = Mode::default();
-        let schedule = schedule::schedule(&plane);
+        let schedule = schedule::schedule(&plane, &schedule::SchedulerAnswers::default());
         let composition = compose::compose(&plane, &schedule, mode);
         let snapshot = crate::scene::snapshot("dev");
         let job = render::Job {

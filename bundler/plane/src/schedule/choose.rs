@@ -8,11 +8,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::answers::Pair;
 use super::sites;
 use outhaul_control::ControlPlane;
-use outhaul_control::model::{
-    Answer, ClusterType, Effect, Pair, Placement, SchedulingPolicy, Taint,
-};
+use outhaul_control::model::{ClusterType, Effect, Placement, SchedulingPolicy, Taint};
 
 /// What a policy makes of every cluster type.
 #[derive(Debug, Clone, PartialEq)]
@@ -242,10 +241,4 @@ pub fn broken_limit(
         }
     }
     None
-}
-
-/// What the program of `policy` answered, or why there is no answer.
-pub fn answer<'a>(plane: &'a ControlPlane, policy: &SchedulingPolicy) -> Option<&'a Answer> {
-    policy.placement.scheduler.as_ref()?;
-    plane.answers.get(&policy.name)
 }

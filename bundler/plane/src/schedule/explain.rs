@@ -1,17 +1,18 @@
 //! Explain: why a pair is assigned, or which requirement keeps it from being so.
 //!
-//! What comes in: a control plane, a deployment target and a cluster type. What goes out: for each
+//! What comes in: a control plane, the answers of schedulers, a deployment target and a cluster type. What goes out: for each
 //! policy a [`Verdict`] with everything that keeps it from choosing the pair and what was there instead,
 //! nearest miss first. It decides nothing: it reads what the schedule itself reads.
 
 use serde::Serialize;
 
-use super::choose::{Candidate, Choice, Obstacle, Place, answer, choose};
+use super::answers::{Pair, SchedulerAnswer, SchedulerAnswers};
+use super::choose::{Candidate, Choice, Obstacle, Place, choose};
 use super::sites;
 use outhaul_control::ControlPlane;
 use outhaul_control::diagnostic::Location;
 use outhaul_control::model::{
-    Answer, ClusterType, DeploymentTarget, Labels, Pair, SchedulingPolicy, Site, Taint,
+    ClusterType, DeploymentTarget, Labels, SchedulingPolicy, Site, Taint,
 };
 use outhaul_control::selector::{Requirement, Selector};
 
@@ -129,15 +130,17 @@ impl Miss {
 /// What each policy says about the pair: those that choose it first, then by how little they miss.
 pub fn explain(
     control_plane: &ControlPlane,
+    answers: &SchedulerAnswers,
     target: &DeploymentTarget,
     cluster_type: Option<&ClusterType>,
 ) -> Vec<Verdict> {
-    explain_on(control_plane, target, cluster_type, None)
+    explain_on(control_plane, answers, target, cluster_type, None)
 }
 
 /// The same for one site of the cluster type.
 pub fn explain_on(
     control_plane: &ControlPlane,
+    answers: &SchedulerAnswers,
     target: &DeploymentTarget,
     cluster_type: Option<&ClusterType>,
     site: Option<&Site>,
@@ -186,16 +189,10 @@ pub fn explain_on(
                     &selector.location,
                 );
             }
-            weight = weigh(control_plane, policy, &choice, target, cluster_type);
+            weight = weigh(answers, policy, &choice, target, cluster_type);
             // Who the policy does not mean was never weighed.
             if misses.is_empty() {
-                misses.extend(passed_over(
-                    control_plane,
-                    policy,
-                    &choice,
-                    target,
-                    cluster_type,
-                ));
+                misses.extend(passed_over(answers, policy, &choice, target, cluster_type));
             }
         }
         Verdict {
@@ -304,7 +301,7 @@ fn kept_away(
 
 /// How the cluster type fares, when the policy weighs anything.
 fn weigh(
-    plane: &ControlPlane,
+    answers: &SchedulerAnswers,
     policy: &SchedulingPolicy,
     choice: &Choice<'_>,
     target: &DeploymentTarget,
@@ -329,8 +326,8 @@ fn weigh(
         score: candidate.score,
         met: met.collect(),
         avoided: avoided.collect(),
-        said: match answer(plane, policy) {
-            Some(Answer::Chosen(chosen)) => chosen
+        said: match answers.of(policy) {
+            Some(SchedulerAnswer::Chosen(chosen)) => chosen
                 .get(&pair(target, cluster_type))
                 .filter(|said| !said.is_empty())
                 .cloned(),
@@ -357,7 +354,7 @@ fn named(taint: &Taint) -> String {
 
 /// Why a candidate is not taken.
 fn passed_over(
-    plane: &ControlPlane,
+    answers: &SchedulerAnswers,
     policy: &SchedulingPolicy,
     choice: &Choice<'_>,
     target: &DeploymentTarget,
@@ -373,15 +370,17 @@ fn passed_over(
     let placement = &policy.placement;
     if let Some(scheduler) = &placement.scheduler {
         let name = &scheduler.value;
-        let (requirement, found) = match answer(plane, policy) {
-            Some(Answer::Chosen(chosen)) if chosen.contains_key(&pair(target, cluster_type)) => {
+        let (requirement, found) = match answers.of(policy) {
+            Some(SchedulerAnswer::Chosen(chosen))
+                if chosen.contains_key(&pair(target, cluster_type)) =>
+            {
                 return None;
             }
-            Some(Answer::Chosen(_)) => (
+            Some(SchedulerAnswer::Chosen(_)) => (
                 format!("scheduler `{name}` chooses"),
                 "it did not choose this one".to_owned(),
             ),
-            Some(Answer::Fault { message, .. }) => {
+            Some(SchedulerAnswer::Fault { message, .. }) => {
                 (format!("scheduler `{name}` chooses"), message.clone())
             }
             None => (

@@ -40,7 +40,7 @@ fn defect_1_two_policies_that_select_one_pair_are_two_reasons() {
             ("u", "other", &[("purpose", "test")]),
         ],
     );
-    let schedule = schedule(&plane);
+    let schedule = schedule(&plane, &SchedulerAnswers::default());
     let seen: Vec<_> = schedule
         .assignments
         .iter()
@@ -65,9 +65,14 @@ fn a_pair_that_is_not_assigned_says_which_requirement_failed() {
         ],
         &[("t", "team", &[("purpose", "test")])],
     );
-    assert!(schedule(&plane).assignments.is_empty());
+    assert!(
+        schedule(&plane, &SchedulerAnswers::default())
+            .assignments
+            .is_empty()
+    );
     let verdicts = explain::explain(
         &plane,
+        &SchedulerAnswers::default(),
         &plane.targets["t"],
         plane.cluster_types.get("drone"),
     );
@@ -93,8 +98,8 @@ proptest! {
             ],
             &[("t", "team", &[("k", &label)])],
         );
-        let assigned = !schedule(&plane).assignments.is_empty();
-        let verdicts = explain::explain(&plane, &plane.targets["t"], plane.cluster_types.get("c"));
+        let assigned = !schedule(&plane, &SchedulerAnswers::default()).assignments.is_empty();
+        let verdicts = explain::explain(&plane, &SchedulerAnswers::default(), &plane.targets["t"], plane.cluster_types.get("c"));
         prop_assert_eq!(assigned, verdicts[0].misses.is_empty());
     }
 }

@@ -30,7 +30,7 @@ fn job<'a>(
 
 /// Composed first and rendered then, one after the other.
 fn full(plane: &ControlPlane, mode: Mode) -> Rendering {
-    let schedule = schedule::schedule(plane);
+    let schedule = schedule::schedule(plane, &schedule::SchedulerAnswers::default());
     let composition = compose::compose(plane, &schedule, mode);
     let inputs = Inputs::of(plane);
     let engines = Engines::new(inputs, mode);
@@ -58,7 +58,10 @@ fn full(plane: &ControlPlane, mode: Mode) -> Rendering {
 }
 
 fn counted(cache: &mut MemoryCache, plane: &ControlPlane, mode: Mode) -> (Rendering, usize) {
-    let (schedule, snapshot) = (schedule::schedule(plane), snapshot());
+    let (schedule, snapshot) = (
+        schedule::schedule(plane, &schedule::SchedulerAnswers::default()),
+        snapshot(),
+    );
     let job = job(plane, &schedule, &snapshot, mode);
     let done = render(job, Cache::Memory(cache));
     assert!(done.reused.is_empty());
@@ -114,7 +117,7 @@ fn only_what_a_change_can_reach_is_rendered() {
 fn all_that_is_rendered_is_told() {
     let plane = plane();
     let told = std::sync::Mutex::new((0, 0));
-    let schedule = schedule::schedule(&plane);
+    let schedule = schedule::schedule(&plane, &schedule::SchedulerAnswers::default());
     let snapshot = snapshot();
     let progress = &|done, of| {
         let mut told = told.lock().unwrap();

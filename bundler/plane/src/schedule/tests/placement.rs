@@ -7,12 +7,12 @@ use std::fmt::Write as _;
 use proptest::prelude::*;
 
 use super::super::choose::{Place, choose};
-use super::super::{AssignmentId, explain, schedule};
+use super::super::{AssignmentId, SchedulerAnswers, explain, schedule};
 use super::shorthand::plane;
 use outhaul_control::ControlPlane;
 
 fn pairs(plane: &ControlPlane) -> BTreeMap<String, String> {
-    let schedule = schedule(plane);
+    let schedule = schedule(plane, &SchedulerAnswers::default());
     let line = |(id, a): (&AssignmentId, &super::super::Assignment)| {
         (id.to_string(), a.policies.join("+"))
     };
@@ -110,7 +110,12 @@ fn every_rejection_says_why() {
     let plane = plane(&text);
     let mut told = String::new();
     for cluster_type in plane.cluster_types.values() {
-        for verdict in explain::explain(&plane, &plane.targets["t"], Some(cluster_type)) {
+        for verdict in explain::explain(
+            &plane,
+            &SchedulerAnswers::default(),
+            &plane.targets["t"],
+            Some(cluster_type),
+        ) {
             let _ = writeln!(told, "{} {}", cluster_type.name, verdict.policy);
             if let Some(weight) = &verdict.weight {
                 let _ = writeln!(told, "    {}", weight.sentence());
@@ -285,7 +290,7 @@ proptest! {
             .replace("{zone: x}", "{matchLabels: {zone: z1}}"));
         let assigned = pairs(&plane);
         for cluster_type in plane.cluster_types.values() {
-            let verdicts = explain::explain(&plane, &plane.targets["t"], Some(cluster_type));
+            let verdicts = explain::explain(&plane, &SchedulerAnswers::default(), &plane.targets["t"], Some(cluster_type));
             let mut by: Vec<&str> = verdicts
                 .iter()
                 .filter(|v| v.misses.is_empty())

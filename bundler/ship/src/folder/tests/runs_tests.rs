@@ -76,7 +76,7 @@ impl Scene {
         let out = self.out(name);
         let mut before = remembered(&out, full).unwrap();
         let mut cache = std::mem::take(&mut before.cache);
-        let schedule = schedule::schedule(&self.plane);
+        let schedule = schedule::schedule(&self.plane, &schedule::SchedulerAnswers::default());
         let job = Job {
             plane: &self.plane,
             schedule: &schedule,

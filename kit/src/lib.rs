@@ -22,4 +22,3 @@ pub mod service;
 pub mod signals;
 pub mod suggest;
 pub mod text;
-pub mod threads;

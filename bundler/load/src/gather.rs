@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use outhaul_bundle::index::{Snapshot, Source};
-use outhaul_kit::threads;
+use rayon::prelude::*;
 
 use super::{LoadRequest, MAIN, Origin, unread};
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics, Location, SourceFile};
@@ -32,6 +32,9 @@ use files::{is_nearly_yaml, is_yaml, source_of, sourceignore, text_file};
 pub const PROMOTED: &str = ".promoted";
 /// Where a control plane lists its environments; as a pin without a URL, at which commit.
 pub const ENVIRONMENTS: &str = ".environments";
+
+/// Fewest files that are worth another processor.
+const FILES_PER_JOB: usize = 256;
 
 enum Next {
     Base(BaseRepo),
@@ -385,7 +388,7 @@ impl<'a> Gathering<'a> {
     /// Reads every object below `path`.
     fn read(&mut self, opened: &Opened, path: &str, by: &Bringer, at: Option<&Location>) {
         let files = normal_path(path).and_then(|path| {
-            let ignore = sourceignore(opened)?;
+            let (ignore, bad_lines) = sourceignore(opened)?;
             let full = |below: &str| {
                 if path.is_empty() {
                     below.into()
@@ -405,12 +408,13 @@ impl<'a> Gathering<'a> {
             let links: Vec<_> = links.filter(|path| !ignore.ignores(path)).collect();
             let named = |file: TreeFile| (full(&file.path), file);
             let files: Vec<_> = tree.files.into_iter().map(named).collect();
-            Ok((files, links, nearly.into_inner()))
+            Ok((files, links, nearly.into_inner(), bad_lines))
         });
-        let (mut files, links, nearly) = match files {
+        let (mut files, links, nearly, bad_lines) = match files {
             Ok(read) => read,
             Err(error) => return self.unreadable(&error, at),
         };
+        self.findings.extend(bad_lines);
         let of_a_team = matches!(by, Bringer::Registration { .. });
         let nearly = nearly.iter().map(|path| opened.file_name(path));
         self.findings
@@ -421,22 +425,22 @@ impl<'a> Gathering<'a> {
             let seen = &mut self.files;
             files.retain(|(path, _)| seen.insert(opened.identity(path)));
         }
-        let files = files
-            .into_iter()
-            .map(|(path, file)| (opened.file_name(&path), file))
-            .collect();
         let read_file = self.read_file;
-        let read = threads::each(files, |(name, file)| {
-            let mut findings = Diagnostics::new();
-            let objects = match text_file(name, file) {
-                Ok(file) => read_file(&file, &mut findings),
-                Err(finding) => {
-                    findings.push(*finding);
-                    Vec::new()
-                }
-            };
-            (objects, findings)
-        });
+        let read: Vec<_> = files
+            .into_par_iter()
+            .with_min_len(FILES_PER_JOB)
+            .map(|(path, file)| {
+                let mut findings = Diagnostics::new();
+                let objects = match text_file(opened.file_name(&path), file) {
+                    Ok(file) => read_file(&file, &mut findings),
+                    Err(finding) => {
+                        findings.push(*finding);
+                        Vec::new()
+                    }
+                };
+                (objects, findings)
+            })
+            .collect();
         for (objects, findings) in read {
             let counts =
                 |finding: &Diagnostic| !of_a_team || !OF_CONTROL_PLANES.contains(&finding.code);

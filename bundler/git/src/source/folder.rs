@@ -13,14 +13,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use outhaul_bundle::Digest;
 use outhaul_bundle::digest::Hasher;
+use rayon::prelude::*;
 
 use super::{SourceError, TreeFile, TreeLimits};
-use outhaul_kit::threads;
 
 /// Largest file in bytes whose content is kept from opening to reading: what people write by hand.
 const MAX_KEPT_FILE: u64 = 64 << 10;
 /// Most bytes that are kept.
 const MAX_KEPT: u64 = 64 << 20;
+/// Fewest files that are worth another processor.
+const FILES_PER_JOB: usize = 256;
 
 /// Every file of a folder, sorted by path.
 #[derive(Debug, Default)]
@@ -150,10 +152,14 @@ pub(super) fn open_files(dir: &Path, paths: Vec<String>) -> Result<(Digest, List
 
 fn digested(dir: &Path, Listing { entries }: Listing) -> Result<(Digest, Listing), SourceError> {
     let may_keep = AtomicU64::new(MAX_KEPT);
-    let read = threads::each(entries, |mut entry| {
-        let line = entry.read(dir, &may_keep);
-        line.map(|line| (entry, line))
-    });
+    let read: Vec<_> = entries
+        .into_par_iter()
+        .with_min_len(FILES_PER_JOB)
+        .map(|mut entry| {
+            let line = entry.read(dir, &may_keep);
+            line.map(|line| (entry, line))
+        })
+        .collect();
     let mut hasher = Hasher::new();
     let mut entries = Vec::with_capacity(read.len());
     for one in read {

@@ -1,8 +1,11 @@
 //! `.sourceignore`: what of a repository is not part of the control plane.
 //!
 //! What comes in: the text of a `.sourceignore` file, in the syntax of `.gitignore`. What goes out:
-//! whether a path is left out. The last matching line decides, `!` takes back. It knows `*`, `?`,
-//! `**`, a trailing `/` for folders and a leading `/` for the root; character classes it does not.
+//! whether a path is left out, in time linear in its length, and the lines that are not patterns. It reads no file.
+
+use std::ops::Range;
+
+use ::ignore::gitignore::{Gitignore, GitignoreBuilder};
 
 /// Folders that never hold objects of a control plane, whatever `.sourceignore` says: what version
 /// control and continuous integration keep for themselves, and the list of environments.
@@ -17,121 +20,77 @@ const ALWAYS: &[&str] = &[
 ];
 
 /// The lines of one `.sourceignore`.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Ignore {
-    rules: Vec<Rule>,
+#[derive(Debug, Clone)]
+pub struct Ignore(Gitignore);
+
+/// A line that is not a pattern.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BadLine {
+    /// Its bytes in the text.
+    pub span: Range<usize>,
+    /// What is wrong with it.
+    pub problem: String,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Rule {
-    parts: Vec<String>,
-    negated: bool,
-    folders_only: bool,
+impl Default for Ignore {
+    fn default() -> Self {
+        Self(Gitignore::empty())
+    }
 }
 
 impl Ignore {
-    /// The rules of `text`.
-    pub fn parse(text: &str) -> Self {
-        let rule = |line: &str| {
-            let line = line.trim_end();
-            if line.is_empty() || line.starts_with('#') {
-                return None;
+    /// The rules of `text`, and the lines that are none.
+    pub fn parse(text: &str) -> (Self, Vec<BadLine>) {
+        let mut builder = GitignoreBuilder::new("");
+        let mut bad = Vec::new();
+        let mut start = 0;
+        for line in text.split_inclusive('\n') {
+            let rule = line.trim_end();
+            let span = start..start + rule.len();
+            start += line.len();
+            // To git a brace is a character like any other.
+            let escaped = rule.replace('{', "\\{").replace('}', "\\}");
+            if let Err(error) = builder.add_line(None, &escaped) {
+                let problem = error.to_string();
+                bad.push(BadLine { span, problem });
             }
-            let (negated, line) = match line.strip_prefix('!') {
-                Some(rest) => (true, rest),
-                None => (false, line),
-            };
-            let folders_only = line.ends_with('/');
-            let line = line.trim_end_matches('/');
-            let anchored = line.contains('/');
-            let mut parts: Vec<String> = line
-                .split('/')
-                .filter(|part| !part.is_empty())
-                .map(str::to_owned)
-                .collect();
-            if !anchored {
-                parts.insert(0, "**".into());
+        }
+        match builder.build() {
+            Ok(rules) => (Self(rules), bad),
+            Err(error) => {
+                let problem = error.to_string();
+                let span = 0..text.len();
+                (Self::default(), vec![BadLine { span, problem }])
             }
-            Some(Rule {
-                parts,
-                negated,
-                folders_only,
-            })
-        };
-        Self {
-            rules: text.lines().filter_map(rule).collect(),
         }
     }
 
     /// Whether the file `path` is left out, itself or with a folder that it lies in.
     pub fn ignores(&self, path: &str) -> bool {
-        let parts: Vec<&str> = path.split('/').collect();
-        if parts
-            .first()
-            .is_some_and(|first| parts.len() > 1 && ALWAYS.contains(first))
-        {
+        let first = path.split_once('/').map(|(first, _)| first);
+        if first.is_some_and(|first| ALWAYS.contains(&first)) {
             return true;
         }
-        (1..=parts.len()).any(|length| self.excludes(&parts[..length], length < parts.len()))
+        // As git does: what lies in a folder that is left out cannot be taken back.
+        let folders = path.match_indices('/').map(|(at, _)| (&path[..at], true));
+        folders
+            .chain([(path, false)])
+            .any(|(path, is_folder)| self.0.matched(path, is_folder).is_ignore())
     }
-
-    fn excludes(&self, parts: &[&str], folder: bool) -> bool {
-        let matching = self
-            .rules
-            .iter()
-            .rev()
-            .find(|rule| (folder || !rule.folders_only) && matches(&rule.parts, parts));
-        matching.is_some_and(|rule| !rule.negated)
-    }
-}
-
-fn matches(pattern: &[String], parts: &[&str]) -> bool {
-    match pattern.split_first() {
-        None => parts.is_empty(),
-        Some((first, rest)) if first == "**" => {
-            (0..=parts.len()).any(|skip| matches(rest, &parts[skip..]))
-        }
-        Some((first, rest)) => parts.split_first().is_some_and(|(part, parts)| {
-            glob(first.as_bytes(), part.as_bytes()) && matches(rest, parts)
-        }),
-    }
-}
-
-/// `*` and `?` within one part of a path, in linear time.
-fn glob(pattern: &[u8], text: &[u8]) -> bool {
-    let (mut p, mut t) = (0, 0);
-    let mut star = None;
-    while t < text.len() {
-        match pattern.get(p) {
-            Some(b'*') => {
-                star = Some((p, t));
-                p += 1;
-            }
-            Some(c) if *c == b'?' || *c == text[t] => {
-                p += 1;
-                t += 1;
-            }
-            _ => match star {
-                Some((at, taken)) => {
-                    star = Some((at, taken + 1));
-                    p = at + 1;
-                    t = taken + 1;
-                }
-                None => return false,
-            },
-        }
-    }
-    pattern[p..].iter().all(|c| *c == b'*')
 }
 
 #[cfg(test)]
 mod tests {
+    #![expect(clippy::panic, reason = "a test ends with what it found")]
     use super::*;
 
     #[test]
     fn rules_follow_gitignore() {
-        let ignore =
-            Ignore::parse("# comment\nlab/\n*.tmp.yaml\n/top.yaml\na/**/z.yaml\n!keep.tmp.yaml\n");
+        let (ignore, bad) = Ignore::parse(
+            "# comment\nlab/\n*.tmp.yaml\n/top.yaml\r\na/**/z.yaml\n!keep.tmp.yaml\n!lab/kept.yaml\n\
+             {x,y}.yaml\nn[0-9].yaml\n",
+        );
+        assert_eq!(bad, []);
         for path in [
             "lab/x.yaml",
             "deep/lab/x.yaml",
@@ -140,6 +99,9 @@ mod tests {
             "top.yaml",
             "a/z.yaml",
             "a/b/c/z.yaml",
+            "lab/kept.yaml",
+            "{x,y}.yaml",
+            "d/n7.yaml",
         ] {
             assert!(ignore.ignores(path), "{path}");
         }
@@ -150,9 +112,30 @@ mod tests {
             "keep.tmp.yaml",
             "d/keep.tmp.yaml",
             "z.yaml",
+            "x.yaml",
+            "nx.yaml",
         ] {
             assert!(!ignore.ignores(path), "{path}");
         }
+    }
+
+    #[test]
+    fn a_hostile_pattern_ends() {
+        // A matcher that tries every way of placing the `**` does not.
+        let (ignore, bad) = Ignore::parse(&format!("{}x.yaml\n", "a/**/".repeat(24)));
+        assert_eq!(bad, []);
+        let folders = "a/".repeat(60);
+        assert!(!ignore.ignores(&format!("{folders}y.yaml")));
+        assert!(ignore.ignores(&format!("{folders}x.yaml")));
+    }
+
+    #[test]
+    fn a_line_that_is_no_pattern_is_named_and_the_others_count() {
+        let text = "lab/\nd[/\n*.tmp.yaml\n";
+        let (ignore, bad) = Ignore::parse(text);
+        let [bad] = &bad[..] else { panic!("{bad:?}") };
+        assert_eq!(&text[bad.span.clone()], "d[/");
+        assert!(ignore.ignores("lab/x.yaml") && ignore.ignores("x.tmp.yaml"));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use outhaul_bundle::index::Source;
 use super::{ENVIRONMENTS, MAIN};
 use outhaul_control::diagnostic::{Cause, Diagnostic, Location, SourceFile};
 use outhaul_control::model::Environment;
-use outhaul_git::source::ignore::Ignore;
+use outhaul_git::source::ignore::{BadLine, Ignore};
 use outhaul_git::source::{Opened, SourceError, SourceMap, TreeFile, TreeLimits};
 use outhaul_kit::suggest::did_you_mean;
 
@@ -34,13 +34,26 @@ pub(super) fn text_file(name: String, file: TreeFile) -> Result<Arc<SourceFile>,
     }
 }
 
-pub(super) fn sourceignore(opened: &Opened) -> Result<Ignore, SourceError> {
+/// What of a source is left out, and the lines that do not say so.
+pub(super) fn sourceignore(opened: &Opened) -> Result<(Ignore, Vec<Diagnostic>), SourceError> {
     let tree = opened.tree("", &|path| path == ".sourceignore", &TreeLimits::YAML)?;
-    let text = tree
-        .files
-        .first()
-        .map(|file| String::from_utf8_lossy(&file.bytes).into_owned());
-    Ok(text.map(|text| Ignore::parse(&text)).unwrap_or_default())
+    let Some(file) = tree.files.first() else {
+        return Ok((Ignore::default(), Vec::new()));
+    };
+    let text = String::from_utf8_lossy(&file.bytes).into_owned();
+    let (ignore, bad) = Ignore::parse(&text);
+    let name = opened.file_name(".sourceignore");
+    let file = Arc::new(SourceFile { name, text });
+    let finding = |line: BadLine| {
+        let message = format!(
+            "this line of `.sourceignore` is not a pattern: {}",
+            line.problem
+        );
+        Diagnostic::warning("bad-pattern", message)
+            .at(&Location::new(&file, line.span))
+            .help("it leaves nothing out; write it as in `.gitignore`")
+    };
+    Ok((ignore, bad.into_iter().map(finding).collect()))
 }
 
 pub(super) fn is_yaml(path: &str) -> bool {

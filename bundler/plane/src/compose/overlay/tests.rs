@@ -7,11 +7,15 @@ use proptest::prelude::*;
 
 use super::super::tests::{self, config, load, plane, site};
 use super::super::{Composition, Mode, compose, compose_for_site};
-use crate::schedule::schedule;
+use crate::schedule::{SchedulerAnswers, schedule};
 use outhaul_control::ControlPlane;
 
 fn composition(plane: &ControlPlane) -> Composition {
-    compose(plane, &schedule(plane), Mode::default())
+    compose(
+        plane,
+        &schedule(plane, &SchedulerAnswers::default()),
+        Mode::default(),
+    )
 }
 
 /// Who has which overlay: sites and the value of `LEVEL`.

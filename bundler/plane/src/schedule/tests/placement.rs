@@ -259,7 +259,7 @@ proptest! {
                 .collect();
             let chosen = members
                 .iter()
-                .map(|c| outhaul_control::model::Pair {
+                .map(|c| super::super::answers::Pair {
                     target: "t".into(),
                     cluster_type: c.cluster_type.name.clone(),
                 })

@@ -6,7 +6,6 @@
 
 mod api;
 mod body;
-mod connections;
 mod lanes;
 mod problem;
 mod shared;
@@ -19,12 +18,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Router;
+use axum::extract::Extension;
+use hyper_util::service::TowerToHyperService;
 use outhaul_kit::service::{NotifyState, Watchdog, notify};
+use outhaul_listen::{Limits, Peer, StartError};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 use tower_http::services::ServeDir;
 
@@ -61,46 +61,32 @@ pub fn serve(
         .map(|(cert, key)| acceptor(cert, key))
         .transpose()?;
     let shared = Arc::new(Shared::new(hub, state)?);
-    let failed = |doing: &str| {
-        let doing = doing.to_owned();
-        move |source| HubError::Serve { doing, source }
+    let mut router = api::router(Arc::clone(&shared));
+    if let Some(folder) = &options.repository {
+        // What sites believe of it is in its signatures, so that no more is needed than files.
+        router = router.nest_service("/repository", ServeDir::new(folder));
+    }
+    let is_tls = tls.is_some();
+    let listening = outhaul_listen::Options {
+        listen: options.listen,
+        tls,
+        limits: LIMITS,
     };
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(failed("start"))?;
-    runtime.block_on(async {
-        let listening = format!("listen on `{}`", options.listen);
-        let listener = TcpListener::bind(options.listen)
-            .await
-            .map_err(failed(&listening))?;
-        let address = listener.local_addr().map_err(failed(&listening))?;
-        let mut terminate = signal(SignalKind::terminate()).map_err(failed("wait for signals"))?;
-        let mut interrupt = signal(SignalKind::interrupt()).map_err(failed("wait for signals"))?;
-        let (stop, stopped) = watch::channel(false);
-        let mut router = api::router(Arc::clone(&shared));
-        if let Some(folder) = &options.repository {
-            // What sites believe of it is in its signatures, so that no more is needed than files.
-            router = router.nest_service("/repository", ServeDir::new(folder));
-        }
-        let serving = tokio::spawn(connections::accept(listener, tls.clone(), router, stopped));
-        tokio::spawn(tell_that_it_lives(Arc::clone(&shared)));
+    outhaul_listen::run(
+        listening,
+        move |peer| service(&router, peer),
+        tell_that_it_lives(shared),
+        |address| {
+            ready(address, if is_tls { "https" } else { "http" });
+            tracing::info!(%address, tls = is_tls, "serving");
+        },
+    )
+    .map_err(|StartError { doing, source }| HubError::Serve { doing, source })
+}
 
-        ready(address, if tls.is_some() { "https" } else { "http" });
-        tracing::info!(%address, tls = tls.is_some(), "serving");
-        notify(NotifyState::Ready);
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-        tracing::info!("stopping: finishing what is under way");
-        notify(NotifyState::Stopping);
-        stop.send_replace(true);
-        if let Err(error) = serving.await {
-            tracing::error!(%error, "the server ended badly");
-        }
-        Ok(())
-    })
+/// The routes for one connection.
+fn service(router: &Router, peer: Peer) -> TowerToHyperService<Router> {
+    TowerToHyperService::new(router.clone().layer(Extension(peer)))
 }
 
 /// As long as the store answers, systemd's watchdog is told so, twice per period.
@@ -132,21 +118,17 @@ fn acceptor(cert: &Path, key: &Path) -> Result<TlsAcceptor, HubError> {
         .map_err(|error| problem(cert, error.to_string()))?;
     let secret = PrivateKeyDer::from_pem_reader(open(key)?)
         .map_err(|error| problem(key, error.to_string()))?;
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let mut config = rustls::ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .and_then(|builder| {
-            builder
-                .with_no_client_auth()
-                .with_single_cert(chain, secret)
-        })
-        .map_err(|error| problem(cert, error.to_string()))?;
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(TlsAcceptor::from(Arc::new(config)))
+    outhaul_listen::acceptor(chain, secret).map_err(|error| problem(cert, error.to_string()))
 }
 
-/// How long running requests may take after the signal to stop.
-const STOP_WITHIN: Duration = Duration::from_secs(10);
+/// What clients may take of the hub.
+const LIMITS: Limits = Limits {
+    connections: 1024,
+    of_peer: 128,
+    receive: Duration::from_secs(15),
+    stall: Duration::from_secs(120),
+    head: 400 * 1024,
+};
 
 #[cfg(test)]
 mod tests;

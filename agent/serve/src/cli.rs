@@ -14,15 +14,12 @@ use std::sync::Arc;
 use clap::{CommandFactory as _, Parser, Subcommand, ValueEnum};
 use outhaul_kit::console::{self, Exit};
 use outhaul_kit::durable;
-use outhaul_kit::service::{NotifyState, notify};
 use outhaul_kit::text::{printable, printable_lines};
+use outhaul_listen::StartError;
 use serde_json::json;
-use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::watch;
 
 use crate::error::ServeError;
-use crate::server::{self, Limits};
+use crate::server::{self, LIMITS};
 use crate::settings::Settings;
 use crate::tls::Authority;
 use crate::view::{Current, FolderView};
@@ -201,44 +198,20 @@ fn serve(cli: &Cli, args: &Run) -> Result<(), ServeError> {
         None => None,
         Some(authority) => Some(authority.acceptor(&settings.names, &addresses)?),
     };
-    let failed = |doing: &str| {
-        let doing = doing.to_owned();
-        move |source| ServeError::Start { doing, source }
+    let current = Arc::new(Current::new(Box::new(FolderView::new(&cli.state))));
+    let options = outhaul_listen::Options {
+        listen: settings.listen,
+        tls,
+        limits: LIMITS,
     };
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .map_err(failed("start"))?;
-    runtime.block_on(async {
-        let listening = format!("listen on `{}`", settings.listen);
-        let listener = TcpListener::bind(settings.listen)
-            .await
-            .map_err(failed(&listening))?;
-        let address = listener.local_addr().map_err(failed(&listening))?;
-        let mut terminate = signal(SignalKind::terminate()).map_err(failed("wait for signals"))?;
-        let mut interrupt = signal(SignalKind::interrupt()).map_err(failed("wait for signals"))?;
-        let (stop, stopped) = watch::channel(false);
-        let current = Arc::new(Current::new(Box::new(FolderView::new(&cli.state))));
-        let limits = Limits::default();
-        let serving = tokio::spawn(server::serve(listener, tls, current, limits, stopped));
-        announce(
-            cli.output,
-            address,
-            authority.as_ref().map(Authority::certificate).as_deref(),
-        );
-        notify(NotifyState::Ready);
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-        notify(NotifyState::Stopping);
-        stop.send_replace(true);
-        if let Err(error) = serving.await {
-            tracing::error!(%error, "the server ended badly");
-        }
-        Ok(())
-    })
+    let ca = authority.as_ref().map(Authority::certificate);
+    outhaul_listen::run(
+        options,
+        move |_| server::service(Arc::clone(&current)),
+        std::future::ready(()),
+        |address| announce(cli.output, address, ca.as_deref()),
+    )
+    .map_err(|StartError { doing, source }| ServeError::Start { doing, source })
 }
 
 /// `[serve]` in `agent.toml`; all else in it is the agent's.

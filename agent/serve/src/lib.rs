@@ -21,8 +21,6 @@ mod body;
 #[cfg(feature = "server")]
 pub mod cli;
 #[cfg(feature = "server")]
-mod patient;
-#[cfg(feature = "server")]
 pub mod range;
 #[cfg(feature = "server")]
 mod registry;

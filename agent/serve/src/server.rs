@@ -1,8 +1,7 @@
-//! The server: connections, their limits, and which part answers which request.
+//! Which part answers which request, and what clients may take of this machine.
 //!
-//! What comes in: a bound listener, perhaps TLS, and what is served. What goes out: answered requests, until
-//! told to stop. A handshake, a head or a body that does not come in time ends that connection alone, so does a
-//! client that takes nothing, and at most so many are open at once.
+//! What comes in: requests, and what is served. What goes out: answers. A body that does not come in time ends its request
+//! alone. How connections are accepted and ended is in `kit/listen`.
 
 use std::convert::Infallible;
 use std::io::Read as _;
@@ -11,15 +10,9 @@ use std::time::Duration;
 
 use hyper::body::{Body as _, Bytes, Incoming};
 use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_ENCODING, HOST, HeaderMap};
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
+use hyper::service::{Service, service_fn};
 use hyper::{Method, Request, StatusCode};
-use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
-use tokio::task::JoinSet;
-use tokio_rustls::TlsAcceptor;
+use outhaul_listen::Limits;
 
 use crate::answer::{self, Answer, Code, error, header, text};
 use crate::body::{Content, FileBody, Framing, Source};
@@ -27,142 +20,40 @@ use crate::catalog::Catalog;
 use crate::digest::Hasher;
 use crate::git::request::Band;
 use crate::git::{self, Address};
-use crate::patient::Patient;
 use crate::registry::{self, Asked};
 use crate::route::{self, Route, RouteError};
 use crate::view::Current;
 
-/// How long running requests may take after the signal to stop.
-const STOP_WITHIN: Duration = Duration::from_secs(10);
-/// Rest after an `accept` that failed, for example because no descriptor is free.
-const REST: Duration = Duration::from_millis(100);
-
-/// What one client may take of this machine.
-#[derive(Debug, Clone, Copy)]
-pub struct Limits {
-    /// Connections open at once.
-    pub connections: usize,
-    /// Time for a TLS handshake, for the head of a request and for its body.
-    pub receive: Duration,
-    /// Time in which a client must take something of its answer.
-    pub stall: Duration,
-    /// Bytes of the head of a request.
-    pub head: usize,
-    /// Bytes of the body of a request, as sent.
-    pub body: usize,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            connections: 256,
-            receive: Duration::from_secs(15),
-            stall: Duration::from_secs(30),
-            head: 16 * 1024,
-            body: 2 << 20,
-        }
-    }
-}
-
+/// What clients may take of this machine.
+pub const LIMITS: Limits = Limits {
+    connections: 256,
+    of_peer: 256,
+    receive: Duration::from_secs(15),
+    stall: Duration::from_secs(30),
+    head: 16 * 1024,
+};
+/// Largest body of a request in bytes, as sent.
+const MAX_BODY: usize = 2 << 20;
 /// Largest body of a request once it is unpacked.
 const MAX_UNPACKED: u64 = 8 << 20;
 
-/// Serves connections until `stopped` turns true, then finishes those that are open.
-pub async fn serve(
-    listener: TcpListener,
-    tls: Option<TlsAcceptor>,
+/// What answers the requests of one connection.
+pub fn service(
     current: Arc<Current>,
-    limits: Limits,
-    mut stopped: watch::Receiver<bool>,
-) {
-    let slots = Arc::new(Semaphore::new(limits.connections));
-    let mut open = JoinSet::new();
-    loop {
-        while open.try_join_next().is_some() {}
-        let next = async {
-            // Never closed, so this waits and does not fail.
-            let slot = Arc::clone(&slots).acquire_owned().await.ok();
-            (slot, listener.accept().await)
-        };
-        let (slot, accepted) = tokio::select! {
-            next = next => next,
-            () = is_told(&mut stopped) => break,
-        };
-        match accepted {
-            Ok((stream, _)) => {
-                let (tls, current) = (tls.clone(), Arc::clone(&current));
-                let stopped = stopped.clone();
-                open.spawn(async move {
-                    connection(stream, tls, current, limits, stopped).await;
-                    drop(slot);
-                });
-            }
-            Err(error) => {
-                tracing::warn!(%error, "a connection could not be accepted");
-                tokio::time::sleep(REST).await;
-            }
-        }
-    }
-    drop(listener);
-    let all = async { while open.join_next().await.is_some() {} };
-    if tokio::time::timeout(STOP_WITHIN, all).await.is_err() {
-        tracing::warn!("connections were cut: they did not end in time");
-    }
-}
-
-async fn is_told(stopped: &mut watch::Receiver<bool>) {
-    drop(stopped.wait_for(|stopped| *stopped).await.map(|told| *told));
-}
-
-async fn connection(
-    stream: TcpStream,
-    tls: Option<TlsAcceptor>,
-    current: Arc<Current>,
-    limits: Limits,
-    stopped: watch::Receiver<bool>,
-) {
-    // Answers are written whole; waiting for more would only delay small ones.
-    let _ = stream.set_nodelay(true);
-    let stream = Patient::new(stream, limits.stall);
-    let Some(tls) = tls else {
-        return http(stream, current, limits, stopped).await;
-    };
-    match tokio::time::timeout(limits.receive, tls.accept(stream)).await {
-        Ok(Ok(stream)) => http(stream, current, limits, stopped).await,
-        Ok(Err(error)) => tracing::debug!(%error, "no TLS handshake"),
-        Err(_) => tracing::debug!("a TLS handshake took too long"),
-    }
-}
-
-async fn http<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
-    stream: S,
-    current: Arc<Current>,
-    limits: Limits,
-    mut stopped: watch::Receiver<bool>,
-) {
-    let service = service_fn(move |request| {
+) -> impl Service<
+    Request<Incoming>,
+    Response = Answer,
+    Error = Infallible,
+    Future = impl Future<Output = Result<Answer, Infallible>> + Send + use<>,
+> + Send
++ 'static {
+    service_fn(move |request| {
         let current = Arc::clone(&current);
-        async move { Ok::<_, Infallible>(answered(request, current, limits).await) }
-    });
-    let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(limits.receive)
-        .max_buf_size(limits.head)
-        .serve_connection(TokioIo::new(stream), service);
-    let mut connection = std::pin::pin!(connection);
-    let ended = tokio::select! {
-        ended = connection.as_mut() => ended,
-        () = is_told(&mut stopped) => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
-        }
-    };
-    if let Err(error) = ended {
-        tracing::debug!(%error, "a connection ended early");
-    }
+        async move { Ok(answered(request, current).await) }
+    })
 }
 
-async fn answered(request: Request<Incoming>, current: Arc<Current>, limits: Limits) -> Answer {
+async fn answered(request: Request<Incoming>, current: Arc<Current>) -> Answer {
     let (parts, body) = request.into_parts();
     let read_only = matches!(parts.method, Method::GET | Method::HEAD);
     let path = parts.uri.path();
@@ -186,7 +77,7 @@ async fn answered(request: Request<Incoming>, current: Arc<Current>, limits: Lim
         return answer;
     }
     let content = match posts {
-        true => match tokio::time::timeout(limits.receive, received(body, limits.body)).await {
+        true => match tokio::time::timeout(LIMITS.receive, received(body, MAX_BODY)).await {
             Ok(Ok(content)) => content,
             Ok(Err(refused)) => return *refused,
             Err(_) => return text(StatusCode::REQUEST_TIMEOUT, "the request took too long"),

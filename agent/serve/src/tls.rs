@@ -7,7 +7,6 @@
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use outhaul_kit::durable;
 use rcgen::{
@@ -115,17 +114,8 @@ impl Authority {
             .signed_by(&key, &self.issuer)
             .map_err(|error| failed(error.to_string()))?;
         let secret = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let mut config = rustls::ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .and_then(|builder| {
-                builder
-                    .with_no_client_auth()
-                    .with_single_cert(vec![certificate.der().clone()], secret)
-            })
-            .map_err(|error| failed(error.to_string()))?;
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        Ok(TlsAcceptor::from(Arc::new(config)))
+        outhaul_listen::acceptor(vec![certificate.der().clone()], secret)
+            .map_err(|error| failed(error.to_string()))
     }
 }
 

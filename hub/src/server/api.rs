@@ -20,11 +20,11 @@ use outhaul_bundle::hub_api::{
     RequestAnswer, path,
 };
 use outhaul_kit::text::chain;
+use outhaul_listen::Peer;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::body;
-use super::connections::Peer;
 use super::problem::Problem;
 use super::shared::Shared;
 use super::shown::Json;

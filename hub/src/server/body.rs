@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::StatusCode;
+use outhaul_listen::Peer;
 
-use super::connections::Peer;
 use super::lanes::Lane;
 use super::problem::Problem;
 

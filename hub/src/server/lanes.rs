@@ -6,9 +6,10 @@
 //! one peer by another that opens many. Each kind of request has a lane of its own.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use outhaul_listen::Peer;
 use tokio::sync::Notify;
 
 /// Room for the bodies of one kind of request.
@@ -63,7 +64,7 @@ impl Lane {
         let (id, last) = (held.next, held.tick);
         let gone = Arc::new(Notify::new());
         let body = Body {
-            peer: network(peer),
+            peer: Peer(peer).network(),
             bytes: 0,
             last,
             gone: Arc::clone(&gone),
@@ -138,17 +139,6 @@ impl Held {
     }
 }
 
-/// The network that one peer can send from: an address, or for IPv6 the 64 bits that a host is given.
-pub(super) fn network(peer: IpAddr) -> IpAddr {
-    match peer {
-        IpAddr::V4(_) => peer,
-        IpAddr::V6(v6) => match v6.to_ipv4_mapped() {
-            Some(v4) => IpAddr::V4(v4),
-            None => IpAddr::V6(Ipv6Addr::from_bits(v6.to_bits() & !u128::from(u64::MAX))),
-        },
-    }
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -200,7 +190,7 @@ mod tests {
             "2001:db8::1".parse().unwrap(),
             "2001:db8::2:3".parse().unwrap(),
         );
-        assert_eq!(network(one), network(other));
-        assert_eq!(network("::ffff:10.0.0.1".parse().unwrap()), peer(1));
+        assert_eq!(Peer(one).network(), Peer(other).network());
+        assert_eq!(Peer("::ffff:10.0.0.1".parse().unwrap()).network(), peer(1));
     }
 }

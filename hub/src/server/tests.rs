@@ -6,8 +6,12 @@ use std::net::TcpStream;
 use std::sync::mpsc;
 
 use jiff::Timestamp;
+use outhaul_listen::accept;
 use outhaul_signer::fleet::{Fleet, InitOptions};
 use outhaul_signer::key::Secret;
+
+use tokio::net::TcpListener;
+use tokio::sync::watch;
 
 use super::*;
 
@@ -42,7 +46,8 @@ fn liveness_is_answered_over_http_while_every_query_is_slow() {
     let address = listener.local_addr().unwrap();
     let (stop, stopped) = watch::channel(false);
     let router = api::router(Arc::clone(&shared));
-    let serving = runtime.spawn(connections::accept(listener, None, router, stopped));
+    let routes = move |peer| service(&router, peer);
+    let serving = runtime.spawn(accept(listener, None, LIMITS, routes, stopped));
 
     // Queries that take until they are let go: more than there are connections for them.
     let (started, starting) = mpsc::channel();

@@ -80,6 +80,23 @@ const RULES: &[Rule] = &[
         why: "the HTTP client knows no format, no key and no protocol above HTTP",
     },
     Rule {
+        member: "outhaul-listen",
+        never: &[
+            &CENTRE,
+            MANIFESTS,
+            &[
+                "axum",
+                "outhaul-bundle",
+                "outhaul-signer",
+                "postgres",
+                "rusqlite",
+                "ureq",
+            ],
+            PROGRAMS,
+        ],
+        why: "how servers listen knows no route, no format and no database",
+    },
+    Rule {
         member: "outhaul-bundle",
         never: &[&OUTSIDE, &CENTRE, MANIFESTS, &["outhaul-signer"], PROGRAMS],
         why: "the formats are pure: no network, no database, no keys",

@@ -224,7 +224,8 @@ fn clients_that_read_nothing_do_not_keep_others_from_being_served() {
 
 #[test]
 fn a_client_that_stalls_loses_its_connection() {
-    use outhaul_serve::server::{Limits, serve};
+    use outhaul_listen::{Limits, accept};
+    use outhaul_serve::server::{LIMITS, service};
     use outhaul_serve::view::{Current, FolderView};
     let content = large();
     let digest = Digest::of(&content);
@@ -237,15 +238,17 @@ fn a_client_that_stalls_loses_its_connection() {
         connections: 1,
         stall: std::time::Duration::from_millis(50),
         receive: std::time::Duration::from_millis(50),
-        ..Limits::default()
+        ..LIMITS
     };
     let listener = runtime
         .block_on(tokio::net::TcpListener::bind("127.0.0.1:0"))
         .unwrap();
     let address = listener.local_addr().unwrap();
     let current = Current::new(Box::new(FolderView::new(site.root.path())));
+    let current = std::sync::Arc::new(current);
+    let answers = move |_| service(std::sync::Arc::clone(&current));
     let (_stop, stopped) = tokio::sync::watch::channel(false);
-    runtime.spawn(serve(listener, None, current.into(), limits, stopped));
+    runtime.spawn(accept(listener, None, limits, answers, stopped));
     let mut stalled = std::net::TcpStream::connect(address).unwrap();
     let request = format!("GET {HELLO}/blobs/{digest} HTTP/1.1\r\nHost: a\r\n\r\n");
     stalled.write_all(request.as_bytes()).unwrap();

@@ -14,7 +14,7 @@ use tokio::time::{Instant, Sleep};
 
 /// A stream with a limit for writing.
 #[derive(Debug)]
-pub struct Patient<S> {
+pub(crate) struct Patient<S> {
     stream: S,
     limit: Duration,
     waiting: bool,
@@ -23,7 +23,7 @@ pub struct Patient<S> {
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Patient<S> {
     /// `stream`, which may not stall for longer than `limit`. Must be called on the runtime.
-    pub fn new(stream: S, limit: Duration) -> Self {
+    pub(crate) fn new(stream: S, limit: Duration) -> Self {
         Self {
             stream,
             limit,

@@ -1,0 +1,106 @@
+//! One server, from its start to its end.
+//!
+//! What comes in: where to listen, and a service. What goes out: answered requests, and word to systemd when it is ready and when it
+//! stops. It stops on SIGTERM or SIGINT: no new connection is taken, running requests are finished, within a
+//! deadline.
+
+use std::error::Error;
+use std::io;
+use std::net::SocketAddr;
+
+use hyper::body::{Body, Incoming};
+use hyper::service::Service;
+use hyper::{Request, Response};
+use outhaul_kit::service::{NotifyState, notify};
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+use tokio_rustls::TlsAcceptor;
+
+use crate::connections::{Limits, accept};
+use crate::peer::Peer;
+
+/// Where and how to listen.
+pub struct Options {
+    /// Address and port; port 0 takes a free one.
+    pub listen: SocketAddr,
+    /// TLS; plain HTTP without.
+    pub tls: Option<TlsAcceptor>,
+    /// What clients may take.
+    pub limits: Limits,
+}
+
+impl std::fmt::Debug for Options {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Options")
+            .field("listen", &self.listen)
+            .field("tls", &self.tls.is_some())
+            .field("limits", &self.limits)
+            .finish()
+    }
+}
+
+/// Why a server could not start.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {doing}: {source}")]
+pub struct StartError {
+    /// What was being done, as a verb: ``listen on `127.0.0.1:80` `` …
+    pub doing: String,
+    /// What the system said.
+    pub source: io::Error,
+}
+
+/// Serves until the process is told to stop. `ready` is called once with the address when requests are answered;
+/// `beside` runs beside the server for as long.
+///
+/// # Errors
+/// [`StartError`] when the address cannot be used.
+pub fn run<S, B>(
+    options: Options,
+    service: impl Fn(Peer) -> S + Send + 'static,
+    beside: impl Future<Output = ()> + Send + 'static,
+    ready: impl FnOnce(SocketAddr),
+) -> Result<(), StartError>
+where
+    S: Service<Request<Incoming>, Response = Response<B>> + Send + 'static,
+    S::Future: Send + 'static,
+    S::Error: Into<Box<dyn Error + Send + Sync>>,
+    B: Body + Send + 'static,
+    B::Data: Send,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
+    let failed = |doing: &str| {
+        let doing = doing.to_owned();
+        move |source| StartError { doing, source }
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(failed("start"))?;
+    runtime.block_on(async {
+        let listening = format!("listen on `{}`", options.listen);
+        let listener = TcpListener::bind(options.listen)
+            .await
+            .map_err(failed(&listening))?;
+        let address = listener.local_addr().map_err(failed(&listening))?;
+        let mut terminate = signal(SignalKind::terminate()).map_err(failed("wait for signals"))?;
+        let mut interrupt = signal(SignalKind::interrupt()).map_err(failed("wait for signals"))?;
+        let (stop, stopped) = watch::channel(false);
+        let serving = accept(listener, options.tls, options.limits, service, stopped);
+        let serving = tokio::spawn(serving);
+        tokio::spawn(beside);
+        ready(address);
+        notify(NotifyState::Ready);
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        tracing::info!("stopping: finishing what is under way");
+        notify(NotifyState::Stopping);
+        stop.send_replace(true);
+        if let Err(error) = serving.await {
+            tracing::error!(%error, "the server ended badly");
+        }
+        Ok(())
+    })
+}

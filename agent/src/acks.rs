@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::agent::Agent;
 use crate::error::AgentError;
 use crate::state::outbox::Author;
-use crate::state::{self, StateError, events, key, outbox};
+use crate::state::{self, Site, StateError, events, key, outbox};
 
 /// Most acknowledgements that one file or answer is read for: one for each numbering that this site ever
 /// had, and each costs the check of a signature.
@@ -65,114 +65,108 @@ pub struct Acknowledged {
     pub renumbered: Option<Renumbered>,
 }
 
-impl Agent {
-    /// The acknowledgements in a file's lines that are for this site, and why another line cannot be used:
-    /// the rule, and what is wrong.
-    pub fn usable_acks(&self, bytes: &[u8]) -> (Vec<Envelope>, Option<(&'static str, String)>) {
-        let mut usable = Vec::new();
-        let mut problem = None;
-        let lines = bytes.split(|b| *b == b'\n').filter(|line| !line.is_empty());
-        let mut empty = true;
-        for line in lines.take(MAX_ACKS) {
-            empty = false;
-            match self.usable_ack(line) {
-                Ok(envelope) => usable.push(envelope),
-                Err(wrong) => problem = problem.or(Some(wrong)),
-            }
+/// The acknowledgements in a file's lines that are for this site, and why another line cannot be used:
+/// the rule, and what is wrong.
+pub fn usable(site: &Site, bytes: &[u8]) -> (Vec<Envelope>, Option<(&'static str, String)>) {
+    let mut usable = Vec::new();
+    let mut problem = None;
+    let lines = bytes.split(|b| *b == b'\n').filter(|line| !line.is_empty());
+    let mut empty = true;
+    for line in lines.take(MAX_ACKS) {
+        empty = false;
+        match usable_line(site, line) {
+            Ok(envelope) => usable.push(envelope),
+            Err(wrong) => problem = problem.or(Some(wrong)),
         }
-        if empty {
-            problem = Some((
-                "damaged-acks",
-                "the file is empty; it was cut off while it was written".to_owned(),
-            ));
-        }
-        (usable, problem)
     }
-
-    fn usable_ack(&self, line: &[u8]) -> Result<Envelope, (&'static str, String)> {
-        let damaged = |problem: &str| ("damaged-acks", problem.to_owned());
-        let envelope = Envelope::from_json(line)
-            .map_err(|_| damaged("the file is damaged; it is not as the hub wrote it"))?;
-        let unsigned = || damaged("the file is damaged, or another hub than this site's signed it");
-        let hub = PublicKey::from_pem(&self.site.hub_key).map_err(|_| {
-            damaged("this site's kit names no hub key, so that none can be checked")
-        })?;
-        let payload = envelope.verify(ACK_PAYLOAD_TYPE, &[hub]);
-        let ack: Ack = payload
-            .ok()
-            .and_then(|payload| serde_json::from_slice(payload).ok())
-            .ok_or_else(unsigned)?;
-        if ack.fleet == self.site.fleet && ack.site == self.site.name {
-            return Ok(envelope);
-        }
-        let message = format!(
-            "they are for site {}, this site is {}",
-            ack.site, self.site.name
-        );
-        Err(("acks-of-another-site", message))
+    if empty {
+        problem = Some((
+            "damaged-acks",
+            "the file is empty; it was cut off while it was written".to_owned(),
+        ));
     }
+    (usable, problem)
+}
 
-    /// Believes acknowledgements that the hub's key signed: what they cover leaves the outbox, and the
-    /// hub's time raises the lower bound within its slack.
-    ///
-    /// # Errors
-    /// [`AgentError`] of the memory.
-    pub fn accept_acks(&mut self, envelopes: &[Envelope]) -> Result<Acknowledged, AgentError> {
-        let Ok(hub) = PublicKey::from_pem(&self.site.hub_key) else {
-            return Ok(Acknowledged::default());
-        };
-        let keys = [hub];
-        let acks: Vec<Ack> = envelopes
-            .iter()
-            .take(MAX_ACKS)
-            .filter_map(|envelope| envelope.verify(ACK_PAYLOAD_TYPE, &keys).ok())
-            .filter_map(|payload| serde_json::from_slice(payload).ok())
-            .filter(|ack: &Ack| ack.fleet == self.site.fleet && ack.site == self.site.name)
-            .collect();
-        let site = self.site.clone();
-        let mut next = self.site.clone();
-        next.epoch = state::new_epoch()?;
-        let done = self
-            .commit(|db, author| {
-                let mut done = Acknowledged::default();
-                let mut moment = author.moment.clone();
-                for ack in &acks {
-                    moment.believe_hub(db, ack.hub_time_ms)?;
-                    let hub_lost = outbox::is_lost_at_the_hub(db, &site, ack)?;
-                    if hub_lost || outbox::contradicts(db, &site, ack)? {
-                        let written = outbox::cursor(db)?.last;
-                        let who = if hub_lost {
-                            "the agent: the hub has fewer reports than it acknowledged"
-                        } else {
-                            "the agent: the hub has other reports under this site's numbers"
-                        };
-                        outbox::renumber(db, author, &next, who)?;
-                        let author = Author {
-                            site: &next,
-                            ..*author
-                        };
-                        events::repeat_state(db, &author)?;
-                        let why = Renumbered {
-                            before: site.epoch.to_string(),
-                            hub_has: ack.number,
-                            written,
-                            at_ms: moment.wall_ms(),
-                            hub_lost,
-                        };
-                        state::set_meta(db, key::SITE, Some(&next))?;
-                        state::set_meta(db, key::RENUMBERED, Some(&why))?;
-                        tracing::warn!("{}", why.sentence());
-                        done.renumbered = Some(why);
-                        break;
-                    }
-                    done.gone += outbox::acknowledge(db, &site, ack)?;
+fn usable_line(site: &Site, line: &[u8]) -> Result<Envelope, (&'static str, String)> {
+    let damaged = |problem: &str| ("damaged-acks", problem.to_owned());
+    let envelope = Envelope::from_json(line)
+        .map_err(|_| damaged("the file is damaged; it is not as the hub wrote it"))?;
+    let unsigned = || damaged("the file is damaged, or another hub than this site's signed it");
+    let hub = PublicKey::from_pem(&site.hub_key)
+        .map_err(|_| damaged("this site's kit names no hub key, so that none can be checked"))?;
+    let payload = envelope.verify(ACK_PAYLOAD_TYPE, &[hub]);
+    let ack: Ack = payload
+        .ok()
+        .and_then(|payload| serde_json::from_slice(payload).ok())
+        .ok_or_else(unsigned)?;
+    if ack.fleet == site.fleet && ack.site == site.name {
+        return Ok(envelope);
+    }
+    let message = format!("they are for site {}, this site is {}", ack.site, site.name);
+    Err(("acks-of-another-site", message))
+}
+
+/// Believes acknowledgements that the hub's key signed: what they cover leaves the outbox, and the
+/// hub's time raises the lower bound within its slack.
+///
+/// # Errors
+/// [`AgentError`] of the memory.
+pub fn accept(agent: &mut Agent, envelopes: &[Envelope]) -> Result<Acknowledged, AgentError> {
+    let Ok(hub) = PublicKey::from_pem(&agent.site.hub_key) else {
+        return Ok(Acknowledged::default());
+    };
+    let keys = [hub];
+    let acks: Vec<Ack> = envelopes
+        .iter()
+        .take(MAX_ACKS)
+        .filter_map(|envelope| envelope.verify(ACK_PAYLOAD_TYPE, &keys).ok())
+        .filter_map(|payload| serde_json::from_slice(payload).ok())
+        .filter(|ack: &Ack| ack.fleet == agent.site.fleet && ack.site == agent.site.name)
+        .collect();
+    let site = agent.site.clone();
+    let mut next = agent.site.clone();
+    next.epoch = state::new_epoch()?;
+    let done = agent
+        .commit(|db, author| {
+            let mut done = Acknowledged::default();
+            let mut moment = author.moment.clone();
+            for ack in &acks {
+                moment.believe_hub(db, ack.hub_time_ms)?;
+                let hub_lost = outbox::is_lost_at_the_hub(db, &site, ack)?;
+                if hub_lost || outbox::contradicts(db, &site, ack)? {
+                    let written = outbox::cursor(db)?.last;
+                    let who = if hub_lost {
+                        "the agent: the hub has fewer reports than it acknowledged"
+                    } else {
+                        "the agent: the hub has other reports under this site's numbers"
+                    };
+                    outbox::renumber(db, author, &next, who)?;
+                    let author = Author {
+                        site: &next,
+                        ..*author
+                    };
+                    events::repeat_state(db, &author)?;
+                    let why = Renumbered {
+                        before: site.epoch.to_string(),
+                        hub_has: ack.number,
+                        written,
+                        at_ms: moment.wall_ms(),
+                        hub_lost,
+                    };
+                    state::set_meta(db, key::SITE, Some(&next))?;
+                    state::set_meta(db, key::RENUMBERED, Some(&why))?;
+                    tracing::warn!("{}", why.sentence());
+                    done.renumbered = Some(why);
+                    break;
                 }
-                Ok::<_, StateError>(done)
-            })
-            .map_err(AgentError::from)?;
-        if done.renumbered.is_some() {
-            self.site = next;
-        }
-        Ok(done)
+                done.gone += outbox::acknowledge(db, &site, ack)?;
+            }
+            Ok::<_, StateError>(done)
+        })
+        .map_err(AgentError::from)?;
+    if done.renumbered.is_some() {
+        agent.site = next;
     }
+    Ok(done)
 }

@@ -20,7 +20,9 @@ use crate::generation;
 use crate::machine::{Event, State};
 use crate::offer::believe;
 pub use crate::offer::{Offer, Outcome};
-use crate::runner::Happening;
+use crate::orders::{self, carried};
+use crate::roots::{self, Roots};
+use crate::runner::{self, Happening};
 use crate::state::clock;
 use crate::state::floors::Floors;
 use crate::state::generations::{self, Generation};
@@ -30,14 +32,12 @@ pub(crate) mod copy;
 pub mod file;
 pub mod media;
 mod mistaken;
+pub mod plan;
 mod published;
 pub mod pull;
-mod roots;
+pub mod refusals;
 pub mod slip;
-mod told;
 pub mod visit;
-
-use roots::Roots;
 
 /// Refusals of one visit that are reported one by one. A stick full of forgeries must not fill the outbox.
 pub const MAX_TOLD: usize = 16;
@@ -87,276 +87,282 @@ pub trait Road {
     }
 }
 
-impl Agent {
-    /// Verifies a road's metadata against what this site trusts. Changes nothing.
-    ///
-    /// # Errors
-    /// A refusal, or [`AgentError`] of the road or the memory.
-    pub fn judge(&self, road: &mut dyn Road) -> Result<Offer, AgentError> {
-        let floors = floors::floors(self.store.read(), &self.home.floors())?;
-        self.judge_above(road, &floors, &self.site.stream)
-    }
+/// Verifies a road's metadata against what this site trusts. Changes nothing.
+///
+/// # Errors
+/// A refusal, or [`AgentError`] of the road or the memory.
+pub fn verify(agent: &Agent, road: &mut dyn Road) -> Result<Offer, AgentError> {
+    let floors = floors::floors(agent.store.read(), &agent.home.floors())?;
+    verify_above(agent, road, &floors, &agent.site.stream)
+}
 
-    fn judge_above(
-        &self,
-        road: &mut dyn Road,
-        floors: &Floors,
-        stream: &Stream,
-    ) -> Result<Offer, AgentError> {
-        let db = self.store.read();
-        let trusted = floors::trusted(db)?;
-        let moment = clock::now(db, &self.config.clock)?;
-        let name = road.name().to_owned();
-        let carried = road.is_carried();
-        let max_age_h = road.max_issued_age_h();
-        let role = stream.role.as_str();
-        let metadata = &Roots::of(road.metadata()?);
-        let now = moment.policy();
-        let acceptance = trust::verify(&trusted, floors, metadata, role, now)
-            .or_else(|error| {
-                let known = match &error {
-                    TrustError::Rollback { .. } if carried => {
-                        slip::still_vouched_for(&trusted, floors, metadata, role, now)
-                    }
-                    _ => None,
-                };
-                // What is installed already needs no second look at an older copy.
-                known
-                    .filter(|known| !is_active(db, known.number))
-                    .ok_or(error)
-            })
-            .map_err(|error| refusal(&name, &error))?;
-        published::refuse_second(&name, metadata, &acceptance)?;
-        let roots = metadata.taken();
-        if !road.brings(role) {
-            let Stream {
-                environment,
-                cluster_type,
-                ..
-            } = stream;
-            let message = format!("it is not of this site's stream, {environment}/{cluster_type}");
-            return Err(AgentError::refused(&name, "stream", message));
-        }
-        let stale = |hours: u64| {
-            let age =
-                jiff::SignedDuration::from_hours(i64::try_from(hours).unwrap_or(i64::MAX / 3600));
-            acceptance
-                .policy(moment.policy())
-                .is_stale(acceptance.signed_at, age)
-        };
-        if max_age_h.is_some_and(stale) {
-            let message = format!(
-                "it was issued {}, longer ago than allowed",
-                acceptance.signed_at
-            );
-            return Err(AgentError::refused(&name, "stale", message));
-        }
-        let index = Digest::from_bytes(acceptance.index_sha256);
-        Ok(Offer {
-            acceptance,
-            index,
-            roots,
-        })
-    }
-
-    /// Takes in what a road brings and drives it as far as it goes.
-    ///
-    /// # Errors
-    /// A refusal (reported home), or [`AgentError`]; what runs was not touched by either.
-    pub fn admit(&mut self, road: &mut dyn Road) -> Result<Outcome, AgentError> {
-        let outcome = self.try_admit(road);
-        if !road.is_polled() {
-            if let Err(error) = &outcome {
-                self.tell_refusal(error)?;
-            }
-            return outcome;
-        }
-        // Asked every few minutes, a repository says the same every few minutes: told once.
-        let refused = match &outcome {
-            Err(error @ AgentError::Refused { .. }) => Some(error.to_string()),
-            Err(_) => return outcome,
-            Ok(_) => None,
-        };
-        let told: Option<String> = state::meta(self.store.read(), key::REFUSED)?;
-        if refused != told {
-            if let Err(error) = &outcome {
-                self.tell_refusal(error)?;
-            }
-            self.commit(|db, _| state::set_meta(db, key::REFUSED, refused.as_ref()))
-                .map_err(|error: StateError| AgentError::from(error))?;
-        }
-        outcome
-    }
-
-    fn try_admit(&mut self, road: &mut dyn Road) -> Result<Outcome, AgentError> {
-        let (offer, read) = match self.judge(road) {
-            Ok(offer) => (offer, None),
-            Err(error) => match self.back_from_move(road)? {
-                Some(again) => (again.offer, Some((again.index, again.bytes))),
-                None => return Err(error),
-            },
-        };
-        let number = offer.acceptance.number;
-        if let Some(outcome) = self.known(road.name(), &offer)? {
-            return Ok(outcome);
-        }
-        // Its folder was lost: it is brought back, and applied again.
-        let restored = self
-            .stands()?
-            .active
-            .is_some_and(|active| active.number == number);
-        if offer.acceptance.expired {
-            let message = format!(
-                "its signatures expired on {}; a new install needs fresh ones",
-                offer.acceptance.expires
-            );
-            return Err(AgentError::refused(road.name(), "expired", message));
-        }
-        let (index, bytes) = match read {
-            Some(read) => read,
-            None => road.index(&expected(&offer))?,
-        };
-        self.check_index(road.name(), &index, &offer)?;
-        self.drop_void_orders(&index, &offer)?;
-        if self.rehearsal.is_some() {
-            return self.rehearse(road, index, &offer, restored);
-        }
-        if let Some(outcome) = self.obey_revocation(&index, &offer)? {
-            return Ok(outcome);
-        }
-        self.refuse_if_revoked(road.name())?;
-        let index = index.for_site(&self.site.name);
-        let kind = index.reconciler.kind.as_str();
-        let ordered = !self.orders_of(&index)?.is_empty();
-        if !ordered {
-            self.reconciler(kind)?.ready()?;
-        }
-        let mut blobs = Blobs::new(&self.home);
-        let needed = blobs
-            .missing_bytes(&index.blobs)
-            .saturating_add(generation::unpacked_bytes(&index));
-        self.check_space(needed)?;
-        if !restored {
-            self.begin(road.name(), &index, &offer)?;
-        }
-        let staged = self
-            .stage(road, (&index, &bytes), &offer, &mut blobs)
-            .and_then(|()| self.obey(&index, &offer))
-            .and_then(|ended| {
-                // An order may be the cure for a reconciler that is not here, so that it comes first.
-                if ordered && ended.is_none() {
-                    self.reconciler(kind)?.ready()?;
+fn verify_above(
+    agent: &Agent,
+    road: &mut dyn Road,
+    floors: &Floors,
+    stream: &Stream,
+) -> Result<Offer, AgentError> {
+    let db = agent.store.read();
+    let trusted = floors::trusted(db)?;
+    let moment = clock::now(db, &agent.config.clock)?;
+    let name = road.name().to_owned();
+    let carried = road.is_carried();
+    let max_age_h = road.max_issued_age_h();
+    let role = stream.role.as_str();
+    let metadata = &Roots::of(road.metadata()?);
+    let now = moment.policy();
+    let acceptance = trust::verify(&trusted, floors, metadata, role, now)
+        .or_else(|error| {
+            let known = match &error {
+                TrustError::Rollback { .. } if carried => {
+                    slip::still_vouched_for(&trusted, floors, metadata, role, now)
                 }
-                Ok(ended)
-            });
-        match staged {
-            Ok(None) => {}
-            Ok(Some(outcome)) => {
-                self.put_away(number, "nothing else of it is for this site", &mut blobs)?;
-                return Ok(outcome);
-            }
-            Err(error) => {
-                self.take_back(number, &error, &mut blobs)?;
-                return Err(error);
-            }
-        }
-        if restored {
-            self.store_trust(&offer)?;
-            return self.repair_known(number, "its folder was brought back");
-        }
-        self.commit_staged(&index, &offer)
+                _ => None,
+            };
+            // What is installed already needs no second look at an older copy.
+            known
+                .filter(|known| !is_active(db, known.number))
+                .ok_or(error)
+        })
+        .map_err(|error| refusal(&name, &error))?;
+    published::refuse_second(&name, metadata, &acceptance)?;
+    let roots = metadata.taken();
+    if !road.brings(role) {
+        let Stream {
+            environment,
+            cluster_type,
+            ..
+        } = stream;
+        let message = format!("it is not of this site's stream, {environment}/{cluster_type}");
+        return Err(AgentError::refused(&name, "stream", message));
     }
+    let stale = |hours: u64| {
+        let age = jiff::SignedDuration::from_hours(i64::try_from(hours).unwrap_or(i64::MAX / 3600));
+        acceptance
+            .policy(moment.policy())
+            .is_stale(acceptance.signed_at, age)
+    };
+    if max_age_h.is_some_and(stale) {
+        let message = format!(
+            "it was issued {}, longer ago than allowed",
+            acceptance.signed_at
+        );
+        return Err(AgentError::refused(&name, "stale", message));
+    }
+    let index = Digest::from_bytes(acceptance.index_sha256);
+    Ok(Offer {
+        acceptance,
+        index,
+        roots,
+    })
+}
 
-    /// Applies the active bundle again, because `why`.
-    fn repair_known(&mut self, number: u64, why: &str) -> Result<Outcome, AgentError> {
-        self.transition(&Happening::new(Event::RepairDue, why), |_, _| Ok(()))?;
-        if self.rehearsal.is_some() {
-            return Ok(Outcome::Rests {
+/// Takes in what a road brings and drives it as far as it goes.
+///
+/// # Errors
+/// A refusal (reported home), or [`AgentError`]; what runs was not touched by either.
+pub fn accept(agent: &mut Agent, road: &mut dyn Road) -> Result<Outcome, AgentError> {
+    let outcome = try_accept(agent, road);
+    if !road.is_polled() {
+        if let Err(error) = &outcome {
+            refusals::report_refusal(agent, error)?;
+        }
+        return outcome;
+    }
+    // Asked every few minutes, a repository says the same every few minutes: told once.
+    let refused = match &outcome {
+        Err(error @ AgentError::Refused { .. }) => Some(error.to_string()),
+        Err(_) => return outcome,
+        Ok(_) => None,
+    };
+    let told: Option<String> = state::meta(agent.store.read(), key::REFUSED)?;
+    if refused != told {
+        if let Err(error) = &outcome {
+            refusals::report_refusal(agent, error)?;
+        }
+        agent
+            .commit(|db, _| state::set_meta(db, key::REFUSED, refused.as_ref()))
+            .map_err(|error: StateError| AgentError::from(error))?;
+    }
+    outcome
+}
+
+fn try_accept(agent: &mut Agent, road: &mut dyn Road) -> Result<Outcome, AgentError> {
+    let (offer, read) = match verify(agent, road) {
+        Ok(offer) => (offer, None),
+        Err(error) => match copy::back_from_move(agent, road)? {
+            Some(again) => (again.offer, Some((again.index, again.bytes))),
+            None => return Err(error),
+        },
+    };
+    let number = offer.acceptance.number;
+    if let Some(outcome) = known_outcome(agent, road.name(), &offer)? {
+        return Ok(outcome);
+    }
+    // Its folder was lost: it is brought back, and applied again.
+    let restored = runner::site_now(agent.store.read())?
+        .active
+        .is_some_and(|active| active.number == number);
+    if offer.acceptance.expired {
+        let message = format!(
+            "its signatures expired on {}; a new install needs fresh ones",
+            offer.acceptance.expires
+        );
+        return Err(AgentError::refused(road.name(), "expired", message));
+    }
+    let (index, bytes) = match read {
+        Some(read) => read,
+        None => road.index(&expected(&offer))?,
+    };
+    copy::check_index(agent, road.name(), &index, &offer)?;
+    carried::drop_void_orders(agent, &index, &offer)?;
+    if agent.rehearsal.is_some() {
+        return plan::rehearse(agent, road, index, &offer, restored);
+    }
+    if let Some(outcome) = orders::execute_revocation(agent, &index, &offer)? {
+        return Ok(outcome);
+    }
+    orders::refuse_if_revoked(agent.store.read(), road.name())?;
+    let index = index.for_site(&agent.site.name);
+    let kind = index.reconciler.kind.as_str();
+    let ordered = !orders::orders_of(agent, &index)?.is_empty();
+    if !ordered {
+        agent.reconciler(kind)?.ready()?;
+    }
+    let mut blobs = Blobs::new(&agent.home);
+    let needed = blobs
+        .missing_bytes(&index.blobs)
+        .saturating_add(generation::unpacked_bytes(&index));
+    agent.check_space(needed)?;
+    if !restored {
+        copy::begin(agent, road.name(), &index, &offer)?;
+    }
+    let staged = copy::stage(agent, road, (&index, &bytes), &offer, &mut blobs)
+        .and_then(|()| orders::execute(agent, &index, &offer))
+        .and_then(|ended| {
+            // An order may be the cure for a reconciler that is not here, so that it comes first.
+            if ordered && ended.is_none() {
+                agent.reconciler(kind)?.ready()?;
+            }
+            Ok(ended)
+        });
+    match staged {
+        Ok(None) => {}
+        Ok(Some(outcome)) => {
+            copy::put_away(
+                agent,
                 number,
-                state: State::Applying,
-                note: why.to_owned(),
-            });
+                "nothing else of it is for this site",
+                &mut blobs,
+            )?;
+            return Ok(outcome);
         }
-        self.drive()?;
-        self.rests(number)
+        Err(error) => {
+            copy::take_back(agent, number, &error, &mut blobs)?;
+            return Err(error);
+        }
     }
-
-    /// Whether this site knows another bundle under an offer's number. What it refused of a stream that it
-    /// has left since is none, nor is what a key signed that the fleet took away.
-    fn contradicts(&self, row: &Generation, offer: &Offer) -> bool {
-        let left = row.state == State::Rejected && row.stream.role != self.site.stream.role;
-        let taken_back = generations::is_taken_back(row, &offer.acceptance.trusted);
-        row.index != offer.index && !left && !taken_back
+    if restored {
+        store_trust(agent, &offer)?;
+        return repair_known(agent, number, "its folder was brought back");
     }
+    copy::commit_staged(agent, &index, &offer)
+}
 
-    /// What is to be done with a number that this site has met before.
-    fn known(&mut self, name: &str, offer: &Offer) -> Result<Option<Outcome>, AgentError> {
-        let number = offer.acceptance.number;
-        let row = generations::one(self.store.read(), number)?;
-        let site = self.stands()?;
-        // One that is worked with keeps its number until the fleet's next one takes its place.
-        let contradicts = |row: &Generation| {
-            self.contradicts(row, offer) || (row.index != offer.index && !site.is_free(number))
-        };
-        if let Some(row) = row.as_ref().filter(|row| contradicts(row)) {
-            let message = format!(
-                "this site knows another bundle {number}: its index is {}…, this one's is {}…",
-                row.index.short(),
-                offer.index.short()
-            );
-            return Err(AgentError::refused(name, "published-twice", message));
-        }
-        if let Some(active) = site.active.filter(|active| active.number == number) {
-            if self.index(number).is_err() {
-                return Ok(None);
-            }
-            // The same content under newer metadata: floors and time move.
-            let remembered = self.store_trust(offer)?;
-            if active.broken {
-                return self.repair_known(number, "imported again").map(Some);
-            }
-            return Ok(Some(Outcome::AlreadyActive { number, remembered }));
-        }
-        if let Some(reason) = generations::remembered(self.store.read(), &offer.index)? {
-            let message = format!("bundle {number} is not tried again on this site: {reason}");
-            return Err(AgentError::refused(name, "failed-before", message));
-        }
-        let known = [site.worked_on(), site.waiting.map(|waiting| waiting.number)];
-        if !known.contains(&Some(number)) {
+/// Applies the active bundle again, because `why`.
+fn repair_known(agent: &mut Agent, number: u64, why: &str) -> Result<Outcome, AgentError> {
+    runner::transition(agent, &Happening::new(Event::RepairDue, why))?;
+    if agent.rehearsal.is_some() {
+        return Ok(Outcome::Rests {
+            number,
+            state: State::Applying,
+            note: why.to_owned(),
+        });
+    }
+    runner::drive(agent)?;
+    outcome_at_rest(agent.store.read(), number)
+}
+
+/// Whether this site knows another bundle under an offer's number. What it refused of a stream that it
+/// has left since is none, nor is what a key signed that the fleet took away.
+fn contradicts(site: &state::Site, row: &Generation, offer: &Offer) -> bool {
+    let left = row.state == State::Rejected && row.stream.role != site.stream.role;
+    let taken_back = generations::is_taken_back(row, &offer.acceptance.trusted);
+    row.index != offer.index && !left && !taken_back
+}
+
+/// What is to be done with a number that this site has met before.
+fn known_outcome(
+    agent: &mut Agent,
+    name: &str,
+    offer: &Offer,
+) -> Result<Option<Outcome>, AgentError> {
+    let number = offer.acceptance.number;
+    let row = generations::one(agent.store.read(), number)?;
+    let site = runner::site_now(agent.store.read())?;
+    // One that is worked with keeps its number until the fleet's next one takes its place.
+    let contradicts = |row: &Generation| {
+        contradicts(&agent.site, row, offer) || (row.index != offer.index && !site.is_free(number))
+    };
+    if let Some(row) = row.as_ref().filter(|row| contradicts(row)) {
+        let message = format!(
+            "this site knows another bundle {number}: its index is {}…, this one's is {}…",
+            row.index.short(),
+            offer.index.short()
+        );
+        return Err(AgentError::refused(name, "published-twice", message));
+    }
+    if let Some(active) = site.active.filter(|active| active.number == number) {
+        if runner::index_of(agent, number).is_err() {
             return Ok(None);
         }
-        self.drive()?;
-        Ok(Some(self.rests(number)?))
-    }
-
-    pub(crate) fn rests(&self, number: u64) -> Result<Outcome, AgentError> {
-        let row = generations::one(self.store.read(), number)?;
-        let (state, note) = row.map_or((State::Rejected, String::new()), |r| (r.state, r.note));
-        Ok(Outcome::Rests {
-            number,
-            state,
-            note,
-        })
-    }
-
-    /// Believes the newer metadata of a bundle that is known. Returns what of it is new.
-    fn store_trust(&mut self, offer: &Offer) -> Result<Vec<String>, AgentError> {
-        let db = self.store.read();
-        let known = floors::floors(db, &self.home.floors())?;
-        let versions = &offer.acceptance.versions;
-        if known == *versions && floors::trusted(db)? == offer.acceptance.trusted {
-            return Ok(Vec::new());
+        // The same content under newer metadata: floors and time move.
+        let remembered = store_trust(agent, offer)?;
+        if active.broken {
+            return repair_known(agent, number, "imported again").map(Some);
         }
-        let mut news = floors::news(&known, versions);
-        if news.is_empty() {
-            news.push("other signatures of the same versions".to_owned());
-        }
-        self.keep_roots(offer)?;
-        floors::raise(&self.home, db, versions)?;
-        self.commit(|db, author| believe(db, author.moment, offer))
-            .map_err(|error: StateError| AgentError::from(error))?;
-        Ok(news)
+        return Ok(Some(Outcome::AlreadyActive { number, remembered }));
     }
+    if let Some(reason) = generations::remembered(agent.store.read(), &offer.index)? {
+        let message = format!("bundle {number} is not tried again on this site: {reason}");
+        return Err(AgentError::refused(name, "failed-before", message));
+    }
+    let known = [site.worked_on(), site.waiting.map(|waiting| waiting.number)];
+    if !known.contains(&Some(number)) {
+        return Ok(None);
+    }
+    runner::drive(agent)?;
+    Ok(Some(outcome_at_rest(agent.store.read(), number)?))
+}
+
+pub(crate) fn outcome_at_rest(db: &Connection, number: u64) -> Result<Outcome, AgentError> {
+    let row = generations::one(db, number)?;
+    let (state, note) = row.map_or((State::Rejected, String::new()), |r| (r.state, r.note));
+    Ok(Outcome::Rests {
+        number,
+        state,
+        note,
+    })
+}
+
+/// Believes the newer metadata of a bundle that is known. Returns what of it is new.
+fn store_trust(agent: &mut Agent, offer: &Offer) -> Result<Vec<String>, AgentError> {
+    let db = agent.store.read();
+    let known = floors::floors(db, &agent.home.floors())?;
+    let versions = &offer.acceptance.versions;
+    if known == *versions && floors::trusted(db)? == offer.acceptance.trusted {
+        return Ok(Vec::new());
+    }
+    let mut news = floors::news(&known, versions);
+    if news.is_empty() {
+        news.push("other signatures of the same versions".to_owned());
+    }
+    roots::keep(agent, offer)?;
+    floors::raise(&agent.home, db, versions)?;
+    agent
+        .commit(|db, author| believe(db, author.moment, offer))
+        .map_err(|error: StateError| AgentError::from(error))?;
+    Ok(news)
 }
 
 /// The index that an offer's metadata vouches for.

@@ -12,6 +12,8 @@ use outhaul_bundle::report;
 use outhaul_bundle::report::Event as Told;
 use serde::{Deserialize, Serialize};
 
+use rusqlite::Connection;
+
 use crate::agent::Agent;
 use crate::cut;
 use crate::error::AgentError;
@@ -20,6 +22,8 @@ use crate::machine::State;
 use crate::offer::{Offer, Outcome, believe};
 use crate::rehearsal::PlannedOrder;
 use crate::request::{Asking, write_request};
+use crate::roots;
+use crate::runner::gate;
 use crate::state::generations::is_taken_back;
 use crate::state::{self, StateError, floors, generations, key, outbox};
 
@@ -67,260 +71,263 @@ impl Change {
     }
 }
 
-impl Agent {
-    /// Revokes this site when the index says so: the one order for which the rest of the bundle need not be
-    /// whole. Floors and metadata stay as they were.
-    ///
-    /// # Errors
-    /// [`AgentError`] of the memory; an order that was not recorded is done again.
-    pub fn obey_revocation(
-        &mut self,
-        index: &Index,
-        offer: &Offer,
-    ) -> Result<Option<Outcome>, AgentError> {
-        let orders = self.orders_of(index)?;
-        let revocation = orders
-            .into_iter()
-            .find(|order| order.what == Instruction::Revoke);
-        let Some(order) = revocation else {
-            return Ok(None);
-        };
-        let change = self.carry_out(order, offer)?;
+/// Revokes this site when the index says so: the one order for which the rest of the bundle need not be
+/// whole. Floors and metadata stay as they were.
+///
+/// # Errors
+/// [`AgentError`] of the memory; an order that was not recorded is done again.
+pub fn execute_revocation(
+    agent: &mut Agent,
+    index: &Index,
+    offer: &Offer,
+) -> Result<Option<Outcome>, AgentError> {
+    let orders = orders_of(agent, index)?;
+    let revocation = orders
+        .into_iter()
+        .find(|order| order.what == Instruction::Revoke);
+    let Some(order) = revocation else {
+        return Ok(None);
+    };
+    let change = carry_out(agent, order, offer)?;
+    let note = change.message.clone();
+    record(agent, order, change, offer)?;
+    let number = index.number;
+    Ok(Some(Outcome::Ordered { number, note }))
+}
+
+/// Carries out what the index of a bundle that was verified whole orders this site. `Some` when nothing
+/// else of the bundle is for this site any more.
+///
+/// # Errors
+/// [`AgentError`] of the memory or the state folder; orders that were not recorded are done again.
+pub fn execute(
+    agent: &mut Agent,
+    index: &Index,
+    offer: &Offer,
+) -> Result<Option<Outcome>, AgentError> {
+    for order in orders_of(agent, index)? {
+        let change = carry_out(agent, order, offer)?;
+        let ends = change.stream.is_some();
         let note = change.message.clone();
-        self.record_order(order, change, offer)?;
-        let number = index.number;
-        Ok(Some(Outcome::Ordered { number, note }))
-    }
-
-    /// Carries out what the index of a bundle that was verified whole orders this site. `Some` when nothing
-    /// else of the bundle is for this site any more.
-    ///
-    /// # Errors
-    /// [`AgentError`] of the memory or the state folder; orders that were not recorded are done again.
-    pub fn obey(&mut self, index: &Index, offer: &Offer) -> Result<Option<Outcome>, AgentError> {
-        for order in self.orders_of(index)? {
-            let change = self.carry_out(order, offer)?;
-            let ends = change.stream.is_some();
-            let note = change.message.clone();
-            self.record_order(order, change, offer)?;
-            if ends {
-                let number = index.number;
-                return Ok(Some(Outcome::Ordered { number, note }));
-            }
-        }
-        Ok(None)
-    }
-
-    /// Orders for this very enrolment that were not carried out yet, in their order.
-    pub(crate) fn orders_of<'a>(&self, index: &'a Index) -> Result<Vec<&'a Order>, AgentError> {
-        let done: u64 = state::meta(self.store.read(), key::ORDERS)?.unwrap_or(0);
-        let is_mine = |order: &&Order| {
-            order.site == self.site.name
-                && Some(order.enrolment) == self.site.enrolment
-                && order.number > done
-        };
-        let mut mine: Vec<&Order> = index.orders.iter().filter(is_mine).collect();
-        mine.sort_unstable_by_key(|order| order.number);
-        Ok(mine)
-    }
-
-    /// What a revoked site says to whatever comes.
-    pub(crate) fn refuse_if_revoked(&self, name: &str) -> Result<(), AgentError> {
-        match state::meta::<u64>(self.store.read(), key::REVOKED)? {
-            None => Ok(()),
-            Some(number) => {
-                let message = format!(
-                    "this site was revoked by order {number} and installs nothing new; what runs goes on"
-                );
-                Err(AgentError::refused(name, "revoked", message))
-            }
+        record(agent, order, change, offer)?;
+        if ends {
+            let number = index.number;
+            return Ok(Some(Outcome::Ordered { number, note }));
         }
     }
+    Ok(None)
+}
 
-    /// Where this site's enrolment stands.
-    ///
-    /// # Errors
-    /// [`AgentError`] of the memory.
-    pub fn standing(&self) -> Result<Standing, AgentError> {
-        let db = self.store.read();
-        if state::meta::<u64>(db, key::REVOKED)?.is_some() {
-            return Ok(Standing::Revoked);
+/// Orders for this very enrolment that were not carried out yet, in their order.
+pub(crate) fn orders_of<'a>(agent: &Agent, index: &'a Index) -> Result<Vec<&'a Order>, AgentError> {
+    let done: u64 = state::meta(agent.store.read(), key::ORDERS)?.unwrap_or(0);
+    let is_mine = |order: &&Order| {
+        order.site == agent.site.name
+            && Some(order.enrolment) == agent.site.enrolment
+            && order.number > done
+    };
+    let mut mine: Vec<&Order> = index.orders.iter().filter(is_mine).collect();
+    mine.sort_unstable_by_key(|order| order.number);
+    Ok(mine)
+}
+
+/// What a revoked site says to whatever comes.
+pub(crate) fn refuse_if_revoked(db: &Connection, name: &str) -> Result<(), AgentError> {
+    match state::meta::<u64>(db, key::REVOKED)? {
+        None => Ok(()),
+        Some(number) => {
+            let message = format!(
+                "this site was revoked by order {number} and installs nothing new; what runs goes on"
+            );
+            Err(AgentError::refused(name, "revoked", message))
         }
-        let approved: Option<Approved> = state::meta(db, key::APPROVED)?;
-        let former: Vec<String> = state::meta(db, key::FORMER_KEYS)?.unwrap_or_default();
-        let own = self.key.public().id();
-        Ok(match approved {
-            Some(approved) if approved.key == own => Standing::Approved,
-            Some(approved) if former.contains(&approved.key) => {
-                if self.request_waits()? {
-                    Standing::Requested
-                } else {
-                    Standing::Approved
-                }
+    }
+}
+
+/// Where this site's enrolment stands.
+///
+/// # Errors
+/// [`AgentError`] of the memory.
+pub fn enrolment(agent: &Agent) -> Result<Standing, AgentError> {
+    let db = agent.store.read();
+    if state::meta::<u64>(db, key::REVOKED)?.is_some() {
+        return Ok(Standing::Revoked);
+    }
+    let approved: Option<Approved> = state::meta(db, key::APPROVED)?;
+    let former: Vec<String> = state::meta(db, key::FORMER_KEYS)?.unwrap_or_default();
+    let own = agent.key.public().id();
+    Ok(match approved {
+        Some(approved) if approved.key == own => Standing::Approved,
+        Some(approved) if former.contains(&approved.key) => {
+            if request_waits(agent.store.read())? {
+                Standing::Requested
+            } else {
+                Standing::Approved
             }
-            Some(_) => Standing::OtherKeyApproved,
-            // A hub acknowledges only what a key that it knows has signed.
-            None if !self.request_waits()? => Standing::Approved,
-            None => Standing::Requested,
-        })
-    }
+        }
+        Some(_) => Standing::OtherKeyApproved,
+        // A hub acknowledges only what a key that it knows has signed.
+        None if !request_waits(agent.store.read())? => Standing::Approved,
+        None => Standing::Requested,
+    })
+}
 
-    /// Whether sticks bring the request home: until the hub knows this site's key, and until the centre, too,
-    /// does. The centre seals for it, and believes no report of a key that it does not know.
-    pub(crate) fn request_travels(&self) -> Result<bool, AgentError> {
-        let db = self.store.read();
-        let approved: Option<Approved> = state::meta(db, key::APPROVED)?;
-        let approved = approved.is_some_and(|approved| approved.key == self.key.public().id());
-        Ok(self.request_waits()? || !approved)
-    }
+/// Whether sticks bring the request home: until the hub knows this site's key, and until the centre, too,
+/// does. The centre seals for it, and believes no report of a key that it does not know.
+pub(crate) fn request_travels(agent: &Agent) -> Result<bool, AgentError> {
+    let db = agent.store.read();
+    let approved: Option<Approved> = state::meta(db, key::APPROVED)?;
+    let approved = approved.is_some_and(|approved| approved.key == agent.key.public().id());
+    Ok(request_waits(agent.store.read())? || !approved)
+}
 
-    /// Whether the hub has not shown yet that it knows this site's key.
-    pub(crate) fn request_waits(&self) -> Result<bool, AgentError> {
-        let db = self.store.read();
-        let until: u64 = state::meta(db, key::REQUEST_UNTIL)?.unwrap_or(1);
-        Ok(outbox::cursor(db)?.acknowledged < until)
-    }
+/// Whether the hub has not shown yet that it knows this site's key.
+pub(crate) fn request_waits(db: &Connection) -> Result<bool, AgentError> {
+    let until: u64 = state::meta(db, key::REQUEST_UNTIL)?.unwrap_or(1);
+    Ok(outbox::cursor(db)?.acknowledged < until)
+}
 
-    /// What carrying an order out would come to, on a copied memory.
-    pub(crate) fn rehearse_order(
-        &mut self,
-        order: &Order,
-        offer: &Offer,
-    ) -> Result<PlannedOrder, AgentError> {
-        let change = match order.what {
-            Instruction::Rekey => Change::told(
-                "it makes itself new keys, one to sign with and one for what is sealed for it; the                  request for both is sent with the next reports"
-                    .to_owned(),
-            ),
-            _ => self.carry_out(order, offer)?,
-        };
-        Ok(PlannedOrder {
-            number: order.number,
-            what: order.what.word(),
-            message: change.message,
-            refused: change.refused,
-            ends: change.stream.is_some() || order.what == Instruction::Revoke,
-        })
-    }
+/// What carrying an order out would come to, on a copied memory.
+pub(crate) fn rehearse(
+    agent: &mut Agent,
+    order: &Order,
+    offer: &Offer,
+) -> Result<PlannedOrder, AgentError> {
+    let change = match order.what {
+        Instruction::Rekey => Change::told(
+            "it makes itself new keys, one to sign with and one for what is sealed for it; the                  request for both is sent with the next reports"
+                .to_owned(),
+        ),
+        _ => carry_out(agent, order, offer)?,
+    };
+    Ok(PlannedOrder {
+        number: order.number,
+        what: order.what.word(),
+        message: change.message,
+        refused: change.refused,
+        ends: change.stream.is_some() || order.what == Instruction::Revoke,
+    })
+}
 
-    /// Everything of an order that comes before its transaction.
-    fn carry_out(&mut self, order: &Order, offer: &Offer) -> Result<Change, AgentError> {
-        let own = self.key.public().id();
-        let former: Vec<String> =
-            state::meta(self.store.read(), key::FORMER_KEYS)?.unwrap_or_default();
-        Ok(match &order.what {
-            Instruction::Approve { key } if key.hex() == own => {
-                Change::told("this site's key is approved".to_owned())
-            }
-            // It was asked for before this site made the key that it has now.
-            Instruction::Approve { key } if former.contains(&key.hex()) => Change::told(format!(
-                "this site's earlier key {:.12} is approved; its present key {own:.12} is asked for",
+/// Everything of an order that comes before its transaction.
+fn carry_out(agent: &mut Agent, order: &Order, offer: &Offer) -> Result<Change, AgentError> {
+    let own = agent.key.public().id();
+    let former: Vec<String> =
+        state::meta(agent.store.read(), key::FORMER_KEYS)?.unwrap_or_default();
+    Ok(match &order.what {
+        Instruction::Approve { key } if key.hex() == own => {
+            Change::told("this site's key is approved".to_owned())
+        }
+        // It was asked for before this site made the key that it has now.
+        Instruction::Approve { key } if former.contains(&key.hex()) => Change::told(format!(
+            "this site's earlier key {:.12} is approved; its present key {own:.12} is asked for",
+            key.hex()
+        )),
+        Instruction::Approve { key } => Change {
+            refused: true,
+            ..Change::told(format!(
+                "the key {:.12} was approved under this site's name, this site's key is {own:.12}: \
+                 tell the centre, somebody may have enrolled in its place",
                 key.hex()
-            )),
-            Instruction::Approve { key } => Change {
-                refused: true,
-                ..Change::told(format!(
-                    "the key {:.12} was approved under this site's name, this site's key is {own:.12}: \
-                     tell the centre, somebody may have enrolled in its place",
-                    key.hex()
-                ))
-            },
-            Instruction::Move { to, first } => {
-                let known = generations::all(self.store.read())?;
-                // The bundle that brings the order is of the stream that is left, and nothing of it stays.
-                let seen = known
-                    .iter()
-                    .filter(|row| row.index != offer.index && row.state != State::Rejected)
-                    .filter(|row| !is_taken_back(row, &offer.acceptance.trusted));
-                let highest = seen.map(|row| row.number).max().unwrap_or(0);
-                if *first <= highest {
-                    return Ok(Change {
-                        refused: true,
-                        ..Change::told(format!(
-                            "the order to move begins at bundle {first}, this site has seen {highest}"
-                        ))
-                    });
-                }
-                let trusted = &offer.acceptance.trusted;
-                if trusted.stream_keys(to.role.as_str()).is_none() {
-                    return Ok(Change {
-                        refused: true,
-                        ..Change::told(format!(
-                            "the order to move leads to {}/{} (`{}`), and the fleet's metadata delegates \
-                             no such stream: no bundle would ever reach this site there",
-                            to.environment, to.cluster_type, to.role
-                        ))
-                    });
-                }
-                let message = format!(
-                    "it follows {}/{} from bundle {first} on; what runs goes on until then",
-                    to.environment, to.cluster_type
-                );
-                self.withdraw_waiting("this site was moved to another stream")?;
-                Change {
-                    stream: Some(to.clone()),
-                    ..Change::told(message)
-                }
+            ))
+        },
+        Instruction::Move { to, first } => {
+            let known = generations::all(agent.store.read())?;
+            // The bundle that brings the order is of the stream that is left, and nothing of it stays.
+            let seen = known
+                .iter()
+                .filter(|row| row.index != offer.index && row.state != State::Rejected)
+                .filter(|row| !is_taken_back(row, &offer.acceptance.trusted));
+            let highest = seen.map(|row| row.number).max().unwrap_or(0);
+            if *first <= highest {
+                return Ok(Change {
+                    refused: true,
+                    ..Change::told(format!(
+                        "the order to move begins at bundle {first}, this site has seen {highest}"
+                    ))
+                });
             }
-            Instruction::Rekey => {
-                let next = NextKeys::make(&self.home)?;
-                let asking = Asking::rekey(order.number, &self.key, &next.seal);
-                write_request(&self.home, &self.site, &asking, &next.signing)?;
-                cut::here("order-key-made");
-                let message = format!(
-                    "it signs with the new key {:.12} and has a new one for what is sealed for it; the \
-                     request for both is sent with the next reports",
-                    next.signing.public().id()
-                );
-                Change {
-                    next: Some(next),
-                    ..Change::told(message)
-                }
+            let trusted = &offer.acceptance.trusted;
+            if trusted.stream_keys(to.role.as_str()).is_none() {
+                return Ok(Change {
+                    refused: true,
+                    ..Change::told(format!(
+                        "the order to move leads to {}/{} (`{}`), and the fleet's metadata delegates \
+                         no such stream: no bundle would ever reach this site there",
+                        to.environment, to.cluster_type, to.role
+                    ))
+                });
             }
-            Instruction::Revoke => {
-                self.withdraw_waiting("this site was revoked")?;
-                Change::told("it installs nothing new any more; what runs goes on".to_owned())
+            let message = format!(
+                "it follows {}/{} from bundle {first} on; what runs goes on until then",
+                to.environment, to.cluster_type
+            );
+            gate::withdraw_waiting(agent, "this site was moved to another stream")?;
+            Change {
+                stream: Some(to.clone()),
+                ..Change::told(message)
             }
-            _ => Change {
-                refused: true,
-                ..Change::told("this agent does not know what is ordered; update it".to_owned())
-            },
-        })
-    }
+        }
+        Instruction::Rekey => {
+            let next = NextKeys::make(&agent.home)?;
+            let asking = Asking::rekey(order.number, &agent.key, &next.seal);
+            write_request(&agent.home, &agent.site, &asking, &next.signing)?;
+            cut::here("order-key-made");
+            let message = format!(
+                "it signs with the new key {:.12} and has a new one for what is sealed for it; the \
+                 request for both is sent with the next reports",
+                next.signing.public().id()
+            );
+            Change {
+                next: Some(next),
+                ..Change::told(message)
+            }
+        }
+        Instruction::Revoke => {
+            gate::withdraw_waiting(agent, "this site was revoked")?;
+            Change::told("it installs nothing new any more; what runs goes on".to_owned())
+        }
+        _ => Change {
+            refused: true,
+            ..Change::told("this agent does not know what is ordered; update it".to_owned())
+        },
+    })
+}
 
-    /// The order's result, the trust that vouches for it and the report, in one transaction.
-    fn record_order(
-        &mut self,
-        order: &Order,
-        change: Change,
-        offer: &Offer,
-    ) -> Result<(), AgentError> {
-        let number = order.number;
-        let event = told(order, &change);
-        let mut carried = Carried::load(self.store.read())?;
-        carried.add(order, &self.site.stream, &offer.acceptance.trusted);
-        let mut offer = Offer {
-            acceptance: offer.acceptance.clone(),
-            index: offer.index,
-            roots: offer.roots.clone(),
-        };
-        let mut site = self.site.clone();
-        if let Some(to) = &change.stream {
-            // The old stream's own metadata says nothing to this site any more. Its floor stays, for the
-            // case that the order turns out not to count.
-            let old = format!("{}.json", site.stream.role);
-            offer.acceptance.trusted.0.remove(&old);
-            site.stream = to.clone();
-        }
-        // A revocation does not wait for the rest of the bundle, so that the rest changes nothing by it.
-        let believed = (order.what != Instruction::Revoke).then_some(&offer);
-        if let Some(offer) = believed {
-            self.keep_roots(offer)?;
-            let versions = &offer.acceptance.versions;
-            floors::raise(&self.home, self.store.read(), versions)?;
-        }
-        cut::here("order-floors-raised");
-        self.commit(|db, author| {
+/// The order's result, the trust that vouches for it and the report, in one transaction.
+fn record(
+    agent: &mut Agent,
+    order: &Order,
+    change: Change,
+    offer: &Offer,
+) -> Result<(), AgentError> {
+    let number = order.number;
+    let event = told(order, &change);
+    let mut carried = Carried::load(agent.store.read())?;
+    carried.add(order, &agent.site.stream, &offer.acceptance.trusted);
+    let mut offer = Offer {
+        acceptance: offer.acceptance.clone(),
+        index: offer.index,
+        roots: offer.roots.clone(),
+    };
+    let mut site = agent.site.clone();
+    if let Some(to) = &change.stream {
+        // The old stream's own metadata says nothing to this site any more. Its floor stays, for the
+        // case that the order turns out not to count.
+        let old = format!("{}.json", site.stream.role);
+        offer.acceptance.trusted.0.remove(&old);
+        site.stream = to.clone();
+    }
+    // A revocation does not wait for the rest of the bundle, so that the rest changes nothing by it.
+    let believed = (order.what != Instruction::Revoke).then_some(&offer);
+    if let Some(offer) = believed {
+        roots::keep(agent, offer)?;
+        let versions = &offer.acceptance.versions;
+        floors::raise(&agent.home, agent.store.read(), versions)?;
+    }
+    cut::here("order-floors-raised");
+    agent
+        .commit(|db, author| {
             if let Some(offer) = believed {
                 believe(db, author.moment, offer)?;
             }
@@ -348,14 +355,13 @@ impl Agent {
             Ok::<_, StateError>(())
         })
         .map_err(AgentError::from)?;
-        cut::here("order-committed");
-        tracing::warn!(number, "order `{}`: {}", order.what.word(), change.message);
-        self.site = site;
-        if change.next.is_some() {
-            self.key = keys::key_in_use(&self.home, self.store.read())?;
-        }
-        Ok(())
+    cut::here("order-committed");
+    tracing::warn!(number, "order `{}`: {}", order.what.word(), change.message);
+    agent.site = site;
+    if change.next.is_some() {
+        agent.key = keys::key_in_use(&agent.home, agent.store.read())?;
     }
+    Ok(())
 }
 
 /// What is reported home of an order.

@@ -10,10 +10,12 @@ use outhaul_bundle::hub_api::{ReportsAnswer, RequestAnswer, path};
 use outhaul_kit::media::Media;
 use outhaul_signer::Envelope;
 
+use crate::acks;
 use crate::agent::Agent;
 use crate::durable;
 use crate::error::AgentError;
 use crate::http::Client;
+use crate::orders;
 use crate::state::StateError;
 use crate::state::outbox::{self, Waiting};
 
@@ -56,131 +58,131 @@ pub struct Sent {
     pub refused: Vec<String>,
 }
 
-impl Agent {
-    /// Writes all waiting reports below `folder`, durably. They stay in the outbox until acknowledged.
-    ///
-    /// # Errors
-    /// [`AgentError::Export`] for a full or read-only medium; nothing is lost.
-    pub fn export(&mut self, folder: &Path) -> Result<Exported, AgentError> {
-        self.write_reports(folder).map_err(|error| match error {
-            AgentError::File(error) => AgentError::Export(error),
-            other => other,
-        })
-    }
+/// Writes all waiting reports below `folder`, durably. They stay in the outbox until acknowledged.
+///
+/// # Errors
+/// [`AgentError::Export`] for a full or read-only medium; nothing is lost.
+pub fn export(agent: &mut Agent, folder: &Path) -> Result<Exported, AgentError> {
+    write_reports(agent, folder).map_err(|error| match error {
+        AgentError::File(error) => AgentError::Export(error),
+        other => other,
+    })
+}
 
-    fn write_reports(&mut self, folder: &Path) -> Result<Exported, AgentError> {
-        let media = Media::open(folder)?;
-        let mut exported = Exported::default();
-        let request = self.home.request(self.site.name.as_str());
-        if let Some(bytes) = self.request(self.request_travels()?)? {
-            let to = Path::new("requests").join(request.file_name().unwrap_or_default());
-            media.write(&to, &bytes, MODE)?;
-            exported.request = Some(folder.join(to));
-        }
-        let mut after = 0;
-        for _ in 0..MAX_BATCHES {
-            let batch = outbox::waiting(self.store.read(), after, MAX_BATCH_BYTES)?;
-            let (Some(first), Some(last)) = (batch.first(), batch.last()) else {
-                break;
-            };
-            let site = &self.site;
-            let name = format!(
-                "{}-{}-{}-{}.reports",
-                site.name, site.epoch, first.number, last.number
-            );
-            let to = Path::new("reports").join(name);
-            media.write(&to, &lines(&batch), MODE)?;
-            self.pulse.beat();
-            after = last.number;
-            exported.reports += batch.len() as u64;
-            exported.files.push(folder.join(to));
-        }
-        media.sync()?;
-        Ok(exported)
+fn write_reports(agent: &mut Agent, folder: &Path) -> Result<Exported, AgentError> {
+    let media = Media::open(folder)?;
+    let mut exported = Exported::default();
+    let request = agent.home.request(agent.site.name.as_str());
+    if let Some(bytes) = wanted_request(agent, orders::request_travels(agent)?)? {
+        let to = Path::new("requests").join(request.file_name().unwrap_or_default());
+        media.write(&to, &bytes, MODE)?;
+        exported.request = Some(folder.join(to));
     }
-
-    /// The enrolment request, while it is `wanted`.
-    fn request(&self, wanted: bool) -> Result<Option<Vec<u8>>, AgentError> {
-        if !wanted {
-            return Ok(None);
-        }
-        let path = self.home.request(self.site.name.as_str());
-        Ok(durable::read_if_present(&path, MAX_REQUEST_BYTES)?)
+    let mut after = 0;
+    for _ in 0..MAX_BATCHES {
+        let batch = outbox::waiting(agent.store.read(), after, MAX_BATCH_BYTES)?;
+        let (Some(first), Some(last)) = (batch.first(), batch.last()) else {
+            break;
+        };
+        let site = &agent.site;
+        let name = format!(
+            "{}-{}-{}-{}.reports",
+            site.name, site.epoch, first.number, last.number
+        );
+        let to = Path::new("reports").join(name);
+        media.write(&to, &lines(&batch), MODE)?;
+        agent.pulse.beat();
+        after = last.number;
+        exported.reports += batch.len() as u64;
+        exported.files.push(folder.join(to));
     }
+    media.sync()?;
+    Ok(exported)
+}
 
-    /// Sends the enrolment request while it is not answered, and all waiting reports, to the hub.
-    ///
-    /// # Errors
-    /// [`AgentError::Network`]; what was not acknowledged stays in the outbox.
-    pub fn send(&mut self) -> Result<Sent, AgentError> {
-        let url = self.hub_url().ok_or_else(|| AgentError::Usage {
-            message: "this site knows no hub".into(),
-            help: "set `hub.url` in agent.toml, or use `outhaul-agent export FOLDER`".into(),
+/// The enrolment request, while it is `wanted`.
+fn wanted_request(agent: &Agent, wanted: bool) -> Result<Option<Vec<u8>>, AgentError> {
+    if !wanted {
+        return Ok(None);
+    }
+    let path = agent.home.request(agent.site.name.as_str());
+    Ok(durable::read_if_present(&path, MAX_REQUEST_BYTES)?)
+}
+
+/// Sends the enrolment request while it is not answered, and all waiting reports, to the hub.
+///
+/// # Errors
+/// [`AgentError::Network`]; what was not acknowledged stays in the outbox.
+pub fn send(agent: &mut Agent) -> Result<Sent, AgentError> {
+    let url = hub_url(agent).ok_or_else(|| AgentError::Usage {
+        message: "this site knows no hub".into(),
+        help: "set `hub.url` in agent.toml, or use `outhaul-agent export FOLDER`".into(),
+    })?;
+    let client = Client::new(&url, agent.config.hub.ca.as_deref(), &agent.site.hub_ca)?;
+    let mut sent = Sent::default();
+    if let Some(request) = wanted_request(agent, orders::request_waits(agent.store.read())?)? {
+        // A hub that does not take it says so; the reports are tried all the same.
+        match client.post(path::REQUESTS, &request, MAX_ANSWER_BYTES) {
+            Ok(answer) => {
+                let answer: Option<RequestAnswer> = serde_json::from_slice(&answer).ok();
+                // A newer hub may know more words.
+                let unclear = || "unclear".to_owned();
+                sent.request =
+                    Some(answer.map_or_else(unclear, |answer| answer.result.to_string()));
+            }
+            Err(error) => sent.refused.push(error.to_string()),
+        }
+    }
+    let mut after = 0;
+    for _ in 0..MAX_BATCHES {
+        let batch = outbox::waiting(agent.store.read(), after, MAX_BATCH_BYTES)?;
+        let Some(last) = batch.last() else { break };
+        agent.pulse.beat();
+        let answer = client.post(path::REPORTS, &lines(&batch), MAX_ANSWER_BYTES)?;
+        let answer: ReportsAnswer = serde_json::from_slice(&answer).map_err(|error| {
+            let problem = format!("the hub's answer cannot be read: {error}");
+            AgentError::Network {
+                url: client.url(path::REPORTS),
+                problem,
+            }
         })?;
-        let client = Client::new(&url, self.config.hub.ca.as_deref(), &self.site.hub_ca)?;
-        let mut sent = Sent::default();
-        if let Some(request) = self.request(self.request_waits()?)? {
-            // A hub that does not take it says so; the reports are tried all the same.
-            match client.post(path::REQUESTS, &request, MAX_ANSWER_BYTES) {
-                Ok(answer) => {
-                    let answer: Option<RequestAnswer> = serde_json::from_slice(&answer).ok();
-                    // A newer hub may know more words.
-                    let unclear = || "unclear".to_owned();
-                    sent.request =
-                        Some(answer.map_or_else(unclear, |answer| answer.result.to_string()));
-                }
-                Err(error) => sent.refused.push(error.to_string()),
-            }
+        let envelopes: Vec<_> = answer
+            .acks
+            .iter()
+            .filter_map(|value| Envelope::from_json(value.to_string().as_bytes()).ok())
+            .collect();
+        let epoch = agent.site.epoch.clone();
+        after = last.number;
+        sent.sent += batch.len() as u64;
+        sent.acknowledged += acks::accept(agent, &envelopes)?.gone;
+        if agent.site.epoch != epoch {
+            // Numbered anew: all of it goes again.
+            after = 0;
         }
-        let mut after = 0;
-        for _ in 0..MAX_BATCHES {
-            let batch = outbox::waiting(self.store.read(), after, MAX_BATCH_BYTES)?;
-            let Some(last) = batch.last() else { break };
-            self.pulse.beat();
-            let answer = client.post(path::REPORTS, &lines(&batch), MAX_ANSWER_BYTES)?;
-            let answer: ReportsAnswer = serde_json::from_slice(&answer).map_err(|error| {
-                let problem = format!("the hub's answer cannot be read: {error}");
-                AgentError::Network {
-                    url: client.url(path::REPORTS),
-                    problem,
-                }
-            })?;
-            let envelopes: Vec<_> = answer
-                .acks
+        sent.refused.extend(
+            answer
+                .refused
                 .iter()
-                .filter_map(|value| Envelope::from_json(value.to_string().as_bytes()).ok())
-                .collect();
-            let epoch = self.site.epoch.clone();
-            after = last.number;
-            sent.sent += batch.len() as u64;
-            sent.acknowledged += self.accept_acks(&envelopes)?.gone;
-            if self.site.epoch != epoch {
-                // Numbered anew: all of it goes again.
-                after = 0;
-            }
-            sent.refused.extend(
-                answer.refused.iter().map(|line| {
-                    outhaul_reconcilers::shortened(&serde_json::json!(line).to_string())
-                }),
-            );
-        }
-        Ok(sent)
+                .map(|line| outhaul_reconcilers::shortened(&serde_json::json!(line).to_string())),
+        );
     }
+    Ok(sent)
+}
 
-    /// The hub's URL: the owner's, or the kit's.
-    pub fn hub_url(&self) -> Option<String> {
-        let kit = Some(self.site.hub_url.clone()).filter(|url| !url.is_empty());
-        self.config.hub.url.clone().or(kit)
-    }
+/// The hub's URL: the owner's, or the kit's.
+pub fn hub_url(agent: &Agent) -> Option<String> {
+    let kit = Some(agent.site.hub_url.clone()).filter(|url| !url.is_empty());
+    agent.config.hub.url.clone().or(kit)
+}
 
-    /// Queues an event that is not about a bundle's way: a start, a person's decision.
-    ///
-    /// # Errors
-    /// [`AgentError`] of the memory.
-    pub fn tell(&mut self, event: outhaul_bundle::report::Event) -> Result<u64, AgentError> {
-        self.commit(|db, author| outbox::queue(db, author, event))
-            .map_err(|error: StateError| error.into())
-    }
+/// Queues an event that is not about a bundle's way: a start, a person's decision.
+///
+/// # Errors
+/// [`AgentError`] of the memory.
+pub fn queue(agent: &mut Agent, event: outhaul_bundle::report::Event) -> Result<u64, AgentError> {
+    agent
+        .commit(|db, author| outbox::queue(db, author, event))
+        .map_err(|error: StateError| error.into())
 }
 
 fn lines(batch: &[Waiting]) -> Vec<u8> {

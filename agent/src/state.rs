@@ -105,7 +105,7 @@ pub mod key {
     pub const SEAL_KEY: &str = "seal-key";
     /// The request is brought home until the hub has acknowledged this report.
     pub const REQUEST_UNTIL: &str = "request-until";
-    /// [`crate::intake::visit::Refused`], the latest last, for `status`.
+    /// [`crate::intake::refusals::Refused`], the latest last, for `status`.
     pub const REFUSALS: &str = "refusals";
     /// [`crate::intake::visit::Visit`]: the sticks and folders that were read, the latest last.
     pub const MEDIA: &str = "media";

@@ -12,9 +12,11 @@ use crate::acks::Renumbered;
 use crate::advice;
 use crate::agent::Agent;
 use crate::error::AgentError;
-use crate::intake::visit::{self, Refused, Visit};
-use crate::orders::Standing;
-use crate::plan;
+use crate::intake::plan;
+use crate::intake::refusals::Refused;
+use crate::intake::visit::{self, Visit};
+use crate::orders::{self, Standing};
+use crate::runner;
 use crate::state::clock;
 use crate::state::{self, Hold, floors, generations, inventory, key, outbox};
 
@@ -108,72 +110,70 @@ pub struct GenerationStatus {
     pub on_disk: bool,
 }
 
-impl Agent {
-    /// How this site stands.
-    ///
-    /// # Errors
-    /// [`AgentError`] of the memory.
-    pub fn status(&self) -> Result<Status, AgentError> {
-        let db = self.store.read();
-        let cursor = outbox::cursor(db)?;
-        let mut left_behind: Vec<_> = inventory::items(db, None)?
-            .into_iter()
-            .filter(|item| item.phase == "left")
-            .map(|item| item.assignment)
-            .collect();
-        left_behind.dedup();
-        let generations = generations::all(db)?
-            .into_iter()
-            .map(|g| GenerationStatus {
-                number: g.number,
-                state: g.state.word(),
-                index: g.index.to_string(),
-                source: g.source,
-                note: g.note,
-                on_disk: g.whole,
-            })
-            .collect();
-        let site = self.stands()?;
-        let active = site.active.map(|active| active.number);
-        let row = site.worked_on().or(active);
-        let row = row.map(|number| generations::one(db, number)).transpose()?;
-        let note = row.flatten().map(|row| row.note).unwrap_or_default();
-        // An index that cannot be read is told by what needs it.
-        let index = active.and_then(|number| self.whole_index(number).ok());
-        let name = &self.site.name;
-        let own_files = index.as_ref().map(|index| plan::own_files(index, name));
-        let for_others = index.as_ref().map(|index| plan::for_others(index, name));
-        Ok(Status {
-            site: self.site.name.to_string(),
-            fleet: self.site.fleet.to_string(),
-            environment: self.site.stream.environment.to_string(),
-            cluster_type: self.site.stream.cluster_type.to_string(),
-            enrolment: self.standing()?,
-            key: self.key.public().id(),
-            orders_done: state::meta(db, key::ORDERS)?.unwrap_or(0),
-            active,
-            unfinished: site.worked_on(),
-            to_do: advice::to_do(&site, &note),
-            generations,
-            own_files: own_files.unwrap_or_default(),
-            for_others: for_others.unwrap_or_default(),
-            assignments: state::meta(db, key::RESULTS)?.unwrap_or_default(),
-            observed_ms: state::meta(db, key::OBSERVED)?,
-            left_behind,
-            hold: state::meta(db, key::HOLD)?,
-            reports_waiting: outbox::count(db)?,
-            reports_last: cursor.last,
-            reports_acknowledged: cursor.acknowledged,
-            renumbered: state::meta::<Renumbered>(db, key::RENUMBERED)?.map(|why| why.sentence()),
-            time_lower_bound: clock::now(db, &self.config.clock)?.bound.at().to_string(),
-            media: visit::visits(db, &self.home)?,
-            refusals: state::meta(db, key::REFUSALS)?.unwrap_or_default(),
-            attention: self.attention()?,
-            trouble: floors::floors(db, &self.home.floors())
-                .err()
-                .map(|error| error.to_string()),
+/// How this site stands.
+///
+/// # Errors
+/// [`AgentError`] of the memory.
+pub fn of_site(agent: &Agent) -> Result<Status, AgentError> {
+    let db = agent.store.read();
+    let cursor = outbox::cursor(db)?;
+    let mut left_behind: Vec<_> = inventory::items(db, None)?
+        .into_iter()
+        .filter(|item| item.phase == "left")
+        .map(|item| item.assignment)
+        .collect();
+    left_behind.dedup();
+    let generations = generations::all(db)?
+        .into_iter()
+        .map(|g| GenerationStatus {
+            number: g.number,
+            state: g.state.word(),
+            index: g.index.to_string(),
+            source: g.source,
+            note: g.note,
+            on_disk: g.whole,
         })
-    }
+        .collect();
+    let site = runner::site_now(agent.store.read())?;
+    let active = site.active.map(|active| active.number);
+    let row = site.worked_on().or(active);
+    let row = row.map(|number| generations::one(db, number)).transpose()?;
+    let note = row.flatten().map(|row| row.note).unwrap_or_default();
+    // An index that cannot be read is told by what needs it.
+    let index = active.and_then(|number| runner::whole_index_of(agent, number).ok());
+    let name = &agent.site.name;
+    let own_files = index.as_ref().map(|index| plan::own_files(index, name));
+    let for_others = index.as_ref().map(|index| plan::for_others(index, name));
+    Ok(Status {
+        site: agent.site.name.to_string(),
+        fleet: agent.site.fleet.to_string(),
+        environment: agent.site.stream.environment.to_string(),
+        cluster_type: agent.site.stream.cluster_type.to_string(),
+        enrolment: orders::enrolment(agent)?,
+        key: agent.key.public().id(),
+        orders_done: state::meta(db, key::ORDERS)?.unwrap_or(0),
+        active,
+        unfinished: site.worked_on(),
+        to_do: advice::to_do(&site, &note),
+        generations,
+        own_files: own_files.unwrap_or_default(),
+        for_others: for_others.unwrap_or_default(),
+        assignments: state::meta(db, key::RESULTS)?.unwrap_or_default(),
+        observed_ms: state::meta(db, key::OBSERVED)?,
+        left_behind,
+        hold: state::meta(db, key::HOLD)?,
+        reports_waiting: outbox::count(db)?,
+        reports_last: cursor.last,
+        reports_acknowledged: cursor.acknowledged,
+        renumbered: state::meta::<Renumbered>(db, key::RENUMBERED)?.map(|why| why.sentence()),
+        time_lower_bound: clock::now(db, &agent.config.clock)?.bound.at().to_string(),
+        media: visit::visits(db, &agent.home)?,
+        refusals: state::meta(db, key::REFUSALS)?.unwrap_or_default(),
+        attention: attention::find(agent)?,
+        trouble: floors::floors(db, &agent.home.floors())
+            .err()
+            .map(|error| error.to_string()),
+    })
 }
 
 /// A time of the site's clock, for people.

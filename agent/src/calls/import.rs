@@ -10,15 +10,15 @@ use crate::acks::{Acknowledged, Renumbered};
 use crate::agent::Agent;
 use crate::error::AgentError;
 use crate::intake::Outcome;
-use crate::intake::media::Findings;
-use crate::intake::slip::News;
-use crate::intake::visit::already;
+use crate::intake::media::{self, Findings};
+use crate::intake::slip::{self, News};
+use crate::intake::visit::{self, already};
 use crate::machine::State;
 
 /// Imports a slip's text.
 pub fn slip(agent: &mut Agent, text: &str) -> Answer {
     let mut answer = Answer::default();
-    match agent.import_text(text) {
+    match slip::import_text(agent, text) {
         Ok(news) => slips(&[news], &mut answer),
         Err(error) => answer.fail(&error),
     }
@@ -28,7 +28,7 @@ pub fn slip(agent: &mut Agent, text: &str) -> Answer {
 /// Imports what lies at `path`.
 pub fn path(agent: &mut Agent, path: &Path) -> Answer {
     let mut answer = Answer::default();
-    match agent.import_noted(path) {
+    match visit::import_noted(agent, path) {
         Ok(findings) => found(path, findings, &mut answer),
         Err(error) => answer.fail(&error),
     }
@@ -38,7 +38,7 @@ pub fn path(agent: &mut Agent, path: &Path) -> Answer {
 /// What importing what lies at `path` would do; `agent` rehearses.
 pub fn plan(agent: &mut Agent, path: &Path) -> Answer {
     let mut answer = Answer::default();
-    match agent.import(path) {
+    match media::import(agent, path) {
         Ok(findings) => would(path, findings, agent, &mut answer),
         Err(error) => answer.fail(&error),
     }
@@ -48,7 +48,7 @@ pub fn plan(agent: &mut Agent, path: &Path) -> Answer {
 /// What importing a slip's text would do; `agent` rehearses.
 pub fn plan_text(agent: &mut Agent, text: &str) -> Answer {
     let mut answer = Answer::default();
-    match agent.import_text(text) {
+    match slip::import_text(agent, text) {
         Ok(news) => {
             answer.text = format!("slip {}", news.plan());
             answer.value = serde_json::json!({ "slips": [slip_json(&news)] });

@@ -13,9 +13,10 @@ use super::{Answer, Call, Way};
 use crate::advice;
 use crate::agent::Agent;
 use crate::error::AgentError;
+use crate::intake::visit;
 use crate::interrupted;
 use crate::machine::{Site, State};
-use crate::runner::Rollback;
+use crate::runner::{self, Rollback};
 use crate::state::generations;
 
 /// An order of a person that is committed, and not carried out yet.
@@ -60,7 +61,7 @@ pub fn outcome(state: &Path, here: Option<Agent>, ordered: Ordered) -> Result<An
 /// Carries an order out as far as it goes.
 pub fn carry_out(agent: &mut Agent, ordered: &Ordered) -> Answer {
     let mut answer = Answer::default();
-    if let Err(error) = agent.settle_visits() {
+    if let Err(error) = visit::settle(agent) {
         answer.fail(&error.into());
         return answer;
     }
@@ -76,8 +77,8 @@ pub fn carry_out(agent: &mut Agent, ordered: &Ordered) -> Answer {
 }
 
 fn applied(agent: &mut Agent, number: u64, answer: &mut Answer) -> Result<(), AgentError> {
-    let site = agent.drive()?;
-    let note = agent.note(number)?;
+    let site = runner::drive(agent)?;
+    let note = runner::note_of(agent.store.read(), number)?;
     let row = generations::one(agent.store.read(), number)?;
     let replaced = row.is_none_or(|row| row.state == State::Superseded);
     let newer = site.active.filter(|active| replaced && !active.broken);
@@ -93,7 +94,7 @@ fn applied(agent: &mut Agent, number: u64, answer: &mut Answer) -> Result<(), Ag
         return Err(AgentError::Failed {
             message: format!(
                 "{note}; now {}",
-                advice::what_runs(&site, agent.has_begun(&site)?)
+                advice::what_runs(&site, runner::has_begun(agent, &site)?)
             ),
             help: advice::repair(&site).unwrap_or_else(|| {
                 format!(
@@ -115,11 +116,11 @@ fn approved(
     who: &str,
     answer: &mut Answer,
 ) -> Result<(), AgentError> {
-    let site = agent.drive()?;
+    let site = runner::drive(agent)?;
     let row = generations::one(agent.store.read(), number)?;
     let state = site.state_of(number).or(row.map(|row| row.state));
     let word = state.map_or("not active", State::word);
-    let note = agent.note(number)?;
+    let note = runner::note_of(agent.store.read(), number)?;
     let still = match state {
         Some(State::Gated) if !note.is_empty() => format!(": {note}"),
         _ => String::new(),
@@ -131,7 +132,7 @@ fn approved(
         answer.fail(&AgentError::Failed {
             message: format!(
                 "bundle {number} does not run: {why}; now {}",
-                advice::what_runs(&site, agent.has_begun(&site)?)
+                advice::what_runs(&site, runner::has_begun(agent, &site)?)
             ),
             help: advice::repair(&site)
                 .unwrap_or_else(|| "`outhaul-agent status` shows each assignment".into()),
@@ -145,13 +146,13 @@ fn rolled_back(
     ordered: Rollback,
     answer: &mut Answer,
 ) -> Result<(), AgentError> {
-    let site = agent.drive()?;
+    let site = runner::drive(agent)?;
     if !runs(&site, ordered.to) {
-        let note = agent.note(ordered.from)?;
+        let note = runner::note_of(agent.store.read(), ordered.from)?;
         return Err(AgentError::Failed {
             message: format!(
                 "{note}; now {}",
-                advice::what_runs(&site, agent.has_begun(&site)?)
+                advice::what_runs(&site, runner::has_begun(agent, &site)?)
             ),
             help: advice::repair(&site).unwrap_or_else(|| {
                 "nothing else is to be done; `rollback` may be tried again when that is put right"

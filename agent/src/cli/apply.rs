@@ -3,6 +3,7 @@
 use super::Context;
 use crate::calls::people::{self, Ordered};
 use crate::error::AgentError;
+use crate::runner::decisions;
 
 /// Applies the active bundle again: puts back files that were changed or deleted by hand, and goes on with
 /// work that could not. Reported home. Nothing new is installed.
@@ -20,7 +21,7 @@ pub struct Args {
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
     let (mut agent, busy) = super::exclusive_or_shared(context)?;
     let who = args.who.clone().unwrap_or_else(super::who);
-    let number = agent.order_repair(&who)?;
+    let number = decisions::order_repair(&mut agent, &who)?;
     let ordered = Ordered::Apply { number };
     let answer = people::outcome(&context.state, (!busy).then_some(agent), ordered)?;
     Ok(context.print_answer(&answer))

@@ -4,6 +4,7 @@ use super::Context;
 use crate::calls::people::{self, Ordered};
 use crate::error::AgentError;
 use crate::machine::State;
+use crate::runner::decisions;
 
 /// Says yes to a bundle that waits, or lets one that failed be tried again. Reported home.
 #[derive(Debug, clap::Args)]
@@ -23,7 +24,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
     let (mut agent, busy) = super::exclusive_or_shared(context)?;
     let number = args.number;
     let who = args.who.clone().unwrap_or_else(super::who);
-    let site = agent.approve(number, &who)?;
+    let site = decisions::approve(&mut agent, number, &who)?;
     let waits = site.waiting.is_some_and(|waiting| waiting.number == number)
         || site.worked_on() == Some(number);
     if waits {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use super::Context;
 use crate::agent::Agent;
 use crate::error::AgentError;
+use crate::report;
 
 /// Writes all reports that the hub has not acknowledged into FOLDER/reports.
 #[derive(Debug, clap::Args)]
@@ -17,7 +18,7 @@ pub struct Args {
 }
 
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
-    let exported = Agent::open(&context.state)?.export(&args.folder)?;
+    let exported = report::export(&mut Agent::open(&context.state)?, &args.folder)?;
     let count = exported.reports;
     let reports = if count == 1 { "report" } else { "reports" };
     let mut lines = vec![format!("{count} {reports} exported")];

@@ -3,6 +3,7 @@
 use super::Context;
 use crate::agent::Agent;
 use crate::error::AgentError;
+use crate::runner::decisions;
 use crate::state::{self, Hold, key};
 
 /// Holds everything back that comes from now on; `--release` ends it. Reported home.
@@ -37,7 +38,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
         );
         return Ok(0);
     }
-    agent.hold(hold.as_ref(), &who)?;
+    decisions::hold(&mut agent, hold.as_ref(), &who)?;
     let text = match (&hold, before.filter(|before| Some(before) != hold.as_ref())) {
         (Some(hold), None) => format!("held by {}: {}", hold.who, hold.why),
         (Some(hold), Some(before)) => format!(

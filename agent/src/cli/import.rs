@@ -9,7 +9,9 @@ use super::Context;
 use crate::calls::{self, Answer, Call, Way};
 use crate::durable;
 use crate::error::AgentError;
+use crate::intake::visit;
 use crate::interrupted;
+use crate::runner::{self, tidy};
 
 /// Verifies a bundle (or the newest acceptable one in a folder) and applies it; accepts freshness slips.
 #[derive(Debug, clap::Args)]
@@ -36,7 +38,8 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
     let answer = match calls::here_or_there(&context.state, &call)? {
         Way::Here(mut agent) => {
             interrupted::stops(&agent.pulse);
-            match agent.resume() {
+            visit::settle(&mut agent)?;
+            match runner::resume(&mut agent) {
                 Ok(Some((number, state, waited))) => {
                     let what = if waited {
                         "was staged and not applied yet"
@@ -55,7 +58,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
                 }
                 Err(error) => return Err(error),
             }
-            agent.tidy_up()?;
+            tidy::tidy_up(&mut agent)?;
             match &call {
                 Call::Slip(text) => calls::import::slip(&mut agent, text),
                 _ => calls::import::path(&mut agent, args.path.as_deref().unwrap_or(Path::new(""))),

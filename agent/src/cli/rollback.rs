@@ -3,6 +3,7 @@
 use super::Context;
 use crate::calls::people::{self, Ordered};
 use crate::error::AgentError;
+use crate::runner::decisions;
 
 /// Goes back to the bundle before the active one. It stays there until a newer bundle comes; one that
 /// waits already then needs an approval.
@@ -20,7 +21,7 @@ pub struct Args {
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
     let (mut agent, busy) = super::exclusive_or_shared(context)?;
     let who = args.who.clone().unwrap_or_else(super::who);
-    let ordered = Ordered::Rollback(agent.order_rollback(&who)?);
+    let ordered = Ordered::Rollback(decisions::order_rollback(&mut agent, &who)?);
     let answer = people::outcome(&context.state, (!busy).then_some(agent), ordered)?;
     Ok(context.print_answer(&answer))
 }

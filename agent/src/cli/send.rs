@@ -3,6 +3,7 @@
 use super::Context;
 use crate::agent::Agent;
 use crate::error::AgentError;
+use crate::report;
 
 /// Sends all waiting reports to the hub; only what it acknowledges with its signature leaves.
 #[derive(Debug, clap::Args)]
@@ -10,7 +11,7 @@ use crate::error::AgentError;
 pub struct Args {}
 
 pub(super) fn run(context: &Context, _args: &Args) -> Result<u8, AgentError> {
-    let sent = Agent::open(&context.state)?.send()?;
+    let sent = report::send(&mut Agent::open(&context.state)?)?;
     for refused in &sent.refused {
         super::say(&format!("refused: by the hub: {refused}"));
     }

@@ -4,6 +4,7 @@ use super::Context;
 use crate::agent::Agent;
 use crate::error::AgentError;
 use crate::home::Home;
+use crate::status;
 use crate::status::blind::Blind;
 
 /// Shows what runs, what waits, and what the hub has not heard yet. Works while `run` works.
@@ -15,7 +16,7 @@ pub struct Args {}
 
 pub(super) fn run(context: &Context, _args: &Args) -> Result<u8, AgentError> {
     // A database may open and be damaged further on.
-    match Agent::open(&context.state).and_then(|agent| agent.status()) {
+    match Agent::open(&context.state).and_then(|agent| status::of_site(&agent)) {
         Ok(status) => {
             context.print(&status.text(), &status);
             Ok(0)

@@ -15,8 +15,12 @@ use super::watch::Watch;
 use crate::agent::Agent;
 use crate::calls::{self, Answer, Call};
 use crate::error::AgentError;
-use crate::intake::Outcome;
 use crate::intake::pull::Repository;
+use crate::intake::visit;
+use crate::intake::{self, Outcome};
+use crate::report;
+use crate::runner::tidy;
+use crate::runner::{self, observe};
 use crate::state::generations;
 
 /// First pause after an attempt that failed, unless the setting asks more often.
@@ -100,10 +104,13 @@ impl Round {
     /// # Errors
     /// [`AgentError`] of the memory.
     pub fn begin(agent: &mut Agent) -> Result<Self, AgentError> {
-        agent.tell(Told::Started {
-            agent_version: env!("CARGO_PKG_VERSION").to_owned(),
-        })?;
-        agent.tidy_up()?;
+        report::queue(
+            agent,
+            Told::Started {
+                agent_version: env!("CARGO_PKG_VERSION").to_owned(),
+            },
+        )?;
+        tidy::tidy_up(agent)?;
         calls::drop_all(&mut agent.store)?;
         let now = Instant::now();
         let config = &agent.config;
@@ -118,7 +125,7 @@ impl Round {
                 config.repository.url.is_some(),
                 now,
             ),
-            send: Due::new(config.hub.send_s, agent.hub_url().is_some(), now),
+            send: Due::new(config.hub.send_s, report::hub_url(agent).is_some(), now),
             drift: Due::new(config.drift_s, true, drift_first),
             links: Links::now(),
         })
@@ -150,7 +157,7 @@ impl Round {
             .watch
             .changed(&agent.config.watch, agent.site.name.as_str())
         {
-            let visited = agent.visit(&place);
+            let visited = visit::visit(agent, &place);
             // What came of it is in the log already.
             if let Err(error @ (AgentError::State(_) | AgentError::Stopped)) = visited {
                 return Err(error);
@@ -162,12 +169,12 @@ impl Round {
             self.poll.done(worked);
         }
         if self.drift.is_due() {
-            let observed = agent.observe().map(|_| ());
+            let observed = observe::observe(agent).map(|_| ());
             let worked = self.told("looking for drift", observed)?;
             self.drift.done(worked);
         }
         if self.send.is_due() {
-            let sent = agent.send().map(|_| ());
+            let sent = report::send(agent).map(|_| ());
             let worked = self.told("the hub", sent)?;
             self.send.done(worked);
         }
@@ -241,17 +248,17 @@ impl Round {
             .watch
             .changed(&agent.config.watch, agent.site.name.as_str())
         {
-            keep(agent.visit(&place), &mut first)?;
+            keep(visit::visit(agent, &place), &mut first)?;
         }
         if agent.config.repository.url.is_some() {
             keep(pull(agent), &mut first)?;
         }
         // What was applied a moment ago needs no second look.
         if before.is_some() && before == generations::active(agent.store.read())? {
-            keep(agent.observe().map(|_| ()), &mut first)?;
+            keep(observe::observe(agent).map(|_| ()), &mut first)?;
         }
-        if agent.hub_url().is_some() {
-            keep(agent.send().map(|_| ()), &mut first)?;
+        if report::hub_url(agent).is_some() {
+            keep(report::send(agent).map(|_| ()), &mut first)?;
         }
         first.map_or(Ok(0), Err)
     }
@@ -271,7 +278,8 @@ impl Round {
 
 /// What is unfinished: a cut-off bundle, or what people decided while the service ran.
 fn decisions(agent: &mut Agent) -> Result<(), AgentError> {
-    if let Some((number, state, _)) = agent.resume()? {
+    visit::settle(agent)?;
+    if let Some((number, state, _)) = runner::resume(agent)? {
         tracing::info!(
             number,
             state = state.word(),
@@ -289,7 +297,7 @@ fn pull(agent: &mut Agent) -> Result<(), AgentError> {
     let Some(mut road) = Repository::open(&config, &site, limits, &agent.pulse)? else {
         return Ok(());
     };
-    match agent.admit(&mut road)? {
+    match intake::accept(agent, &mut road)? {
         Outcome::AlreadyActive { .. } => {}
         Outcome::Ordered { number, note } => {
             tracing::warn!(number, note, "a bundle of the repository brought an order");

@@ -15,9 +15,12 @@ use crate::blobs::Blobs;
 use crate::cut;
 use crate::error::AgentError;
 use crate::generation::{self, GenerationError};
+use crate::intake;
 use crate::machine::{Event, State};
-use crate::orders::carried::arrived;
-use crate::runner::Happening;
+use crate::orders::carried::{self, arrived};
+use crate::roots;
+use crate::runner::tidy;
+use crate::runner::{self, Happening};
 use crate::state::generations::{self, Generation, is_taken_back};
 use crate::state::{self, floors, key};
 
@@ -32,207 +35,207 @@ pub(super) struct Followed {
     pub bytes: Vec<u8>,
 }
 
-impl Agent {
-    /// A bundle of the stream that this site was told to leave, when the order to move does not count any
-    /// more: the site follows it again. Decided by verified metadata and index, before any blob is read.
-    pub(super) fn back_from_move(
-        &mut self,
-        road: &mut dyn Road,
-    ) -> Result<Option<Followed>, AgentError> {
-        let Some(moved) = self.moved()? else {
-            return Ok(None);
-        };
-        let floors = floors::floors(self.store.read(), &self.home.floors())?;
-        let Ok(offer) = self.judge_above(road, &floors, &moved.from) else {
-            return Ok(None);
-        };
-        let Ok((index, bytes)) = road.index(&expected(&offer)) else {
-            return Ok(None);
-        };
-        if index.stream != moved.from || !self.take_back_move(&moved, &index, &offer)? {
-            return Ok(None);
-        }
-        Ok(Some(Followed {
-            offer,
-            index,
-            bytes,
-        }))
+/// A bundle of the stream that this site was told to leave, when the order to move does not count any
+/// more: the site follows it again. Decided by verified metadata and index, before any blob is read.
+pub(super) fn back_from_move(
+    agent: &mut Agent,
+    road: &mut dyn Road,
+) -> Result<Option<Followed>, AgentError> {
+    let Some(moved) = carried::moved(agent.store.read())? else {
+        return Ok(None);
+    };
+    let floors = floors::floors(agent.store.read(), &agent.home.floors())?;
+    let Ok(offer) = intake::verify_above(agent, road, &floors, &moved.from) else {
+        return Ok(None);
+    };
+    let Ok((index, bytes)) = road.index(&expected(&offer)) else {
+        return Ok(None);
+    };
+    if index.stream != moved.from || !carried::take_back_move(agent, &moved, &index, &offer)? {
+        return Ok(None);
     }
+    Ok(Some(Followed {
+        offer,
+        index,
+        bytes,
+    }))
+}
 
-    pub(crate) fn check_index(
-        &self,
-        name: &str,
-        index: &Index,
-        offer: &Offer,
-    ) -> Result<(), AgentError> {
-        let site = &self.site;
-        let stream = |s: &Stream| format!("{}/{}", s.environment, s.cluster_type);
-        if index.fleet != site.fleet {
-            let message = format!(
-                "it is of fleet `{}`, this site is of `{}`",
-                index.fleet, site.fleet
-            );
-            return Err(AgentError::refused(name, "fleet", message));
-        }
-        // An order to move names the new stream; what the stream calls itself, its own key signs.
-        let arrives = index.stream.role == site.stream.role && self.moved()?.is_some();
-        if index.stream != site.stream && !arrives {
-            let message = format!(
-                "this bundle is for {}, this site is {} of {}",
-                stream(&index.stream),
-                site.name,
-                stream(&site.stream)
-            );
-            return Err(AgentError::refused(name, "stream", message));
-        }
-        if !index.recipients.is_empty() && !index.recipients.contains(&site.name) {
-            let names: Vec<_> = index.recipients.iter().map(Name::as_str).take(10).collect();
-            let message = format!(
-                "this bundle is for {}, this site is {}",
-                names.join(", "),
-                site.name
-            );
-            return Err(AgentError::refused(name, "recipient", message));
-        }
-        if index.number != offer.acceptance.number {
-            let signed = offer.acceptance.number;
-            let message = format!(
-                "its metadata says number {signed}, its index {}",
-                index.number
-            );
-            return Err(AgentError::refused(name, "mix-and-match", message));
-        }
-        if let Some(base) = index.requires {
-            let message =
-                format!("it builds on bundle {base}; this agent reads whole bundles only");
-            return Err(AgentError::refused(name, "delta", message));
-        }
-        Ok(())
+pub(crate) fn check_index(
+    agent: &Agent,
+    name: &str,
+    index: &Index,
+    offer: &Offer,
+) -> Result<(), AgentError> {
+    let site = &agent.site;
+    let stream = |s: &Stream| format!("{}/{}", s.environment, s.cluster_type);
+    if index.fleet != site.fleet {
+        let message = format!(
+            "it is of fleet `{}`, this site is of `{}`",
+            index.fleet, site.fleet
+        );
+        return Err(AgentError::refused(name, "fleet", message));
     }
+    // An order to move names the new stream; what the stream calls itself, its own key signs.
+    let arrives =
+        index.stream.role == site.stream.role && carried::moved(agent.store.read())?.is_some();
+    if index.stream != site.stream && !arrives {
+        let message = format!(
+            "this bundle is for {}, this site is {} of {}",
+            stream(&index.stream),
+            site.name,
+            stream(&site.stream)
+        );
+        return Err(AgentError::refused(name, "stream", message));
+    }
+    if !index.recipients.is_empty() && !index.recipients.contains(&site.name) {
+        let names: Vec<_> = index.recipients.iter().map(Name::as_str).take(10).collect();
+        let message = format!(
+            "this bundle is for {}, this site is {}",
+            names.join(", "),
+            site.name
+        );
+        return Err(AgentError::refused(name, "recipient", message));
+    }
+    if index.number != offer.acceptance.number {
+        let signed = offer.acceptance.number;
+        let message = format!(
+            "its metadata says number {signed}, its index {}",
+            index.number
+        );
+        return Err(AgentError::refused(name, "mix-and-match", message));
+    }
+    if let Some(base) = index.requires {
+        let message = format!("it builds on bundle {base}; this agent reads whole bundles only");
+        return Err(AgentError::refused(name, "delta", message));
+    }
+    Ok(())
+}
 
-    /// The row from which a power cut is seen: a copy was begun.
-    pub(crate) fn begin(
-        &mut self,
-        name: &str,
-        index: &Index,
-        offer: &Offer,
-    ) -> Result<(), AgentError> {
-        let trusted = &offer.acceptance.trusted;
-        let generation = Generation {
-            number: index.number,
-            index: offer.index,
-            state: State::Verified,
-            stream: index.stream.clone(),
-            snapshot: index.snapshot.clone(),
-            source: name.to_owned(),
-            note: String::new(),
-            good: false,
-            whole: false,
-            signers: trusted.stream_signers(index.stream.role.as_str()),
-        };
-        let number = index.number;
-        let site = self.stands()?;
-        let mut newest = None;
-        for known in site.numbers() {
-            let row = generations::one(self.store.read(), known)?;
-            if row.is_none_or(|row| !is_taken_back(&row, trusted)) {
-                newest = newest.max(Some(known));
-            }
+/// The row from which a power cut is seen: a copy was begun.
+pub(crate) fn begin(
+    agent: &mut Agent,
+    name: &str,
+    index: &Index,
+    offer: &Offer,
+) -> Result<(), AgentError> {
+    let trusted = &offer.acceptance.trusted;
+    let generation = Generation {
+        number: index.number,
+        index: offer.index,
+        state: State::Verified,
+        stream: index.stream.clone(),
+        snapshot: index.snapshot.clone(),
+        source: name.to_owned(),
+        note: String::new(),
+        good: false,
+        whole: false,
+        signers: trusted.stream_signers(index.stream.role.as_str()),
+    };
+    let number = index.number;
+    let site = runner::site_now(agent.store.read())?;
+    let mut newest = None;
+    for known in site.numbers() {
+        let row = generations::one(agent.store.read(), known)?;
+        if row.is_none_or(|row| !is_taken_back(&row, trusted)) {
+            newest = newest.max(Some(known));
         }
-        if let Some(newest) = newest.filter(|newest| *newest >= number) {
-            let message = format!("this site has bundle {newest}, which is newer than {number}");
-            return Err(AgentError::refused(name, "rollback", message));
-        }
-        if !site.is_free(number) {
-            let message = format!("this site works with a bundle {number} already");
-            return Err(AgentError::refused(name, "rollback", message));
-        }
-        let begun = Event::CopyBegun(index.number);
-        self.transition(&begun.into(), |db, _| generations::put(db, &generation))?;
-        Ok(())
     }
+    if let Some(newest) = newest.filter(|newest| *newest >= number) {
+        let message = format!("this site has bundle {newest}, which is newer than {number}");
+        return Err(AgentError::refused(name, "rollback", message));
+    }
+    if !site.is_free(number) {
+        let message = format!("this site works with a bundle {number} already");
+        return Err(AgentError::refused(name, "rollback", message));
+    }
+    let begun = Event::CopyBegun(index.number);
+    runner::transition_with(agent, &begun.into(), |db, _| {
+        generations::put(db, &generation)
+    })?;
+    Ok(())
+}
 
-    pub(super) fn stage(
-        &mut self,
-        road: &mut dyn Road,
-        (index, bytes): (&Index, &[u8]),
-        offer: &Offer,
-        blobs: &mut Blobs,
-    ) -> Result<(), AgentError> {
-        road.blobs(index, blobs)?;
-        blobs.sync()?;
-        cut::here("blobs-complete");
-        self.pulse.beat();
-        if self.pulse.stopping() {
-            return Err(AgentError::Stopped);
-        }
-        let metadata = &offer.acceptance.trusted.0;
-        let home = &self.home;
-        generation::unpack(home, blobs, index, bytes, metadata, &self.limits)
-            .map_err(|error| of_unpacking(road.name(), error))
+pub(super) fn stage(
+    agent: &mut Agent,
+    road: &mut dyn Road,
+    (index, bytes): (&Index, &[u8]),
+    offer: &Offer,
+    blobs: &mut Blobs,
+) -> Result<(), AgentError> {
+    road.blobs(index, blobs)?;
+    blobs.sync()?;
+    cut::here("blobs-complete");
+    agent.pulse.beat();
+    if agent.pulse.stopping() {
+        return Err(AgentError::Stopped);
     }
+    let metadata = &offer.acceptance.trusted.0;
+    let home = &agent.home;
+    generation::unpack(home, blobs, index, bytes, metadata, &agent.limits)
+        .map_err(|error| of_unpacking(road.name(), error))
+}
 
-    /// A copy that did not come to its end leaves nothing.
-    pub(super) fn take_back(
-        &mut self,
-        number: u64,
-        error: &AgentError,
-        blobs: &mut Blobs,
-    ) -> Result<(), AgentError> {
-        let refused = matches!(error, AgentError::Refused { .. });
-        self.leave_nothing(number, &error.to_string(), refused, blobs)
-    }
+/// A copy that did not come to its end leaves nothing.
+pub(super) fn take_back(
+    agent: &mut Agent,
+    number: u64,
+    error: &AgentError,
+    blobs: &mut Blobs,
+) -> Result<(), AgentError> {
+    let refused = matches!(error, AgentError::Refused { .. });
+    leave_nothing(agent, number, &error.to_string(), refused, blobs)
+}
 
-    /// A copy that was verified whole and of which nothing is to be installed.
-    pub(super) fn put_away(
-        &mut self,
-        number: u64,
-        why: &str,
-        blobs: &mut Blobs,
-    ) -> Result<(), AgentError> {
-        self.leave_nothing(number, why, true, blobs)
-    }
+/// A copy that was verified whole and of which nothing is to be installed.
+pub(super) fn put_away(
+    agent: &mut Agent,
+    number: u64,
+    why: &str,
+    blobs: &mut Blobs,
+) -> Result<(), AgentError> {
+    leave_nothing(agent, number, why, true, blobs)
+}
 
-    fn leave_nothing(
-        &mut self,
-        number: u64,
-        why: &str,
-        blobs_too: bool,
-        blobs: &mut Blobs,
-    ) -> Result<(), AgentError> {
-        let lost = Happening::new(Event::CopyLost(number), why);
-        self.transition(&lost, |_, _| Ok(()))?;
-        crate::durable::remove_tree(&self.home.generation(number).with_extension("new"))?;
-        crate::durable::remove_tree(&self.home.generation(number))?;
-        if blobs_too {
-            blobs.take_back()?;
-        }
-        self.discard()
+fn leave_nothing(
+    agent: &mut Agent,
+    number: u64,
+    why: &str,
+    blobs_too: bool,
+    blobs: &mut Blobs,
+) -> Result<(), AgentError> {
+    let lost = Happening::new(Event::CopyLost(number), why);
+    runner::transition(agent, &lost)?;
+    crate::durable::remove_tree(&agent.home.generation(number).with_extension("new"))?;
+    crate::durable::remove_tree(&agent.home.generation(number))?;
+    if blobs_too {
+        blobs.take_back()?;
     }
+    tidy::discard(agent)
+}
 
-    /// Everything is on disk: the site believes the metadata from now on, and goes on.
-    pub(super) fn commit_staged(
-        &mut self,
-        index: &Index,
-        offer: &Offer,
-    ) -> Result<Outcome, AgentError> {
-        let number = index.number;
-        self.keep_roots(offer)?;
-        let versions = &offer.acceptance.versions;
-        floors::raise(&self.home, self.store.read(), versions)?;
-        cut::here("floors-raised");
-        let staged = Event::CopyEnded(number);
-        let mut site = self.site.clone();
-        site.stream.clone_from(&index.stream);
-        self.transition(&staged.into(), |db, author| {
-            state::set_meta(db, key::SITE, Some(&site))?;
-            arrived(db)?;
-            believe(db, author.moment, offer)
-        })?;
-        self.site = site;
-        self.drive()?;
-        self.rests(number)
-    }
+/// Everything is on disk: the site believes the metadata from now on, and goes on.
+pub(super) fn commit_staged(
+    agent: &mut Agent,
+    index: &Index,
+    offer: &Offer,
+) -> Result<Outcome, AgentError> {
+    let number = index.number;
+    roots::keep(agent, offer)?;
+    let versions = &offer.acceptance.versions;
+    floors::raise(&agent.home, agent.store.read(), versions)?;
+    cut::here("floors-raised");
+    let staged = Event::CopyEnded(number);
+    let mut site = agent.site.clone();
+    site.stream.clone_from(&index.stream);
+    runner::transition_with(agent, &staged.into(), |db, author| {
+        state::set_meta(db, key::SITE, Some(&site))?;
+        arrived(db)?;
+        believe(db, author.moment, offer)
+    })?;
+    agent.site = site;
+    runner::drive(agent)?;
+    intake::outcome_at_rest(agent.store.read(), number)
 }
 
 /// What unpacking said: a refusal, or a disk that failed.

@@ -14,10 +14,12 @@ use outhaul_kit::text;
 use super::file::FileRoad;
 use super::slip::{self, News};
 use super::{MAX_TOLD, Offer, Outcome, mistaken};
-use crate::acks::{Acknowledged, Renumbered};
+use crate::acks::{self, Acknowledged, Renumbered};
 use crate::agent::Agent;
 use crate::durable::FileError;
 use crate::error::AgentError;
+use crate::intake::{self, refusals};
+use crate::orders::carried;
 use crate::state::Site;
 
 /// What is looked at of a medium.
@@ -92,246 +94,244 @@ impl Findings {
     }
 }
 
-impl Agent {
-    /// Imports from a file or folder: acknowledgements, freshness slips, and the newest acceptable bundle.
-    ///
-    /// # Errors
-    /// [`AgentError`]: for a single file its refusal; for a folder only what stops everything.
-    pub fn import(&mut self, path: &Path) -> Result<Findings, AgentError> {
-        match Place::open(path)? {
-            Place::File(file) => self.import_file(path, file),
-            Place::Folder(media) => self.import_folder(&media),
-        }
+/// Imports from a file or folder: acknowledgements, freshness slips, and the newest acceptable bundle.
+///
+/// # Errors
+/// [`AgentError`]: for a single file its refusal; for a folder only what stops everything.
+pub fn import(agent: &mut Agent, path: &Path) -> Result<Findings, AgentError> {
+    match Place::open(path)? {
+        Place::File(file) => import_file(agent, path, file),
+        Place::Folder(media) => import_folder(agent, &media),
     }
+}
 
-    fn import_file(&mut self, path: &Path, file: File) -> Result<Findings, AgentError> {
-        let mut findings = Findings::default();
-        let name = text::file_name(path);
-        if slip::is_slip(path, &file) {
-            let news = self.take_slip(&name, file);
-            if let Err(error) = &news {
-                self.tell_refusal(error)?;
+fn import_file(agent: &mut Agent, path: &Path, file: File) -> Result<Findings, AgentError> {
+    let mut findings = Findings::default();
+    let name = text::file_name(path);
+    if slip::is_slip(path, &file) {
+        let news = slip::import_file(agent, &name, file);
+        if let Err(error) = &news {
+            refusals::report_refusal(agent, error)?;
+        }
+        findings.slips.push(news?);
+        return Ok(findings);
+    }
+    if let Err(AgentError::Usage { message, help }) = mistaken::refuse_mistaken(&name, &file) {
+        let message = format!("{message}; nothing was changed");
+        return Err(AgentError::Usage { message, help });
+    }
+    let mut road = FileRoad::new(name, file, agent.limits, &agent.pulse);
+    findings.outcome =
+        Some(intake::accept(agent, &mut road).map_err(|e| with_claim(e, &road, &agent.site))?);
+    findings.taken = Some(path.to_owned());
+    Ok(findings)
+}
+
+fn import_folder(agent: &mut Agent, media: &Media) -> Result<Findings, AgentError> {
+    let mut first = import_for_stream(agent, media, None)?;
+    let Some(Outcome::Ordered { number, note }) = &first.outcome else {
+        return Ok(first);
+    };
+    if carried::moved(agent.store.read())?.is_none() {
+        return Ok(first);
+    }
+    // The stream that this site follows now may lie beside the one that said so.
+    let order = format!("bundle {number} brought an order: {note}");
+    let mut second = import_for_stream(agent, media, Some(&first))?;
+    if second.outcome.is_some() {
+        second.moved = Some(order);
+    } else {
+        second.outcome = first.outcome.take();
+        second.taken = first.taken.take();
+    }
+    second.acknowledged = first.acknowledged;
+    second.slips.retain(|news| news.fresh);
+    second.slips.splice(0..0, first.slips);
+    second.refused.splice(0..0, first.refused);
+    Ok(second)
+}
+
+/// Everything on a medium that is for the stream that this site follows; `before` is what it was good
+/// for to the stream that this site has just left.
+fn import_for_stream(
+    agent: &mut Agent,
+    media: &Media,
+    before: Option<&Findings>,
+) -> Result<Findings, AgentError> {
+    let mut findings = Findings::default();
+    let known = before.and_then(|before| before.taken.as_deref());
+    let looked = look_through(agent, media, known, &mut findings);
+    let told: Vec<String> = before
+        .iter()
+        .flat_map(|before| before.refused.iter().map(ToString::to_string))
+        .collect();
+    let is_new = |refused: &AgentError| !told.contains(&refused.to_string());
+    findings.refused.retain(is_new);
+    // Whatever ended it, what was refused by then is reported, and before anything is taken.
+    refusals::report_refusals(agent, &findings.refused)?;
+    take_newest(agent, media, looked?, &mut findings)?;
+    Ok(findings)
+}
+
+/// Takes acknowledgements and slips, and judges every bundle. Returns the acceptable ones.
+fn look_through(
+    agent: &mut Agent,
+    media: &Media,
+    known: Option<&Path>,
+    findings: &mut Findings,
+) -> Result<Vec<(PathBuf, Offer)>, AgentError> {
+    let found = bundles(media)?;
+    findings
+        .passed_over
+        .extend(found.unusable.iter().map(unusable));
+    findings.others = found.ignored;
+    if found.incomplete {
+        findings.passed_over.push(format!(
+            "a part of `{}`: it holds more than {} entries or {} bundles; name the folder or file \
+             that is meant",
+            text::path(media.path()),
+            BOUNDS.entries,
+            BOUNDS.kept
+        ));
+    }
+    match take_acks(agent, media, findings) {
+        Ok(()) => {}
+        Err(AgentError::File(error)) => findings.passed_over.push(unusable(&error)),
+        Err(other) => return Err(other),
+    }
+    // Slips first: a key that one of them takes away signs no bundle any more.
+    let mut files = Vec::new();
+    let is_known = |path: &PathBuf| known.is_some_and(|known| known == media.path().join(path));
+    for path in found.files.into_iter().filter(|path| !is_known(path)) {
+        if agent.pulse.stopping() {
+            return Err(AgentError::Stopped);
+        }
+        let file = match media.open_file(&path) {
+            Ok(Some(file)) => file,
+            // Gone since it was listed.
+            Ok(None) => continue,
+            Err(error) => {
+                findings.passed_over.push(unusable(&error));
+                continue;
             }
-            findings.slips.push(news?);
-            return Ok(findings);
-        }
-        if let Err(AgentError::Usage { message, help }) = mistaken::refuse_mistaken(&name, &file) {
-            let message = format!("{message}; nothing was changed");
-            return Err(AgentError::Usage { message, help });
-        }
-        let mut road = FileRoad::new(name, file, self.limits, &self.pulse);
-        findings.outcome = Some(
-            self.admit(&mut road)
-                .map_err(|e| with_claim(e, &road, &self.site))?,
-        );
-        findings.taken = Some(path.to_owned());
-        Ok(findings)
-    }
-
-    fn import_folder(&mut self, media: &Media) -> Result<Findings, AgentError> {
-        let mut first = self.import_for_stream(media, None)?;
-        let Some(Outcome::Ordered { number, note }) = &first.outcome else {
-            return Ok(first);
         };
-        if self.moved()?.is_none() {
-            return Ok(first);
+        if !slip::is_slip(&path, &file) {
+            files.push(path);
+            continue;
         }
-        // The stream that this site follows now may lie beside the one that said so.
-        let order = format!("bundle {number} brought an order: {note}");
-        let mut second = self.import_for_stream(media, Some(&first))?;
-        if second.outcome.is_some() {
-            second.moved = Some(order);
-        } else {
-            second.outcome = first.outcome.take();
-            second.taken = first.taken.take();
+        let name = text::file_name(&path);
+        match slip::import_file(agent, &name, file) {
+            Ok(news) => findings.slips.push(news),
+            Err(error) => pass_over(&name, error, findings)?,
         }
-        second.acknowledged = first.acknowledged;
-        second.slips.retain(|news| news.fresh);
-        second.slips.splice(0..0, first.slips);
-        second.refused.splice(0..0, first.refused);
-        Ok(second)
     }
-
-    /// Everything on a medium that is for the stream that this site follows; `before` is what it was good
-    /// for to the stream that this site has just left.
-    fn import_for_stream(
-        &mut self,
-        media: &Media,
-        before: Option<&Findings>,
-    ) -> Result<Findings, AgentError> {
-        let mut findings = Findings::default();
-        let known = before.and_then(|before| before.taken.as_deref());
-        let looked = self.look_through(media, known, &mut findings);
-        let told: Vec<String> = before
-            .iter()
-            .flat_map(|before| before.refused.iter().map(ToString::to_string))
-            .collect();
-        let is_new = |refused: &AgentError| !told.contains(&refused.to_string());
-        findings.refused.retain(is_new);
-        // Whatever ended it, what was refused by then is reported, and before anything is taken.
-        self.tell_refusals(&findings.refused)?;
-        self.take_newest(media, looked?, &mut findings)?;
-        Ok(findings)
+    let mut offers: Vec<(PathBuf, Offer)> = Vec::new();
+    for path in files {
+        if agent.pulse.stopping() {
+            return Err(AgentError::Stopped);
+        }
+        match look_at(agent, media, &path) {
+            Ok(offer) => offers.push((path, offer)),
+            Err(error) => pass_over(&text::file_name(&path), error, findings)?,
+        }
     }
+    Ok(offers)
+}
 
-    /// Takes acknowledgements and slips, and judges every bundle. Returns the acceptable ones.
-    fn look_through(
-        &mut self,
-        media: &Media,
-        known: Option<&Path>,
-        findings: &mut Findings,
-    ) -> Result<Vec<(PathBuf, Offer)>, AgentError> {
-        let found = bundles(media)?;
-        findings
-            .passed_over
-            .extend(found.unusable.iter().map(unusable));
-        findings.others = found.ignored;
-        if found.incomplete {
-            findings.passed_over.push(format!(
-                "a part of `{}`: it holds more than {} entries or {} bundles; name the folder or file \
-                 that is meant",
-                text::path(media.path()),
-                BOUNDS.entries,
-                BOUNDS.kept
-            ));
-        }
-        match self.take_acks(media, findings) {
-            Ok(()) => {}
-            Err(AgentError::File(error)) => findings.passed_over.push(unusable(&error)),
-            Err(other) => return Err(other),
-        }
-        // Slips first: a key that one of them takes away signs no bundle any more.
-        let mut files = Vec::new();
-        let is_known = |path: &PathBuf| known.is_some_and(|known| known == media.path().join(path));
-        for path in found.files.into_iter().filter(|path| !is_known(path)) {
-            if self.pulse.stopping() {
-                return Err(AgentError::Stopped);
-            }
-            let file = match media.open_file(&path) {
-                Ok(Some(file)) => file,
-                // Gone since it was listed.
-                Ok(None) => continue,
-                Err(error) => {
-                    findings.passed_over.push(unusable(&error));
-                    continue;
-                }
+/// Admits the newest bundle that can be had; the others are older.
+fn take_newest(
+    agent: &mut Agent,
+    media: &Media,
+    mut offers: Vec<(PathBuf, Offer)>,
+    findings: &mut Findings,
+) -> Result<(), AgentError> {
+    offers.sort_by_key(|(_, offer)| std::cmp::Reverse(offer.acceptance.number));
+    let (mut taken, mut late) = (None, Vec::new());
+    let mut trouble = None;
+    for (path, offer) in offers {
+        let name = text::file_name(&path);
+        let number = offer.acceptance.number;
+        if findings.outcome.is_some() {
+            let is = match taken {
+                Some(taken) if taken == number => "is the one that was taken already",
+                _ => "is older",
             };
-            if !slip::is_slip(&path, &file) {
-                files.push(path);
-                continue;
-            }
-            let name = text::file_name(&path);
-            match self.take_slip(&name, file) {
-                Ok(news) => findings.slips.push(news),
-                Err(error) => pass_over(&name, error, findings)?,
-            }
-        }
-        let mut offers: Vec<(PathBuf, Offer)> = Vec::new();
-        for path in files {
-            if self.pulse.stopping() {
-                return Err(AgentError::Stopped);
-            }
-            match self.look_at(media, &path) {
-                Ok(offer) => offers.push((path, offer)),
-                Err(error) => pass_over(&text::file_name(&path), error, findings)?,
-            }
-        }
-        Ok(offers)
-    }
-
-    /// Admits the newest bundle that can be had; the others are older.
-    fn take_newest(
-        &mut self,
-        media: &Media,
-        mut offers: Vec<(PathBuf, Offer)>,
-        findings: &mut Findings,
-    ) -> Result<(), AgentError> {
-        offers.sort_by_key(|(_, offer)| std::cmp::Reverse(offer.acceptance.number));
-        let (mut taken, mut late) = (None, Vec::new());
-        let mut trouble = None;
-        for (path, offer) in offers {
-            let name = text::file_name(&path);
-            let number = offer.acceptance.number;
-            if findings.outcome.is_some() {
-                let is = match taken {
-                    Some(taken) if taken == number => "is the one that was taken already",
-                    _ => "is older",
-                };
-                findings
-                    .passed_over
-                    .push(format!("`{name}`: bundle {number} {is}"));
-                continue;
-            }
-            let admitted = self
-                .road(media, &path)
-                .and_then(|mut road| self.try_admit(&mut road));
-            match admitted {
-                Ok(outcome) => {
-                    findings.outcome = Some(outcome);
-                    findings.taken = Some(media.path().join(path));
-                    taken = Some(number);
-                }
-                // Reported before the next one is tried, as long as each has a report of its own.
-                Err(error @ AgentError::Refused { .. }) if findings.refused.len() < MAX_TOLD => {
-                    self.tell_refusal(&error)?;
-                    findings.refused.push(error);
-                }
-                Err(error @ AgentError::Refused { .. }) => late.push(error),
-                Err(other) => {
-                    trouble = Some(other);
-                    break;
-                }
-            }
-        }
-        self.tell_further_refusals(MAX_TOLD, &late)?;
-        findings.refused.append(&mut late);
-        trouble.map_or(Ok(()), Err)
-    }
-
-    fn road(&self, media: &Media, path: &Path) -> Result<FileRoad, AgentError> {
-        let name = text::file_name(path);
-        let Some(file) = media.open_file(path)? else {
-            let problem = "it is not there any more: was the stick pulled?".to_owned();
-            return Err(AgentError::Road {
-                source_name: name,
-                problem,
-            });
-        };
-        mistaken::refuse_mistaken(&name, &file)?;
-        Ok(FileRoad::new(name, file, self.limits, &self.pulse))
-    }
-
-    fn look_at(&self, media: &Media, path: &Path) -> Result<Offer, AgentError> {
-        let mut road = self.road(media, path)?;
-        self.judge(&mut road)
-            .map_err(|error| with_claim(error, &road, &self.site))
-    }
-
-    /// Takes acknowledgements for this site from `acks/` on a medium. What of them cannot be used is refused
-    /// in `findings`; the others count.
-    ///
-    /// # Errors
-    /// [`AgentError::File`] for what lies there and cannot be used, or [`AgentError`] of the memory.
-    pub fn take_acks(&mut self, media: &Media, findings: &mut Findings) -> Result<(), AgentError> {
-        let own = acks_of(self.site.name.as_str());
-        let Some((path, bytes)) = acks_on(media, &own)? else {
-            return Ok(());
-        };
-        let (envelopes, problem) = self.usable_acks(&bytes);
-        if let Some((rule, problem)) = problem {
-            let message = format!(
-                "acknowledgements of reports: {problem}; the reports that they are of stay here and go again"
-            );
-            let name = text::path(&path);
             findings
-                .refused
-                .push(AgentError::refused(&name, rule, message));
+                .passed_over
+                .push(format!("`{name}`: bundle {number} {is}"));
+            continue;
         }
-        if !envelopes.is_empty() {
-            findings.acknowledged = Some(self.accept_acks(&envelopes)?);
+        let admitted = open_bundle(agent, media, &path)
+            .and_then(|mut road| intake::try_accept(agent, &mut road));
+        match admitted {
+            Ok(outcome) => {
+                findings.outcome = Some(outcome);
+                findings.taken = Some(media.path().join(path));
+                taken = Some(number);
+            }
+            // Reported before the next one is tried, as long as each has a report of its own.
+            Err(error @ AgentError::Refused { .. }) if findings.refused.len() < MAX_TOLD => {
+                refusals::report_refusal(agent, &error)?;
+                findings.refused.push(error);
+            }
+            Err(error @ AgentError::Refused { .. }) => late.push(error),
+            Err(other) => {
+                trouble = Some(other);
+                break;
+            }
         }
-        Ok(())
     }
+    refusals::report_further_refusals(agent, MAX_TOLD, &late)?;
+    findings.refused.append(&mut late);
+    trouble.map_or(Ok(()), Err)
+}
+
+fn open_bundle(agent: &Agent, media: &Media, path: &Path) -> Result<FileRoad, AgentError> {
+    let name = text::file_name(path);
+    let Some(file) = media.open_file(path)? else {
+        let problem = "it is not there any more: was the stick pulled?".to_owned();
+        return Err(AgentError::Road {
+            source_name: name,
+            problem,
+        });
+    };
+    mistaken::refuse_mistaken(&name, &file)?;
+    Ok(FileRoad::new(name, file, agent.limits, &agent.pulse))
+}
+
+fn look_at(agent: &Agent, media: &Media, path: &Path) -> Result<Offer, AgentError> {
+    let mut road = open_bundle(agent, media, path)?;
+    intake::verify(agent, &mut road).map_err(|error| with_claim(error, &road, &agent.site))
+}
+
+/// Takes acknowledgements for this site from `acks/` on a medium. What of them cannot be used is refused
+/// in `findings`; the others count.
+///
+/// # Errors
+/// [`AgentError::File`] for what lies there and cannot be used, or [`AgentError`] of the memory.
+pub fn take_acks(
+    agent: &mut Agent,
+    media: &Media,
+    findings: &mut Findings,
+) -> Result<(), AgentError> {
+    let own = acks_of(agent.site.name.as_str());
+    let Some((path, bytes)) = acks_on(media, &own)? else {
+        return Ok(());
+    };
+    let (envelopes, problem) = acks::usable(&agent.site, &bytes);
+    if let Some((rule, problem)) = problem {
+        let message = format!(
+            "acknowledgements of reports: {problem}; the reports that they are of stay here and go again"
+        );
+        let name = text::path(&path);
+        findings
+            .refused
+            .push(AgentError::refused(&name, rule, message));
+    }
+    if !envelopes.is_empty() {
+        findings.acknowledged = Some(acks::accept(agent, &envelopes)?);
+    }
+    Ok(())
 }
 
 /// The file of acknowledgements `own`, whatever letters a FAT stick made of its name.

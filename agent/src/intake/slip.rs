@@ -22,9 +22,11 @@ use crate::agent::Agent;
 use crate::blobs::Blobs;
 use crate::cut;
 use crate::error::AgentError;
+use crate::intake::{self, refusals};
+use crate::roots;
 use crate::state::clock;
 use crate::state::floors::{self, Floors};
-use crate::state::{StateError, generations, outbox};
+use crate::state::{self, StateError, generations, outbox};
 
 /// What a typed or scanned slip is called in messages and reports.
 const TYPED: &str = "the typed slip";
@@ -163,175 +165,170 @@ pub fn is_slip(name: &Path, file: &File) -> bool {
     file.read_exact_at(&mut first, 0).is_ok() && first == MAGIC[..3]
 }
 
-impl Agent {
-    /// Believes what the slip in `file` brings.
-    ///
-    /// # Errors
-    /// A refusal, not reported yet, or [`AgentError`] of the stick or the memory; nothing was changed.
-    pub fn take_slip(&mut self, name: &str, file: File) -> Result<News, AgentError> {
-        let mut bytes = Vec::new();
-        // One byte more than a slip may have is one that the reader refuses.
-        file.take(MAX_TEXT_BYTES as u64 + 1)
-            .read_to_end(&mut bytes)
-            .map_err(|error| AgentError::Road {
-                source_name: name.to_owned(),
-                problem: error.to_string(),
-            })?;
-        self.believe_read(name, Slip::from_bytes(&bytes))
-    }
+/// Believes what the slip in `file` brings.
+///
+/// # Errors
+/// A refusal, not reported yet, or [`AgentError`] of the stick or the memory; nothing was changed.
+pub fn import_file(agent: &mut Agent, name: &str, file: File) -> Result<News, AgentError> {
+    let mut bytes = Vec::new();
+    // One byte more than a slip may have is one that the reader refuses.
+    file.take(MAX_TEXT_BYTES as u64 + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| AgentError::Road {
+            source_name: name.to_owned(),
+            problem: error.to_string(),
+        })?;
+    accept(agent, name, Slip::from_bytes(&bytes))
+}
 
-    /// Believes what a scanned or typed slip brings.
-    ///
-    /// # Errors
-    /// A refusal (reported home), or [`AgentError`] of the memory; nothing was changed then.
-    pub fn import_text(&mut self, text: &str) -> Result<News, AgentError> {
-        let news = self.believe_read(TYPED, Slip::from_text(text));
-        if let Err(error) = &news {
-            self.tell_refusal(error)?;
-        }
-        news
+/// Believes what a scanned or typed slip brings.
+///
+/// # Errors
+/// A refusal (reported home), or [`AgentError`] of the memory; nothing was changed then.
+pub fn import_text(agent: &mut Agent, text: &str) -> Result<News, AgentError> {
+    let news = accept(agent, TYPED, Slip::from_text(text));
+    if let Err(error) = &news {
+        refusals::report_refusal(agent, error)?;
     }
+    news
+}
 
-    fn believe_read(
-        &mut self,
-        name: &str,
-        slip: Result<Slip, SlipError>,
-    ) -> Result<News, AgentError> {
-        let slip =
-            slip.map_err(|error| AgentError::refused(name, error.rule(), error.to_string()))?;
-        self.check_claims(name, &slip)?;
-        let db = self.store.read();
-        let sidecar = self.home.floors();
-        let (floors, doubtful) = match floors::floors(db, &sidecar) {
-            Ok(floors) => (floors, false),
-            Err(StateError::Floors { .. }) => (floors::highest(db, &sidecar)?, true),
-            Err(other) => return Err(other.into()),
-        };
-        let road = &mut SlipRoad { name, slip: &slip };
-        let offer = self
-            .judge_above(road, &floors, &self.site.stream)
-            .map_err(|error| with_lacking_roots(error, &slip))?;
-        let accepted = &offer.acceptance;
-        if doubtful {
-            self.refuse_unless_newer(name, accepted, &floors)?;
-        }
-        let row = generations::one(db, accepted.number)?;
-        if row.is_some_and(|row| self.contradicts(&row, &offer)) {
-            let message = format!(
-                "this site knows another bundle {} than the slip names",
-                accepted.number
-            );
-            return Err(AgentError::refused(name, "mix-and-match", message));
-        }
-        let same =
-            !doubtful && floors == accepted.versions && floors::trusted(db)? == accepted.trusted;
-        let news = News {
-            name: name.to_owned(),
-            fresh: !same,
-            recovered: doubtful,
-            time_restarts: accepted.time_restarts,
-            number: accepted.number,
-            signed_at: accepted.signed_at,
-            expires: accepted.expires,
-            expired: accepted.expired,
-        };
-        if news.fresh {
-            self.store_slip(name, &offer)?;
-        }
-        Ok(news)
+fn accept(
+    agent: &mut Agent,
+    name: &str,
+    slip: Result<Slip, SlipError>,
+) -> Result<News, AgentError> {
+    let slip = slip.map_err(|error| AgentError::refused(name, error.rule(), error.to_string()))?;
+    check_claims(&agent.site, name, &slip)?;
+    let db = agent.store.read();
+    let sidecar = agent.home.floors();
+    let (floors, doubtful) = match floors::floors(db, &sidecar) {
+        Ok(floors) => (floors, false),
+        Err(StateError::Floors { .. }) => (floors::highest(db, &sidecar)?, true),
+        Err(other) => return Err(other.into()),
+    };
+    let road = &mut SlipRoad { name, slip: &slip };
+    let offer = intake::verify_above(agent, road, &floors, &agent.site.stream)
+        .map_err(|error| with_lacking_roots(error, &slip))?;
+    let accepted = &offer.acceptance;
+    if doubtful {
+        refuse_unless_newer(agent, name, accepted, &floors)?;
     }
+    let row = generations::one(db, accepted.number)?;
+    if row.is_some_and(|row| intake::contradicts(&agent.site, &row, &offer)) {
+        let message = format!(
+            "this site knows another bundle {} than the slip names",
+            accepted.number
+        );
+        return Err(AgentError::refused(name, "mix-and-match", message));
+    }
+    let same = !doubtful && floors == accepted.versions && floors::trusted(db)? == accepted.trusted;
+    let news = News {
+        name: name.to_owned(),
+        fresh: !same,
+        recovered: doubtful,
+        time_restarts: accepted.time_restarts,
+        number: accepted.number,
+        signed_at: accepted.signed_at,
+        expires: accepted.expires,
+        expired: accepted.expired,
+    };
+    if news.fresh {
+        store(agent, name, &offer)?;
+    }
+    Ok(news)
+}
 
-    /// Floors, metadata and time in one step, and the report of it.
-    fn store_slip(&mut self, name: &str, offer: &Offer) -> Result<(), AgentError> {
-        let accepted = &offer.acceptance;
-        let event = Told::FreshnessSlip {
-            source: name.to_owned(),
-            issued_ms: accepted.signed_at.as_millisecond(),
-            number: accepted.number,
-            versions: accepted.versions.clone(),
-        };
-        self.keep_roots(offer)?;
-        let versions = &accepted.versions;
-        floors::raise(&self.home, self.store.read(), versions)?;
-        cut::here("slip-floors-raised");
-        self.commit(|db, author| {
+/// Floors, metadata and time in one step, and the report of it.
+fn store(agent: &mut Agent, name: &str, offer: &Offer) -> Result<(), AgentError> {
+    let accepted = &offer.acceptance;
+    let event = Told::FreshnessSlip {
+        source: name.to_owned(),
+        issued_ms: accepted.signed_at.as_millisecond(),
+        number: accepted.number,
+        versions: accepted.versions.clone(),
+    };
+    roots::keep(agent, offer)?;
+    let versions = &accepted.versions;
+    floors::raise(&agent.home, agent.store.read(), versions)?;
+    cut::here("slip-floors-raised");
+    agent
+        .commit(|db, author| {
             believe(db, author.moment, offer)?;
             outbox::queue(db, author, event).map(drop)
         })
         .map_err(|error: StateError| error.into())
-    }
+}
 
-    /// Somebody may have put old files back: only what was signed after all that either place tells of
-    /// shows that nothing newer was forgotten.
-    fn refuse_unless_newer(
-        &self,
-        name: &str,
-        accepted: &Acceptance,
-        highest: &Floors,
-    ) -> Result<(), AgentError> {
-        let version = |floors: &Floors, file| floors.get(file).copied().unwrap_or(0);
-        // A newer root may have taken a key away from versions that were driven up.
-        let newer_root = version(&accepted.versions, "root") > version(highest, "root");
-        let (had, has) = (
-            version(highest, "timestamp"),
-            version(&accepted.versions, "timestamp"),
+/// Somebody may have put old files back: only what was signed after all that either place tells of
+/// shows that nothing newer was forgotten.
+fn refuse_unless_newer(
+    agent: &Agent,
+    name: &str,
+    accepted: &Acceptance,
+    highest: &Floors,
+) -> Result<(), AgentError> {
+    let version = |floors: &Floors, file| floors.get(file).copied().unwrap_or(0);
+    // A newer root may have taken a key away from versions that were driven up.
+    let newer_root = version(&accepted.versions, "root") > version(highest, "root");
+    let (had, has) = (
+        version(highest, "timestamp"),
+        version(&accepted.versions, "timestamp"),
+    );
+    if !newer_root && has <= had {
+        let message = format!(
+            "the memory of the highest versions is damaged or was put back; a slip newer than \
+             timestamp version {had} is needed, this one has version {has}"
         );
-        if !newer_root && has <= had {
-            let message = format!(
-                "the memory of the highest versions is damaged or was put back; a slip newer than \
-                 timestamp version {had} is needed, this one has version {has}"
-            );
-            return Err(AgentError::refused(name, "rollback", message));
-        }
-        // Not the lower bound of time: that goes on while a slip is on its way.
-        let db = self.store.read();
-        let (trusted, now) = (
-            floors::trusted(db)?,
-            clock::now(db, &self.config.clock)?.policy(),
-        );
-        let role = self.site.stream.role.as_str();
-        let known =
-            trust::remembered(&trusted, &Floors::new(), role, now).map(|known| known.signed_at);
-        if let Some(known) = known.ok().filter(|known| accepted.signed_at < *known) {
-            let message = format!(
-                "the memory of the highest versions is damaged or was put back; a slip signed after \
-                 {known} is needed, this one was signed {}",
-                accepted.signed_at
-            );
-            return Err(AgentError::refused(name, "rollback", message));
-        }
-        Ok(())
+        return Err(AgentError::refused(name, "rollback", message));
     }
+    // Not the lower bound of time: that goes on while a slip is on its way.
+    let db = agent.store.read();
+    let (trusted, now) = (
+        floors::trusted(db)?,
+        clock::now(db, &agent.config.clock)?.policy(),
+    );
+    let role = agent.site.stream.role.as_str();
+    let known = trust::remembered(&trusted, &Floors::new(), role, now).map(|known| known.signed_at);
+    if let Some(known) = known.ok().filter(|known| accepted.signed_at < *known) {
+        let message = format!(
+            "the memory of the highest versions is damaged or was put back; a slip signed after \
+             {known} is needed, this one was signed {}",
+            accepted.signed_at
+        );
+        return Err(AgentError::refused(name, "rollback", message));
+    }
+    Ok(())
+}
 
-    /// A slip for others says so itself: clearer words than those of the signatures.
-    fn check_claims(&self, name: &str, slip: &Slip) -> Result<(), AgentError> {
-        let site = &self.site;
-        let shown = |text: &str| {
-            text.chars()
-                .filter(|c| !c.is_control())
-                .take(60)
-                .collect::<String>()
-        };
-        if slip.fleet() != site.fleet.as_str() {
-            let message = format!(
-                "this slip is of fleet `{}`, this site is of `{}`",
-                shown(slip.fleet()),
-                site.fleet
-            );
-            return Err(AgentError::refused(name, "foreign-fleet", message));
-        }
-        if slip.role() != site.stream.role.as_str() {
-            let message = format!(
-                "this slip is for another stream (`{}`), this site is {} of {}/{}",
-                shown(slip.role()),
-                site.name,
-                site.stream.environment,
-                site.stream.cluster_type
-            );
-            return Err(AgentError::refused(name, "stream", message));
-        }
-        Ok(())
+/// A slip for others says so itself: clearer words than those of the signatures.
+fn check_claims(site: &state::Site, name: &str, slip: &Slip) -> Result<(), AgentError> {
+    let site = site;
+    let shown = |text: &str| {
+        text.chars()
+            .filter(|c| !c.is_control())
+            .take(60)
+            .collect::<String>()
+    };
+    if slip.fleet() != site.fleet.as_str() {
+        let message = format!(
+            "this slip is of fleet `{}`, this site is of `{}`",
+            shown(slip.fleet()),
+            site.fleet
+        );
+        return Err(AgentError::refused(name, "foreign-fleet", message));
     }
+    if slip.role() != site.stream.role.as_str() {
+        let message = format!(
+            "this slip is for another stream (`{}`), this site is {} of {}/{}",
+            shown(slip.role()),
+            site.name,
+            site.stream.environment,
+            site.stream.cluster_type
+        );
+        return Err(AgentError::refused(name, "stream", message));
+    }
+    Ok(())
 }
 
 /// A slip without the first roots may be good and still not for a site that has missed rotations.

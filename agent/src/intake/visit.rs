@@ -16,12 +16,13 @@ use super::media::Findings;
 use crate::agent::Agent;
 use crate::error::AgentError;
 use crate::home::Home;
-use crate::report::Exported;
+use crate::intake::media;
+use crate::report::{self, Exported};
 use crate::runner;
 use crate::state::{self, StateError, generations, key};
 use outhaul_reconcilers::shortened;
 
-/// How many sticks and how many refusals are remembered.
+/// How many sticks are remembered.
 const KEPT: usize = 8;
 /// How many of the files that were left alone are named in the line.
 const MAX_NAMED: usize = 3;
@@ -72,12 +73,12 @@ impl Visit {
 pub fn visits(db: &Connection, home: &Home) -> Result<Vec<Visit>, StateError> {
     let mut all: Vec<Visit> = state::meta(db, key::MEDIA)?.unwrap_or_default();
     if !home.is_locked() {
-        let unfinished = runner::stands(db)?.worked_on();
+        let unfinished = runner::site_now(db)?.worked_on();
         for visit in &mut all {
             visit.cut_off(unfinished);
         }
     }
-    let unfinished = runner::stands(db)?.worked_on();
+    let unfinished = runner::site_now(db)?.worked_on();
     for visit in &mut all {
         // The work went on since.
         let Some(number) = visit.blocked.filter(|number| unfinished != Some(*number)) else {
@@ -92,173 +93,139 @@ pub fn visits(db: &Connection, home: &Home) -> Result<Vec<Visit>, StateError> {
     Ok(all)
 }
 
-/// A bundle or slip that was refused.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Refused {
-    /// When, milliseconds since 1970 by the site's clock.
-    pub at_ms: i64,
-    /// The rule.
-    pub rule: String,
-    /// What was refused and why.
-    pub text: String,
+/// Reads a watched place, writes reports where it has a folder for them, and logs one line.
+///
+/// # Errors
+/// As [`media::import`] and [`report::export`]; it was logged already.
+pub fn visit(agent: &mut Agent, place: &Path) -> Result<(), AgentError> {
+    note_visit(agent, place, None, None);
+    let read = media::import(agent, place);
+    let stop = matches!(read, Err(AgentError::State(_) | AgentError::Stopped));
+    let exported = if agent.config.export_to_media && !stop {
+        export_where_wanted(agent, place)
+    } else {
+        Ok(None)
+    };
+    let mut parts = match &read {
+        Ok(findings) => parts(findings),
+        Err(error) => vec![error.to_string()],
+    };
+    let mut clean = read
+        .as_ref()
+        .is_ok_and(|findings| findings.refused.is_empty());
+    match &exported {
+        Ok(None) => {}
+        Ok(Some(exported)) => parts.push(format!("{} reports written", exported.reports)),
+        Err(error) => {
+            clean = false;
+            parts.push(format!(
+                "reports were not written: {error}; put that right, then pull it out and put it in again, or run \
+                 `outhaul-agent export`"
+            ));
+        }
+    }
+    let line = note_visit(agent, place, Some(&closing(&parts)), read.as_ref().err());
+    if clean {
+        tracing::info!("{line}");
+    } else {
+        tracing::warn!("{line}");
+    }
+    read.and(exported).map(|_| ())
 }
 
-/// Remembers a refusal, in the transaction of its report. The same one again only moves up.
-pub(super) fn remember_refusal(
-    db: &Connection,
-    at_ms: i64,
-    error: &AgentError,
-) -> Result<(), StateError> {
-    let AgentError::Refused { rule, .. } = error else {
+/// [`media::import`], remembered for `status`.
+///
+/// # Errors
+/// As [`media::import`].
+pub fn import_noted(agent: &mut Agent, place: &Path) -> Result<Findings, AgentError> {
+    let named = std::fs::metadata(place);
+    // What is not there, and what is neither a file nor a folder, was never a stick.
+    if !named.is_ok_and(|found| found.is_dir() || found.is_file()) {
+        return media::import(agent, place);
+    }
+    note_visit(agent, place, None, None);
+    let read = media::import(agent, place);
+    let parts = match &read {
+        Ok(findings) => parts(findings),
+        Err(error) => vec![error.to_string()],
+    };
+    note_visit(agent, place, Some(&closing(&parts)), read.as_ref().err());
+    read
+}
+
+/// Remembers that whoever was reading a stick is gone, before the work on what was copied from it goes on.
+///
+/// # Errors
+/// [`StateError`]
+pub(crate) fn settle(agent: &mut Agent) -> Result<(), StateError> {
+    let all: Vec<Visit> = state::meta(agent.store.read(), key::MEDIA)?.unwrap_or_default();
+    if !all.iter().any(|visit| visit.busy) {
         return Ok(());
-    };
-    let refused = Refused {
-        at_ms,
-        rule: rule.clone(),
-        text: shortened(&error.to_string()),
-    };
-    let mut all: Vec<Refused> = state::meta(db, key::REFUSALS)?.unwrap_or_default();
-    all.retain(|known| known.text != refused.text);
-    all.push(refused);
-    all.drain(..all.len().saturating_sub(KEPT));
-    state::set_meta(db, key::REFUSALS, Some(&all))
+    }
+    agent.commit(|db, _| {
+        let mut all = all;
+        let unfinished = runner::site_now(db)?.worked_on();
+        for visit in &mut all {
+            visit.cut_off(unfinished);
+        }
+        state::set_meta(db, key::MEDIA, Some(&all))
+    })
 }
 
-impl Agent {
-    /// Reads a watched place, writes reports where it has a folder for them, and logs one line.
-    ///
-    /// # Errors
-    /// As [`Agent::import`] and [`Agent::export`]; it was logged already.
-    pub fn visit(&mut self, place: &Path) -> Result<(), AgentError> {
-        self.note_visit(place, None, None);
-        let read = self.import(place);
-        let stop = matches!(read, Err(AgentError::State(_) | AgentError::Stopped));
-        let exported = if self.config.export_to_media && !stop {
-            self.export_where_wanted(place)
-        } else {
-            Ok(None)
-        };
-        let mut parts = match &read {
-            Ok(findings) => parts(findings),
-            Err(error) => vec![error.to_string()],
-        };
-        let mut clean = read
-            .as_ref()
-            .is_ok_and(|findings| findings.refused.is_empty());
-        match &exported {
-            Ok(None) => {}
-            Ok(Some(exported)) => parts.push(format!("{} reports written", exported.reports)),
-            Err(error) => {
-                clean = false;
-                parts.push(format!(
-                    "reports were not written: {error}; put that right, then pull it out and put it in again, or run \
-                     `outhaul-agent export`"
-                ));
-            }
-        }
-        let line = self.note_visit(place, Some(&closing(&parts)), read.as_ref().err());
-        if clean {
-            tracing::info!("{line}");
-        } else {
-            tracing::warn!("{line}");
-        }
-        read.and(exported).map(|_| ())
+fn export_where_wanted(agent: &mut Agent, place: &Path) -> Result<Option<Exported>, AgentError> {
+    // A watched file has no room for reports.
+    let Ok(media) = Media::open(place) else {
+        return Ok(None);
+    };
+    if media.has_folder("reports")? {
+        report::export(agent, place).map(Some)
+    } else {
+        Ok(None)
     }
+}
 
-    /// [`Agent::import`], remembered for `status`.
-    ///
-    /// # Errors
-    /// As [`Agent::import`].
-    pub fn import_noted(&mut self, place: &Path) -> Result<Findings, AgentError> {
-        let named = std::fs::metadata(place);
-        // What is not there, and what is neither a file nor a folder, was never a stick.
-        if !named.is_ok_and(|found| found.is_dir() || found.is_file()) {
-            return self.import(place);
+/// Remembers what came of `place`, or that it is being read. What cannot be remembered is logged: the stick matters more.
+fn note_visit(
+    agent: &mut Agent,
+    place: &Path,
+    told: Option<&str>,
+    read: Option<&AgentError>,
+) -> String {
+    let busy = told.is_none();
+    let told = told.unwrap_or("it is being read: do not remove it");
+    let blocked = match read {
+        Some(AgentError::Blocked { number, .. }) => Some(*number),
+        _ => None,
+    };
+    let is_file = place.is_file();
+    let whole = std::path::absolute(place);
+    let place = text::path(whole.as_deref().unwrap_or(place));
+    let told = text::printable(told).into_owned();
+    let line = format!("`{place}`: {told}");
+    let noted = agent.commit(|db, author| {
+        let mut all: Vec<Visit> = state::meta(db, key::MEDIA)?.unwrap_or_default();
+        all.retain(|known| known.place != place);
+        // One at a time: what another start had begun was cut off.
+        let unfinished = runner::site_now(db)?.worked_on();
+        for visit in &mut all {
+            visit.cut_off(unfinished);
         }
-        self.note_visit(place, None, None);
-        let read = self.import(place);
-        let parts = match &read {
-            Ok(findings) => parts(findings),
-            Err(error) => vec![error.to_string()],
-        };
-        self.note_visit(place, Some(&closing(&parts)), read.as_ref().err());
-        read
-    }
-
-    /// Remembers that whoever was reading a stick is gone, before the work on what was copied from it goes on.
-    ///
-    /// # Errors
-    /// [`StateError`]
-    pub(crate) fn settle_visits(&mut self) -> Result<(), StateError> {
-        let all: Vec<Visit> = state::meta(self.store.read(), key::MEDIA)?.unwrap_or_default();
-        if !all.iter().any(|visit| visit.busy) {
-            return Ok(());
-        }
-        self.commit(|db, _| {
-            let mut all = all;
-            let unfinished = runner::stands(db)?.worked_on();
-            for visit in &mut all {
-                visit.cut_off(unfinished);
-            }
-            state::set_meta(db, key::MEDIA, Some(&all))
-        })
-    }
-
-    fn export_where_wanted(&mut self, place: &Path) -> Result<Option<Exported>, AgentError> {
-        // A watched file has no room for reports.
-        let Ok(media) = Media::open(place) else {
-            return Ok(None);
-        };
-        if media.has_folder("reports")? {
-            self.export(place).map(Some)
-        } else {
-            Ok(None)
-        }
-    }
-
-    /// Remembers what came of `place`, or that it is being read. What cannot be remembered is logged: the stick matters more.
-    fn note_visit(
-        &mut self,
-        place: &Path,
-        told: Option<&str>,
-        read: Option<&AgentError>,
-    ) -> String {
-        let busy = told.is_none();
-        let told = told.unwrap_or("it is being read: do not remove it");
-        let blocked = match read {
-            Some(AgentError::Blocked { number, .. }) => Some(*number),
-            _ => None,
-        };
-        let is_file = place.is_file();
-        let whole = std::path::absolute(place);
-        let place = text::path(whole.as_deref().unwrap_or(place));
-        let told = text::printable(told).into_owned();
-        let line = format!("`{place}`: {told}");
-        let noted = self.commit(|db, author| {
-            let mut all: Vec<Visit> = state::meta(db, key::MEDIA)?.unwrap_or_default();
-            all.retain(|known| known.place != place);
-            // One at a time: what another start had begun was cut off.
-            let unfinished = runner::stands(db)?.worked_on();
-            for visit in &mut all {
-                visit.cut_off(unfinished);
-            }
-            all.push(Visit {
-                place,
-                at_ms: author.moment.wall_ms(),
-                busy,
-                text: told,
-                is_file,
-                blocked,
-            });
-            all.drain(..all.len().saturating_sub(KEPT));
-            state::set_meta(db, key::MEDIA, Some(&all))
+        all.push(Visit {
+            place,
+            at_ms: author.moment.wall_ms(),
+            busy,
+            text: told,
+            is_file,
+            blocked,
         });
-        if let Err(error) = noted {
-            let error: StateError = error;
-            tracing::warn!("`status` cannot show what came of a stick: {error}");
-        }
-        line
+        all.drain(..all.len().saturating_sub(KEPT));
+        state::set_meta(db, key::MEDIA, Some(&all))
+    });
+    if let Err(error) = noted {
+        let error: StateError = error;
+        tracing::warn!("`status` cannot show what came of a stick: {error}");
     }
+    line
 }
 
 /// What the person who waits beside the machine wants to read last.

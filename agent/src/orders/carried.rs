@@ -125,103 +125,101 @@ impl Moved {
     }
 }
 
-impl Agent {
-    /// The stream that this site was told to leave and from which no bundle of the new one has freed it.
-    pub(crate) fn moved(&self) -> Result<Option<Moved>, AgentError> {
-        Ok(Carried::load(self.store.read())?.moved)
-    }
+/// The stream that this site was told to leave and from which no bundle of the new one has freed it.
+pub(crate) fn moved(db: &Connection) -> Result<Option<Moved>, AgentError> {
+    Ok(Carried::load(db)?.moved)
+}
 
-    /// Undoes orders whose key the fleet took away since, as far as this verified index does not repeat
-    /// them.
-    pub(crate) fn drop_void_orders(
-        &mut self,
-        index: &Index,
-        offer: &Offer,
-    ) -> Result<(), AgentError> {
-        let mut carried = Carried::load(self.store.read())?;
-        let before = carried.clone();
-        let void = carried.take_void(index, &offer.acceptance.trusted);
-        if carried == before {
-            return Ok(());
-        }
-        self.undo(&carried, &void, None)
+/// Undoes orders whose key the fleet took away since, as far as this verified index does not repeat
+/// them.
+pub(crate) fn drop_void_orders(
+    agent: &mut Agent,
+    index: &Index,
+    offer: &Offer,
+) -> Result<(), AgentError> {
+    let mut carried = Carried::load(agent.store.read())?;
+    let before = carried.clone();
+    let void = carried.take_void(index, &offer.acceptance.trusted);
+    if carried == before {
+        return Ok(());
     }
+    undo(agent, &carried, &void, None)
+}
 
-    /// Whether a bundle of the stream that this site was told to leave may take it back, and then does: the
-    /// order to move does not count any more, and the bundle does not repeat it.
-    pub(crate) fn take_back_move(
-        &mut self,
-        moved: &Moved,
-        index: &Index,
-        offer: &Offer,
-    ) -> Result<bool, AgentError> {
-        let trusted = &offer.acceptance.trusted;
-        if index.orders.contains(&moved.order) || !moved.is_void(trusted) {
-            return Ok(false);
-        }
-        let mut carried = Carried::load(self.store.read())?;
-        let mut void = carried.take_void(index, trusted);
-        if !void.contains(&moved.order) {
-            carried.orders.retain(|one| one.order != moved.order);
-            void.push(moved.order.clone());
-        }
-        carried.moved = None;
-        self.undo(&carried, &void, Some(moved.from.clone()))?;
-        Ok(true)
+/// Whether a bundle of the stream that this site was told to leave may take it back, and then does: the
+/// order to move does not count any more, and the bundle does not repeat it.
+pub(crate) fn take_back_move(
+    agent: &mut Agent,
+    moved: &Moved,
+    index: &Index,
+    offer: &Offer,
+) -> Result<bool, AgentError> {
+    let trusted = &offer.acceptance.trusted;
+    if index.orders.contains(&moved.order) || !moved.is_void(trusted) {
+        return Ok(false);
     }
+    let mut carried = Carried::load(agent.store.read())?;
+    let mut void = carried.take_void(index, trusted);
+    if !void.contains(&moved.order) {
+        carried.orders.retain(|one| one.order != moved.order);
+        void.push(moved.order.clone());
+    }
+    carried.moved = None;
+    undo(agent, &carried, &void, Some(moved.from.clone()))?;
+    Ok(true)
+}
 
-    fn undo(
-        &mut self,
-        carried: &Carried,
-        void: &[Order],
-        stream: Option<Stream>,
-    ) -> Result<(), AgentError> {
-        let mut site = self.site.clone();
-        if let Some(stream) = stream {
-            site.stream = stream;
-        }
-        let own = self.key.public().id();
-        self.commit(|db, author| {
-            state::set_meta(db, key::CARRIED, Some(carried))?;
-            state::set_meta(db, key::ORDERS, Some(&carried.last()))?;
-            state::set_meta(db, key::SITE, Some(&site))?;
-            let revoked: Option<u64> = state::meta(db, key::REVOKED)?;
-            let approved: Option<Approved> = state::meta(db, key::APPROVED)?;
-            for order in void {
-                match &order.what {
-                    Instruction::Revoke if revoked == Some(order.number) => {
-                        state::set_meta::<u64>(db, key::REVOKED, None)?;
-                    }
-                    Instruction::Approve { key: other }
-                        if other.hex() != own
-                            && approved.as_ref().is_some_and(|a| a.key == other.hex()) =>
-                    {
-                        state::set_meta::<Approved>(db, key::APPROVED, None)?;
-                    }
-                    _ => {}
+fn undo(
+    agent: &mut Agent,
+    carried: &Carried,
+    void: &[Order],
+    stream: Option<Stream>,
+) -> Result<(), AgentError> {
+    let mut site = agent.site.clone();
+    if let Some(stream) = stream {
+        site.stream = stream;
+    }
+    let own = agent.key.public().id();
+    agent.commit(|db, author| {
+        state::set_meta(db, key::CARRIED, Some(carried))?;
+        state::set_meta(db, key::ORDERS, Some(&carried.last()))?;
+        state::set_meta(db, key::SITE, Some(&site))?;
+        let revoked: Option<u64> = state::meta(db, key::REVOKED)?;
+        let approved: Option<Approved> = state::meta(db, key::APPROVED)?;
+        for order in void {
+            match &order.what {
+                Instruction::Revoke if revoked == Some(order.number) => {
+                    state::set_meta::<u64>(db, key::REVOKED, None)?;
                 }
-                let change = Change {
-                    refused: true,
-                    ..Change::told(
-                        "it does not count any more: the fleet took away the key that signed it, and its \
-                         newer bundle does not repeat it"
-                            .to_owned(),
-                    )
-                };
-                outbox::queue(db, author, told(order, &change))?;
-                tracing::warn!(
-                    number = order.number,
-                    "order `{}`: {}",
-                    order.what.word(),
-                    change.message
-                );
+                Instruction::Approve { key: other }
+                    if other.hex() != own
+                        && approved.as_ref().is_some_and(|a| a.key == other.hex()) =>
+                {
+                    state::set_meta::<Approved>(db, key::APPROVED, None)?;
+                }
+                _ => {}
             }
-            Ok::<_, StateError>(())
-        })
-        .map_err(AgentError::from)?;
-        self.site = site;
-        Ok(())
-    }
+            let change = Change {
+                refused: true,
+                ..Change::told(
+                    "it does not count any more: the fleet took away the key that signed it, and its \
+                     newer bundle does not repeat it"
+                        .to_owned(),
+                )
+            };
+            outbox::queue(db, author, told(order, &change))?;
+            tracing::warn!(
+                number = order.number,
+                "order `{}`: {}",
+                order.what.word(),
+                change.message
+            );
+        }
+        Ok::<_, StateError>(())
+    })
+    .map_err(AgentError::from)?;
+    agent.site = site;
+    Ok(())
 }
 
 /// A bundle of the stream that this site was moved to came: the order has shown that it leads somewhere.

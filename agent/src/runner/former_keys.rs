@@ -67,48 +67,46 @@ fn opened(
     Ok(found)
 }
 
-impl Agent {
-    /// Forgets keys that were replaced, once a bundle sealed for the new one is active and nothing that is
-    /// kept on disk needs them.
-    ///
-    /// # Errors
-    /// [`AgentError`] of the memory or the disk.
-    pub(super) fn forget_former_keys(&self) -> Result<(), AgentError> {
-        let folder = self.home.identities();
-        let former = former(&folder);
-        if former.is_empty() {
+/// Forgets keys that were replaced, once a bundle sealed for the new one is active and nothing that is
+/// kept on disk needs them.
+///
+/// # Errors
+/// [`AgentError`] of the memory or the disk.
+pub(super) fn forget(agent: &Agent) -> Result<(), AgentError> {
+    let folder = agent.home.identities();
+    let former = former(&folder);
+    if former.is_empty() {
+        return Ok(());
+    }
+    let keys = |result: Result<Identities, SecretError>| result.map_err(StateError::from);
+    let own = Identity::load(&folder.join(OWN_KEY)).map_err(SecretError::from);
+    let own = keys(own.map(|own| Identities::new(vec![own])))?;
+    let present = keys(present(&folder))?;
+    let all = keys(Identities::load_folder(&folder).map_err(SecretError::from))?;
+    let db = agent.store.read();
+    let active: Option<u64> = state::meta(db, key::ACTIVE)?;
+    let mut active_is_sealed_for_own = false;
+    for row in generations::all(db)?.into_iter().filter(|row| row.whole) {
+        let index = generation::read_index(&agent.home, row.number, &row.index, &agent.limits)?
+            .for_site(&agent.site.name);
+        let by = |keys: &Identities| {
+            opened(&agent.home, &index, &agent.site.name, keys).map_err(StateError::from)
+        };
+        if by(&present)? != by(&all)? {
             return Ok(());
         }
-        let keys = |result: Result<Identities, SecretError>| result.map_err(StateError::from);
-        let own = Identity::load(&folder.join(OWN_KEY)).map_err(SecretError::from);
-        let own = keys(own.map(|own| Identities::new(vec![own])))?;
-        let present = keys(present(&folder))?;
-        let all = keys(Identities::load_folder(&folder).map_err(SecretError::from))?;
-        let db = self.store.read();
-        let active: Option<u64> = state::meta(db, key::ACTIVE)?;
-        let mut active_is_sealed_for_own = false;
-        for row in generations::all(db)?.into_iter().filter(|row| row.whole) {
-            let index = generation::read_index(&self.home, row.number, &row.index, &self.limits)?
-                .for_site(&self.site.name);
-            let by = |keys: &Identities| {
-                opened(&self.home, &index, &self.site.name, keys).map_err(StateError::from)
-            };
-            if by(&present)? != by(&all)? {
-                return Ok(());
-            }
-            if Some(row.number) == active {
-                active_is_sealed_for_own = by(&own)?.contains(&true);
-            }
+        if Some(row.number) == active {
+            active_is_sealed_for_own = by(&own)?.contains(&true);
         }
-        if active_is_sealed_for_own {
-            for path in former {
-                durable::remove_file(&path)?;
-                tracing::info!(
-                    "`{}` is forgotten: nothing here is sealed for it any more",
-                    path.file_name().unwrap_or_default().to_string_lossy()
-                );
-            }
-        }
-        Ok(())
     }
+    if active_is_sealed_for_own {
+        for path in former {
+            durable::remove_file(&path)?;
+            tracing::info!(
+                "`{}` is forgotten: nothing here is sealed for it any more",
+                path.file_name().unwrap_or_default().to_string_lossy()
+            );
+        }
+    }
+    Ok(())
 }

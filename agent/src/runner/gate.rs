@@ -13,96 +13,96 @@ use crate::config::Approval;
 use crate::error::AgentError;
 use crate::generation;
 use crate::machine::{Event, State};
+use crate::runner::{self, tidy};
 use crate::state::{self, Hold, generations, inventory, key};
 
-impl Agent {
-    pub(super) fn ask_gate(&mut self, number: u64) -> Result<Happening, AgentError> {
-        let index = match self.index(number) {
-            Err(AgentError::Generation(error)) => {
-                let note = format!("{error}; import it again");
-                return Ok(Happening::new(Event::FolderLost(number), note));
-            }
-            other => other?,
-        };
-        Ok(match self.gate(&index)? {
-            None => Event::GateOpen(number).into(),
-            Some(note) => {
-                self.prepare(&index);
-                Happening::new(Event::GateShut(number), note)
-            }
-        })
-    }
+pub(super) fn ask(agent: &mut Agent, number: u64) -> Result<Happening, AgentError> {
+    let index = match runner::index_of(agent, number) {
+        Err(AgentError::Generation(error)) => {
+            let note = format!("{error}; import it again");
+            return Ok(Happening::new(Event::FolderLost(number), note));
+        }
+        other => other?,
+    };
+    Ok(match why_shut(agent, &index)? {
+        None => Event::GateOpen(number).into(),
+        Some(note) => {
+            prepare(agent, &index);
+            Happening::new(Event::GateShut(number), note)
+        }
+    })
+}
 
-    /// Has the reconciler look at a bundle that begins to wait. What it says, it says again when the bundle is
-    /// let through.
-    fn prepare(&self, index: &Index) {
-        let waits = self.stands().map(|site| site.state_of(index.number));
-        if !matches!(waits, Ok(Some(State::Staged))) {
-            return;
-        }
-        let first = generation::desired(&self.home, index, &self.site.name)
-            .into_iter()
-            .next();
-        let asked = first.map_or(Ok(()), |first| {
-            self.reconciler(index.reconciler.kind.as_str())?
-                .prepare(&first, &self.pulse)
-        });
-        if let Err(error) = asked {
-            tracing::warn!(number = index.number, "{error}");
-        }
+/// Has the reconciler look at a bundle that begins to wait. What it says, it says again when the bundle is
+/// let through.
+fn prepare(agent: &Agent, index: &Index) {
+    let waits = runner::site_now(agent.store.read()).map(|site| site.state_of(index.number));
+    if !matches!(waits, Ok(Some(State::Staged))) {
+        return;
     }
-
-    /// What waits is not for this site any more.
-    pub(crate) fn withdraw_waiting(&mut self, note: &str) -> Result<(), AgentError> {
-        self.transition(&Happening::new(Event::Withdrawn, note), |_, _| Ok(()))?;
-        self.tidy_up()
+    let first = generation::desired(&agent.home, index, &agent.site.name)
+        .into_iter()
+        .next();
+    let asked = first.map_or(Ok(()), |first| {
+        agent
+            .reconciler(index.reconciler.kind.as_str())?
+            .prepare(&first, &agent.pulse)
+    });
+    if let Err(error) = asked {
+        tracing::warn!(number = index.number, "{error}");
     }
+}
 
-    /// Why a bundle would wait, if it would.
-    pub(crate) fn gate(&self, index: &Index) -> Result<Option<String>, AgentError> {
-        let db = self.store.read();
-        let number = index.number;
-        let row = generations::one(db, number)?.ok_or_else(|| unknown(number))?;
-        if let Some(hold) = state::meta::<Hold>(db, key::HOLD)? {
-            return Ok(Some(format!("held by {}: {}", hold.who, hold.why)));
-        }
-        if state::meta::<u64>(db, key::NEEDS_APPROVAL)? == Some(number) {
-            return Ok(Some(format!(
-                "a rollback was ordered after it came; waits for `outhaul-agent approve {number}`"
-            )));
-        }
-        if generations::approval(db, &row.index)?.is_some() {
-            return Ok(None);
-        }
-        if self.config.approval == Approval::Always {
-            return Ok(Some(format!("waits for `outhaul-agent approve {number}`")));
-        }
-        let applied: BTreeSet<String> = inventory::items(db, None)?
-            .into_iter()
-            .filter(|item| item.phase != "left")
-            .map(|item| item.assignment)
-            .collect();
-        let wanted: BTreeSet<&str> = index.assignments.iter().map(|a| a.name.as_str()).collect();
-        let gone: Vec<_> = applied
+/// What waits is not for this site any more.
+pub(crate) fn withdraw_waiting(agent: &mut Agent, note: &str) -> Result<(), AgentError> {
+    runner::transition(agent, &Happening::new(Event::Withdrawn, note))?;
+    tidy::tidy_up(agent)
+}
+
+/// Why a bundle would wait, if it would.
+pub(crate) fn why_shut(agent: &Agent, index: &Index) -> Result<Option<String>, AgentError> {
+    let db = agent.store.read();
+    let number = index.number;
+    let row = generations::one(db, number)?.ok_or_else(|| unknown(number))?;
+    if let Some(hold) = state::meta::<Hold>(db, key::HOLD)? {
+        return Ok(Some(format!("held by {}: {}", hold.who, hold.why)));
+    }
+    if state::meta::<u64>(db, key::NEEDS_APPROVAL)? == Some(number) {
+        return Ok(Some(format!(
+            "a rollback was ordered after it came; waits for `outhaul-agent approve {number}`"
+        )));
+    }
+    if generations::approval(db, &row.index)?.is_some() {
+        return Ok(None);
+    }
+    if agent.config.approval == Approval::Always {
+        return Ok(Some(format!("waits for `outhaul-agent approve {number}`")));
+    }
+    let applied: BTreeSet<String> = inventory::items(db, None)?
+        .into_iter()
+        .filter(|item| item.phase != "left")
+        .map(|item| item.assignment)
+        .collect();
+    let wanted: BTreeSet<&str> = index.assignments.iter().map(|a| a.name.as_str()).collect();
+    let gone: Vec<_> = applied
+        .iter()
+        .filter(|name| !wanted.contains(name.as_str()))
+        .collect();
+    let limit = usize::from(agent.config.max_removal_percent);
+    let everything = !applied.is_empty() && gone.len() == applied.len();
+    if everything || gone.len() * 100 > applied.len() * limit {
+        let names: Vec<_> = gone
             .iter()
-            .filter(|name| !wanted.contains(name.as_str()))
+            .take(5)
+            .map(|name| format!("`{name}`"))
             .collect();
-        let limit = usize::from(self.config.max_removal_percent);
-        let everything = !applied.is_empty() && gone.len() == applied.len();
-        if everything || gone.len() * 100 > applied.len() * limit {
-            let names: Vec<_> = gone
-                .iter()
-                .take(5)
-                .map(|name| format!("`{name}`"))
-                .collect();
-            let more = if gone.len() > 5 { " …" } else { "" };
-            return Ok(Some(format!(
-                "removes {} of {} assignments ({}{more}); waits for `outhaul-agent approve {number}`",
-                gone.len(),
-                applied.len(),
-                names.join(", "),
-            )));
-        }
-        Ok(None)
+        let more = if gone.len() > 5 { " …" } else { "" };
+        return Ok(Some(format!(
+            "removes {} of {} assignments ({}{more}); waits for `outhaul-agent approve {number}`",
+            gone.len(),
+            applied.len(),
+            names.join(", "),
+        )));
     }
+    Ok(None)
 }

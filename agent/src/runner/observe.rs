@@ -7,123 +7,134 @@ use outhaul_bundle::index::DriftPolicy;
 use outhaul_bundle::report::{AssignmentResult, ComplianceStatus, Event as Told};
 use outhaul_reconcilers::{Desired, Reconciler, outcome, shortened};
 
+use rusqlite::Connection;
+
 use crate::agent::Agent;
 use crate::error::AgentError;
 use crate::generation;
 use crate::machine::{Event, Work};
+use crate::runner;
 use crate::state::events::generation_event;
 use crate::state::{self, Hold, generations, key, outbox};
 
-impl Agent {
-    /// Compares the active generation with this host and queues what was found. `None`: nothing is
-    /// active, or something is being changed.
-    ///
-    /// # Errors
-    /// [`AgentError`] of the memory; what a reconciler cannot do is told as a failed result.
-    pub fn observe(&mut self) -> Result<Option<Vec<AssignmentResult>>, AgentError> {
-        let site = self.stands()?;
-        let Some(active) = site.active else {
-            return Ok(None);
-        };
-        // What is being changed is neither compared nor put back; what came of it was reported.
-        if site.work != Work::Idle {
-            return Ok(None);
+/// Compares the active generation with this host and queues what was found. `None`: nothing is
+/// active, or something is being changed.
+///
+/// # Errors
+/// [`AgentError`] of the memory; what a reconciler cannot do is told as a failed result.
+pub fn observe(agent: &mut Agent) -> Result<Option<Vec<AssignmentResult>>, AgentError> {
+    let site = runner::site_now(agent.store.read())?;
+    let Some(active) = site.active else {
+        return Ok(None);
+    };
+    // What is being changed is neither compared nor put back; what came of it was reported.
+    if site.work != Work::Idle {
+        return Ok(None);
+    }
+    // What the agent itself left broken is tried again, whatever the stream says of drift.
+    if active.broken && !site.hold {
+        runner::transition(agent, &Event::RepairDue.into())?;
+        runner::drive(agent)?;
+        return Ok(state::meta(agent.store.read(), key::RESULTS)?);
+    }
+    let active = active.number;
+    let index = match runner::index_of(agent, active) {
+        Err(AgentError::Generation(error)) => {
+            let results = without_folder(agent.store.read(), active, &error.to_string())?;
+            record_found(
+                agent,
+                active,
+                &results,
+                &format!("{error}; import it again"),
+            )?;
+            return Ok(Some(results));
         }
-        // What the agent itself left broken is tried again, whatever the stream says of drift.
-        if active.broken && !site.hold {
-            self.transition(&Event::RepairDue.into(), |_, _| Ok(()))?;
-            self.drive()?;
-            return Ok(state::meta(self.store.read(), key::RESULTS)?);
-        }
-        let active = active.number;
-        let index = match self.index(active) {
-            Err(AgentError::Generation(error)) => {
-                let results = self.without_folder(active, &error.to_string())?;
-                self.tell_found(active, &results, &format!("{error}; import it again"))?;
-                return Ok(Some(results));
+        other => other?,
+    };
+    let reconciler = agent.reconciler(index.reconciler.kind.as_str())?;
+    let desired = generation::desired(&agent.home, &index, &agent.site.name);
+    let mut results = look(agent, reconciler.as_ref(), &desired)?;
+    let drifted = |r: &AssignmentResult| r.status == ComplianceStatus::Drifted;
+    let held = state::meta::<Hold>(agent.store.read(), key::HOLD)?.is_some();
+    let mut message = "";
+    if results.iter().any(drifted) {
+        message = "drift was found";
+        if index.reconciler.drift == DriftPolicy::Correct && !held {
+            record_found(
+                agent,
+                active,
+                &results,
+                "drift was found and is being corrected",
+            )?;
+            for desired in desired.iter().filter(|desired| {
+                results
+                    .iter()
+                    .any(|r| drifted(r) && r.name == desired.assignment.name)
+            }) {
+                let name = desired.assignment.name.as_str();
+                let recorded = agent.recorded(reconciler.kind(), name)?;
+                reconciler.apply(desired, &recorded, &mut agent.store, &agent.pulse)?;
             }
-            other => other?,
-        };
-        let reconciler = self.reconciler(index.reconciler.kind.as_str())?;
-        let desired = generation::desired(&self.home, &index, &self.site.name);
-        let mut results = self.look(reconciler.as_ref(), &desired)?;
-        let drifted = |r: &AssignmentResult| r.status == ComplianceStatus::Drifted;
-        let held = state::meta::<Hold>(self.store.read(), key::HOLD)?.is_some();
-        let mut message = "";
-        if results.iter().any(drifted) {
-            message = "drift was found";
-            if index.reconciler.drift == DriftPolicy::Correct && !held {
-                self.tell_found(active, &results, "drift was found and is being corrected")?;
-                for desired in desired.iter().filter(|desired| {
-                    results
-                        .iter()
-                        .any(|r| drifted(r) && r.name == desired.assignment.name)
-                }) {
-                    let name = desired.assignment.name.as_str();
-                    let recorded = self.recorded(reconciler.kind(), name)?;
-                    reconciler.apply(desired, &recorded, &mut self.store, &self.pulse)?;
-                }
-                results = self.look(reconciler.as_ref(), &desired)?;
-                message = if results.iter().any(drifted) {
-                    "drift is still there after correcting it"
-                } else {
-                    "drift was corrected"
-                };
-            }
+            results = look(agent, reconciler.as_ref(), &desired)?;
+            message = if results.iter().any(drifted) {
+                "drift is still there after correcting it"
+            } else {
+                "drift was corrected"
+            };
         }
-        self.tell_found(active, &results, message)?;
-        Ok(Some(results))
     }
+    record_found(agent, active, &results, message)?;
+    Ok(Some(results))
+}
 
-    /// What was last known of each assignment, when nothing says any more how it should be.
-    fn without_folder(
-        &self,
-        active: u64,
-        problem: &str,
-    ) -> Result<Vec<AssignmentResult>, AgentError> {
-        let mut results = generations::results(self.store.read(), &format!("apply {active}"))?;
-        for result in &mut results {
-            result.status = ComplianceStatus::Failed;
-            result.message = shortened(problem);
-            result.steps.clear();
+/// What was last known of each assignment, when nothing says any more how it should be.
+fn without_folder(
+    db: &Connection,
+    active: u64,
+    problem: &str,
+) -> Result<Vec<AssignmentResult>, AgentError> {
+    let mut results = generations::results(db, &format!("apply {active}"))?;
+    for result in &mut results {
+        result.status = ComplianceStatus::Failed;
+        result.message = shortened(problem);
+        result.steps.clear();
+    }
+    Ok(results)
+}
+
+fn look(
+    agent: &mut Agent,
+    reconciler: &dyn Reconciler,
+    desired: &[Desired],
+) -> Result<Vec<AssignmentResult>, AgentError> {
+    let mut results = Vec::new();
+    for desired in desired {
+        agent.pulse.beat();
+        let failed = |problem: String| outcome::failed(desired, &problem, Vec::new());
+        let recorded = agent.recorded(reconciler.kind(), desired.assignment.name.as_str())?;
+        results.push(match generation::check(desired) {
+            Ok(()) => reconciler
+                .observe(desired, &recorded, &agent.pulse)
+                .unwrap_or_else(|error| failed(error.to_string())),
+            Err(torn) => failed(torn.to_string()),
+        });
+    }
+    Ok(results)
+}
+
+fn record_found(
+    agent: &mut Agent,
+    active: u64,
+    results: &[AssignmentResult],
+    message: &str,
+) -> Result<(), AgentError> {
+    agent.commit(|db, author| {
+        if let Some(generation) = generations::one(db, active)? {
+            let event = generation_event(&generation, results, message);
+            outbox::queue(db, author, Told::Observation(event))?;
         }
-        Ok(results)
-    }
-
-    fn look(
-        &mut self,
-        reconciler: &dyn Reconciler,
-        desired: &[Desired],
-    ) -> Result<Vec<AssignmentResult>, AgentError> {
-        let mut results = Vec::new();
-        for desired in desired {
-            self.pulse.beat();
-            let failed = |problem: String| outcome::failed(desired, &problem, Vec::new());
-            let recorded = self.recorded(reconciler.kind(), desired.assignment.name.as_str())?;
-            results.push(match generation::check(desired) {
-                Ok(()) => reconciler
-                    .observe(desired, &recorded, &self.pulse)
-                    .unwrap_or_else(|error| failed(error.to_string())),
-                Err(torn) => failed(torn.to_string()),
-            });
-        }
-        Ok(results)
-    }
-
-    fn tell_found(
-        &mut self,
-        active: u64,
-        results: &[AssignmentResult],
-        message: &str,
-    ) -> Result<(), AgentError> {
-        self.commit(|db, author| {
-            if let Some(generation) = generations::one(db, active)? {
-                let event = generation_event(&generation, results, message);
-                outbox::queue(db, author, Told::Observation(event))?;
-            }
-            state::set_meta(db, key::RESULTS, Some(&results))?;
-            state::set_meta(db, key::OBSERVED, Some(&author.moment.wall_ms()))?;
-            Ok::<_, AgentError>(())
-        })
-    }
+        state::set_meta(db, key::RESULTS, Some(&results))?;
+        state::set_meta(db, key::OBSERVED, Some(&author.moment.wall_ms()))?;
+        Ok::<_, AgentError>(())
+    })
 }

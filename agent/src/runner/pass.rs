@@ -17,94 +17,92 @@ use crate::error::AgentError;
 use crate::generation;
 use crate::state::{generations, inventory};
 
-impl Agent {
-    /// Applies every assignment of `index` that has no recorded result in this pass, then removes what
-    /// the inventory has beyond it. Stops at the first failure. Returns results and what was removed.
-    pub(super) fn pass(
-        &mut self,
-        pass: &str,
-        index: &Index,
-    ) -> Result<(Vec<AssignmentResult>, String), AgentError> {
-        let reconciler = self.reconciler(index.reconciler.kind.as_str())?;
-        let done = generations::results(self.store.read(), pass)?;
-        let done: BTreeMap<_, _> = done.into_iter().map(|r| (r.name.clone(), r)).collect();
-        let mut results = Vec::new();
-        for desired in generation::desired(&self.home, index, &self.site.name) {
-            let result = match done.get(&desired.assignment.name) {
-                Some(result) => result.clone(),
-                None => self.apply_one(pass, reconciler.as_ref(), &desired)?,
-            };
-            let failed = result.status == ComplianceStatus::Failed;
-            results.push(result);
-            if failed {
-                return Ok((results, String::new()));
-            }
+/// Applies every assignment of `index` that has no recorded result in this pass, then removes what
+/// the inventory has beyond it. Stops at the first failure. Returns results and what was removed.
+pub(super) fn pass(
+    agent: &mut Agent,
+    pass: &str,
+    index: &Index,
+) -> Result<(Vec<AssignmentResult>, String), AgentError> {
+    let reconciler = agent.reconciler(index.reconciler.kind.as_str())?;
+    let done = generations::results(agent.store.read(), pass)?;
+    let done: BTreeMap<_, _> = done.into_iter().map(|r| (r.name.clone(), r)).collect();
+    let mut results = Vec::new();
+    for desired in generation::desired(&agent.home, index, &agent.site.name) {
+        let result = match done.get(&desired.assignment.name) {
+            Some(result) => result.clone(),
+            None => apply_one(agent, pass, reconciler.as_ref(), &desired)?,
+        };
+        let failed = result.status == ComplianceStatus::Failed;
+        results.push(result);
+        if failed {
+            return Ok((results, String::new()));
         }
-        let names: BTreeSet<&str> = index.assignments.iter().map(|a| a.name.as_str()).collect();
-        let note = self.remove_surplus(index.number, &names)?;
-        Ok((results, note))
     }
+    let names: BTreeSet<&str> = index.assignments.iter().map(|a| a.name.as_str()).collect();
+    let note = remove_surplus(agent, index.number, &names)?;
+    Ok((results, note))
+}
 
-    fn apply_one(
-        &mut self,
-        pass: &str,
-        reconciler: &dyn Reconciler,
-        desired: &Desired,
-    ) -> Result<AssignmentResult, AgentError> {
-        if self.pulse.stopping() {
-            return Err(AgentError::Stopped);
-        }
-        self.pulse.beat();
-        let name = desired.assignment.name.as_str().to_owned();
-        let number = desired.generation;
-        self.commit(|db, author| {
-            generations::journal(
-                db,
-                number,
-                author.moment.wall_ms(),
-                "step",
-                &format!("{pass}: {name}"),
-            )
-        })?;
-        cut::here("step-intended");
-        let recorded = self.recorded(reconciler.kind(), &name)?;
-        generation::check(desired)?;
-        let result = reconciler.apply(desired, &recorded, &mut self.store, &self.pulse)?;
-        cut::here("step-applied");
-        self.commit(|db, _| generations::record(db, pass, &result))?;
-        cut::here("step-recorded");
-        Ok(result)
+fn apply_one(
+    agent: &mut Agent,
+    pass: &str,
+    reconciler: &dyn Reconciler,
+    desired: &Desired,
+) -> Result<AssignmentResult, AgentError> {
+    if agent.pulse.stopping() {
+        return Err(AgentError::Stopped);
     }
+    agent.pulse.beat();
+    let name = desired.assignment.name.as_str().to_owned();
+    let number = desired.generation;
+    agent.commit(|db, author| {
+        generations::journal(
+            db,
+            number,
+            author.moment.wall_ms(),
+            "step",
+            &format!("{pass}: {name}"),
+        )
+    })?;
+    cut::here("step-intended");
+    let recorded = agent.recorded(reconciler.kind(), &name)?;
+    generation::check(desired)?;
+    let result = reconciler.apply(desired, &recorded, &mut agent.store, &agent.pulse)?;
+    cut::here("step-applied");
+    agent.commit(|db, _| generations::record(db, pass, &result))?;
+    cut::here("step-recorded");
+    Ok(result)
+}
 
-    /// Removes recorded assignments that are not in `names`. Returns one sentence about it, or nothing.
-    fn remove_surplus(
-        &mut self,
-        instead: u64,
-        names: &BTreeSet<&str>,
-    ) -> Result<String, AgentError> {
-        let items = inventory::items(self.store.read(), None)?;
-        let mut surplus: BTreeMap<(String, String), Vec<Item>> = BTreeMap::new();
-        for item in items {
-            if item.phase != "left" && !names.contains(item.assignment.as_str()) {
-                let key = (item.assignment.clone(), item.kind.clone());
-                surplus.entry(key).or_default().push(item);
-            }
+/// Removes recorded assignments that are not in `names`. Returns one sentence about it, or nothing.
+fn remove_surplus(
+    agent: &mut Agent,
+    instead: u64,
+    names: &BTreeSet<&str>,
+) -> Result<String, AgentError> {
+    let items = inventory::items(agent.store.read(), None)?;
+    let mut surplus: BTreeMap<(String, String), Vec<Item>> = BTreeMap::new();
+    for item in items {
+        if item.phase != "left" && !names.contains(item.assignment.as_str()) {
+            let key = (item.assignment.clone(), item.kind.clone());
+            surplus.entry(key).or_default().push(item);
         }
-        let mut told = Vec::new();
-        for ((assignment, kind), items) in surplus {
-            let reconciler = apply::reconciler_of(&kind, &self.config, &self.home)?;
-            let steps =
-                reconciler.remove(instead, &assignment, &items, &mut self.store, &self.pulse)?;
-            let trouble = steps
-                .iter()
-                .find(|step| matches!(step.status.as_str(), "failed" | "skipped"));
-            told.push(match trouble.filter(|step| !step.message.is_empty()) {
-                None => format!("removed `{assignment}`"),
-                Some(step) => format!("`{assignment}`: {}", step.message),
-            });
-        }
-        Ok(told.join("; "))
     }
+    let mut told = Vec::new();
+    for ((assignment, kind), items) in surplus {
+        let reconciler = apply::reconciler_of(&kind, &agent.config, &agent.home)?;
+        let steps =
+            reconciler.remove(instead, &assignment, &items, &mut agent.store, &agent.pulse)?;
+        let trouble = steps
+            .iter()
+            .find(|step| matches!(step.status.as_str(), "failed" | "skipped"));
+        told.push(match trouble.filter(|step| !step.message.is_empty()) {
+            None => format!("removed `{assignment}`"),
+            Some(step) => format!("`{assignment}`: {}", step.message),
+        });
+    }
+    Ok(told.join("; "))
 }
 
 /// The first failure, in a sentence.

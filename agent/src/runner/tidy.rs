@@ -11,75 +11,75 @@ use crate::blobs::Blobs;
 use crate::durable;
 use crate::error::AgentError;
 use crate::generation;
+use crate::home::Home;
+use crate::runner::{self, former_keys};
 use crate::state::{floors, generations};
 
-impl Agent {
-    /// Removes what the site does not keep, when there is something, and what a cut-off copy unpacked.
-    ///
-    /// # Errors
-    /// [`AgentError`] of the memory or the disk.
-    pub fn tidy_up(&mut self) -> Result<(), AgentError> {
-        if self.rehearsal.is_some() {
-            return Ok(());
-        }
-        // A database that somebody put back knows less than the disk: nothing is removed by its word.
-        if floors::floors(self.store.read(), &self.home.floors()).is_err() {
-            return Ok(());
-        }
-        let site = self.stands()?;
-        let all = generations::all(self.store.read())?;
-        let kept = all.iter().map(|row| row.number);
-        let kept: BTreeSet<u64> = kept.filter(|number| site.keeps(*number)).collect();
-        let surplus = self.surplus(&kept)?;
-        if surplus.is_empty() {
-            return Ok(());
-        }
-        Blobs::new(&self.home).clear_partial()?;
-        self.retain_blobs()?;
-        // Last, because by them the next start sees that it was not finished.
-        for path in surplus {
-            durable::remove_tree(&path)?;
-        }
-        // A key too many does no harm; what runs now must not end as a failure for it.
-        if let Err(error) = self.forget_former_keys() {
-            tracing::warn!("keys that were replaced are kept: {error}");
-        }
-        Ok(())
+/// Removes what the site does not keep, when there is something, and what a cut-off copy unpacked.
+///
+/// # Errors
+/// [`AgentError`] of the memory or the disk.
+pub fn tidy_up(agent: &mut Agent) -> Result<(), AgentError> {
+    if agent.rehearsal.is_some() {
+        return Ok(());
     }
+    // A database that somebody put back knows less than the disk: nothing is removed by its word.
+    if floors::floors(agent.store.read(), &agent.home.floors()).is_err() {
+        return Ok(());
+    }
+    let site = runner::site_now(agent.store.read())?;
+    let all = generations::all(agent.store.read())?;
+    let kept = all.iter().map(|row| row.number);
+    let kept: BTreeSet<u64> = kept.filter(|number| site.keeps(*number)).collect();
+    let surplus = surplus(&agent.home, &kept)?;
+    if surplus.is_empty() {
+        return Ok(());
+    }
+    Blobs::new(&agent.home).clear_partial()?;
+    retain_blobs(agent)?;
+    // Last, because by them the next start sees that it was not finished.
+    for path in surplus {
+        durable::remove_tree(&path)?;
+    }
+    // A key too many does no harm; what runs now must not end as a failure for it.
+    if let Err(error) = former_keys::forget(agent) {
+        tracing::warn!("keys that were replaced are kept: {error}");
+    }
+    Ok(())
+}
 
-    /// Folders of generations that are not among `kept`.
-    fn surplus(&self, kept: &BTreeSet<u64>) -> Result<Vec<PathBuf>, AgentError> {
-        let mut paths = durable::list(&self.home.generations())?;
-        paths.retain(|path| {
-            let name = path
-                .file_name()
-                .and_then(|name| name.to_str())
-                .unwrap_or_default();
-            !name.parse().is_ok_and(|number: u64| kept.contains(&number))
-        });
-        Ok(paths)
-    }
+/// Folders of generations that are not among `kept`.
+fn surplus(home: &Home, kept: &BTreeSet<u64>) -> Result<Vec<PathBuf>, AgentError> {
+    let mut paths = durable::list(&home.generations())?;
+    paths.retain(|path| {
+        let name = path
+            .file_name()
+            .and_then(|name| name.to_str())
+            .unwrap_or_default();
+        !name.parse().is_ok_and(|number: u64| kept.contains(&number))
+    });
+    Ok(paths)
+}
 
-    /// Takes back what a cut-off or refused copy left. A site that pulls keeps it to go on from there.
-    pub(crate) fn discard(&mut self) -> Result<(), AgentError> {
-        if self.config.repository.url.is_some() {
-            return Ok(());
-        }
-        Blobs::new(&self.home).clear_partial()?;
-        self.retain_blobs()
+/// Takes back what a cut-off or refused copy left. A site that pulls keeps it to go on from there.
+pub(crate) fn discard(agent: &mut Agent) -> Result<(), AgentError> {
+    if agent.config.repository.url.is_some() {
+        return Ok(());
     }
+    Blobs::new(&agent.home).clear_partial()?;
+    retain_blobs(agent)
+}
 
-    fn retain_blobs(&self) -> Result<(), AgentError> {
-        let mut wanted = BTreeSet::new();
-        for row in generations::all(self.store.read())?
-            .into_iter()
-            .filter(|g| g.whole)
-        {
-            // A folder that is gone needs no blobs, and must not keep the others from being tidied.
-            let index = generation::read_index(&self.home, row.number, &row.index, &self.limits);
-            let blobs = index.iter().flat_map(|index| index.blobs.iter());
-            wanted.extend(blobs.map(|blob| blob.digest.hex()));
-        }
-        Ok(Blobs::new(&self.home).retain(&wanted)?)
+fn retain_blobs(agent: &Agent) -> Result<(), AgentError> {
+    let mut wanted = BTreeSet::new();
+    for row in generations::all(agent.store.read())?
+        .into_iter()
+        .filter(|g| g.whole)
+    {
+        // A folder that is gone needs no blobs, and must not keep the others from being tidied.
+        let index = generation::read_index(&agent.home, row.number, &row.index, &agent.limits);
+        let blobs = index.iter().flat_map(|index| index.blobs.iter());
+        wanted.extend(blobs.map(|blob| blob.digest.hex()));
     }
+    Ok(Blobs::new(&agent.home).retain(&wanted)?)
 }

@@ -15,6 +15,7 @@ use crate::apply;
 use crate::error::AgentError;
 use crate::generation;
 use crate::machine::State;
+use crate::runner;
 use crate::secrets::Secrets;
 use crate::state::inventory;
 use crate::state::{self, Hold, generations, key};
@@ -36,171 +37,171 @@ pub struct Attention {
     pub assignment: Option<String>,
 }
 
-impl Agent {
-    /// What a person should do something about now.
-    ///
-    /// # Errors
-    /// [`AgentError`] of the memory.
-    pub(super) fn attention(&self) -> Result<Vec<Attention>, AgentError> {
-        let mut found = self.waiting()?;
-        match self.without_helper() {
-            Some(gone) => found.push(gone),
-            None => found.extend(self.drifted_now()?),
-        }
-        if let Err(error @ AgentError::Space { .. }) = self.check_space(0) {
-            found.push(Attention {
-                assignment: None,
-                what: "space",
-                message: error.to_string(),
-                help: error.help(),
-            });
-        }
-        found.extend(self.disputed()?);
-        if !Secrets::has_own_key(&self.home.identities()) {
-            found.push(Attention {
-                assignment: None,
-                what: "seal-key",
-                message: "the key that opens what is sealed for this site is missing; what is not sealed \
-                          goes on"
-                    .to_owned(),
-                help: format!(
-                    "restore `{}` from a backup of the state folder, or ask the centre for a `rekey`",
-                    self.home.identities().display()
-                ),
-            });
-        }
-        Ok(found)
+/// What a person should do something about now.
+///
+/// # Errors
+/// [`AgentError`] of the memory.
+pub(super) fn find(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
+    let mut found = waiting(agent)?;
+    match without_helper(agent) {
+        Some(gone) => found.push(gone),
+        None => found.extend(drifted_now(agent)?),
     }
-
-    /// Files of an earlier memory that somebody changed, and that no bundle was written over since.
-    fn disputed(&self) -> Result<Option<Attention>, AgentError> {
-        let db = self.store.read();
-        let disputed: Vec<Item> = state::meta(db, key::DISPUTED)?.unwrap_or_default();
-        if disputed.is_empty() {
-            return Ok(None);
-        }
-        let folder = apply::folder(&self.config, &self.home);
-        let ours = inventory::items(db, None)?;
-        let ours: BTreeSet<&str> = ours.iter().map(|item| item.item.as_str()).collect();
-        let mut names: Vec<String> = disputed
-            .iter()
-            .filter(|item| !ours.contains(item.item.as_str()) && folder.path_of(item).exists())
-            .map(|item| format!("`{}`", item.item))
-            .collect();
-        let more = names.len().saturating_sub(MAX_NAMED);
-        names.truncate(MAX_NAMED);
-        if more > 0 {
-            names.push(format!("{more} more"));
-        }
-        Ok((!names.is_empty()).then(|| Attention {
+    if let Err(error @ AgentError::Space { .. }) = agent.check_space(0) {
+        found.push(Attention {
             assignment: None,
-            what: "changed-files",
-            message: format!(
-                "files of an earlier database were changed by hand, and no bundle writes over them: {}",
-                names.join(", ")
-            ),
-            help: "move them away, or have the next bundle overwrite them: `outhaul-agent enrol SITE.kit \
-                   --adopt-changed`, with the kit that this site was enrolled with"
-                .to_owned(),
-        }))
-    }
-
-    fn waiting(&self) -> Result<Vec<Attention>, AgentError> {
-        let db = self.store.read();
-        let held = state::meta::<Hold>(db, key::HOLD)?.is_some();
-        let waiting = generations::all(db)?
-            .into_iter()
-            .filter(|generation| generation.state == State::Gated);
-        Ok(waiting
-            .map(|generation| Attention {
-                assignment: None,
-                what: if held { "hold" } else { "approval" },
-                message: format!("bundle {} waits: {}", generation.number, generation.note),
-                help: if held {
-                    "`outhaul-agent hold --release` lets it through".to_owned()
-                } else if !generation.note.contains("outhaul-agent approve") {
-                    "nobody needs to approve it: the service applies it, or `outhaul-agent apply`"
-                        .to_owned()
-                } else {
-                    format!(
-                        "`outhaul-agent approve {}` lets it through; what runs now goes on",
-                        generation.number
-                    )
-                },
-            })
-            .collect())
-    }
-
-    /// The apply helper, when nobody answers for it.
-    fn without_helper(&self) -> Option<Attention> {
-        self.config.apply.helper.as_ref()?;
-        let asked = apply::reconciler_of(folder::KIND, &self.config, &self.home);
-        let error = asked.and_then(|reconciler| reconciler.ready()).err()?;
-        Some(Attention {
-            assignment: None,
-            what: "apply-helper",
+            what: "space",
             message: error.to_string(),
             help: error.help(),
-        })
-    }
-
-    /// Assignments of the active bundle that differ at this moment.
-    fn drifted_now(&self) -> Result<Vec<Attention>, AgentError> {
-        let db = self.store.read();
-        let Some(active) = state::meta::<u64>(db, key::ACTIVE)? else {
-            return Ok(Vec::new());
-        };
-        let at_work = |state| matches!(state, State::Applying | State::Soaking | State::Reverting);
-        if generations::all(db)?.iter().any(|g| at_work(g.state)) {
-            return Ok(Vec::new());
-        }
-        let looked = self.index(active).and_then(|index| {
-            let reconciler = self.reconciler(index.reconciler.kind.as_str())?;
-            let mut differing = Vec::new();
-            for desired in generation::desired(&self.home, &index, &self.site.name) {
-                let name = desired.assignment.name.as_str();
-                let recorded = self.recorded(reconciler.kind(), name)?;
-                let verdict = match reconciler.health_waits() {
-                    true => Some(reconciler.observe(&desired, &recorded, &self.pulse)?),
-                    false => reconciler.health(&desired, &recorded, &self.pulse)?,
-                };
-                let verdict = verdict.filter(|v| v.status != ComplianceStatus::Compliant);
-                differing.extend(verdict.map(|v| {
-                    let message = format!("`{name}` is not as bundle {active} says: {}", v.message);
-                    (name.to_owned(), message)
-                }));
-            }
-            Ok(differing)
         });
-        let help = || {
-            "`outhaul-agent apply` puts it right now; the next look for drift reports it (`drift_s` in \
-             agent.toml), and puts it right where the stream says so"
-                .to_owned()
-        };
-        Ok(match looked {
-            Ok(differing) => differing
-                .into_iter()
-                .map(|(name, message)| Attention {
-                    what: "drift",
-                    message,
-                    help: help(),
-                    assignment: Some(name),
-                })
-                .collect(),
-            Err(error) => vec![Attention {
-                assignment: None,
-                what: match &error {
-                    AgentError::Apply(ApplyError::Helper { .. }) => "apply-helper",
-                    _ => "drift",
-                },
-                message: format!("what runs cannot be compared with bundle {active}: {error}"),
-                help: match error {
-                    AgentError::Generation(_) => format!(
-                        "import bundle {active} again, which brings its folder back, or a newer bundle"
-                    ),
-                    other => other.help(),
-                },
-            }],
-        })
     }
+    found.extend(disputed(agent)?);
+    if !Secrets::has_own_key(&agent.home.identities()) {
+        found.push(Attention {
+            assignment: None,
+            what: "seal-key",
+            message:
+                "the key that opens what is sealed for this site is missing; what is not sealed \
+                      goes on"
+                    .to_owned(),
+            help: format!(
+                "restore `{}` from a backup of the state folder, or ask the centre for a `rekey`",
+                agent.home.identities().display()
+            ),
+        });
+    }
+    Ok(found)
+}
+
+/// Files of an earlier memory that somebody changed, and that no bundle was written over since.
+fn disputed(agent: &Agent) -> Result<Option<Attention>, AgentError> {
+    let db = agent.store.read();
+    let disputed: Vec<Item> = state::meta(db, key::DISPUTED)?.unwrap_or_default();
+    if disputed.is_empty() {
+        return Ok(None);
+    }
+    let folder = apply::folder(&agent.config, &agent.home);
+    let ours = inventory::items(db, None)?;
+    let ours: BTreeSet<&str> = ours.iter().map(|item| item.item.as_str()).collect();
+    let mut names: Vec<String> = disputed
+        .iter()
+        .filter(|item| !ours.contains(item.item.as_str()) && folder.path_of(item).exists())
+        .map(|item| format!("`{}`", item.item))
+        .collect();
+    let more = names.len().saturating_sub(MAX_NAMED);
+    names.truncate(MAX_NAMED);
+    if more > 0 {
+        names.push(format!("{more} more"));
+    }
+    Ok((!names.is_empty()).then(|| Attention {
+        assignment: None,
+        what: "changed-files",
+        message: format!(
+            "files of an earlier database were changed by hand, and no bundle writes over them: {}",
+            names.join(", ")
+        ),
+        help:
+            "move them away, or have the next bundle overwrite them: `outhaul-agent enrol SITE.kit \
+               --adopt-changed`, with the kit that this site was enrolled with"
+                .to_owned(),
+    }))
+}
+
+fn waiting(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
+    let db = agent.store.read();
+    let held = state::meta::<Hold>(db, key::HOLD)?.is_some();
+    let waiting = generations::all(db)?
+        .into_iter()
+        .filter(|generation| generation.state == State::Gated);
+    Ok(waiting
+        .map(|generation| Attention {
+            assignment: None,
+            what: if held { "hold" } else { "approval" },
+            message: format!("bundle {} waits: {}", generation.number, generation.note),
+            help: if held {
+                "`outhaul-agent hold --release` lets it through".to_owned()
+            } else if !generation.note.contains("outhaul-agent approve") {
+                "nobody needs to approve it: the service applies it, or `outhaul-agent apply`"
+                    .to_owned()
+            } else {
+                format!(
+                    "`outhaul-agent approve {}` lets it through; what runs now goes on",
+                    generation.number
+                )
+            },
+        })
+        .collect())
+}
+
+/// The apply helper, when nobody answers for it.
+fn without_helper(agent: &Agent) -> Option<Attention> {
+    agent.config.apply.helper.as_ref()?;
+    let asked = apply::reconciler_of(folder::KIND, &agent.config, &agent.home);
+    let error = asked.and_then(|reconciler| reconciler.ready()).err()?;
+    Some(Attention {
+        assignment: None,
+        what: "apply-helper",
+        message: error.to_string(),
+        help: error.help(),
+    })
+}
+
+/// Assignments of the active bundle that differ at this moment.
+fn drifted_now(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
+    let db = agent.store.read();
+    let Some(active) = state::meta::<u64>(db, key::ACTIVE)? else {
+        return Ok(Vec::new());
+    };
+    let at_work = |state| matches!(state, State::Applying | State::Soaking | State::Reverting);
+    if generations::all(db)?.iter().any(|g| at_work(g.state)) {
+        return Ok(Vec::new());
+    }
+    let looked = runner::index_of(agent, active).and_then(|index| {
+        let reconciler = agent.reconciler(index.reconciler.kind.as_str())?;
+        let mut differing = Vec::new();
+        for desired in generation::desired(&agent.home, &index, &agent.site.name) {
+            let name = desired.assignment.name.as_str();
+            let recorded = agent.recorded(reconciler.kind(), name)?;
+            let verdict = match reconciler.health_waits() {
+                true => Some(reconciler.observe(&desired, &recorded, &agent.pulse)?),
+                false => reconciler.health(&desired, &recorded, &agent.pulse)?,
+            };
+            let verdict = verdict.filter(|v| v.status != ComplianceStatus::Compliant);
+            differing.extend(verdict.map(|v| {
+                let message = format!("`{name}` is not as bundle {active} says: {}", v.message);
+                (name.to_owned(), message)
+            }));
+        }
+        Ok(differing)
+    });
+    let help = || {
+        "`outhaul-agent apply` puts it right now; the next look for drift reports it (`drift_s` in \
+         agent.toml), and puts it right where the stream says so"
+            .to_owned()
+    };
+    Ok(match looked {
+        Ok(differing) => differing
+            .into_iter()
+            .map(|(name, message)| Attention {
+                what: "drift",
+                message,
+                help: help(),
+                assignment: Some(name),
+            })
+            .collect(),
+        Err(error) => vec![Attention {
+            assignment: None,
+            what: match &error {
+                AgentError::Apply(ApplyError::Helper { .. }) => "apply-helper",
+                _ => "drift",
+            },
+            message: format!("what runs cannot be compared with bundle {active}: {error}"),
+            help: match error {
+                AgentError::Generation(_) => format!(
+                    "import bundle {active} again, which brings its folder back, or a newer bundle"
+                ),
+                other => other.help(),
+            },
+        }],
+    })
 }

@@ -9,19 +9,19 @@ use std::collections::BTreeMap;
 use outhaul_signer::MetadataSource;
 use outhaul_signer::trust::SourceError;
 
-use super::Offer;
 use crate::agent::Agent;
 use crate::durable;
 use crate::error::AgentError;
+use crate::offer::Offer;
 
 /// Metadata of which the roots are remembered that were asked for.
-pub(super) struct Roots<'a> {
+pub struct Roots<'a> {
     of: &'a dyn MetadataSource,
     seen: RefCell<BTreeMap<String, Vec<u8>>>,
 }
 
 impl<'a> Roots<'a> {
-    pub(super) fn of(of: &'a dyn MetadataSource) -> Self {
+    pub fn of(of: &'a dyn MetadataSource) -> Self {
         Self {
             of,
             seen: RefCell::default(),
@@ -29,7 +29,7 @@ impl<'a> Roots<'a> {
     }
 
     /// What was asked for, by file name.
-    pub(super) fn taken(&self) -> BTreeMap<String, Vec<u8>> {
+    pub fn taken(&self) -> BTreeMap<String, Vec<u8>> {
         self.seen.take()
     }
 }
@@ -46,21 +46,19 @@ impl MetadataSource for Roots<'_> {
     }
 }
 
-impl Agent {
-    /// Keeps the roots that an accepted offer passed: the apply helper follows the same chain.
-    pub(crate) fn keep_roots(&self, offer: &Offer) -> Result<(), AgentError> {
-        if self.rehearsal.is_some() {
-            return Ok(());
-        }
-        let newest = offer.acceptance.versions.get("root").copied().unwrap_or(0);
-        for (name, bytes) in &offer.roots {
-            let version = name.split('.').next().and_then(|n| n.parse().ok());
-            let path = self.home.roots().join(name);
-            if version.is_some_and(|version: u64| version <= newest) && !path.exists() {
-                durable::make_folder(&self.home.roots())?;
-                durable::write(&path, bytes, 0o600)?;
-            }
-        }
-        Ok(())
+/// Keeps the roots that an accepted offer passed: the apply helper follows the same chain.
+pub(crate) fn keep(agent: &Agent, offer: &Offer) -> Result<(), AgentError> {
+    if agent.rehearsal.is_some() {
+        return Ok(());
     }
+    let newest = offer.acceptance.versions.get("root").copied().unwrap_or(0);
+    for (name, bytes) in &offer.roots {
+        let version = name.split('.').next().and_then(|n| n.parse().ok());
+        let path = agent.home.roots().join(name);
+        if version.is_some_and(|version: u64| version <= newest) && !path.exists() {
+            durable::make_folder(&agent.home.roots())?;
+            durable::write(&path, bytes, 0o600)?;
+        }
+    }
+    Ok(())
 }

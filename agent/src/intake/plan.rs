@@ -1,0 +1,244 @@
+//! What a bundle would change on this site, before anything is changed.
+//!
+//! What comes in: what an import would get, and an agent whose memory is a copy. What goes out: the orders
+//! that would be carried out, per assignment what would be added, run, changed or removed, and whether it
+//! would wait. Everything is verified and unpacked as for an import; nothing is stored and nothing runs.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use outhaul_bundle::index::Assignment;
+use outhaul_bundle::name::Name;
+use outhaul_bundle::{Digest, Index, Instruction, Order};
+
+use super::{Offer, Outcome, Road, copy};
+use crate::agent::Agent;
+use crate::blobs::Blobs;
+use crate::error::AgentError;
+use crate::generation;
+use crate::machine::{Event, State};
+use crate::orders;
+pub use crate::rehearsal::{AssignmentPlan, Plan, Rehearsal};
+use crate::runner::{self, gate};
+use crate::state::{generations, inventory};
+use outhaul_reconcilers::Change;
+
+/// The files that a bundle has for one site alone, by assignment.
+pub fn own_files(index: &Index, site: &Name) -> BTreeMap<String, Vec<String>> {
+    let overlays = index
+        .assignments
+        .iter()
+        .filter_map(|assignment| Some((&assignment.name, assignment.overlay(site)?)));
+    overlays
+        .map(|(name, overlay)| {
+            let files = overlay.files.iter().map(|file| file.path.to_string());
+            (name.to_string(), files.collect())
+        })
+        .collect()
+}
+
+/// Assignments of a bundle that are for other sites of its stream, by name.
+pub fn for_others(index: &Index, site: &Name) -> Vec<String> {
+    let names = index.for_others(site);
+    names.into_iter().map(ToString::to_string).collect()
+}
+
+/// Files of one assignment that are not in the other as they are here.
+fn differing(before: &Assignment, after: &Assignment) -> Vec<Change> {
+    let all = |assignment: &Assignment| -> BTreeMap<String, Digest> {
+        let payload = assignment.payload.iter();
+        let payload = payload.map(|file| (format!("payload/{}", file.path), file.content));
+        let files = assignment.files.iter();
+        let files = files.map(|file| (file.path.to_string(), file.content));
+        files.chain(payload).collect()
+    };
+    let (mut before, after) = (all(before), all(after));
+    let mut changes = Vec::new();
+    for (item, digest) in after {
+        let action = match before.remove(&item) {
+            Some(known) if known == digest => continue,
+            Some(_) => "change",
+            None => "add",
+        };
+        changes.push(Change { action, item });
+    }
+    let gone = before.into_keys();
+    changes.extend(gone.map(|item| Change {
+        action: "remove",
+        item,
+    }));
+    changes
+}
+
+impl Plan {
+    /// For people.
+    pub fn text(&self) -> String {
+        let mut lines = vec![match self.active {
+            Some(active) if active == self.number => format!("bundle {active} again:"),
+            Some(active) => format!("bundle {} instead of {active}:", self.number),
+            None => format!("bundle {}, the first on this site:", self.number),
+        }];
+        for order in &self.orders {
+            let word = if order.refused { "refuse " } else { "" };
+            lines.push(format!(
+                "  {word}order {} `{}`: {}",
+                order.number, order.what, order.message
+            ));
+        }
+        if self.orders.iter().any(|order| order.ends) {
+            lines.push("  nothing else of it is for this site".into());
+            return lines.join("\n");
+        }
+        for assignment in &self.assignments {
+            lines.push(format!("  {} {}", assignment.action, assignment.name));
+            let changes = assignment.changes.iter();
+            lines.extend(changes.map(|change| format!("    {} {}", change.action, change.item)));
+        }
+        if self.assignments.is_empty() {
+            lines.push("  nothing would change".into());
+        } else if !self.unchanged.is_empty() {
+            lines.push(format!("  unchanged: {}", self.unchanged.join(", ")));
+        }
+        for (assignment, files) in &self.own_files {
+            lines.push(format!(
+                "  {assignment} has values of this site: {}",
+                files.join(", ")
+            ));
+        }
+        if !self.for_others.is_empty() {
+            let names = self.for_others.join(", ");
+            lines.push(format!("  for other sites, not for this one: {names}"));
+        }
+        lines.extend(self.waits.iter().map(|why| format!("it would wait: {why}")));
+        lines.join("\n")
+    }
+}
+
+/// What taking in a verified offer would come to. The blobs are read and verified; nothing is kept.
+pub(crate) fn rehearse(
+    agent: &mut Agent,
+    road: &mut dyn Road,
+    index: Index,
+    offer: &Offer,
+    restored: bool,
+) -> Result<Outcome, AgentError> {
+    let mut plan = Plan {
+        number: index.number,
+        active: generations::active(agent.store.read())?,
+        orders: Vec::new(),
+        assignments: Vec::new(),
+        unchanged: Vec::new(),
+        own_files: own_files(&index, &agent.site.name),
+        for_others: for_others(&index, &agent.site.name),
+        waits: None,
+    };
+    let orders: Vec<Order> = orders::orders_of(agent, &index)?
+        .into_iter()
+        .cloned()
+        .collect();
+    // A revocation acts before the rest is looked at.
+    if let Some(order) = orders.iter().find(|one| one.what == Instruction::Revoke) {
+        plan.orders.push(orders::rehearse(agent, order, offer)?);
+        return Ok(recorded(agent, plan));
+    }
+    orders::refuse_if_revoked(agent.store.read(), road.name())?;
+    let index = index.for_site(&agent.site.name);
+    let kind = index.reconciler.kind.as_str().to_owned();
+    if orders.is_empty() {
+        agent.reconciler(&kind)?.ready()?;
+    }
+    let mut blobs = Blobs::for_rehearsal(&agent.home, &index, agent.limits)?;
+    let needed = blobs
+        .missing_bytes(&index.blobs)
+        .saturating_add(generation::unpacked_bytes(&index));
+    agent.check_space(needed)?;
+    if !restored {
+        copy::begin(agent, road.name(), &index, offer)?;
+    }
+    let read = road.blobs(&index, &mut blobs);
+    let read = read.and_then(|()| {
+        let tried = blobs.tried(&index);
+        tried.map_err(|error| copy::of_unpacking(road.name(), error))
+    });
+    if let Err(error) = read {
+        // As after an import: an older one on the same stick may still be taken.
+        runner::transition(agent, &Event::CopyLost(index.number).into())?;
+        return Err(error);
+    }
+    for order in &orders {
+        let planned = orders::rehearse(agent, order, offer)?;
+        let ends = planned.ends;
+        plan.orders.push(planned);
+        if ends {
+            return Ok(recorded(agent, plan));
+        }
+    }
+    if !orders.is_empty() {
+        agent.reconciler(&kind)?.ready()?;
+    }
+    plan_assignments(agent, &index, &mut plan)?;
+    plan.waits = gate::why_shut(agent, &index)?;
+    Ok(recorded(agent, plan))
+}
+
+fn recorded(agent: &mut Agent, plan: Plan) -> Outcome {
+    let number = plan.number;
+    agent.rehearsal = Some(Rehearsal { plan: Some(plan) });
+    Outcome::Rests {
+        number,
+        state: State::Staged,
+        note: String::new(),
+    }
+}
+
+fn plan_assignments(agent: &Agent, index: &Index, plan: &mut Plan) -> Result<(), AgentError> {
+    let reconciler = agent.reconciler(index.reconciler.kind.as_str())?;
+    let running = match plan.active {
+        // A folder that is gone keeps nobody from looking at a newer bundle.
+        Some(number) => runner::index_of(agent, number).map(|index| index.assignments),
+        None => Ok(Vec::new()),
+    };
+    let running = running.unwrap_or_default();
+    for desired in generation::desired(&agent.home, index, &agent.site.name) {
+        let name = desired.assignment.name.as_str().to_owned();
+        let recorded = agent.recorded(reconciler.kind(), &name)?;
+        let mut changes = reconciler.plan(&desired, &recorded);
+        if changes.is_empty() {
+            // What the inventory does not list, such as the config that a playbook reads.
+            let known = running.iter().find(|a| a.name == desired.assignment.name);
+            changes = known.map_or_else(Vec::new, |known| differing(known, &desired.assignment));
+        }
+        if changes.is_empty() {
+            plan.unchanged.push(name);
+            continue;
+        }
+        let action = if recorded.is_empty() { "add" } else { "change" };
+        plan.assignments.push(AssignmentPlan {
+            name,
+            action,
+            changes,
+        });
+    }
+    let wanted: BTreeSet<&str> = index.assignments.iter().map(|a| a.name.as_str()).collect();
+    for item in inventory::items(agent.store.read(), None)? {
+        if item.phase == "left" || wanted.contains(item.assignment.as_str()) {
+            continue;
+        }
+        let change = Change {
+            action: "remove",
+            item: item.item,
+        };
+        match plan
+            .assignments
+            .last_mut()
+            .filter(|last| last.name == item.assignment)
+        {
+            Some(last) => last.changes.push(change),
+            None => plan.assignments.push(AssignmentPlan {
+                name: item.assignment,
+                action: "remove",
+                changes: vec![change],
+            }),
+        }
+    }
+    Ok(())
+}

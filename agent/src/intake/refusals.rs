@@ -1,0 +1,130 @@
+//! What the centre is told of refusals: of a stick full of forgeries no more than of one.
+//!
+//! What comes in: refusals of one visit. What goes out: reports in the outbox, one each of the first ones, and one
+//! of all others with their number by rule; the latest are remembered for `status`. It refuses nothing itself.
+
+use std::collections::BTreeMap;
+
+use outhaul_bundle::report::Event as Told;
+use outhaul_reconcilers::shortened;
+use rusqlite::Connection;
+use serde::{Deserialize, Serialize};
+
+use super::MAX_TOLD;
+use crate::agent::Agent;
+use crate::error::AgentError;
+use crate::state::{self, StateError, key, outbox};
+
+/// How many refusals are remembered.
+const KEPT: usize = 8;
+
+/// A bundle or slip that was refused.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refused {
+    /// When, milliseconds since 1970 by the site's clock.
+    pub at_ms: i64,
+    /// The rule.
+    pub rule: String,
+    /// What was refused and why.
+    pub text: String,
+}
+
+/// Remembers a refusal, in the transaction of its report. The same one again only moves up.
+fn remember_refusal(db: &Connection, at_ms: i64, error: &AgentError) -> Result<(), StateError> {
+    let AgentError::Refused { rule, .. } = error else {
+        return Ok(());
+    };
+    let refused = Refused {
+        at_ms,
+        rule: rule.clone(),
+        text: shortened(&error.to_string()),
+    };
+    let mut all: Vec<Refused> = state::meta(db, key::REFUSALS)?.unwrap_or_default();
+    all.retain(|known| known.text != refused.text);
+    all.push(refused);
+    all.drain(..all.len().saturating_sub(KEPT));
+    state::set_meta(db, key::REFUSALS, Some(&all))
+}
+
+/// Queues a report of a refusal; of any other error, nothing.
+///
+/// # Errors
+/// [`AgentError`] of the memory.
+pub fn report_refusal(agent: &mut Agent, error: &AgentError) -> Result<(), AgentError> {
+    report_refusals(agent, std::slice::from_ref(error))
+}
+
+/// Queues reports of refusals in one transaction: one each of the first [`MAX_TOLD`], one of the rest.
+/// Of other errors, nothing.
+///
+/// # Errors
+/// [`AgentError`] of the memory.
+pub fn report_refusals(agent: &mut Agent, errors: &[AgentError]) -> Result<(), AgentError> {
+    report_further_refusals(agent, 0, errors)
+}
+
+/// The same of a visit of which `before` refusals were reported already.
+///
+/// # Errors
+/// [`AgentError`] of the memory.
+pub(super) fn report_further_refusals(
+    agent: &mut Agent,
+    before: usize,
+    errors: &[AgentError],
+) -> Result<(), AgentError> {
+    let mut told = Vec::new();
+    let mut more: BTreeMap<&str, usize> = BTreeMap::new();
+    for error in errors {
+        let AgentError::Refused {
+            source_name,
+            rule,
+            message,
+        } = error
+        else {
+            continue;
+        };
+        if before + told.len() >= MAX_TOLD {
+            *more.entry(rule).or_default() += 1;
+            continue;
+        }
+        let event = Told::Refusal {
+            source: source_name.clone(),
+            rule: rule.clone(),
+            message: shortened(message),
+        };
+        told.push((error, event));
+    }
+    if told.is_empty() && more.is_empty() {
+        return Ok(());
+    }
+    agent
+        .commit(|db, author| {
+            for (error, event) in told {
+                remember_refusal(db, author.moment.wall_ms(), error)?;
+                outbox::queue(db, author, event)?;
+            }
+            if !more.is_empty() {
+                outbox::queue(db, author, rest_of_refusals(&more))?;
+            }
+            Ok(())
+        })
+        .map_err(|error: StateError| error.into())
+}
+
+/// One report of all that was refused beyond [`MAX_TOLD`], by rule.
+fn rest_of_refusals(more: &BTreeMap<&str, usize>) -> Told {
+    let by_rule: Vec<_> = more
+        .iter()
+        .map(|(rule, count)| format!("{count} by rule `{rule}`"))
+        .collect();
+    let files: usize = more.values().sum();
+    let message = format!(
+        "{}; the site's journal and `outhaul-agent import` name them",
+        by_rule.join(", ")
+    );
+    Told::Refusal {
+        source: format!("{files} more files of the same medium"),
+        rule: "more-refused".to_owned(),
+        message: shortened(&message),
+    }
+}

@@ -1,0 +1,166 @@
+//! What people decide on site: approve, hold, roll back, apply again.
+//!
+//! What comes in: a decision and who made it. What goes out: the machine's step for it and its report, in
+//! one transaction, so that it stands even when another process does the work. What is impossible now is
+//! refused before anything is changed.
+
+use outhaul_bundle::report::Event as Told;
+use serde::{Deserialize, Serialize};
+
+use super::Happening;
+use crate::agent::Agent;
+use crate::error::AgentError;
+use crate::machine::{Event, Site, State};
+use crate::runner::{self, gate};
+use crate::state::{self, Hold, generations, key, outbox};
+
+/// From which bundle to which a rollback goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rollback {
+    /// The bundle that is left.
+    pub from: u64,
+    /// The bundle that is to run again.
+    pub to: u64,
+}
+
+fn decision(what: &str, who: &str, number: Option<u64>) -> Told {
+    Told::Decision {
+        what: what.to_owned(),
+        who: who.to_owned(),
+        number,
+    }
+}
+
+fn nothing(message: &str) -> AgentError {
+    AgentError::Nothing {
+        message: message.into(),
+        help: "`outhaul-agent status` lists the bundles; nothing was changed".into(),
+    }
+}
+
+/// Commits that `who` wants the bundle before. Nothing is applied yet: [`runner::drive`] does it.
+///
+/// # Errors
+/// [`AgentError::Nothing`] when there is nothing to go back to.
+pub fn order_rollback(agent: &mut Agent, who: &str) -> Result<Rollback, AgentError> {
+    let site = runner::site_now(agent.store.read())?;
+    let Some(active) = site.active else {
+        return Err(nothing("no bundle is active on this site"));
+    };
+    let Some((from, to)) = site.rollback_target() else {
+        return Err(nothing(
+            "there is no generation before the active one to go back to",
+        ));
+    };
+    if let Err(AgentError::Generation(error)) = runner::index_of(agent, to) {
+        let lost = Happening::new(Event::FolderLost(to), error.to_string());
+        if to != active.number {
+            runner::transition(agent, &lost)?;
+        }
+        // That its folder is lost is noted.
+        return Err(AgentError::Nothing {
+            message: format!(
+                "bundle {to} is not whole on disk any more, so there is nothing to go back to: {error}"
+            ),
+            help: "`outhaul-agent status` lists the bundles; what runs goes on".into(),
+        });
+    }
+    let ordered = Happening::new(Event::RollbackOrdered, format!("rolled back by {who}"));
+    runner::transition_with(agent, &ordered, |db, author| {
+        state::set_meta(db, key::ROLLBACK, Some(&who))?;
+        outbox::queue(db, author, decision("rollback", who, Some(from))).map(|_| ())
+    })?;
+    Ok(Rollback { from, to })
+}
+
+/// Commits that `who` wants the active bundle applied again. Returns its number.
+///
+/// # Errors
+/// [`AgentError::Nothing`] when nothing is active and nothing is under way.
+pub fn order_repair(agent: &mut Agent, who: &str) -> Result<u64, AgentError> {
+    let site = runner::site_now(agent.store.read())?;
+    let Some(number) = site.worked_on().or(site.active.map(|active| active.number)) else {
+        return Err(nothing(
+            "no bundle is active on this site, so there is nothing to apply again",
+        ));
+    };
+    if site.worked_on().is_none()
+        && let Err(AgentError::Generation(error)) = runner::index_of(agent, number)
+    {
+        return Err(AgentError::Nothing {
+            message: format!(
+                "bundle {number} cannot be applied again, because its folder is not whole on disk any more: \
+                 {error}; what runs was not touched"
+            ),
+            help: format!(
+                "import bundle {number} again, which brings its folder back and applies it, or a newer bundle"
+            ),
+        });
+    }
+    let due = Happening::new(Event::RepairDue, format!("applied again by {who}"));
+    runner::transition_with(agent, &due, |db, author| {
+        outbox::queue(db, author, decision("apply", who, Some(number))).map(|_| ())
+    })?;
+    Ok(number)
+}
+
+/// Commits that `who` lets a bundle through, also one that failed before.
+///
+/// # Errors
+/// [`AgentError`] when this site does not know it.
+pub fn approve(agent: &mut Agent, number: u64, who: &str) -> Result<Site, AgentError> {
+    let Some(row) = generations::one(agent.store.read(), number)? else {
+        return Err(AgentError::Nothing {
+            message: format!("this site knows no bundle {number}"),
+            help: "`outhaul-agent status` lists those that it knows".into(),
+        });
+    };
+    if row.state == State::Superseded {
+        return Err(AgentError::Nothing {
+            message: format!(
+                "bundle {number} was replaced by a newer one: it is not applied any more, and an approval cannot \
+                 change that; nothing was changed"
+            ),
+            help: "`outhaul-agent rollback` goes back to the bundle that ran before, while that is on disk; else \
+                   ask the centre for a newer bundle"
+                .into(),
+        });
+    }
+    let approved = Happening::new(Event::Approved(number), row.note.clone());
+    runner::transition_with(agent, &approved, |db, author| {
+        generations::approve(db, &row.index, who)?;
+        outbox::queue(db, author, decision("approve", who, Some(number))).map(|_| ())
+    })
+}
+
+/// Commits a hold, or with `None` its end.
+///
+/// # Errors
+/// [`AgentError`] of the memory.
+pub fn hold(agent: &mut Agent, hold: Option<&Hold>, who: &str) -> Result<Site, AgentError> {
+    let (event, what) = match hold {
+        Some(_) => (Event::Held, "hold"),
+        None => (Event::Released, "release"),
+    };
+    let site = runner::transition_with(agent, &event.into(), |db, author| {
+        state::set_meta(db, key::HOLD, hold)?;
+        outbox::queue(db, author, decision(what, who, None)).map(|_| ())
+    })?;
+    match site.waiting.filter(|waiting| waiting.gated) {
+        Some(waiting) if hold.is_none() => waits_on(agent, waiting.number),
+        _ => Ok(site),
+    }
+}
+
+/// Why a bundle still waits when a hold is over.
+fn waits_on(agent: &mut Agent, number: u64) -> Result<Site, AgentError> {
+    let why = match runner::index_of(agent, number) {
+        Ok(index) => gate::why_shut(agent, &index)?,
+        // Whoever does the work finds that its folder is lost.
+        Err(_) => None,
+    };
+    let why = why.unwrap_or_else(|| {
+        "the hold is over: the service applies it, or `outhaul-agent apply`".to_owned()
+    });
+    runner::transition(agent, &Happening::new(Event::GateShut(number), why))
+}

@@ -1,0 +1,151 @@
+//! Performing: the work that a task asks for, and the event that it ends with.
+//!
+//! What comes in: a [`Task`] whose intent is committed. What goes out: the [`Happening`] that the machine is told. It works with the
+//! reconciler, the kept generation and the inventory, writes no state of the machine, and decides nothing.
+
+use outhaul_bundle::report::{AssignmentResult, ComplianceStatus};
+
+use super::pass;
+use super::{Happening, gate, index_of, note_of, tidy};
+use crate::agent::Agent;
+use crate::content_error::GenerationError;
+use crate::error::AgentError;
+use crate::generation;
+use crate::machine::{Event, Task};
+use crate::state::{self, generations, key};
+
+/// Does one task, and returns what came of it.
+///
+/// # Errors
+/// [`AgentError`] of this host; nothing is decided then.
+pub(super) fn perform(agent: &mut Agent, task: Task) -> Result<Happening, AgentError> {
+    Ok(match task {
+        Task::Discard(number) => {
+            tidy::discard(agent)?;
+            Happening::new(
+                Event::CopyLost(number),
+                "the copy was cut off before it was whole",
+            )
+        }
+        Task::AskGate(number) => gate::ask(agent, number)?,
+        Task::Apply(number) => apply(agent, number)?,
+        Task::Watch(number) => watch(agent, number)?,
+        Task::Revert { from, to } => revert(agent, from, to)?,
+        Task::Repair(number) => repair(agent, number)?,
+    })
+}
+
+/// Applies a kept generation. What is not whole on disk is told apart: the disk, not the bundle, is to blame.
+fn pass(
+    agent: &mut Agent,
+    name: &str,
+    number: u64,
+) -> Result<Result<(Vec<AssignmentResult>, String), GenerationError>, AgentError> {
+    let done = index_of(agent, number).and_then(|index| pass::pass(agent, name, &index));
+    match done {
+        Err(AgentError::Generation(error)) => Ok(Err(error)),
+        other => other.map(Ok),
+    }
+}
+
+fn apply(agent: &mut Agent, number: u64) -> Result<Happening, AgentError> {
+    let (results, note) = match pass(agent, &format!("apply {number}"), number)? {
+        // It may be imported again.
+        Err(error) => return Ok(Happening::new(Event::FolderLost(number), error.to_string())),
+        Ok(done) => done,
+    };
+    Ok(match pass::failure(&results) {
+        None => Happening::with(Event::Applied(number), note, results),
+        Some(failure) => Happening::with(Event::Broken(number), failure, results),
+    })
+}
+
+fn watch(agent: &mut Agent, number: u64) -> Result<Happening, AgentError> {
+    let index = match index_of(agent, number) {
+        Err(AgentError::Generation(error)) => {
+            return Ok(Happening::new(Event::FolderLost(number), error.to_string()));
+        }
+        other => other?,
+    };
+    let reconciler = agent.reconciler(index.reconciler.kind.as_str())?;
+    let mut results = generations::results(agent.store.read(), &format!("apply {number}"))?;
+    for desired in generation::desired(&agent.home, &index, &agent.site.name) {
+        let name = &desired.assignment.name;
+        let recorded = agent.recorded(reconciler.kind(), name.as_str())?;
+        if let Some(verdict) = reconciler.health(&desired, &recorded, &agent.pulse)? {
+            let sick = verdict.status != ComplianceStatus::Compliant;
+            if let Some(known) = results.iter_mut().find(|r| sick && r.name == *name) {
+                *known = verdict;
+            }
+        }
+    }
+    let sick = results
+        .iter()
+        .find(|r| r.status != ComplianceStatus::Compliant)
+        .map(|sick| format!("`{}` is not healthy: {}", sick.name, sick.message));
+    Ok(match sick {
+        None => Happening::with(
+            Event::Healthy(number),
+            note_of(agent.store.read(), number)?,
+            results,
+        ),
+        Some(note) => Happening::with(Event::Broken(number), note, results),
+    })
+}
+
+fn revert(agent: &mut Agent, from: u64, to: u64) -> Result<Happening, AgentError> {
+    let why = note_of(agent.store.read(), from)?;
+    let decided = state::meta::<String>(agent.store.read(), key::ROLLBACK)?.is_some();
+    let broken = |failure: &str, results| {
+        let note = if decided {
+            format!("the rollback to bundle {to} failed: {failure}")
+        } else {
+            format!("{why}; going back to bundle {to} failed as well: {failure}")
+        };
+        Happening::with(Event::ReturnBroken(from), note, results)
+    };
+    let (results, removed) = match pass(agent, &format!("revert {from}"), to)? {
+        Err(error) => return Ok(broken(&error.to_string(), Vec::new())),
+        Ok(done) => done,
+    };
+    if let Some(failure) = pass::failure(&results) {
+        return Ok(broken(&failure, results));
+    }
+    let mut note = format!("{why}; bundle {to} runs again");
+    if !removed.is_empty() {
+        note = format!("{note}; {removed}");
+    }
+    Ok(Happening::with(Event::Returned(from), note, results))
+}
+
+fn repair(agent: &mut Agent, number: u64) -> Result<Happening, AgentError> {
+    let why = note_of(agent.store.read(), number)?;
+    let sentence = |what: String| match why.as_str() {
+        "" => what,
+        why => format!("{why}; {what}"),
+    };
+    let index = match index_of(agent, number) {
+        Err(AgentError::Generation(error)) => {
+            let note = sentence(format!("bundle {number} cannot be applied again: {error}"));
+            return Ok(Happening::new(Event::RepairBroken, note));
+        }
+        other => other?,
+    };
+    let (results, _) = match pass::pass(agent, &format!("repair {number}"), &index) {
+        Err(AgentError::Generation(error)) => {
+            let note = sentence(format!("applying bundle {number} again failed: {error}"));
+            return Ok(Happening::new(Event::RepairBroken, note));
+        }
+        other => other?,
+    };
+    Ok(match pass::failure(&results) {
+        None => {
+            let note = sentence(format!("bundle {number} runs again"));
+            Happening::with(Event::Repaired, note, results)
+        }
+        Some(failure) => {
+            let note = sentence(format!("applying bundle {number} again failed: {failure}"));
+            Happening::with(Event::RepairBroken, note, results)
+        }
+    })
+}

@@ -262,6 +262,7 @@ impl Intake {
         checked: Checked,
     ) -> Result<(), StoreError> {
         let mut held = Vec::new();
+        let mut changed = BTreeSet::new();
         for (number, outcome) in checked.0 {
             let outcome = match outcome {
                 Err(refused) => Err(refused),
@@ -273,13 +274,18 @@ impl Intake {
                     outcome => outcome,
                 },
             };
+            changed.extend(new_of(&outcome));
             self.count(session, batch, number, outcome)?;
         }
         // What another key signed may be vouched for by the report after it: the newest first.
         held.sort_by_key(|(_, report)| std::cmp::Reverse(report.number()));
         for (number, report) in held {
             let outcome = record_report(session, batch, &report)?;
+            changed.extend(new_of(&outcome));
             self.count(session, batch, number, outcome)?;
+        }
+        for site in changed {
+            session.keep_current(&site)?;
         }
         Ok(())
     }
@@ -340,6 +346,12 @@ impl Intake {
         }
         Ok(())
     }
+}
+
+/// The site of which something was recorded.
+fn new_of(outcome: &Result<Taken, Refused>) -> Option<String> {
+    let taken = outcome.as_ref().ok().filter(|taken| taken.new)?;
+    Some(taken.site.clone())
 }
 
 /// Turns refusals into reports to be recorded where the report after them vouches for them: one of the same

@@ -1,7 +1,7 @@
 //! The hub's memory: one SQLite file, append-only where it tells what happened.
 //!
 //! What comes in: facts that `ingest`, `desired` and the command line have checked. What goes out: rows,
-//! and the current state as a fold over the reports (`current`). Every statement is written so that
+//! and the current state, which follows from the reports and is kept beside them (`current`, `kept`). Every statement is written so that
 //! PostgreSQL would run it too: `$n` parameters in the order of first use, `BIGINT` milliseconds, `ON
 //! CONFLICT`, no `rowid`. It checks no signature and reads no clock, and never changes a report.
 
@@ -9,6 +9,7 @@ mod callers;
 mod current;
 mod decisions;
 mod desired;
+mod kept;
 mod orders;
 mod outcomes;
 mod refused;
@@ -25,7 +26,7 @@ use std::time::Duration;
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, TransactionBehavior, params};
 
 pub use callers::Caller;
-pub use current::{Attempt, Newest, ObservedAssignment, Running, SiteState};
+pub use current::{Attempt, Newest, ObservedAssignment, Running, SitePage, SiteState};
 pub use decisions::{NETWORK, PastDecision, Refusal, Waiver};
 pub use desired::{DesiredAssignment, DesiredBundle, Signed};
 pub use orders::Carrier;
@@ -49,10 +50,13 @@ const MIGRATIONS: &[&str] = &[
     include_str!("store/migrations/0006_siege.sql"),
     include_str!("store/migrations/0007_signers.sql"),
     include_str!("store/migrations/0008_sites_of_assignments.sql"),
+    include_str!("store/migrations/0009_current_states.sql"),
 ];
 
 /// After this migration older reports are read for what its new table holds.
 const READS_OLDER_REFUSALS: usize = 5;
+/// After this one the present state of each site is worked out from what was reported before.
+const KEEPS_CURRENT_STATES: usize = 8;
 
 /// The store, open.
 #[derive(Debug)]
@@ -274,6 +278,9 @@ impl Store {
                 session.db.execute_batch(text)?;
                 if at == READS_OLDER_REFUSALS {
                     session.read_older_refusals()?;
+                }
+                if at == KEEPS_CURRENT_STATES {
+                    session.keep_all_current()?;
                 }
                 let number = to_sql(at as u64 + 1);
                 session.db.execute(

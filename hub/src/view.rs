@@ -20,8 +20,8 @@ pub use rows::{AssignmentRow, BundleStatus, Connection, RefusalRow, SiteRow};
 use crate::gate::{self, DEFAULT_MAX_AGE_HOURS, Decision, Facts, Question};
 use crate::moment::{self, HOUR_MS};
 use crate::store::{
-    DesiredAssignment, DesiredBundle, PendingRequest, Refusal, Session, SiteOrder, SiteRefusal,
-    SiteState, StoreError, TakenSlip, Waiver,
+    DesiredAssignment, DesiredBundle, PendingRequest, Refusal, Session, SiteOrder, SitePage,
+    SiteRefusal, SiteState, StoreError, TakenSlip, Waiver,
 };
 
 /// Refusals shown.
@@ -118,15 +118,25 @@ impl Reading {
     /// # Errors
     /// [`StoreError`] when the store fails.
     pub fn take(session: &Session<'_>, now_ms: i64) -> Result<Self, StoreError> {
-        let sites = session.site_states()?;
+        Self::of(session, SitePage::ALL, now_ms)
+    }
+
+    /// Reads what concerns some of the sites: not enough for a gate.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn of(session: &Session<'_>, page: SitePage, now_ms: i64) -> Result<Self, StoreError> {
+        let sites = session.site_states_of(page)?;
         let bundles = session.bundles()?;
         let mut assignments = BTreeMap::new();
         for site in &sites {
             let desired = newest_for(&bundles, site).map(|b| (b.role.clone(), b.number));
             let running = site.running.as_ref().map(|r| (r.role.clone(), r.bundle));
             for key in desired.into_iter().chain(running) {
-                let known = bundles.iter().any(|b| b.role == key.0 && b.number == key.1);
-                if known && !assignments.contains_key(&key) {
+                if assignments.contains_key(&key) {
+                    continue;
+                }
+                if of_role(&bundles, &key.0).iter().any(|b| b.number == key.1) {
                     let list = session.bundle_assignments(&key.0, key.1)?;
                     assignments.insert(key, list);
                 }
@@ -137,10 +147,10 @@ impl Reading {
             bundles,
             assignments,
             orders: session.site_orders()?,
-            slips: session.last_slips()?,
+            slips: session.last_slips(page)?,
             waivers: session.waivers(now_ms)?,
             refusals: session.refusals(REFUSALS_SHOWN)?,
-            site_refusals: session.site_refusals()?,
+            site_refusals: session.site_refusals(page)?,
             pending: session.pending_requests(REQUESTS_SHOWN)?,
             pending_count: session.count_requests()?,
         })
@@ -164,15 +174,24 @@ impl Reading {
             .any(|b| b.environment == environment && b.base_commit == commit && !b.taken_back)
     }
 
-    /// All that the page shows.
-    pub fn view(&self, fleet: &str, now_ms: i64) -> Fleet {
-        let mut sites: Vec<SiteRow> = self
-            .sites
+    /// The sites that were read, by name.
+    pub fn site_rows(&self, now_ms: i64) -> Vec<SiteRow> {
+        self.sites
             .iter()
             .map(|site| rows::site(self, site, now_ms))
-            .collect();
+            .collect()
+    }
+
+    /// Every pair of site and assignment of the sites that were read.
+    pub fn assignment_rows(&self) -> Vec<AssignmentRow> {
+        rows::assignments(self)
+    }
+
+    /// All that the page shows.
+    pub fn view(&self, fleet: &str, now_ms: i64) -> Fleet {
+        let mut sites = self.site_rows(now_ms);
         sites.sort_by(|a, b| (a.attention, &a.site).cmp(&(b.attention, &b.site)));
-        let assignments = rows::assignments(self);
+        let assignments = self.assignment_rows();
         Fleet {
             fleet: fleet.to_owned(),
             read_at: moment::rfc3339(now_ms),
@@ -215,17 +234,19 @@ impl Reading {
     }
 }
 
+/// The bundles of one stream, by number: `bundles` come by stream and number.
+fn of_role<'a>(bundles: &'a [DesiredBundle], role: &str) -> &'a [DesiredBundle] {
+    let from = bundles.partition_point(|bundle| bundle.role.as_str() < role);
+    let to = bundles.partition_point(|bundle| bundle.role.as_str() <= role);
+    &bundles[from..to]
+}
+
 /// The newest bundle that is for `site`.
 fn newest_for<'a>(bundles: &'a [DesiredBundle], site: &SiteState) -> Option<&'a DesiredBundle> {
-    let is_for = |b: &&DesiredBundle| {
-        b.role == site.role
-            && !b.taken_back
-            && (b.recipients.is_empty() || b.recipients.contains(&site.site))
-    };
-    bundles
-        .iter()
-        .filter(is_for)
-        .max_by_key(|bundle| bundle.number)
+    of_role(bundles, &site.role).iter().rev().find(|bundle| {
+        let named = &bundle.recipients;
+        !bundle.taken_back && (named.is_empty() || named.contains(&site.site))
+    })
 }
 
 fn summary(sites: &[SiteRow], assignments: &[AssignmentRow]) -> Summary {

@@ -10,10 +10,11 @@ use anyhow::{Context, Result, bail};
 use crate::repository::{cargo, root};
 
 /// Crates and benchmarks, in the order in which they run.
-const BENCHMARKS: [(&str, &str); 3] = [
+const BENCHMARKS: [(&str, &str); 4] = [
     ("outhaul-bundle", "throughput"),
     ("outhaul-tests", "import"),
     ("outhaul-bundler", "render"),
+    ("outhaul-hub", "fleet"),
 ];
 
 /// Runs the benchmarks in release mode and prints their ratios.

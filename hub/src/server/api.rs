@@ -36,7 +36,7 @@ use crate::ingest::{Batch, Intake};
 use crate::moment::{self, HOUR_MS};
 use crate::pages;
 use crate::state::StateError;
-use crate::store::{NETWORK, Origin, StoreError};
+use crate::store::{NETWORK, Origin, SitePage, StoreError};
 use crate::view::{Reading, request_rows};
 
 /// Largest body of reports, in bytes.
@@ -101,16 +101,27 @@ struct Part {
     offset: usize,
 }
 
+impl Part {
+    fn limit(&self) -> usize {
+        self.limit.unwrap_or(MAX_ROWS).clamp(1, MAX_ROWS)
+    }
+}
+
 /// The rows of one answer as JSON, with a `Link` to the next ones.
 fn rows<T: Serialize>(path: &str, part: &Part, all: &[T]) -> Response {
-    let limit = part.limit.unwrap_or(MAX_ROWS).clamp(1, MAX_ROWS);
     let from = part.offset.min(all.len());
-    let to = from.saturating_add(limit).min(all.len());
-    let answer = Json(json!(&all[from..to])).into_response();
-    if to == all.len() {
+    let to = from.saturating_add(part.limit()).min(all.len());
+    some_rows(path, part, &all[from..to], all.len() - to)
+}
+
+/// The same of rows that were read alone, with `more` after them.
+fn some_rows<T: Serialize>(path: &str, part: &Part, shown: &[T], more: usize) -> Response {
+    let answer = Json(json!(shown)).into_response();
+    if more == 0 {
         return answer;
     }
-    let next = format!("<{path}?limit={limit}&offset={to}>; rel=\"next\"");
+    let (limit, next) = (part.limit(), part.offset.saturating_add(shown.len()));
+    let next = format!("<{path}?limit={limit}&offset={next}>; rel=\"next\"");
     ([(header::LINK, next)], answer).into_response()
 }
 
@@ -118,10 +129,15 @@ async fn sites(
     State(shared): State<Arc<Shared>>,
     Query(part): Query<Part>,
 ) -> Result<Response, Problem> {
-    let answer = shared.fleet(move |fleet| {
-        let mut sites = fleet.sites;
-        sites.sort_by(|a, b| a.site.cmp(&b.site));
-        Ok(rows(path::SITES, &part, &sites))
+    let page = SitePage {
+        limit: part.limit() as u64,
+        offset: part.offset as u64,
+    };
+    let answer = shared.sites(page, move |reading, count, now_ms| {
+        let sites = reading.site_rows(now_ms);
+        let count = usize::try_from(count).unwrap_or(usize::MAX);
+        let more = count.saturating_sub(part.offset.saturating_add(sites.len()));
+        Ok(some_rows(path::SITES, &part, &sites, more))
     });
     Ok(answer.await?)
 }
@@ -130,7 +146,9 @@ async fn assignments(
     State(shared): State<Arc<Shared>>,
     Query(part): Query<Part>,
 ) -> Result<Response, Problem> {
-    let answer = shared.fleet(move |fleet| Ok(rows(path::ASSIGNMENTS, &part, &fleet.assignments)));
+    let answer = shared.sites(SitePage::ALL, move |reading, _, _| {
+        Ok(rows(path::ASSIGNMENTS, &part, &reading.assignment_rows()))
+    });
     Ok(answer.await?)
 }
 

@@ -15,7 +15,7 @@ use crate::clock;
 use crate::error::HubError;
 use crate::moment;
 use crate::state::Hub;
-use crate::store::{NETWORK, Refusal, Store};
+use crate::store::{NETWORK, Refusal, SitePage, Store};
 use crate::view::{Fleet, Reading};
 
 /// Connections that answer questions.
@@ -156,6 +156,23 @@ impl Shared {
         let shared = Arc::clone(self);
         off_the_loop(move || work(&mut shared.hub.lock().unwrap_or_else(PoisonError::into_inner)))
             .await
+    }
+
+    /// What concerns some of the sites, and how many there are, turned into `T` off the event loop as well.
+    pub(super) async fn sites<T: Send + 'static>(
+        self: &Arc<Self>,
+        page: SitePage,
+        shown: impl FnOnce(&Reading, u64, i64) -> Result<T, HubError> + Send + 'static,
+    ) -> Result<T, HubError> {
+        let now_ms = moment::now_ms();
+        self.look(move |store, _| {
+            let (reading, count) = store.read(|session| {
+                let reading = Reading::of(session, page, now_ms)?;
+                Ok::<_, HubError>((reading, session.count_sites()?))
+            })?;
+            shown(&reading, count, now_ms)
+        })
+        .await
     }
 
     /// Everything that is shown, turned into `T` off the event loop as well.

@@ -1,15 +1,15 @@
-//! The current state: a fold over everything that was ever reported.
+//! The current state: what follows from everything that was ever reported.
 //!
 //! What comes in: the append-only tables. What goes out: one [`SiteState`] per registered site, those
 //! that never reported included. The newest report of the newest epoch tells the present, whenever and
-//! however it came, so a rollback, a late stick and a report out of order come out right. Nothing is
-//! updated in place, so there is nothing that could be out of step with the reports.
+//! however it came, so a rollback, a late stick and a report out of order come out right. Which reports tell
+//! it is kept as they come in (`kept`), so no answer reads history.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::{Session, StoreError, from_sql};
+use super::{Session, StoreError, from_sql, to_sql};
 
 /// What the hub knows of one site now.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -133,43 +133,72 @@ impl Attempt {
     }
 }
 
-/// The newest epoch of each site: the one in which a report tells the present.
-const NEWEST_EPOCHS: &str = "newest_epochs AS (
-    SELECT site, epoch, acked FROM (
-        SELECT site, epoch, acked,
-               ROW_NUMBER() OVER (PARTITION BY site ORDER BY ordinal DESC) AS place
-          FROM epochs) AS ranked
-     WHERE place = 1)";
+/// Which of the registered sites are asked for, in the order of their names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SitePage {
+    /// At most so many.
+    pub limit: u64,
+    /// So many before them are left out.
+    pub offset: u64,
+}
+
+impl SitePage {
+    /// All of them.
+    pub const ALL: Self = Self {
+        limit: u64::MAX,
+        offset: 0,
+    };
+
+    /// As parameters of [`CHOSEN`].
+    pub(super) fn bounds(self) -> [i64; 2] {
+        [to_sql(self.limit), to_sql(self.offset)]
+    }
+}
+
+/// The sites of a [`SitePage`], as `$1` and `$2`.
+pub(super) const CHOSEN: &str =
+    "WITH chosen AS (SELECT site AS chosen FROM sites ORDER BY site LIMIT $1 OFFSET $2)";
 
 impl Session<'_> {
+    /// How many sites are registered, revoked ones included.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn count_sites(&self) -> Result<u64, StoreError> {
+        let text = "SELECT COUNT(*) FROM sites";
+        Ok(from_sql(self.db.query_row(text, [], |row| row.get(0))?))
+    }
+
     /// The state of every registered site, by name, revoked ones included.
     ///
     /// # Errors
     /// [`StoreError`] when the store fails.
     pub fn site_states(&self) -> Result<Vec<SiteState>, StoreError> {
-        let mut running = self.running()?;
-        let mut attempts = self.attempts()?;
-        let mut lost = self.declared_lost()?;
-        let mut missing = self.missing()?;
-        let text = format!(
-            "WITH {NEWEST_EPOCHS}, newest_reports AS (
-                SELECT * FROM (
-                    SELECT r.site, r.epoch, r.number, r.digest, r.via, r.received_ms, r.wall_ms,
-                           r.clock_trusted, e.acked,
-                           ROW_NUMBER() OVER (PARTITION BY r.site ORDER BY r.number DESC) AS place
-                      FROM reports r
-                      JOIN newest_epochs e ON e.site = r.site AND e.epoch = r.epoch) AS ranked
-                 WHERE place = 1)
-             SELECT s.site, s.role, s.environment, s.cluster_type, k.key_id, s.enrolled_ms,
-                    s.revoked_ms, n.epoch, n.number, n.digest, n.via, n.received_ms, n.wall_ms,
-                    n.clock_trusted, n.acked
-               FROM sites s
+        self.site_states_of(SitePage::ALL)
+    }
+
+    /// The same of some.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn site_states_of(&self, page: SitePage) -> Result<Vec<SiteState>, StoreError> {
+        let mut running = self.running(page)?;
+        let mut attempts = self.attempts(page)?;
+        let mut lost = self.declared_lost(page)?;
+        let mut missing = self.missing(page)?;
+        let mut query = self.db.prepare_cached(&format!(
+            "{CHOSEN} SELECT s.site, s.role, s.environment, s.cluster_type, k.key_id, s.enrolled_ms,
+                    s.revoked_ms, r.epoch, r.number, r.digest, r.via, r.received_ms, r.wall_ms,
+                    r.clock_trusted, e.acked
+               FROM chosen JOIN sites s ON s.site = chosen
                JOIN site_keys k ON k.site = s.site AND k.generation = s.key_generation
-               LEFT JOIN newest_reports n ON n.site = s.site
+               LEFT JOIN current_states c ON c.site = s.site
+               LEFT JOIN epochs e ON e.site = c.site AND e.epoch = c.epoch
+               LEFT JOIN reports r
+                 ON r.site = c.site AND r.epoch = c.epoch AND r.number = c.newest
               ORDER BY s.site"
-        );
-        let mut query = self.db.prepare_cached(&text)?;
-        let rows = query.query_map([], |row| {
+        ))?;
+        let rows = query.query_map(page.bounds(), |row| {
             let site: String = row.get(0)?;
             let epoch: Option<String> = row.get(7)?;
             let newest = match epoch {
@@ -212,17 +241,16 @@ impl Session<'_> {
         Ok(states)
     }
 
-    fn running(&self) -> Result<BTreeMap<String, Running>, StoreError> {
-        let newest = newest_observations("WHERE o.running = 1");
-        let text = format!(
-            "WITH {NEWEST_EPOCHS}, {newest}
-             SELECT o.site, o.number, r.digest, r.received_ms, o.role, o.bundle_number,
+    fn running(&self, page: SitePage) -> Result<BTreeMap<String, Running>, StoreError> {
+        let mut query = self.db.prepare_cached(&format!(
+            "{CHOSEN} SELECT o.site, o.number, r.digest, r.received_ms, o.role, o.bundle_number,
                     o.index_digest, o.base_commit, o.state, o.message
-               FROM newest_observations o
+               FROM chosen JOIN current_states c ON c.site = chosen
+               JOIN observations o
+                 ON o.site = c.site AND o.epoch = c.epoch AND o.number = c.running
                JOIN reports r ON r.site = o.site AND r.epoch = o.epoch AND r.number = o.number"
-        );
-        let mut query = self.db.prepare_cached(&text)?;
-        let rows = query.query_map([], |row| {
+        ))?;
+        let rows = query.query_map(page.bounds(), |row| {
             let running = Running {
                 report: from_sql(row.get(1)?),
                 digest: row.get(2)?,
@@ -238,15 +266,13 @@ impl Session<'_> {
             Ok((row.get(0)?, running))
         })?;
         let mut found: BTreeMap<String, Running> = rows.collect::<Result<_, _>>()?;
-        let text = format!(
-            "WITH {NEWEST_EPOCHS}, {newest}
-             SELECT a.site, a.assignment, a.status, a.config_version, a.message
-               FROM newest_observations o
+        let mut query = self.db.prepare_cached(&format!(
+            "{CHOSEN} SELECT a.site, a.assignment, a.status, a.config_version, a.message
+               FROM chosen JOIN current_states c ON c.site = chosen
                JOIN observed_assignments a
-                 ON a.site = o.site AND a.epoch = o.epoch AND a.number = o.number"
-        );
-        let mut query = self.db.prepare_cached(&text)?;
-        let mut rows = query.query([])?;
+                 ON a.site = c.site AND a.epoch = c.epoch AND a.number = c.running"
+        ))?;
+        let mut rows = query.query(page.bounds())?;
         while let Some(row) = rows.next()? {
             let site: String = row.get(0)?;
             if let Some(running) = found.get_mut(&site) {
@@ -263,24 +289,21 @@ impl Session<'_> {
 
     /// The newest that each site told of a bundle above the one that it runs: on its way, turned away, or
     /// left again. A look at what runs does not end it; a bundle that takes its place does.
-    fn attempts(&self) -> Result<BTreeMap<String, Attempt>, StoreError> {
-        let newest = newest_observations("WHERE o.running = 1");
-        let text = format!(
-            "WITH {NEWEST_EPOCHS}, {newest}, told AS (
-                SELECT site, epoch, number, bundle_number, state, message, NULL AS decided_by
-                  FROM observations WHERE state NOT IN ('active', 'superseded')
-                UNION ALL
-                SELECT site, epoch, number, bundle_number, 'reverted', reason, decided_by FROM reverts)
-             SELECT site, number, bundle_number, state, message, decided_by FROM (
-                SELECT t.*, ROW_NUMBER() OVER (PARTITION BY t.site ORDER BY t.number DESC) AS place
-                  FROM told t
-                  JOIN newest_epochs e ON e.site = t.site AND e.epoch = t.epoch
-                  LEFT JOIN newest_observations o ON o.site = t.site
-                 WHERE o.site IS NULL OR t.bundle_number > o.bundle_number) AS ranked
-              WHERE place = 1"
-        );
-        let mut query = self.db.prepare_cached(&text)?;
-        let rows = query.query_map([], |row| {
+    fn attempts(&self, page: SitePage) -> Result<BTreeMap<String, Attempt>, StoreError> {
+        let mut query = self.db.prepare_cached(&format!(
+            "{CHOSEN}
+             SELECT c.site, o.number, o.bundle_number, o.state, o.message, NULL AS decided_by
+               FROM chosen JOIN current_states c ON c.site = chosen
+               JOIN observations o
+                 ON o.site = c.site AND o.epoch = c.epoch AND o.number = c.attempt
+              WHERE c.attempt_left = 0
+             UNION ALL
+             SELECT c.site, v.number, v.bundle_number, 'reverted', v.reason, v.decided_by
+               FROM chosen JOIN current_states c ON c.site = chosen
+               JOIN reverts v ON v.site = c.site AND v.epoch = c.epoch AND v.number = c.attempt
+              WHERE c.attempt_left = 1"
+        ))?;
+        let rows = query.query_map(page.bounds(), |row| {
             let attempt = Attempt {
                 report: from_sql(row.get(1)?),
                 bundle: from_sql(row.get(2)?),
@@ -293,33 +316,45 @@ impl Session<'_> {
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
-    fn missing(&self) -> Result<BTreeMap<String, Vec<(u64, u64)>>, StoreError> {
+    /// Below what is acknowledged nothing is missing that was not declared lost, so only what lies above is
+    /// looked through.
+    fn missing(&self, page: SitePage) -> Result<BTreeMap<String, Vec<(u64, u64)>>, StoreError> {
         let text = format!(
-            "WITH {NEWEST_EPOCHS}
+            "{CHOSEN}
              SELECT site, before + 1, number - 1 FROM (
                  SELECT r.site, r.number,
                         COALESCE(LAG(r.number) OVER (PARTITION BY r.site ORDER BY r.number),
-                                 0) AS before
-                   FROM reports r
-                   JOIN newest_epochs e ON e.site = r.site AND e.epoch = r.epoch) AS steps
+                                 e.acked) AS before
+                   FROM chosen JOIN current_states c ON c.site = chosen
+                   JOIN epochs e ON e.site = c.site AND e.epoch = c.epoch
+                   JOIN reports r
+                     ON r.site = c.site AND r.epoch = c.epoch AND r.number > e.acked
+                  WHERE c.newest > e.acked) AS steps
               WHERE number > before + 1 ORDER BY site, number"
         );
-        self.ranges(&text)
+        self.ranges(&text, page.bounds())
     }
 
-    fn declared_lost(&self) -> Result<BTreeMap<String, Vec<(u64, u64)>>, StoreError> {
+    fn declared_lost(
+        &self,
+        page: SitePage,
+    ) -> Result<BTreeMap<String, Vec<(u64, u64)>>, StoreError> {
         let text = format!(
-            "WITH {NEWEST_EPOCHS}
-             SELECT g.site, g.first_lost, g.last_lost FROM declared_gaps g
-               JOIN newest_epochs e ON e.site = g.site AND e.epoch = g.epoch
+            "{CHOSEN} SELECT g.site, g.first_lost, g.last_lost
+               FROM chosen JOIN current_states c ON c.site = chosen
+               JOIN declared_gaps g ON g.site = c.site AND g.epoch = c.epoch
               ORDER BY g.site, g.first_lost"
         );
-        self.ranges(&text)
+        self.ranges(&text, page.bounds())
     }
 
-    fn ranges(&self, text: &str) -> Result<BTreeMap<String, Vec<(u64, u64)>>, StoreError> {
+    pub(super) fn ranges(
+        &self,
+        text: &str,
+        bounds: impl rusqlite::Params,
+    ) -> Result<BTreeMap<String, Vec<(u64, u64)>>, StoreError> {
         let mut query = self.db.prepare_cached(text)?;
-        let mut rows = query.query([])?;
+        let mut rows = query.query(bounds)?;
         let mut found: BTreeMap<String, Vec<(u64, u64)>> = BTreeMap::new();
         while let Some(row) = rows.next()? {
             let range = (from_sql(row.get(1)?), from_sql(row.get(2)?));
@@ -329,20 +364,8 @@ impl Session<'_> {
     }
 }
 
-fn newest_observations(only: &str) -> String {
-    format!(
-        "newest_observations AS (
-            SELECT * FROM (
-                SELECT o.*,
-                       ROW_NUMBER() OVER (PARTITION BY o.site ORDER BY o.number DESC) AS place
-                  FROM observations o
-                  JOIN newest_epochs e ON e.site = o.site AND e.epoch = o.epoch {only}) AS ranked
-             WHERE place = 1)"
-    )
-}
-
 /// What is left of a range when `declared` ranges (sorted) are taken out.
-fn without((first, last): (u64, u64), declared: &[(u64, u64)]) -> Vec<(u64, u64)> {
+pub(super) fn without((first, last): (u64, u64), declared: &[(u64, u64)]) -> Vec<(u64, u64)> {
     let mut left = Vec::new();
     let mut next = first;
     for &(from, to) in declared {

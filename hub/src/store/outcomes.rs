@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use outhaul_bundle::Instruction;
 
+use super::current::{CHOSEN, SitePage};
 use super::orders::TOLD_OF_ORDER;
 use super::{Session, StoreError, from_sql, parse};
 
@@ -131,18 +132,20 @@ impl Session<'_> {
     ///
     /// # Errors
     /// [`StoreError`] when the store fails.
-    pub fn last_slips(&self) -> Result<BTreeMap<String, TakenSlip>, StoreError> {
-        let text = "SELECT site, source, issued_ms, bundle_number, received_ms FROM (
+    pub fn last_slips(&self, page: SitePage) -> Result<BTreeMap<String, TakenSlip>, StoreError> {
+        let text = format!(
+            "{CHOSEN} SELECT site, source, issued_ms, bundle_number, received_ms FROM (
                 SELECT t.site, t.source, t.issued_ms, t.bundle_number, r.received_ms,
                        ROW_NUMBER() OVER (PARTITION BY t.site
                                           ORDER BY e.ordinal DESC, t.number DESC) AS place
-                  FROM taken_slips t
+                  FROM chosen JOIN taken_slips t ON t.site = chosen
                   JOIN epochs e ON e.site = t.site AND e.epoch = t.epoch
                   JOIN reports r
                     ON r.site = t.site AND r.epoch = t.epoch AND r.number = t.number) AS ranked
-             WHERE place = 1";
-        let mut query = self.db.prepare_cached(text)?;
-        let rows = query.query_map([], |row| {
+             WHERE place = 1"
+        );
+        let mut query = self.db.prepare_cached(&text)?;
+        let rows = query.query_map(page.bounds(), |row| {
             let slip = TakenSlip {
                 source: row.get(1)?,
                 issued_ms: row.get(2)?,

@@ -10,6 +10,7 @@ use outhaul_signer::Envelope;
 use rusqlite::params;
 use serde::Serialize;
 
+use super::current::{CHOSEN, SitePage};
 use super::{Session, StoreError, from_sql, to_sql};
 
 /// Refusals of one site that are shown.
@@ -57,18 +58,24 @@ impl Session<'_> {
     ///
     /// # Errors
     /// [`StoreError`] when the store fails.
-    pub fn site_refusals(&self) -> Result<BTreeMap<String, Vec<SiteRefusal>>, StoreError> {
-        let text = "SELECT site, number, source, rule, message, wall_ms, received_ms FROM (
+    pub fn site_refusals(
+        &self,
+        page: SitePage,
+    ) -> Result<BTreeMap<String, Vec<SiteRefusal>>, StoreError> {
+        let text = format!(
+            "{CHOSEN} SELECT site, number, source, rule, message, wall_ms, received_ms FROM (
                 SELECT f.site, f.number, f.source, f.rule, f.message, r.wall_ms, r.received_ms,
                        ROW_NUMBER() OVER (PARTITION BY f.site
                                           ORDER BY e.ordinal DESC, f.number DESC) AS place
-                  FROM site_refusals f
+                  FROM chosen JOIN site_refusals f ON f.site = chosen
                   JOIN epochs e ON e.site = f.site AND e.epoch = f.epoch
                   JOIN reports r
                     ON r.site = f.site AND r.epoch = f.epoch AND r.number = f.number) AS ranked
-             WHERE place <= $1 ORDER BY site, place";
-        let mut query = self.db.prepare_cached(text)?;
-        let mut rows = query.query(params![SHOWN_PER_SITE])?;
+             WHERE place <= $3 ORDER BY site, place"
+        );
+        let mut query = self.db.prepare_cached(&text)?;
+        let [limit, offset] = page.bounds();
+        let mut rows = query.query(params![limit, offset, SHOWN_PER_SITE])?;
         let mut found: BTreeMap<String, Vec<SiteRefusal>> = BTreeMap::new();
         while let Some(row) = rows.next()? {
             let refusal = SiteRefusal {

@@ -1,12 +1,15 @@
 //! The fold: whatever the order and the road, the newest state is the newest report of the newest epoch.
 
+mod history;
+mod kept;
+
 use outhaul_bundle::report::{ComplianceStatus as C, Event, GenerationState as G, RevertedFrom};
 use proptest::prelude::*;
 
 use crate::enrol::{self, Enrolled};
 use crate::fake::{self, FLEET, NEW, OLD, Site};
 use crate::ingest::{Batch, Ingested, ingest};
-use crate::store::{Signed, SiteState, Store, StoreError};
+use crate::store::{Signed, SitePage, SiteState, Store, StoreError};
 
 fn store_with(sites: &[&Site]) -> Store {
     let mut store = Store::in_memory().unwrap();
@@ -126,7 +129,9 @@ fn what_a_site_refused_is_on_record_also_from_before_there_was_a_table_for_it() 
     });
     take(&mut store, &[line], 100);
     let refused = |store: &mut Store| {
-        let found = store.read(|session| session.site_refusals()).unwrap();
+        let found = store
+            .read(|session| session.site_refusals(SitePage::ALL))
+            .unwrap();
         found["a"].clone()
     };
     let before = refused(&mut store);

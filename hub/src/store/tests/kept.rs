@@ -1,0 +1,108 @@
+//! What is kept of each site's present state is what all of history tells.
+
+use outhaul_bundle::report::{ComplianceStatus as C, Event, GenerationState as G, RevertedFrom};
+use proptest::prelude::*;
+
+use super::{state, store_with};
+use crate::fake::{self, FLEET, NEW, OLD, Site};
+use crate::ingest::{Batch, ingest};
+use crate::store::StoreError;
+
+/// One step of a site's life, for the histories below.
+#[derive(Debug, Clone)]
+enum Step {
+    Runs(u64, G, C),
+    Leaves { from: u64, to: u64 },
+    Loses(u64),
+    Starts,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let states = prop_oneof![
+        Just(G::Received),
+        Just(G::Staged),
+        Just(G::Applying),
+        Just(G::Active),
+        Just(G::Failed),
+        Just(G::Rejected),
+        Just(G::Superseded),
+        Just(G::Reverted),
+    ];
+    let step = prop_oneof![
+        6 => (1..5u64, states).prop_map(|(bundle, state)| Step::Runs(bundle, state, C::Compliant)),
+        2 => (1..5u64, 1..5u64).prop_map(|(from, to)| Step::Leaves { from, to }),
+        1 => (1..3u64).prop_map(Step::Loses),
+        1 => Just(Step::Starts),
+    ];
+    proptest::collection::vec(step, 1..14)
+}
+
+fn lines_of(site: &mut Site, steps: &[Step]) -> Vec<Vec<u8>> {
+    let mut lines = Vec::new();
+    for step in steps {
+        let line = match step {
+            Step::Runs(bundle, state, status) => site.state(*bundle, NEW, *state, *status),
+            Step::Leaves { from, to } => {
+                let index = fake::index(&site.stream, *from, NEW);
+                let mut event = site.event(*to, OLD, G::Active, C::Compliant);
+                event.reverted_from = Some(RevertedFrom {
+                    number: *from,
+                    index: outhaul_bundle::Digest::of(&index.to_bytes()),
+                    decided_by: None,
+                    reason: "it stopped".to_owned(),
+                });
+                site.say(Event::Generation(event))
+            }
+            // What was lost: numbers that never come.
+            Step::Loses(count) => {
+                let from = site.next;
+                site.next += count;
+                site.say(Event::Gap {
+                    from,
+                    to: from + count - 1,
+                    reason: "the disk was full".to_owned(),
+                })
+            }
+            Step::Starts => {
+                site.forget(&format!("e{}", lines.len() + 2));
+                site.active(1, OLD)
+            }
+        };
+        lines.push(line);
+    }
+    lines
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// What is kept says after each batch what a fold over all of history says, also when it is worked out
+    /// again, as for a store of before.
+    #[test]
+    fn what_is_kept_is_what_history_tells(
+        (steps, order) in steps().prop_flat_map(|steps| {
+            let places: Vec<usize> = (0..steps.len()).collect();
+            (Just(steps), Just(places).prop_shuffle())
+        }),
+        at_once in 1..5usize,
+    ) {
+        let mut site = Site::new("a", "dev", "drone");
+        let mut store = store_with(&[&site]);
+        let lines = lines_of(&mut site, &steps);
+        for part in order.chunks(at_once) {
+            let part: Vec<_> = part.iter().map(|at| lines[*at].clone()).collect();
+            let batch = Batch { fleet: FLEET, via: "test", received_ms: 100 };
+            ingest(&mut store, part.concat().as_slice(), &batch).unwrap();
+            let (kept, told) = store
+                .read(|session| {
+                    Ok::<_, StoreError>((session.site_states()?, session.site_states_from_history()?))
+                })
+                .unwrap();
+            prop_assert_eq!(&kept, &told);
+        }
+        let kept = state(&mut store, "a");
+        store.connection.execute_batch("DELETE FROM current_states").unwrap();
+        store.write(|session| session.keep_all_current()).unwrap();
+        prop_assert_eq!(state(&mut store, "a"), kept);
+    }
+}

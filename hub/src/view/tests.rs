@@ -1,7 +1,10 @@
 //! What is newest, where clocks alone do not tell.
 
+use outhaul_bundle::report::Event;
+
 use super::*;
 use crate::fake::{self, FLEET, NEW, OLD};
+use crate::ingest::{Batch, ingest};
 use crate::store::{Signed, Store};
 
 /// Signed times are whole seconds: of two streams' bundles of one second, the order of signing tells which
@@ -77,4 +80,50 @@ fn an_order_for_an_enrolment_that_was_replaced_is_void_and_not_on_its_way() {
     }
     let rekey = "rekey".to_owned();
     assert_eq!(statuses, [(rekey.clone(), "pending"), (rekey, "void")]);
+}
+
+/// A page says of its sites what the whole says of them, and has no other sites.
+#[test]
+fn a_page_of_sites_is_a_part_of_the_whole() {
+    let mut store = Store::in_memory().unwrap();
+    let mut lines = Vec::new();
+    for at in 0..5 {
+        let mut site = fake::Site::new(&format!("drone-{at}"), "dev", "drone");
+        let checked = crate::enrol::check(&site.request(), FLEET).unwrap();
+        store
+            .write(|session| crate::enrol::approve(session, &checked, false, 1_000))
+            .unwrap();
+        // The first never reports; the others miss reports, refuse, or only run.
+        if at > 0 {
+            lines.push(site.active(1, OLD));
+            site.next += u64::from(at == 2);
+            lines.push(site.say(Event::Refusal {
+                source: "stick".to_owned(),
+                rule: "rollback".to_owned(),
+                message: format!("too old for {at}"),
+            }));
+        }
+    }
+    let batch = Batch {
+        fleet: FLEET,
+        via: "test",
+        received_ms: 1_500,
+    };
+    ingest(&mut store, lines.concat().as_slice(), &batch).unwrap();
+    let mut of = |page| {
+        let reading = store.read(|session| Reading::of(session, page, 2_000));
+        serde_json::to_value(reading.unwrap().site_rows(2_000)).unwrap()
+    };
+    let whole = of(SitePage::ALL);
+    let whole = whole.as_array().unwrap();
+    assert_eq!(whole.len(), 5);
+    assert_eq!(whole[2]["missing"], serde_json::json!([[2, 2]]));
+    for (offset, limit) in [(0, 5), (0, 2), (2, 2), (4, 2), (5, 2), (1, 1)] {
+        let to = (offset + limit).min(5);
+        let page = SitePage {
+            limit: limit as u64,
+            offset: offset as u64,
+        };
+        assert_eq!(of(page).as_array().unwrap()[..], whole[offset.min(5)..to]);
+    }
 }

@@ -273,7 +273,7 @@ fn a_stick_that_cannot_be_written_still_brings_its_reports() {
     // A file where the folder belongs: what even root cannot write through.
     fs::write(stick.join("acks"), "").unwrap();
     let output = hub.run(&["import", stick.to_str().unwrap()]);
-    assert_eq!(code(&output), 0);
+    assert_eq!(code(&output), 3);
     assert!(
         stderr(&output).contains("not acknowledged"),
         "{}",

@@ -53,7 +53,7 @@ fn acknowledgements_are_not_written_through_links() {
         "not acknowledged",
         "acks`: it is a symbolic link, not a folder",
     ];
-    assert_told(&output, 0, &words);
+    assert_told(&output, 3, &words);
     let output = hub.run(&["acks", stick.to_str().unwrap()]);
     assert_told(
         &output,

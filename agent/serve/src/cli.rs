@@ -104,11 +104,24 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Err(code) => return code,
     };
     cli.messages.apply();
-    let done = match &cli.command {
+    let done = state_folder(&cli.state).and_then(|()| match &cli.command {
         Command::Run(args) => serve(&cli, args).map(|()| 0),
         Command::Check(_) => check(&cli),
-    };
+    });
     console::finish(Exit::from(done.unwrap_or_else(|error| report(&error))))
+}
+
+/// A folder that is not there is a mistyped one: nothing would ever be served from it.
+fn state_folder(state: &Path) -> Result<(), ServeError> {
+    match state.is_dir() {
+        true => Ok(()),
+        false => Err(ServeError::Usage {
+            problem: format!("there is no state folder `{}`", state.display()),
+            help:
+                "name the folder that `outhaul-agent` works with: `--state DIR`, or $OUTHAUL_STATE"
+                    .to_owned(),
+        }),
+    }
 }
 
 fn report(error: &ServeError) -> u8 {
@@ -128,7 +141,9 @@ fn check(cli: &Cli) -> Result<u8, ServeError> {
     let Some(catalog) = current.catalog()? else {
         match cli.output {
             Output::Json => console::result(json!({ "active": false })),
-            Output::Text => console::data("no generation is active; nothing is served"),
+            Output::Text => console::data(
+                "nothing is served: the site has no active bundle, or it brings no image and no repository",
+            ),
         }
         return Ok(0);
     };

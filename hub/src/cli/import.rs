@@ -46,7 +46,15 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
     if done.is_nothing() {
         return Ok(1);
     }
-    Ok(done.refused.iter().map(code).max().unwrap_or(0))
+    // The stick goes back without what lets its sites forget their reports.
+    let unwritten = done.acks_problem.iter().map(|_| 3);
+    Ok(done
+        .refused
+        .iter()
+        .map(code)
+        .chain(unwritten)
+        .max()
+        .unwrap_or(0))
 }
 
 fn text(done: &Imported) {
@@ -125,10 +133,10 @@ fn text(done: &Imported) {
     }
     if let Some(problem) = &done.acks_problem {
         print::talk(&format!(
-            "warning: the reports are in, but not acknowledged: {problem}"
+            "error: the reports are in, but not acknowledged on the stick: {problem}"
         ));
         print::talk(
-            "help: the sites keep their reports; when that is mended, run `outhaul-hub acks`",
+            "help: the sites keep their reports and bring them again; when that is mended, run `outhaul-hub acks STICK`",
         );
     }
     if done.is_nothing() {

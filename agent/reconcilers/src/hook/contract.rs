@@ -299,6 +299,24 @@ impl Answer {
         Ok(answer)
     }
 
+    /// Whether its verdict and its steps say the same; or in what they differ. A removal is told item by item.
+    pub fn agrees(&self, verb: Verb) -> Result<(), String> {
+        let failed = self.steps.iter().find(|step| step.status == Became::Failed);
+        match failed.filter(|_| self.status == Status::Ok && verb != Verb::Remove) {
+            None => Ok(()),
+            Some(step) => {
+                let why = match step.message.trim() {
+                    "" => String::new(),
+                    why => format!(" ({why})"),
+                };
+                let (verb, item) = (verb.word(), &step.item);
+                Err(format!(
+                    "its answer to `{verb}` is `ok`, but its step `{item}` failed{why}"
+                ))
+            }
+        }
+    }
+
     /// What a plan names, each once and each with a sound name; or what is wrong with it.
     pub fn planned(self) -> Result<Vec<Item>, String> {
         let mut items = self.items;

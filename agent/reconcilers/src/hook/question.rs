@@ -168,7 +168,12 @@ impl Hook {
         };
         match self.ask(&message, pulse)? {
             Said::Broken(how) => Err(Stop::failed(self.broken(&struck_out(&how, brief.values())))),
-            Said::Answer(answer, words) => self.without(*answer, &words, brief.values()),
+            Said::Answer(answer, words) => {
+                let answer = self.without(*answer, &words, brief.values())?;
+                let agrees = answer.agrees(verb);
+                agrees.map_err(|how| Stop::failed(self.broken(&how)))?;
+                Ok(answer)
+            }
         }
     }
 
@@ -200,13 +205,16 @@ impl Hook {
             step.item = clean(&step.item);
             step.message = clean(&step.message);
         }
-        let bad = matches!(answer.status, Status::Failed | Status::Unable);
-        if bad && answer.message.trim().is_empty() {
-            let failed = answer
-                .steps
-                .iter()
-                .find(|step| step.status == Became::Failed);
-            answer.message = match failed {
+        let why: &[Became] = match answer.status {
+            Status::Failed | Status::Unable => &[Became::Failed],
+            Status::Drifted => &[Became::Failed, Became::Changed, Became::Removed],
+            Status::Waiting => &[Became::Failed, Became::Changed, Became::Skipped],
+            Status::Ok | Status::None => &[],
+        };
+        if !why.is_empty() && answer.message.trim().is_empty() {
+            let told = answer.steps.iter().find(|step| why.contains(&step.status));
+            answer.message = match told {
+                Some(step) if step.message.trim().is_empty() => format!("`{}`", step.item),
                 Some(step) => format!("`{}`: {}", step.item, step.message),
                 None if words.is_empty() => "it gave no reason".into(),
                 None => words.to_owned(),

@@ -146,3 +146,17 @@ fn plain_http_is_served_to_this_machine_alone() {
     assert_eq!(refused.code, Some(2), "{}", refused.everything());
     assert!(refused.stderr.contains("`serve.listen` is `0.0.0.0:0`"));
 }
+
+#[test]
+fn a_mistyped_state_folder_is_named_and_not_made() {
+    let site = Site::new();
+    let mistyped = site.root.path().join("stat");
+    for words in [&["check"][..], &["run", "--listen", "127.0.0.1:0"][..]] {
+        let mut command = Command::new(program());
+        let refused = run(command.args(words).arg("--state").arg(&mistyped)).unwrap();
+        assert_eq!(refused.code, Some(2), "{}", refused.everything());
+        assert!(refused.stderr.contains("there is no state folder `"));
+        assert!(refused.stderr.contains("help: name the folder that"));
+        assert!(!mistyped.exists());
+    }
+}

@@ -51,6 +51,27 @@ fn an_answer_that_does_not_hold_to_the_contract_is_refused_with_what_is_wrong() 
     assert!(told.contains("more than 1000"), "{told}");
 }
 
+/// As a program wrote it that did not look at what its steps came to.
+#[test]
+fn a_verdict_that_its_steps_deny_is_refused_and_a_removal_is_told_item_by_item() {
+    let steps = r#""steps":[{"item":"a","status":"ok"},
+                {"item":"b","status":"failed","message":"the step says no"}]"#;
+    let read = |verb, status: &str| {
+        let answer = format!("{{\"protocol\":\"{PROTOCOL}\",\"status\":\"{status}\",{steps}}}");
+        Answer::read(verb, answer.as_bytes()).unwrap()
+    };
+    for verb in [Verb::Apply, Verb::Observe, Verb::Health] {
+        let told = read(verb, "ok").agrees(verb).unwrap_err();
+        let word = verb.word();
+        assert_eq!(
+            told,
+            format!("its answer to `{word}` is `ok`, but its step `b` failed (the step says no)")
+        );
+    }
+    assert_eq!(read(Verb::Apply, "failed").agrees(Verb::Apply), Ok(()));
+    assert_eq!(read(Verb::Remove, "ok").agrees(Verb::Remove), Ok(()));
+}
+
 #[test]
 fn an_item_has_a_name_that_leads_nowhere_else() {
     for name in ["web", "namespace/app", "solution/web-1.2:3"] {

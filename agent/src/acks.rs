@@ -130,9 +130,9 @@ pub fn accept(agent: &mut Agent, envelopes: &[Envelope]) -> Result<Acknowledged,
     let done = agent
         .commit(|db, author| {
             let mut done = Acknowledged::default();
-            let mut moment = author.moment.clone();
+            let mut reading = author.reading.clone();
             for ack in &acks {
-                moment.believe_hub(db, ack.hub_time_ms)?;
+                reading.believe_hub(db, ack.hub_time_ms)?;
                 let hub_lost = outbox::is_lost_at_the_hub(db, &site, ack)?;
                 if hub_lost || outbox::contradicts(db, &site, ack)? {
                     let written = outbox::cursor(db)?.last;
@@ -151,7 +151,7 @@ pub fn accept(agent: &mut Agent, envelopes: &[Envelope]) -> Result<Acknowledged,
                         before: site.epoch.to_string(),
                         hub_has: ack.number,
                         written,
-                        at_ms: moment.wall_ms(),
+                        at_ms: reading.wall_ms(),
                         hub_lost,
                     };
                     state::set_meta(db, key::SITE, Some(&next))?;

@@ -122,12 +122,12 @@ impl Agent {
     ) -> Result<T, E> {
         let (site, key, config) = (&self.site, &self.key, &self.config);
         self.store.commit(|db| {
-            let moment = clock::now(db, &config.clock)?;
-            moment.store(db)?;
+            let reading = clock::now(db, &config.clock)?;
+            reading.store(db)?;
             let author = Author {
                 site,
                 key,
-                moment: &moment,
+                reading: &reading,
                 max_rows: config.outbox_max,
             };
             work(db, &author)

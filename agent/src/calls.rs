@@ -1,6 +1,6 @@
 //! What a command asks of the process that already works on the state folder, and the answer.
 //!
-//! What comes in: a [`Call`] (import a path, carry out an order, do one round). What goes out: the [`Answer`] that the command
+//! What comes in: a [`Call`] (import a path, carry out an order, do one round). What goes out: the [`CommandResult`] that the command
 //! prints: text, JSON, messages and exit code, the same as if the command had done the work itself. Calls
 //! lie in the database, which only the owner of the state folder can open. Whoever holds the lock does
 //! the work: the service between two rounds, or the waiting command itself as soon as the lock is free.
@@ -42,7 +42,7 @@ pub enum Call {
 
 /// What the command prints, and how it ends.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Answer {
+pub struct CommandResult {
     /// The exit code.
     pub exit: u8,
     /// The result for people; empty when there is none.
@@ -53,7 +53,7 @@ pub struct Answer {
     pub messages: Vec<String>,
 }
 
-impl Answer {
+impl CommandResult {
     /// Adds an error and its help, and takes its exit code when there was none yet.
     pub fn fail(&mut self, error: &AgentError) {
         self.messages.extend(error.lines());
@@ -65,18 +65,18 @@ impl Answer {
 
 /// The result of a call, or who else is at work.
 #[derive(Debug)]
-pub enum Way {
+pub enum Performer {
     /// This process has the lock and does the work.
-    Here(Box<Agent>),
+    ThisProcess(Box<Agent>),
     /// The process that had the lock did the work.
-    There(Answer),
+    OtherProcess(CommandResult),
 }
 
 /// Takes the lock, or has the process that holds it do `call` and waits for its answer.
 ///
 /// # Errors
 /// [`AgentError`] of the state folder.
-pub fn here_or_there(state: &Path, call: &Call) -> Result<Way, AgentError> {
+pub fn perform_or_wait(state: &Path, call: &Call) -> Result<Performer, AgentError> {
     let mut store = None;
     let mut placed = None;
     loop {
@@ -98,7 +98,7 @@ pub fn here_or_there(state: &Path, call: &Call) -> Result<Way, AgentError> {
                     _ => *placed.insert(place(store, call)?),
                 };
                 if let Some(answer) = answer_of(store, id)? {
-                    return Ok(Way::There(answer));
+                    return Ok(Performer::OtherProcess(answer));
                 }
                 thread::sleep(LOOK);
             }
@@ -106,10 +106,10 @@ pub fn here_or_there(state: &Path, call: &Call) -> Result<Way, AgentError> {
             Ok(mut agent) => {
                 let answer = placed.map_or(Ok(None), |id| answer_of(&mut agent.store, id))?;
                 if let Some(answer) = answer {
-                    return Ok(Way::There(answer));
+                    return Ok(Performer::OtherProcess(answer));
                 }
                 drop_all(&mut agent.store)?;
-                return Ok(Way::Here(Box::new(agent)));
+                return Ok(Performer::ThisProcess(Box::new(agent)));
             }
         }
     }
@@ -134,7 +134,7 @@ fn exists(db: &Connection, id: i64) -> Result<bool, StateError> {
 }
 
 /// Takes the answer out, when there is one.
-fn answer_of(store: &mut Store, id: i64) -> Result<Option<Answer>, StateError> {
+fn answer_of(store: &mut Store, id: i64) -> Result<Option<CommandResult>, StateError> {
     let text: Option<String> = store
         .read()
         .query_row("SELECT answer FROM call WHERE id = ?1", [id], |row| {
@@ -184,7 +184,7 @@ pub fn next(db: &Connection) -> Result<Option<(i64, Call)>, StateError> {
 ///
 /// # Errors
 /// [`StateError`]
-pub fn answer(store: &mut Store, id: i64, answer: &Answer) -> Result<(), StateError> {
+pub fn answer(store: &mut Store, id: i64, answer: &CommandResult) -> Result<(), StateError> {
     store.commit(|db| {
         db.execute(
             "UPDATE call SET answer = ?2 WHERE id = ?1",

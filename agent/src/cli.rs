@@ -13,7 +13,7 @@ use outhaul_kit::text::printable_lines;
 use serde::Serialize;
 
 use crate::agent::Agent;
-use crate::calls::Answer;
+use crate::calls::CommandResult;
 use crate::error::AgentError;
 use crate::home::LockError;
 use crate::interrupted;
@@ -102,7 +102,7 @@ impl Context {
     }
 
     /// Prints an answer: messages on stderr, the result on stdout.
-    fn print_answer(&self, answer: &Answer) -> u8 {
+    fn print_answer(&self, answer: &CommandResult) -> u8 {
         let mut errors: Vec<&str> = Vec::new();
         for line in &answer.messages {
             let of_error = line.starts_with("error: ") || line.starts_with("help: ");

@@ -136,7 +136,7 @@ fn broken(panic: &(dyn std::any::Any + Send)) -> AgentError {
 }
 
 fn system(doing: &str, error: &std::io::Error) -> AgentError {
-    AgentError::Road {
+    AgentError::Unreadable {
         source_name: doing.to_owned(),
         problem: error.to_string(),
     }
@@ -144,7 +144,6 @@ fn system(doing: &str, error: &std::io::Error) -> AgentError {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::panic)]
     use super::*;
 
     #[test]

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use outhaul_bundle::Digest;
 use outhaul_bundle::index::Stream;
 use outhaul_bundle::name::Name;
-use outhaul_bundle::report::Event as Told;
+use outhaul_bundle::report::Event as ReportEvent;
 use outhaul_kit::text;
 use outhaul_signer::{Kit, SigningKey};
 
@@ -123,18 +123,18 @@ pub fn enrol(home: &Home, kit: &[u8], adopt_changed: bool) -> Result<Enrolled, A
         let kept = floors::floors(db, &home.floors())?;
         floors::store_trusted(db, &trusted)?;
         floors::store(db, &kept)?;
-        let moment = crate::state::clock::now(db, &config.clock)?;
-        moment.store(db)?;
+        let reading = crate::state::clock::now(db, &config.clock)?;
+        reading.store(db)?;
         state::set_meta(db, key::SITE, Some(&site))?;
         let adopted = adopt::adopt(home, &config, &site.name, adopt_changed, db)?;
         let author = Author {
             site: &site,
             key: &key,
-            moment: &moment,
+            reading: &reading,
             max_rows: u64::MAX,
         };
         let agent_version = env!("CARGO_PKG_VERSION").to_owned();
-        outbox::queue(db, &author, Told::Started { agent_version })?;
+        outbox::queue(db, &author, ReportEvent::Started { agent_version })?;
         Ok::<_, StateError>(adopted)
     })?;
     Ok(Enrolled {

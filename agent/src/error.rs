@@ -55,7 +55,7 @@ pub enum AgentError {
     },
     /// The stick or the link failed while a bundle was read.
     #[error("`{source_name}` cannot be read: {problem}; what runs was not touched")]
-    Road {
+    Unreadable {
         /// The file or URL.
         source_name: String,
         /// What the system said.
@@ -150,7 +150,7 @@ impl AgentError {
     pub fn from_read(source_name: &str, error: &ReadError) -> Self {
         if error.is_environment() {
             let problem = error.to_string();
-            Self::Road {
+            Self::Unreadable {
                 source_name: source_name.to_owned(),
                 problem,
             }
@@ -210,7 +210,7 @@ impl AgentError {
                 format!("{help}; then run `outhaul-agent apply`, or leave it to the service")
             }
             Self::Refused { rule, .. } => refusal_help(rule).into(),
-            Self::Road { .. } => {
+            Self::Unreadable { .. } => {
                 "check the stick or the link and repeat the command; a half-copied bundle does no harm"
                     .into()
             }

@@ -41,7 +41,7 @@ struct Helper {
 
 /// Why a request was not carried out.
 #[derive(Debug)]
-enum Problem {
+enum RequestFailure {
     /// It must not be: nothing was changed.
     Refused {
         /// A word for it: `signature`, `rollback`, `content` …
@@ -58,7 +58,7 @@ enum Problem {
     },
 }
 
-impl<E: Into<AgentError>> From<E> for Problem {
+impl<E: Into<AgentError>> From<E> for RequestFailure {
     fn from(error: E) -> Self {
         let error = error.into();
         Self::Unable {
@@ -68,8 +68,8 @@ impl<E: Into<AgentError>> From<E> for Problem {
     }
 }
 
-fn refused(rule: &str, message: impl Into<String>) -> Problem {
-    Problem::Refused {
+fn refused(rule: &str, message: impl Into<String>) -> RequestFailure {
+    RequestFailure::Refused {
         rule: rule.to_owned(),
         message: message.into(),
     }
@@ -77,14 +77,14 @@ fn refused(rule: &str, message: impl Into<String>) -> Problem {
 
 impl Helper {
     /// Opens the helper's folder; no other request is worked on meanwhile.
-    fn open(folder: &Path, agent: &Path, pulse: Pulse) -> Result<Self, Problem> {
+    fn open(folder: &Path, agent: &Path, pulse: Pulse) -> Result<Self, RequestFailure> {
         let home = Home::new(folder);
         if let Err(StateError::NotEnrolled) = state::check_enrolled(&home) {
             return Err(not_set_up(folder, agent));
         }
         let lock = match home.lock() {
             Err(LockError::Busy { holder, .. }) => {
-                return Err(Problem::Unable {
+                return Err(RequestFailure::Unable {
                     problem: format!("it is still at work on another request (process {holder})"),
                     help: "wait until that is done; the agent tries again by itself".into(),
                 });
@@ -111,8 +111,8 @@ impl Helper {
     }
 }
 
-fn not_set_up(folder: &Path, agent: &Path) -> Problem {
-    Problem::Unable {
+fn not_set_up(folder: &Path, agent: &Path) -> RequestFailure {
+    RequestFailure::Unable {
         problem: format!("the apply helper is not set up in `{}`", folder.display()),
         help: format!(
             "run `outhaul-agent --state {} apply-helper init --folder {}` as root",

@@ -174,7 +174,6 @@ fn unusable(error: HttpError) -> AgentError {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "tests")]
     use super::Client;
 
     #[test]

@@ -1,7 +1,7 @@
 //! Taking a bundle in: from bytes that nobody vouches for to a staged generation, or a refusal.
 //!
-//! What comes in: a [`Road`] (a file, or a repository over HTTPS; [`slip`] is for metadata alone). What
-//! goes out: an [`Outcome`]. In this order: metadata against what the site trusts; number; index;
+//! What comes in: a [`BundleSource`] (a file, or a repository over HTTPS; [`slip`] is for metadata alone). What
+//! goes out: an [`ImportOutcome`]. In this order: metadata against what the site trusts; number; index;
 //! recipients; revocation; space; each blob against its digest while it streams in; unpacking. Only then
 //! are other orders carried out, and the new metadata and floors stored, in the same transaction as the
 //! generation. A refused bundle leaves one report and nothing else, except for what README.md lists.
@@ -19,10 +19,10 @@ use crate::error::AgentError;
 use crate::generation;
 use crate::machine::{Event, State};
 use crate::offer::believe;
-pub use crate::offer::{Offer, Outcome};
+pub use crate::offer::{ImportOutcome, Offer};
 use crate::orders::{self, carried};
 use crate::roots::{self, Roots};
-use crate::runner::{self, Happening};
+use crate::runner::{self, Transition};
 use crate::state::clock;
 use crate::state::floors::Floors;
 use crate::state::generations::{self, Generation};
@@ -43,7 +43,7 @@ pub mod visit;
 pub const MAX_TOLD: usize = 16;
 
 /// A way by which a bundle comes. The same verifier judges all of them.
-pub trait Road {
+pub trait BundleSource {
     /// File name or URL, without this machine's folders.
     fn name(&self) -> &str;
 
@@ -87,35 +87,35 @@ pub trait Road {
     }
 }
 
-/// Verifies a road's metadata against what this site trusts. Changes nothing.
+/// Verifies a source's metadata against what this site trusts. Changes nothing.
 ///
 /// # Errors
-/// A refusal, or [`AgentError`] of the road or the memory.
-pub fn verify(agent: &Agent, road: &mut dyn Road) -> Result<Offer, AgentError> {
+/// A refusal, or [`AgentError`] of the source or the memory.
+pub fn verify(agent: &Agent, source: &mut dyn BundleSource) -> Result<Offer, AgentError> {
     let floors = floors::floors(agent.store.read(), &agent.home.floors())?;
-    verify_above(agent, road, &floors, &agent.site.stream)
+    verify_above(agent, source, &floors, &agent.site.stream)
 }
 
 fn verify_above(
     agent: &Agent,
-    road: &mut dyn Road,
+    source: &mut dyn BundleSource,
     floors: &Floors,
     stream: &Stream,
 ) -> Result<Offer, AgentError> {
     let db = agent.store.read();
     let trusted = floors::trusted(db)?;
-    let moment = clock::now(db, &agent.config.clock)?;
-    let name = road.name().to_owned();
-    let carried = road.is_carried();
-    let max_age_h = road.max_issued_age_h();
+    let reading = clock::now(db, &agent.config.clock)?;
+    let name = source.name().to_owned();
+    let carried = source.is_carried();
+    let max_age_h = source.max_issued_age_h();
     let role = stream.role.as_str();
-    let metadata = &Roots::of(road.metadata()?);
-    let now = moment.policy();
+    let metadata = &Roots::of(source.metadata()?);
+    let now = reading.policy();
     let acceptance = trust::verify(&trusted, floors, metadata, role, now)
         .or_else(|error| {
             let known = match &error {
                 TrustError::Rollback { .. } if carried => {
-                    slip::still_vouched_for(&trusted, floors, metadata, role, now)
+                    slip::matches_trusted_target(&trusted, floors, metadata, role, now)
                 }
                 _ => None,
             };
@@ -127,7 +127,7 @@ fn verify_above(
         .map_err(|error| refusal(&name, &error))?;
     published::refuse_second(&name, metadata, &acceptance)?;
     let roots = metadata.taken();
-    if !road.brings(role) {
+    if !source.brings(role) {
         let Stream {
             environment,
             cluster_type,
@@ -139,7 +139,7 @@ fn verify_above(
     let stale = |hours: u64| {
         let age = jiff::SignedDuration::from_hours(i64::try_from(hours).unwrap_or(i64::MAX / 3600));
         acceptance
-            .policy(moment.policy())
+            .policy(reading.policy())
             .is_stale(acceptance.signed_at, age)
     };
     if max_age_h.is_some_and(stale) {
@@ -157,13 +157,16 @@ fn verify_above(
     })
 }
 
-/// Takes in what a road brings and drives it as far as it goes.
+/// Takes in what a source brings and drives it as far as it goes.
 ///
 /// # Errors
 /// A refusal (reported home), or [`AgentError`]; what runs was not touched by either.
-pub fn accept(agent: &mut Agent, road: &mut dyn Road) -> Result<Outcome, AgentError> {
-    let outcome = try_accept(agent, road);
-    if !road.is_polled() {
+pub fn accept(
+    agent: &mut Agent,
+    source: &mut dyn BundleSource,
+) -> Result<ImportOutcome, AgentError> {
+    let outcome = try_accept(agent, source);
+    if !source.is_polled() {
         if let Err(error) = &outcome {
             refusals::report_refusal(agent, error)?;
         }
@@ -187,16 +190,19 @@ pub fn accept(agent: &mut Agent, road: &mut dyn Road) -> Result<Outcome, AgentEr
     outcome
 }
 
-fn try_accept(agent: &mut Agent, road: &mut dyn Road) -> Result<Outcome, AgentError> {
-    let (offer, read) = match verify(agent, road) {
+fn try_accept(
+    agent: &mut Agent,
+    source: &mut dyn BundleSource,
+) -> Result<ImportOutcome, AgentError> {
+    let (offer, read) = match verify(agent, source) {
         Ok(offer) => (offer, None),
-        Err(error) => match copy::back_from_move(agent, road)? {
+        Err(error) => match copy::back_from_move(agent, source)? {
             Some(again) => (again.offer, Some((again.index, again.bytes))),
             None => return Err(error),
         },
     };
     let number = offer.acceptance.number;
-    if let Some(outcome) = known_outcome(agent, road.name(), &offer)? {
+    if let Some(outcome) = known_outcome(agent, source.name(), &offer)? {
         return Ok(outcome);
     }
     // Its folder was lost: it is brought back, and applied again.
@@ -208,21 +214,21 @@ fn try_accept(agent: &mut Agent, road: &mut dyn Road) -> Result<Outcome, AgentEr
             "its signatures expired on {}; a new install needs fresh ones",
             offer.acceptance.expires
         );
-        return Err(AgentError::refused(road.name(), "expired", message));
+        return Err(AgentError::refused(source.name(), "expired", message));
     }
     let (index, bytes) = match read {
         Some(read) => read,
-        None => road.index(&expected(&offer))?,
+        None => source.index(&expected(&offer))?,
     };
-    copy::check_index(agent, road.name(), &index, &offer)?;
+    copy::check_index(agent, source.name(), &index, &offer)?;
     carried::drop_void_orders(agent, &index, &offer)?;
     if agent.rehearsal.is_some() {
-        return plan::rehearse(agent, road, index, &offer, restored);
+        return plan::rehearse(agent, source, index, &offer, restored);
     }
     if let Some(outcome) = orders::execute_revocation(agent, &index, &offer)? {
         return Ok(outcome);
     }
-    orders::refuse_if_revoked(agent.store.read(), road.name())?;
+    orders::refuse_if_revoked(agent.store.read(), source.name())?;
     let index = index.for_site(&agent.site.name);
     let kind = index.reconciler.kind.as_str();
     let ordered = !orders::orders_of(agent, &index)?.is_empty();
@@ -235,9 +241,9 @@ fn try_accept(agent: &mut Agent, road: &mut dyn Road) -> Result<Outcome, AgentEr
         .saturating_add(generation::unpacked_bytes(&index));
     agent.check_space(needed)?;
     if !restored {
-        copy::begin(agent, road.name(), &index, &offer)?;
+        copy::begin(agent, source.name(), &index, &offer)?;
     }
-    let staged = copy::stage(agent, road, (&index, &bytes), &offer, &mut blobs)
+    let staged = copy::stage(agent, source, (&index, &bytes), &offer, &mut blobs)
         .and_then(|()| orders::execute(agent, &index, &offer))
         .and_then(|ended| {
             // An order may be the cure for a reconciler that is not here, so that it comes first.
@@ -270,10 +276,10 @@ fn try_accept(agent: &mut Agent, road: &mut dyn Road) -> Result<Outcome, AgentEr
 }
 
 /// Applies the active bundle again, because `why`.
-fn repair_known(agent: &mut Agent, number: u64, why: &str) -> Result<Outcome, AgentError> {
-    runner::transition(agent, &Happening::new(Event::RepairDue, why))?;
+fn repair_known(agent: &mut Agent, number: u64, why: &str) -> Result<ImportOutcome, AgentError> {
+    runner::transition(agent, &Transition::new(Event::RepairDue, why))?;
     if agent.rehearsal.is_some() {
-        return Ok(Outcome::Rests {
+        return Ok(ImportOutcome::Rests {
             number,
             state: State::Applying,
             note: why.to_owned(),
@@ -296,7 +302,7 @@ fn known_outcome(
     agent: &mut Agent,
     name: &str,
     offer: &Offer,
-) -> Result<Option<Outcome>, AgentError> {
+) -> Result<Option<ImportOutcome>, AgentError> {
     let number = offer.acceptance.number;
     let row = generations::one(agent.store.read(), number)?;
     let site = runner::site_now(agent.store.read())?;
@@ -321,7 +327,7 @@ fn known_outcome(
         if active.broken {
             return repair_known(agent, number, "imported again").map(Some);
         }
-        return Ok(Some(Outcome::AlreadyActive { number, remembered }));
+        return Ok(Some(ImportOutcome::AlreadyActive { number, remembered }));
     }
     if let Some(reason) = generations::remembered(agent.store.read(), &offer.index)? {
         let message = format!("bundle {number} is not tried again on this site: {reason}");
@@ -335,10 +341,10 @@ fn known_outcome(
     Ok(Some(outcome_at_rest(agent.store.read(), number)?))
 }
 
-pub(crate) fn outcome_at_rest(db: &Connection, number: u64) -> Result<Outcome, AgentError> {
+pub(crate) fn outcome_at_rest(db: &Connection, number: u64) -> Result<ImportOutcome, AgentError> {
     let row = generations::one(db, number)?;
     let (state, note) = row.map_or((State::Rejected, String::new()), |r| (r.state, r.note));
-    Ok(Outcome::Rests {
+    Ok(ImportOutcome::Rests {
         number,
         state,
         note,
@@ -360,7 +366,7 @@ fn store_trust(agent: &mut Agent, offer: &Offer) -> Result<Vec<String>, AgentErr
     roots::keep(agent, offer)?;
     floors::raise(&agent.home, db, versions)?;
     agent
-        .commit(|db, author| believe(db, author.moment, offer))
+        .commit(|db, author| believe(db, author.reading, offer))
         .map_err(|error: StateError| AgentError::from(error))?;
     Ok(news)
 }

@@ -10,12 +10,12 @@ use outhaul_signer::Acceptance;
 use rusqlite::Connection;
 
 use crate::machine::State;
-use crate::state::clock::Moment;
+use crate::state::clock::ClockReading;
 use crate::state::{StateError, floors};
 
 /// What came of a bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
+pub enum ImportOutcome {
     /// It runs already; nothing was applied.
     AlreadyActive {
         /// Its number.
@@ -41,7 +41,7 @@ pub enum Outcome {
     },
 }
 
-/// A verified offer: what a road brings, before any blob was read.
+/// A verified offer: what a source brings, before any blob was read.
 #[derive(Debug)]
 pub struct Offer {
     /// What the metadata says.
@@ -53,8 +53,12 @@ pub struct Offer {
 }
 
 /// Stores what was accepted: metadata, floors and the signed time.
-pub(crate) fn believe(db: &Connection, moment: &Moment, offer: &Offer) -> Result<(), StateError> {
+pub(crate) fn believe(
+    db: &Connection,
+    reading: &ClockReading,
+    offer: &Offer,
+) -> Result<(), StateError> {
     floors::store(db, &offer.acceptance.versions)?;
     floors::store_trusted(db, &offer.acceptance.trusted)?;
-    moment.clone().believe(db, &offer.acceptance)
+    reading.clone().believe(db, &offer.acceptance)
 }

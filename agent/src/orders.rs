@@ -9,7 +9,7 @@
 use outhaul_bundle::index::{Index, Stream};
 use outhaul_bundle::order::{Instruction, Order};
 use outhaul_bundle::report;
-use outhaul_bundle::report::Event as Told;
+use outhaul_bundle::report::Event as ReportEvent;
 use serde::{Deserialize, Serialize};
 
 use rusqlite::Connection;
@@ -19,7 +19,7 @@ use crate::cut;
 use crate::error::AgentError;
 use crate::keys::{self, NextKeys};
 use crate::machine::State;
-use crate::offer::{Offer, Outcome, believe};
+use crate::offer::{ImportOutcome, Offer, believe};
 use crate::rehearsal::PlannedOrder;
 use crate::request::{Asking, write_request};
 use crate::roots;
@@ -41,7 +41,7 @@ pub struct Approved {
 /// Where this site's enrolment stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Standing {
+pub enum EnrolmentStatus {
     /// The centre or the hub knows this site's key.
     Approved,
     /// Another key was approved under this site's name.
@@ -53,14 +53,14 @@ pub enum Standing {
 }
 
 /// What an order changed, for the transaction that records it.
-struct Change {
+struct OrderEffect {
     message: String,
     stream: Option<Stream>,
     next: Option<NextKeys>,
     refused: bool,
 }
 
-impl Change {
+impl OrderEffect {
     fn told(message: String) -> Self {
         Self {
             message,
@@ -80,7 +80,7 @@ pub fn execute_revocation(
     agent: &mut Agent,
     index: &Index,
     offer: &Offer,
-) -> Result<Option<Outcome>, AgentError> {
+) -> Result<Option<ImportOutcome>, AgentError> {
     let orders = orders_of(agent, index)?;
     let revocation = orders
         .into_iter()
@@ -92,7 +92,7 @@ pub fn execute_revocation(
     let note = change.message.clone();
     record(agent, order, change, offer)?;
     let number = index.number;
-    Ok(Some(Outcome::Ordered { number, note }))
+    Ok(Some(ImportOutcome::Ordered { number, note }))
 }
 
 /// Carries out what the index of a bundle that was verified whole orders this site. `Some` when nothing
@@ -104,7 +104,7 @@ pub fn execute(
     agent: &mut Agent,
     index: &Index,
     offer: &Offer,
-) -> Result<Option<Outcome>, AgentError> {
+) -> Result<Option<ImportOutcome>, AgentError> {
     for order in orders_of(agent, index)? {
         let change = carry_out(agent, order, offer)?;
         let ends = change.stream.is_some();
@@ -112,7 +112,7 @@ pub fn execute(
         record(agent, order, change, offer)?;
         if ends {
             let number = index.number;
-            return Ok(Some(Outcome::Ordered { number, note }));
+            return Ok(Some(ImportOutcome::Ordered { number, note }));
         }
     }
     Ok(None)
@@ -148,27 +148,27 @@ pub(crate) fn refuse_if_revoked(db: &Connection, name: &str) -> Result<(), Agent
 ///
 /// # Errors
 /// [`AgentError`] of the memory.
-pub fn enrolment(agent: &Agent) -> Result<Standing, AgentError> {
+pub fn enrolment(agent: &Agent) -> Result<EnrolmentStatus, AgentError> {
     let db = agent.store.read();
     if state::meta::<u64>(db, key::REVOKED)?.is_some() {
-        return Ok(Standing::Revoked);
+        return Ok(EnrolmentStatus::Revoked);
     }
     let approved: Option<Approved> = state::meta(db, key::APPROVED)?;
     let former: Vec<String> = state::meta(db, key::FORMER_KEYS)?.unwrap_or_default();
     let own = agent.key.public().id();
     Ok(match approved {
-        Some(approved) if approved.key == own => Standing::Approved,
+        Some(approved) if approved.key == own => EnrolmentStatus::Approved,
         Some(approved) if former.contains(&approved.key) => {
             if request_waits(agent.store.read())? {
-                Standing::Requested
+                EnrolmentStatus::Requested
             } else {
-                Standing::Approved
+                EnrolmentStatus::Approved
             }
         }
-        Some(_) => Standing::OtherKeyApproved,
+        Some(_) => EnrolmentStatus::OtherKeyApproved,
         // A hub acknowledges only what a key that it knows has signed.
-        None if !request_waits(agent.store.read())? => Standing::Approved,
-        None => Standing::Requested,
+        None if !request_waits(agent.store.read())? => EnrolmentStatus::Approved,
+        None => EnrolmentStatus::Requested,
     })
 }
 
@@ -194,7 +194,7 @@ pub(crate) fn rehearse(
     offer: &Offer,
 ) -> Result<PlannedOrder, AgentError> {
     let change = match order.what {
-        Instruction::Rekey => Change::told(
+        Instruction::Rekey => OrderEffect::told(
             "it makes itself new keys, one to sign with and one for what is sealed for it; the                  request for both is sent with the next reports"
                 .to_owned(),
         ),
@@ -210,22 +210,22 @@ pub(crate) fn rehearse(
 }
 
 /// Everything of an order that comes before its transaction.
-fn carry_out(agent: &mut Agent, order: &Order, offer: &Offer) -> Result<Change, AgentError> {
+fn carry_out(agent: &mut Agent, order: &Order, offer: &Offer) -> Result<OrderEffect, AgentError> {
     let own = agent.key.public().id();
     let former: Vec<String> =
         state::meta(agent.store.read(), key::FORMER_KEYS)?.unwrap_or_default();
     Ok(match &order.what {
         Instruction::Approve { key } if key.hex() == own => {
-            Change::told("this site's key is approved".to_owned())
+            OrderEffect::told("this site's key is approved".to_owned())
         }
         // It was asked for before this site made the key that it has now.
-        Instruction::Approve { key } if former.contains(&key.hex()) => Change::told(format!(
+        Instruction::Approve { key } if former.contains(&key.hex()) => OrderEffect::told(format!(
             "this site's earlier key {:.12} is approved; its present key {own:.12} is asked for",
             key.hex()
         )),
-        Instruction::Approve { key } => Change {
+        Instruction::Approve { key } => OrderEffect {
             refused: true,
-            ..Change::told(format!(
+            ..OrderEffect::told(format!(
                 "the key {:.12} was approved under this site's name, this site's key is {own:.12}: \
                  tell the centre, somebody may have enrolled in its place",
                 key.hex()
@@ -240,18 +240,18 @@ fn carry_out(agent: &mut Agent, order: &Order, offer: &Offer) -> Result<Change, 
                 .filter(|row| !is_taken_back(row, &offer.acceptance.trusted));
             let highest = seen.map(|row| row.number).max().unwrap_or(0);
             if *first <= highest {
-                return Ok(Change {
+                return Ok(OrderEffect {
                     refused: true,
-                    ..Change::told(format!(
+                    ..OrderEffect::told(format!(
                         "the order to move begins at bundle {first}, this site has seen {highest}"
                     ))
                 });
             }
             let trusted = &offer.acceptance.trusted;
             if trusted.stream_keys(to.role.as_str()).is_none() {
-                return Ok(Change {
+                return Ok(OrderEffect {
                     refused: true,
-                    ..Change::told(format!(
+                    ..OrderEffect::told(format!(
                         "the order to move leads to {}/{} (`{}`), and the fleet's metadata delegates \
                          no such stream: no bundle would ever reach this site there",
                         to.environment, to.cluster_type, to.role
@@ -263,9 +263,9 @@ fn carry_out(agent: &mut Agent, order: &Order, offer: &Offer) -> Result<Change, 
                 to.environment, to.cluster_type
             );
             gate::withdraw_waiting(agent, "this site was moved to another stream")?;
-            Change {
+            OrderEffect {
                 stream: Some(to.clone()),
-                ..Change::told(message)
+                ..OrderEffect::told(message)
             }
         }
         Instruction::Rekey => {
@@ -278,18 +278,18 @@ fn carry_out(agent: &mut Agent, order: &Order, offer: &Offer) -> Result<Change, 
                  request for both is sent with the next reports",
                 next.signing.public().id()
             );
-            Change {
+            OrderEffect {
                 next: Some(next),
-                ..Change::told(message)
+                ..OrderEffect::told(message)
             }
         }
         Instruction::Revoke => {
             gate::withdraw_waiting(agent, "this site was revoked")?;
-            Change::told("it installs nothing new any more; what runs goes on".to_owned())
+            OrderEffect::told("it installs nothing new any more; what runs goes on".to_owned())
         }
-        _ => Change {
+        _ => OrderEffect {
             refused: true,
-            ..Change::told("this agent does not know what is ordered; update it".to_owned())
+            ..OrderEffect::told("this agent does not know what is ordered; update it".to_owned())
         },
     })
 }
@@ -298,7 +298,7 @@ fn carry_out(agent: &mut Agent, order: &Order, offer: &Offer) -> Result<Change, 
 fn record(
     agent: &mut Agent,
     order: &Order,
-    change: Change,
+    change: OrderEffect,
     offer: &Offer,
 ) -> Result<(), AgentError> {
     let number = order.number;
@@ -329,7 +329,7 @@ fn record(
     agent
         .commit(|db, author| {
             if let Some(offer) = believed {
-                believe(db, author.moment, offer)?;
+                believe(db, author.reading, offer)?;
             }
             state::set_meta(db, key::ORDERS, Some(&number))?;
             state::set_meta(db, key::CARRIED, Some(&carried))?;
@@ -365,21 +365,21 @@ fn record(
 }
 
 /// What is reported home of an order.
-fn told(order: &Order, change: &Change) -> report::Event {
+fn told(order: &Order, change: &OrderEffect) -> report::Event {
     let Order {
         number, enrolment, ..
     } = *order;
     let what = order.what.word().to_owned();
     let message = change.message.clone();
     if change.refused {
-        return Told::OrderRefused {
+        return ReportEvent::OrderRefused {
             number,
             what,
             message,
             enrolment,
         };
     }
-    Told::OrderDone {
+    ReportEvent::OrderDone {
         number,
         what,
         message,

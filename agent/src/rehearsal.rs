@@ -9,7 +9,7 @@ use serde::Serialize;
 
 /// What a bundle would do.
 #[derive(Debug, Serialize)]
-pub struct Plan {
+pub struct ImportPlan {
     /// The bundle's number.
     pub number: u64,
     /// The number that runs now.
@@ -34,7 +34,7 @@ pub struct Plan {
 #[derive(Debug, Default)]
 pub struct Rehearsal {
     /// The plan of the bundle that would be taken.
-    pub plan: Option<Plan>,
+    pub plan: Option<ImportPlan>,
 }
 
 /// What would happen to one assignment.

@@ -37,7 +37,7 @@ const CANNOT_GO_ON: &str = "it cannot go on: ";
 
 /// An event with what is to be told of it.
 #[derive(Debug, Clone)]
-pub struct Happening {
+pub struct Transition {
     /// The event.
     pub event: Event,
     /// One sentence: why.
@@ -46,13 +46,13 @@ pub struct Happening {
     pub results: Vec<AssignmentResult>,
 }
 
-impl From<Event> for Happening {
+impl From<Event> for Transition {
     fn from(event: Event) -> Self {
         Self::new(event, String::new())
     }
 }
 
-impl Happening {
+impl Transition {
     /// An event and why.
     pub fn new(event: Event, note: impl Into<String>) -> Self {
         Self {
@@ -94,7 +94,7 @@ pub fn drive(agent: &mut Agent) -> Result<Site, AgentError> {
             return Err(AgentError::Stopped);
         }
         agent.pulse.beat();
-        let happening = match perform::perform(agent, task) {
+        let done = match perform::perform(agent, task) {
             Err(AgentError::Apply(ApplyError::Stopped)) => return Err(AgentError::Stopped),
             Err(error) if error.is_of_the_host() => {
                 let blocked = blocked(agent, &site, error)?;
@@ -114,7 +114,7 @@ pub fn drive(agent: &mut Agent) -> Result<Site, AgentError> {
             }
             other => other?,
         };
-        let next = transition(agent, &happening)?;
+        let next = transition(agent, &done)?;
         if next == site {
             break;
         }
@@ -128,8 +128,8 @@ pub fn drive(agent: &mut Agent) -> Result<Site, AgentError> {
 ///
 /// # Errors
 /// [`AgentError`]; nothing was changed then.
-pub fn transition(agent: &mut Agent, happening: &Happening) -> Result<Site, AgentError> {
-    transition_with(agent, happening, |_, _| Ok(()))
+pub fn transition(agent: &mut Agent, transition: &Transition) -> Result<Site, AgentError> {
+    transition_with(agent, transition, |_, _| Ok(()))
 }
 
 /// The same, with `more` in the transaction.
@@ -138,16 +138,16 @@ pub fn transition(agent: &mut Agent, happening: &Happening) -> Result<Site, Agen
 /// [`AgentError`]; nothing was changed then.
 pub fn transition_with(
     agent: &mut Agent,
-    happening: &Happening,
+    transition: &Transition,
     more: impl FnOnce(&Transaction<'_>, &Author<'_>) -> Result<(), StateError>,
 ) -> Result<Site, AgentError> {
     let (before, after) = agent.commit(|db, author| {
         let before = stored::load(db)?;
-        let (after, actions) = machine::step(before.clone(), happening.event);
+        let (after, actions) = machine::step(before.clone(), transition.event);
         more(db, author)?;
         // A site that a person tidied by hand between two events stays as it is.
-        if after != before || !actions.is_empty() || note_is_new(db, &after, happening)? {
-            stored::save(db, author, (&before, &after), &actions, happening)?;
+        if after != before || !actions.is_empty() || note_is_new(db, &after, transition)? {
+            stored::save(db, author, (&before, &after), &actions, transition)?;
         }
         Ok::<_, StateError>((before, after))
     })?;
@@ -199,7 +199,7 @@ fn blocked(agent: &mut Agent, site: &Site, error: AgentError) -> Result<AgentErr
         if !why.is_empty() {
             note = format!("{why}; {note}");
         }
-        transition(agent, &Happening::new(Event::Blocked, note))?;
+        transition(agent, &Transition::new(Event::Blocked, note))?;
     }
     Ok(AgentError::Blocked {
         number,
@@ -268,14 +268,14 @@ fn why(note: &str) -> &str {
 fn note_is_new(
     db: &Transaction<'_>,
     site: &Site,
-    happening: &Happening,
+    transition: &Transition,
 ) -> Result<bool, StateError> {
-    let Event::GateShut(number) = happening.event else {
+    let Event::GateShut(number) = transition.event else {
         return Ok(false);
     };
     let row = generations::one(db, number)?;
     Ok(site.state_of(number) == Some(State::Gated)
-        && row.is_some_and(|row| row.note != happening.note))
+        && row.is_some_and(|row| row.note != transition.note))
 }
 
 fn unknown(number: u64) -> StateError {

@@ -121,7 +121,6 @@ impl Unseal for Secrets {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::panic)]
     use super::*;
 
     const HERE: Binding<'static> = Binding {

@@ -15,7 +15,7 @@ use crate::error::AgentError;
 use crate::intake::plan;
 use crate::intake::refusals::Refused;
 use crate::intake::visit::{self, Visit};
-use crate::orders::{self, Standing};
+use crate::orders::{self, EnrolmentStatus};
 use crate::runner;
 use crate::state::clock;
 use crate::state::{self, Hold, floors, generations, inventory, key, outbox};
@@ -37,7 +37,7 @@ pub struct Status {
     /// The cluster type of its stream.
     pub cluster_type: String,
     /// Where its enrolment stands.
-    pub enrolment: Standing,
+    pub enrolment: EnrolmentStatus,
     /// The id of its key, as the centre and the hub show it.
     pub key: String,
     /// The number of the last order that was carried out; 0 before the first.
@@ -190,15 +190,15 @@ impl Status {
         )];
         let key: String = self.key.chars().take(16).collect();
         lines.push(match self.enrolment {
-            Standing::Approved => format!("enrolment: approved, key {key}"),
-            Standing::Requested => format!(
+            EnrolmentStatus::Approved => format!("enrolment: approved, key {key}"),
+            EnrolmentStatus::Requested => format!(
                 "enrolment: requested, key {key}; `outhaul-agent export` puts the request on a stick"
             ),
-            Standing::OtherKeyApproved => format!(
+            EnrolmentStatus::OtherKeyApproved => format!(
                 "enrolment: ANOTHER KEY was approved under this site's name, this one has key {key}; \
                  tell the centre"
             ),
-            Standing::Revoked => {
+            EnrolmentStatus::Revoked => {
                 "enrolment: revoked; nothing new is installed, what runs goes on; a new kit is the way \
                  back"
                     .to_owned()

@@ -2,7 +2,12 @@
 //!
 //! What comes in: fleets with real keys and the bundles that they sign, made per test. What goes out:
 //! exit codes, messages, files on disk, signed reports. Nothing here looks into the agent.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "helpers of tests"
+)]
 
 #[path = "runner/ansible.rs"]
 mod ansible;

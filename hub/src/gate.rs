@@ -288,5 +288,4 @@ pub(crate) fn short(commit: &str) -> String {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 mod tests;

@@ -12,7 +12,7 @@ use std::io::{BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
 use outhaul_kit::durable::{self, FileError};
-use outhaul_kit::media::{self, Bounds, Media, Place};
+use outhaul_kit::media::{self, Bounds, FileOrFolder, Media};
 use outhaul_kit::text;
 use outhaul_signer::envelope::MAX_ENVELOPE_BYTES;
 use serde::Serialize;
@@ -173,9 +173,9 @@ fn import_place(
     done: &mut Imported,
     now_ms: i64,
 ) -> Result<(), HubError> {
-    let media = match Place::open(path)? {
-        Place::File(file) => return import_file(hub, path, file, done, now_ms),
-        Place::Folder(media) => media,
+    let media = match FileOrFolder::open(path)? {
+        FileOrFolder::File(file) => return import_file(hub, path, file, done, now_ms),
+        FileOrFolder::Folder(media) => media,
     };
     let folder = search(media, done)?;
     let sites = import_found(hub, &folder, done, now_ms)?;

@@ -16,7 +16,7 @@ use outhaul_bundle::hub_api::RefusedLine;
 use outhaul_signer::envelope::MAX_ENVELOPE_BYTES;
 use serde::Serialize;
 
-use crate::store::{Place, Refusal, Session, Store, StoreError};
+use crate::store::{Refusal, ReportPosition, Session, Store, StoreError};
 use line::{Refused, SIGNATURE, SignedReport, Taken, check_line, record_report};
 
 /// Lines of one transaction: enough to share its disk flush, few enough for others to write between.
@@ -74,13 +74,13 @@ impl Complete {
         epoch: String,
         number: u64,
     ) -> Result<Self, StoreError> {
-        let place = Place {
+        let place = ReportPosition {
             site,
             epoch,
             number,
         };
         let digest = session.stored_report(&place)?.map(|stored| stored.digest);
-        let Place { site, epoch, .. } = place;
+        let ReportPosition { site, epoch, .. } = place;
         Ok(Self {
             site,
             epoch,
@@ -412,5 +412,4 @@ fn read_line(lines: &mut impl BufRead) -> io::Result<Option<Line>> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 mod tests;

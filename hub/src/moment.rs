@@ -83,7 +83,6 @@ pub fn parse(text: &str, now_ms: i64) -> Result<i64, String> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
     use super::*;
 
     #[test]

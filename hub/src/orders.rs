@@ -244,5 +244,4 @@ pub fn reported(session: &Session<'_>, report: &Report) -> Result<(), StoreError
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 mod tests;

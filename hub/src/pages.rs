@@ -194,5 +194,4 @@ fn ranges(list: Vec<Vec<u64>>) -> String {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 mod tests;

@@ -32,7 +32,7 @@ pub use desired::{DesiredAssignment, DesiredBundle, Signed};
 pub use orders::Carrier;
 pub use outcomes::{SiteOrder, TakenSlip};
 pub use refused::SiteRefusal;
-pub use reports::{NewReport, Place, StoredReport};
+pub use reports::{NewReport, ReportPosition, StoredReport};
 pub use requests::{Origin, PendingRequest};
 pub use sites::{Registration, SiteKey};
 
@@ -383,5 +383,4 @@ fn parse<T: serde::de::DeserializeOwned>(text: &str, what: &str) -> Result<T, St
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 mod tests;

@@ -282,5 +282,4 @@ fn summary(sites: &[SiteRow], assignments: &[AssignmentRow]) -> Summary {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests;

@@ -1,5 +1,10 @@
 //! The hub's integration tests: the real program, driven as people and sites drive it.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "helpers of tests"
+)]
 
 mod bad_input;
 mod centre;

@@ -19,7 +19,7 @@ pub mod options;
 pub mod paint;
 pub mod progress;
 
-pub use envelope::{API_VERSION, Envelope, Problem};
+pub use envelope::{API_VERSION, Envelope, ErrorObject};
 pub use options::Options;
 
 /// What `--help` of every program ends with.
@@ -56,7 +56,7 @@ struct Session {
     results: Vec<Value>,
     lines: Vec<String>,
     findings: Vec<Value>,
-    errors: Vec<Problem>,
+    errors: Vec<ErrorObject>,
     /// Why standard output could not be written, other than that nobody reads it.
     unwritten: Option<io::Error>,
 }
@@ -213,7 +213,7 @@ pub fn fail(code: u8, text: &str) {
 
 /// An error that is printed already, or elsewhere, for the envelope.
 pub fn note_failure(code: u8, text: &str) {
-    with(|session| session.errors.extend(Problem::read(code, text)));
+    with(|session| session.errors.extend(ErrorObject::read(code, text)));
 }
 
 /// Ends the program: prints the envelope, and says when standard output could not be written.

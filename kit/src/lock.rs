@@ -27,7 +27,6 @@ pub fn take(path: &Path) -> io::Result<Option<File>> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]

@@ -54,7 +54,7 @@ pub struct Bounds {
 
 /// What a listing found.
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct Listing {
     /// Regular files with a wanted name, relative to the medium, sorted.
     pub files: Vec<PathBuf>,
     /// What has a wanted name and is no regular file, and folders that could not be read.
@@ -77,14 +77,14 @@ pub struct Marks {
 
 /// What a person named: one file, or a folder.
 #[derive(Debug)]
-pub enum Place {
+pub enum FileOrFolder {
     /// A regular file, open for reading.
     File(File),
     /// A folder.
     Folder(Media),
 }
 
-impl Place {
+impl FileOrFolder {
     /// Opens what lies at `path`. A link to a folder is followed, a link in the place of a file is not.
     ///
     /// # Errors
@@ -126,9 +126,9 @@ impl Place {
 /// # Errors
 /// [`FileError`] for anything else.
 pub fn open_file(path: &Path) -> Result<File, FileError> {
-    match Place::open(path)? {
-        Place::File(file) => Ok(file),
-        Place::Folder(_) => Err(at("open", path)(io::Error::other(Unexpected {
+    match FileOrFolder::open(path)? {
+        FileOrFolder::File(file) => Ok(file),
+        FileOrFolder::Folder(_) => Err(at("open", path)(io::Error::other(Unexpected {
             found: "a folder",
             expected: "a regular file",
         }))),
@@ -324,8 +324,8 @@ impl Media {
         &self,
         bounds: Bounds,
         wanted: impl Fn(&OsStr) -> bool,
-    ) -> Result<Found, FileError> {
-        let mut found = Found::default();
+    ) -> Result<Listing, FileError> {
+        let mut found = Listing::default();
         let mut entries = bounds.entries;
         let mut waiting = VecDeque::from([(PathBuf::new(), 0)]);
         while let Some((folder, depth)) = waiting.pop_front() {

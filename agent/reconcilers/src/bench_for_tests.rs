@@ -2,7 +2,6 @@
 //!
 //! What comes in: a folder. What goes out: [`Facilities`] whose values open with a real key, a [`Ledger`] that
 //! remembers what it was told, and assignments with their files on disk. Nothing of it is in a program.
-#![allow(clippy::unwrap_used)]
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -267,7 +267,6 @@ pub fn struck_out(text: &str, values: &[Zeroizing<String>]) -> String {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;

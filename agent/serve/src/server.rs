@@ -88,7 +88,7 @@ async fn answered(request: Request<Incoming>, current: Arc<Current>) -> Answer {
         let host = parts.headers.get(HOST)?.to_str().ok()?;
         Some(host.to_owned())
     });
-    let asked = Wish {
+    let asked = ParsedRequest {
         route,
         host,
         headers: parts.headers,
@@ -136,7 +136,7 @@ fn misunderstood(is_registry: bool, problem: &RouteError) -> Answer {
 }
 
 /// A request that is understood.
-struct Wish {
+struct ParsedRequest {
     route: Route,
     host: Option<String>,
     headers: HeaderMap,
@@ -144,7 +144,7 @@ struct Wish {
     content: Vec<u8>,
 }
 
-impl Wish {
+impl ParsedRequest {
     /// Answers it. Reads the disk and blocks.
     fn answer(self, current: &Current, is_registry: bool) -> Answer {
         if self.route == Route::Ping {

@@ -2,7 +2,12 @@
 //!
 //! What comes in: the program `outhaul-mirror`, and real clients: git, skopeo, containerd, and what
 //! `.ci/oci-clients` builds. What goes out: a verdict. Nothing here uses a network.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "helpers of tests"
+)]
 
 #[path = "../../../fuzz/bodies/serve.rs"]
 mod bodies;

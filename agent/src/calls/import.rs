@@ -1,23 +1,23 @@
 //! An import as a call: a path or a slip's text in, the answer that the command prints out.
 //!
-//! What comes in: an agent with the lock, and what to import. What goes out: an [`Answer`], also when the
+//! What comes in: an agent with the lock, and what to import. What goes out: an [`CommandResult`], also when the
 //! import was refused or failed. It decides nothing: the intake does, and this says what came of it.
 
 use std::path::Path;
 
-use super::Answer;
+use super::CommandResult;
 use crate::acks::{Acknowledged, Renumbered};
 use crate::agent::Agent;
 use crate::error::AgentError;
-use crate::intake::Outcome;
+use crate::intake::ImportOutcome;
 use crate::intake::media::{self, Findings};
 use crate::intake::slip::{self, News};
 use crate::intake::visit::{self, already};
 use crate::machine::State;
 
 /// Imports a slip's text.
-pub fn slip(agent: &mut Agent, text: &str) -> Answer {
-    let mut answer = Answer::default();
+pub fn slip(agent: &mut Agent, text: &str) -> CommandResult {
+    let mut answer = CommandResult::default();
     match slip::import_text(agent, text) {
         Ok(news) => slips(&[news], &mut answer),
         Err(error) => answer.fail(&error),
@@ -26,8 +26,8 @@ pub fn slip(agent: &mut Agent, text: &str) -> Answer {
 }
 
 /// Imports what lies at `path`.
-pub fn path(agent: &mut Agent, path: &Path) -> Answer {
-    let mut answer = Answer::default();
+pub fn path(agent: &mut Agent, path: &Path) -> CommandResult {
+    let mut answer = CommandResult::default();
     match visit::import_noted(agent, path) {
         Ok(findings) => found(path, findings, &mut answer),
         Err(error) => answer.fail(&error),
@@ -36,8 +36,8 @@ pub fn path(agent: &mut Agent, path: &Path) -> Answer {
 }
 
 /// What importing what lies at `path` would do; `agent` rehearses.
-pub fn plan(agent: &mut Agent, path: &Path) -> Answer {
-    let mut answer = Answer::default();
+pub fn plan(agent: &mut Agent, path: &Path) -> CommandResult {
+    let mut answer = CommandResult::default();
     match media::import(agent, path) {
         Ok(findings) => would(path, findings, agent, &mut answer),
         Err(error) => answer.fail(&error),
@@ -46,8 +46,8 @@ pub fn plan(agent: &mut Agent, path: &Path) -> Answer {
 }
 
 /// What importing a slip's text would do; `agent` rehearses.
-pub fn plan_text(agent: &mut Agent, text: &str) -> Answer {
-    let mut answer = Answer::default();
+pub fn plan_text(agent: &mut Agent, text: &str) -> CommandResult {
+    let mut answer = CommandResult::default();
     match slip::import_text(agent, text) {
         Ok(news) => {
             answer.text = format!("slip {}", news.plan());
@@ -58,7 +58,7 @@ pub fn plan_text(agent: &mut Agent, text: &str) -> Answer {
     answer
 }
 
-fn would(path: &Path, mut findings: Findings, agent: &mut Agent, answer: &mut Answer) {
+fn would(path: &Path, mut findings: Findings, agent: &mut Agent, answer: &mut CommandResult) {
     let skipped = findings.passed_over.iter();
     let skipped = skipped.map(|line| format!("skipped {line}"));
     answer.messages.extend(skipped);
@@ -74,7 +74,7 @@ fn would(path: &Path, mut findings: Findings, agent: &mut Agent, answer: &mut An
     answer.messages.extend(refused);
     let (text, mut value) = match (plan, outcome) {
         (Some(plan), _) => (plan.text(), serde_json::json!(plan)),
-        (None, Outcome::AlreadyActive { number, remembered }) => {
+        (None, ImportOutcome::AlreadyActive { number, remembered }) => {
             let text = match remembered.as_slice() {
                 [] => format!("bundle {number} is active already; nothing would be done"),
                 news => format!(
@@ -88,13 +88,13 @@ fn would(path: &Path, mut findings: Findings, agent: &mut Agent, answer: &mut An
                 serde_json::json!({ "number": number, "active": number, "remembered": remembered }),
             )
         }
-        (None, Outcome::Ordered { number, note }) => (
+        (None, ImportOutcome::Ordered { number, note }) => (
             format!("bundle {number} brings an order: {note}"),
             serde_json::json!({ "number": number, "message": note }),
         ),
         (
             None,
-            Outcome::Rests {
+            ImportOutcome::Rests {
                 number,
                 state,
                 note,
@@ -115,7 +115,7 @@ fn would(path: &Path, mut findings: Findings, agent: &mut Agent, answer: &mut An
     answer.value = value;
 }
 
-fn found(path: &Path, mut findings: Findings, answer: &mut Answer) {
+fn found(path: &Path, mut findings: Findings, answer: &mut CommandResult) {
     let skipped = findings.passed_over.iter();
     answer
         .messages
@@ -132,7 +132,7 @@ fn found(path: &Path, mut findings: Findings, answer: &mut Answer) {
     let refused = findings.refused.iter().flat_map(AgentError::lines);
     answer.messages.extend(refused);
     let (number, state, note) = match outcome {
-        Outcome::AlreadyActive { number, remembered } => {
+        ImportOutcome::AlreadyActive { number, remembered } => {
             answer.text = format!("bundle {number} is {}", already(&remembered));
             answer.value = serde_json::json!({
                 "number": number, "state": State::Active.word(), "message": already(&remembered),
@@ -140,12 +140,12 @@ fn found(path: &Path, mut findings: Findings, answer: &mut Answer) {
             });
             return;
         }
-        Outcome::Ordered { number, note } => {
+        ImportOutcome::Ordered { number, note } => {
             answer.text = format!("bundle {number} brought an order: {note}");
             answer.value = serde_json::json!({ "number": number, "ordered": note, "file": taken });
             return;
         }
-        Outcome::Rests {
+        ImportOutcome::Rests {
             number,
             state,
             note,
@@ -166,7 +166,7 @@ fn found(path: &Path, mut findings: Findings, answer: &mut Answer) {
     }
 }
 
-fn slips(slips: &[News], answer: &mut Answer) {
+fn slips(slips: &[News], answer: &mut CommandResult) {
     let lines = slips.iter().map(|news| format!("slip {}", news.sentence()));
     answer.text = lines.collect::<Vec<_>>().join("\n");
     answer.value = serde_json::json!({ "slips": slips_json(slips) });
@@ -185,7 +185,7 @@ fn slip_json(news: &News) -> serde_json::Value {
 }
 
 /// No bundle was taken: the refusals are the answer, or what slips brought, or there was nothing.
-fn nothing(path: &Path, findings: &Findings, answer: &mut Answer) {
+fn nothing(path: &Path, findings: &Findings, answer: &mut CommandResult) {
     if !findings.slips.is_empty() {
         slips(&findings.slips, answer);
     }

@@ -1,7 +1,7 @@
 //! What people ordered, as a call: what was decided in, what came of it out.
 //!
 //! What comes in: an agent with the lock, and an order that is committed already. What goes out: the
-//! [`Answer`] that the command prints, when the work has come to its end. The order stands whoever does the
+//! [`CommandResult`] that the command prints, when the work has come to its end. The order stands whoever does the
 //! work, and also when nobody waits for the answer. It decides nothing.
 
 use std::path::Path;
@@ -9,7 +9,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::{Answer, Call, Way};
+use super::{Call, CommandResult, Performer};
 use crate::advice;
 use crate::agent::Agent;
 use crate::error::AgentError;
@@ -43,24 +43,28 @@ pub enum Ordered {
 ///
 /// # Errors
 /// [`AgentError`] of the state folder.
-pub fn outcome(state: &Path, here: Option<Agent>, ordered: Ordered) -> Result<Answer, AgentError> {
+pub fn outcome(
+    state: &Path,
+    here: Option<Agent>,
+    ordered: Ordered,
+) -> Result<CommandResult, AgentError> {
     if let Some(mut agent) = here {
         interrupted::stops(&agent.pulse);
         return Ok(carry_out(&mut agent, &ordered));
     }
     let call = Call::Ordered(ordered.clone());
-    Ok(match super::here_or_there(state, &call)? {
-        Way::Here(mut agent) => {
+    Ok(match super::perform_or_wait(state, &call)? {
+        Performer::ThisProcess(mut agent) => {
             interrupted::stops(&agent.pulse);
             carry_out(&mut agent, &ordered)
         }
-        Way::There(answer) => answer,
+        Performer::OtherProcess(answer) => answer,
     })
 }
 
 /// Carries an order out as far as it goes.
-pub fn carry_out(agent: &mut Agent, ordered: &Ordered) -> Answer {
-    let mut answer = Answer::default();
+pub fn carry_out(agent: &mut Agent, ordered: &Ordered) -> CommandResult {
+    let mut answer = CommandResult::default();
     if let Err(error) = visit::settle(agent) {
         answer.fail(&error.into());
         return answer;
@@ -76,7 +80,7 @@ pub fn carry_out(agent: &mut Agent, ordered: &Ordered) -> Answer {
     answer
 }
 
-fn applied(agent: &mut Agent, number: u64, answer: &mut Answer) -> Result<(), AgentError> {
+fn applied(agent: &mut Agent, number: u64, answer: &mut CommandResult) -> Result<(), AgentError> {
     let site = runner::drive(agent)?;
     let note = runner::note_of(agent.store.read(), number)?;
     let row = generations::one(agent.store.read(), number)?;
@@ -114,7 +118,7 @@ fn approved(
     agent: &mut Agent,
     number: u64,
     who: &str,
-    answer: &mut Answer,
+    answer: &mut CommandResult,
 ) -> Result<(), AgentError> {
     let site = runner::drive(agent)?;
     let row = generations::one(agent.store.read(), number)?;
@@ -144,7 +148,7 @@ fn approved(
 fn rolled_back(
     agent: &mut Agent,
     ordered: Rollback,
-    answer: &mut Answer,
+    answer: &mut CommandResult,
 ) -> Result<(), AgentError> {
     let site = runner::drive(agent)?;
     if !runs(&site, ordered.to) {

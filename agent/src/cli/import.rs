@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use outhaul_signer::slip::MAX_TEXT_BYTES;
 
 use super::Context;
-use crate::calls::{self, Answer, Call, Way};
+use crate::calls::{self, Call, CommandResult, Performer};
 use crate::durable;
 use crate::error::AgentError;
 use crate::intake::visit;
@@ -35,8 +35,8 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
         Some(path) => Call::Import(std::path::absolute(path).map_err(durable::at("open", path))?),
         None => Call::Slip(text(args.text.as_deref().unwrap_or_default())?),
     };
-    let answer = match calls::here_or_there(&context.state, &call)? {
-        Way::Here(mut agent) => {
+    let answer = match calls::perform_or_wait(&context.state, &call)? {
+        Performer::ThisProcess(mut agent) => {
             interrupted::stops(&agent.pulse);
             visit::settle(&mut agent)?;
             match runner::resume(&mut agent) {
@@ -64,13 +64,13 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
                 _ => calls::import::path(&mut agent, args.path.as_deref().unwrap_or(Path::new(""))),
             }
         }
-        Way::There(answer) => with_own_view(&call, answer),
+        Performer::OtherProcess(answer) => with_own_view(&call, answer),
     };
     Ok(context.print_answer(&answer))
 }
 
 /// A service has a `/tmp` and perhaps a `/home` of its own: what only this command sees is said.
-fn with_own_view(call: &Call, mut answer: Answer) -> Answer {
+fn with_own_view(call: &Call, mut answer: CommandResult) -> CommandResult {
     if let Call::Import(path) = call
         && answer.exit == 3
         && path.exists()

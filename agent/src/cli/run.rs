@@ -2,7 +2,7 @@
 
 use super::Context;
 use crate::agent::Agent;
-use crate::calls::{self, Call, Way};
+use crate::calls::{self, Call, Performer};
 use crate::daemon;
 use crate::error::AgentError;
 
@@ -21,8 +21,8 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
     if !args.once {
         return daemon::run(Agent::exclusive(&context.state)?, false);
     }
-    match calls::here_or_there(&context.state, &Call::Round)? {
-        Way::Here(agent) => daemon::run(*agent, true),
-        Way::There(answer) => Ok(context.print_answer(&answer)),
+    match calls::perform_or_wait(&context.state, &Call::Round)? {
+        Performer::ThisProcess(agent) => daemon::run(*agent, true),
+        Performer::OtherProcess(answer) => Ok(context.print_answer(&answer)),
     }
 }

@@ -1,7 +1,6 @@
 //! What `agent.toml` may say and what it must not; the operator's page has all of it.
 //!
 //! What comes in: texts of settings. What goes out: values, or a refusal that names the place. No file is read.
-#![allow(clippy::unwrap_used)]
 use super::*;
 
 fn refusal(text: &str) -> String {

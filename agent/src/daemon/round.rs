@@ -1,23 +1,23 @@
 //! One round of the service: everything that is due, in order.
 //!
 //! What comes in: the agent, and when each thing was last done. What goes out: bundles taken, decisions
-//! of people carried out, drift looked for, reports sent. A road that fails is told in the log and tried
+//! of people carried out, drift looked for, reports sent. A source that fails is told in the log and tried
 //! again later, with a pause that grows; only a memory that cannot be used ends the service.
 
 use std::time::{Duration, Instant};
 
-use outhaul_bundle::report::Event as Told;
+use outhaul_bundle::report::Event as ReportEvent;
 
 use outhaul_kit::service;
 
 use super::links::Links;
 use super::watch::Watch;
 use crate::agent::Agent;
-use crate::calls::{self, Answer, Call};
+use crate::calls::{self, Call, CommandResult};
 use crate::error::AgentError;
 use crate::intake::pull::Repository;
 use crate::intake::visit;
-use crate::intake::{self, Outcome};
+use crate::intake::{self, ImportOutcome};
 use crate::report;
 use crate::runner::tidy;
 use crate::runner::{self, observe};
@@ -106,7 +106,7 @@ impl Round {
     pub fn begin(agent: &mut Agent) -> Result<Self, AgentError> {
         report::queue(
             agent,
-            Told::Started {
+            ReportEvent::Started {
                 agent_version: env!("CARGO_PKG_VERSION").to_owned(),
             },
         )?;
@@ -193,7 +193,7 @@ impl Round {
                 Call::Slip(text) => calls::import::slip(agent, text),
                 Call::Ordered(ordered) => calls::people::carry_out(agent, ordered),
                 Call::Round => {
-                    let mut answer = Answer::default();
+                    let mut answer = CommandResult::default();
                     match self.once(agent) {
                         Ok(_) => "the service pulled, looked and sent".clone_into(&mut answer.text),
                         Err(error) => answer.fail(&error),
@@ -294,15 +294,15 @@ fn pull(agent: &mut Agent) -> Result<(), AgentError> {
     let site = agent.site.clone();
     let config = agent.config.repository.clone();
     let limits = agent.limits;
-    let Some(mut road) = Repository::open(&config, &site, limits, &agent.pulse)? else {
+    let Some(mut source) = Repository::open(&config, &site, limits, &agent.pulse)? else {
         return Ok(());
     };
-    match intake::accept(agent, &mut road)? {
-        Outcome::AlreadyActive { .. } => {}
-        Outcome::Ordered { number, note } => {
+    match intake::accept(agent, &mut source)? {
+        ImportOutcome::AlreadyActive { .. } => {}
+        ImportOutcome::Ordered { number, note } => {
             tracing::warn!(number, note, "a bundle of the repository brought an order");
         }
-        Outcome::Rests {
+        ImportOutcome::Rests {
             number,
             state,
             note,

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use outhaul_kit::media::{self as kit_media, Marks, Place};
+use outhaul_kit::media::{self as kit_media, FileOrFolder, Marks};
 
 use crate::durable::{self, FileError};
 use crate::intake::media;
@@ -68,9 +68,9 @@ impl Watch {
 }
 
 fn print(place: &Path, site: &str) -> Result<Print, FileError> {
-    let media = match Place::open(place)? {
-        Place::Folder(media) => media,
-        Place::File(file) => {
+    let media = match FileOrFolder::open(place)? {
+        FileOrFolder::Folder(media) => media,
+        FileOrFolder::File(file) => {
             let marks = kit_media::marks(&file).map_err(durable::at("look at", place))?;
             return Ok(vec![(place.to_owned(), marks)]);
         }
@@ -120,7 +120,6 @@ fn mount_points(table: &str) -> Vec<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use std::os::unix::fs::MetadataExt;
 
     use super::*;

@@ -6,7 +6,7 @@
 //! anew, and what runs is reported again.
 
 use outhaul_bundle::Digest;
-use outhaul_bundle::report::Event as Told;
+use outhaul_bundle::report::Event as ReportEvent;
 use outhaul_signer::{Kit, SigningKey};
 
 use crate::config::ClockConfig;
@@ -46,19 +46,19 @@ pub(super) fn enrol_again(
         None
     };
     store.commit(|db| {
-        let moment = crate::state::clock::now(db, clock)?;
-        moment.store(db)?;
+        let reading = crate::state::clock::now(db, clock)?;
+        reading.store(db)?;
         let author = Author {
             site: &site,
             key: &key,
-            moment: &moment,
+            reading: &reading,
             max_rows: u64::MAX,
         };
         if other_hub {
             outbox::renumber(db, &author, &site, "the agent: a new kit names another hub")?;
             events::repeat_state(db, &author)?;
         }
-        let told = Told::Decision {
+        let told = ReportEvent::Decision {
             what: "enrol".to_owned(),
             who: "a new kit".to_owned(),
             number: None,

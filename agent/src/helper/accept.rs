@@ -19,7 +19,7 @@ use outhaul_signer::seal::Identity;
 use outhaul_signer::trust::{self, SourceError, TrustError};
 use outhaul_signer::{Acceptance, MetadataSource};
 
-use super::{Helper, Problem, generation, refused};
+use super::{Helper, RequestFailure, generation, refused};
 use crate::blobs::Blobs;
 use crate::cut;
 use crate::durable::{self, FileError};
@@ -68,7 +68,7 @@ impl MetadataSource for HandedOver<'_> {
 }
 
 /// What was found where the agent's file should be: a trick, or a disk that fails.
-fn of_the_agent(error: FileError) -> Problem {
+fn of_the_agent(error: FileError) -> RequestFailure {
     let source = error.source.get_ref();
     let trick = source.is_some_and(<dyn std::error::Error + Send + Sync>::is::<Unexpected>);
     if trick {
@@ -78,7 +78,7 @@ fn of_the_agent(error: FileError) -> Problem {
     }
 }
 
-fn missing(path: &Path) -> Problem {
+fn missing(path: &Path) -> RequestFailure {
     refused(
         "handed-over",
         format!("`{}` is not in the agent's folder", path.display()),
@@ -87,7 +87,11 @@ fn missing(path: &Path) -> Problem {
 
 impl Helper {
     /// The index of a bundle as this site gets it; accepts the bundle first where that is still to be done.
-    pub(super) fn accepted(&mut self, number: u64, digest: &Digest) -> Result<Index, Problem> {
+    pub(super) fn accepted(
+        &mut self,
+        number: u64,
+        digest: &Digest,
+    ) -> Result<Index, RequestFailure> {
         let row = generations::one(self.store.read(), number)?;
         let row = row.filter(|row| row.index == *digest);
         if let Some(row) = row {
@@ -110,7 +114,11 @@ impl Helper {
     }
 
     /// The index that the agent has under a number, if it is the one that is meant.
-    fn handed_over(&self, number: u64, digest: &Digest) -> Result<(Index, Vec<u8>), Problem> {
+    fn handed_over(
+        &self,
+        number: u64,
+        digest: &Digest,
+    ) -> Result<(Index, Vec<u8>), RequestFailure> {
         let path = generation(number).join("index.json");
         let bytes = self
             .agent
@@ -131,13 +139,13 @@ impl Helper {
 
     /// Whether the helper was set up for the stream that an index names. The agent may follow another one since,
     /// by an order that the helper does not take from it: no bundle's fault, and root's to say.
-    fn follows(&self, index: &Index) -> Result<(), Problem> {
+    fn follows(&self, index: &Index) -> Result<(), RequestFailure> {
         let own = &self.site.stream;
         if index.stream == *own {
             return Ok(());
         }
         let name = |stream: &Stream| format!("{}/{}", stream.environment, stream.cluster_type);
-        Err(Problem::Unable {
+        Err(RequestFailure::Unable {
             problem: format!(
                 "bundle {} is for {}, the apply helper was set up for {}",
                 index.number,
@@ -151,7 +159,7 @@ impl Helper {
     }
 
     /// What the fleet's metadata says of the site's stream.
-    fn verify(&self, number: u64, digest: &Digest) -> Result<Acceptance, Problem> {
+    fn verify(&self, number: u64, digest: &Digest) -> Result<Acceptance, RequestFailure> {
         let db = self.store.read();
         let floors = floors::floors(db, &self.home.floors())?;
         let trusted = floors::trusted(db)?;
@@ -187,7 +195,7 @@ impl Helper {
     }
 
     /// Whether a signed index is for this site.
-    fn check(&self, index: &Index, acceptance: &Acceptance) -> Result<(), Problem> {
+    fn check(&self, index: &Index, acceptance: &Acceptance) -> Result<(), RequestFailure> {
         let site = &self.site;
         let number = index.number;
         if index.fleet != site.fleet {
@@ -224,7 +232,7 @@ impl Helper {
     }
 
     /// Copies what an index needs, each blob against its digest, and unpacks it: whole or not at all.
-    pub(super) fn copy(&mut self, index: &Index, bytes: &[u8]) -> Result<(), Problem> {
+    pub(super) fn copy(&mut self, index: &Index, bytes: &[u8]) -> Result<(), RequestFailure> {
         let mut blobs = Blobs::new(&self.home);
         blobs.clear_partial()?;
         self.check_space(blobs.missing_bytes(&index.blobs), index)?;
@@ -245,7 +253,7 @@ impl Helper {
         self.drop_other_keys(keys.as_ref())
     }
 
-    fn copy_blob(&self, blobs: &mut Blobs, blob: &Blob) -> Result<(), Problem> {
+    fn copy_blob(&self, blobs: &mut Blobs, blob: &Blob) -> Result<(), RequestFailure> {
         let path = Path::new("blobs/sha256").join(blob.digest.hex());
         let disk = |error: std::io::Error| durable::at("copy", &path)(error);
         let file = self.agent.open_file(&path).map_err(of_the_agent)?;
@@ -281,7 +289,7 @@ impl Helper {
     /// Keys that open what is sealed say nothing about whom to trust: the helper has those of the agent's
     /// folder, as they are now, without what is no key. Returns them; `None` when that folder is not there.
     /// None is removed here: what is refused afterwards must find the keys that open what runs.
-    fn copy_keys(&self) -> Result<Option<BTreeSet<PathBuf>>, Problem> {
+    fn copy_keys(&self) -> Result<Option<BTreeSet<PathBuf>>, RequestFailure> {
         let bounds = Bounds {
             depth: 0,
             entries: 4 * MAX_KEYS,
@@ -314,7 +322,7 @@ impl Helper {
     }
 
     /// Removes the keys that the agent's folder has no more, once a bundle was copied whole without them.
-    fn drop_other_keys(&self, kept: Option<&BTreeSet<PathBuf>>) -> Result<(), Problem> {
+    fn drop_other_keys(&self, kept: Option<&BTreeSet<PathBuf>>) -> Result<(), RequestFailure> {
         let Some(kept) = kept else { return Ok(()) };
         for known in durable::list(&self.home.identities())? {
             if !kept.contains(&known) {
@@ -324,7 +332,7 @@ impl Helper {
         Ok(())
     }
 
-    fn check_space(&self, missing: u64, index: &Index) -> Result<(), Problem> {
+    fn check_space(&self, missing: u64, index: &Index) -> Result<(), RequestFailure> {
         const MIB: u64 = 1024 * 1024;
         let reserve = self.config.min_free_mb.saturating_mul(MIB);
         let needed = unpacked::unpacked_bytes(index)
@@ -334,7 +342,7 @@ impl Helper {
         if free >= needed {
             return Ok(());
         }
-        Err(Problem::Unable {
+        Err(RequestFailure::Unable {
             problem: format!(
                 "not enough space in `{}`: {} MiB are needed, {} MiB are free",
                 self.home.root().display(),
@@ -346,10 +354,15 @@ impl Helper {
     }
 
     /// Floors first, in the file and then with everything else in one transaction.
-    fn commit(&mut self, index: &Index, digest: Digest, found: &Acceptance) -> Result<(), Problem> {
+    fn commit(
+        &mut self,
+        index: &Index,
+        digest: Digest,
+        found: &Acceptance,
+    ) -> Result<(), RequestFailure> {
         floors::write_sidecar(self.store.read(), &self.home.floors(), &found.versions)?;
         cut::here("helper-floors-raised");
-        let mut moment = clock::now(self.store.read(), &self.config.clock)?;
+        let mut reading = clock::now(self.store.read(), &self.config.clock)?;
         let row = row(
             index,
             digest,
@@ -358,7 +371,7 @@ impl Helper {
         let kept = self.store.commit(|db| {
             floors::store(db, &found.versions)?;
             floors::store_trusted(db, &found.trusted)?;
-            moment.believe(db, found)?;
+            reading.believe(db, found)?;
             generations::put(db, &row)?;
             let used: BTreeSet<u64> = inventory::items(db, None)?
                 .into_iter()
@@ -411,7 +424,7 @@ pub(super) fn row(index: &Index, digest: Digest, signers: BTreeSet<String>) -> G
 }
 
 /// What the verifier said, with its causes.
-fn refusal(error: &TrustError) -> Problem {
+fn refusal(error: &TrustError) -> RequestFailure {
     let mut message = error.to_string();
     let mut cause = std::error::Error::source(error);
     while let Some(error) = cause {

@@ -11,7 +11,7 @@ use outhaul_bundle::Index;
 use outhaul_reconcilers::remote::protocol::{Answer, Request, Rest, Verb};
 use outhaul_reconcilers::{Desired, Item, Reconciler, shortened};
 
-use super::{Helper, Problem, refused};
+use super::{Helper, RequestFailure, refused};
 use crate::apply;
 use crate::cut;
 use crate::generation;
@@ -23,7 +23,7 @@ const MAX_STEPS: usize = 100;
 
 impl Helper {
     /// Carries out one request.
-    pub(super) fn perform(&mut self, request: &Request) -> Result<Answer, Problem> {
+    pub(super) fn perform(&mut self, request: &Request) -> Result<Answer, RequestFailure> {
         let index = self.accepted(request.number, &request.index)?;
         if request.verb == Verb::Remove {
             return self.remove(&index, request);
@@ -50,11 +50,11 @@ impl Helper {
         verb: Verb,
         reconciler: &dyn Reconciler,
         desired: &Desired,
-    ) -> Result<Answer, Problem> {
+    ) -> Result<Answer, RequestFailure> {
         // A disk may lie, the helper's own, too: its copy is made again from the agent's.
         if let Err(torn) = generation::check(desired) {
             crate::durable::remove_tree(&self.home.generation(desired.generation))?;
-            return Err(Problem::Unable {
+            return Err(RequestFailure::Unable {
                 problem: format!("the apply helper's copy is damaged: {torn}"),
                 help: "check the disk; the next try copies it again".into(),
             });
@@ -87,7 +87,7 @@ impl Helper {
         Ok(recorded)
     }
 
-    fn remove(&mut self, index: &Index, request: &Request) -> Result<Answer, Problem> {
+    fn remove(&mut self, index: &Index, request: &Request) -> Result<Answer, RequestFailure> {
         let name = request.assignment.as_str();
         if index.assignments.iter().any(|a| a.name.as_str() == name) {
             return Err(refused(

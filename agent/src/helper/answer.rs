@@ -18,7 +18,7 @@ use outhaul_kit::pulse::Pulse;
 use outhaul_reconcilers::remote::protocol::{Answer, FORMAT, MAX_REQUEST_BYTES, Request, Verb};
 use outhaul_signer::trust::MAX_VERSION;
 
-use super::{Helper, Problem, refused};
+use super::{Helper, RequestFailure, refused};
 use crate::durable::at;
 use crate::error::AgentError;
 
@@ -62,8 +62,8 @@ pub fn run(folder: &Path, agent: &Path) -> Result<(), AgentError> {
         Err(problem) => Err(problem),
     };
     let answer = answer.unwrap_or_else(|problem| match problem {
-        Problem::Refused { rule, message } => Answer::Refused { rule, message },
-        Problem::Unable { problem, help } => Answer::Unable { problem, help },
+        RequestFailure::Refused { rule, message } => Answer::Refused { rule, message },
+        RequestFailure::Unable { problem, help } => Answer::Unable { problem, help },
     });
     match &answer {
         Answer::Refused { rule, message } => {
@@ -92,7 +92,7 @@ fn connection() -> Result<UnixStream, AgentError> {
 }
 
 /// What an allowed peer asks for; `None` when it went away without a word.
-fn request(stream: &UnixStream, agent: &Path) -> Result<Option<Request>, Problem> {
+fn request(stream: &UnixStream, agent: &Path) -> Result<Option<Request>, RequestFailure> {
     let peer = rustix::net::sockopt::socket_peercred(stream).map_err(|error| {
         refused(
             "peer",

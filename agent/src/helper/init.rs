@@ -18,7 +18,7 @@ use rustix::process::{Gid, Uid};
 use rustix::thread::{self, CapabilitySet, CapabilitySets};
 
 use super::accept::row;
-use super::{Helper, Problem, generation, settings};
+use super::{Helper, RequestFailure, generation, settings};
 use crate::durable::{self, at};
 use crate::error::AgentError;
 use crate::home::Home;
@@ -81,7 +81,7 @@ pub fn run(folder: &Path, agent: &Path, again: bool) -> Result<Ready, AgentError
     let site = state::site(copy.read())?;
     let trusted = floors::trusted(copy.read())?;
     let beliefs = floors::floors(copy.read(), &home.root().join("init/floors.json"))?;
-    let moment = clock::now(copy.read(), &config.clock)?;
+    let reading = clock::now(copy.read(), &config.clock)?;
     let items = match known {
         true => Vec::new(),
         false => inventory::items(copy.read(), None)?,
@@ -91,7 +91,7 @@ pub fn run(folder: &Path, agent: &Path, again: bool) -> Result<Ready, AgentError
     store.commit(|db| {
         floors::store_trusted(db, &trusted)?;
         floors::store(db, &beliefs)?;
-        moment.store(db)?;
+        reading.store(db)?;
         items.iter().try_for_each(|item| inventory::put(db, item))?;
         state::set_meta(db, key::SITE, Some(&site))
     })?;
@@ -118,8 +118,8 @@ pub fn run(folder: &Path, agent: &Path, again: bool) -> Result<Ready, AgentError
             Err(problem) => ready.without.push(format!(
                 "bundle {number} could not be copied: {}; import it again",
                 match problem {
-                    Problem::Refused { message, .. } => message,
-                    Problem::Unable { problem, .. } => problem,
+                    RequestFailure::Refused { message, .. } => message,
+                    RequestFailure::Unable { problem, .. } => problem,
                 }
             )),
         }
@@ -177,11 +177,11 @@ fn copy_of(from: &Media, home: &Home) -> Result<Store, AgentError> {
 
 impl Helper {
     /// Copies a bundle that the agent had accepted and applied when the helper was set up.
-    fn adopt(&mut self, known: &generations::Generation) -> Result<(), Problem> {
+    fn adopt(&mut self, known: &generations::Generation) -> Result<(), RequestFailure> {
         let path = generation(known.number).join("index.json");
         let bytes = self.agent.read(&path, self.limits.max_index_bytes)?;
         let bytes = bytes.unwrap_or_default();
-        let wrong = |problem: String| Problem::Unable {
+        let wrong = |problem: String| RequestFailure::Unable {
             problem,
             help: String::new(),
         };

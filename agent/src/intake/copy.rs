@@ -1,6 +1,6 @@
 //! From a verified index to a generation on disk, or to nothing: what is checked, copied and taken back.
 //!
-//! What comes in: an index that the metadata vouches for, and the road that brings its blobs. What goes out:
+//! What comes in: an index that the metadata vouches for, and the source that brings its blobs. What goes out:
 //! a staged generation with the trust that vouches for it, in one transaction, or a state folder as it was
 //! before. It decides nothing about orders: that is its caller's business.
 
@@ -9,7 +9,7 @@ use outhaul_bundle::index::Stream;
 use outhaul_bundle::name::Name;
 use outhaul_signer::TrustError;
 
-use super::{Offer, Outcome, Road, believe, expected};
+use super::{BundleSource, ImportOutcome, Offer, believe, expected};
 use crate::agent::Agent;
 use crate::blobs::Blobs;
 use crate::cut;
@@ -20,7 +20,7 @@ use crate::machine::{Event, State};
 use crate::orders::carried::{self, arrived};
 use crate::roots;
 use crate::runner::tidy;
-use crate::runner::{self, Happening};
+use crate::runner::{self, Transition};
 use crate::state::generations::{self, Generation, is_taken_back};
 use crate::state::{self, floors, key};
 
@@ -39,16 +39,16 @@ pub(super) struct Followed {
 /// more: the site follows it again. Decided by verified metadata and index, before any blob is read.
 pub(super) fn back_from_move(
     agent: &mut Agent,
-    road: &mut dyn Road,
+    source: &mut dyn BundleSource,
 ) -> Result<Option<Followed>, AgentError> {
     let Some(moved) = carried::moved(agent.store.read())? else {
         return Ok(None);
     };
     let floors = floors::floors(agent.store.read(), &agent.home.floors())?;
-    let Ok(offer) = intake::verify_above(agent, road, &floors, &moved.from) else {
+    let Ok(offer) = intake::verify_above(agent, source, &floors, &moved.from) else {
         return Ok(None);
     };
-    let Ok((index, bytes)) = road.index(&expected(&offer)) else {
+    let Ok((index, bytes)) = source.index(&expected(&offer)) else {
         return Ok(None);
     };
     if index.stream != moved.from || !carried::take_back_move(agent, &moved, &index, &offer)? {
@@ -158,12 +158,12 @@ pub(crate) fn begin(
 
 pub(super) fn stage(
     agent: &mut Agent,
-    road: &mut dyn Road,
+    source: &mut dyn BundleSource,
     (index, bytes): (&Index, &[u8]),
     offer: &Offer,
     blobs: &mut Blobs,
 ) -> Result<(), AgentError> {
-    road.blobs(index, blobs)?;
+    source.blobs(index, blobs)?;
     blobs.sync()?;
     cut::here("blobs-complete");
     agent.pulse.beat();
@@ -173,7 +173,7 @@ pub(super) fn stage(
     let metadata = &offer.acceptance.trusted.0;
     let home = &agent.home;
     generation::unpack(home, blobs, index, bytes, metadata, &agent.limits)
-        .map_err(|error| of_unpacking(road.name(), error))
+        .map_err(|error| of_unpacking(source.name(), error))
 }
 
 /// A copy that did not come to its end leaves nothing.
@@ -204,7 +204,7 @@ fn leave_nothing(
     blobs_too: bool,
     blobs: &mut Blobs,
 ) -> Result<(), AgentError> {
-    let lost = Happening::new(Event::CopyLost(number), why);
+    let lost = Transition::new(Event::CopyLost(number), why);
     runner::transition(agent, &lost)?;
     crate::durable::remove_tree(&agent.home.generation(number).with_extension("new"))?;
     crate::durable::remove_tree(&agent.home.generation(number))?;
@@ -219,7 +219,7 @@ pub(super) fn commit_staged(
     agent: &mut Agent,
     index: &Index,
     offer: &Offer,
-) -> Result<Outcome, AgentError> {
+) -> Result<ImportOutcome, AgentError> {
     let number = index.number;
     roots::keep(agent, offer)?;
     let versions = &offer.acceptance.versions;
@@ -231,7 +231,7 @@ pub(super) fn commit_staged(
     runner::transition_with(agent, &staged.into(), |db, author| {
         state::set_meta(db, key::SITE, Some(&site))?;
         arrived(db)?;
-        believe(db, author.moment, offer)
+        believe(db, author.reading, offer)
     })?;
     agent.site = site;
     runner::drive(agent)?;
@@ -247,7 +247,7 @@ pub(crate) fn of_unpacking(name: &str, error: GenerationError) -> AgentError {
     }
 }
 
-/// What the verifier said: a refusal, or a road that failed.
+/// What the verifier said: a refusal, or a source that failed.
 pub(super) fn refusal(name: &str, error: &TrustError) -> AgentError {
     let mut message = error.to_string();
     let mut cause = std::error::Error::source(error);
@@ -256,7 +256,7 @@ pub(super) fn refusal(name: &str, error: &TrustError) -> AgentError {
         cause = error.source();
     }
     if error.is_transient() {
-        AgentError::Road {
+        AgentError::Unreadable {
             source_name: name.to_owned(),
             problem: message,
         }

@@ -1,4 +1,4 @@
-//! The road of a file: an `.outhaul` bundle, read once from its first byte to its last.
+//! A bundle in a file: an `.outhaul` bundle, read once from its first byte to its last.
 //!
 //! What comes in: an open file of a stick or a disk. What goes out: the three steps of the bundle reader, with
 //! the reader's words for what is wrong. The file is never opened for writing and never sought in.
@@ -12,14 +12,14 @@ use outhaul_bundle::{BundleReader, Index, Limits, ReadError};
 use outhaul_kit::console::progress::{Meter, Unit};
 use outhaul_signer::MetadataSource;
 
-use super::Road;
+use super::BundleSource;
 use crate::blobs::Blobs;
 use crate::error::AgentError;
 use outhaul_kit::pulse::Pulse;
 
 /// A file that is being read.
 #[derive(Debug)]
-pub struct FileRoad {
+pub struct BundleFile {
     name: String,
     pulse: Pulse,
     reader: BundleReader<Beating>,
@@ -46,7 +46,7 @@ impl Read for Beating {
     }
 }
 
-impl FileRoad {
+impl BundleFile {
     /// Reads `file`, which is called `name` in messages.
     pub fn new(name: String, file: File, limits: Limits, pulse: &Pulse) -> Self {
         let bytes = file.metadata().map(|found| found.len()).ok();
@@ -115,7 +115,7 @@ fn failed(name: &str, pulse: &Pulse, error: &ReadError) -> AgentError {
     }
 }
 
-impl Road for FileRoad {
+impl BundleSource for BundleFile {
     fn name(&self) -> &str {
         &self.name
     }

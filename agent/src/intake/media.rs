@@ -8,12 +8,12 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use outhaul_kit::media::{self, Bounds, Found, Media, Place};
+use outhaul_kit::media::{self, Bounds, FileOrFolder, Listing, Media};
 use outhaul_kit::text;
 
-use super::file::FileRoad;
+use super::file::BundleFile;
 use super::slip::{self, News};
-use super::{MAX_TOLD, Offer, Outcome, mistaken};
+use super::{ImportOutcome, MAX_TOLD, Offer, mistaken};
 use crate::acks::{self, Acknowledged, Renumbered};
 use crate::agent::Agent;
 use crate::durable::FileError;
@@ -41,7 +41,7 @@ const MAX_ACKS_BYTES: u64 = 16 * 1024 * 1024;
 #[derive(Debug, Default)]
 pub struct Findings {
     /// What came of the newest acceptable bundle; `None` when there was none.
-    pub outcome: Option<Outcome>,
+    pub outcome: Option<ImportOutcome>,
     /// The file that it came from.
     pub taken: Option<PathBuf>,
     /// The order to move by which this site follows the stream of `outcome`, when both were on the medium.
@@ -62,7 +62,7 @@ pub struct Findings {
 ///
 /// # Errors
 /// [`FileError`] for a medium that cannot be listed.
-pub fn bundles(media: &Media) -> Result<Found, FileError> {
+pub fn bundles(media: &Media) -> Result<Listing, FileError> {
     media.files(BOUNDS, |name| is_ours(Path::new(name)))
 }
 
@@ -99,9 +99,9 @@ impl Findings {
 /// # Errors
 /// [`AgentError`]: for a single file its refusal; for a folder only what stops everything.
 pub fn import(agent: &mut Agent, path: &Path) -> Result<Findings, AgentError> {
-    match Place::open(path)? {
-        Place::File(file) => import_file(agent, path, file),
-        Place::Folder(media) => import_folder(agent, &media),
+    match FileOrFolder::open(path)? {
+        FileOrFolder::File(file) => import_file(agent, path, file),
+        FileOrFolder::Folder(media) => import_folder(agent, &media),
     }
 }
 
@@ -120,16 +120,16 @@ fn import_file(agent: &mut Agent, path: &Path, file: File) -> Result<Findings, A
         let message = format!("{message}; nothing was changed");
         return Err(AgentError::Usage { message, help });
     }
-    let mut road = FileRoad::new(name, file, agent.limits, &agent.pulse);
+    let mut source = BundleFile::new(name, file, agent.limits, &agent.pulse);
     findings.outcome =
-        Some(intake::accept(agent, &mut road).map_err(|e| with_claim(e, &road, &agent.site))?);
+        Some(intake::accept(agent, &mut source).map_err(|e| with_claim(e, &source, &agent.site))?);
     findings.taken = Some(path.to_owned());
     Ok(findings)
 }
 
 fn import_folder(agent: &mut Agent, media: &Media) -> Result<Findings, AgentError> {
     let mut first = import_for_stream(agent, media, None)?;
-    let Some(Outcome::Ordered { number, note }) = &first.outcome else {
+    let Some(ImportOutcome::Ordered { number, note }) = &first.outcome else {
         return Ok(first);
     };
     if carried::moved(agent.store.read())?.is_none() {
@@ -262,7 +262,7 @@ fn take_newest(
             continue;
         }
         let admitted = open_bundle(agent, media, &path)
-            .and_then(|mut road| intake::try_accept(agent, &mut road));
+            .and_then(|mut source| intake::try_accept(agent, &mut source));
         match admitted {
             Ok(outcome) => {
                 findings.outcome = Some(outcome);
@@ -286,22 +286,22 @@ fn take_newest(
     trouble.map_or(Ok(()), Err)
 }
 
-fn open_bundle(agent: &Agent, media: &Media, path: &Path) -> Result<FileRoad, AgentError> {
+fn open_bundle(agent: &Agent, media: &Media, path: &Path) -> Result<BundleFile, AgentError> {
     let name = text::file_name(path);
     let Some(file) = media.open_file(path)? else {
         let problem = "it is not there any more: was the stick pulled?".to_owned();
-        return Err(AgentError::Road {
+        return Err(AgentError::Unreadable {
             source_name: name,
             problem,
         });
     };
     mistaken::refuse_mistaken(&name, &file)?;
-    Ok(FileRoad::new(name, file, agent.limits, &agent.pulse))
+    Ok(BundleFile::new(name, file, agent.limits, &agent.pulse))
 }
 
 fn look_at(agent: &Agent, media: &Media, path: &Path) -> Result<Offer, AgentError> {
-    let mut road = open_bundle(agent, media, path)?;
-    intake::verify(agent, &mut road).map_err(|error| with_claim(error, &road, &agent.site))
+    let mut source = open_bundle(agent, media, path)?;
+    intake::verify(agent, &mut source).map_err(|error| with_claim(error, &source, &agent.site))
 }
 
 /// Takes acknowledgements for this site from `acks/` on a medium. What of them cannot be used is refused
@@ -383,9 +383,9 @@ fn pass_over(name: &str, error: AgentError, findings: &mut Findings) -> Result<(
 
 /// A refusal of a bundle for another stream names both, whichever rule it met first: the version of what
 /// is for somebody else says nothing here. What the bundle says of itself is not verified.
-pub(crate) fn with_claim(error: AgentError, road: &FileRoad, site: &Site) -> AgentError {
+pub(crate) fn with_claim(error: AgentError, source: &BundleFile, site: &Site) -> AgentError {
     let own = format!("{}/{}", site.stream.environment, site.stream.cluster_type);
-    match (error, road.claims()) {
+    match (error, source.claims()) {
         (
             AgentError::Refused {
                 source_name, rule, ..

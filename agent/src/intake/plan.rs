@@ -10,14 +10,14 @@ use outhaul_bundle::index::Assignment;
 use outhaul_bundle::name::Name;
 use outhaul_bundle::{Digest, Index, Instruction, Order};
 
-use super::{Offer, Outcome, Road, copy};
+use super::{BundleSource, ImportOutcome, Offer, copy};
 use crate::agent::Agent;
 use crate::blobs::Blobs;
 use crate::error::AgentError;
 use crate::generation;
 use crate::machine::{Event, State};
 use crate::orders;
-pub use crate::rehearsal::{AssignmentPlan, Plan, Rehearsal};
+pub use crate::rehearsal::{AssignmentPlan, ImportPlan, Rehearsal};
 use crate::runner::{self, gate};
 use crate::state::{generations, inventory};
 use outhaul_reconcilers::Change;
@@ -69,7 +69,7 @@ fn differing(before: &Assignment, after: &Assignment) -> Vec<Change> {
     changes
 }
 
-impl Plan {
+impl ImportPlan {
     /// For people.
     pub fn text(&self) -> String {
         let mut lines = vec![match self.active {
@@ -116,12 +116,12 @@ impl Plan {
 /// What taking in a verified offer would come to. The blobs are read and verified; nothing is kept.
 pub(crate) fn rehearse(
     agent: &mut Agent,
-    road: &mut dyn Road,
+    source: &mut dyn BundleSource,
     index: Index,
     offer: &Offer,
     restored: bool,
-) -> Result<Outcome, AgentError> {
-    let mut plan = Plan {
+) -> Result<ImportOutcome, AgentError> {
+    let mut plan = ImportPlan {
         number: index.number,
         active: generations::active(agent.store.read())?,
         orders: Vec::new(),
@@ -140,7 +140,7 @@ pub(crate) fn rehearse(
         plan.orders.push(orders::rehearse(agent, order, offer)?);
         return Ok(recorded(agent, plan));
     }
-    orders::refuse_if_revoked(agent.store.read(), road.name())?;
+    orders::refuse_if_revoked(agent.store.read(), source.name())?;
     let index = index.for_site(&agent.site.name);
     let kind = index.reconciler.kind.as_str().to_owned();
     if orders.is_empty() {
@@ -152,12 +152,12 @@ pub(crate) fn rehearse(
         .saturating_add(generation::unpacked_bytes(&index));
     agent.check_space(needed)?;
     if !restored {
-        copy::begin(agent, road.name(), &index, offer)?;
+        copy::begin(agent, source.name(), &index, offer)?;
     }
-    let read = road.blobs(&index, &mut blobs);
+    let read = source.blobs(&index, &mut blobs);
     let read = read.and_then(|()| {
         let tried = blobs.tried(&index);
-        tried.map_err(|error| copy::of_unpacking(road.name(), error))
+        tried.map_err(|error| copy::of_unpacking(source.name(), error))
     });
     if let Err(error) = read {
         // As after an import: an older one on the same stick may still be taken.
@@ -180,17 +180,17 @@ pub(crate) fn rehearse(
     Ok(recorded(agent, plan))
 }
 
-fn recorded(agent: &mut Agent, plan: Plan) -> Outcome {
+fn recorded(agent: &mut Agent, plan: ImportPlan) -> ImportOutcome {
     let number = plan.number;
     agent.rehearsal = Some(Rehearsal { plan: Some(plan) });
-    Outcome::Rests {
+    ImportOutcome::Rests {
         number,
         state: State::Staged,
         note: String::new(),
     }
 }
 
-fn plan_assignments(agent: &Agent, index: &Index, plan: &mut Plan) -> Result<(), AgentError> {
+fn plan_assignments(agent: &Agent, index: &Index, plan: &mut ImportPlan) -> Result<(), AgentError> {
     let reconciler = agent.reconciler(index.reconciler.kind.as_str())?;
     let running = match plan.active {
         // A folder that is gone keeps nobody from looking at a newer bundle.

@@ -1,6 +1,6 @@
 //! One version, one publication: another of the same version is refused, not taken for a known one.
 //!
-//! What comes in: the metadata that a road offers, and what the verifier accepted. The verifier goes on with
+//! What comes in: the metadata that a source offers, and what the verifier accepted. The verifier goes on with
 //! what is trusted already when a version is equal, as The Update Framework says, so that another bundle of
 //! the same version would be called known without a look at it. A centre that was restored from a backup
 //! signs such a one, and so do two centres with one fleet's keys. What goes out: nothing, or a refusal. It

@@ -1,4 +1,4 @@
-//! The road of a repository: `metadata/`, `targets/` and `blobs/` below one URL, over HTTPS.
+//! A bundle in a repository: `metadata/`, `targets/` and `blobs/` below one URL, over HTTPS.
 //!
 //! What comes in: the URL that the site's owner set. What goes out: the same three steps as a file's. A
 //! blob whose download broke off, or was slow, goes on from its last byte; its digest is checked from the first to
@@ -15,7 +15,7 @@ use outhaul_http::is_timeout;
 use outhaul_kit::console::progress::{Meter, Unit};
 use outhaul_signer::{MetadataSource, SourceError};
 
-use super::Road;
+use super::BundleSource;
 use crate::blobs::Blobs;
 use crate::config::RepositoryConfig;
 use crate::durable::at;
@@ -219,7 +219,7 @@ impl MetadataSource for Repository {
     }
 }
 
-impl Road for Repository {
+impl BundleSource for Repository {
     fn name(&self) -> &str {
         &self.name
     }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use outhaul_bundle::report::Event as Told;
+use outhaul_bundle::report::Event as ReportEvent;
 use outhaul_reconcilers::shortened;
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
@@ -87,7 +87,7 @@ pub(super) fn report_further_refusals(
             *more.entry(rule).or_default() += 1;
             continue;
         }
-        let event = Told::Refusal {
+        let event = ReportEvent::Refusal {
             source: source_name.clone(),
             rule: rule.clone(),
             message: shortened(message),
@@ -100,7 +100,7 @@ pub(super) fn report_further_refusals(
     agent
         .commit(|db, author| {
             for (error, event) in told {
-                remember_refusal(db, author.moment.wall_ms(), error)?;
+                remember_refusal(db, author.reading.wall_ms(), error)?;
                 outbox::queue(db, author, event)?;
             }
             if !more.is_empty() {
@@ -112,7 +112,7 @@ pub(super) fn report_further_refusals(
 }
 
 /// One report of all that was refused beyond [`MAX_TOLD`], by rule.
-fn rest_of_refusals(more: &BTreeMap<&str, usize>) -> Told {
+fn rest_of_refusals(more: &BTreeMap<&str, usize>) -> ReportEvent {
     let by_rule: Vec<_> = more
         .iter()
         .map(|(rule, count)| format!("{count} by rule `{rule}`"))
@@ -122,7 +122,7 @@ fn rest_of_refusals(more: &BTreeMap<&str, usize>) -> Told {
         "{}; the site's journal and `outhaul-agent import` name them",
         by_rule.join(", ")
     );
-    Told::Refusal {
+    ReportEvent::Refusal {
         source: format!("{files} more files of the same medium"),
         rule: "more-refused".to_owned(),
         message: shortened(&message),

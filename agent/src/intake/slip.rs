@@ -13,11 +13,11 @@ use std::path::Path;
 
 use jiff::Timestamp;
 use outhaul_bundle::index::{Content, Index};
-use outhaul_bundle::report::Event as Told;
+use outhaul_bundle::report::Event as ReportEvent;
 use outhaul_signer::slip::{MAGIC, MAX_TEXT_BYTES, Slip, SlipError};
 use outhaul_signer::{Acceptance, MetadataSource, TimePolicy, TrustedMetadata, trust};
 
-use super::{Offer, Road, believe};
+use super::{BundleSource, Offer, believe};
 use crate::agent::Agent;
 use crate::blobs::Blobs;
 use crate::cut;
@@ -116,21 +116,21 @@ impl News {
     }
 }
 
-/// A slip as a road: metadata, and nothing behind it.
+/// A slip as a source: metadata, and nothing behind it.
 #[derive(Debug)]
-struct SlipRoad<'a> {
+struct SlipMetadata<'a> {
     name: &'a str,
     slip: &'a Slip,
 }
 
-impl SlipRoad<'_> {
+impl SlipMetadata<'_> {
     fn nothing_behind<T>(&self) -> Result<T, AgentError> {
         let message = "it is a slip and carries no bundle";
         Err(AgentError::refused(self.name, "metadata-only", message))
     }
 }
 
-impl Road for SlipRoad<'_> {
+impl BundleSource for SlipMetadata<'_> {
     fn name(&self) -> &str {
         self.name
     }
@@ -174,7 +174,7 @@ pub fn import_file(agent: &mut Agent, name: &str, file: File) -> Result<News, Ag
     // One byte more than a slip may have is one that the reader refuses.
     file.take(MAX_TEXT_BYTES as u64 + 1)
         .read_to_end(&mut bytes)
-        .map_err(|error| AgentError::Road {
+        .map_err(|error| AgentError::Unreadable {
             source_name: name.to_owned(),
             problem: error.to_string(),
         })?;
@@ -207,8 +207,8 @@ fn accept(
         Err(StateError::Floors { .. }) => (floors::highest(db, &sidecar)?, true),
         Err(other) => return Err(other.into()),
     };
-    let road = &mut SlipRoad { name, slip: &slip };
-    let offer = intake::verify_above(agent, road, &floors, &agent.site.stream)
+    let source = &mut SlipMetadata { name, slip: &slip };
+    let offer = intake::verify_above(agent, source, &floors, &agent.site.stream)
         .map_err(|error| with_lacking_roots(error, &slip))?;
     let accepted = &offer.acceptance;
     if doubtful {
@@ -242,7 +242,7 @@ fn accept(
 /// Floors, metadata and time in one step, and the report of it.
 fn store(agent: &mut Agent, name: &str, offer: &Offer) -> Result<(), AgentError> {
     let accepted = &offer.acceptance;
-    let event = Told::FreshnessSlip {
+    let event = ReportEvent::FreshnessSlip {
         source: name.to_owned(),
         issued_ms: accepted.signed_at.as_millisecond(),
         number: accepted.number,
@@ -254,7 +254,7 @@ fn store(agent: &mut Agent, name: &str, offer: &Offer) -> Result<(), AgentError>
     cut::here("slip-floors-raised");
     agent
         .commit(|db, author| {
-            believe(db, author.moment, offer)?;
+            believe(db, author.reading, offer)?;
             outbox::queue(db, author, event).map(drop)
         })
         .map_err(|error: StateError| error.into())
@@ -358,7 +358,7 @@ fn with_lacking_roots(error: AgentError, slip: &Slip) -> AgentError {
 /// A medium whose metadata is older than what this site knows, but whose bundle is the very one that the
 /// newer metadata vouches for: a stick written before a slip, or a stream that was signed earlier than the
 /// one that ordered this site to move to it. Judged by the newer metadata.
-pub(super) fn still_vouched_for(
+pub(super) fn matches_trusted_target(
     trusted: &TrustedMetadata,
     floors: &Floors,
     metadata: &dyn MetadataSource,

@@ -11,7 +11,7 @@ use outhaul_kit::text;
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 
-use super::Outcome;
+use super::ImportOutcome;
 use super::media::Findings;
 use crate::agent::Agent;
 use crate::error::AgentError;
@@ -212,7 +212,7 @@ fn note_visit(
         }
         all.push(Visit {
             place,
-            at_ms: author.moment.wall_ms(),
+            at_ms: author.reading.wall_ms(),
             busy,
             text: told,
             is_file,
@@ -249,16 +249,16 @@ pub(crate) fn already(remembered: &[String]) -> String {
 fn parts(findings: &Findings) -> Vec<String> {
     let mut parts = Vec::from_iter(findings.moved.clone());
     parts.extend(findings.outcome.as_ref().map(|outcome| match outcome {
-        Outcome::AlreadyActive { number, remembered } => {
+        ImportOutcome::AlreadyActive { number, remembered } => {
             format!("bundle {number} is {}", already(remembered))
         }
-        Outcome::Ordered { number, note } => format!("bundle {number} brought an order: {note}"),
-        Outcome::Rests {
+        ImportOutcome::Ordered { number, note } => format!("bundle {number} brought an order: {note}"),
+        ImportOutcome::Rests {
             number,
             state,
             note,
         } if note.is_empty() => format!("bundle {number} is {}", state.word()),
-        Outcome::Rests {
+        ImportOutcome::Rests {
             number,
             state,
             note,

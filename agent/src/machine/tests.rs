@@ -1,6 +1,5 @@
 //! Every site that can be reached with three bundles, with every event, every outcome of every task, and a
 //! cut before, in the middle of and after each. The walk is exhaustive within that bound.
-#![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::LazyLock;
@@ -23,7 +22,7 @@ enum Host {
 
 /// What the newest report says of what runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-enum Told {
+enum ReportEvent {
     #[default]
     Nothing,
     Runs(u64),
@@ -36,7 +35,7 @@ enum Told {
 struct World {
     site: Site,
     host: Host,
-    told: Told,
+    told: ReportEvent,
     /// The newest bundle that came.
     newest: u64,
 }
@@ -51,12 +50,12 @@ impl World {
         };
         for action in &actions {
             next.told = match *action {
-                Action::Report(number, State::Active) => Told::Runs(number),
+                Action::Report(number, State::Active) => ReportEvent::Runs(number),
                 Action::Report(_, State::Failed) | Action::ReportAgain(_, State::Failed) => {
-                    Told::Failed
+                    ReportEvent::Failed
                 }
-                Action::Report(_, State::Applying) => Told::UnderWay,
-                Action::ReportRevert { to, .. } => Told::Runs(to),
+                Action::Report(_, State::Applying) => ReportEvent::UnderWay,
+                Action::ReportRevert { to, .. } => ReportEvent::Runs(to),
                 Action::Report(_, State::Staged | State::Gated | State::Rejected)
                 | Action::Remember(_)
                 | Action::End(..)
@@ -122,15 +121,15 @@ impl World {
     fn check_at_rest(&self) {
         let Some(active) = self.site.active else {
             assert!(
-                self.host == Host::Nothing || self.told == Told::Failed,
+                self.host == Host::Nothing || self.told == ReportEvent::Failed,
                 "{self:?}"
             );
             return;
         };
         if active.broken {
-            assert_eq!(self.told, Told::Failed, "{self:?}");
+            assert_eq!(self.told, ReportEvent::Failed, "{self:?}");
         } else {
-            assert_eq!(self.told, Told::Runs(active.number), "{self:?}");
+            assert_eq!(self.told, ReportEvent::Runs(active.number), "{self:?}");
             assert_eq!(self.host, Host::Whole(active.number), "{self:?}");
         }
     }
@@ -313,7 +312,7 @@ fn from_every_site_a_healthy_bundle_becomes_active_whatever_its_number_and_repor
             let active = after.site.active.unwrap();
             assert_eq!((active.number, active.broken), (number, false));
             assert_eq!(after.host, Host::Whole(number));
-            assert_eq!(after.told, Told::Runs(number));
+            assert_eq!(after.told, ReportEvent::Runs(number));
         }
     }
     println!("{} worlds with {} sites", all.len(), sites.len());

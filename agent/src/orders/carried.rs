@@ -14,7 +14,7 @@ use outhaul_signer::TrustedMetadata;
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 
-use super::{Approved, Change, told};
+use super::{Approved, OrderEffect, told};
 use crate::agent::Agent;
 use crate::error::AgentError;
 use crate::offer::Offer;
@@ -199,9 +199,9 @@ fn undo(
                 }
                 _ => {}
             }
-            let change = Change {
+            let change = OrderEffect {
                 refused: true,
-                ..Change::told(
+                ..OrderEffect::told(
                     "it does not count any more: the fleet took away the key that signed it, and its \
                      newer bundle does not repeat it"
                         .to_owned(),

@@ -4,10 +4,10 @@
 //! one transaction, so that it stands even when another process does the work. What is impossible now is
 //! refused before anything is changed.
 
-use outhaul_bundle::report::Event as Told;
+use outhaul_bundle::report::Event as ReportEvent;
 use serde::{Deserialize, Serialize};
 
-use super::Happening;
+use super::Transition;
 use crate::agent::Agent;
 use crate::error::AgentError;
 use crate::machine::{Event, Site, State};
@@ -23,8 +23,8 @@ pub struct Rollback {
     pub to: u64,
 }
 
-fn decision(what: &str, who: &str, number: Option<u64>) -> Told {
-    Told::Decision {
+fn decision(what: &str, who: &str, number: Option<u64>) -> ReportEvent {
+    ReportEvent::Decision {
         what: what.to_owned(),
         who: who.to_owned(),
         number,
@@ -53,7 +53,7 @@ pub fn order_rollback(agent: &mut Agent, who: &str) -> Result<Rollback, AgentErr
         ));
     };
     if let Err(AgentError::Generation(error)) = runner::index_of(agent, to) {
-        let lost = Happening::new(Event::FolderLost(to), error.to_string());
+        let lost = Transition::new(Event::FolderLost(to), error.to_string());
         if to != active.number {
             runner::transition(agent, &lost)?;
         }
@@ -65,7 +65,7 @@ pub fn order_rollback(agent: &mut Agent, who: &str) -> Result<Rollback, AgentErr
             help: "`outhaul-agent status` lists the bundles; what runs goes on".into(),
         });
     }
-    let ordered = Happening::new(Event::RollbackOrdered, format!("rolled back by {who}"));
+    let ordered = Transition::new(Event::RollbackOrdered, format!("rolled back by {who}"));
     runner::transition_with(agent, &ordered, |db, author| {
         state::set_meta(db, key::ROLLBACK, Some(&who))?;
         outbox::queue(db, author, decision("rollback", who, Some(from))).map(|_| ())
@@ -97,7 +97,7 @@ pub fn order_repair(agent: &mut Agent, who: &str) -> Result<u64, AgentError> {
             ),
         });
     }
-    let due = Happening::new(Event::RepairDue, format!("applied again by {who}"));
+    let due = Transition::new(Event::RepairDue, format!("applied again by {who}"));
     runner::transition_with(agent, &due, |db, author| {
         outbox::queue(db, author, decision("apply", who, Some(number))).map(|_| ())
     })?;
@@ -126,7 +126,7 @@ pub fn approve(agent: &mut Agent, number: u64, who: &str) -> Result<Site, AgentE
                 .into(),
         });
     }
-    let approved = Happening::new(Event::Approved(number), row.note.clone());
+    let approved = Transition::new(Event::Approved(number), row.note.clone());
     runner::transition_with(agent, &approved, |db, author| {
         generations::approve(db, &row.index, who)?;
         outbox::queue(db, author, decision("approve", who, Some(number))).map(|_| ())
@@ -162,5 +162,5 @@ fn waits_on(agent: &mut Agent, number: u64) -> Result<Site, AgentError> {
     let why = why.unwrap_or_else(|| {
         "the hold is over: the service applies it, or `outhaul-agent apply`".to_owned()
     });
-    runner::transition(agent, &Happening::new(Event::GateShut(number), why))
+    runner::transition(agent, &Transition::new(Event::GateShut(number), why))
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use outhaul_bundle::Index;
 
-use super::{Happening, unknown};
+use super::{Transition, unknown};
 use crate::agent::Agent;
 use crate::config::Approval;
 use crate::error::AgentError;
@@ -16,11 +16,11 @@ use crate::machine::{Event, State};
 use crate::runner::{self, tidy};
 use crate::state::{self, Hold, generations, inventory, key};
 
-pub(super) fn ask(agent: &mut Agent, number: u64) -> Result<Happening, AgentError> {
+pub(super) fn ask(agent: &mut Agent, number: u64) -> Result<Transition, AgentError> {
     let index = match runner::index_of(agent, number) {
         Err(AgentError::Generation(error)) => {
             let note = format!("{error}; import it again");
-            return Ok(Happening::new(Event::FolderLost(number), note));
+            return Ok(Transition::new(Event::FolderLost(number), note));
         }
         other => other?,
     };
@@ -28,7 +28,7 @@ pub(super) fn ask(agent: &mut Agent, number: u64) -> Result<Happening, AgentErro
         None => Event::GateOpen(number).into(),
         Some(note) => {
             prepare(agent, &index);
-            Happening::new(Event::GateShut(number), note)
+            Transition::new(Event::GateShut(number), note)
         }
     })
 }
@@ -55,7 +55,7 @@ fn prepare(agent: &Agent, index: &Index) {
 
 /// What waits is not for this site any more.
 pub(crate) fn withdraw_waiting(agent: &mut Agent, note: &str) -> Result<(), AgentError> {
-    runner::transition(agent, &Happening::new(Event::Withdrawn, note))?;
+    runner::transition(agent, &Transition::new(Event::Withdrawn, note))?;
     tidy::tidy_up(agent)
 }
 

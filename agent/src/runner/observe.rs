@@ -4,7 +4,7 @@
 //! verdict. Under a hold nothing is corrected. A host that cannot be looked at is itself a finding.
 
 use outhaul_bundle::index::DriftPolicy;
-use outhaul_bundle::report::{AssignmentResult, ComplianceStatus, Event as Told};
+use outhaul_bundle::report::{AssignmentResult, ComplianceStatus, Event as ReportEvent};
 use outhaul_reconcilers::{Desired, Reconciler, outcome, shortened};
 
 use rusqlite::Connection;
@@ -131,10 +131,10 @@ fn record_found(
     agent.commit(|db, author| {
         if let Some(generation) = generations::one(db, active)? {
             let event = generation_event(&generation, results, message);
-            outbox::queue(db, author, Told::Observation(event))?;
+            outbox::queue(db, author, ReportEvent::Observation(event))?;
         }
         state::set_meta(db, key::RESULTS, Some(&results))?;
-        state::set_meta(db, key::OBSERVED, Some(&author.moment.wall_ms()))?;
+        state::set_meta(db, key::OBSERVED, Some(&author.reading.wall_ms()))?;
         Ok::<_, AgentError>(())
     })
 }

@@ -60,7 +60,7 @@ fn apply_one(
         generations::journal(
             db,
             number,
-            author.moment.wall_ms(),
+            author.reading.wall_ms(),
             "step",
             &format!("{pass}: {name}"),
         )

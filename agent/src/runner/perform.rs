@@ -1,12 +1,12 @@
 //! Performing: the work that a task asks for, and the event that it ends with.
 //!
-//! What comes in: a [`Task`] whose intent is committed. What goes out: the [`Happening`] that the machine is told. It works with the
+//! What comes in: a [`Task`] whose intent is committed. What goes out: the [`Transition`] that the machine is told. It works with the
 //! reconciler, the kept generation and the inventory, writes no state of the machine, and decides nothing.
 
 use outhaul_bundle::report::{AssignmentResult, ComplianceStatus};
 
 use super::pass;
-use super::{Happening, gate, index_of, note_of, tidy};
+use super::{Transition, gate, index_of, note_of, tidy};
 use crate::agent::Agent;
 use crate::content_error::GenerationError;
 use crate::error::AgentError;
@@ -18,11 +18,11 @@ use crate::state::{self, generations, key};
 ///
 /// # Errors
 /// [`AgentError`] of this host; nothing is decided then.
-pub(super) fn perform(agent: &mut Agent, task: Task) -> Result<Happening, AgentError> {
+pub(super) fn perform(agent: &mut Agent, task: Task) -> Result<Transition, AgentError> {
     Ok(match task {
         Task::Discard(number) => {
             tidy::discard(agent)?;
-            Happening::new(
+            Transition::new(
                 Event::CopyLost(number),
                 "the copy was cut off before it was whole",
             )
@@ -48,22 +48,30 @@ fn pass(
     }
 }
 
-fn apply(agent: &mut Agent, number: u64) -> Result<Happening, AgentError> {
+fn apply(agent: &mut Agent, number: u64) -> Result<Transition, AgentError> {
     let (results, note) = match pass(agent, &format!("apply {number}"), number)? {
         // It may be imported again.
-        Err(error) => return Ok(Happening::new(Event::FolderLost(number), error.to_string())),
+        Err(error) => {
+            return Ok(Transition::new(
+                Event::FolderLost(number),
+                error.to_string(),
+            ));
+        }
         Ok(done) => done,
     };
     Ok(match pass::failure(&results) {
-        None => Happening::with(Event::Applied(number), note, results),
-        Some(failure) => Happening::with(Event::Broken(number), failure, results),
+        None => Transition::with(Event::Applied(number), note, results),
+        Some(failure) => Transition::with(Event::Broken(number), failure, results),
     })
 }
 
-fn watch(agent: &mut Agent, number: u64) -> Result<Happening, AgentError> {
+fn watch(agent: &mut Agent, number: u64) -> Result<Transition, AgentError> {
     let index = match index_of(agent, number) {
         Err(AgentError::Generation(error)) => {
-            return Ok(Happening::new(Event::FolderLost(number), error.to_string()));
+            return Ok(Transition::new(
+                Event::FolderLost(number),
+                error.to_string(),
+            ));
         }
         other => other?,
     };
@@ -84,16 +92,16 @@ fn watch(agent: &mut Agent, number: u64) -> Result<Happening, AgentError> {
         .find(|r| r.status != ComplianceStatus::Compliant)
         .map(|sick| format!("`{}` is not healthy: {}", sick.name, sick.message));
     Ok(match sick {
-        None => Happening::with(
+        None => Transition::with(
             Event::Healthy(number),
             note_of(agent.store.read(), number)?,
             results,
         ),
-        Some(note) => Happening::with(Event::Broken(number), note, results),
+        Some(note) => Transition::with(Event::Broken(number), note, results),
     })
 }
 
-fn revert(agent: &mut Agent, from: u64, to: u64) -> Result<Happening, AgentError> {
+fn revert(agent: &mut Agent, from: u64, to: u64) -> Result<Transition, AgentError> {
     let why = note_of(agent.store.read(), from)?;
     let decided = state::meta::<String>(agent.store.read(), key::ROLLBACK)?.is_some();
     let broken = |failure: &str, results| {
@@ -102,7 +110,7 @@ fn revert(agent: &mut Agent, from: u64, to: u64) -> Result<Happening, AgentError
         } else {
             format!("{why}; going back to bundle {to} failed as well: {failure}")
         };
-        Happening::with(Event::ReturnBroken(from), note, results)
+        Transition::with(Event::ReturnBroken(from), note, results)
     };
     let (results, removed) = match pass(agent, &format!("revert {from}"), to)? {
         Err(error) => return Ok(broken(&error.to_string(), Vec::new())),
@@ -115,10 +123,10 @@ fn revert(agent: &mut Agent, from: u64, to: u64) -> Result<Happening, AgentError
     if !removed.is_empty() {
         note = format!("{note}; {removed}");
     }
-    Ok(Happening::with(Event::Returned(from), note, results))
+    Ok(Transition::with(Event::Returned(from), note, results))
 }
 
-fn repair(agent: &mut Agent, number: u64) -> Result<Happening, AgentError> {
+fn repair(agent: &mut Agent, number: u64) -> Result<Transition, AgentError> {
     let why = note_of(agent.store.read(), number)?;
     let sentence = |what: String| match why.as_str() {
         "" => what,
@@ -127,25 +135,25 @@ fn repair(agent: &mut Agent, number: u64) -> Result<Happening, AgentError> {
     let index = match index_of(agent, number) {
         Err(AgentError::Generation(error)) => {
             let note = sentence(format!("bundle {number} cannot be applied again: {error}"));
-            return Ok(Happening::new(Event::RepairBroken, note));
+            return Ok(Transition::new(Event::RepairBroken, note));
         }
         other => other?,
     };
     let (results, _) = match pass::pass(agent, &format!("repair {number}"), &index) {
         Err(AgentError::Generation(error)) => {
             let note = sentence(format!("applying bundle {number} again failed: {error}"));
-            return Ok(Happening::new(Event::RepairBroken, note));
+            return Ok(Transition::new(Event::RepairBroken, note));
         }
         other => other?,
     };
     Ok(match pass::failure(&results) {
         None => {
             let note = sentence(format!("bundle {number} runs again"));
-            Happening::with(Event::Repaired, note, results)
+            Transition::with(Event::Repaired, note, results)
         }
         Some(failure) => {
             let note = sentence(format!("applying bundle {number} again failed: {failure}"));
-            Happening::with(Event::RepairBroken, note, results)
+            Transition::with(Event::RepairBroken, note, results)
         }
     })
 }

@@ -7,13 +7,13 @@
 
 use rusqlite::{Connection, Transaction};
 
-use super::{Happening, unknown, why};
+use super::{Transition, unknown, why};
 use crate::machine::{Action, Active, Event, Site, State, Waiting, Work};
 use crate::state::events::generation_event;
 use crate::state::generations::{self, Generation};
 use crate::state::outbox::{self, Author};
 use crate::state::{self, Hold, StateError, key};
-use outhaul_bundle::report::{Event as Told, RevertedFrom};
+use outhaul_bundle::report::{Event as ReportEvent, RevertedFrom};
 use outhaul_reconcilers::shortened;
 
 /// How the site stands.
@@ -71,7 +71,7 @@ pub fn load(db: &Connection) -> Result<Site, StateError> {
     })
 }
 
-/// Writes how the site stands after `happening`, what became of the others, journal and reports.
+/// Writes how the site stands after `transition`, what became of the others, journal and reports.
 ///
 /// # Errors
 /// [`StateError`]
@@ -80,12 +80,12 @@ pub fn save(
     author: &Author<'_>,
     (before, after): (&Site, &Site),
     actions: &[Action],
-    happening: &Happening,
+    transition: &Transition,
 ) -> Result<(), StateError> {
-    let at_ms = author.moment.wall_ms();
+    let at_ms = author.reading.wall_ms();
     // Reports first: a bundle that is forgotten is still reported with its row.
     for action in actions {
-        record(db, author, *action, happening)?;
+        record(db, author, *action, transition)?;
     }
     let ended = |number: u64| {
         actions.iter().find_map(|action| match action {
@@ -93,11 +93,11 @@ pub fn save(
             _ => None,
         })
     };
-    let noted = noted(before, after, happening.event);
+    let noted = noted(before, after, transition.event);
     for row in generations::all(db)? {
         if actions.contains(&Action::Forget(row.number)) {
             generations::forget(db, row.number)?;
-            generations::journal(db, row.number, at_ms, "forgotten", &happening.note)?;
+            generations::journal(db, row.number, at_ms, "forgotten", &transition.note)?;
             continue;
         }
         let mut new = row.clone();
@@ -106,10 +106,10 @@ pub fn save(
         let dead = (!row.state.is_over()).then_some(State::Superseded);
         new.state = live.or(dead).unwrap_or(row.state);
         new.good |= new.state == State::Active;
-        new.whole |= happening.event == Event::CopyEnded(row.number);
+        new.whole |= transition.event == Event::CopyEnded(row.number);
         new.whole &= after.keeps(row.number);
         if noted.contains(&Some(row.number)) {
-            new.note.clone_from(&happening.note);
+            new.note.clone_from(&transition.note);
         } else if new.state == State::Superseded && row.state.unfinished() {
             "a newer bundle came before it ran".clone_into(&mut new.note);
         } else if new.state == State::Superseded && row.state != new.state {
@@ -181,21 +181,21 @@ fn record(
     db: &Transaction<'_>,
     author: &Author<'_>,
     action: Action,
-    happening: &Happening,
+    transition: &Transition,
 ) -> Result<(), StateError> {
     let row = |number: u64| generations::one(db, number)?.ok_or_else(|| unknown(number));
-    let results = &happening.results;
+    let results = &transition.results;
     match action {
         Action::Report(number, state) | Action::ReportAgain(number, state) => {
             let mut row = row(number)?;
             row.state = state;
-            let event = generation_event(&row, results, &happening.note);
+            let event = generation_event(&row, results, &transition.note);
             if matches!(state, State::Active | State::Failed) && !results.is_empty() {
                 state::set_meta(db, key::RESULTS, Some(results))?;
             }
             let event = match action {
-                Action::ReportAgain(..) => Told::Observation(event),
-                _ => Told::Generation(event),
+                Action::ReportAgain(..) => ReportEvent::Observation(event),
+                _ => ReportEvent::Generation(event),
             };
             outbox::queue(db, author, event).map(|_| ())
         }
@@ -203,7 +203,7 @@ fn record(
             let left = row(from)?;
             let mut runs = row(to)?;
             runs.state = State::Active;
-            let mut event = generation_event(&runs, results, &happening.note);
+            let mut event = generation_event(&runs, results, &transition.note);
             event.reverted_from = Some(RevertedFrom {
                 number: from,
                 index: left.index,
@@ -211,13 +211,13 @@ fn record(
                 reason: shortened(why(&left.note)),
             });
             state::set_meta(db, key::RESULTS, Some(results))?;
-            outbox::queue(db, author, Told::Generation(event)).map(|_| ())
+            outbox::queue(db, author, ReportEvent::Generation(event)).map(|_| ())
         }
         Action::Remember(number) => {
             let row = row(number)?;
             // What was broken has just been said; what a person left was said when it was ordered.
-            let reason = match happening.event {
-                Event::Broken(_) => &happening.note,
+            let reason = match transition.event {
+                Event::Broken(_) => &transition.note,
                 _ => &row.note,
             };
             generations::remember(db, &row.index, number, reason)

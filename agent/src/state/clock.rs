@@ -1,7 +1,7 @@
 //! The machine's clocks, read in one place, and what is believed of them.
 //!
 //! What comes in: the stored lower bound, the boot clock (`CLOCK_BOOTTIME`, which also counts while the
-//! machine sleeps), the wall clock, and whether the file is there that vouches for it. What goes out: a [`Moment`] for reports and for the verifier.
+//! machine sleeps), the wall clock, and whether the file is there that vouches for it. What goes out: a [`ClockReading`] for reports and for the verifier.
 //! The rules are the signer's [`LowerBound`]: times that the fleet's metadata signed and the boot clock
 //! raise it, a hub's word within its slack, the wall clock never.
 
@@ -18,7 +18,7 @@ const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
 /// One reading of all clocks, with the bound carried to it.
 #[derive(Debug, Clone)]
-pub struct Moment {
+pub struct ClockReading {
     /// It is certainly not earlier than this.
     pub bound: LowerBound,
     /// What the wall clock says.
@@ -31,7 +31,7 @@ pub struct Moment {
 ///
 /// # Errors
 /// [`StateError`] when the bound cannot be read.
-pub fn now(db: &Connection, config: &ClockConfig) -> Result<Moment, StateError> {
+pub fn now(db: &Connection, config: &ClockConfig) -> Result<ClockReading, StateError> {
     let stored: Option<LowerBound> = state::meta(db, state::key::CLOCK)?;
     let boot = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
     let since_boot_ms = boot
@@ -55,14 +55,14 @@ pub fn now(db: &Connection, config: &ClockConfig) -> Result<Moment, StateError> 
         reason = "the one place in the agent that reads the wall clock"
     )]
     let wall = Timestamp::now();
-    Ok(Moment {
+    Ok(ClockReading {
         bound,
         wall,
         wall_trusted: config.synchronized.exists(),
     })
 }
 
-impl Moment {
+impl ClockReading {
     /// Stores the bound.
     ///
     /// # Errors

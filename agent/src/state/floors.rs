@@ -84,24 +84,24 @@ pub fn news(before: &Floors, after: &Floors) -> Vec<String> {
         .collect()
 }
 
-enum Found {
+enum StoredFloors {
     Missing,
     Damaged,
     Whole(Sidecar),
 }
 
-fn read_sidecar(path: &Path) -> Result<Found, StateError> {
+fn read_sidecar(path: &Path) -> Result<StoredFloors, StateError> {
     let Some(bytes) = durable::read_if_present(path, MAX_SIDECAR_BYTES)? else {
-        return Ok(Found::Missing);
+        return Ok(StoredFloors::Missing);
     };
     Ok(match serde_json::from_slice::<Sidecar>(&bytes) {
         Ok(sidecar)
             if sidecar.format == FORMAT
                 && sidecar.check == checksum(&sidecar.before, &sidecar.floors) =>
         {
-            Found::Whole(sidecar)
+            StoredFloors::Whole(sidecar)
         }
-        _ => Found::Damaged,
+        _ => StoredFloors::Damaged,
     })
 }
 
@@ -112,11 +112,11 @@ fn read_sidecar(path: &Path) -> Result<Found, StateError> {
 pub fn floors(db: &Connection, path: &Path) -> Result<Floors, StateError> {
     let stored = stored(db)?;
     let sidecar = match (read_sidecar(path)?, stored.is_empty()) {
-        (Found::Whole(sidecar), _) => sidecar,
+        (StoredFloors::Whole(sidecar), _) => sidecar,
         // The database alone is enough; the next acceptance writes the sidecar anew.
-        (Found::Missing | Found::Damaged, false) => return Ok(stored),
-        (Found::Missing, true) => return Ok(Floors::new()),
-        (Found::Damaged, true) => {
+        (StoredFloors::Missing | StoredFloors::Damaged, false) => return Ok(stored),
+        (StoredFloors::Missing, true) => return Ok(Floors::new()),
+        (StoredFloors::Damaged, true) => {
             let problem = format!(
                 "`{}` is damaged and the database holds no floors",
                 path.display()
@@ -156,7 +156,7 @@ pub fn floors(db: &Connection, path: &Path) -> Result<Floors, StateError> {
 /// [`StateError`] when the database or the file cannot be read at all.
 pub fn highest(db: &Connection, path: &Path) -> Result<Floors, StateError> {
     let mut highest = stored(db)?;
-    if let Found::Whole(sidecar) = read_sidecar(path)? {
+    if let StoredFloors::Whole(sidecar) = read_sidecar(path)? {
         for (name, version) in sidecar.floors {
             let floor = highest.entry(name).or_insert(version);
             *floor = version.max(*floor);

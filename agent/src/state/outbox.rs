@@ -14,7 +14,7 @@ use outhaul_signer::{Envelope, SigningKey};
 use rusqlite::{Connection, OptionalExtension, params};
 use serde::{Deserialize, Serialize};
 
-use super::clock::Moment;
+use super::clock::ClockReading;
 use super::{Site, StateError, doing, key, meta, set_meta, signed, unsigned};
 
 /// Who speaks, when, and how much may wait.
@@ -25,7 +25,7 @@ pub struct Author<'a> {
     /// Its key.
     pub key: &'a SigningKey,
     /// Its clock.
-    pub moment: &'a Moment,
+    pub reading: &'a ClockReading,
     /// Most rows that wait.
     pub max_rows: u64,
 }
@@ -77,7 +77,7 @@ pub fn queue(db: &Connection, author: &Author<'_>, event: Event) -> Result<u64, 
 }
 
 fn append(db: &Connection, author: &Author<'_>, event: Event) -> Result<u64, StateError> {
-    append_at(db, author, author.moment.site_time(), event)
+    append_at(db, author, author.reading.site_time(), event)
 }
 
 fn append_at(

@@ -2,7 +2,6 @@
 //!
 //! What comes in: databases in a temporary folder, damaged or put back on purpose. What goes out: what
 //! is refused and what is kept. The way through power cuts is tested with the real program.
-#![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::fs;
 use std::path::PathBuf;
@@ -15,7 +14,7 @@ use tempfile::TempDir;
 use super::floors::Floors;
 use super::outbox::Author;
 use super::*;
-use crate::state::clock::Moment;
+use crate::state::clock::ClockReading;
 
 struct Memory {
     folder: TempDir,
@@ -57,7 +56,7 @@ impl Memory {
     }
 
     fn queue(&mut self, max_rows: u64, event: Event) {
-        let moment = Moment {
+        let reading = ClockReading {
             bound: LowerBound::new(Timestamp::UNIX_EPOCH),
             wall: Timestamp::UNIX_EPOCH,
             wall_trusted: false,
@@ -66,7 +65,7 @@ impl Memory {
         let author = Author {
             site,
             key,
-            moment: &moment,
+            reading: &reading,
             max_rows,
         };
         self.store

@@ -15,13 +15,13 @@ use crate::service::Service;
 use crate::site::{Site, assert_told, stderr, tree};
 
 /// A site on which bundle 1 runs, a stick, and beside it what must stay as it is.
-struct Scene {
+struct Fixture {
     centre: Centre,
     site: Site,
     folder: tempfile::TempDir,
 }
 
-impl Scene {
+impl Fixture {
     fn new() -> Self {
         let centre = Centre::new();
         let site = Site::new(&centre, "drone-7");
@@ -85,40 +85,42 @@ impl Scene {
 
 #[test]
 fn temporary_names_that_are_links_destroy_nothing() {
-    let scene = Scene::new();
+    let fixture = Fixture::new();
     // Which files an export writes is known to whoever held the stick before.
     let before = tempfile::tempdir().unwrap();
-    scene.site.ok(&["export", before.path().to_str().unwrap()]);
+    fixture
+        .site
+        .ok(&["export", before.path().to_str().unwrap()]);
     let names: Vec<_> = tree(before.path()).into_keys().collect();
     assert_eq!(names.len(), 2, "{names:?}");
     for name in &names {
         let (folder, file) = name.split_once('/').unwrap();
-        scene.make(folder);
-        let planted = scene.stick(&format!("{folder}/.{file}.tmp"));
-        symlink(scene.outside().join("file"), planted).unwrap();
+        fixture.make(folder);
+        let planted = fixture.stick(&format!("{folder}/.{file}.tmp"));
+        symlink(fixture.outside().join("file"), planted).unwrap();
     }
-    scene.good_bundle();
-    assert_told(&scene.run(&["run", "--once"]), 0, &["reports written"]);
-    assert_eq!(scene.site.active(), Some(2));
-    let told = scene.on_stick("export");
+    fixture.good_bundle();
+    assert_told(&fixture.run(&["run", "--once"]), 0, &["reports written"]);
+    assert_eq!(fixture.site.active(), Some(2));
+    let told = fixture.on_stick("export");
     assert_told(&told, 0, &["safe to remove now"]);
-    scene.assert_untouched();
-    assert!(scene.stick("requests/drone-7.request").is_file());
+    fixture.assert_untouched();
+    assert!(fixture.stick("requests/drone-7.request").is_file());
 }
 
 #[test]
 fn folders_that_are_links_are_named_and_not_followed() {
     for name in ["reports", "requests"] {
-        let scene = Scene::new();
-        symlink(scene.outside(), scene.stick(name)).unwrap();
+        let fixture = Fixture::new();
+        symlink(fixture.outside(), fixture.stick(name)).unwrap();
         let words = [
             name,
             "a symbolic link, not a folder",
             "help: remove or rename",
         ];
-        assert_told(&scene.on_stick("export"), 3, &words);
-        scene.good_bundle();
-        let told = scene.run(&["run", "--once"]);
+        assert_told(&fixture.on_stick("export"), 3, &words);
+        fixture.good_bundle();
+        let told = fixture.run(&["run", "--once"]);
         if name == "reports" {
             assert_told(
                 &told,
@@ -127,44 +129,44 @@ fn folders_that_are_links_are_named_and_not_followed() {
             );
         }
         // What came is taken all the same.
-        assert_eq!(scene.site.active(), Some(2));
-        scene.assert_untouched();
+        assert_eq!(fixture.site.active(), Some(2));
+        fixture.assert_untouched();
     }
 }
 
 #[test]
 fn files_where_folders_and_folders_where_files_belong_are_named() {
-    let scene = Scene::new();
-    fs::write(scene.stick("requests"), "").unwrap();
+    let fixture = Fixture::new();
+    fs::write(fixture.stick("requests"), "").unwrap();
     let words = ["requests`: it is a regular file, not a folder", "help:"];
-    assert_told(&scene.on_stick("export"), 3, &words);
-    fs::remove_file(scene.stick("requests")).unwrap();
-    scene.make("requests/drone-7.request");
+    assert_told(&fixture.on_stick("export"), 3, &words);
+    fs::remove_file(fixture.stick("requests")).unwrap();
+    fixture.make("requests/drone-7.request");
     let words = ["drone-7.request`: it is a folder, not a regular file"];
-    assert_told(&scene.on_stick("export"), 3, &words);
-    scene.make("acks/drone-7.acks");
-    scene.good_bundle();
+    assert_told(&fixture.on_stick("export"), 3, &words);
+    fixture.make("acks/drone-7.acks");
+    fixture.good_bundle();
     let words = ["skipped", "drone-7.acks`: it is a folder"];
-    assert_told(&scene.on_stick("import"), 0, &words);
+    assert_told(&fixture.on_stick("import"), 0, &words);
 }
 
 /// Every kind of entry that is no file, under every name that is looked for.
-fn plant_everything(scene: &Scene) -> UnixListener {
-    scene.make("acks");
-    scene.fifo("acks/drone-7.acks");
-    scene.fifo("fifo.outhaul");
-    scene.fifo("fifo.slip");
-    symlink("/dev/zero", scene.stick("zero.outhaul")).unwrap();
-    symlink(scene.outside().join("file"), scene.stick("out.slip")).unwrap();
-    symlink(scene.outside(), scene.stick("folder")).unwrap();
-    symlink(scene.stick(""), scene.stick("loop")).unwrap();
-    UnixListener::bind(scene.stick("socket.outhaul")).unwrap()
+fn plant_everything(fixture: &Fixture) -> UnixListener {
+    fixture.make("acks");
+    fixture.fifo("acks/drone-7.acks");
+    fixture.fifo("fifo.outhaul");
+    fixture.fifo("fifo.slip");
+    symlink("/dev/zero", fixture.stick("zero.outhaul")).unwrap();
+    symlink(fixture.outside().join("file"), fixture.stick("out.slip")).unwrap();
+    symlink(fixture.outside(), fixture.stick("folder")).unwrap();
+    symlink(fixture.stick(""), fixture.stick("loop")).unwrap();
+    UnixListener::bind(fixture.stick("socket.outhaul")).unwrap()
 }
 
 #[test]
 fn what_is_no_file_is_named_and_nothing_waits_for_it() {
-    let scene = Scene::new();
-    let _socket = plant_everything(&scene);
+    let fixture = Fixture::new();
+    let _socket = plant_everything(&fixture);
     let words = [
         "drone-7.acks`: it is a FIFO",
         "fifo.outhaul`: it is a FIFO",
@@ -173,34 +175,34 @@ fn what_is_no_file_is_named_and_nothing_waits_for_it() {
         "out.slip`: it is a symbolic link",
         "socket.outhaul`: it is a socket",
     ];
-    assert_told(&scene.on_stick("import"), 1, &words);
+    assert_told(&fixture.on_stick("import"), 1, &words);
     for name in ["fifo.outhaul", "zero.outhaul", "socket.outhaul"] {
-        let path = scene.stick(name);
+        let path = fixture.stick(name);
         for command in ["import", "plan"] {
-            let told = scene.run(&[command, path.to_str().unwrap()]);
+            let told = fixture.run(&[command, path.to_str().unwrap()]);
             assert_told(&told, 3, &[name, "not a regular file", "help:"]);
         }
     }
-    let kit = scene.stick("fifo.slip");
-    let told = scene.run(&["enrol", kit.to_str().unwrap()]);
+    let kit = fixture.stick("fifo.slip");
+    let told = fixture.run(&["enrol", kit.to_str().unwrap()]);
     assert_told(&told, 3, &["fifo.slip", "a FIFO"]);
     // A good bundle between them is taken.
-    scene.good_bundle();
-    assert_told(&scene.on_stick("import"), 0, &words);
-    assert_eq!(scene.site.active(), Some(2));
-    scene.assert_untouched();
+    fixture.good_bundle();
+    assert_told(&fixture.on_stick("import"), 0, &words);
+    assert_eq!(fixture.site.active(), Some(2));
+    fixture.assert_untouched();
 }
 
 #[test]
 fn the_service_ends_when_it_is_asked_to_whatever_the_stick_is() {
-    let scene = Scene::new();
-    let _socket = plant_everything(&scene);
-    symlink(scene.outside(), scene.stick("reports")).unwrap();
-    let mut service = Service::start(&scene.site);
+    let fixture = Fixture::new();
+    let _socket = plant_everything(&fixture);
+    symlink(fixture.outside(), fixture.stick("reports")).unwrap();
+    let mut service = Service::start(&fixture.site);
     service.wait_for("STATUS=bundle 1 is active");
     assert!(service.terminate().success());
-    scene.assert_untouched();
-    let status = scene.site.status();
+    fixture.assert_untouched();
+    let status = fixture.site.status();
     let visit = status["media"].as_array().unwrap().last().unwrap();
     let told = visit["text"].as_str().unwrap();
     assert!(told.contains("a FIFO"), "{told}");
@@ -209,20 +211,20 @@ fn the_service_ends_when_it_is_asked_to_whatever_the_stick_is() {
 
 #[test]
 fn a_name_with_escape_sequences_reaches_no_terminal() {
-    let scene = Scene::new();
+    let fixture = Fixture::new();
     let name = "\u{1b}]0;owned\u{7}\u{202e}.outhaul";
-    fs::write(scene.stick(name), "no bundle").unwrap();
-    scene.fifo("\u{1b}[2Jx.slip");
+    fs::write(fixture.stick(name), "no bundle").unwrap();
+    fixture.fifo("\u{1b}[2Jx.slip");
     let raw = |text: &str| text.contains(['\u{1b}', '\u{7}', '\u{202e}']);
-    let told = scene.on_stick("import");
+    let told = fixture.on_stick("import");
     assert_told(&told, 4, &["\\u{1b}]0;owned\\u{7}", "\\u{1b}[2Jx.slip"]);
     assert!(!raw(&stderr(&told)));
-    for output in [scene.run(&["run", "--once"]), scene.run(&["status"])] {
+    for output in [fixture.run(&["run", "--once"]), fixture.run(&["status"])] {
         let text = [output.stdout, output.stderr].concat();
         let text = String::from_utf8(text).unwrap();
         assert!(text.contains("owned") && !raw(&text), "{text}");
     }
-    let told: Vec<_> = scene
+    let told: Vec<_> = fixture
         .site
         .reports()
         .iter()
@@ -239,22 +241,22 @@ fn a_name_with_escape_sequences_reaches_no_terminal() {
 
 #[test]
 fn a_stick_with_very_many_names_is_looked_at_up_to_a_bound_and_says_so() {
-    let scene = Scene::new();
-    scene.make("many");
-    let first = scene.stick("many/0.slip");
+    let fixture = Fixture::new();
+    fixture.make("many");
+    let first = fixture.stick("many/0.slip");
     fs::write(&first, "").unwrap();
     // Names alone: links to one file, so that no disk is filled.
     for n in 1..2_100 {
-        fs::hard_link(&first, scene.stick(&format!("many/{n}.slip"))).unwrap();
+        fs::hard_link(&first, fixture.stick(&format!("many/{n}.slip"))).unwrap();
     }
-    scene.good_bundle();
-    let told = scene.on_stick("import");
+    fixture.good_bundle();
+    let told = fixture.on_stick("import");
     assert_told(&told, 0, &["it holds more than", "name the folder or file"]);
-    assert_eq!(scene.site.active(), Some(2));
+    assert_eq!(fixture.site.active(), Some(2));
     // Each is named here; the hub is told of the first ones, and of the rest by number and rule.
     let told = stderr(&told);
     assert!(told.contains("`1999.slip` is refused"), "{told}");
-    let reports = scene.site.reports();
+    let reports = fixture.site.reports();
     let refusals: Vec<_> = reports
         .iter()
         .filter_map(|report| match &report.event {
@@ -279,20 +281,20 @@ fn a_stick_with_very_many_names_is_looked_at_up_to_a_bound_and_says_so() {
 /// The attack: each copy has the metadata of a genuine newer bundle, and is refused only when its content is read.
 #[test]
 fn attack_copies_of_a_genuine_bundle_damaged_late_leave_as_few_reports_as_forgeries() {
-    let scene = Scene::new();
-    let bundle = scene.centre.publish(&Draft::hello("two"));
+    let fixture = Fixture::new();
+    let bundle = fixture.centre.publish(&Draft::hello("two"));
     let mut bytes = fs::read(&bundle).unwrap();
     // The last byte of the last blob; after it a tar has zeros only.
     let at = bytes.iter().rposition(|byte| *byte != 0).unwrap();
     bytes[at] ^= 1;
-    scene.make("many");
-    let first = scene.stick("many/0.outhaul");
+    fixture.make("many");
+    let first = fixture.stick("many/0.outhaul");
     fs::write(&first, bytes).unwrap();
     for n in 1..40 {
-        fs::hard_link(&first, scene.stick(&format!("many/{n}.outhaul"))).unwrap();
+        fs::hard_link(&first, fixture.stick(&format!("many/{n}.outhaul"))).unwrap();
     }
-    assert_told(&scene.on_stick("import"), 4, &["`39.outhaul` is refused"]);
-    let reports = scene.site.reports();
+    assert_told(&fixture.on_stick("import"), 4, &["`39.outhaul` is refused"]);
+    let reports = fixture.site.reports();
     let refusals = reports.iter().filter_map(|report| match &report.event {
         Event::Refusal { source, rule, .. } => Some((source.as_str(), rule.as_str())),
         _ => None,
@@ -304,17 +306,17 @@ fn attack_copies_of_a_genuine_bundle_damaged_late_leave_as_few_reports_as_forger
         ("24 more files of the same medium", "more-refused")
     );
     // Beside them the whole one is found, and its copy is no older one.
-    fs::copy(&bundle, scene.stick("good.outhaul")).unwrap();
-    fs::copy(&bundle, scene.stick("copy.outhaul")).unwrap();
-    let told = scene.on_stick("import");
+    fs::copy(&bundle, fixture.stick("good.outhaul")).unwrap();
+    fs::copy(&bundle, fixture.stick("copy.outhaul")).unwrap();
+    let told = fixture.on_stick("import");
     assert_told(&told, 0, &["bundle 2 is the one that was taken already"]);
-    assert_eq!(scene.site.active(), Some(2));
+    assert_eq!(fixture.site.active(), Some(2));
 }
 
 /// The attack: a kit that makes a site which can never reach its hub, or proves itself with nothing.
 #[test]
 fn attack_a_kit_with_no_usable_hub_or_token_is_refused_where_it_can_be_made_again() {
-    let scene = Scene::new();
+    let fixture = Fixture::new();
     for (url, token, word) in [
         (
             "file:///etc/passwd",
@@ -334,8 +336,8 @@ fn attack_a_kit_with_no_usable_hub_or_token_is_refused_where_it_can_be_made_agai
         ("", " ", "empty token"),
     ] {
         let change = |kit: &mut outhaul_signer::Kit| url.clone_into(&mut kit.hub_url);
-        let kit = scene.centre.kit_with("drone-7", token, change);
-        let told = scene.run(&["enrol", kit.to_str().unwrap()]);
+        let kit = fixture.centre.kit_with("drone-7", token, change);
+        let told = fixture.run(&["enrol", kit.to_str().unwrap()]);
         assert_told(&told, 2, &[word, "`outhaul site enrol` at the centre"]);
     }
 }
@@ -354,7 +356,7 @@ fn line(output: &Output, place: &Path) -> String {
 
 #[test]
 fn each_stick_leaves_one_line_in_the_journal_and_in_status() {
-    let scene = Scene::new();
+    let fixture = Fixture::new();
     let sticks = tempfile::tempdir().unwrap();
     let stick = |name: &str, bundle: &Path| {
         let place = sticks.path().join(name);
@@ -362,8 +364,8 @@ fn each_stick_leaves_one_line_in_the_journal_and_in_status() {
         fs::copy(bundle, place.join(format!("{name}.outhaul"))).unwrap();
         place
     };
-    let old = scene.centre.publish(&Draft::hello("two"));
-    let good = scene.centre.publish(&Draft::hello("three"));
+    let old = fixture.centre.publish(&Draft::hello("two"));
+    let good = fixture.centre.publish(&Draft::hello("three"));
     let stranger = Centre::new();
     let foreign = stranger.publish(&Draft::hello("four"));
     let whole = fs::read(&good).unwrap();
@@ -376,9 +378,9 @@ fn each_stick_leaves_one_line_in_the_journal_and_in_status() {
         (stick("old", &old), "skipped"),
     ];
     let watched: Vec<_> = places.iter().map(|(place, _)| place).collect();
-    scene.site.configure(&format!("watch = {watched:?}"));
-    let output = scene.run(&["run", "--once"]);
-    let status = scene.site.status();
+    fixture.site.configure(&format!("watch = {watched:?}"));
+    let output = fixture.run(&["run", "--once"]);
+    let status = fixture.site.status();
     let media = status["media"].as_array().unwrap();
     for (place, what) in &places {
         let shown = place.to_str().unwrap();
@@ -392,7 +394,7 @@ fn each_stick_leaves_one_line_in_the_journal_and_in_status() {
     // Refusals are in `status`, too, after their reports have left.
     let refusals = status["refusals"].as_array().unwrap();
     assert_eq!(refusals.len(), 2, "{refusals:?}");
-    let shown = scene.run(&["status"]);
+    let shown = fixture.run(&["status"]);
     let shown = String::from_utf8(shown.stdout).unwrap();
     assert!(shown.contains("refused: `foreign.outhaul`"), "{shown}");
 }

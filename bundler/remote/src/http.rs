@@ -215,7 +215,6 @@ pub(crate) fn is_loopback(url: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "tests")]
     use super::*;
 
     #[test]

@@ -5,11 +5,11 @@
 
 use outhaul_bundle::report::{Event, Report};
 
-use crate::store::{Place, Session, StoreError};
+use crate::store::{ReportPosition, Session, StoreError};
 
 /// The place of a report's chain.
-pub(super) fn place(report: &Report, number: u64) -> Place {
-    Place {
+pub(super) fn place(report: &Report, number: u64) -> ReportPosition {
+    ReportPosition {
         site: report.site.to_string(),
         epoch: report.epoch.to_string(),
         number,

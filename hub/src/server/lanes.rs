@@ -141,7 +141,6 @@ impl Held {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     fn peer(last: u8) -> IpAddr {

@@ -25,7 +25,6 @@ impl<T: Serialize> IntoResponse for Json<T> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]

@@ -1,5 +1,4 @@
 //! Liveness while queries are slow: asked over a real socket, with every connection of the queries in use.
-#![allow(clippy::unwrap_used)]
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;

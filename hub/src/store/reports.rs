@@ -12,7 +12,7 @@ use super::{Session, StoreError, from_sql, to_sql};
 
 /// One place in a site's chain of reports.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct Place {
+pub struct ReportPosition {
     /// The site.
     pub site: String,
     /// The epoch.
@@ -50,7 +50,10 @@ impl Session<'_> {
     ///
     /// # Errors
     /// [`StoreError`] when the store fails.
-    pub fn stored_report(&self, place: &Place) -> Result<Option<StoredReport>, StoreError> {
+    pub fn stored_report(
+        &self,
+        place: &ReportPosition,
+    ) -> Result<Option<StoredReport>, StoreError> {
         let mut query = self.db.prepare_cached(
             "SELECT digest, previous FROM reports WHERE site = $1 AND epoch = $2 AND number = $3",
         )?;

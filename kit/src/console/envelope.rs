@@ -30,12 +30,12 @@ pub struct Envelope {
     /// What is wrong or doubtful in what somebody wrote, each with its place.
     pub findings: Vec<Value>,
     /// Why the command did not do what was asked.
-    pub errors: Vec<Problem>,
+    pub errors: Vec<ErrorObject>,
 }
 
 /// Why a command did not do what was asked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Problem {
+pub struct ErrorObject {
     /// Whose business it is: `refused`, `usage`, `environment`, `trust` or `internal`.
     pub kind: &'static str,
     /// What happened, as on standard error.
@@ -44,12 +44,12 @@ pub struct Problem {
     pub help: Vec<String>,
     /// Where it is written, when the message says so.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub location: Option<Place>,
+    pub location: Option<Location>,
 }
 
 /// A place in a file, as in a finding.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Place {
+pub struct Location {
     /// The file's name, as it is printed.
     pub file: String,
     /// From 1.
@@ -58,7 +58,7 @@ pub struct Place {
     pub column: u64,
 }
 
-impl Place {
+impl Location {
     /// The place that a line of a message begins with: `file:3:14`, after an arrow or not.
     fn read(line: &str) -> Option<Self> {
         let line = line.trim_start();
@@ -111,7 +111,7 @@ impl Envelope {
     }
 }
 
-impl Problem {
+impl ErrorObject {
     /// Reads errors as they are printed: each begins with `error: `, its help follows with `help: `.
     pub(super) fn read(code: u8, text: &str) -> Vec<Self> {
         let mut problems: Vec<Self> = Vec::new();
@@ -124,7 +124,7 @@ impl Problem {
                     kind: kind(code),
                     message: start.unwrap_or(line).to_owned(),
                     help: Vec::new(),
-                    location: Place::read(start.unwrap_or(line)),
+                    location: Location::read(start.unwrap_or(line)),
                 });
                 continue;
             }
@@ -141,7 +141,7 @@ impl Problem {
             } else if let (true, Some(help)) = (in_help, problem.help.last_mut()) {
                 continue_with(help, line);
             } else {
-                problem.location = problem.location.take().or_else(|| Place::read(line));
+                problem.location = problem.location.take().or_else(|| Location::read(line));
                 continue_with(&mut problem.message, line);
             }
         }
@@ -174,7 +174,7 @@ mod tests {
     fn errors_are_read_as_they_are_printed() {
         let text =
             "error: cannot write\n  - the disk is full\nhelp: free some space\n  with rm\nerror: b";
-        let read = Problem::read(3, text);
+        let read = ErrorObject::read(3, text);
         assert_eq!(read.len(), 2);
         assert_eq!(read[0].message, "cannot write\n- the disk is full");
         assert_eq!(read[0].help, ["free some space\nwith rm"]);
@@ -187,7 +187,7 @@ mod tests {
     #[test]
     fn an_error_has_the_place_that_its_text_begins_with() {
         let place = |file: &str| {
-            Some(Place {
+            Some(Location {
                 file: file.to_owned(),
                 line: 3,
                 column: 14,
@@ -206,7 +206,7 @@ mod tests {
             ("error: expected: 3:14 of it", None),
             ("error: a::14", None),
         ] {
-            assert_eq!(Problem::read(2, text)[0].location, expected, "{text}");
+            assert_eq!(ErrorObject::read(2, text)[0].location, expected, "{text}");
         }
     }
 

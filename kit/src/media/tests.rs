@@ -1,5 +1,4 @@
 //! Media as somebody who means harm prepares them: nothing outside is touched, nothing waits.
-#![allow(clippy::unwrap_used)]
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -16,11 +15,11 @@ const BOUNDS: Bounds = Bounds {
 };
 
 /// A medium, and beside it a folder that must stay as it is.
-struct Scene {
+struct Fixture {
     folder: tempfile::TempDir,
 }
 
-impl Scene {
+impl Fixture {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("stick")).unwrap();
@@ -58,37 +57,40 @@ fn fifo(path: &Path) {
 
 #[test]
 fn a_write_makes_its_folders_and_leaves_nothing_else() {
-    let scene = Scene::new();
-    let media = scene.media();
+    let fixture = Fixture::new();
+    let media = fixture.media();
     media.write(Path::new("acks/a.acks"), b"1", 0o644).unwrap();
     media.write(Path::new("acks/a.acks"), b"2", 0o644).unwrap();
     assert_eq!(
         media.read(Path::new("acks/a.acks"), 1).unwrap().unwrap(),
         b"2"
     );
-    assert_eq!(fs::read_dir(scene.stick("acks")).unwrap().count(), 1);
+    assert_eq!(fs::read_dir(fixture.stick("acks")).unwrap().count(), 1);
     assert_eq!(media.read(Path::new("acks/b.acks"), 1).unwrap(), None);
     assert_eq!(media.read(Path::new("no/b.acks"), 1).unwrap(), None);
 }
 
 #[test]
 fn a_temporary_name_that_is_a_link_is_removed_and_not_followed() {
-    let scene = Scene::new();
-    symlink(scene.outside().join("file"), scene.stick(".a.tmp")).unwrap();
-    scene.media().write(Path::new("a"), b"new", 0o644).unwrap();
-    assert_eq!(fs::read(scene.stick("a")).unwrap(), b"new");
-    scene.assert_untouched();
+    let fixture = Fixture::new();
+    symlink(fixture.outside().join("file"), fixture.stick(".a.tmp")).unwrap();
+    fixture
+        .media()
+        .write(Path::new("a"), b"new", 0o644)
+        .unwrap();
+    assert_eq!(fs::read(fixture.stick("a")).unwrap(), b"new");
+    fixture.assert_untouched();
 }
 
 #[test]
 fn what_stands_where_a_file_or_folder_must_go_is_named_and_left() {
-    let scene = Scene::new();
-    symlink(scene.outside(), scene.stick("reports")).unwrap();
-    symlink(scene.outside().join("file"), scene.stick("link")).unwrap();
-    fs::create_dir(scene.stick("folder")).unwrap();
-    fs::create_dir(scene.stick(".busy.tmp")).unwrap();
-    fifo(&scene.stick("fifo"));
-    let media = scene.media();
+    let fixture = Fixture::new();
+    symlink(fixture.outside(), fixture.stick("reports")).unwrap();
+    symlink(fixture.outside().join("file"), fixture.stick("link")).unwrap();
+    fs::create_dir(fixture.stick("folder")).unwrap();
+    fs::create_dir(fixture.stick(".busy.tmp")).unwrap();
+    fifo(&fixture.stick("fifo"));
+    let media = fixture.media();
     for (name, words) in [
         ("reports/a", ["reports`", "a symbolic link, not a folder"]),
         ("link", ["link`", "a symbolic link, not a regular file"]),
@@ -101,18 +103,18 @@ fn what_stands_where_a_file_or_folder_must_go_is_named_and_left() {
         let told = error.to_string();
         assert!(words.iter().all(|word| told.contains(word)), "{told}");
     }
-    scene.assert_untouched();
+    fixture.assert_untouched();
 }
 
 #[test]
 fn only_regular_files_are_read_and_nothing_is_waited_for() {
-    let scene = Scene::new();
-    fs::create_dir(scene.stick("acks")).unwrap();
-    fifo(&scene.stick("acks/fifo"));
-    let _socket = UnixListener::bind(scene.stick("acks/socket")).unwrap();
-    symlink("/dev/zero", scene.stick("acks/zero")).unwrap();
-    fs::write(scene.stick("acks/large"), [0; 11]).unwrap();
-    let media = scene.media();
+    let fixture = Fixture::new();
+    fs::create_dir(fixture.stick("acks")).unwrap();
+    fifo(&fixture.stick("acks/fifo"));
+    let _socket = UnixListener::bind(fixture.stick("acks/socket")).unwrap();
+    symlink("/dev/zero", fixture.stick("acks/zero")).unwrap();
+    fs::write(fixture.stick("acks/large"), [0; 11]).unwrap();
+    let media = fixture.media();
     for (name, word) in [
         ("fifo", "a FIFO"),
         ("socket", "a socket"),
@@ -128,30 +130,31 @@ fn only_regular_files_are_read_and_nothing_is_waited_for() {
 
 #[test]
 fn what_a_person_names_is_a_regular_file_or_a_folder() {
-    let scene = Scene::new();
-    fifo(&scene.stick("fifo"));
-    symlink(scene.outside(), scene.stick("folder")).unwrap();
-    symlink(scene.outside().join("file"), scene.stick("link")).unwrap();
-    symlink("nowhere", scene.stick("dangling")).unwrap();
-    let opened = |name: &str| Place::open(&scene.stick(name)).map_err(|error| error.to_string());
-    assert!(matches!(opened("folder"), Ok(Place::Folder(_))));
+    let fixture = Fixture::new();
+    fifo(&fixture.stick("fifo"));
+    symlink(fixture.outside(), fixture.stick("folder")).unwrap();
+    symlink(fixture.outside().join("file"), fixture.stick("link")).unwrap();
+    symlink("nowhere", fixture.stick("dangling")).unwrap();
+    let opened =
+        |name: &str| FileOrFolder::open(&fixture.stick(name)).map_err(|error| error.to_string());
+    assert!(matches!(opened("folder"), Ok(FileOrFolder::Folder(_))));
     assert!(matches!(
-        Place::open(&scene.outside().join("file")),
-        Ok(Place::File(_))
+        FileOrFolder::open(&fixture.outside().join("file")),
+        Ok(FileOrFolder::File(_))
     ));
     assert!(opened("fifo").unwrap_err().contains("a FIFO"));
     assert!(opened("link").unwrap_err().contains("a symbolic link"));
     assert!(opened("dangling").unwrap_err().contains("a symbolic link"));
     assert!(opened("gone").unwrap_err().contains("No such file"));
     assert!(
-        matches!(Place::open(Path::new("/dev/null")), Err(error) if error.to_string().contains("a device"))
+        matches!(FileOrFolder::open(Path::new("/dev/null")), Err(error) if error.to_string().contains("a device"))
     );
 }
 
 #[test]
 fn a_listing_follows_nothing_and_names_what_it_cannot_use() {
-    let scene = Scene::new();
-    fs::create_dir_all(scene.stick("a/b/c")).unwrap();
+    let fixture = Fixture::new();
+    fs::create_dir_all(fixture.stick("a/b/c")).unwrap();
     for name in [
         "1.slip",
         "a/2.slip",
@@ -160,14 +163,14 @@ fn a_listing_follows_nothing_and_names_what_it_cannot_use() {
         ".5.slip",
         "photo",
     ] {
-        fs::write(scene.stick(name), "").unwrap();
+        fs::write(fixture.stick(name), "").unwrap();
     }
-    fs::write(scene.outside().join("file"), "kept").unwrap();
-    symlink(scene.outside(), scene.stick("a/out")).unwrap();
-    symlink(scene.outside().join("file"), scene.stick("6.slip")).unwrap();
-    fifo(&scene.stick("a/7.slip"));
+    fs::write(fixture.outside().join("file"), "kept").unwrap();
+    symlink(fixture.outside(), fixture.stick("a/out")).unwrap();
+    symlink(fixture.outside().join("file"), fixture.stick("6.slip")).unwrap();
+    fifo(&fixture.stick("a/7.slip"));
     let slips = |name: &OsStr| name.as_bytes().ends_with(b".slip");
-    let found = scene.media().files(BOUNDS, slips).unwrap();
+    let found = fixture.media().files(BOUNDS, slips).unwrap();
     let files: Vec<_> = found
         .files
         .iter()
@@ -180,11 +183,11 @@ fn a_listing_follows_nothing_and_names_what_it_cannot_use() {
 
 #[test]
 fn a_listing_ends_at_its_bounds_and_says_so() {
-    let scene = Scene::new();
-    fs::create_dir(scene.stick("many")).unwrap();
-    fs::write(scene.stick("z.slip"), "").unwrap();
+    let fixture = Fixture::new();
+    fs::create_dir(fixture.stick("many")).unwrap();
+    fs::write(fixture.stick("z.slip"), "").unwrap();
     for n in 0..200 {
-        fs::write(scene.stick(&format!("many/{n}.slip")), "").unwrap();
+        fs::write(fixture.stick(&format!("many/{n}.slip")), "").unwrap();
     }
     let slips = |name: &OsStr| name.as_bytes().ends_with(b".slip");
     for (entries, kept) in [(50, 1_000), (1_000, 50)] {
@@ -193,7 +196,7 @@ fn a_listing_ends_at_its_bounds_and_says_so() {
             kept,
             ..BOUNDS
         };
-        let found = scene.media().files(bounds, slips).unwrap();
+        let found = fixture.media().files(bounds, slips).unwrap();
         assert!(found.incomplete && found.files.len() <= 50);
         // What lies at the top is found whatever lies below it.
         assert!(found.files.contains(&PathBuf::from("z.slip")));
@@ -220,16 +223,16 @@ fn a_folder_that_was_opened_stays_itself_and_a_link_is_none() {
 
 #[test]
 fn a_file_that_cannot_be_written_leaves_no_folder_that_was_made_for_it() {
-    let scene = Scene::new();
+    let fixture = Fixture::new();
     let long = "x".repeat(300);
     let write = |folder: &str| {
         let to = Path::new(folder).join(&long);
-        scene.media().write(&to, b"new", 0o644).unwrap_err();
+        fixture.media().write(&to, b"new", 0o644).unwrap_err();
     };
     write("made/for/it");
-    assert!(!scene.stick("made").exists());
+    assert!(!fixture.stick("made").exists());
     // Somebody's own folder stays, empty or not.
-    fs::create_dir(scene.stick("theirs")).unwrap();
+    fs::create_dir(fixture.stick("theirs")).unwrap();
     write("theirs/for/it");
-    assert_eq!(fs::read_dir(scene.stick("theirs")).unwrap().count(), 0);
+    assert_eq!(fs::read_dir(fixture.stick("theirs")).unwrap().count(), 0);
 }

@@ -280,7 +280,6 @@ fn read_config(config: &Value, folder: &Path, context: Option<&str>) -> Result<A
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     const CONFIG: &str = "apiVersion: v1\nkind: Config\ncurrent-context: here\n\

@@ -36,7 +36,6 @@ pub fn rank(key: &Key) -> u8 {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]

@@ -294,7 +294,6 @@ fn number(text: &str) -> Result<Option<Number>, String> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use serde_json::json;
 
     use super::*;

@@ -2,7 +2,6 @@
 //!
 //! The program itself is run in the agent's integration tests: order, results, going back, packages.
 //! Nothing here needs Ansible, a network or a clock.
-#![allow(clippy::unwrap_used)]
 use super::playbook::parse;
 
 #[test]

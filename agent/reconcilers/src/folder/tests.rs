@@ -2,7 +2,6 @@
 //!
 //! What comes in: desired files, foreign files, links, changes behind its back. What goes out: what lies
 //! in the target, what the inventory says, and what is told. No database and no program is needed.
-#![allow(clippy::unwrap_used)]
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;

@@ -128,7 +128,6 @@ pub fn site_of(found: &Value) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use serde_json::json;
 
     use super::*;

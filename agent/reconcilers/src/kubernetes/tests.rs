@@ -1,5 +1,4 @@
 //! The reconciler against a real API server: what it refuses, whose objects they are, and what may go.
-#![allow(clippy::unwrap_used)]
 use std::path::PathBuf;
 
 use outhaul_bundle::index::DriftPolicy;

@@ -2,7 +2,6 @@
 //!
 //! What comes in: small shell programs. What goes out: how each run ended. Nothing is waited for by the clock
 //! but the bound that the test itself sets.
-#![allow(clippy::unwrap_used)]
 use std::fs;
 use std::path::PathBuf;
 

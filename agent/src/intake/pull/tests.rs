@@ -1,5 +1,4 @@
 //! Servers that are slow, from a server that holds each connection until the agent lets go of it.
-#![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::io::{BufRead as _, BufReader};
 use std::net::{TcpListener, TcpStream};

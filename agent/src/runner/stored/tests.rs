@@ -1,5 +1,4 @@
 //! What is written is what is read: every site that the machine can reach survives the database.
-#![allow(clippy::unwrap_used)]
 
 use std::path::Path;
 
@@ -11,7 +10,7 @@ use outhaul_signer::{LowerBound, SigningKey};
 use super::*;
 use crate::machine::tests::reachable_sites;
 use crate::state::Store;
-use crate::state::clock::Moment;
+use crate::state::clock::ClockReading;
 
 /// More numbers than any of the sites has.
 const NUMBERS: u64 = 4;
@@ -19,7 +18,7 @@ const NUMBERS: u64 = 4;
 struct Speaker {
     site: state::Site,
     key: SigningKey,
-    moment: Moment,
+    reading: ClockReading,
 }
 
 impl Speaker {
@@ -37,7 +36,7 @@ impl Speaker {
                 hub_ca: String::new(),
             },
             key: SigningKey::generate().unwrap(),
-            moment: Moment {
+            reading: ClockReading {
                 bound: LowerBound::new(Timestamp::UNIX_EPOCH),
                 wall: Timestamp::UNIX_EPOCH,
                 wall_trusted: false,
@@ -49,7 +48,7 @@ impl Speaker {
         Author {
             site: &self.site,
             key: &self.key,
-            moment: &self.moment,
+            reading: &self.reading,
             max_rows: 100,
         }
     }
@@ -97,7 +96,7 @@ fn every_site_that_can_be_reached_is_read_as_it_was_written() {
             if matches!(site.work, Work::Reverting { decided: true, .. }) {
                 state::set_meta(db, key::ROLLBACK, Some(&"ann"))?;
             }
-            let nothing = Happening::from(Event::Released);
+            let nothing = Transition::from(Event::Released);
             let before = Site::default();
             save(db, &speaker.author(), (&before, site), &[], &nothing)?;
             assert_eq!(load(db)?, *site);

@@ -1,5 +1,4 @@
 //! Against servers of one answer each.
-#![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpListener;

@@ -1,7 +1,6 @@
 //! What a program may answer, and what is refused.
 //!
 //! What comes in: answers as programs print them. What goes out: a value, or what is wrong. No program runs.
-#![allow(clippy::unwrap_used)]
 use super::*;
 
 fn refused(verb: Verb, answer: &str) -> String {

@@ -44,6 +44,9 @@ pub struct Visit {
     /// The bundle that was copied from it, when the work on that could not go on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocked: Option<u64>,
+    /// The bundle that was copied from it and was to go on later, and the state that it was left in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left: Option<(u64, String)>,
 }
 
 impl Visit {
@@ -80,15 +83,25 @@ pub fn visits(db: &Connection, home: &Home) -> Result<Vec<Visit>, StateError> {
     }
     let unfinished = runner::site_now(db)?.worked_on();
     for visit in &mut all {
-        // The work went on since.
-        let Some(number) = visit.blocked.filter(|number| unfinished != Some(*number)) else {
+        let blocked = visit.blocked.filter(|number| unfinished != Some(*number));
+        let left = visit.left.as_ref();
+        let Some(number) = blocked.or(left.map(|(number, _)| *number)) else {
             continue;
         };
         let row = generations::one(db, number)?;
-        let state = row.map_or("gone", |row| row.state.word());
-        visit.text = format!(
-            "bundle {number} was copied from it, and is {state} now; it is safe to remove now"
-        );
+        let state = row.as_ref().map_or("gone", |row| row.state.word());
+        let mut now = format!("bundle {number} was copied from it, and is {state} now");
+        if let (None, Some(row)) = (blocked, row) {
+            let note = shortened(&row.note).replace('\n', " ");
+            // Only what changed since is told anew: it went on, or it waits for something else.
+            if left.is_some_and(|(_, word)| word == state) && visit.text.contains(&note) {
+                continue;
+            }
+            if row.state.unfinished() && !note.is_empty() {
+                now = format!("{now}: {note}");
+            }
+        }
+        visit.text = format!("{now}; it is safe to remove now");
     }
     Ok(all)
 }
@@ -124,7 +137,7 @@ pub fn visit(agent: &mut Agent, place: &Path) -> Result<(), AgentError> {
             ));
         }
     }
-    let line = note_visit(agent, place, Some(&closing(&parts)), read.as_ref().err());
+    let line = note_visit(agent, place, Some(&closing(&parts)), Some(&read));
     if clean {
         tracing::info!("{line}");
     } else {
@@ -149,7 +162,7 @@ pub fn import_noted(agent: &mut Agent, place: &Path) -> Result<Findings, AgentEr
         Ok(findings) => parts(findings),
         Err(error) => vec![error.to_string()],
     };
-    note_visit(agent, place, Some(&closing(&parts)), read.as_ref().err());
+    note_visit(agent, place, Some(&closing(&parts)), Some(&read));
     read
 }
 
@@ -189,12 +202,19 @@ fn note_visit(
     agent: &mut Agent,
     place: &Path,
     told: Option<&str>,
-    read: Option<&AgentError>,
+    read: Option<&Result<Findings, AgentError>>,
 ) -> String {
     let busy = told.is_none();
     let told = told.unwrap_or("it is being read: do not remove it");
     let blocked = match read {
-        Some(AgentError::Blocked { number, .. }) => Some(*number),
+        Some(Err(AgentError::Blocked { number, .. })) => Some(*number),
+        _ => None,
+    };
+    let outcome = read.and_then(|read| read.as_ref().ok()?.outcome.as_ref());
+    let left = match outcome {
+        Some(ImportOutcome::Rests { number, state, .. }) if state.unfinished() => {
+            Some((*number, state.word().to_owned()))
+        }
         _ => None,
     };
     let is_file = place.is_file();
@@ -217,6 +237,7 @@ fn note_visit(
             text: told,
             is_file,
             blocked,
+            left,
         });
         all.drain(..all.len().saturating_sub(KEPT));
         state::set_meta(db, key::MEDIA, Some(&all))
@@ -252,7 +273,9 @@ fn parts(findings: &Findings) -> Vec<String> {
         ImportOutcome::AlreadyActive { number, remembered } => {
             format!("bundle {number} is {}", already(remembered))
         }
-        ImportOutcome::Ordered { number, note } => format!("bundle {number} brought an order: {note}"),
+        ImportOutcome::Ordered { number, note } => {
+            format!("bundle {number} brought an order: {note}")
+        }
         ImportOutcome::Rests {
             number,
             state,

@@ -134,6 +134,33 @@ fn status_lists_sticks_and_files_that_were_read_and_nothing_else() {
 }
 
 #[test]
+fn the_line_of_a_stick_follows_the_bundle_that_waited_when_it_was_read() {
+    let (centre, site) = running();
+    site.ok(&["hold", "--why", "harvest until Friday"]);
+    let two = centre.publish(&Draft::hello("two"));
+    site.import(&two);
+    let line = || {
+        let told = stdout(&site.run(&["status"]));
+        let start = format!("file `{}`: ", two.display());
+        let line = told.lines().find_map(|line| line.split_once(&start));
+        line.unwrap_or_else(|| panic!("{told}")).1.to_owned()
+    };
+    let held = line();
+    assert!(held.starts_with("bundle 2 is gated"), "{held}");
+    assert!(held.contains("harvest until Friday"), "{held}");
+    assert_eq!(line(), held);
+    site.ok(&["hold", "--release"]);
+    let released = line();
+    assert!(released.contains("the hold is over"), "{released}");
+    assert!(!released.contains("harvest"), "{released}");
+    site.ok(&["apply"]);
+    assert_eq!(
+        line(),
+        "bundle 2 was copied from it, and is active now; it is safe to remove now"
+    );
+}
+
+#[test]
 fn a_copy_that_the_disk_of_the_site_damaged_is_not_held_against_the_bundle() {
     let (centre, site) = running();
     site.ok(&["hold", "--why", "harvest"]);

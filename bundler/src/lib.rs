@@ -17,6 +17,7 @@ pub mod cli;
 pub mod demo;
 pub mod import;
 pub mod project;
+pub mod publication;
 pub mod qr;
 pub mod scaffold;
 pub mod serve;

@@ -11,6 +11,7 @@ pub mod completions;
 pub mod console;
 pub mod counted;
 pub mod durable;
+pub mod failure;
 pub mod group;
 pub mod interrupt;
 pub mod lock;

@@ -48,6 +48,18 @@ pub enum BranchError {
         /// What it said.
         message: String,
     },
+    /// The branch is only there as it was fetched from elsewhere.
+    #[error(
+        "`{folder}` has no branch `{branch}` of its own, only a copy of another repository's; nothing was changed\n\
+         help: make it with `git branch {branch} origin/{branch}` there, run the command again, and push it; or give \
+         the server's URL"
+    )]
+    NoBranch {
+        /// The branch.
+        branch: String,
+        /// The repository.
+        folder: String,
+    },
     /// Somebody else was faster.
     #[error("branch `{branch}` moved meanwhile; nothing was changed\nhelp: run the command again")]
     Moved {
@@ -63,6 +75,15 @@ pub enum BranchError {
 pub fn commit_local(folder: &Path, edit: &Edit<'_>) -> Result<String, BranchError> {
     let git = Git::at(folder);
     let reference = format!("refs/heads/{}", edit.branch);
+    if git
+        .text(&["rev-parse", "--verify", "--quiet", &reference])
+        .is_err()
+    {
+        return Err(BranchError::NoBranch {
+            branch: edit.branch.to_owned(),
+            folder: folder.display().to_string(),
+        });
+    }
     let at = git.text(&["for-each-ref", "--format=%(worktreepath)", &reference])?;
     if !at.is_empty() {
         return Err(BranchError::CheckedOut {

@@ -6,6 +6,9 @@
 use outhaul_control::diagnostic::Diagnostics;
 use outhaul_git::branch::BranchError;
 use outhaul_git::source::SourceError;
+use outhaul_kit::failure::{Classified, FailureClass};
+
+use super::GateError;
 
 /// Why nothing was promoted. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
@@ -34,6 +37,54 @@ pub enum PromoteError {
         environment: String,
         /// What is wrong there.
         findings: Diagnostics,
+    },
+    /// There is no gate to go past.
+    #[error(
+        "`{environment}` is the first environment: there is no gate to go past\nhelp: leave out `--override-gate` and \
+         `--override-by`; nothing was changed"
+    )]
+    FirstHasNoGate {
+        /// The environment.
+        environment: String,
+    },
+    /// The step leads back along the chain.
+    #[error(
+        "`{from}` comes after `{environment}` in the chain: this would promote backwards; `{environment}` stays where \
+         it is\nhelp: if that is meant, give `--backwards`; nothing was changed"
+    )]
+    FromLater {
+        /// The environment.
+        environment: String,
+        /// The one that its commit would come from.
+        from: String,
+    },
+    /// The hub gave no decision.
+    #[error(transparent)]
+    Gate(#[from] GateError),
+    /// A gate decides, and no hub was named.
+    #[error(
+        "the gate of `{from}` decides whether `{environment}` moves, and no hub was named to ask; `{environment}` stays \
+         where it is\nhelp: give `--hub URL`, or go past the gate with `--override-gate REASON --override-by NAME`, \
+         which is recorded in the commit; nothing was changed"
+    )]
+    NoHub {
+        /// The environment that was to be moved.
+        environment: String,
+        /// The environment before.
+        from: String,
+    },
+    /// The commit is an ancestor of the one that is there.
+    #[error(
+        "{commit} is older than {there}, where `{environment}` is: this would promote backwards\nhelp: if that is \
+         meant, give `--backwards`; nothing was changed"
+    )]
+    Older {
+        /// The environment.
+        environment: String,
+        /// The commit that it is at.
+        there: String,
+        /// The commit that was asked for.
+        commit: String,
     },
     /// The YAML does not read.
     #[error("{0}")]
@@ -122,4 +173,45 @@ pub enum PromoteError {
         /// The file.
         file: String,
     },
+}
+
+impl Classified for PromoteError {
+    fn class(&self) -> FailureClass {
+        match self {
+            Self::Source(source) if source.is_input() => FailureClass::Usage,
+            Self::Source(_)
+            | Self::Branch {
+                source: BranchError::Git { .. },
+                ..
+            } => FailureClass::Environment,
+            Self::Gate(error) => error.class(),
+            Self::NotFromThere { .. }
+            | Self::NotFirst { .. }
+            | Self::NoOrder { .. }
+            | Self::NoHub { .. }
+            | Self::FromLater { .. }
+            | Self::Older { .. }
+            | Self::Branch {
+                source: BranchError::Moved { .. },
+                ..
+            } => FailureClass::Refused,
+            Self::Candidate { findings, .. } => match findings.exit_code() {
+                3 => FailureClass::Environment,
+                _ => FailureClass::Refused,
+            },
+            _ => FailureClass::Usage,
+        }
+    }
+
+    fn help(&self) -> Option<String> {
+        match self {
+            Self::Candidate { .. } => Some(
+                "mend it and promote the commit that mends it; a repository that this machine cannot reach is \
+                 mapped with `--source URL=DIR`"
+                    .to_owned(),
+            ),
+            Self::Source(source) => Some(source.help()),
+            _ => None,
+        }
+    }
 }

@@ -11,6 +11,7 @@ use zeroize::Zeroizing;
 use super::Decision;
 use outhaul_control::model::PromotionPolicy;
 use outhaul_git::source::git::is_commit_id;
+use outhaul_kit::failure::{Classified, FailureClass};
 use outhaul_remote::forge::{ForgeError, read_token};
 use outhaul_remote::http::{self, HttpError};
 
@@ -40,6 +41,15 @@ pub enum GateError {
     /// It cannot be reached.
     #[error(transparent)]
     Http(#[from] HttpError),
+}
+
+impl Classified for GateError {
+    fn class(&self) -> FailureClass {
+        match self {
+            Self::NoCommit { .. } => FailureClass::Usage,
+            _ => FailureClass::Environment,
+        }
+    }
 }
 
 /// Where the hub is.

@@ -23,6 +23,8 @@ mod hub;
 pub mod order;
 pub mod overrides;
 mod policy;
+mod problems;
+mod promotion;
 pub mod record;
 pub mod required;
 pub mod watch;
@@ -31,6 +33,9 @@ pub use error::PromoteError;
 pub use hub::{GateError, Hub, Rule, check_commit};
 use order::{Before, Order};
 pub use outhaul_bundle::hub_api::{Decision, Evidence, Verdict};
+pub use problems::problems;
+pub use promotion::{Promoted, Promotion};
+use record::Basis;
 
 /// Where a control plane lists its environments.
 const ENVIRONMENTS: &str = ".environments";
@@ -80,14 +85,7 @@ impl<'a> Chain<'a> {
     ) -> Result<Self, PromoteError> {
         let mut sources = sources;
         sources.insert_given(url);
-        let name = branch.clone().unwrap_or_else(|| "main".to_owned());
-        let opened = match source::open_given(url, &Reference::Branch(name), &sources, cache) {
-            // Not every repository calls it `main`.
-            Err(SourceError::NoSuchReference { .. }) if branch.is_none() => {
-                source::open_given(url, &Reference::Head, &sources, cache)?
-            }
-            opened => opened?,
-        };
+        let opened = open(url, branch.as_deref(), &sources, cache)?;
         let (environments, policies) = listed(&opened)?;
         policy::contradictions(&policies)?;
         let order = Order::of(&environments, &policies);
@@ -254,6 +252,13 @@ impl<'a> Chain<'a> {
         Ok(git.text(&asked).is_ok())
     }
 
+    /// Moves `link` to `commit`, when nothing breaks there; returns the new commit of its branch.
+    fn move_to(&self, link: &Link, commit: &str, basis: &Basis) -> Result<String, PromoteError> {
+        self.check(link, commit)?;
+        let message = record::message(&link.environment.name, commit, basis);
+        link.advance(commit, &message)
+    }
+
     /// What stands for repositories when `link`'s base is read.
     fn base_sources(&self, link: &Link) -> SourceMap {
         let mut sources = self.sources.clone();
@@ -318,6 +323,23 @@ impl Link {
             environment: self.environment.name.clone(),
             source,
         })
+    }
+}
+
+/// The branch of a control plane that lists its environments.
+fn open(
+    url: &str,
+    branch: Option<&str>,
+    sources: &SourceMap,
+    cache: &Cache,
+) -> Result<Opened, SourceError> {
+    let name = branch.unwrap_or("main").to_owned();
+    match source::open_given(url, &Reference::Branch(name), sources, cache) {
+        // Not every repository calls it `main`.
+        Err(SourceError::NoSuchReference { .. }) if branch.is_none() => {
+            source::open_given(url, &Reference::Head, sources, cache)
+        }
+        opened => opened,
     }
 }
 

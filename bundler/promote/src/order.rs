@@ -92,6 +92,26 @@ impl Order {
         self.before.get(environment).unwrap_or(&Before::Unknown)
     }
 
+    /// Whether the chain leads from `earlier` to `later`, by any number of steps.
+    pub fn comes_before(&self, earlier: &str, later: &str) -> bool {
+        let mut seen = BTreeSet::new();
+        let mut next = vec![later];
+        while let Some(name) = next.pop() {
+            if let Before::After(names, _) = self.before(name) {
+                if names.contains(earlier) {
+                    return true;
+                }
+                next.extend(
+                    names
+                        .iter()
+                        .map(String::as_str)
+                        .filter(|name| seen.insert(*name)),
+                );
+            }
+        }
+        false
+    }
+
     /// Whether there is any environment.
     pub fn is_empty(&self) -> bool {
         self.before.is_empty()
@@ -235,5 +255,7 @@ mod tests {
         assert_eq!(after(&order(&[("only", "")], &[]), "only"), ["first"]);
         let circle = order(&[("a", "b"), ("b", "a")], &[]);
         assert_eq!(after(&circle, "a"), ["b"]);
+        assert!(labelled.comes_before("alpha", "prod") && !labelled.comes_before("prod", "alpha"));
+        assert!(circle.comes_before("a", "a") && !circle.comes_before("c", "a"));
     }
 }

@@ -34,30 +34,35 @@ pub enum Passage {
     Override(Override),
 }
 
-/// What a promotion rests on.
-#[derive(Debug, Clone, Copy)]
-pub enum Grounds<'a> {
+/// What allows a promotion.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Basis {
     /// Nothing is before the environment.
     First,
-    /// The decision of the hub about an environment.
-    Open(&'a str, &'a Decision),
+    /// The gate of an environment is open.
+    Open {
+        /// The environment.
+        from: String,
+        /// What the hub decided.
+        decision: Decision,
+    },
     /// Somebody goes past the gate.
-    Override(&'a Override),
+    Override(Override),
 }
 
 /// The commit's message: what moved, and on what evidence.
-pub fn message(to: &str, commit: &str, grounds: Grounds<'_>) -> String {
+pub fn message(to: &str, commit: &str, basis: &Basis) -> String {
     let short: String = commit.chars().take(12).collect();
     let mut text = format!("Promote {short} to {to}\n\n");
     // Writing to a text cannot fail, here and below.
-    match grounds {
-        Grounds::First => {
+    match basis {
+        Basis::First => {
             let _ = writeln!(
                 text,
                 "`{to}` is the first environment: no gate is before it."
             );
         }
-        Grounds::Open(from, decision) => {
+        Basis::Open { from, decision } => {
             let _ = writeln!(
                 text,
                 "The gate of `{from}` is open: {} of {} sites confirmed {commit}.",
@@ -75,15 +80,15 @@ pub fn message(to: &str, commit: &str, grounds: Grounds<'_>) -> String {
                 );
             }
         }
-        Grounds::Override(given) => {
+        Basis::Override(given) => {
             let _ = writeln!(text, "No gate let it in: {given}");
         }
     }
     let _ = writeln!(text, "\n{PROMOTED}: {to} {commit}");
-    let _ = match grounds {
-        Grounds::First => writeln!(text, "{GATE}: first"),
-        Grounds::Open(from, _) => writeln!(text, "{GATE}: open {from}"),
-        Grounds::Override(given) => writeln!(
+    let _ = match basis {
+        Basis::First => writeln!(text, "{GATE}: first"),
+        Basis::Open { from, .. } => writeln!(text, "{GATE}: open {from}"),
+        Basis::Override(given) => writeln!(
             text,
             "{GATE}: overridden\n{OVERRIDE_BY}: {}\n{OVERRIDE_REASON}: {}",
             given.by, given.reason
@@ -195,18 +200,25 @@ mod tests {
         // What a hub answered.
         let answer = include_str!("../../../bundle/tests/hub_api/gate-open.json");
         let GateAnswer { decision, .. } = serde_json::from_str(answer).unwrap();
-        let text = message("stage", COMMIT, Grounds::Open("dev", &decision));
+        let text = message(
+            "stage",
+            COMMIT,
+            &Basis::Open {
+                from: "dev".to_owned(),
+                decision,
+            },
+        );
         let gate = Some(Passage::Gate("dev".into()));
         assert_eq!(read(&text, "stage", COMMIT), gate);
         assert_eq!(read(&text, "prod", COMMIT), None);
         assert_eq!(read(&text, "stage", &COMMIT.replace('4', "5")), None);
         let given = Override::new("Jo", "the line stands still").unwrap();
-        let text = message("prod", COMMIT, Grounds::Override(&given));
+        let text = message("prod", COMMIT, &Basis::Override(given.clone()));
         assert_eq!(
             read(&text, "prod", COMMIT),
             Some(Passage::Override(given.clone()))
         );
-        let first = message("dev", COMMIT, Grounds::First);
+        let first = message("dev", COMMIT, &Basis::First);
         assert_eq!(
             read(&first, "dev", COMMIT),
             None,

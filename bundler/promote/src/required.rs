@@ -1,18 +1,21 @@
 //! What ships an environment asks first: may this base commit be here?
 //!
-//! What comes in: a loaded environment and the request that loaded it. What goes out: the [`Passage`] that
-//! brought its base commit here, or a refusal with the way through the gate. The evidence is looked for
-//! in the history of the environment's own branch, where `promote` wrote it. It moves nothing.
+//! What comes in: a loaded environment and the request that loaded it, and the override of whoever asks. What goes
+//! out: the [`Passage`] that brought its base commit here, or a refusal with the way through the gate. The evidence
+//! is looked for in the history of the environment's own branch, where `promote` wrote it, and among the overrides
+//! that the fleet keeps; one that counts is kept there before anything is signed. It moves nothing.
 
 use std::path::Path;
 
 use outhaul_bundle::index::Snapshot;
 
 use super::order::{Before, Order};
+use super::overrides::{self, OverrideError};
 use super::record::{self, Passage};
 use super::{Chain, PromoteError, quoted};
 use outhaul_control::ControlPlane;
 use outhaul_git::source::{self, Reference, SourceError};
+use outhaul_kit::failure::{Classified, FailureClass};
 use outhaul_load::{LoadRequest, Origin};
 use outhaul_ship::overriding::Override;
 
@@ -35,27 +38,65 @@ pub enum Refusal {
     /// The chain or the branch cannot be read.
     #[error(transparent)]
     Promote(#[from] PromoteError),
+    /// The overrides that the fleet keeps cannot be read or written.
+    #[error(transparent)]
+    Record(#[from] OverrideError),
 }
 
-impl Refusal {
-    /// What to do next.
-    pub fn help(&self) -> &'static str {
+impl Classified for Refusal {
+    fn class(&self) -> FailureClass {
         match self {
-            Self::NoEvidence { .. } => {
-                "promote it with `outhaul promote --to ENVIRONMENT --hub URL`, or go past the gate with \
-                 `--override-gate REASON --override-by NAME`, which is recorded; nothing was written"
-            }
-            Self::Promote(_) => "nothing was written",
+            Self::NoEvidence { .. } => FailureClass::Refused,
+            Self::Promote(error) => error.class(),
+            Self::Record(_) => FailureClass::Environment,
         }
+    }
+
+    fn help(&self) -> Option<String> {
+        let help = match self {
+            Self::NoEvidence { environment, .. } => format!(
+                "promote it with `outhaul promote --to {environment} --hub URL`, or go past the gate with \
+                 `--override-gate REASON --override-by NAME`, which is recorded; nothing was written"
+            ),
+            Self::Promote(error) => match error.help() {
+                Some(help) => format!("{help}; nothing was written"),
+                None => "nothing was written".to_owned(),
+            },
+            Self::Record(_) => "nothing was written".to_owned(),
+        };
+        Some(help)
     }
 }
 
-/// The evidence on which `snapshot`'s base commit is in its environment; `given` is the override of
-/// whoever asks, which counts when there is nothing else.
+/// The evidence on which `snapshot`'s base commit is in its environment. `given` is the override of whoever asks, which
+/// counts when there is nothing else; one that `fleet` keeps counts before it, and `given` is kept there when it is
+/// what counts.
 ///
 /// # Errors
 /// [`Refusal`]
 pub fn passage(
+    request: &LoadRequest,
+    plane: &ControlPlane,
+    snapshot: &Snapshot,
+    fleet: Option<&Path>,
+    given: Option<&Override>,
+) -> Result<Passage, Refusal> {
+    let (environment, base) = (&request.environment, &snapshot.base.commit);
+    let known = match fleet {
+        Some(fleet) => overrides::find(fleet, environment, base)?,
+        None => None,
+    };
+    let found = evidence(request, plane, snapshot, known.as_ref().or(given))?;
+    if let (Some(fleet), None, Passage::Override(used)) = (fleet, &known, &found)
+        && Some(used) == given
+    {
+        overrides::keep(fleet, environment, base, used)?;
+    }
+    Ok(found)
+}
+
+/// What there is on the branch, or else `given`.
+fn evidence(
     request: &LoadRequest,
     plane: &ControlPlane,
     snapshot: &Snapshot,

@@ -10,8 +10,8 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::record::{Grounds, message};
-use super::{Chain, GateError, Hub, PromoteError, Rule, Verdict};
+use super::record::Basis;
+use super::{Chain, Hub, PromoteError, Rule, Verdict};
 use outhaul_control::model::PromotionPolicy;
 use outhaul_git::source::{Cache, SourceMap};
 
@@ -145,9 +145,7 @@ fn follow(chain: &Chain<'_>, to: &str) -> Event {
         if link.is_at(&commit) {
             return Ok(None);
         }
-        chain.check(&link, &commit)?;
-        link.advance(&commit, &message(to, &commit, Grounds::First))
-            .map(Some)
+        chain.move_to(&link, &commit, &Basis::First).map(Some)
     };
     match advance() {
         Ok(None) => {}
@@ -165,7 +163,7 @@ fn step(chain: &Chain<'_>, hub: &Hub<'_>, policy: &PromotionPolicy) -> Event {
         commit: None,
         outcome: Outcome::Current,
     };
-    let decide = |commit: &mut Option<String>| -> Result<Outcome, StepError> {
+    let decide = |commit: &mut Option<String>| -> Result<Outcome, PromoteError> {
         let before = chain.link(from)?;
         let pinned = before.pinned()?.to_owned();
         *commit = Some(pinned.clone());
@@ -177,24 +175,15 @@ fn step(chain: &Chain<'_>, hub: &Hub<'_>, policy: &PromotionPolicy) -> Event {
         if decision.verdict != Verdict::Open {
             return Ok(Outcome::Closed(decision.reasons));
         }
-        chain.check(&link, &pinned)?;
-        let text = message(to, &pinned, Grounds::Open(from, &decision));
-        Ok(Outcome::Moved(link.advance(&pinned, &text)?))
+        let from = from.clone();
+        let basis = Basis::Open { from, decision };
+        Ok(Outcome::Moved(chain.move_to(&link, &pinned, &basis)?))
     };
     event.outcome = match decide(&mut event.commit) {
         Ok(outcome) => outcome,
-        Err(StepError::Gate(error)) => Outcome::Failed(told(&error)),
-        Err(StepError::Promote(error)) => failed(&error),
+        Err(error) => failed(&error),
     };
     event
-}
-
-#[derive(Debug, thiserror::Error)]
-enum StepError {
-    #[error(transparent)]
-    Gate(#[from] GateError),
-    #[error(transparent)]
-    Promote(#[from] PromoteError),
 }
 
 /// What is wrong with the commit is told whole.

@@ -13,6 +13,7 @@ use zeroize::Zeroizing;
 
 use crate::http::{Client, HttpError, Method};
 use outhaul_git::address::{Address, Scheme};
+use outhaul_kit::failure::{Classified, FailureClass};
 use outhaul_ship::branch::forge::{Draft, Forge, PullRequest};
 
 pub mod access;
@@ -50,6 +51,21 @@ pub enum ForgeError {
         "`{url}` does not say which project it is\nhelp: give `--project OWNER/NAME` and `--api URL`"
     )]
     NoProject {
+        /// The repository.
+        url: String,
+    },
+    /// A pull request needs a token.
+    #[error(
+        "a pull request needs a token of the forge\nhelp: give `--token-file FILE` (for `outhaul serve`: `token_file`), \
+         or set OUTHAUL_FORGE_TOKEN"
+    )]
+    NoToken,
+    /// Neither its host nor anybody says which forge it is.
+    #[error(
+        "it is not known which forge `{url}` is on\nhelp: give `--forge gitea`, `--forge github` or `--forge gitlab` \
+         (for `outhaul serve`: `forge`)"
+    )]
+    Unnamed {
         /// The repository.
         url: String,
     },
@@ -217,6 +233,23 @@ pub fn connect(access: Access<'_>) -> Result<Box<dyn Forge<Error = ForgeError>>,
     })
 }
 
+impl Classified for ForgeError {
+    fn class(&self) -> FailureClass {
+        match self {
+            Self::NoProject { .. }
+            | Self::NoToken
+            | Self::Token { .. }
+            | Self::TokenFile { .. }
+            | Self::Unknown { .. }
+            | Self::Unnamed { .. }
+            | Self::Http(HttpError::Plain { .. } | HttpError::Authority { .. }) => {
+                FailureClass::Usage
+            }
+            _ => FailureClass::Environment,
+        }
+    }
+}
+
 /// Reads a token from a file.
 ///
 /// # Errors
@@ -233,12 +266,23 @@ pub fn read_token(path: &Path) -> Result<Zeroizing<String>, ForgeError> {
     checked_token(text).ok_or_else(|| bad("it holds no token in one line".to_owned()))
 }
 
+/// The token: of `file`, or else the one that this process was given.
+///
+/// # Errors
+/// [`ForgeError::TokenFile`] when the file holds none.
+pub fn token(file: Option<&Path>) -> Result<Option<Zeroizing<String>>, ForgeError> {
+    match file {
+        Some(file) => read_token(file).map(Some),
+        None => token_from_env(),
+    }
+}
+
 /// The token that this process was given: in `OUTHAUL_FORGE_TOKEN`, or by systemd as the credential
 /// `forge-token`. `None` when it was given none.
 ///
 /// # Errors
 /// [`ForgeError::TokenFile`] when systemd's file holds no token.
-pub fn token_of_surroundings() -> Result<Option<Zeroizing<String>>, ForgeError> {
+fn token_from_env() -> Result<Option<Zeroizing<String>>, ForgeError> {
     if let Ok(text) = std::env::var("OUTHAUL_FORGE_TOKEN")
         && let Some(token) = checked_token(&text)
     {

@@ -49,9 +49,9 @@ pub struct Target {
     pub path: String,
 }
 
-/// Where an environment goes, as far as somebody said.
+/// Where an environment goes, as far as somebody chose.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Said<'a> {
+pub struct TargetChoice<'a> {
     /// The repository's URL.
     pub to: Option<&'a str>,
     /// Or the name of a `GitOpsRepo`.
@@ -66,8 +66,8 @@ impl Target {
     /// Where the environment of `plane` goes: where somebody said, or else to its only `GitOpsRepo`.
     ///
     /// # Errors
-    /// The names of its `GitOpsRepos`, when it cannot be told which.
-    pub fn of(plane: &ControlPlane, said: Said<'_>) -> Result<Self, Vec<String>> {
+    /// [`TargetError`] when it cannot be told where.
+    pub fn of(plane: &ControlPlane, said: TargetChoice<'_>) -> Result<Self, TargetError> {
         let repos = &plane.gitops_repos;
         let at = match (said.to, said.gitops_repo, repos.len()) {
             (None, Some(name), _) => repos.get(name),
@@ -77,13 +77,67 @@ impl Target {
         let (url, branch, path) = match (said.to, at.map(|repo| &repo.at)) {
             (Some(url), _) => (url, plane.environment.as_str(), ""),
             (None, Some(at)) => (at.repo.value.as_str(), at.branch.as_str(), at.path.as_str()),
-            (None, None) => return Err(repos.keys().cloned().collect()),
+            (None, None) => return Err(TargetError::of(plane, said.gitops_repo)),
         };
         Ok(Self {
             url: url.to_owned(),
             branch: said.branch.unwrap_or(branch).to_owned(),
             path: said.path.unwrap_or(path).to_owned(),
         })
+    }
+}
+
+/// Why it is not known where an environment goes.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TargetError {
+    /// The control plane does not say.
+    #[error(
+        "environment `{environment}` has no GitOpsRepo\nhelp: add one to its branch, or give `--to URL` (for `outhaul \
+         serve`: `to`)"
+    )]
+    None {
+        /// The environment.
+        environment: String,
+    },
+    /// It says several.
+    #[error(
+        "environment `{environment}` has several GitOpsRepos\nhelp: give `--gitops-repo NAME` (for `outhaul serve`: \
+         `gitops_repo`): {known}"
+    )]
+    Several {
+        /// The environment.
+        environment: String,
+        /// Their names.
+        known: String,
+    },
+    /// There is none of that name.
+    #[error(
+        "there is no GitOpsRepo `{name}`\nhelp: give `--gitops-repo NAME` (for `outhaul serve`: `gitops_repo`): {known}"
+    )]
+    Unknown {
+        /// The name.
+        name: String,
+        /// The names that there are.
+        known: String,
+    },
+}
+
+impl TargetError {
+    fn of(plane: &ControlPlane, asked: Option<&str>) -> Self {
+        let known: Vec<_> = plane
+            .gitops_repos
+            .keys()
+            .map(|name| format!("`{name}`"))
+            .collect();
+        let (environment, known) = (plane.environment.clone(), known.join(", "));
+        match asked {
+            _ if known.is_empty() => Self::None { environment },
+            Some(name) => Self::Unknown {
+                name: name.to_owned(),
+                known,
+            },
+            None => Self::Several { environment, known },
+        }
     }
 }
 

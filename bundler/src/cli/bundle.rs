@@ -1,32 +1,27 @@
 //! `outhaul bundle`: from a control plane to one signed bundle per stream.
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use outhaul_bundle::name::Name;
 use outhaul_signer::fleet::Fleet;
-use outhaul_signer::seal::SealError;
 use serde_json::json;
 
 use super::failure::{self, Failure};
 use super::key::{FleetArgs, fleet_failure};
-use super::promote::{OverrideArgs, promote_failure};
+use super::promote::OverrideArgs;
 use super::render::{InputArgs, isolation_failure, isolation_json};
 use super::{Exit, Format, print_json, say};
 use crate::checked::offline;
 use outhaul_kit::counted::assignments;
-use outhaul_kit::suggest::did_you_mean;
 use outhaul_load::pipeline::Platform;
-use outhaul_promote::overrides;
+use outhaul_promote::PromoteError;
 use outhaul_promote::record::Passage;
 use outhaul_promote::required::{self, Refusal};
-use outhaul_ship::assemble::AssembleError;
-use outhaul_ship::assemble::finish::FinishError;
-use outhaul_ship::collect::CollectError;
-use outhaul_ship::deliver;
 use outhaul_ship::guard::Removal;
 use outhaul_ship::overriding::Override;
-use outhaul_ship::stream::{self, LastError, ProduceError, Production, Request};
+use outhaul_ship::stream::{self, ProduceError, Production, Request};
 
 /// Render an environment and write one signed bundle per stream
 #[derive(Debug, clap::Args)]
@@ -84,7 +79,7 @@ impl Args {
         let given = self.past_gate.parse()?;
         let platform = self.input.platform(None)?;
         super::render::whole_or_refused(&platform, self.strict)?;
-        self.pass_gate(&platform, &fleet, given)?;
+        pass_gate(&self.input, &platform, Some(fleet.folder()), given.as_ref())?;
         let readers = super::secret::ReaderArgs::of_files(self.seal_for.clone()).readers()?;
         #[expect(
             clippy::disallowed_methods,
@@ -114,36 +109,12 @@ impl Args {
         }
         self.print(&platform.rendering.environment, &production)?;
         let done = isolation_failure(&platform, &production.isolation, 0)?;
-        // What waits for somebody is not shipped: a script must see that.
-        let waits = production.streams.iter().any(|one| one.waiting.is_some());
-        // So does a site that gets nothing.
-        Ok(if waits || !production.orphans.is_empty() {
-            Exit::from(failure::REFUSED)
-        } else {
+        // What waits for somebody is not shipped, and a site that gets nothing is not served: a script must see that.
+        Ok(if production.is_complete() {
             done
+        } else {
+            Exit::from(failure::REFUSED)
         })
-    }
-
-    /// Refuses a base commit that no gate let in. An override is on record before anything is signed.
-    fn pass_gate(
-        &self,
-        platform: &Platform,
-        fleet: &Fleet,
-        given: Option<Override>,
-    ) -> Result<(), Failure> {
-        let environment = &platform.rendering.environment;
-        let base = &platform.rendering.snapshot.base.commit;
-        let kept = |error| Failure::new(failure::ENVIRONMENT, &error).help("nothing was written");
-        let known = overrides::find(fleet.folder(), environment, base).map_err(kept)?;
-        let found = gate_passage(&self.input, platform, known.as_ref().or(given.as_ref()))?;
-        if let Passage::Override(found) = &found {
-            if Some(found) == given.as_ref() && known.is_none() {
-                overrides::keep(fleet.folder(), environment, base, found).map_err(kept)?;
-            }
-            let short: String = base.chars().take(12).collect();
-            say(&format!("`{environment}` is at {short}, {found}"));
-        }
-        Ok(())
     }
 
     fn print(&self, environment: &str, production: &Production) -> Result<(), Failure> {
@@ -174,9 +145,17 @@ impl Args {
             print_json(&json!({
                 "bundles": bundles, "kept": kept, "left_out": left_out,
                 "sites_without_bundle": production.orphans,
+                "removed": production.removed.iter()
+                    .map(|(id, why)| (id.to_string(), why)).collect::<BTreeMap<_, _>>(),
             }))?;
         }
         say_orphans(environment, production);
+        for (id, why) in &production.removed {
+            say(&format!(
+                "{environment}/{}: removed `{}`: {why}",
+                id.cluster_type, id.target
+            ));
+        }
         if self.output == Format::Json {
             return Ok(());
         }
@@ -263,113 +242,50 @@ fn say_orphans(environment: &str, production: &Production) {
     }
 }
 
-/// The evidence for the environment's base commit, or the refusal.
-pub(super) fn gate_passage(
+/// Refuses a base commit that no gate let in; says and gives the override that did. What `fleet` keeps counts, and is
+/// on record there before anything is signed.
+pub(super) fn pass_gate(
     input: &InputArgs,
     platform: &Platform,
+    fleet: Option<&Path>,
     given: Option<&Override>,
-) -> Result<Passage, Failure> {
+) -> Result<Option<Override>, Failure> {
     let (plane, snapshot) = (&platform.control_plane, &platform.rendering.snapshot);
-    required::passage(&input.request()?, plane, snapshot, given).map_err(|error| {
-        let help = error.help();
-        let failure = match error {
-            Refusal::Promote(error) => promote_failure(error),
-            error => Failure::new(failure::REFUSED, &error),
-        };
-        failure.help(help)
-    })
+    let passage = required::passage(&input.request()?, plane, snapshot, fleet, given);
+    let passage = passage.map_err(|error| match error {
+        Refusal::Promote(PromoteError::Findings(findings)) => {
+            Failure::findings(&findings).help("nothing was written")
+        }
+        error => Failure::of(&error),
+    })?;
+    let Passage::Override(found) = passage else {
+        return Ok(None);
+    };
+    let short: String = snapshot.base.commit.chars().take(12).collect();
+    say(&format!(
+        "`{}` is at {short}, {found}",
+        platform.rendering.environment
+    ));
+    Ok(Some(found))
 }
 
-/// An error of a stream's bundle with its code.
+/// An error of a stream's bundle, for a person.
 pub(super) fn produce_failure(error: ProduceError) -> Failure {
-    match error {
-        ProduceError::Assemble(error) => assemble_failure(&error),
-        ProduceError::Collect(error) => collect_failure(&error),
-        ProduceError::Deliver(error) => deliver_failure(&error),
-        ProduceError::Finish(error) => finish_failure(&error),
-        ProduceError::Fleet(error) => fleet_failure(error),
-        ProduceError::Sites(ref source) => Failure::new(failure::ENVIRONMENT, source)
-            .help("restore the fleet's `sites` folder from a backup; this bundle was not made"),
-        ProduceError::Spool(error) => Failure::new(failure::ENVIRONMENT, &error),
-        ProduceError::Name(_) => Failure::new(failure::USAGE, &error)
-            .help("rename it in the control plane; nothing was written"),
-        ProduceError::UnknownClusterType { ref known, .. } => {
-            let known: Vec<_> = known.iter().map(|name| format!("`{name}`")).collect();
-            Failure::new(failure::USAGE, &error)
-                .help(format!("it has {}; nothing was written", known.join(", ")))
-        }
-        ProduceError::UnknownRecipient {
-            ref site,
-            ref known,
-            ..
-        } => {
-            let names: Vec<&String> = known.iter().collect();
-            Failure::new(failure::USAGE, &error).help(format!(
-                "{}; a new site is enrolled with `outhaul site enrol`; nothing was written and no number was used",
-                did_you_mean(site, &names)
-            ))
-        }
-        ProduceError::Keep(_) => Failure::new(failure::ENVIRONMENT, &error)
-            .help("make room in the fleet's folder, and run it again"),
-        ProduceError::Last(ref source) => {
-            let code = match source {
-                LastError::Damaged { .. } => failure::USAGE,
-                _ => failure::ENVIRONMENT,
-            };
-            Failure::new(code, source)
-        }
+    match &error {
         ProduceError::Removals { removals } => {
             let texts: Vec<_> = removals.iter().map(Removal::explain).collect();
             Failure::explained(&texts.join("\n"))
         }
         ProduceError::Contradiction(findings) => {
-            Failure::findings(&findings).help("nothing was written")
+            Failure::findings(findings).help("nothing was written")
         }
         ProduceError::Forbidden(refusal) => {
-            let mut failure = Failure::new(failure::REFUSED, &refusal);
-            for line in &refusal.largest {
-                failure = failure.because(line);
-            }
-            failure.help(&refusal.help)
+            let failure = Failure::new(failure::REFUSED, &error);
+            let reasons = refusal.largest.iter();
+            reasons
+                .fold(failure, |failure, line| failure.because(line))
+                .help(&refusal.help)
         }
-        ProduceError::Expiry { .. } => Failure::new(failure::USAGE, &error),
+        error => Failure::of(error),
     }
-}
-
-fn collect_failure(error: &CollectError) -> Failure {
-    match error {
-        CollectError::Source { source, .. } if !source.is_input() => {
-            Failure::new(failure::ENVIRONMENT, error).help(source.help())
-        }
-        CollectError::Source { source, .. } => {
-            Failure::new(failure::USAGE, error).help(source.help())
-        }
-        CollectError::Gone { .. } => Failure::new(failure::REFUSED, error),
-        CollectError::Spool(_) => Failure::new(failure::ENVIRONMENT, error),
-        _ => Failure::new(failure::USAGE, error),
-    }
-    .help("nothing was written")
-}
-
-fn assemble_failure(error: &AssembleError) -> Failure {
-    let code = match error {
-        AssembleError::Spool(_) | AssembleError::Encode(_) => failure::ENVIRONMENT,
-        AssembleError::Inconsistent(_) => failure::INTERNAL,
-        AssembleError::Name { .. } => failure::USAGE,
-    };
-    Failure::new(code, error).help("nothing was written")
-}
-
-fn finish_failure(error: &FinishError) -> Failure {
-    let code = match error {
-        FinishError::Seal(SealError::Recipients { .. }) => failure::USAGE,
-        FinishError::Inconsistent(_) | FinishError::Name(_) => failure::INTERNAL,
-        _ => failure::ENVIRONMENT,
-    };
-    Failure::new(code, error).help("nothing was written")
-}
-
-fn deliver_failure(error: &deliver::DeliverError) -> Failure {
-    Failure::new(failure::ENVIRONMENT, error)
-        .help("the number was not published; make room or choose another folder, and run it again")
 }

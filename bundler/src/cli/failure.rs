@@ -15,6 +15,7 @@ use outhaul_control::Diagnostics;
 use outhaul_control::diagnostic::Severity;
 use outhaul_git::terminal;
 use outhaul_kit::counted::counted;
+use outhaul_kit::failure::Classified;
 
 /// A findings or refusal: exit code 1.
 pub const REFUSED: u8 = 1;
@@ -81,6 +82,23 @@ impl Failure {
             code,
             lines,
             findings: None,
+        }
+    }
+
+    /// A failure from an error that knows its kind.
+    pub fn of(error: &(impl Classified + 'static)) -> Self {
+        let failure = Self::new(error.class().code(), error);
+        match error.help() {
+            Some(help) => failure.help(help),
+            None => failure,
+        }
+    }
+
+    /// A failure from findings, of the kind that their error has.
+    pub fn classed(findings: &Diagnostics, error: &impl Classified) -> Self {
+        Self {
+            code: error.class().code(),
+            ..Self::findings(findings)
         }
     }
 

@@ -221,7 +221,7 @@ fn public_key(path: PathBuf) -> Result<String, Failure> {
 
 /// A key's error with its code: a wrong passphrase is configuration, a full disk is not.
 pub fn key_failure(error: KeyError) -> Failure {
-    let code = if is_file(&error) {
+    let code = if matches!(error, KeyError::File(_)) {
         failure::ENVIRONMENT
     } else {
         failure::USAGE
@@ -229,18 +229,7 @@ pub fn key_failure(error: KeyError) -> Failure {
     Failure::new(code, &error)
 }
 
-/// A fleet's error with its code.
+/// A fleet's error, for a person.
 pub fn fleet_failure(error: FleetError) -> Failure {
-    let code = match &error {
-        FleetError::File(_) | FleetError::Damaged { .. } => failure::ENVIRONMENT,
-        FleetError::CountersignatureNeeded { .. } | FleetError::Raced { .. } => failure::REFUSED,
-        FleetError::WouldBeRefused { .. } => failure::TRUST,
-        FleetError::Key(source) if is_file(source) => failure::ENVIRONMENT,
-        _ => failure::USAGE,
-    };
-    Failure::new(code, &error)
-}
-
-fn is_file(error: &KeyError) -> bool {
-    matches!(error, KeyError::File(_))
+    Failure::of(&error)
 }

@@ -10,12 +10,11 @@ use serde_json::json;
 use super::failure::{self, Failure};
 use super::sources::SourceArgs;
 use super::{Exit, Format, print_json, say};
-use outhaul_git::branch::BranchError;
 use outhaul_git::source::{Cache, SourceMap};
-use outhaul_promote::order::Before;
-use outhaul_promote::record::{self, Grounds};
+use outhaul_kit::failure::Classified as _;
+use outhaul_promote::record::Basis;
 use outhaul_promote::watch::{self, Event, Outcome, Watch};
-use outhaul_promote::{Chain, Decision, GateError, Hub, Link, PromoteError, Rule, Verdict};
+use outhaul_promote::{Chain, Decision, Hub, PromoteError, Promoted, Promotion};
 use outhaul_ship::overriding::Override;
 
 /// Move the next environment to a commit, when the gate of the one before is open
@@ -51,6 +50,9 @@ pub struct Args {
     /// the base branch's newest for the first environment
     #[arg(long, value_name = "COMMIT")]
     commit: Option<String>,
+    /// Promote backwards: to a commit that is older than the one that is there, or from a later environment
+    #[arg(long, conflicts_with = "watch")]
+    backwards: bool,
     #[command(flatten)]
     past_gate: OverrideArgs,
     /// The hub that is asked; every environment but the first needs it
@@ -93,13 +95,6 @@ impl OverrideArgs {
     }
 }
 
-/// What the move rests on, as it was found.
-enum Found {
-    First,
-    Open(String, Decision),
-    Override(Override),
-}
-
 impl Args {
     /// Does it.
     pub fn run(self) -> Result<Exit, Failure> {
@@ -108,99 +103,34 @@ impl Args {
             return self.follow(sources, &cache);
         }
         let chain = Chain::open(&self.control_plane, sources, &cache).map_err(promote_failure)?;
-        let name = self.to.as_deref().unwrap_or_default();
-        let to = chain.link(name).map_err(promote_failure)?;
-        let given = self.past_gate.parse()?;
-        let from = match (&given, chain.before(name)) {
-            (Some(_), Before::First) => {
-                let message =
-                    format!("`{name}` is the first environment: there is no gate to go past");
-                return Err(Failure::say(failure::USAGE, message)
-                    .help("leave out `--override-gate` and `--override-by`; nothing was changed"));
-            }
-            // Past the gate also goes what the chain does not know.
-            (Some(_), _) if self.from.is_some() || self.commit.is_some() => self.from.clone(),
-            _ => chain
-                .gate_before(name, self.from.as_deref())
-                .map_err(promote_failure)?,
+        let to = self.to.as_deref().unwrap_or_default();
+        let asked = Promotion {
+            to,
+            from: self.from.as_deref(),
+            commit: self.commit.as_deref(),
+            past_gate: self.past_gate.parse()?,
+            hub: self.hub(),
+            max_age_hours: self.max_age_hours,
+            backwards: self.backwards,
         };
-        let commit = self.candidate(&chain, &to, from.as_deref())?;
-        let found = match (given, from) {
-            (Some(given), _) => Found::Override(given),
-            (None, None) => Found::First,
-            (None, Some(from)) => {
-                let decision = self.ask(&chain, &from, name, &commit)?;
-                if decision.verdict != Verdict::Open {
-                    return self.closed(&from, name, &commit, &decision);
-                }
-                Found::Open(from, decision)
-            }
-        };
-        if to.is_at(&commit) {
-            let recorded = matches!(found, Found::First)
-                || chain
-                    .passage(&to, &commit)
-                    .map_err(promote_failure)?
-                    .is_some();
-            if recorded {
+        match chain.promote(asked).map_err(promote_failure)? {
+            Promoted::Moved {
+                commit,
+                made,
+                basis,
+            } => self.print(to, &commit, Some(&made), &basis),
+            Promoted::Already { commit, basis } => {
                 say(&format!(
-                    "`{name}` is at {commit} already; nothing was changed"
+                    "`{to}` is at {commit} already; nothing was changed"
                 ));
-                return self.print(name, &commit, None, &found);
+                self.print(to, &commit, None, &basis)
             }
+            Promoted::Closed {
+                from,
+                commit,
+                decision,
+            } => self.closed(&from, to, &commit, &decision),
         }
-        chain.check(&to, &commit).map_err(promote_failure)?;
-        let grounds = match &found {
-            Found::First => Grounds::First,
-            Found::Open(from, decision) => Grounds::Open(from, decision),
-            Found::Override(given) => Grounds::Override(given),
-        };
-        let message = record::message(name, &commit, grounds);
-        let made = to.advance(&commit, &message).map_err(promote_failure)?;
-        self.print(name, &commit, Some(&made), &found)
-    }
-
-    /// The commit that is to be promoted: one that exists.
-    fn candidate(
-        &self,
-        chain: &Chain<'_>,
-        to: &Link,
-        from: Option<&str>,
-    ) -> Result<String, Failure> {
-        let text = match (&self.commit, from) {
-            (Some(commit), _) => commit.clone(),
-            (None, None) => return chain.newest(to).map_err(promote_failure),
-            (None, Some(from)) => {
-                let link = chain.link(from).map_err(promote_failure)?;
-                link.pinned().map_err(promote_failure)?.to_owned()
-            }
-        };
-        chain.resolve(to, &text).map_err(promote_failure)
-    }
-
-    /// What the hub decides.
-    fn ask(
-        &self,
-        chain: &Chain<'_>,
-        from: &str,
-        to: &str,
-        commit: &str,
-    ) -> Result<Decision, Failure> {
-        let Some(hub) = self.hub() else {
-            let message = format!(
-                "the gate of `{from}` decides whether `{to}` moves, and no hub was named to ask; `{to}` stays where it is"
-            );
-            return Err(Failure::say(failure::REFUSED, message).help(
-                "give `--hub URL`, or go past the gate with `--override-gate REASON --override-by NAME`, which is \
-                 recorded in the commit; nothing was changed",
-            ));
-        };
-        // The command line may be stricter than the policy, never looser.
-        let rule = chain
-            .policy(from, to)
-            .map_or(Rule::default(), Rule::of)
-            .no_older_than(self.max_age_hours);
-        hub.ask(from, commit, rule).map_err(gate_failure)
     }
 
     fn hub(&self) -> Option<Hub<'_>> {
@@ -303,20 +233,20 @@ impl Args {
         to: &str,
         commit: &str,
         made: Option<&str>,
-        found: &Found,
+        basis: &Basis,
     ) -> Result<Exit, Failure> {
         if self.output == Format::Json {
-            let decision = match found {
-                Found::Open(_, decision) => Some(decision),
+            let decision = match basis {
+                Basis::Open { decision, .. } => Some(decision),
                 _ => None,
             };
             return print_json(&json!({
                 "promoted": made.is_some(), "environment": to, "commit": commit,
                 "environment_commit": made,
-                "gate": match found {
-                    Found::First => json!({"verdict": "first"}),
-                    Found::Open(from, _) => json!({"verdict": "open", "environment": from}),
-                    Found::Override(given) => json!({"verdict": "overridden", "by": given.by, "reason": given.reason}),
+                "gate": match basis {
+                    Basis::First => json!({"verdict": "first"}),
+                    Basis::Open { from, .. } => json!({"verdict": "open", "environment": from}),
+                    Basis::Override(given) => json!({"verdict": "overridden", "by": given.by, "reason": given.reason}),
                 },
                 "confirmed": decision.map(|decision| decision.confirmed),
                 "counted": decision.map(|decision| decision.counted),
@@ -326,7 +256,7 @@ impl Args {
             say(&format!(
                 "`{to}` moved to {commit} (commit {made} on its branch)"
             ));
-            if let Found::Override(given) = found {
+            if let Basis::Override(given) = basis {
                 say(&format!("recorded in that commit: {given}"));
             }
         }
@@ -334,45 +264,12 @@ impl Args {
     }
 }
 
-fn gate_failure(error: GateError) -> Failure {
-    let code = match &error {
-        GateError::NoCommit { .. } => failure::USAGE,
-        _ => failure::ENVIRONMENT,
-    };
-    Failure::new(code, &error)
-}
-
 pub(super) fn promote_failure(error: PromoteError) -> Failure {
-    let (code, help) = match &error {
-        PromoteError::Candidate { findings, .. } => {
-            let told = match findings.exit_code() {
-                failure::ENVIRONMENT => Failure::findings(findings),
-                _ => Failure::broken(findings),
-            };
-            return told.and(&error).help(
-                "mend it and promote the commit that mends it; a repository that this machine cannot reach is \
-                 mapped with `--source URL=DIR`",
-            );
-        }
-        PromoteError::Findings(findings) => return Failure::findings(findings),
-        PromoteError::Source(source) if source.is_input() => (failure::USAGE, Some(source.help())),
-        PromoteError::Source(source) => (failure::ENVIRONMENT, Some(source.help())),
-        PromoteError::NotFromThere { .. }
-        | PromoteError::NotFirst { .. }
-        | PromoteError::NoOrder { .. }
-        | PromoteError::Branch {
-            source: BranchError::Moved { .. },
-            ..
-        } => (failure::REFUSED, None),
-        PromoteError::Branch {
-            source: BranchError::Git { .. },
-            ..
-        } => (failure::ENVIRONMENT, None),
-        _ => (failure::USAGE, None),
-    };
-    let failure = Failure::new(code, &error);
-    match help {
-        Some(help) => failure.help(help),
-        None => failure,
+    match &error {
+        PromoteError::Candidate { findings, .. } => Failure::classed(findings, &error)
+            .and(&error)
+            .help(error.help().unwrap_or_default()),
+        PromoteError::Findings(findings) => Failure::findings(findings),
+        _ => Failure::of(&error),
     }
 }

@@ -3,27 +3,18 @@
 use std::path::PathBuf;
 
 use clap::Subcommand;
-use outhaul_bundle::index::Snapshot;
 use serde_json::{Value, json};
-use zeroize::Zeroizing;
 
-use super::bundle::gate_passage;
-use super::failure::{self, Failure};
+use super::bundle::pass_gate;
+use super::failure::Failure;
 use super::promote::OverrideArgs;
 use super::render::{InputArgs, isolation_failure, isolation_json, whole_or_refused};
 use super::{Exit, Format, print_json, say};
-use outhaul_control::ControlPlane;
-use outhaul_git::source::Reference;
-use outhaul_git::store::StoreError;
-use outhaul_load::pipeline::Platform;
-use outhaul_load::since;
-use outhaul_promote::record::Passage;
-use outhaul_remote::forge::access::credential;
-use outhaul_remote::forge::{self, Access, ForgeError, Kind};
-use outhaul_remote::http::HttpError;
+use crate::publication::{self, Publication, PublicationError, PullRequestOptions};
+use outhaul_remote::forge::{self, Kind};
 use outhaul_ship::branch::plan::{Changes, PlanError};
 use outhaul_ship::branch::proposal::{Done, ProposeError, Proposed};
-use outhaul_ship::branch::{self, Desired, PublishError, Repository, Said, Target};
+use outhaul_ship::branch::{PublishError, Target, TargetChoice};
 
 /// Publish a rendered environment
 #[derive(Debug, clap::Args)]
@@ -109,111 +100,35 @@ struct ForgeArgs {
 
 impl GitArgs {
     fn run(&self) -> Result<Exit, Failure> {
-        let token = self.forge.token()?;
+        let token =
+            forge::token(self.forge.token_file.as_deref()).map_err(|error| Failure::of(&error))?;
         let platform = self.input.platform(None)?;
         whole_or_refused(&platform, self.strict)?;
-        let passage = gate_passage(&self.input, &platform, self.past_gate.parse()?.as_ref())?;
-        let overridden = match &passage {
-            Passage::Override(given) => Some(given),
-            _ => None,
-        };
-        if let Some(given) = overridden {
-            let base: String = platform
-                .rendering
-                .snapshot
-                .base
-                .commit
-                .chars()
-                .take(12)
-                .collect();
-            say(&format!(
-                "`{}` is at {base}, {given}",
-                self.input.environment()
-            ));
-        }
-        let named = self.target(&platform.control_plane)?;
-        let reference = Reference::Branch(named.branch.clone());
-        let url = branch::where_to(&named.url, &reference, self.to.is_some(), &platform.sources)
-            .map_err(|error| publish_failure(error, &platform))?;
-        let kind = self.forge.forge.or_else(|| Kind::of_host(&named.url));
-        let credential = credential(&url, kind, token.as_ref());
-        let target = Target {
-            url,
-            ..named.clone()
-        };
-        let failed = |error| publish_failure(error, &platform);
-        let repository = Repository::open(target, &platform.cache, credential).map_err(failed)?;
-        let tree = branch::tree(&platform).map_err(|findings| Failure::findings(&findings))?;
-        let desired = Desired {
-            overridden,
-            ..Desired::of(&platform, &tree, self.adopt)
-        };
-        if !self.forge.pull_request {
-            let done = repository.publish(&desired).map_err(failed)?;
-            let commit = done.commit.as_deref();
-            self.print(&named, &done.plan, commit, done.changed, None)?;
-            return isolation_failure(&platform, &done.plan.isolation, 0);
-        }
-        let Some(kind) = kind else {
-            return Err(Failure::say(
-                failure::USAGE,
-                format!("it is not known which forge `{}` is on", named.url),
-            )
-            .help("give `--forge gitea`, `--forge github` or `--forge gitlab`"));
-        };
-        let Some(token) = token else {
-            return Err(
-                Failure::say(failure::USAGE, "a pull request needs a token of the forge")
-                    .help("give `--token-file FILE`, or set OUTHAUL_FORGE_TOKEN"),
-            );
-        };
-        let forge = forge::connect(Access {
-            kind,
-            repository: &named.url,
-            api: self.forge.api.as_deref(),
-            project: self.forge.project.as_deref(),
+        let given = self.past_gate.parse()?;
+        let overridden = pass_gate(&self.input, &platform, None, given.as_ref())?;
+        let publication = Publication {
+            target: TargetChoice {
+                to: self.to.as_deref(),
+                gitops_repo: self.gitops_repo.as_deref(),
+                branch: self.branch.as_deref(),
+                path: self.path.as_deref(),
+            },
+            adopt: self.adopt,
+            overridden: overridden.as_ref(),
+            forge: self.forge.forge,
             token,
-            authority: self.forge.forge_ca.as_deref(),
-        })
-        .map_err(|error| forge_failure(&error, &error))?;
-        let request = self.input.request()?;
-        let mode = self.input.mode();
-        let since = |before: &Snapshot| since::since(&platform, &request, mode, before);
-        let done = repository
-            .propose(&desired, forge.as_ref(), &since)
-            .map_err(|error| propose_failure(error, &platform))?;
-        let changed = matches!(done.done, Done::Opened | Done::Updated);
-        let commit = done.commit.as_deref();
-        self.print(&named, &done.plan, commit, changed, Some(&done))?;
-        isolation_failure(&platform, &done.plan.isolation, 0)
-    }
-
-    /// Where the environment goes.
-    fn target(&self, control_plane: &ControlPlane) -> Result<Target, Failure> {
-        let environment = &control_plane.environment;
-        let said = Said {
-            to: self.to.as_deref(),
-            gitops_repo: self.gitops_repo.as_deref(),
-            branch: self.branch.as_deref(),
-            path: self.path.as_deref(),
+            pull_request: self.forge.pull_request.then_some(PullRequestOptions {
+                api: self.forge.api.as_deref(),
+                project: self.forge.project.as_deref(),
+                authority: self.forge.forge_ca.as_deref(),
+            }),
         };
-        Target::of(control_plane, said).map_err(|known| {
-            let known: Vec<_> = known.iter().map(|name| format!("`{name}`")).collect();
-            if known.is_empty() {
-                Failure::say(
-                    failure::USAGE,
-                    format!("environment `{environment}` has no GitOpsRepo"),
-                )
-                .help("add one to its branch, or give `--to URL`")
-            } else {
-                let asked = match &self.gitops_repo {
-                    Some(name) => format!("there is no GitOpsRepo `{name}`"),
-                    None => format!("environment `{environment}` has several GitOpsRepos"),
-                };
-                Failure::say(failure::USAGE, asked)
-                    .help(format!("give `--gitops-repo NAME`: {}", known.join(", ")))
-            }
-        })
+        let done = publication::publish(&platform, &self.input.request()?, publication)
+            .map_err(publish_failure)?;
+        let commit = done.commit.as_deref();
+        let proposed = done.proposed.as_ref();
+        self.print(&done.target, &done.plan, commit, done.changed, proposed)?;
+        isolation_failure(&platform, &done.plan.isolation, 0)
     }
 
     fn print(
@@ -297,61 +212,17 @@ fn report(
     })
 }
 
-impl ForgeArgs {
-    fn token(&self) -> Result<Option<Zeroizing<String>>, Failure> {
-        let failed = |error: ForgeError| Failure::new(failure::USAGE, &error);
-        if let Some(file) = &self.token_file {
-            return forge::read_token(file).map(Some).map_err(failed);
+fn publish_failure(error: PublicationError) -> Failure {
+    match &error {
+        PublicationError::Propose(ProposeError::Publish(PublishError::Plan(
+            PlanError::Removal(removal),
+        ))) => Failure::explained(&removal.explain()),
+        PublicationError::AllBroken { findings, error } => {
+            Failure::broken(findings).help(error.to_string())
         }
-        forge::token_of_surroundings().map_err(failed)
-    }
-}
-
-fn propose_failure(error: ProposeError<ForgeError>, platform: &Platform) -> Failure {
-    match error {
-        ProposeError::Publish(error) => publish_failure(error, platform),
-        ProposeError::Forge { ref source, .. } => forge_failure(source, &error),
-        ProposeError::NoBase { .. } => Failure::new(failure::USAGE, &error),
-    }
-}
-
-fn forge_failure(cause: &ForgeError, error: &dyn std::error::Error) -> Failure {
-    let code = match cause {
-        ForgeError::NoProject { .. }
-        | ForgeError::TokenFile { .. }
-        | ForgeError::Token { .. }
-        | ForgeError::Unknown { .. }
-        | ForgeError::Http(HttpError::Plain { .. } | HttpError::Authority { .. }) => failure::USAGE,
-        _ => failure::ENVIRONMENT,
-    };
-    Failure::new(code, error)
-}
-
-fn publish_failure(error: PublishError, platform: &Platform) -> Failure {
-    let (code, help) = match &error {
-        PublishError::Plan(PlanError::Removal(removal)) => {
-            return Failure::explained(&removal.explain());
-        }
-        PublishError::Plan(PlanError::AllBroken) => {
-            return Failure::broken(&platform.broken()).help(error.to_string());
-        }
-        PublishError::Source(source) if source.is_input() => (failure::USAGE, Some(source.help())),
-        PublishError::Source(_) => (
-            failure::ENVIRONMENT,
-            Some("check the network and that you may push there; nothing was changed".to_owned()),
-        ),
-        PublishError::Plan(PlanError::Foreign { .. })
-        | PublishError::Refused { .. }
-        | PublishError::Taken { .. }
-        | PublishError::Moved { .. } => (failure::REFUSED, None),
-        PublishError::Plan(_)
-        | PublishError::Store(StoreError::BadBranch { .. })
-        | PublishError::CheckedOut { .. } => (failure::USAGE, None),
-        _ => (failure::ENVIRONMENT, None),
-    };
-    let failure = Failure::new(code, &error);
-    match help {
-        Some(help) => failure.help(help),
-        None => failure,
+        PublicationError::Findings(findings) => Failure::findings(findings),
+        PublicationError::Forge(error) => Failure::of(error),
+        PublicationError::Propose(error) => Failure::of(error),
+        PublicationError::Target(error) => Failure::of(error),
     }
 }

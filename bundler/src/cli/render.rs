@@ -220,14 +220,11 @@ pub(super) fn whole_or_refused(platform: &Platform, strict: bool) -> Result<(), 
     Ok(())
 }
 
-/// An output's error with its code.
+/// An output's error, for a person.
 fn output_failure(error: &OutputError) -> Failure {
     match error {
         OutputError::Removal(removal) => Failure::explained(&removal.explain()),
-        OutputError::Foreign { .. } | OutputError::Record { .. } => {
-            Failure::new(failure::USAGE, error)
-        }
-        _ => Failure::new(failure::ENVIRONMENT, error),
+        error => Failure::of(error),
     }
 }
 
@@ -338,6 +335,7 @@ impl Args {
 
     fn render(&self, folder: &Path) -> Result<Exit, Failure> {
         let request = self.input.request()?;
+        outhaul_load::refuse_own_input(&request, folder).map_err(|error| Failure::of(&error))?;
         let mut before =
             folder::remembered(folder, self.full).map_err(|error| output_failure(&error))?;
         let mut cache = std::mem::take(&mut before.cache);

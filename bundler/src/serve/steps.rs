@@ -10,33 +10,28 @@ use std::fmt::Write as _;
 
 use jiff::Timestamp;
 use outhaul_bundle::Digest;
-use outhaul_bundle::index::Snapshot;
 use outhaul_bundle::name::Name;
-use outhaul_signer::fleet::Fleet;
+use outhaul_signer::fleet::{Fleet, FleetError};
 use outhaul_signer::key::Secret;
 
 use super::config::{BundleConfig, EnvironmentConfig, GitConfig};
 use super::state::{Done, Known};
-use outhaul_control::ControlPlane;
+use crate::publication::{self, Publication, PublicationError, PullRequestOptions};
 use outhaul_control::Diagnostics;
 use outhaul_git::source::{self, Reference};
-use outhaul_git::store::StoreError;
 use outhaul_kit::counted::assignments;
+use outhaul_kit::failure::{Classified, FailureClass};
 use outhaul_load::LoadRequest;
 use outhaul_load::pipeline::{self, Loaded, Platform};
-use outhaul_load::since;
 use outhaul_plane::compose::Mode;
 use outhaul_plane::render::{Cache, MemoryCache};
 use outhaul_promote::PromoteError;
-use outhaul_promote::overrides;
 use outhaul_promote::required::{self, Refusal};
 use outhaul_promote::watch::told;
-use outhaul_remote::forge::access::credential;
-use outhaul_remote::forge::{self, Access, Kind};
+use outhaul_remote::forge;
 use outhaul_ship::branch::plan::PlanError;
 use outhaul_ship::branch::proposal::{Done as Proposed, ProposeError};
-use outhaul_ship::branch::{self, Desired, PublishError, Repository, Said, Target};
-use outhaul_ship::collect::CollectError;
+use outhaul_ship::branch::{PublishError, TargetChoice};
 use outhaul_ship::guard::Removal;
 use outhaul_ship::isolation::{self, Isolation};
 use outhaul_ship::sites::Sites;
@@ -60,17 +55,25 @@ impl Problem {
     }
 
     /// An error with its causes in one line, and below it what to do next.
-    pub(super) fn of(error: &(dyn Error + 'static), unreachable: bool) -> Self {
+    pub(super) fn of(error: &(impl Classified + 'static)) -> Self {
         let mut text = told(error);
-        let mut next = Some(error);
+        let mut help = Vec::new();
+        let mut next = Some(error as &(dyn Error + 'static));
         while let Some(cause) = next {
-            for line in cause.to_string().lines().map(str::trim) {
-                if line.starts_with("help:") {
-                    let _ = write!(text, "\n{line}");
-                }
-            }
+            let lines = cause.to_string();
+            let lines = lines.lines().map(str::trim);
+            help.extend(
+                lines
+                    .filter(|line| line.starts_with("help:"))
+                    .map(str::to_owned),
+            );
             next = cause.source();
         }
+        help.extend(error.help().map(|help| format!("help: {help}")));
+        for line in help {
+            let _ = write!(text, "\n{line}");
+        }
+        let unreachable = error.class() == FailureClass::Environment;
         Self { text, unreachable }
     }
 
@@ -86,9 +89,7 @@ impl Problem {
 pub(super) fn chain_problem(error: &PromoteError) -> Problem {
     match error {
         PromoteError::Findings(findings) => Problem::findings(findings),
-        PromoteError::Source(source) => Problem::of(error, !source.is_input()),
-        PromoteError::Branch { .. } => Problem::of(error, true),
-        _ => Problem::of(error, false),
+        _ => Problem::of(error),
     }
 }
 
@@ -139,33 +140,19 @@ pub(super) fn bring(
     }))
 }
 
-/// Nothing of an environment is shipped from a base commit that no gate let in.
+/// Nothing of an environment is shipped from a base commit that no gate let in. What a person overrode when making a
+/// bundle counts here, too.
 fn gate(
     one: &EnvironmentConfig,
     request: &LoadRequest,
     platform: &Platform,
 ) -> Result<(), Problem> {
     let (plane, snapshot) = (&platform.control_plane, &platform.rendering.snapshot);
-    // What a person overrode when making a bundle counts here, too.
     let fleet = one.bundle.as_ref().map(|bundle| bundle.fleet.as_path());
-    let given = fleet.map(|fleet| overrides::find(fleet, &one.name, &snapshot.base.commit));
-    let given = given
-        .transpose()
-        .map_err(|error| Problem::of(&error, false))?
-        .flatten();
-    match required::passage(request, plane, snapshot, given.as_ref()) {
+    match required::passage(request, plane, snapshot, fleet, None) {
         Ok(_) => Ok(()),
         Err(Refusal::Promote(error)) => Err(chain_problem(&error)),
-        Err(refusal) => {
-            let mut problem = Problem::of(&refusal, false);
-            let _ = write!(
-                problem.text,
-                "\nhelp: `outhaul promote --to {}`, with `--hub URL` or `--override-gate`, records it; nothing of it \
-                 was shipped",
-                request.environment
-            );
-            Err(problem)
-        }
+        Err(refusal) => Err(Problem::of(&refusal)),
     }
 }
 
@@ -236,11 +223,11 @@ fn bundle(
     lines: &mut Vec<String>,
     broken: &mut BTreeSet<String>,
 ) -> Result<(), Problem> {
-    let secret = secret(config).map_err(|error| Problem::of(&error, false))?;
-    let fleet = Fleet::open(&config.fleet).map_err(|error| Problem::of(&error, false))?;
+    let secret = secret(config).map_err(|error| Problem::of(&FleetError::Key(error)))?;
+    let fleet = Fleet::open(&config.fleet).map_err(|error| Problem::of(&error))?;
     fleet
         .refuse_implausible_clock(now)
-        .map_err(|error| Problem::of(&error, false))?;
+        .map_err(|error| Problem::of(&error))?;
     let request = Request {
         cluster_types: &[],
         out: &config.out,
@@ -283,6 +270,12 @@ fn bundle(
             ));
         }
     }
+    for (id, why) in &made.removed {
+        lines.push(format!(
+            "{}: removed `{}`: {why}",
+            id.cluster_type, id.target
+        ));
+    }
     for (stream, sites) in &made.orphans {
         let names: Vec<&str> = sites.iter().map(Name::as_str).collect();
         let cluster_type = stream.rsplit('/').next().unwrap_or_default();
@@ -319,13 +312,7 @@ fn produce_problem(error: &ProduceError) -> Problem {
             let texts: Vec<_> = removals.iter().map(Removal::explain).collect();
             Problem::sentence(texts.join("\n"))
         }
-        ProduceError::Collect(CollectError::Source { source, .. }) => {
-            let mut problem = Problem::of(error, !source.is_input());
-            let _ = write!(problem.text, "\nhelp: {}", source.help());
-            problem
-        }
-        ProduceError::Deliver(_) | ProduceError::Spool(_) => Problem::of(error, true),
-        _ => Problem::of(error, false),
+        _ => Problem::of(error),
     }
 }
 
@@ -336,130 +323,71 @@ fn git(
     lines: &mut Vec<String>,
     broken: &mut BTreeSet<String>,
 ) -> Result<(), Problem> {
-    let token = match &config.token_file {
-        Some(file) => forge::read_token(file).map(Some),
-        None => forge::token_of_surroundings(),
-    }
-    .map_err(|error| Problem::of(&error, false))?;
-    let named = target(config, &platform.control_plane)?;
-    let reference = Reference::Branch(named.branch.clone());
-    let url = branch::where_to(
-        &named.url,
-        &reference,
-        config.to.is_some(),
-        &platform.sources,
-    )
-    .map_err(|error| publish_problem(&error, platform))?;
-    let kind = config.forge.or_else(|| Kind::of_host(&named.url));
-    let credential = credential(&url, kind, token.as_ref());
-    let target = Target {
-        url,
-        ..named.clone()
-    };
-    let failed = |error| publish_problem(&error, platform);
-    let repository = Repository::open(target, &platform.cache, credential).map_err(failed)?;
-    let tree = branch::tree(platform).map_err(|all| Problem::findings(&all))?;
-    let desired = Desired::of(platform, &tree, false);
-    let branch = &named.branch;
-    let plan = if config.pull_request {
-        let kind = kind.ok_or_else(|| missing("forge", &named.url))?;
-        let token = token.ok_or_else(|| missing("token_file", &named.url))?;
-        let forge = forge::connect(Access {
-            kind,
-            repository: &named.url,
+    let publication = Publication {
+        target: TargetChoice {
+            to: config.to.as_deref(),
+            gitops_repo: config.gitops_repo.as_deref(),
+            branch: config.branch.as_deref(),
+            path: config.path.as_deref(),
+        },
+        adopt: false,
+        overridden: None,
+        forge: config.forge,
+        token: forge::token(config.token_file.as_deref()).map_err(|error| Problem::of(&error))?,
+        pull_request: config.pull_request.then_some(PullRequestOptions {
             api: config.api.as_deref(),
             project: config.project.as_deref(),
-            token,
             authority: config.forge_ca.as_deref(),
-        })
-        .map_err(|error| Problem::of(&error, false))?;
-        let since = |before: &Snapshot| since::since(platform, request, Mode::default(), before);
-        let done = repository
-            .propose(&desired, forge.as_ref(), &since)
-            .map_err(|error| match error {
-                ProposeError::Publish(error) => publish_problem(&error, platform),
-                ProposeError::Forge { .. } => Problem::of(&error, true),
-                ProposeError::NoBase { .. } => Problem::of(&error, false),
-            })?;
-        let what = match done.done {
+        }),
+    };
+    let done = publication::publish(platform, request, publication)
+        .map_err(|error| publish_problem(&error))?;
+    let branch = &done.target.branch;
+    if let Some(proposed) = &done.proposed {
+        let what = match proposed.done {
             Proposed::Closed => "closed",
             Proposed::Opened => "opened",
             Proposed::Updated => "updated",
             Proposed::Nothing => "as it was",
         };
-        if let Some(request) = &done.pull_request {
+        if let Some(request) = &proposed.pull_request {
             let (number, url) = (request.number, &request.url);
             lines.push(format!(
                 "branch `{branch}`: pull request #{number} {what} ({url})"
             ));
         }
-        done.plan
-    } else {
-        let done = repository.publish(&desired).map_err(failed)?;
-        if let Some(commit) = done.commit.filter(|_| done.changed) {
-            lines.push(format!(
-                "branch `{branch}` of {}: {} added, {} changed, {} removed, commit {commit}",
-                named.url,
-                done.plan.added.len(),
-                done.plan.changed.len(),
-                done.plan.removed.len()
-            ));
-        }
-        done.plan
-    };
-    for path in &plan.by_hand {
+    } else if let Some(commit) = done.commit.as_ref().filter(|_| done.changed) {
+        lines.push(format!(
+            "branch `{branch}` of {}: {} added, {} changed, {} removed, commit {commit}",
+            done.target.url,
+            done.plan.added.len(),
+            done.plan.changed.len(),
+            done.plan.removed.len()
+        ));
+    }
+    for path in &done.plan.by_hand {
         lines.push(format!(
             "warning: `{path}` was changed by hand in branch `{branch}`; it is as rendered again"
         ));
     }
-    kept(platform, &plan.isolation, broken);
+    kept(platform, &done.plan.isolation, broken);
     Ok(())
 }
 
-fn missing(what: &str, url: &str) -> Problem {
-    Problem::sentence(format!(
-        "a pull request to `{url}` needs `{what}`\nhelp: set it in `[environment.git]`"
-    ))
-}
-
-/// Where the environment goes.
-fn target(config: &GitConfig, plane: &ControlPlane) -> Result<Target, Problem> {
-    let said = Said {
-        to: config.to.as_deref(),
-        gitops_repo: config.gitops_repo.as_deref(),
-        branch: config.branch.as_deref(),
-        path: config.path.as_deref(),
-    };
-    Target::of(plane, said).map_err(|known| {
-        let known: Vec<_> = known.iter().map(|name| format!("`{name}`")).collect();
-        let known = match known.is_empty() {
-            true => "none".to_owned(),
-            false => known.join(", "),
-        };
-        Problem::sentence(format!(
-            "it is not known to which GitOpsRepo environment `{}` goes; it has {known}\nhelp: set `to` or \
-             `gitops_repo` in `[environment.git]`",
-            plane.environment
-        ))
-    })
-}
-
-fn publish_problem(error: &PublishError, platform: &Platform) -> Problem {
+fn publish_problem(error: &PublicationError) -> Problem {
     match error {
-        PublishError::Plan(PlanError::Removal(removal)) => Problem::sentence(removal.explain()),
-        PublishError::Plan(PlanError::AllBroken) => {
-            let mut problem = Problem::findings(&platform.broken());
+        PublicationError::Propose(ProposeError::Publish(PublishError::Plan(
+            PlanError::Removal(removal),
+        ))) => Problem::sentence(removal.explain()),
+        PublicationError::AllBroken { findings, error } => {
+            let mut problem = Problem::findings(findings);
             let _ = write!(problem.text, "\nhelp: {error}");
             problem.unreachable = false;
             problem
         }
-        PublishError::Source(source) => {
-            let mut problem = Problem::of(error, !source.is_input());
-            let _ = write!(problem.text, "\nhelp: {}", source.help());
-            problem
-        }
-        PublishError::Store(StoreError::BadBranch { .. }) => Problem::of(error, false),
-        PublishError::Store(_) => Problem::of(error, true),
-        _ => Problem::of(error, false),
+        PublicationError::Findings(findings) => Problem::findings(findings),
+        PublicationError::Forge(error) => Problem::of(error),
+        PublicationError::Propose(error) => Problem::of(error),
+        PublicationError::Target(error) => Problem::of(error),
     }
 }

@@ -77,11 +77,11 @@ impl Made {
         self.ends(0, words)
     }
 
-    fn at(&self, branch: &str) -> String {
+    pub fn at(&self, branch: &str) -> String {
         git(&self.path("cp"), &["rev-parse", branch])
     }
 
-    fn base(&self, branch: &str) -> String {
+    pub fn base(&self, branch: &str) -> String {
         let text = git(
             &self.path("cp"),
             &["show", &format!("{branch}:base-repo.yaml")],
@@ -90,8 +90,18 @@ impl Made {
         commit.trim().trim_matches('"').to_owned()
     }
 
+    /// The hub's URL.
+    pub fn hub(&self) -> &str {
+        &self.hub
+    }
+
+    /// Has the hub open the gates of these environments.
+    pub fn opens(&self, names: &[&'static str]) {
+        self.open.lock().unwrap().extend(names);
+    }
+
     /// A change on `main`: its commit.
-    fn change(&self) -> String {
+    pub fn change(&self) -> String {
         let path = self.path("cp/configs/common.yaml");
         let text = fs::read_to_string(&path).unwrap();
         fs::write(path, text.replace("Hello", "Good morning")).unwrap();

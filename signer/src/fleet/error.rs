@@ -5,6 +5,8 @@
 
 use std::path::PathBuf;
 
+use outhaul_kit::failure::{Classified, FailureClass};
+
 use crate::durable::FileError;
 use crate::key::KeyError;
 use crate::metadata::MetadataError;
@@ -154,5 +156,18 @@ fn missing_signature(role: &str, threshold: usize) -> String {
              it, and sign again; a key that is lost is replaced by `outhaul-signer stream` or \
              `outhaul-signer revoke FLEET {role}`"
         ),
+    }
+}
+
+impl Classified for FleetError {
+    fn class(&self) -> FailureClass {
+        match self {
+            Self::File(_) | Self::Damaged { .. } | Self::Key(KeyError::File(_)) => {
+                FailureClass::Environment
+            }
+            Self::CountersignatureNeeded { .. } | Self::Raced { .. } => FailureClass::Refused,
+            Self::WouldBeRefused { .. } => FailureClass::Trust,
+            _ => FailureClass::Usage,
+        }
     }
 }

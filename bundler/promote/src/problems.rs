@@ -1,0 +1,153 @@
+//! What is wrong with the promotion chain as it is written, before anybody promotes along it.
+//!
+//! What comes in: where a control plane is. What goes out: a finding, at its place, for each environment that is
+//! named and not listed, for each circle, for environments that share one branch, and for two policies for one
+//! step. What cannot be read gives no finding here: whoever loads the environment says so.
+
+use std::collections::BTreeMap;
+
+use super::{ENVIRONMENTS, listed, open, policy};
+use outhaul_control::diagnostic::{Diagnostic, Diagnostics, Location};
+use outhaul_control::model::{Environment, PromotionPolicy};
+use outhaul_git::source;
+use outhaul_kit::suggest::did_you_mean;
+use outhaul_load::{LoadRequest, Origin};
+
+/// One written step of the chain.
+struct Step<'a> {
+    from: &'a str,
+    to: &'a str,
+    /// Where `from` is written.
+    at: &'a Location,
+}
+
+/// Looks at the chain of the control plane that `request` names.
+pub fn problems(request: &LoadRequest) -> Diagnostics {
+    let opened = match &request.from {
+        Origin::Repository { url, branch } => {
+            let mut sources = request.sources.clone();
+            sources.insert_given(url);
+            open(url, branch.as_deref(), &sources, &request.cache)
+        }
+        Origin::Folders {
+            base_dir: Some(base),
+            ..
+        } => source::open_plain(base, "", None),
+        Origin::Folders { .. } => return Diagnostics::new(),
+    };
+    match opened.map(|opened| listed(&opened)) {
+        Ok(Ok((environments, policies))) => of(&environments, &policies),
+        _ => Diagnostics::new(),
+    }
+}
+
+fn of(environments: &BTreeMap<String, Environment>, policies: &[PromotionPolicy]) -> Diagnostics {
+    let mut findings = Diagnostics::new();
+    let names: Vec<&str> = environments.keys().map(String::as_str).collect();
+    let mut known = |name: &str, at: &Location, what: String| {
+        let is_known = environments.contains_key(name);
+        if !is_known {
+            let message =
+                format!("{what} `{name}`, and `{ENVIRONMENTS}/` lists no such environment");
+            let finding = Diagnostic::error("unknown-environment", message).at(at);
+            findings.push(finding.help(did_you_mean(name, &names)));
+        }
+        is_known
+    };
+    let mut steps = Vec::new();
+    for environment in environments.values() {
+        if let Some(after) = &environment.after {
+            let what = format!("environment `{}` comes after", environment.name);
+            if known(&after.value, &after.location, what) {
+                steps.push(Step {
+                    from: &after.value,
+                    to: &environment.name,
+                    at: &after.location,
+                });
+            }
+        }
+    }
+    for policy in policies {
+        let what = |side| format!("promotion policy `{}` leads {side}", policy.name);
+        let from = known(&policy.from.value, &policy.from.location, what("from"));
+        let to = known(&policy.to.value, &policy.to.location, what("to"));
+        if from && to {
+            steps.push(Step {
+                from: &policy.from.value,
+                to: &policy.to.value,
+                at: &policy.from.location,
+            });
+        }
+    }
+    circles(&steps, &mut findings);
+    shared_branches(environments, &mut findings);
+    if let Err(super::PromoteError::Findings(twice)) = policy::contradictions(policies) {
+        findings.append(twice);
+    }
+    findings
+}
+
+/// Each circle once, at the step that closes it.
+fn circles(steps: &[Step<'_>], findings: &mut Diagnostics) {
+    let mut done: Vec<&str> = Vec::new();
+    for step in steps {
+        let Some(path) = path(steps, step.to, step.from) else {
+            continue;
+        };
+        if path.iter().any(|name| done.contains(name)) {
+            continue;
+        }
+        done.extend(&path);
+        let names = [step.from].into_iter().chain(path.iter().copied());
+        let names: Vec<String> = names.map(|name| format!("`{name}`")).collect();
+        let message = format!("the promotion chain is a circle: {}", names.join(" → "));
+        findings.push(
+            Diagnostic::error("promotion-circle", message)
+                .at(step.at)
+                .help("remove one of these steps: nothing can be promoted along them, and no environment is the first"),
+        );
+    }
+}
+
+/// The environments from `from` to `to` along the steps, both included.
+fn path<'a>(steps: &[Step<'a>], from: &'a str, to: &str) -> Option<Vec<&'a str>> {
+    let mut paths = vec![vec![from]];
+    let mut seen = vec![from];
+    while let Some(path) = paths.pop() {
+        let last = path.last().copied().unwrap_or_default();
+        if last == to {
+            return Some(path);
+        }
+        for step in steps.iter().filter(|step| step.from == last) {
+            if !seen.contains(&step.to) {
+                seen.push(step.to);
+                paths.push([&path[..], &[step.to]].concat());
+            }
+        }
+    }
+    None
+}
+
+/// What is promoted into one of them would be promoted into the other.
+fn shared_branches(environments: &BTreeMap<String, Environment>, findings: &mut Diagnostics) {
+    let mut first: BTreeMap<(String, &str, String), &Environment> = BTreeMap::new();
+    for environment in environments.values() {
+        let at = &environment.control_plane;
+        let path = source::normal_path(&at.path).unwrap_or_default();
+        let place = (source::normal_url(&at.repo.value), at.branch.as_str(), path);
+        let Some(other) = first.get(&place) else {
+            first.insert(place, environment);
+            continue;
+        };
+        let message = format!(
+            "environments `{}` and `{}` are on one branch, `{}`: what is promoted into one is promoted into both",
+            other.name, environment.name, at.branch
+        );
+        findings.push(
+            Diagnostic::error("shared-branch", message)
+                .at(&at.branch_at)
+                .related(&other.control_plane.branch_at, "also here")
+                .help("give each environment its own branch or path"),
+        );
+    }
+}

@@ -1,0 +1,149 @@
+//! One promotion, as a person asks for it: whose gate decides, which commit, and whether it may be moved.
+//!
+//! What comes in: the environment to move, and what was said about the commit, the gate and the direction. What
+//! goes out: the commit that moved it, that it is there already, or why the gate is closed. Every rule of the
+//! step is decided here and in [`super::order`]; nothing is printed.
+
+use super::order::Before;
+use super::record::Basis;
+use super::{Chain, Decision, Hub, Link, PromoteError, Rule, Verdict};
+use outhaul_ship::overriding::Override;
+
+/// What is asked for.
+#[derive(Debug)]
+pub struct Promotion<'a> {
+    /// The environment to move.
+    pub to: &'a str,
+    /// The environment whose gate decides, where several come before `to`.
+    pub from: Option<&'a str>,
+    /// The commit: a full id, branch or tag; without it the one that the environment before is at, or the newest
+    /// of the base branch for the first environment.
+    pub commit: Option<&'a str>,
+    /// Who goes past the gate.
+    pub past_gate: Option<Override>,
+    /// Whom to ask.
+    pub hub: Option<Hub<'a>>,
+    /// The oldest report that counts, in hours: stricter than the policy, never looser.
+    pub max_age_hours: Option<u32>,
+    /// A commit that is older than the one that is there, or comes from a later environment, is meant.
+    pub backwards: bool,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub enum Promoted {
+    /// It is at the commit already, on record; nothing was changed.
+    Already {
+        /// The commit.
+        commit: String,
+        /// What would have allowed it.
+        basis: Basis,
+    },
+    /// The gate is closed; nothing was changed.
+    Closed {
+        /// The environment whose gate it is.
+        from: String,
+        /// The commit.
+        commit: String,
+        /// What the hub decided.
+        decision: Decision,
+    },
+    /// It was moved.
+    Moved {
+        /// The commit.
+        commit: String,
+        /// The commit on the environment's branch that did it.
+        made: String,
+        /// What allowed it.
+        basis: Basis,
+    },
+}
+
+impl Chain<'_> {
+    /// Moves an environment, when everything allows it.
+    ///
+    /// # Errors
+    /// [`PromoteError`]; nothing was changed.
+    pub fn promote(&self, asked: Promotion<'_>) -> Result<Promoted, PromoteError> {
+        let to = asked.to;
+        let link = self.link(to)?;
+        let from = self.deciding(&asked)?;
+        if let Some(from) = from.as_deref().filter(|_| !asked.backwards)
+            && self.order.comes_before(to, from)
+        {
+            return Err(PromoteError::FromLater {
+                environment: to.to_owned(),
+                from: from.to_owned(),
+            });
+        }
+        let commit = self.candidate(&asked, &link, from.as_deref())?;
+        let basis = match (asked.past_gate, from) {
+            (Some(given), _) => Basis::Override(given),
+            (None, None) => Basis::First,
+            (None, Some(from)) => {
+                let hub = asked.hub.ok_or_else(|| PromoteError::NoHub {
+                    environment: to.to_owned(),
+                    from: from.clone(),
+                })?;
+                let rule = self.policy(&from, to).map_or(Rule::default(), Rule::of);
+                let rule = rule.no_older_than(asked.max_age_hours);
+                let decision = hub.ask(&from, &commit, rule)?;
+                if decision.verdict != Verdict::Open {
+                    return Ok(Promoted::Closed {
+                        from,
+                        commit,
+                        decision,
+                    });
+                }
+                Basis::Open { from, decision }
+            }
+        };
+        if link.is_at(&commit) {
+            let recorded = basis == Basis::First || self.passage(&link, &commit)?.is_some();
+            if recorded {
+                return Ok(Promoted::Already { commit, basis });
+            }
+        } else if !asked.backwards && self.is_beyond(&link, &commit)? {
+            return Err(PromoteError::Older {
+                environment: to.to_owned(),
+                there: link.pinned()?.to_owned(),
+                commit,
+            });
+        }
+        let made = self.move_to(&link, &commit, &basis)?;
+        Ok(Promoted::Moved {
+            commit,
+            made,
+            basis,
+        })
+    }
+
+    /// The environment whose gate decides; `None` for the first.
+    fn deciding(&self, asked: &Promotion<'_>) -> Result<Option<String>, PromoteError> {
+        let to = asked.to;
+        match (&asked.past_gate, self.before(to)) {
+            (Some(_), Before::First) => Err(PromoteError::FirstHasNoGate {
+                environment: to.to_owned(),
+            }),
+            // Past the gate also goes what the chain does not know.
+            (Some(_), _) if asked.from.is_some() || asked.commit.is_some() => {
+                Ok(asked.from.map(str::to_owned))
+            }
+            _ => self.gate_before(to, asked.from),
+        }
+    }
+
+    /// The commit that is to be promoted: one that exists.
+    fn candidate(
+        &self,
+        asked: &Promotion<'_>,
+        link: &Link,
+        from: Option<&str>,
+    ) -> Result<String, PromoteError> {
+        match (asked.commit, from) {
+            (Some(commit), _) => self.resolve(link, commit),
+            (None, None) => self.newest(link),
+            (None, Some(from)) => self.resolve(link, self.link(from)?.pinned()?),
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! What kind of failure each error of shipping is, and what to do next: for commands and the service alike.
+//!
+//! What comes in: the errors of this crate's steps. What goes out: their class and help. It decides nothing else.
+
+use std::error::Error;
+
+use outhaul_git::source::SourceError;
+use outhaul_git::store::StoreError;
+use outhaul_kit::failure::Classified;
+use outhaul_kit::failure::FailureClass::{self, Environment, Internal, Refused, Usage};
+use outhaul_kit::suggest::did_you_mean;
+use outhaul_signer::seal::SealError;
+
+use crate::assemble::AssembleError;
+use crate::assemble::finish::FinishError;
+use crate::branch::plan::PlanError;
+use crate::branch::proposal::ProposeError;
+use crate::branch::{PublishError, TargetError};
+use crate::collect::CollectError;
+use crate::deliver::DeliverError;
+use crate::folder::OutputError;
+use crate::stream::{LastError, ProduceError};
+
+fn of_source(source: &SourceError) -> FailureClass {
+    match source.is_input() {
+        true => Usage,
+        false => Environment,
+    }
+}
+
+impl Classified for OutputError {
+    fn class(&self) -> FailureClass {
+        match self {
+            Self::Removal(_) | Self::AllBroken => Refused,
+            Self::Foreign { .. } | Self::Record { .. } => Usage,
+            _ => Environment,
+        }
+    }
+}
+
+impl Classified for TargetError {
+    fn class(&self) -> FailureClass {
+        Usage
+    }
+}
+
+impl Classified for PublishError {
+    fn class(&self) -> FailureClass {
+        match self {
+            Self::Source(source) => of_source(source),
+            Self::Plan(
+                PlanError::Foreign { .. } | PlanError::Removal(_) | PlanError::AllBroken,
+            )
+            | Self::Refused { .. }
+            | Self::Taken { .. }
+            | Self::Moved { .. } => Refused,
+            Self::Plan(_) | Self::Store(StoreError::BadBranch { .. }) | Self::CheckedOut { .. } => {
+                Usage
+            }
+            _ => Environment,
+        }
+    }
+
+    fn help(&self) -> Option<String> {
+        match self {
+            Self::Source(source) if source.is_input() => Some(source.help()),
+            Self::Source(_) => Some(
+                "check the network and that you may push there; nothing was changed".to_owned(),
+            ),
+            _ => None,
+        }
+    }
+}
+
+impl<E: Error + Classified + 'static> Classified for ProposeError<E> {
+    fn class(&self) -> FailureClass {
+        match self {
+            Self::Publish(error) => error.class(),
+            Self::Forge { source, .. } => source.class(),
+            Self::NoBase { .. } => Usage,
+        }
+    }
+
+    fn help(&self) -> Option<String> {
+        match self {
+            Self::Publish(error) => error.help(),
+            _ => None,
+        }
+    }
+}
+
+impl Classified for ProduceError {
+    fn class(&self) -> FailureClass {
+        match self {
+            Self::Assemble(AssembleError::Spool(_) | AssembleError::Encode(_)) => Environment,
+            Self::Assemble(AssembleError::Inconsistent(_)) => Internal,
+            Self::Collect(CollectError::Source { source, .. }) => of_source(source),
+            Self::Collect(CollectError::Gone { .. })
+            | Self::Forbidden(_)
+            | Self::Removals { .. } => Refused,
+            Self::Finish(FinishError::Seal(SealError::Recipients { .. }))
+            | Self::Last(LastError::Damaged { .. }) => Usage,
+            Self::Finish(FinishError::Inconsistent(_) | FinishError::Name(_)) => Internal,
+            Self::Fleet(error) => error.class(),
+            Self::Collect(CollectError::Spool(_))
+            | Self::Deliver(_)
+            | Self::Finish(_)
+            | Self::Keep(_)
+            | Self::Last(_)
+            | Self::Sites(_)
+            | Self::Spool(_) => Environment,
+            Self::Assemble(_)
+            | Self::Collect(_)
+            | Self::Contradiction(_)
+            | Self::Expiry { .. }
+            | Self::Name(_)
+            | Self::UnknownClusterType { .. }
+            | Self::UnknownRecipient { .. } => Usage,
+        }
+    }
+
+    fn help(&self) -> Option<String> {
+        let help = match self {
+            Self::Collect(CollectError::Source { source, .. }) => {
+                format!("{}\nhelp: nothing was written", source.help())
+            }
+            Self::Assemble(_) | Self::Collect(_) | Self::Contradiction(_) | Self::Finish(_) => {
+                "nothing was written".to_owned()
+            }
+            Self::Deliver(_) => {
+                "the number was not published; make room or choose another folder, and run it again"
+                    .to_owned()
+            }
+            Self::Fleet(error) => return error.help(),
+            Self::Forbidden(refusal) => refusal.help.clone(),
+            Self::Keep(_) => "make room in the fleet's folder, and run it again".to_owned(),
+            Self::Name(_) => "rename it in the control plane; nothing was written".to_owned(),
+            Self::Sites(_) => {
+                "restore the fleet's `sites` folder from a backup; this bundle was not made"
+                    .to_owned()
+            }
+            Self::UnknownClusterType { known, .. } => {
+                let known: Vec<_> = known.iter().map(|name| format!("`{name}`")).collect();
+                format!("it has {}; nothing was written", known.join(", "))
+            }
+            Self::UnknownRecipient { site, known, .. } => {
+                let names: Vec<&String> = known.iter().collect();
+                format!(
+                    "{}; a new site is enrolled with `outhaul site enrol`; nothing was written and no number was used",
+                    did_you_mean(site, &names)
+                )
+            }
+            Self::Expiry { .. } | Self::Last(_) | Self::Removals { .. } | Self::Spool(_) => {
+                return None;
+            }
+        };
+        Some(help)
+    }
+}
+
+impl Classified for DeliverError {
+    fn class(&self) -> FailureClass {
+        Environment
+    }
+}

@@ -1,7 +1,7 @@
 //! Checked: an environment, read and checked together with what it leads to.
 //!
-//! What comes in: a [`LoadRequest`]. What goes out: every finding of `outhaul_plane::check`, and of the
-//! repositories that payloads lie in. It reads and changes nothing.
+//! What comes in: a [`LoadRequest`]. What goes out: every finding of `outhaul_plane::check`, of the
+//! repositories that payloads lie in, and of the promotion chain. It reads and changes nothing.
 
 use outhaul_bundle::index::Snapshot;
 
@@ -57,6 +57,7 @@ pub fn environment(request: &LoadRequest, mode: Mode, network: bool) -> Checked 
             let not_looked_at = payloads::uncollected(&platform, network, &mut findings);
             let (unreachable, images) = offline::looked_at(&platform, None);
             findings.append(unreachable);
+            findings.append(outhaul_promote::problems(request));
             findings.sort();
             Checked {
                 environment: request.environment.clone(),
@@ -72,6 +73,7 @@ pub fn environment(request: &LoadRequest, mode: Mode, network: bool) -> Checked 
         Err(mut findings) => {
             let (plane, _, _) = outhaul_load::load_partly(request);
             local(&plane, mode, &mut findings);
+            findings.append(outhaul_promote::problems(request));
             findings.sort();
             Checked {
                 environment: request.environment.clone(),

@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod runner {
+    pub mod backwards;
     pub mod chain;
     pub mod check;
     pub mod cli;
@@ -41,6 +42,7 @@ mod runner {
     pub mod standing;
     pub mod story;
     pub mod teams;
+    pub mod unsound;
     pub mod verbose;
 }
 

@@ -22,6 +22,7 @@ use crate::scheduler::Schedulers;
 
 mod declared;
 mod gather;
+mod output;
 pub mod pipeline;
 pub mod scheduler;
 pub mod sides;
@@ -29,6 +30,7 @@ pub mod since;
 mod unread;
 
 pub use declared::declared;
+pub use output::{OwnInput, refuse_own_input};
 pub use unread::uncommitted;
 
 /// Names of pins without a URL: where environments are listed, and what is promoted.

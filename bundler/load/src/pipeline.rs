@@ -43,6 +43,8 @@ pub struct Loaded {
 pub struct Platform {
     /// What was read, with the warnings of reading it in `findings`.
     pub control_plane: ControlPlane,
+    /// What the programs answered that policies leave the choice to.
+    pub answers: SchedulerAnswers,
     /// Who runs where.
     pub schedule: Schedule,
     /// How Kalypso's defects were treated.
@@ -79,9 +81,9 @@ pub fn render(loaded: Loaded, mode: Mode, cache: RenderCache<'_>) -> Platform {
     let schedule = loaded.schedule();
     let Loaded {
         control_plane,
+        answers,
         snapshot,
         request,
-        ..
     } = loaded;
     let meter = Meter::new("rendering", Unit::Things("assignments"), None);
     let job = Job {
@@ -101,6 +103,7 @@ pub fn render(loaded: Loaded, mode: Mode, cache: RenderCache<'_>) -> Platform {
     } = stage("composed and rendered", || render::render(job, cache));
     Platform {
         control_plane,
+        answers,
         schedule,
         mode,
         composition: OnceLock::new(),
@@ -250,6 +253,7 @@ impl Platform {
     pub fn of_rendering(rendering: Rendering) -> Self {
         Self {
             control_plane: ControlPlane::default(),
+            answers: SchedulerAnswers::default(),
             schedule: Schedule::default(),
             mode: Mode::default(),
             composition: OnceLock::new(),

@@ -17,6 +17,7 @@ pub mod delivery;
 pub mod diff;
 pub mod explain;
 pub mod inputs;
+pub mod manifests;
 pub mod render;
 pub mod schedule;
 

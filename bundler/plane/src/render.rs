@@ -15,9 +15,10 @@ use outhaul_gocompat::TemplateView;
 
 use crate::compose::{self, Composed, Mode, Provenance};
 use crate::inputs::Inputs;
+use crate::manifests;
 use crate::schedule::{Assignment, AssignmentId, Schedule};
 use outhaul_control::ControlPlane;
-use outhaul_control::diagnostic::{Diagnostic, Diagnostics};
+use outhaul_control::diagnostic::{Diagnostic, Diagnostics, SourceFile};
 use outhaul_control::model::{ClusterType, DeploymentTarget, Spot, TemplateType};
 
 mod config_map;
@@ -318,6 +319,15 @@ impl<'a> Pair<'a> {
                     }
                 })),
             }
+        }
+        if !findings.has_errors() && engines.makes_objects(&cluster_type.reconciler.value) {
+            let text = |(name, bytes): (&String, &Vec<u8>)| {
+                let name = format!("rendered {}/{}/{name}", cluster_type.name, target.name);
+                let text = String::from_utf8_lossy(bytes).into_owned();
+                Arc::new(SourceFile { name, text })
+            };
+            let made = files.iter().filter(|(name, _)| name.ends_with(".yaml"));
+            findings.append(manifests::objects(&made.map(text).collect::<Vec<_>>()));
         }
         if findings.has_errors() {
             return Err(findings);

@@ -17,6 +17,7 @@ pub mod answers;
 pub mod choose;
 pub mod doubts;
 pub mod explain;
+pub mod gone;
 pub mod sites;
 
 pub use answers::{SchedulerAnswer, SchedulerAnswers};

@@ -28,6 +28,7 @@ use crate::isolation::Isolation;
 use crate::sites::Sites;
 use outhaul_control::model::Drift;
 use outhaul_load::pipeline::Platform;
+use outhaul_plane::schedule::AssignmentId;
 
 mod carried;
 mod countersigned;
@@ -49,7 +50,7 @@ use current::Current;
 pub use error::ProduceError;
 pub use last::LastError;
 use last::{LastAssignment, LastStream};
-use next::ToStream;
+use next::{ToStream, removed};
 pub use obey::Refusal;
 use plan::{Cargo, Sound};
 use shelf::Kept;
@@ -88,9 +89,18 @@ pub struct Production {
     pub streams: Vec<Produced>,
     /// What became of the broken assignments of the streams that were asked for.
     pub isolation: Isolation<()>,
+    /// What was in the last bundle of a stream and is not in the new one, by assignment: why.
+    pub removed: BTreeMap<AssignmentId, String>,
     /// Enrolled sites by their stream, where the environment has no cluster type of that name any more: nothing is
     /// made for them. Only when every stream was asked for.
     pub orphans: BTreeMap<String, BTreeSet<Name>>,
+}
+
+impl Production {
+    /// Whether everything was shipped that is meant to be: no stream waits for a signature, no site gets nothing.
+    pub fn is_complete(&self) -> bool {
+        self.orphans.is_empty() && self.streams.iter().all(|one| one.waiting.is_none())
+    }
 }
 
 /// What became of one stream.
@@ -181,8 +191,12 @@ pub fn produce(
         ..Production::default()
     };
     for (mut stream, last, plan) in ready {
+        let removed = removed(platform, &last, &plan);
         match stream.commit(last, plan)? {
             Committed::Done((made, isolation)) => {
+                if made.iter().any(|one| one.changed) {
+                    production.removed.extend(removed);
+                }
                 production.streams.extend(made);
                 production.isolation.append(isolation);
             }

@@ -12,11 +12,12 @@ use std::sync::Arc;
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics, Location, SourceFile};
 use outhaul_control::model::{ClusterType, Images, Road};
 use outhaul_control::yaml::{self, Node, Value};
-use outhaul_git::source::{self, Reference, TreeLimits, normal_url};
+use outhaul_git::source::normal_url;
 use outhaul_load::pipeline::Platform;
 use outhaul_plane::delivery::storage::OCI;
 use outhaul_plane::delivery::{self, Delivery};
 use outhaul_plane::render::RenderedAssignment;
+use outhaul_ship::manifests;
 
 /// What something on site wants to fetch.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -163,32 +164,15 @@ fn of_payload(
     if repo.is_empty() || !matches!(storage, "" | "git") {
         return Vec::new();
     }
-    let reference = match branch.as_str() {
-        "" => Reference::Head,
-        branch => Reference::Branch(branch.to_owned()),
-    };
-    let is_yaml = |path: &str| path.ends_with(".yaml") || path.ends_with(".yml");
-    let files = source::open(repo, &reference, &platform.sources, &platform.cache)
-        .and_then(|opened| {
+    match manifests::files(platform, repo, branch, path) {
+        Ok((reference, opened, files)) => {
             all.extend(outhaul_load::uncommitted(
                 [(&reference, &opened)].into_iter(),
             ));
-            let folder = source::normal_path(path)?;
-            let tree = opened.tree(&folder, &is_yaml, &TreeLimits::YAML)?;
-            let named = tree.files.into_iter().map(|file| {
-                let below = match folder.as_str() {
-                    "" => file.path.clone(),
-                    folder => format!("{folder}/{}", file.path),
-                };
-                (opened.file_name(&below), file.bytes)
-            });
-            Ok(named.collect::<Vec<_>>())
-        })
-        .unwrap_or_default();
-    files
-        .iter()
-        .flat_map(|(name, bytes)| rendered(name, bytes))
-        .collect()
+            files.iter().flat_map(in_file).collect()
+        }
+        Err(_) => Vec::new(),
+    }
 }
 
 /// Where a template writes it, when it is there as it is.

@@ -2,9 +2,8 @@
 //!
 //! What comes in: what the stages made of an environment. What goes out: a finding for each deployment
 //! target whose manifests may not be opened, are not there, or cannot travel, each said once however
-//! many cluster types it is on. A server that does not answer now is a finding only where that was asked
+//! many cluster types it is on, and for manifests that a cluster could not apply. A server that does not answer now is a finding only where that was asked
 //! for, because people check where not every server can be reached; else it is listed as not looked at.
-//! What is listed is not read.
 
 use std::collections::BTreeSet;
 
@@ -13,6 +12,7 @@ use outhaul_control::model::Road;
 use outhaul_load::pipeline::Platform;
 use outhaul_plane::delivery;
 use outhaul_ship::collect::{self, Collector};
+use outhaul_ship::manifests::Manifests;
 
 /// What `outhaul bundle` would leave out, and why. Returns what was not looked at. With `network` a server
 /// that does not answer is a finding.
@@ -24,11 +24,12 @@ pub(super) fn uncollected(
     let mut unseen = BTreeSet::new();
     let plane = &platform.control_plane;
     let mut collector = Collector::new(&platform.sources, &platform.cache);
+    let mut manifests = Manifests::new(platform);
     let mut seen = BTreeSet::new();
-    for (name, group) in &platform.rendering.cluster_types {
+    for (cluster_type, group) in &platform.rendering.cluster_types {
         let delivery = plane
             .cluster_types
-            .get(name)
+            .get(cluster_type)
             .and_then(|cluster_type| delivery::of(plane, cluster_type).ok())
             .unwrap_or_default();
         if delivery
@@ -39,6 +40,7 @@ pub(super) fn uncollected(
             continue;
         }
         for (name, rendered) in &group.assignments {
+            findings.append(manifests.problems(cluster_type, name, rendered));
             let Some(target) = plane.targets.get(name).filter(|_| seen.insert(name)) else {
                 continue;
             };

@@ -17,7 +17,7 @@ use super::place;
 use crate::compose::Mode;
 use crate::inputs::Inputs;
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics, Location};
-use outhaul_control::model::{Language, Spot, Template, TemplateType};
+use outhaul_control::model::{Language, ReconcilerKind, Spot, Template, TemplateType};
 use outhaul_kit::suggest::did_you_mean;
 
 /// Texts that many assignments have in common, because their template sees nothing of the others'
@@ -120,6 +120,13 @@ impl<'a> Engines<'a> {
     /// Whether Kalypso's defects are reproduced.
     pub fn compat(&self) -> bool {
         self.compat
+    }
+
+    /// Whether the agent applies what the template `name` renders to a cluster itself.
+    pub fn makes_objects(&self, name: &str) -> bool {
+        let template = self.control_plane.templates.get(name);
+        template.and_then(|template| template.reconciler.as_ref())
+            == Some(&ReconcilerKind::Kubernetes)
     }
 
     /// The ending of the file that a template's text goes into.

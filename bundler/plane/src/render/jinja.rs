@@ -35,6 +35,9 @@ pub(super) fn problem(error: &minijinja::Error) -> Problem {
         minijinja::ErrorKind::WriteFailure => {
             format!("its text is longer than {MAX_JINJA_BYTES} bytes")
         }
+        minijinja::ErrorKind::OutOfFuel => format!(
+            "it takes more than {JINJA_FUEL} steps, as a loop without an end does, and was stopped"
+        ),
         kind => error
             .detail()
             .map_or_else(|| kind.to_string(), str::to_owned),

@@ -4,11 +4,12 @@
 //! bundle, made, signed and on record, or none where nothing is sound or sites would lose what they run; and
 //! what became of the broken ones.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use outhaul_bundle::name::Name;
 use outhaul_kit::console::stage;
-use outhaul_plane::schedule::AssignmentId;
+use outhaul_load::pipeline::Platform;
+use outhaul_plane::schedule::{AssignmentId, gone};
 use outhaul_signer::key::Secret;
 
 use super::plan::{Cargo, LastBundle, Sound};
@@ -16,7 +17,7 @@ use super::{ProduceError, Produced, Request, obey, stream};
 use crate::destination::{Committed, Destination};
 use crate::guard::Removal;
 use crate::isolation::Isolation;
-use crate::plan::{Plan, Wanted};
+use crate::plan::{Plan, Shipped, Wanted};
 
 /// One stream, and the bundle that is to be its newest.
 pub(super) struct ToStream<'a> {
@@ -105,4 +106,21 @@ impl From<Removal> for ProduceError {
             removals: vec![removal],
         }
     }
+}
+
+/// What a stream loses, and why; what is broken is told as that.
+pub(super) fn removed(
+    platform: &Platform,
+    last: &impl Shipped,
+    plan: &Plan<()>,
+) -> BTreeMap<AssignmentId, String> {
+    let there = last.there().into_iter().map(|(id, _)| id);
+    let gone = there.filter(|id| {
+        !plan.after.contains(&id.to_string()) && !plan.isolation.left_out.contains_key(id)
+    });
+    gone.map(|id| {
+        let why = gone::why(&platform.control_plane, &platform.answers, &id);
+        (id, why)
+    })
+    .collect()
 }

@@ -22,6 +22,7 @@ use crate::assemble::Spool;
 use crate::collect::{self, CollectError, Collector, Payloads};
 use crate::guard;
 use crate::isolation::{Isolation, Last};
+use crate::manifests::Manifests;
 use crate::plan::{Plan, Shipped, Wanted};
 use outhaul_control::Diagnostics;
 use outhaul_control::diagnostic::Diagnostic;
@@ -360,6 +361,7 @@ fn unfit(
 ) -> BTreeMap<AssignmentId, Diagnostics> {
     let mut unfit = BTreeMap::new();
     let mut shares = BTreeMap::new();
+    let mut manifests = Manifests::new(platform);
     for (name, rendered) in assignments {
         let Some(target) = platform.control_plane.targets.get(name) else {
             continue;
@@ -387,8 +389,12 @@ fn unfit(
                 Err(error) => Some(collect::finding(&error).at(at)),
             }
         });
-        if let Some(finding) = finding {
-            unfit.insert(id_of(cluster_type, name), finding.into());
+        let findings = match finding {
+            Some(finding) => finding.into(),
+            None => manifests.problems(cluster_type, name, rendered),
+        };
+        if !findings.is_empty() {
+            unfit.insert(id_of(cluster_type, name), findings);
         }
     }
     for (name, why) in share::beyond(shares, &Limits::default()) {

@@ -1,0 +1,139 @@
+//! Whether what a cluster is given can be applied: looked at before it is signed, while its author is near.
+//!
+//! What comes in: a rendered assignment, its cluster type's reconciler, and the workload's manifests as they are in
+//! their repository. What goes out: what is wrong with them, at file and line. Only reconcilers that apply Kubernetes
+//! objects are looked at; what a repository does not show, because it cannot be read now, is not its business.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use outhaul_control::Diagnostics;
+use outhaul_control::diagnostic::SourceFile;
+use outhaul_control::model::ReconcilerKind;
+use outhaul_git::source::{self, Opened, Reference, SourceError, TreeLimits};
+use outhaul_load::pipeline::Platform;
+use outhaul_plane::manifests;
+use outhaul_plane::render::RenderedAssignment;
+
+/// Repository, branch and path of a workload's manifests.
+type Place = (String, String, String);
+
+/// Reads each workload's manifests once.
+#[derive(Debug)]
+pub struct Manifests<'a> {
+    platform: &'a Platform,
+    read: BTreeMap<Place, Vec<Arc<SourceFile>>>,
+}
+
+impl<'a> Manifests<'a> {
+    /// One that has read nothing yet.
+    pub fn new(platform: &'a Platform) -> Self {
+        Self {
+            platform,
+            read: BTreeMap::new(),
+        }
+    }
+
+    /// What is wrong with the objects of the assignment of `target` on `cluster_type`.
+    pub fn problems(
+        &mut self,
+        cluster_type: &str,
+        target: &str,
+        rendered: &RenderedAssignment,
+    ) -> Diagnostics {
+        let group = self.platform.rendering.cluster_types.get(cluster_type);
+        let reconciler = group.map_or("", |group| group.reconciler.as_str());
+        let kind = self.platform.reconciler_kind(reconciler);
+        if !matches!(kind, ReconcilerKind::Kubernetes | ReconcilerKind::Flux) {
+            return Diagnostics::new();
+        }
+        let text = |(name, bytes): (&String, &Vec<u8>)| {
+            let name = format!("rendered {cluster_type}/{target}/{name}");
+            let text = String::from_utf8_lossy(bytes).into_owned();
+            Arc::new(SourceFile { name, text })
+        };
+        let files = rendered.files.iter().filter(|(name, _)| is_yaml(name));
+        let mut files: Vec<_> = files.map(text).collect();
+        let payload = self.payload(rendered);
+        if kind == ReconcilerKind::Kubernetes {
+            // The agent applies them together.
+            files.extend(payload.iter().cloned());
+            return manifests::objects(&files);
+        }
+        let mut findings = manifests::objects(&files);
+        let is = |file: &Arc<SourceFile>, names: &[&str]| {
+            let name = file.name.rsplit(['/', ':']).next().unwrap_or_default();
+            names.contains(&name)
+        };
+        let charts: Vec<&str> = payload
+            .iter()
+            .filter(|file| is(file, &["Chart.yaml"]))
+            .filter_map(|file| file.name.strip_suffix("Chart.yaml"))
+            .collect();
+        // A chart's templates are not YAML before Helm has filled them in.
+        let in_chart = |file: &Arc<SourceFile>| charts.iter().any(|c| file.name.starts_with(c));
+        let plain: Vec<_> = payload
+            .iter()
+            .filter(|file| !in_chart(file))
+            .cloned()
+            .collect();
+        let kustomized = |file| is(file, &["kustomization.yaml", "kustomization.yml"]);
+        // With a kustomization, some of the files are patches and values; without one Flux takes all as objects.
+        findings.append(match plain.iter().any(kustomized) || !charts.is_empty() {
+            true => manifests::syntax(&plain),
+            false => manifests::objects(&plain),
+        });
+        findings
+    }
+
+    fn payload(&mut self, rendered: &RenderedAssignment) -> &[Arc<SourceFile>] {
+        let key = |key: &str| rendered.manifests.get(key).cloned().unwrap_or_default();
+        let place = (key("repo"), key("branch"), key("path"));
+        let storage = rendered.manifests.get("storage").map_or("", String::as_str);
+        let platform = self.platform;
+        self.read
+            .entry(place)
+            .or_insert_with_key(|(repo, branch, path)| {
+                let is_git = !repo.is_empty() && matches!(storage, "" | "git");
+                let read = || files(platform, repo, branch, path).map(|(_, _, files)| files);
+                match is_git {
+                    true => read().unwrap_or_default(),
+                    false => Vec::new(),
+                }
+            })
+    }
+}
+
+fn is_yaml(path: &str) -> bool {
+    path.ends_with(".yaml") || path.ends_with(".yml")
+}
+
+/// The YAML below `path` of `branch` of `repo`, each file under its name for messages.
+///
+/// # Errors
+/// [`SourceError`] when it cannot be read.
+pub fn files(
+    platform: &Platform,
+    repo: &str,
+    branch: &str,
+    path: &str,
+) -> Result<(Reference, Opened, Vec<Arc<SourceFile>>), SourceError> {
+    let reference = match branch {
+        "" => Reference::Head,
+        branch => Reference::Branch(branch.to_owned()),
+    };
+    let opened = source::open(repo, &reference, &platform.sources, &platform.cache)?;
+    let folder = source::normal_path(path)?;
+    let tree = opened.tree(&folder, &is_yaml, &TreeLimits::YAML)?;
+    let files = tree.files.into_iter().map(|file| {
+        let below = match folder.as_str() {
+            "" => file.path.clone(),
+            folder => format!("{folder}/{}", file.path),
+        };
+        let name = opened.file_name(&below);
+        let text = String::from_utf8_lossy(&file.bytes).into_owned();
+        Arc::new(SourceFile { name, text })
+    });
+    let files = files.collect();
+    Ok((reference, opened, files))
+}

@@ -137,6 +137,39 @@ impl io::Write for Hasher {
     }
 }
 
+/// A writer that hashes and counts what goes through it.
+#[derive(Debug)]
+pub struct HashingWriter<W> {
+    out: W,
+    hasher: Hasher,
+}
+
+impl<W> HashingWriter<W> {
+    /// Nothing has gone through it yet.
+    pub fn new(out: W) -> Self {
+        let hasher = Hasher::new();
+        Self { out, hasher }
+    }
+
+    /// Where it went, its digest, and its size in bytes.
+    pub fn finish(self) -> (W, Digest, u64) {
+        let (digest, size) = self.hasher.finish();
+        (self.out, digest, size)
+    }
+}
+
+impl<W: io::Write> io::Write for HashingWriter<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = self.out.write(bytes)?;
+        self.hasher.update(&bytes[..count]);
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

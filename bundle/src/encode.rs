@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 
-use crate::digest::{Digest, Hasher};
+use crate::digest::{Digest, Hasher, HashingWriter};
 use crate::index::{Blob, Content, Encoding};
 
 mod sniff;
@@ -116,10 +116,7 @@ pub fn encode_blob<W: Write>(
     out: W,
 ) -> Result<(Blob, W), EncodeError> {
     let failed = |error| EncodeError::Out { error };
-    let mut out = Counted {
-        out,
-        hasher: Hasher::new(),
-    };
+    let mut out = HashingWriter::new(out);
     let mut encoding = plan.encoding;
     let mut buffer = vec![0; BUFFER_BYTES];
     if let (Encoding::Identity | Encoding::Zstd, [content]) = (encoding, plan.contents.as_slice()) {
@@ -147,7 +144,7 @@ pub fn encode_blob<W: Write>(
         zstd.finish().map_err(failed)?;
     }
     out.flush().map_err(failed)?;
-    let (digest, size) = out.hasher.finish();
+    let (out, digest, size) = out.finish();
     Ok((
         Blob {
             digest,
@@ -156,7 +153,7 @@ pub fn encode_blob<W: Write>(
             contents: plan.contents.clone(),
             sealed: None,
         },
-        out.out,
+        out,
     ))
 }
 
@@ -241,24 +238,6 @@ impl<'a> Checked<'a> {
             found,
             read: self.read,
         })
-    }
-}
-
-/// A writer that hashes and counts.
-struct Counted<W> {
-    out: W,
-    hasher: Hasher,
-}
-
-impl<W: Write> Write for Counted<W> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let count = self.out.write(bytes)?;
-        self.hasher.update(&bytes[..count]);
-        Ok(count)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.out.flush()
     }
 }
 

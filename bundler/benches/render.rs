@@ -7,11 +7,12 @@
 //! value against the full render; `check` and `schedule` with 30,000 sites against 300; peak memory;
 //! and the whole program, run again into the folder that it wrote.
 //! Every ratio is of rounds that alternate, by the clock and in processor time.
-#![allow(
+#![expect(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
-    clippy::cast_precision_loss
+    clippy::cast_precision_loss,
+    reason = "a helper of a test or benchmark that fails ends it"
 )]
 
 use std::fs;

@@ -183,7 +183,6 @@ pub(crate) fn in_envelope(findings: &Diagnostics) {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]

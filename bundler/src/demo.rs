@@ -10,15 +10,15 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 pub mod example;
+mod folders;
 mod programs;
 mod rounds;
-mod scene;
-mod story;
+mod transcript;
 mod typed;
 
+use folders::DemoFolders;
 use programs::Programs;
-use scene::Scene;
-use story::Story;
+use transcript::Transcript;
 
 /// What a person chose.
 #[derive(Debug, Clone, Default)]
@@ -82,10 +82,10 @@ pub enum DemoError {
 pub fn run(options: &Options) -> Result<(), DemoError> {
     let programs = programs::locate()?;
     let (folder, temporary) = place(options)?;
-    let mut story = Story::new();
-    let ansible = scene::ansible_version();
+    let mut story = Transcript::new();
+    let ansible = folders::ansible_version();
     story.title(&folder, options.keep.is_some(), ansible.as_deref());
-    let mut scene = Scene::set(&folder, programs, ansible.is_some())?;
+    let mut scene = DemoFolders::set(&folder, programs, ansible.is_some())?;
     story.fleet(&scene);
     rounds::first(&mut scene, &mut story)?;
     rounds::second(&mut scene, &mut story)?;

@@ -115,7 +115,7 @@ pub struct Report {
     /// The environment.
     pub environment: String,
     /// The platform repository, and where in it was looked.
-    pub platform: platform_repository::Place,
+    pub platform: platform_repository::Searched,
     /// The commit that the platform repository says it was made of.
     pub recorded: Option<String>,
     /// The commit that the control plane pins.

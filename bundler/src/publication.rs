@@ -12,9 +12,9 @@ use outhaul_git::source::Reference;
 use outhaul_load::pipeline::Platform;
 use outhaul_load::{LoadRequest, since};
 use outhaul_remote::forge::access::credential;
-use outhaul_remote::forge::{self, Access, ForgeError, Kind};
+use outhaul_remote::forge::{self, Access, ForgeError, ForgeKind};
 use outhaul_ship::branch::plan::{Changes, PlanError};
-use outhaul_ship::branch::proposal::{Done, ProposeError, Proposed};
+use outhaul_ship::branch::proposal::{ProposalAction, ProposeError, Proposed};
 use outhaul_ship::branch::{
     self, Desired, PublishError, Repository, Target, TargetChoice, TargetError,
 };
@@ -30,7 +30,7 @@ pub struct Publication<'a> {
     /// Who went past the gate before the environment.
     pub overridden: Option<&'a Override>,
     /// Which forge the repository is on; without it by its host.
-    pub forge: Option<Kind>,
+    pub forge: Option<ForgeKind>,
     /// The forge's token.
     pub token: Option<Zeroizing<String>>,
     /// How a pull request is opened; without it the branch is pushed.
@@ -118,7 +118,9 @@ pub fn publish(
     let is_given = choice.to.is_some();
     let url = branch::where_to(&target.url, &reference, is_given, &platform.sources)
         .map_err(not_published)?;
-    let kind = publication.forge.or_else(|| Kind::of_host(&target.url));
+    let kind = publication
+        .forge
+        .or_else(|| ForgeKind::of_host(&target.url));
     let credential = credential(&url, kind, publication.token.as_ref());
     let reached = Target {
         url,
@@ -162,7 +164,7 @@ pub fn publish(
         target,
         plan: done.plan.clone(),
         commit: done.commit.clone(),
-        changed: matches!(done.done, Done::Opened | Done::Updated),
+        changed: matches!(done.done, ProposalAction::Opened | ProposalAction::Updated),
         proposed: Some(done),
     })
 }

@@ -122,7 +122,6 @@ impl Code {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     const TEXT: &str = "9X3N6M0123456789ABCDEFGHJKMNPQRSTVWXYZ";

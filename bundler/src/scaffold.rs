@@ -24,7 +24,7 @@ pub type Files = BTreeMap<String, String>;
 
 /// What to write.
 #[derive(Debug, Clone)]
-pub struct Plan {
+pub struct ScaffoldPlan {
     /// The address that the control plane will have, for the objects that name it.
     pub url: String,
     /// The environments, first to last.
@@ -145,7 +145,7 @@ impl ScaffoldError {
 ///
 /// # Errors
 /// [`ScaffoldError`]; a folder that was not empty is as it was.
-pub fn control_plane(folder: &Path, plan: &Plan) -> Result<Written, ScaffoldError> {
+pub fn control_plane(folder: &Path, plan: &ScaffoldPlan) -> Result<Written, ScaffoldError> {
     check(plan)?;
     let mut entries = match std::fs::read_dir(folder) {
         Ok(entries) => Some(entries),
@@ -190,7 +190,7 @@ pub fn control_plane(folder: &Path, plan: &Plan) -> Result<Written, ScaffoldErro
     })
 }
 
-fn check(plan: &Plan) -> Result<(), ScaffoldError> {
+fn check(plan: &ScaffoldPlan) -> Result<(), ScaffoldError> {
     for (what, names) in [
         ("an environment", &plan.environments),
         ("a reconciler", &plan.reconcilers),

@@ -21,7 +21,7 @@ use outhaul_load::scheduler::{NotAScheduler, Schedulers};
 use outhaul_load::{LoadRequest, Origin};
 use outhaul_plane::render::MemoryCache;
 use outhaul_promote::Hub;
-use outhaul_promote::watch::{self, Event, Outcome, Watch};
+use outhaul_promote::watch::{self, Event, StepOutcome, Watch};
 
 mod config;
 pub mod daemon;
@@ -32,7 +32,7 @@ mod steps;
 
 pub use config::{BundleConfig, Config, EnvironmentConfig, GitConfig, PromoteConfig};
 pub use hook::knows_secret;
-pub use state::{Done, Known, State, Trouble};
+pub use state::{Known, LastRun, State, Trouble};
 pub use steps::Problem;
 
 /// Passes that promotions may set off in one round: more than any chain is long.
@@ -119,7 +119,7 @@ impl ServeError {
 
 /// What a round needs of the world.
 #[derive(Clone, Copy)]
-pub struct Surroundings<'a> {
+pub struct RoundContext<'a> {
     /// The time.
     pub clock: fn() -> Timestamp,
     /// Who is told what is done, as it is done.
@@ -128,9 +128,9 @@ pub struct Surroundings<'a> {
     pub pulse: &'a Pulse,
 }
 
-impl std::fmt::Debug for Surroundings<'_> {
+impl std::fmt::Debug for RoundContext<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Surroundings({:?})", self.pulse)
+        write!(f, "RoundContext({:?})", self.pulse)
     }
 }
 
@@ -206,7 +206,7 @@ impl Service {
     /// [`ServeError`] when the state cannot be written.
     pub fn round(
         &mut self,
-        around: Surroundings<'_>,
+        around: RoundContext<'_>,
     ) -> Result<BTreeMap<String, Problem>, ServeError> {
         let mut wrong = BTreeMap::new();
         for _ in 0..MAX_PASSES {
@@ -231,7 +231,7 @@ impl Service {
     fn environment(
         &mut self,
         one: &EnvironmentConfig,
-        around: Surroundings<'_>,
+        around: RoundContext<'_>,
     ) -> Result<Option<Problem>, ServeError> {
         let name = &one.name;
         let known = self.state.environments.get(name).cloned();
@@ -284,7 +284,7 @@ impl Service {
     }
 
     /// Says it, unless it is what was said last.
-    fn say(&mut self, name: &str, line: String, around: Surroundings<'_>) {
+    fn say(&mut self, name: &str, line: String, around: RoundContext<'_>) {
         if self.said.get(name) != Some(&line) {
             (around.tell)(&line);
             self.said.insert(name.to_owned(), line);
@@ -292,7 +292,7 @@ impl Service {
     }
 
     /// Follows the chain; whether an environment was moved.
-    fn promote(&mut self, around: Surroundings<'_>, wrong: &mut BTreeMap<String, Problem>) -> bool {
+    fn promote(&mut self, around: RoundContext<'_>, wrong: &mut BTreeMap<String, Problem>) -> bool {
         let Some(chain) = &self.config.promote else {
             return false;
         };
@@ -320,7 +320,7 @@ impl Service {
             if !self.events.contains(event) {
                 (around.tell)(&format!("{CHAIN}: {event}"));
             }
-            if matches!(event.outcome, Outcome::Failed(_)) {
+            if matches!(event.outcome, StepOutcome::Failed(_)) {
                 let problem = Problem {
                     text: event.to_string(),
                     unreachable: true,
@@ -328,7 +328,7 @@ impl Service {
                 wrong.insert(CHAIN.to_owned(), problem);
             }
         }
-        let moved = |event: &Event| matches!(event.outcome, Outcome::Moved(_));
+        let moved = |event: &Event| matches!(event.outcome, StepOutcome::Moved(_));
         let any = events.iter().any(moved);
         self.events = events;
         any

@@ -3,7 +3,12 @@
 //! What comes in: the program `outhaul`, and the cases that Kalypso itself recorded (see
 //! `runner/kalypso.rs`). What goes out: a verdict. Nothing here uses a network or writes outside
 //! temporary folders.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a helper of a test that fails ends the test"
+)]
 
 mod runner {
     pub mod backwards;

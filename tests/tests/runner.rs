@@ -1,5 +1,10 @@
 //! What only whole programs can show: one test program, one module per story.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a helper of a test that fails ends the test"
+)]
 
 #[path = "runner/attacks.rs"]
 mod attacks;

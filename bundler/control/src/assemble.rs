@@ -15,7 +15,7 @@ const FLUX_NAMESPACE: &str = "kustomize.toolkit.fluxcd.io/namespace";
 
 /// Who brought an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Bringer {
+pub enum ObjectOrigin {
     /// The environment's own folder or branch.
     Environment,
     /// A base repository, by name.
@@ -31,18 +31,18 @@ pub enum Bringer {
 
 /// One object and who brought it.
 #[derive(Debug)]
-pub struct Found {
+pub struct FoundObject {
     /// The object.
     pub object: Object,
     /// Who brought it.
-    pub by: Bringer,
+    pub by: ObjectOrigin,
 }
 
 /// What was found, before it is checked as a whole.
 #[derive(Debug, Default)]
-pub struct Everything {
+pub struct RawObjects {
     /// Objects, in the order of reading.
-    pub objects: Vec<Found>,
+    pub objects: Vec<FoundObject>,
     /// The commit that is promoted into the environment.
     pub promoted_commit: Option<String>,
     /// Registrations whose repository gives no whole workload.
@@ -52,7 +52,7 @@ pub struct Everything {
 /// One control plane of `everything`; what contradicts itself in it is among `findings`.
 pub fn assemble(
     environment: &str,
-    everything: Everything,
+    everything: RawObjects,
     findings: &mut Diagnostics,
 ) -> ControlPlane {
     let mut plane = ControlPlane {
@@ -61,8 +61,8 @@ pub fn assemble(
         lost: everything.lost,
         ..ControlPlane::default()
     };
-    let mut places: BTreeMap<(&'static str, String), (Location, Bringer)> = BTreeMap::new();
-    for Found { object, by } in everything.objects {
+    let mut places: BTreeMap<(&'static str, String), (Location, ObjectOrigin)> = BTreeMap::new();
+    for FoundObject { object, by } in everything.objects {
         let key = (object.kind(), object.name().to_owned());
         if let Some((first, brought)) = places.get(&key) {
             let finding = twice(key.0, &key.1, object.location(), first);
@@ -70,7 +70,7 @@ pub fn assemble(
             let teams = [&by, brought];
             if teams
                 .iter()
-                .any(|by| matches!(by, Bringer::Registration { .. }))
+                .any(|by| matches!(by, ObjectOrigin::Registration { .. }))
             {
                 for by in teams {
                     lose(&mut plane, by, &finding);
@@ -92,7 +92,7 @@ pub fn assemble(
     plane
 }
 
-fn add(plane: &mut ControlPlane, object: Object, by: Bringer, findings: &mut Diagnostics) {
+fn add(plane: &mut ControlPlane, object: Object, by: ObjectOrigin, findings: &mut Diagnostics) {
     match object {
         Object::Acknowledgement(o) => drop(plane.acknowledgements.insert(o.name.clone(), o)),
         Object::BaseRepo(o) => drop(plane.base_repos.insert(o.name.clone(), o)),
@@ -105,7 +105,7 @@ fn add(plane: &mut ControlPlane, object: Object, by: Bringer, findings: &mut Dia
         Object::GitOpsRepo(o) => drop(plane.gitops_repos.insert(o.name.clone(), o)),
         Object::Policy(o) => drop(plane.policies.insert(o.name.clone(), o)),
         Object::Promotion(o) => {
-            if by == Bringer::Environment {
+            if by == ObjectOrigin::Environment {
                 findings.push(misplaced(&o.name, &o.location));
             }
             plane.promotions.insert(o.name.clone(), o);
@@ -115,10 +115,10 @@ fn add(plane: &mut ControlPlane, object: Object, by: Bringer, findings: &mut Dia
         Object::Taint(o) => drop(plane.taints.insert(o.name.clone(), o)),
         Object::Template(o) => drop(plane.templates.insert(o.name.clone(), o)),
         Object::Workload(workload) => match by {
-            Bringer::Registration { name, workspace } => {
+            ObjectOrigin::Registration { name, workspace } => {
                 targets(plane, workload, &name, &workspace);
             }
-            Bringer::Environment | Bringer::Base => findings.push(
+            ObjectOrigin::Environment | ObjectOrigin::Base => findings.push(
                 Diagnostic::warning(
                     "unregistered-workload",
                     format!(
@@ -134,8 +134,8 @@ fn add(plane: &mut ControlPlane, object: Object, by: Bringer, findings: &mut Dia
 }
 
 /// The registration cannot be followed.
-fn lose(plane: &mut ControlPlane, by: &Bringer, finding: &Diagnostic) {
-    if let Bringer::Registration { name, workspace } = by {
+fn lose(plane: &mut ControlPlane, by: &ObjectOrigin, finding: &Diagnostic) {
+    if let ObjectOrigin::Registration { name, workspace } = by {
         let lost = plane.lost.entry(name.clone()).or_insert_with(|| Lost {
             workspace: workspace.clone(),
             ..Lost::default()
@@ -220,7 +220,7 @@ fn targets(plane: &mut ControlPlane, workload: Workload, registration: &str, wor
                 &first.location,
             );
             for target in [first.clone(), made] {
-                let by = Bringer::Registration {
+                let by = ObjectOrigin::Registration {
                     name: target.registration,
                     workspace: target.workspace,
                 };

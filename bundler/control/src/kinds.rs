@@ -40,7 +40,7 @@ pub use fields::Reader;
 use outhaul_kit::suggest::did_you_mean;
 use plain_site::{Part, Plain, Uncertain};
 pub use repository::AFTER_LABEL;
-pub use shape::Kind;
+pub use shape::KindSchema;
 pub use workload::Workload;
 
 /// Kalypso's group and version.
@@ -135,7 +135,7 @@ macro_rules! read {
 type Read = fn(&mut Reader<'_>, &Fields<'_>) -> Option<Object>;
 
 /// Every kind with its reader: the `ConfigMap`, Kalypso's kinds and ours, each group sorted by name.
-static KINDS: LazyLock<Vec<(Kind, Read)>> = LazyLock::new(|| {
+static KINDS: LazyLock<Vec<(KindSchema, Read)>> = LazyLock::new(|| {
     vec![
         (config::container_described(), |_, _| None),
         (
@@ -171,11 +171,11 @@ static KINDS: LazyLock<Vec<(Kind, Read)>> = LazyLock::new(|| {
 });
 
 /// Every kind, described.
-pub fn all() -> impl Iterator<Item = &'static Kind> {
+pub fn all() -> impl Iterator<Item = &'static KindSchema> {
     KINDS.iter().map(|(kind, _)| kind)
 }
 
-fn described(group: &str, name: &str) -> Option<&'static Kind> {
+fn described(group: &str, name: &str) -> Option<&'static KindSchema> {
     all().find(|kind| kind.api_version == group && kind.name == name)
 }
 

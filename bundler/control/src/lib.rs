@@ -13,6 +13,6 @@ pub mod selector;
 pub mod snapshot;
 pub mod yaml;
 
-pub use assemble::{Bringer, Everything, Found, assemble};
+pub use assemble::{FoundObject, ObjectOrigin, RawObjects, assemble};
 pub use diagnostic::{Diagnostic, Diagnostics, Severity};
 pub use model::ControlPlane;

@@ -13,7 +13,7 @@ use super::diagnostic::{Diagnostics, Location};
 mod delivery;
 mod policy;
 
-pub use delivery::{DeliveryPolicy, Drift, Encryption, Images, PromotionPolicy, Road};
+pub use delivery::{DeliveryPolicy, Drift, Encryption, Images, PromotionPolicy, Transport};
 pub use policy::{Effect, Placement, Preference, SchedulingPolicy, Spread, Taint, Toleration};
 
 pub mod composition;
@@ -112,18 +112,18 @@ pub struct ClusterType {
     /// Its labels.
     pub labels: Labels,
     /// Name of the template that makes the reconciler's manifests, and where it is written.
-    pub reconciler: Spot<String>,
+    pub reconciler: Spanned<String>,
     /// Name of the template that makes the namespace, and where it is written.
-    pub namespace_service: Spot<String>,
+    pub namespace_service: Spanned<String>,
     /// Name of the template that makes the platform config; absent means no config file.
-    pub config_type: Option<Spot<String>>,
+    pub config_type: Option<Spanned<String>>,
     /// Where it is written.
     pub location: Location,
 }
 
 /// A value with its place.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Spot<T> {
+pub struct Spanned<T> {
     /// The value.
     pub value: T,
     /// Where it is written.
@@ -154,7 +154,7 @@ pub struct DeploymentTarget {
     /// Where its `manifests.storage` is written, when it is.
     pub storage_at: Option<Location>,
     /// JSON schemas of its own, then of its workload.
-    pub config_schemas: Vec<Spot<String>>,
+    pub config_schemas: Vec<Spanned<String>>,
     /// Where it is written.
     pub location: Location,
 }
@@ -258,11 +258,11 @@ pub struct Template {
     pub kind: TemplateType,
     /// `sh` gives files that end in `.sh`; anything else gives `.yaml`. In our own group the text
     /// itself is the ending.
-    pub content_type: Option<Spot<String>>,
+    pub content_type: Option<Spanned<String>>,
     /// What makes its manifests real, when it says so; see [`Template::reconciler_kind`].
     pub reconciler: Option<ReconcilerKind>,
     /// The texts, one per manifest.
-    pub manifests: Vec<Spot<String>>,
+    pub manifests: Vec<Spanned<String>>,
     /// Where it is written.
     pub location: Location,
 }
@@ -299,9 +299,9 @@ pub struct ConfigContainer {
     /// Its name.
     pub name: String,
     /// Its labels.
-    pub labels: BTreeMap<String, Spot<String>>,
+    pub labels: BTreeMap<String, Spanned<String>>,
     /// Its values, each with its place.
-    pub data: BTreeMap<String, Spot<String>>,
+    pub data: BTreeMap<String, Spanned<String>>,
     /// Where it is written.
     pub location: Location,
 }
@@ -312,9 +312,9 @@ pub struct ConfigSchema {
     /// Its name.
     pub name: String,
     /// Its labels, matched as a config container's.
-    pub labels: BTreeMap<String, Spot<String>>,
+    pub labels: BTreeMap<String, Spanned<String>>,
     /// The schema, as JSON text.
-    pub schema: Spot<String>,
+    pub schema: Spanned<String>,
     /// Where it is written.
     pub location: Location,
 }
@@ -323,7 +323,7 @@ pub struct ConfigSchema {
 #[derive(Debug, Clone, PartialEq)]
 pub struct RepositoryPath {
     /// The URL, with its place.
-    pub repo: Spot<String>,
+    pub repo: Spanned<String>,
     /// The branch.
     pub branch: String,
     /// Where the branch is written.
@@ -355,7 +355,7 @@ pub struct BaseRepo {
     /// Where it lies.
     pub at: RepositoryPath,
     /// The commit that it is pinned to.
-    pub commit: Option<Spot<String>>,
+    pub commit: Option<Spanned<String>>,
     /// Where it is written.
     pub location: Location,
 }
@@ -379,7 +379,7 @@ pub struct Environment {
     /// Where what is its own lies.
     pub control_plane: RepositoryPath,
     /// The environment before it in the promotion chain, from its label `outhaul.dev/after`.
-    pub after: Option<Spot<String>>,
+    pub after: Option<Spanned<String>>,
     /// Where it is written.
     pub location: Location,
 }
@@ -392,7 +392,7 @@ pub struct Site {
     /// Its own labels.
     pub labels: Labels,
     /// Its cluster type, with its place.
-    pub cluster_type: Spot<String>,
+    pub cluster_type: Spanned<String>,
     /// The ring in which it is updated.
     pub ring: Option<String>,
     /// Its public key, as PEM text.

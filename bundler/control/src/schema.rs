@@ -13,7 +13,7 @@ use crate::kinds::{self, KALYPSO, KALYPSO_INTERNAL, OUTHAUL};
 
 pub mod print;
 
-pub use crate::kinds::Kind;
+pub use crate::kinds::KindSchema;
 
 /// The dialect that all of them are in.
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
@@ -21,11 +21,11 @@ const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 pub const ALL_FILE: &str = "outhaul.schema.json";
 
 /// Every kind, Kalypso's first, each group sorted by name.
-pub fn kinds() -> Vec<Kind> {
+pub fn kinds() -> Vec<KindSchema> {
     kinds::all().cloned().collect()
 }
 
-impl Kind {
+impl KindSchema {
     /// Names its definition and its file: `outhaul.SchedulingPolicy`.
     pub fn id(&self) -> String {
         let group = match self.api_version {
@@ -53,7 +53,7 @@ impl Kind {
 
 /// One schema for objects of all of `kinds`: which one holds is decided by `apiVersion` and `kind`, and
 /// every other Kubernetes object is left alone.
-pub fn combined(kinds: &[Kind]) -> Value {
+pub fn combined(kinds: &[KindSchema]) -> Value {
     let mut definitions = Map::new();
     let mut rules = Vec::new();
     let mut names: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
@@ -95,7 +95,7 @@ pub fn combined(kinds: &[Kind]) -> Value {
 }
 
 /// Which objects a kind's schema is for.
-fn condition(kind: &Kind) -> Value {
+fn condition(kind: &KindSchema) -> Value {
     let mut condition = json!({
         "type": "object",
         "properties": {"apiVersion": {"const": kind.api_version}, "kind": {"const": kind.name}},

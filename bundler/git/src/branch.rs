@@ -165,7 +165,6 @@ fn commit(git: &Git, edit: &Edit<'_>) -> Result<String, BranchError> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     fn repository() -> (tempfile::TempDir, Git, String) {

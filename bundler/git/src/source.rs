@@ -138,13 +138,13 @@ pub struct Opened {
     pub url: String,
     /// The commit (40 or 64 hexadecimal digits), or for a plain folder `sha256:…` of its content.
     pub commit: String,
-    at: Place,
+    at: Storage,
     /// Where it was fetched from into the cache; `None` when it lies on this machine.
     remote: Option<git::Remote>,
 }
 
 #[derive(Debug, Clone)]
-enum Place {
+enum Storage {
     /// With what was read of it when it was opened.
     Folder(PathBuf, Option<Arc<folder::Listing>>),
     Git(git::Repository),
@@ -258,7 +258,7 @@ fn fetch(
     Ok(Opened {
         url: url.into(),
         commit,
-        at: Place::Git(repository),
+        at: Storage::Git(repository),
         remote: Some(remote.clone()),
     })
 }
@@ -274,7 +274,7 @@ pub fn open_folder(dir: &Path, url: &str, reference: &Reference) -> Result<Opene
         return Ok(Opened {
             url: url.into(),
             commit,
-            at: Place::Git(repository),
+            at: Storage::Git(repository),
             remote: None,
         });
     }
@@ -311,7 +311,7 @@ fn plain(dir: &Path, url: &str, commit: Option<&str>) -> Result<Opened, SourceEr
     Ok(Opened {
         url: url.into(),
         commit,
-        at: Place::Folder(dir.to_owned(), listing),
+        at: Storage::Folder(dir.to_owned(), listing),
         remote: None,
     })
 }
@@ -350,10 +350,12 @@ impl Opened {
     ) -> Result<Vec<String>, E> {
         let path = normal_path(path)?;
         let found = match &self.at {
-            Place::Folder(dir, listing) => {
+            Storage::Folder(dir, listing) => {
                 folder::each(dir, listing.as_deref(), &path, wanted, limits, take)?
             }
-            Place::Git(repository) => repository.each(&self.commit, &path, wanted, limits, take)?,
+            Storage::Git(repository) => {
+                repository.each(&self.commit, &path, wanted, limits, take)?
+            }
         };
         found.ok_or_else(|| {
             E::from(SourceError::NoSuchPath {
@@ -370,7 +372,7 @@ impl Opened {
     /// # Errors
     /// As [`Opened::tree`].
     pub fn names(&self, path: &str, limits: &TreeLimits) -> Result<Names, SourceError> {
-        let Place::Git(repository) = &self.at else {
+        let Storage::Git(repository) = &self.at else {
             let mut names = Names::default();
             names.skipped = self.each::<SourceError>(path, &|_| true, limits, &mut |file| {
                 if is_pointer(&file.bytes) {
@@ -393,8 +395,8 @@ impl Opened {
     /// The local repository that holds its commits; `None` for a plain folder.
     pub fn repository_folder(&self) -> Option<&Path> {
         match &self.at {
-            Place::Folder(..) => None,
-            Place::Git(repository) => Some(repository.folder()),
+            Storage::Folder(..) => None,
+            Storage::Git(repository) => Some(repository.folder()),
         }
     }
 
@@ -407,23 +409,23 @@ impl Opened {
     /// content.
     pub fn identity(&self, path: &str) -> String {
         match &self.at {
-            Place::Folder(dir, _) => {
+            Storage::Folder(dir, _) => {
                 let dir = dir.canonicalize().unwrap_or_else(|_| dir.clone());
                 dir.join(path).to_string_lossy().into_owned()
             }
-            Place::Git(_) => format!("{}:{path}", self.commit),
+            Storage::Git(_) => format!("{}:{path}", self.commit),
         }
     }
 
     /// What people know file `path` of this source by.
     pub fn file_name(&self, path: &str) -> String {
         match &self.at {
-            Place::Folder(dir, _) => {
+            Storage::Folder(dir, _) => {
                 // `./x` and `x` are the same file to a person.
                 let dir = dir.strip_prefix(".").unwrap_or(dir);
                 dir.join(path).to_string_lossy().into_owned()
             }
-            Place::Git(_) => {
+            Storage::Git(_) => {
                 let commit = self.commit.get(..8).unwrap_or(&self.commit);
                 format!("{}@{commit}:{path}", self.url)
             }

@@ -64,7 +64,6 @@ impl std::io::Write for Log {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]

@@ -4,11 +4,12 @@
 //! project's folder) holds, whatever their number. Out: the vectors that differ.
 //! Without the folder the tests say `SKIPPED` and pass, except in CI.
 
-#![allow(
+#![expect(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
-    clippy::print_stdout
+    clippy::print_stdout,
+    reason = "a helper of a test or benchmark that fails ends it"
 )]
 
 mod decoding;

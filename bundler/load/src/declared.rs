@@ -3,7 +3,7 @@
 //! What comes in: a request. What goes out: the environments of `.environments/`, wherever these lie, and
 //! the finding about a name that is none of them.
 
-use super::gather::Gathering;
+use super::gather::Loader;
 use super::{LoadRequest, Origin, environments};
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics};
 use outhaul_control::model::Environment;
@@ -20,7 +20,7 @@ pub fn declared(request: &LoadRequest) -> Result<Vec<Environment>, Diagnostics> 
             base_dir: Some(base),
             ..
         } => match source::open_plain(base, "", None) {
-            Ok(opened) => Gathering::new(request).listed_in(&opened),
+            Ok(opened) => Loader::new(request).listed_in(&opened),
             // Said by whoever reads it.
             Err(_) => Ok(Vec::new()),
         },

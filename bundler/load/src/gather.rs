@@ -19,7 +19,7 @@ use outhaul_control::kinds::foreign::OF_CONTROL_PLANES;
 use outhaul_control::kinds::{self, Object};
 use outhaul_control::model::{BaseRepo, Environment, Lost, RepositoryPath, WorkloadRegistration};
 use outhaul_control::snapshot::snapshot;
-use outhaul_control::{Bringer, Everything, Found};
+use outhaul_control::{FoundObject, ObjectOrigin, RawObjects};
 use outhaul_git::source::{
     self, Opened, Reference, SourceError, SourceMap, TreeFile, TreeLimits, normal_path, normal_url,
 };
@@ -41,11 +41,11 @@ enum Next {
     Registration(WorkloadRegistration),
 }
 
-pub(super) struct Gathering<'a> {
+pub(super) struct Loader<'a> {
     request: &'a LoadRequest,
     read_file: fn(&Arc<SourceFile>, &mut Diagnostics) -> Vec<Object>,
     sources: SourceMap,
-    everything: Everything,
+    everything: RawObjects,
     findings: Diagnostics,
     opened: BTreeMap<(String, Reference), Opened>,
     /// Where the environments are listed.
@@ -59,13 +59,13 @@ pub(super) struct Gathering<'a> {
     workloads: Vec<Source>,
 }
 
-impl<'a> Gathering<'a> {
+impl<'a> Loader<'a> {
     pub fn new(request: &'a LoadRequest) -> Self {
         Self {
             request,
             read_file: kinds::read_file,
             sources: request.sources.clone(),
-            everything: Everything::default(),
+            everything: RawObjects::default(),
             findings: Diagnostics::new(),
             opened: BTreeMap::new(),
             listed: None,
@@ -86,7 +86,7 @@ impl<'a> Gathering<'a> {
         }
     }
 
-    pub fn finish(mut self) -> (Everything, Option<Snapshot>, Diagnostics) {
+    pub fn finish(mut self) -> (RawObjects, Option<Snapshot>, Diagnostics) {
         let name = self.request.environment.clone();
         let listed = self.listed.iter();
         let listed = listed.map(|(reference, opened)| (reference, opened));
@@ -131,7 +131,7 @@ impl<'a> Gathering<'a> {
             Err(error) => return self.unreadable(&error, None),
         };
         self.environment = Some(source_of("", &opened));
-        self.read(&opened, ".", &Bringer::Environment, None);
+        self.read(&opened, ".", &ObjectOrigin::Environment, None);
         let Some(dir) = base else { return };
         // The folder stands for the base repository `main`, which still says where in it to look.
         let declared = self
@@ -160,7 +160,7 @@ impl<'a> Gathering<'a> {
                 self.read(
                     &opened,
                     path,
-                    &Bringer::Base,
+                    &ObjectOrigin::Base,
                     declared.as_ref().map(|b| &b.at.path_at),
                 );
             }
@@ -187,7 +187,12 @@ impl<'a> Gathering<'a> {
             return;
         };
         self.environment = Some(source_of("", &opened));
-        self.read(&opened, &at.path, &Bringer::Environment, Some(&at.path_at));
+        self.read(
+            &opened,
+            &at.path,
+            &ObjectOrigin::Environment,
+            Some(&at.path_at),
+        );
     }
 
     fn open_environments(&mut self, url: &str, branch: Option<&str>) -> Option<Opened> {
@@ -315,7 +320,7 @@ impl<'a> Gathering<'a> {
                 .push(source_of(&format!("base/{}", base.name), &opened));
         }
         let at = Some(&base.at.path_at);
-        self.read(&opened, &base.at.path, &Bringer::Base, at);
+        self.read(&opened, &base.at.path, &ObjectOrigin::Base, at);
     }
 
     /// Reads a team's repository. A mistake in it is that team's: nothing of it is used then, and
@@ -349,7 +354,7 @@ impl<'a> Gathering<'a> {
             return;
         };
         self.workloads.push(source_of(&registration.name, &opened));
-        let by = Bringer::Registration {
+        let by = ObjectOrigin::Registration {
             name: registration.name.clone(),
             workspace: registration.workspace.clone(),
         };
@@ -386,7 +391,7 @@ impl<'a> Gathering<'a> {
     }
 
     /// Reads every object below `path`.
-    fn read(&mut self, opened: &Opened, path: &str, by: &Bringer, at: Option<&Location>) {
+    fn read(&mut self, opened: &Opened, path: &str, by: &ObjectOrigin, at: Option<&Location>) {
         let files = normal_path(path).and_then(|path| {
             let (ignore, bad_lines) = sourceignore(opened)?;
             let full = |below: &str| {
@@ -415,7 +420,7 @@ impl<'a> Gathering<'a> {
             Err(error) => return self.unreadable(&error, at),
         };
         self.findings.extend(bad_lines);
-        let of_a_team = matches!(by, Bringer::Registration { .. });
+        let of_a_team = matches!(by, ObjectOrigin::Registration { .. });
         let nearly = nearly.iter().map(|path| opened.file_name(path));
         self.findings
             .extend(nearly.map(|name| files::other_ending(&name)));
@@ -451,8 +456,9 @@ impl<'a> Gathering<'a> {
         }
     }
 
-    fn found(&mut self, object: Object, by: Bringer) {
-        if matches!(by, Bringer::Registration { .. }) && !matches!(object, Object::Workload(_)) {
+    fn found(&mut self, object: Object, by: ObjectOrigin) {
+        if matches!(by, ObjectOrigin::Registration { .. }) && !matches!(object, Object::Workload(_))
+        {
             let message = format!(
                 "{} `{}` is ignored: a team's repository brings workloads only",
                 object.kind(),
@@ -477,7 +483,7 @@ impl<'a> Gathering<'a> {
             }
             _ => {}
         }
-        self.everything.objects.push(Found { object, by });
+        self.everything.objects.push(FoundObject { object, by });
     }
 
     fn unreadable(&mut self, error: &SourceError, at: Option<&Location>) {

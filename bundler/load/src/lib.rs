@@ -99,7 +99,7 @@ pub fn load_to_schedule(request: &LoadRequest) -> Result<(ControlPlane, Snapshot
     if !request.schedulers.is_empty() {
         return load(request);
     }
-    let loaded = whole(loaded(gather::Gathering::without_sites(request), request))?;
+    let loaded = whole(loaded(gather::Loader::without_sites(request), request))?;
     let (plane, _) = &loaded;
     if plane
         .policies
@@ -131,7 +131,7 @@ fn whole(loaded: Loaded) -> Result<(ControlPlane, Snapshot), Diagnostics> {
 
 /// Loads what can be loaded of one environment, with every finding: to be looked at, never rendered.
 pub fn load_partly(request: &LoadRequest) -> (ControlPlane, Option<Snapshot>, Diagnostics) {
-    loaded(gather::Gathering::new(request), request)
+    loaded(gather::Loader::new(request), request)
 }
 
 /// Findings of a load that must be whole: an error also when only a team's repository is broken.
@@ -148,7 +148,7 @@ pub fn without_lost(plane: &ControlPlane) -> Result<(), Diagnostics> {
     Err(findings)
 }
 
-fn loaded(mut gathering: gather::Gathering<'_>, request: &LoadRequest) -> Loaded {
+fn loaded(mut gathering: gather::Loader<'_>, request: &LoadRequest) -> Loaded {
     gathering.run();
     let (found, snapshot, mut findings) = gathering.finish();
     let control_plane = outhaul_control::assemble(&request.environment, found, &mut findings);
@@ -167,7 +167,7 @@ pub fn environments(request: &LoadRequest) -> Result<Vec<Environment>, Diagnosti
     match &request.from {
         Origin::Folders { .. } => Ok(Vec::new()),
         Origin::Repository { url, branch } => {
-            gather::Gathering::new(request).environments(url, branch.as_deref())
+            gather::Loader::new(request).environments(url, branch.as_deref())
         }
     }
 }

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use outhaul_control::ControlPlane;
 use outhaul_control::model::{DeploymentTarget, SchedulingPolicy};
 use outhaul_kit::suggest::did_you_mean;
-use outhaul_plane::schedule::answers::{Pair, SchedulerAnswer, SchedulerAnswers};
+use outhaul_plane::schedule::answers::{ChosenPair, SchedulerAnswer, SchedulerAnswers};
 use outhaul_plane::schedule::choose::{self, Choice, choose};
 use outhaul_plane::schedule::selects_target;
 
@@ -179,7 +179,7 @@ fn read(
     policy: &SchedulingPolicy,
     choice: &Choice<'_>,
     targets: &[&DeploymentTarget],
-) -> Result<BTreeMap<Pair, String>, Fault> {
+) -> Result<BTreeMap<ChosenPair, String>, Fault> {
     let wrong = |message: String, help: String| Fault::Answer { message, help };
     let reply: Reply = serde_json::from_slice(text).map_err(|error| {
         wrong(
@@ -219,7 +219,7 @@ fn read(
             };
             return Err(wrong(message, did_you_mean(&one.cluster_type, &candidates)));
         }
-        let pair = Pair {
+        let pair = ChosenPair {
             target: one.target,
             cluster_type: one.cluster_type,
         };

@@ -1,7 +1,7 @@
 //! Sides: from two words that a person typed to two control planes.
 //!
 //! What comes in: a [`Question`]: two revisions of a control plane's repository, or two folders. What
-//! goes out: one [`Pair`] of platforms for each environment, or every finding of both sides. A revision
+//! goes out: one [`EnvironmentSides`] of platforms for each environment, or every finding of both sides. A revision
 //! is promoted content when it lists environments, and an environment's own content otherwise; what
 //! is not changed by it is read as it is now. It writes nothing outside the cache.
 
@@ -75,7 +75,7 @@ pub fn side<'a>(name: &'a str, platform: &'a Platform) -> Side<'a> {
 
 /// Both sides of one environment.
 #[derive(Debug)]
-pub struct Pair {
+pub struct EnvironmentSides {
     /// The environment; empty for rendered folders that do not say.
     pub environment: String,
     /// Before.
@@ -155,7 +155,7 @@ pub struct Broken {
 
 /// Where one side is read from.
 #[derive(Debug, Clone)]
-enum Place {
+enum SideSource {
     /// A commit of the control plane's repository: what is promoted, or one environment's own.
     Revision { commit: String, promoted: bool },
     /// A repository in a folder, with its environments.
@@ -170,11 +170,14 @@ enum Place {
 ///
 /// # Errors
 /// [`DiffError`], with the findings of every side that cannot be loaded.
-pub fn load(question: &Question, folders: &dyn RenderedFolders) -> Result<Vec<Pair>, DiffError> {
+pub fn load(
+    question: &Question,
+    folders: &dyn RenderedFolders,
+) -> Result<Vec<EnvironmentSides>, DiffError> {
     let [before, after] = [question.place(0, folders)?, question.place(1, folders)?];
-    let rendered = |place: &Place| matches!(place, Place::Rendered(_));
-    if let (Place::Rendered(a), Place::Rendered(b)) = (&before, &after) {
-        return Ok(vec![Pair {
+    let rendered = |place: &SideSource| matches!(place, SideSource::Rendered(_));
+    if let (SideSource::Rendered(a), SideSource::Rendered(b)) = (&before, &after) {
+        return Ok(vec![EnvironmentSides {
             environment: question.environments.first().cloned().unwrap_or_default(),
             before: folders.read(a).map_err(DiffError::Rendered)?,
             after: folders.read(b).map_err(DiffError::Rendered)?,
@@ -189,7 +192,7 @@ pub fn load(question: &Question, folders: &dyn RenderedFolders) -> Result<Vec<Pa
     let mut pairs = Vec::new();
     let mut broken = Vec::new();
     for environment in environments {
-        let mut one = |at: usize, place: &Place| {
+        let mut one = |at: usize, place: &SideSource| {
             let request = question.request(at, place, &environment);
             let platform = pipeline::run_whole(&request, question.mode, None);
             platform
@@ -206,7 +209,7 @@ pub fn load(question: &Question, folders: &dyn RenderedFolders) -> Result<Vec<Pa
         let (old, new) = (one(0, &before), one(1, &after));
         if let (Some(before), Some(after)) = (old, new) {
             let environment = environment.name;
-            pairs.push(Pair {
+            pairs.push(EnvironmentSides {
                 environment,
                 before,
                 after,
@@ -227,7 +230,7 @@ struct Meant {
 }
 
 impl Question {
-    fn place(&self, at: usize, folders: &dyn RenderedFolders) -> Result<Place, DiffError> {
+    fn place(&self, at: usize, folders: &dyn RenderedFolders) -> Result<SideSource, DiffError> {
         let word = &self.words[at];
         let Some(url) = &self.control_plane else {
             return folder(word, folders)
@@ -247,7 +250,7 @@ impl Question {
             }
         };
         let promoted = opened.tree(crate::ENVIRONMENTS, &|_| true, &TreeLimits::YAML);
-        Ok(Place::Revision {
+        Ok(SideSource::Revision {
             commit: opened.commit,
             promoted: promoted.is_ok_and(|tree| !tree.files.is_empty()),
         })
@@ -278,7 +281,7 @@ impl Question {
         git::is_repository(folder).then(|| Repository::at(folder))
     }
 
-    fn meant(&self, before: &Place, after: &Place) -> Result<Vec<Meant>, DiffError> {
+    fn meant(&self, before: &SideSource, after: &SideSource) -> Result<Vec<Meant>, DiffError> {
         let mut known: BTreeMap<String, Environment> = BTreeMap::new();
         let mut broken = Vec::new();
         // What the new side lists counts, and what only the old side lists is compared too.
@@ -315,7 +318,7 @@ impl Question {
             return Ok(self.environments.iter().map(meant).collect());
         }
         let own = [before, after].map(|place| match place {
-            Place::Revision {
+            SideSource::Revision {
                 commit,
                 promoted: false,
             } => Some(commit.as_str()),
@@ -323,7 +326,7 @@ impl Question {
         });
         let folders = matches!(
             (before, after),
-            (Place::Environment(_), _) | (_, Place::Environment(_))
+            (SideSource::Environment(_), _) | (_, SideSource::Environment(_))
         );
         if !folders && own == [None, None] {
             return Ok(known.keys().map(meant).collect());
@@ -381,7 +384,7 @@ impl Question {
         })
     }
 
-    fn request(&self, at: usize, place: &Place, environment: &Meant) -> LoadRequest {
+    fn request(&self, at: usize, place: &SideSource, environment: &Meant) -> LoadRequest {
         let mut sources = self.sources.clone();
         if at == 1 && self.working_copy {
             sources.read_working_copies();
@@ -391,7 +394,7 @@ impl Question {
             branch: self.branch.clone(),
         };
         let from = match place {
-            Place::Revision { commit, promoted } => {
+            SideSource::Revision { commit, promoted } => {
                 let own = environment.at.as_ref().map(|e| &e.control_plane);
                 if *promoted {
                     sources.pin(crate::ENVIRONMENTS, "", commit);
@@ -404,10 +407,10 @@ impl Question {
                 }
                 repository(self.control_plane.clone().unwrap_or_default())
             }
-            Place::ControlPlane(dir) | Place::Rendered(dir) => {
+            SideSource::ControlPlane(dir) | SideSource::Rendered(dir) => {
                 repository(dir.to_string_lossy().into_owned())
             }
-            Place::Environment(dir) => {
+            SideSource::Environment(dir) => {
                 let nth = |many: &[PathBuf]| many.get(at).or(many.first()).cloned();
                 Origin::Folders {
                     environment_dir: dir.clone(),
@@ -431,17 +434,17 @@ impl Question {
 }
 
 /// What a folder holds; `None` when it is none.
-fn folder(word: &str, folders: &dyn RenderedFolders) -> Option<Place> {
+fn folder(word: &str, folders: &dyn RenderedFolders) -> Option<SideSource> {
     let dir = PathBuf::from(word);
     if !dir.is_dir() {
         return None;
     }
     let rendered = folders.is_rendered(&dir);
     Some(match () {
-        () if rendered => Place::Rendered(dir),
+        () if rendered => SideSource::Rendered(dir),
         () if git::is_repository(&dir) || dir.join(crate::ENVIRONMENTS).is_dir() => {
-            Place::ControlPlane(dir)
+            SideSource::ControlPlane(dir)
         }
-        () => Place::Environment(dir),
+        () => SideSource::Environment(dir),
     })
 }

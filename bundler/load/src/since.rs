@@ -9,7 +9,7 @@ use outhaul_bundle::index::Snapshot;
 use crate::LoadRequest;
 use crate::pipeline::{self, Platform};
 use crate::sides::side;
-use outhaul_control::model::Road;
+use outhaul_control::model::Transport;
 use outhaul_plane::compose::Mode;
 use outhaul_plane::delivery;
 use outhaul_plane::diff::{self, Difference};
@@ -39,11 +39,11 @@ pub fn since(
     // What travels by bundle alone is not in the branch.
     let plane = &platform.control_plane;
     difference.cluster_types.retain(|name, _| {
-        let road = plane
+        let transport = plane
             .cluster_types
             .get(name)
-            .and_then(|cluster_type| delivery::of(plane, cluster_type).ok()?.road);
-        road.is_none_or(|road| road.value != Road::Bundle)
+            .and_then(|cluster_type| delivery::of(plane, cluster_type).ok()?.transport);
+        transport.is_none_or(|transport| transport.value != Transport::Bundle)
     });
     Ok(difference)
 }

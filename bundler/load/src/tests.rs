@@ -1,5 +1,4 @@
 //! Loading: folders and repositories, snapshots, and every finding at once.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::fs;
 use std::path::Path;

@@ -155,7 +155,6 @@ pub fn config_for(reconciler: &str) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use std::sync::Arc;
 
     use super::*;

@@ -38,7 +38,7 @@ pub fn check(
     let mut findings = plane.findings.clone();
     findings.append(schedule.findings());
     findings.append(plane.lost_findings());
-    findings.append(schedule::doubts::doubts(plane));
+    findings.append(schedule::lints::lints(plane));
     findings.append(delivery::contradictions(plane));
     findings.append(delivery::storage::contradictions(plane, schedule));
     references(plane, &mut findings);
@@ -62,7 +62,7 @@ pub fn check(
 pub fn local(plane: &ControlPlane, mode: Mode, findings: &mut Diagnostics) {
     templates::unparsable(plane, mode, findings);
     let inputs = Inputs::of(plane);
-    schema::Schemas::of(inputs, mode).doubts(inputs, findings);
+    schema::Schemas::of(inputs, mode).lints(inputs, findings);
     texts::retyped(plane, findings);
     names::long(plane, findings);
 }

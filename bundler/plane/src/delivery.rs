@@ -6,7 +6,7 @@
 
 use outhaul_control::ControlPlane;
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics, Location};
-use outhaul_control::model::{ClusterType, DeliveryPolicy, Drift, Encryption, Images, Road};
+use outhaul_control::model::{ClusterType, DeliveryPolicy, Drift, Encryption, Images, Transport};
 
 pub mod storage;
 
@@ -14,24 +14,24 @@ pub mod storage;
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Delivery {
     /// By which road.
-    pub road: Option<Said<Road>>,
+    pub transport: Option<Sourced<Transport>>,
     /// What becomes of images.
-    pub images: Option<Said<Images>>,
+    pub images: Option<Sourced<Images>>,
     /// Days until a bundle may no longer be installed.
-    pub expires_days: Option<Said<u32>>,
+    pub expires_days: Option<Sourced<u32>>,
     /// Whether bundles are encrypted.
-    pub encryption: Option<Said<Encryption>>,
+    pub encryption: Option<Sourced<Encryption>>,
     /// The most bytes that one bundle may have.
-    pub size_budget: Option<Said<u64>>,
+    pub size_budget: Option<Sourced<u64>>,
     /// The largest share of assignments that one change may remove.
-    pub max_removal_percent: Option<Said<u8>>,
+    pub max_removal_percent: Option<Sourced<u8>>,
     /// What sites do about drift.
-    pub drift: Option<Said<Drift>>,
+    pub drift: Option<Sourced<Drift>>,
 }
 
 /// What a policy says, and where.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Said<T> {
+pub struct Sourced<T> {
     /// What.
     pub value: T,
     /// The policy's name.
@@ -40,7 +40,7 @@ pub struct Said<T> {
     pub location: Location,
 }
 
-impl<T> Said<T> {
+impl<T> Sourced<T> {
     /// `delivery policy `x` (file:line)`.
     pub fn by(&self) -> String {
         format!(
@@ -65,7 +65,7 @@ pub fn of(plane: &ControlPlane, cluster_type: &ClusterType) -> Result<Delivery, 
         findings: &mut findings,
     };
     let delivery = Delivery {
-        road: merge.field("delivery", |policy| policy.delivery),
+        transport: merge.field("delivery", |policy| policy.delivery),
         images: merge.field("images", |policy| policy.images),
         expires_days: merge.field("expiresDays", |policy| policy.expires_days),
         encryption: merge.field("encryption", |policy| policy.encryption),
@@ -109,14 +109,14 @@ impl Merge<'_> {
         &mut self,
         name: &'static str,
         read: impl Fn(&DeliveryPolicy) -> Option<T>,
-    ) -> Option<Said<T>> {
-        let mut first: Option<Said<T>> = None;
+    ) -> Option<Sourced<T>> {
+        let mut first: Option<Sourced<T>> = None;
         for policy in self.policies {
             let Some(value) = read(policy) else { continue };
             let location = policy.places.get(name).unwrap_or(&policy.location);
             match &first {
                 None => {
-                    first = Some(Said {
+                    first = Some(Sourced {
                         value,
                         policy: policy.name.clone(),
                         location: location.clone(),

@@ -1,7 +1,7 @@
 //! Explain: where the values of one pair come from, what checks them, and what they reach.
 //!
 //! What comes in: a control plane, a deployment target, a cluster type, and perhaps one of its sites or
-//! one key. What goes out: a [`Story`]: what each policy says, the containers behind each value, those
+//! one key. What goes out: a [`Explanation`]: what each policy says, the containers behind each value, those
 //! that set a key and do not apply, the schemas with the line that is about it, and the template lines
 //! that it reaches. It decides nothing and is pure; sealed values are never told.
 
@@ -25,7 +25,7 @@ pub mod site;
 
 /// Everything about one pair.
 #[derive(Debug, Clone)]
-pub struct Story {
+pub struct Explanation {
     /// The cluster type's name.
     pub cluster_type: String,
     /// What each policy says of the pair, nearest first.
@@ -173,7 +173,7 @@ pub struct LineAt {
 }
 
 /// Asks about one pair. Its config is told where the pair is assigned, and when `always` is set.
-pub fn story(
+pub fn explanation(
     plane: &ControlPlane,
     answers: &SchedulerAnswers,
     cluster_type: &ClusterType,
@@ -182,12 +182,12 @@ pub fn story(
     key: Option<&str>,
     with_config: bool,
     mode: Mode,
-) -> Story {
+) -> Explanation {
     let verdicts = explain_on(plane, answers, target, Some(cluster_type), site);
     let assigned = verdicts.iter().any(|verdict| verdict.misses.is_empty());
     let config =
         (with_config && assigned).then(|| config(plane, cluster_type, target, site, key, mode));
-    Story {
+    Explanation {
         cluster_type: cluster_type.name.clone(),
         verdicts,
         templates: templates(plane, cluster_type),
@@ -196,7 +196,7 @@ pub fn story(
     }
 }
 
-impl Story {
+impl Explanation {
     /// Whether at least one policy puts the pair there.
     pub fn assigned(&self) -> bool {
         self.verdicts

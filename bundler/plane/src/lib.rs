@@ -22,7 +22,7 @@ pub mod render;
 pub mod schedule;
 
 #[cfg(test)]
-mod scene;
+mod fixture;
 
 pub use compose::Composition;
 pub use inputs::Inputs;

@@ -19,7 +19,7 @@ use crate::manifests;
 use crate::schedule::{Assignment, AssignmentId, Schedule};
 use outhaul_control::ControlPlane;
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics, SourceFile};
-use outhaul_control::model::{ClusterType, DeploymentTarget, Spot, TemplateType};
+use outhaul_control::model::{ClusterType, DeploymentTarget, Spanned, TemplateType};
 
 mod config_map;
 mod culprit;
@@ -148,12 +148,12 @@ pub fn render(job: Job<'_>, cache: Cache<'_>) -> Rendered {
 
 /// What was rendered and what could not be.
 #[derive(Debug, Default)]
-struct Done {
+struct RenderedBatch {
     rendered: Vec<(AssignmentId, Arc<RenderedAssignment>)>,
     failures: BTreeMap<AssignmentId, Diagnostics>,
 }
 
-impl Done {
+impl RenderedBatch {
     fn add(&mut self, id: &AssignmentId, result: Result<RenderedAssignment, Diagnostics>) {
         match result {
             Ok(rendered) => self.rendered.push((id.clone(), Arc::new(rendered))),
@@ -213,13 +213,13 @@ fn rendering(
 
 /// A target on a cluster type.
 #[derive(Clone, Copy)]
-struct Pair<'a> {
+struct AssignmentInput<'a> {
     environment: &'a str,
     target: &'a DeploymentTarget,
     cluster_type: &'a ClusterType,
 }
 
-impl<'a> Pair<'a> {
+impl<'a> AssignmentInput<'a> {
     fn of(plane: Inputs<'a>, id: &AssignmentId) -> Option<Self> {
         Some(Self {
             environment: plane.environment,
@@ -288,7 +288,7 @@ impl<'a> Pair<'a> {
         let mut findings = Diagnostics::new();
         let mut files = BTreeMap::new();
         let config = cluster_type.config_type.as_ref();
-        let wanted: [(TemplateType, &str, Option<&Spot<String>>); 3] = [
+        let wanted: [(TemplateType, &str, Option<&Spanned<String>>); 3] = [
             (
                 TemplateType::Reconciler,
                 "reconciler",
@@ -337,7 +337,7 @@ impl<'a> Pair<'a> {
 }
 
 fn text_of<'a>(
-    name: &Spot<String>,
+    name: &Spanned<String>,
     kind: TemplateType,
     data: TemplateView<'_>,
     composed: &Composed,

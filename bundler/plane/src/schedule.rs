@@ -15,9 +15,9 @@ use outhaul_control::model::{ClusterType, DeploymentTarget, SchedulingPolicy};
 
 pub mod answers;
 pub mod choose;
-pub mod doubts;
 pub mod explain;
 pub mod gone;
+pub mod lints;
 pub mod sites;
 
 pub use answers::{SchedulerAnswer, SchedulerAnswers};

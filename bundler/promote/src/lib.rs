@@ -361,10 +361,10 @@ fn listed(
     Ok((environments, policies))
 }
 
-type Place = (String, Arc<SourceFile>);
+type NamedFile = (String, Arc<SourceFile>);
 
 /// Every object below `path`, with its file.
-fn objects(opened: &Opened, path: &str) -> Result<Vec<(Place, Object)>, PromoteError> {
+fn objects(opened: &Opened, path: &str) -> Result<Vec<(NamedFile, Object)>, PromoteError> {
     let is_yaml = |path: &str| path.ends_with(".yaml") || path.ends_with(".yml");
     let mut findings = Diagnostics::new();
     let mut found = Vec::new();

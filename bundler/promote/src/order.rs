@@ -173,7 +173,6 @@ fn rank(name: &str) -> Option<u8> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::panic)]
     use std::sync::Arc;
 
     use super::*;

@@ -45,7 +45,6 @@ pub(super) fn contradictions(policies: &[PromotionPolicy]) -> Result<(), Promote
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use std::sync::Arc;
 
     use super::*;

@@ -189,7 +189,6 @@ impl Chain<'_> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
     use outhaul_bundle::hub_api::GateAnswer;
 

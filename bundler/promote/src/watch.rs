@@ -40,13 +40,13 @@ pub struct Event {
     /// The commit.
     pub commit: Option<String>,
     /// What came of it.
-    pub outcome: Outcome,
+    pub outcome: StepOutcome,
 }
 
 /// What came of one step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum StepOutcome {
     /// It is there already, or further.
     Current,
     /// The gate is closed, and why.
@@ -63,8 +63,8 @@ impl fmt::Display for Event {
         let short = short.get(..12).unwrap_or(short);
         let to = &self.to;
         match (&self.outcome, &self.from) {
-            (Outcome::Current, _) => write!(f, "`{to}` is at {short}"),
-            (Outcome::Closed(reasons), from) => {
+            (StepOutcome::Current, _) => write!(f, "`{to}` is at {short}"),
+            (StepOutcome::Closed(reasons), from) => {
                 let from = from.as_deref().unwrap_or_default();
                 write!(
                     f,
@@ -74,14 +74,14 @@ impl fmt::Display for Event {
                     .iter()
                     .try_for_each(|reason| write!(f, "\n  - {reason}"))
             }
-            (Outcome::Failed(problem), _) => write!(f, "`{to}` stays: {problem}"),
-            (Outcome::Moved(made), Some(from)) => {
+            (StepOutcome::Failed(problem), _) => write!(f, "`{to}` stays: {problem}"),
+            (StepOutcome::Moved(made), Some(from)) => {
                 write!(
                     f,
                     "`{to}` moved to {short}, the gate of `{from}` is open (commit {made})"
                 )
             }
-            (Outcome::Moved(made), None) => {
+            (StepOutcome::Moved(made), None) => {
                 write!(
                     f,
                     "`{to}` moved to {short}, the newest of its base (commit {made})"
@@ -135,7 +135,7 @@ fn follow(chain: &Chain<'_>, to: &str) -> Event {
         from: None,
         to: to.to_owned(),
         commit: None,
-        outcome: Outcome::Current,
+        outcome: StepOutcome::Current,
     };
     let mut advance = || -> Result<Option<String>, PromoteError> {
         chain.first_only(to)?;
@@ -149,7 +149,7 @@ fn follow(chain: &Chain<'_>, to: &str) -> Event {
     };
     match advance() {
         Ok(None) => {}
-        Ok(Some(made)) => event.outcome = Outcome::Moved(made),
+        Ok(Some(made)) => event.outcome = StepOutcome::Moved(made),
         Err(error) => event.outcome = failed(&error),
     }
     event
@@ -161,23 +161,23 @@ fn step(chain: &Chain<'_>, hub: &Hub<'_>, policy: &PromotionPolicy) -> Event {
         from: Some(from.clone()),
         to: to.clone(),
         commit: None,
-        outcome: Outcome::Current,
+        outcome: StepOutcome::Current,
     };
-    let decide = |commit: &mut Option<String>| -> Result<Outcome, PromoteError> {
+    let decide = |commit: &mut Option<String>| -> Result<StepOutcome, PromoteError> {
         let before = chain.link(from)?;
         let pinned = before.pinned()?.to_owned();
         *commit = Some(pinned.clone());
         let link = chain.link(to)?;
         if link.is_at(&pinned) || chain.is_beyond(&link, &pinned)? {
-            return Ok(Outcome::Current);
+            return Ok(StepOutcome::Current);
         }
         let decision = hub.ask(from, &pinned, Rule::of(policy))?;
         if decision.verdict != Verdict::Open {
-            return Ok(Outcome::Closed(decision.reasons));
+            return Ok(StepOutcome::Closed(decision.reasons));
         }
         let from = from.clone();
         let basis = Basis::Open { from, decision };
-        Ok(Outcome::Moved(chain.move_to(&link, &pinned, &basis)?))
+        Ok(StepOutcome::Moved(chain.move_to(&link, &pinned, &basis)?))
     };
     event.outcome = match decide(&mut event.commit) {
         Ok(outcome) => outcome,
@@ -187,8 +187,8 @@ fn step(chain: &Chain<'_>, hub: &Hub<'_>, policy: &PromotionPolicy) -> Event {
 }
 
 /// What is wrong with the commit is told whole.
-fn failed(error: &PromoteError) -> Outcome {
-    Outcome::Failed(match error {
+fn failed(error: &PromoteError) -> StepOutcome {
+    StepOutcome::Failed(match error {
         PromoteError::Candidate { findings, .. } => {
             format!("{}\n{}", told(error), findings.render(false).trim_end())
         }

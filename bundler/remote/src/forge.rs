@@ -42,7 +42,7 @@ pub enum ForgeError {
         /// The URL that was asked.
         url: String,
         /// Which forge it should be.
-        kind: Kind,
+        kind: ForgeKind,
         /// What is wrong.
         problem: String,
     },
@@ -105,7 +105,7 @@ pub enum ForgeError {
 
 /// Which API a forge has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ForgeKind {
     /// Gitea and Forgejo.
     Gitea,
     /// GitHub, also on premises.
@@ -114,7 +114,7 @@ pub enum Kind {
     GitLab,
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for ForgeKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Gitea => "Gitea",
@@ -124,7 +124,7 @@ impl fmt::Display for Kind {
     }
 }
 
-impl FromStr for Kind {
+impl FromStr for ForgeKind {
     type Err = ForgeError;
 
     fn from_str(text: &str) -> Result<Self, ForgeError> {
@@ -139,7 +139,7 @@ impl FromStr for Kind {
     }
 }
 
-impl Kind {
+impl ForgeKind {
     /// The forge that a well-known host is.
     pub fn of_host(url: &str) -> Option<Self> {
         match Project::of(url)?.host.as_str() {
@@ -174,7 +174,7 @@ impl Kind {
 /// Which forge, which project, and with which token.
 pub struct Access<'a> {
     /// Which API it has.
-    pub kind: Kind,
+    pub kind: ForgeKind,
     /// The platform repository's URL.
     pub repository: &'a str,
     /// The API's URL, instead of the usual one on the repository's host.
@@ -221,12 +221,12 @@ pub fn connect(access: Access<'_>) -> Result<Box<dyn Forge<Error = ForgeError>>,
     };
     let two_parts = || path.split_once('/').filter(|(_, name)| !name.contains('/'));
     Ok(match access.kind {
-        Kind::GitLab => Box::new(GitLab::new(caller, &path)),
-        Kind::Gitea => {
+        ForgeKind::GitLab => Box::new(GitLab::new(caller, &path)),
+        ForgeKind::Gitea => {
             let (owner, name) = two_parts().ok_or_else(unknown)?;
             Box::new(Gitea::new(caller, owner, name))
         }
-        Kind::GitHub => {
+        ForgeKind::GitHub => {
             let (owner, name) = two_parts().ok_or_else(unknown)?;
             Box::new(GitHub::new(caller, owner, name))
         }

@@ -15,7 +15,7 @@ use crate::destination::{self, Committed, Destination};
 use crate::guard::Removal;
 use crate::overriding::Override;
 use crate::plan::{Plan, Wanted};
-use outhaul_control::model::Road;
+use outhaul_control::model::Transport;
 use outhaul_control::{ControlPlane, Diagnostics};
 use outhaul_git::address::{Address, AddressError};
 use outhaul_git::branch::was_overtaken;
@@ -171,8 +171,8 @@ pub struct Desired<'a> {
 pub fn tree(platform: &Platform) -> Result<BTreeMap<String, Vec<u8>>, Diagnostics> {
     let mut tree = platform.rendering.tree();
     for cluster_type in platform.control_plane.cluster_types.values() {
-        let road = delivery::of(&platform.control_plane, cluster_type)?.road;
-        if road.is_some_and(|road| road.value == Road::Bundle) {
+        let transport = delivery::of(&platform.control_plane, cluster_type)?.transport;
+        if transport.is_some_and(|transport| transport.value == Transport::Bundle) {
             let folder = format!("{}/", cluster_type.name);
             tree.retain(|path, _| !path.starts_with(&folder));
         }

@@ -30,7 +30,7 @@ mod write;
 
 pub use remembered::{Remembered, remembered};
 pub use rendered::RenderedBefore;
-pub use settle::{Rest, Settled, settle};
+pub use settle::{Rest, WrittenRendering, settle};
 pub use verify::{Comparison, verify};
 
 /// The record's format.

@@ -16,13 +16,13 @@ use outhaul_plane::manifests;
 use outhaul_plane::render::RenderedAssignment;
 
 /// Repository, branch and path of a workload's manifests.
-type Place = (String, String, String);
+type ManifestsAddress = (String, String, String);
 
 /// Reads each workload's manifests once.
 #[derive(Debug)]
 pub struct Manifests<'a> {
     platform: &'a Platform,
-    read: BTreeMap<Place, Vec<Arc<SourceFile>>>,
+    read: BTreeMap<ManifestsAddress, Vec<Arc<SourceFile>>>,
 }
 
 impl<'a> Manifests<'a> {

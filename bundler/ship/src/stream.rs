@@ -52,8 +52,8 @@ pub use last::LastError;
 use last::{LastAssignment, LastStream};
 use next::{ToStream, removed};
 pub use obey::Refusal;
-use plan::{Cargo, Sound};
-use shelf::Kept;
+use plan::{Sound, StreamContents};
+use shelf::StoredBundle;
 use signing::Signed;
 
 /// What to make, for whom, and where to put it.
@@ -211,7 +211,7 @@ fn stream(
     fleet: &Fleet,
     secret: &Secret,
     request: &Request<'_>,
-    plan: &Cargo<'_>,
+    plan: &StreamContents<'_>,
     recipients: &BTreeSet<Name>,
     collector: &mut Collector<'_>,
 ) -> Result<Produced, ProduceError> {
@@ -314,7 +314,7 @@ fn ship_ready(
     fleet: &Fleet,
     secret: &Secret,
     request: &Request<'_>,
-    plan: &Cargo<'_>,
+    plan: &StreamContents<'_>,
     ready: Ready,
 ) -> Result<Produced, ProduceError> {
     let sign = SignRequest {
@@ -334,7 +334,7 @@ fn ship_or_ask(
     fleet: &Fleet,
     secret: &Secret,
     request: &Request<'_>,
-    plan: &Cargo<'_>,
+    plan: &StreamContents<'_>,
     sign: SignRequest<'_>,
     built: Built,
     last: &LastStream,
@@ -375,7 +375,7 @@ fn file_of(request: &Request<'_>, cluster_type: &str, environment: &str, number:
 fn ship(
     fleet: &Fleet,
     request: &Request<'_>,
-    plan: &Cargo<'_>,
+    plan: &StreamContents<'_>,
     sign: SignRequest<'_>,
     (signed, keys): Signed,
     (bundle, plain): (UnsignedBundle, Digest),
@@ -397,7 +397,7 @@ fn ship(
     // Until the number is on record, both files are of a bundle that does not exist.
     let unrecorded = [interrupt::temporary(&own), interrupt::temporary(&file)];
     deliver::write_file(&own, &signed.files, bundle)?;
-    let kept = Kept::of(number, plain, &own)?;
+    let kept = StoredBundle::of(number, plain, &own)?;
     let bytes = deliver::copy_file(&own, &file)?;
     interrupt::here();
     let _whole = interrupt::finishing();
@@ -426,7 +426,7 @@ fn ship(
 }
 
 /// Until when the bundle may be installed: as it was asked for, or as the delivery policies say.
-fn expiry(request: &Request<'_>, plan: &Cargo<'_>) -> Result<Timestamp, ProduceError> {
+fn expiry(request: &Request<'_>, plan: &StreamContents<'_>) -> Result<Timestamp, ProduceError> {
     let said = plan.delivery.expires_days.as_ref().map(|days| days.value);
     let days = request.expires_days.or(said).unwrap_or(EXPIRES_DAYS);
     let issued = request.issued;
@@ -444,7 +444,7 @@ struct Built {
 }
 
 /// What the stream ships with this bundle.
-fn last_of(environment: &str, plan: &Cargo<'_>, built: &Built) -> LastStream {
+fn last_of(environment: &str, plan: &StreamContents<'_>, built: &Built) -> LastStream {
     let now = built.bundle.index.snapshot.digest;
     let assignments = plan.assignments.iter().filter_map(|(name, rendered)| {
         let kept = plan.kept.iter().find(|(kept, _)| kept.as_str() == name);
@@ -458,7 +458,7 @@ fn last_of(environment: &str, plan: &Cargo<'_>, built: &Built) -> LastStream {
 fn remember(
     fleet: &Fleet,
     environment: &str,
-    plan: &Cargo<'_>,
+    plan: &StreamContents<'_>,
     built: &Built,
 ) -> Result<(), ProduceError> {
     let now = last_of(environment, plan, built);

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics, Location, SourceFile};
-use outhaul_control::model::{ClusterType, Images, Road};
+use outhaul_control::model::{ClusterType, Images, Transport};
 use outhaul_control::yaml::{self, Node, Value};
 use outhaul_git::source::normal_url;
 use outhaul_load::pipeline::Platform;
@@ -50,9 +50,9 @@ pub(super) fn looked_at(
             continue;
         };
         let delivery = delivery::of(plane, cluster_type).unwrap_or_default();
-        let road = delivery.road.as_ref().map(|road| road.value);
+        let transport = delivery.transport.as_ref().map(|transport| transport.value);
         let other = |names: &[String]| !names.is_empty() && !names.contains(name);
-        if road == Some(Road::Git) || bundled.is_some_and(other) {
+        if transport == Some(Transport::Git) || bundled.is_some_and(other) {
             continue;
         }
         for assignment in group.assignments.values() {
@@ -66,7 +66,7 @@ pub(super) fn looked_at(
                 let entry = needs.entry((need, place));
                 let (_, types, certain) = entry.or_insert((at, BTreeSet::new(), false));
                 types.insert(name.clone());
-                *certain |= road.is_some() || bundled.is_some();
+                *certain |= transport.is_some() || bundled.is_some();
             };
             for (file, bytes) in &assignment.files {
                 for (need, at) in rendered(file, bytes) {

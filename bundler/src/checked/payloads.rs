@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 
 use outhaul_control::diagnostic::{Cause, Diagnostics};
-use outhaul_control::model::Road;
+use outhaul_control::model::Transport;
 use outhaul_load::pipeline::Platform;
 use outhaul_plane::delivery;
 use outhaul_ship::collect::{self, Collector};
@@ -33,9 +33,9 @@ pub(super) fn uncollected(
             .and_then(|cluster_type| delivery::of(plane, cluster_type).ok())
             .unwrap_or_default();
         if delivery
-            .road
+            .transport
             .as_ref()
-            .is_some_and(|road| road.value == Road::Git)
+            .is_some_and(|transport| transport.value == Transport::Git)
         {
             continue;
         }

@@ -12,7 +12,7 @@ use outhaul_control::model::{ClusterType, DeploymentTarget, Site};
 use outhaul_kit::suggest::did_you_mean;
 use outhaul_load::pipeline::Loaded;
 use outhaul_plane::compose;
-use outhaul_plane::explain::{self, Story};
+use outhaul_plane::explain::{self, Explanation};
 
 mod text;
 
@@ -86,11 +86,11 @@ impl Args {
         // The config matters where somebody asks about one pair, or about a key.
         let with_config = named.is_some() || self.key.is_some();
         let key = self.key.as_deref();
-        let stories: Vec<Story> = cluster_types
+        let stories: Vec<Explanation> = cluster_types
             .iter()
             .map(|cluster_type| {
                 let mode = self.input.mode();
-                explain::story(
+                explain::explanation(
                     plane,
                     answers,
                     cluster_type,
@@ -120,7 +120,7 @@ impl Args {
         }
         let texts: Vec<String> = stories
             .iter()
-            .map(|story| text::story(story, &target.name, site, plane, self.key.is_some()))
+            .map(|story| text::explanation(story, &target.name, site, plane, self.key.is_some()))
             .collect();
         tell(&loaded.snapshot, &texts.concat());
         if cluster_types.is_empty() {
@@ -136,7 +136,7 @@ impl Args {
         let plane = &loaded.control_plane;
         let schedule = loaded.schedule();
         let composition = compose::compose(plane, &schedule, self.input.mode());
-        let story = explain::site::story(plane, &schedule, &composition, site);
+        let story = explain::site::explanation(plane, &schedule, &composition, site);
         if self.output == Format::Json {
             return print_json(&json!(story));
         }
@@ -192,7 +192,7 @@ fn tell(snapshot: &Snapshot, told: &str) {
     }
 }
 
-fn document(story: &Story) -> Value {
+fn document(story: &Explanation) -> Value {
     let config = story.config.as_ref().map(|config| {
         json!({
             "version": config.version,

@@ -10,7 +10,7 @@ use super::failure::{self, Failure};
 use super::{Exit, Format, data, print_json, say};
 use crate::project;
 use crate::project::trust::Records;
-use crate::scaffold::{self, Plan, ScaffoldError};
+use crate::scaffold::{self, ScaffoldError, ScaffoldPlan};
 use outhaul_plane::builtin;
 
 /// Write a control plane to start from
@@ -60,7 +60,7 @@ impl Args {
             let name = name.unwrap_or_else(|| "control-plane".to_owned());
             format!("https://git.example.org/{name}")
         });
-        let plan = Plan {
+        let plan = ScaffoldPlan {
             url,
             environments: self.environments,
             reconcilers: self.reconcilers,

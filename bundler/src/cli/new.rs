@@ -20,11 +20,11 @@ use outhaul_kit::counted::counted;
 )]
 pub struct Args {
     #[command(subcommand)]
-    object: Kind,
+    object: NewObject,
 }
 
 #[derive(Debug, clap::Args)]
-struct Place {
+struct NewObjectArgs {
     /// Its name
     name: String,
     /// The working copy
@@ -35,17 +35,17 @@ struct Place {
     output: Format,
 }
 
-type Pair = (String, String);
+type KeyAndText = (String, String);
 
 #[derive(Debug, Subcommand)]
-enum Kind {
+enum NewObject {
     /// That a removal is meant, which `render` or `bundle` refused (on an environment's branch)
     #[command(
         after_help = "Example:\n  outhaul new acknowledgement old-presses --in control-plane --removal 8637914a6778c55b \\\n    --reason 'hall 2 is closed'"
     )]
     Acknowledgement {
         #[command(flatten)]
-        place: Place,
+        place: NewObjectArgs,
         /// The code that the refusal printed
         #[arg(long, value_name = "CODE")]
         removal: String,
@@ -59,10 +59,10 @@ enum Kind {
     )]
     ClusterType {
         #[command(flatten)]
-        place: Place,
+        place: NewObjectArgs,
         /// A label, by which policies and config find it
         #[arg(long = "label", value_name = "KEY=VALUE", value_parser = pair)]
-        labels: Vec<Pair>,
+        labels: Vec<KeyAndText>,
         /// The reconciler's template
         #[arg(long, value_name = "TEMPLATE", default_value = "folder")]
         reconciler: String,
@@ -79,7 +79,7 @@ enum Kind {
     )]
     CompositionPolicy {
         #[command(flatten)]
-        place: Place,
+        place: NewObjectArgs,
         /// The one with more labels, the one of higher priority, or the one with the later name
         #[arg(long, value_name = "RULE", default_value = "specificity", value_parser = precedence)]
         precedence: Precedence,
@@ -90,13 +90,13 @@ enum Kind {
     )]
     Config {
         #[command(flatten)]
-        place: Place,
+        place: NewObjectArgs,
         /// A label that it applies to; without any it applies to everything
         #[arg(long = "label", value_name = "KEY=VALUE", value_parser = pair)]
-        labels: Vec<Pair>,
+        labels: Vec<KeyAndText>,
         /// A value: text, or a list or map in brackets as YAML has them (`--set 'PORTS=[80, 443]'`)
         #[arg(long = "set", value_name = "KEY=VALUE", value_parser = pair, required = true)]
-        values: Vec<Pair>,
+        values: Vec<KeyAndText>,
     },
     /// A link of the promotion chain (on main), and its branch
     #[command(
@@ -104,7 +104,7 @@ enum Kind {
     )]
     Environment {
         #[command(flatten)]
-        place: Place,
+        place: NewObjectArgs,
         /// The control plane's address, instead of the one that the other environments name
         #[arg(long, value_name = "URL")]
         url: Option<String>,
@@ -119,7 +119,7 @@ enum Kind {
     )]
     PromotionPolicy {
         #[command(flatten)]
-        place: Place,
+        place: NewObjectArgs,
         /// The environment whose sites decide
         #[arg(long, value_name = "NAME")]
         from: String,
@@ -139,16 +139,16 @@ enum Kind {
     )]
     Policy {
         #[command(flatten)]
-        place: Place,
+        place: NewObjectArgs,
         /// The workspace whose targets it means; without it any
         #[arg(long, value_name = "NAME")]
         workspace: Option<String>,
         /// A label of deployment targets; without any all of them
         #[arg(long = "target-label", value_name = "KEY=VALUE", value_parser = pair)]
-        targets: Vec<Pair>,
+        targets: Vec<KeyAndText>,
         /// A label of cluster types; without any all of them
         #[arg(long = "cluster-label", value_name = "KEY=VALUE", value_parser = pair)]
-        cluster_types: Vec<Pair>,
+        cluster_types: Vec<KeyAndText>,
     },
     /// Where a workload is described, and whose it is (on main)
     #[command(
@@ -156,7 +156,7 @@ enum Kind {
     )]
     Registration {
         #[command(flatten)]
-        place: Place,
+        place: NewObjectArgs,
         /// The workspace (team) that owns it
         #[arg(long, value_name = "NAME")]
         workspace: String,
@@ -176,13 +176,13 @@ enum Kind {
     )]
     Site {
         #[command(flatten)]
-        place: Place,
+        place: NewObjectArgs,
         /// Its cluster type
         #[arg(long, value_name = "NAME")]
         cluster_type: String,
         /// A label of its own
         #[arg(long = "label", value_name = "KEY=VALUE", value_parser = pair)]
-        labels: Vec<Pair>,
+        labels: Vec<KeyAndText>,
         /// The ring in which it is updated
         #[arg(long, value_name = "NAME")]
         ring: Option<String>,
@@ -191,7 +191,7 @@ enum Kind {
     #[command(after_help = "Example:\n  outhaul new template ansible --in control-plane")]
     Template {
         #[command(flatten)]
-        place: Place,
+        place: NewObjectArgs,
     },
     /// An application with one target per environment (in its team's own repository)
     #[command(
@@ -199,10 +199,10 @@ enum Kind {
     )]
     Workload {
         #[command(flatten)]
-        place: Place,
+        place: NewObjectArgs,
         /// A label, by which policies find it
         #[arg(long = "label", value_name = "KEY=VALUE", value_parser = pair)]
-        labels: Vec<Pair>,
+        labels: Vec<KeyAndText>,
         /// The environments that it runs in
         #[arg(long, value_name = "NAMES", value_delimiter = ',', required = true)]
         environments: Vec<String>,
@@ -212,7 +212,7 @@ enum Kind {
     },
 }
 
-fn pair(text: &str) -> Result<Pair, String> {
+fn pair(text: &str) -> Result<KeyAndText, String> {
     match text.split_once('=') {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
         _ => Err("write KEY=VALUE".to_owned()),
@@ -264,7 +264,7 @@ impl Args {
 }
 
 /// What to do with the new file.
-fn next(place: &Place, new: &New, added: &Added) -> String {
+fn next(place: &NewObjectArgs, new: &New, added: &Added) -> String {
     let folder = place.folder.display();
     let file = added
         .file
@@ -300,9 +300,9 @@ fn next(place: &Place, new: &New, added: &Added) -> String {
     commit + &more
 }
 
-impl Kind {
+impl NewObject {
     #[expect(clippy::too_many_lines, reason = "one arm for each kind")]
-    fn into_new(self) -> (Place, New) {
+    fn into_new(self) -> (NewObjectArgs, New) {
         match self {
             Self::ClusterType {
                 place,

@@ -4,7 +4,7 @@ use clap::Subcommand;
 use serde_json::{Value, json};
 
 use super::failure::{self, Failure};
-use super::settings::{self, Located, Surroundings, VARIABLE};
+use super::settings::{self, Located, SettingsContext, VARIABLE};
 use super::{Exit, Format, data, print_json, say};
 use crate::project::{FILE, Setting};
 use outhaul_git::address::without_password;
@@ -58,7 +58,11 @@ impl Args {
         })
     }
 
-    fn show(&self, located: Option<&Located>, around: &Surroundings<'_>) -> Result<Exit, Failure> {
+    fn show(
+        &self,
+        located: Option<&Located>,
+        around: &SettingsContext<'_>,
+    ) -> Result<Exit, Failure> {
         let variables: Vec<(Setting, String)> = Setting::ALL
             .into_iter()
             .filter_map(|one| (around.variable)(&one.variable()).map(|text| (one, text)))
@@ -122,7 +126,7 @@ impl Args {
 
 fn trust(
     located: Option<Located>,
-    around: &Surroundings<'_>,
+    around: &SettingsContext<'_>,
     output: Format,
 ) -> Result<Exit, Failure> {
     let Some(located) = located else {

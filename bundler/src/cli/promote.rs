@@ -13,7 +13,7 @@ use super::{Exit, Format, print_json, say};
 use outhaul_git::source::{Cache, SourceMap};
 use outhaul_kit::failure::Classified as _;
 use outhaul_promote::record::Basis;
-use outhaul_promote::watch::{self, Event, Outcome, Watch};
+use outhaul_promote::watch::{self, Event, StepOutcome, Watch};
 use outhaul_promote::{Chain, Decision, Hub, PromoteError, Promoted, Promotion};
 use outhaul_ship::overriding::Override;
 
@@ -169,10 +169,10 @@ impl Args {
             };
             let moved = events
                 .iter()
-                .any(|event| matches!(event.outcome, Outcome::Moved(_)));
+                .any(|event| matches!(event.outcome, StepOutcome::Moved(_)));
             let failed = events
                 .iter()
-                .any(|event| matches!(event.outcome, Outcome::Failed(_)));
+                .any(|event| matches!(event.outcome, StepOutcome::Failed(_)));
             if events.is_empty() && trouble.is_none() {
                 return Err(Failure::say(failure::USAGE, "there is nothing to follow").help(
                     "write PromotionPolicies in `.environments/` and give `--hub`, or give `--first NAME`",

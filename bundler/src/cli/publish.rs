@@ -11,9 +11,9 @@ use super::promote::OverrideArgs;
 use super::render::{InputArgs, isolation_failure, isolation_json, whole_or_refused};
 use super::{Exit, Format, print_json, say};
 use crate::publication::{self, Publication, PublicationError, PullRequestOptions};
-use outhaul_remote::forge::{self, Kind};
+use outhaul_remote::forge::{self, ForgeKind};
 use outhaul_ship::branch::plan::{Changes, PlanError};
-use outhaul_ship::branch::proposal::{Done, ProposeError, Proposed};
+use outhaul_ship::branch::proposal::{ProposalAction, ProposeError, Proposed};
 use outhaul_ship::branch::{PublishError, Target, TargetChoice};
 
 /// Publish a rendered environment
@@ -83,7 +83,7 @@ struct ForgeArgs {
     pull_request: bool,
     /// The forge: gitea (also for Forgejo), github or gitlab; without it by the repository's host
     #[arg(long, value_name = "KIND", requires = "pull_request")]
-    forge: Option<Kind>,
+    forge: Option<ForgeKind>,
     /// The forge's API, when it is not at the usual place of the repository's host
     #[arg(long, value_name = "URL", requires = "pull_request")]
     api: Option<String>,
@@ -170,13 +170,13 @@ fn request_line(place: &str, files: &str, proposed: &Proposed) -> String {
         None => String::new(),
     };
     match proposed.done {
-        Done::Opened => format!("{place}: {request} opened: {files}"),
-        Done::Updated => format!("{place}: {request} updated: {files}"),
-        Done::Closed => format!("{place}: nothing to propose any more; {request} closed"),
-        Done::Nothing if proposed.commit.is_some() => {
+        ProposalAction::Opened => format!("{place}: {request} opened: {files}"),
+        ProposalAction::Updated => format!("{place}: {request} updated: {files}"),
+        ProposalAction::Closed => format!("{place}: nothing to propose any more; {request} closed"),
+        ProposalAction::Nothing if proposed.commit.is_some() => {
             format!("{place}: {request} is open and up to date")
         }
-        Done::Nothing => format!("{place}: nothing changed"),
+        ProposalAction::Nothing => format!("{place}: nothing changed"),
     }
 }
 
@@ -194,10 +194,10 @@ fn report(
             "number": open.map(|request| request.number),
             "url": open.map(|request| &request.url),
             "done": match proposed.done {
-                Done::Closed => "closed",
-                Done::Nothing => "nothing",
-                Done::Opened => "opened",
-                Done::Updated => "updated",
+                ProposalAction::Closed => "closed",
+                ProposalAction::Nothing => "nothing",
+                ProposalAction::Opened => "opened",
+                ProposalAction::Updated => "updated",
             },
         })
     });

@@ -17,7 +17,7 @@ use outhaul_load::{LoadRequest, Origin};
 use outhaul_plane::compose::Mode;
 use outhaul_plane::render::{Cache, RenderedClusterType};
 use outhaul_plane::schedule::AssignmentId;
-use outhaul_ship::folder::{self, OutputError, Settled};
+use outhaul_ship::folder::{self, OutputError, WrittenRendering};
 use outhaul_ship::isolation::Isolation;
 
 /// Render an environment into a folder
@@ -368,11 +368,11 @@ impl Args {
         &self,
         folder: &Path,
         platform: &Platform,
-        settled: &Settled,
+        settled: &WrittenRendering,
         taken: usize,
     ) -> Result<(), Failure> {
         let rendering = &platform.rendering;
-        let Settled {
+        let WrittenRendering {
             changes,
             files,
             assignments,

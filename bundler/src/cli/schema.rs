@@ -10,7 +10,7 @@ use serde_json::json;
 use super::failure::{self, Failure};
 use super::schedule::table;
 use super::{Exit, data, print_json, say};
-use outhaul_control::schema::{self, Kind, print};
+use outhaul_control::schema::{self, KindSchema, print};
 use outhaul_kit::suggest::did_you_mean;
 
 /// Show the kinds of a control plane, or write their JSON Schemas for editors
@@ -66,7 +66,8 @@ impl Args {
         }
         if self.kind.is_none() {
             let mut rows = vec![["APIVERSION", "KIND", "WHAT IT IS"].map(str::to_owned)];
-            let row = |kind: &Kind| [kind.api_version, kind.name, kind.about].map(str::to_owned);
+            let row =
+                |kind: &KindSchema| [kind.api_version, kind.name, kind.about].map(str::to_owned);
             rows.extend(kinds.iter().map(row));
             for line in table(&rows) {
                 data(&line);
@@ -93,7 +94,7 @@ impl Args {
     }
 
     /// Those that were asked for.
-    fn kinds(&self) -> Result<Vec<Kind>, Failure> {
+    fn kinds(&self) -> Result<Vec<KindSchema>, Failure> {
         let mut kinds = schema::kinds();
         let Some(wanted) = &self.kind else {
             return Ok(kinds);

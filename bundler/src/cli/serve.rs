@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::failure::{self, Failure};
 use super::{Exit, Format, print_json, say};
-use crate::serve::{Config, ServeError, Service, Surroundings, daemon};
+use crate::serve::{Config, RoundContext, ServeError, Service, daemon};
 
 /// Do it all on a schedule and on a webhook: fetch, render what changed, bundle, publish, promote
 #[derive(Debug, clap::Args)]
@@ -48,7 +48,7 @@ impl Args {
         })?;
         let mut service = Service::open(config).map_err(|error| serve_failure(&error))?;
         if self.once {
-            let around = Surroundings {
+            let around = RoundContext {
                 clock: now,
                 tell: &say,
                 pulse: &Pulse::default(),

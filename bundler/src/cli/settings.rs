@@ -15,7 +15,7 @@ use clap::{ArgMatches, Command, CommandFactory as _};
 
 use super::Cli;
 use super::failure::{self, Failure};
-use crate::project::find::{self, FindError, Found};
+use crate::project::find::{self, FindError, ProjectFile};
 use crate::project::trust::Records;
 use crate::project::{FILE, Project, Setting};
 use outhaul_control::diagnostic::Diagnostics;
@@ -27,7 +27,7 @@ pub(super) const VARIABLE: &str = "OUTHAUL_PROJECT";
 const CACHE: &str = "OUTHAUL_CACHE";
 
 /// What surrounds the program.
-pub(super) struct Surroundings<'a> {
+pub(super) struct SettingsContext<'a> {
     /// The working folder.
     pub cwd: &'a Path,
     /// The home folder.
@@ -43,7 +43,7 @@ pub(super) struct Surroundings<'a> {
 /// A project file that was found, and what it says.
 #[derive(Debug)]
 pub(super) struct Located {
-    pub found: Found,
+    pub found: ProjectFile,
     pub project: Project,
     /// Whether it was named, or agreed to.
     pub trusted: bool,
@@ -61,14 +61,14 @@ pub fn complete(args: Vec<OsString>) -> Result<Vec<OsString>, Failure> {
 
 /// Hands over what surrounds this process.
 pub(super) fn with_surroundings<T>(
-    then: impl FnOnce(&Surroundings<'_>) -> Result<T, Failure>,
+    then: impl FnOnce(&SettingsContext<'_>) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     let cwd = std::env::current_dir().map_err(|error| {
         let message = format!("the working folder cannot be read: {error}");
         Failure::say(failure::ENVIRONMENT, message).help("change to a folder that exists")
     })?;
     let home = std::env::var_os("HOME").and_then(|home| std::fs::canonicalize(home).ok());
-    then(&Surroundings {
+    then(&SettingsContext {
         cwd: &cwd,
         home,
         user: rustix::process::geteuid().as_raw(),
@@ -81,7 +81,7 @@ pub(super) fn with_surroundings<T>(
 ///
 /// # Errors
 /// [`Failure`] for one that is there and cannot be read, or is wrong.
-pub(super) fn locate(around: &Surroundings<'_>) -> Result<Option<Located>, Failure> {
+pub(super) fn locate(around: &SettingsContext<'_>) -> Result<Option<Located>, Failure> {
     let named = (around.variable)(VARIABLE);
     if named.as_deref() == Some("none") {
         return Ok(None);
@@ -111,7 +111,7 @@ pub(super) fn locate(around: &Surroundings<'_>) -> Result<Option<Located>, Failu
 }
 
 /// Its path as people know it.
-pub(super) fn shown(found: &Found, cwd: &Path) -> String {
+pub(super) fn shown(found: &ProjectFile, cwd: &Path) -> String {
     match found.path.strip_prefix(cwd) {
         Ok(path) => path.display().to_string(),
         Err(_) => found.path.display().to_string(),
@@ -150,7 +150,7 @@ enum Level {
 /// The command line with what was not typed, and where that is from.
 pub(super) fn completed(
     args: &[OsString],
-    around: &Surroundings<'_>,
+    around: &SettingsContext<'_>,
 ) -> Result<(Vec<OsString>, Vec<String>), Failure> {
     let nothing = || Ok((args.to_vec(), Vec::new()));
     let mut command = Cli::command().ignore_errors(true);
@@ -329,7 +329,7 @@ impl Filler<'_> {
         })
     }
 
-    fn environment(&mut self, setting: Setting, around: &Surroundings<'_>) {
+    fn environment(&mut self, setting: Setting, around: &SettingsContext<'_>) {
         let name = setting.variable();
         let Some(text) = (around.variable)(&name) else {
             return;
@@ -352,7 +352,7 @@ impl Filler<'_> {
         self.fill(setting, Level::File, &value.texts)
     }
 
-    fn cache(&mut self, around: &Surroundings<'_>) {
+    fn cache(&mut self, around: &SettingsContext<'_>) {
         if let Some(path) = (around.variable)(CACHE)
             && self.leaf.get_arguments().any(|arg| arg.get_id() == "cache")
             && !typed(self.matches, "cache")

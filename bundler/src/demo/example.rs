@@ -91,7 +91,6 @@ pub const FILES: &[(&str, &str)] = &[
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use std::collections::BTreeSet;
     use std::path::Path;
 

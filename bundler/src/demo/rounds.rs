@@ -6,8 +6,8 @@
 
 use serde_json::Value;
 
-use super::scene::{BENCH, PRESS, SOURCES, Scene, SiteOf, write};
-use super::{DemoError, Story};
+use super::folders::{BENCH, DemoFolders, PRESS, SOURCES, SiteOf, write};
+use super::{DemoError, Transcript};
 use outhaul_git::source::{Cache, SourceMap};
 use outhaul_load::{LoadRequest, Origin, pipeline};
 use outhaul_plane::compose::{self, Mode};
@@ -17,7 +17,7 @@ const OLD_TEXT: &str = "LABEL_TEXT: Made with care";
 const NEW_TEXT: &str = "LABEL_TEXT: Made with even more care";
 
 /// The first deployment.
-pub fn first(scene: &mut Scene, story: &mut Story) -> Result<(), DemoError> {
+pub fn first(scene: &mut DemoFolders, story: &mut Transcript) -> Result<(), DemoError> {
     story.round("Round 1: the first deployment");
     let commit = head(scene)?;
     promote_first(scene, story, &commit)?;
@@ -26,7 +26,7 @@ pub fn first(scene: &mut Scene, story: &mut Story) -> Result<(), DemoError> {
 }
 
 /// One changed value, and what the gate says before anybody reported it.
-pub fn second(scene: &mut Scene, story: &mut Story) -> Result<(), DemoError> {
+pub fn second(scene: &mut DemoFolders, story: &mut Transcript) -> Result<(), DemoError> {
     story.round("Round 2: the platform team changes one value");
     let path = scene.folder().join("control-plane/configs/common.yaml");
     let io = |doing| {
@@ -49,7 +49,11 @@ pub fn second(scene: &mut Scene, story: &mut Story) -> Result<(), DemoError> {
 }
 
 /// From a promoted `dev` to reports of `stage`.
-fn go_round(scene: &mut Scene, story: &mut Story, commit: &str) -> Result<(), DemoError> {
+fn go_round(
+    scene: &mut DemoFolders,
+    story: &mut Transcript,
+    commit: &str,
+) -> Result<(), DemoError> {
     bundle(scene, story, BENCH)?;
     gate(scene, story, BENCH, commit, "closed")?;
     let pulled = scene.agent(BENCH).args(["run", "--once"]).run()?;
@@ -75,7 +79,7 @@ fn go_round(scene: &mut Scene, story: &mut Story, commit: &str) -> Result<(), De
     gate(scene, story, PRESS, commit, "open")
 }
 
-fn head(scene: &Scene) -> Result<String, DemoError> {
+fn head(scene: &DemoFolders) -> Result<String, DemoError> {
     Ok(scene
         .git()
         .args(["rev-parse", "main"])
@@ -89,7 +93,11 @@ fn sources() -> Vec<&'static str> {
     SOURCES.iter().flat_map(|s| ["--source", *s]).collect()
 }
 
-fn promote_first(scene: &Scene, story: &mut Story, commit: &str) -> Result<(), DemoError> {
+fn promote_first(
+    scene: &DemoFolders,
+    story: &mut Transcript,
+    commit: &str,
+) -> Result<(), DemoError> {
     scene
         .outhaul()
         .args([
@@ -113,7 +121,11 @@ fn promote_first(scene: &Scene, story: &mut Story, commit: &str) -> Result<(), D
     Ok(())
 }
 
-fn promote_next(scene: &Scene, story: &mut Story, commit: &str) -> Result<(), DemoError> {
+fn promote_next(
+    scene: &DemoFolders,
+    story: &mut Transcript,
+    commit: &str,
+) -> Result<(), DemoError> {
     let hub = scene.hub_url().trim_end_matches('/').to_owned();
     let answer = scene
         .outhaul()
@@ -145,7 +157,7 @@ fn promote_next(scene: &Scene, story: &mut Story, commit: &str) -> Result<(), De
 }
 
 /// Why the assignments of `site`'s cluster type are what they are, from the stages themselves.
-fn reasons(scene: &Scene, site: SiteOf) -> Result<Vec<String>, DemoError> {
+fn reasons(scene: &DemoFolders, site: SiteOf) -> Result<Vec<String>, DemoError> {
     let command = "outhaul schedule".to_owned();
     let failed = |problem: String| DemoError::Answer {
         command: command.clone(),
@@ -212,7 +224,7 @@ fn reasons(scene: &Scene, site: SiteOf) -> Result<Vec<String>, DemoError> {
     Ok(lines)
 }
 
-fn bundle(scene: &Scene, story: &mut Story, site: SiteOf) -> Result<(), DemoError> {
+fn bundle(scene: &DemoFolders, story: &mut Transcript, site: SiteOf) -> Result<(), DemoError> {
     let typed = scene
         .outhaul()
         .args([
@@ -245,7 +257,12 @@ fn bundle(scene: &Scene, story: &mut Story, site: SiteOf) -> Result<(), DemoErro
 }
 
 /// What the site's agent says of itself, after it must have become active.
-fn applied(scene: &Scene, story: &mut Story, site: SiteOf, road: &str) -> Result<(), DemoError> {
+fn applied(
+    scene: &DemoFolders,
+    story: &mut Transcript,
+    site: SiteOf,
+    transport: &str,
+) -> Result<(), DemoError> {
     let status = scene
         .agent(site)
         .args(["--output", "json", "status"])
@@ -260,7 +277,7 @@ fn applied(scene: &Scene, story: &mut Story, site: SiteOf, road: &str) -> Result
         });
     }
     let tasks = scene.ansible && site.name == PRESS.name;
-    story.applied(site, road, newest, &status["assignments"], tasks);
+    story.applied(site, transport, newest, &status["assignments"], tasks);
     if let Some((name, line)) = result_of(&scene.folder().join(site.name).join("root")) {
         story.step("", &format!("{name} on {}: {line}", site.name));
     }
@@ -279,7 +296,7 @@ fn result_of(root: &std::path::Path) -> Option<(&'static str, String)> {
     Some(("platform-config.sh", line.to_owned()))
 }
 
-fn sites(scene: &Scene, site: SiteOf) -> Result<Value, DemoError> {
+fn sites(scene: &DemoFolders, site: SiteOf) -> Result<Value, DemoError> {
     let all = scene.hub().args(["--output", "json", "sites"]).json()?;
     let found = all
         .as_array()
@@ -293,8 +310,8 @@ fn sites(scene: &Scene, site: SiteOf) -> Result<Value, DemoError> {
 }
 
 fn gate(
-    scene: &Scene,
-    story: &mut Story,
+    scene: &DemoFolders,
+    story: &mut Transcript,
     site: SiteOf,
     commit: &str,
     expected: &str,

@@ -16,7 +16,7 @@ use outhaul_git::source::{self, Cache, Opened, Reference, SourceError, SourceMap
 
 /// Where was looked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Place {
+pub struct Searched {
     /// The URL or folder, as it was given.
     pub repo: String,
     /// The branch; `None` for a plain folder.
@@ -45,7 +45,7 @@ pub fn read(
     branch: Option<&str>,
     map: &SourceMap,
     cache: &Cache,
-) -> Result<(Place, Tree), SourceError> {
+) -> Result<(Searched, Tree), SourceError> {
     let reference = branch.map_or(Reference::Head, |name| Reference::Branch(name.to_owned()));
     let opened = source::open_given(url, &reference, map, cache)?;
     let tree = opened.tree("", &|path| !path.starts_with(".git/"), &TreeLimits::YAML)?;
@@ -57,9 +57,9 @@ pub fn read(
     Ok((place(url, branch, &opened), files))
 }
 
-fn place(url: &str, branch: Option<&str>, opened: &Opened) -> Place {
+fn place(url: &str, branch: Option<&str>, opened: &Opened) -> Searched {
     let in_git = opened.repository_folder().is_some();
-    Place {
+    Searched {
         repo: url.to_owned(),
         branch: branch.filter(|_| in_git).map(str::to_owned),
         commit: opened.commit.clone(),

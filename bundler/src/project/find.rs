@@ -16,7 +16,7 @@ use super::{FILE, MAX_BYTES};
 
 /// A project file as it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct ProjectFile {
     /// Its path.
     pub path: PathBuf,
     /// The folder that paths in it are relative to, as seen from the working folder.
@@ -76,7 +76,7 @@ impl FindError {
 ///
 /// # Errors
 /// [`FindError`] for one that is there and not read.
-pub fn find(cwd: &Path, home: Option<&Path>, user: u32) -> Result<Option<Found>, FindError> {
+pub fn find(cwd: &Path, home: Option<&Path>, user: u32) -> Result<Option<ProjectFile>, FindError> {
     let device = |path: &Path| std::fs::metadata(path).map(|found| found.dev()).ok();
     let here = device(cwd);
     for folder in cwd.ancestors() {
@@ -103,7 +103,7 @@ pub fn find(cwd: &Path, home: Option<&Path>, user: u32) -> Result<Option<Found>,
 ///
 /// # Errors
 /// [`FindError`]
-pub fn read(path: &Path, folder: PathBuf, user: u32) -> Result<Found, FindError> {
+pub fn read(path: &Path, folder: PathBuf, user: u32) -> Result<ProjectFile, FindError> {
     let unreadable = |source: Box<dyn std::error::Error + Send + Sync>| FindError::Unreadable {
         path: path.to_owned(),
         source,
@@ -134,7 +134,7 @@ pub fn read(path: &Path, folder: PathBuf, user: u32) -> Result<Found, FindError>
     let text = String::from_utf8(bytes).map_err(|_| FindError::NotText {
         path: path.to_owned(),
     })?;
-    Ok(Found {
+    Ok(ProjectFile {
         path: path.to_owned(),
         folder,
         text,

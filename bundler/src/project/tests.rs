@@ -2,7 +2,6 @@
 //!
 //! What comes in: texts and temporary folders. What must come out: values that the command line takes, or every
 //! problem with its place.
-#![allow(clippy::unwrap_used)]
 use std::path::{Path, PathBuf};
 
 use super::find::{FindError, find, read};

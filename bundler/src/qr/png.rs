@@ -55,7 +55,6 @@ fn chunk(bytes: &mut Vec<u8>, kind: [u8; 4], data: &[u8]) {
 
 #[cfg(test)]
 pub(super) mod tests {
-    #![allow(clippy::unwrap_used)]
     use std::io::Read as _;
 
     use super::*;

@@ -1,5 +1,4 @@
 //! What is refused, and that nothing is written then.
-#![allow(clippy::unwrap_used, clippy::panic)]
 
 use outhaul_gocompat::GoValue;
 
@@ -7,8 +6,8 @@ use super::*;
 use outhaul_plane::compose::Mode;
 use outhaul_plane::compose::typing::typed;
 
-fn plan() -> Plan {
-    Plan {
+fn plan() -> ScaffoldPlan {
+    ScaffoldPlan {
         url: "https://git.example.org/platform".into(),
         environments: vec!["dev".into()],
         reconcilers: vec!["folder".into()],
@@ -60,7 +59,7 @@ fn names_and_choices_are_checked_before_anything_is_written() {
         (vec!["dev"], vec!["folder"], "two words", "not the address"),
     ] {
         let owned = |names: Vec<&str>| names.into_iter().map(str::to_owned).collect();
-        let plan = Plan {
+        let plan = ScaffoldPlan {
             url: url.into(),
             environments: owned(environments),
             reconcilers: owned(reconcilers),

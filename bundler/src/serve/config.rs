@@ -12,7 +12,7 @@ use std::time::Duration;
 use serde::{Deserialize, Deserializer};
 
 use super::ServeError;
-use outhaul_remote::forge::Kind;
+use outhaul_remote::forge::ForgeKind;
 
 /// Largest file in bytes.
 const MAX_BYTES: u64 = 1024 * 1024;
@@ -113,7 +113,7 @@ pub struct GitConfig {
     pub pull_request: bool,
     /// The forge; without it by the repository's host.
     #[serde(default, deserialize_with = "kind")]
-    pub forge: Option<Kind>,
+    pub forge: Option<ForgeKind>,
     /// The forge's API, when it is not at its usual place.
     pub api: Option<String>,
     /// The project there, `OWNER/NAME`, when it is not what the URL says.
@@ -152,7 +152,7 @@ fn seconds(text: &str) -> Option<u64> {
     number.checked_mul(unit)
 }
 
-fn kind<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Kind>, D::Error> {
+fn kind<'de, D: Deserializer<'de>>(from: D) -> Result<Option<ForgeKind>, D::Error> {
     let text = String::deserialize(from)?;
     text.parse().map(Some).map_err(serde::de::Error::custom)
 }
@@ -236,7 +236,6 @@ impl Config {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     const SOUND: &str = "state = \"s\"\ncontrol_plane = \"c\"\ninterval = \"90s\"\n[[environment]]\n\

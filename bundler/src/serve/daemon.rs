@@ -19,7 +19,7 @@ use tokio::sync::oneshot;
 
 use super::hook::HookSecret;
 use super::server::{self, Board, Shared, Shown};
-use super::{CHAIN, ServeError, Service, Surroundings};
+use super::{CHAIN, RoundContext, ServeError, Service};
 
 /// How often the worker looks whether it is to stop, and shows that it lives.
 const LOOK: Duration = Duration::from_secs(5);
@@ -140,7 +140,7 @@ impl Worker {
         while !self.pulse.stopping() {
             self.board.change(|status| status.running = true);
             notify(NotifyState::Status("looking for changes"));
-            let around = Surroundings {
+            let around = RoundContext {
                 clock: self.clock,
                 tell: &self.tell,
                 pulse: &self.pulse,

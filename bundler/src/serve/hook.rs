@@ -80,7 +80,6 @@ pub fn knows_secret(secret: &[u8], name: &'static str, value: &[u8], body: &[u8]
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     fn knows(name: &'static str, value: &str, body: &[u8]) -> bool {

@@ -34,7 +34,7 @@ pub struct State {
 #[serde(deny_unknown_fields)]
 pub struct Known {
     /// What was done last.
-    pub done: Option<Done>,
+    pub done: Option<LastRun>,
     /// When that was.
     pub last_success: Option<Timestamp>,
     /// What keeps it from being done again.
@@ -44,7 +44,7 @@ pub struct Known {
 /// What was bundled and published.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Done {
+pub struct LastRun {
     /// Digest of everything that it depends on: sources, payloads, configuration, program.
     pub key: Digest,
     /// Digest of the snapshot.

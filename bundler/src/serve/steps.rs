@@ -15,7 +15,7 @@ use outhaul_signer::fleet::{Fleet, FleetError};
 use outhaul_signer::key::Secret;
 
 use super::config::{BundleConfig, EnvironmentConfig, GitConfig};
-use super::state::{Done, Known};
+use super::state::{Known, LastRun};
 use crate::publication::{self, Publication, PublicationError, PullRequestOptions};
 use outhaul_control::Diagnostics;
 use outhaul_git::source::{self, Reference};
@@ -30,7 +30,7 @@ use outhaul_promote::required::{self, Refusal};
 use outhaul_promote::watch::told;
 use outhaul_remote::forge;
 use outhaul_ship::branch::plan::PlanError;
-use outhaul_ship::branch::proposal::{Done as Proposed, ProposeError};
+use outhaul_ship::branch::proposal::{ProposalAction as Proposed, ProposeError};
 use outhaul_ship::branch::{PublishError, TargetChoice};
 use outhaul_ship::guard::Removal;
 use outhaul_ship::isolation::{self, Isolation};
@@ -101,7 +101,7 @@ pub(super) fn bring(
     memory: &mut MemoryCache,
     now: Timestamp,
     lines: &mut Vec<String>,
-) -> Result<Option<Done>, Problem> {
+) -> Result<Option<LastRun>, Problem> {
     let loaded = pipeline::load(request, None).map_err(|all| Problem::findings(&all))?;
     let snapshot = loaded.snapshot.digest;
     let key = key(one, &loaded);
@@ -133,7 +133,7 @@ pub(super) fn bring(
         let findings = isolation::one_line_each(&platform.broken_of([]));
         broken.extend(findings.lines().map(str::to_owned));
     }
-    Ok(Some(Done {
+    Ok(Some(LastRun {
         key,
         snapshot,
         broken: broken.into_iter().collect(),

@@ -3,12 +3,12 @@
 //! What comes in: a control plane that `outhaul init` wrote, with real commits, and a clone of it. What must come
 //! out: a refusal that says what is older than what, and the move when that is meant.
 
-use super::gate::Made;
+use super::gate::GateFixture;
 use super::repositories::git;
 
 #[test]
 fn a_commit_that_is_older_than_the_one_there_moves_only_when_that_is_meant() {
-    let made = Made::new();
+    let made = GateFixture::new();
     let first = made.base("dev");
     let second = made.change();
     let promote = "promote --control-plane cp --to dev";
@@ -28,7 +28,7 @@ fn a_commit_that_is_older_than_the_one_there_moves_only_when_that_is_meant() {
 
 #[test]
 fn an_environment_is_not_promoted_into_one_before_it() {
-    let made = Made::new();
+    let made = GateFixture::new();
     made.opens(&["prod"]);
     let before = made.at("dev");
     let hub = made.hub();
@@ -44,7 +44,7 @@ fn an_environment_is_not_promoted_into_one_before_it() {
 
 #[test]
 fn a_clone_without_the_branch_is_told_to_make_it() {
-    let made = Made::new();
+    let made = GateFixture::new();
     made.change();
     git(&made.path("."), &["clone", "--quiet", "cp", "clone"]);
     let promote = "promote --control-plane clone --to dev";

@@ -3,7 +3,7 @@
 //! What comes in: a small sound control plane with one kind of mistake. What must come out: the finding
 //! as people read it, and the exit code. Each is a reviewed snapshot.
 
-use super::cli::Scene;
+use super::cli::PlaneFixture;
 
 fn template(name: &str, text: &str) -> String {
     format!(
@@ -28,7 +28,7 @@ fn config(labels: &str, data: &str) -> String {
 
 #[test]
 fn names_of_things_that_are_not_there() {
-    let scene = Scene::new();
+    let scene = PlaneFixture::new();
     scene.edit("dev/types.yaml", "reconciler: flux", "reconciler: fluxx");
     scene.edit(
         "dev/types.yaml",
@@ -46,7 +46,7 @@ fn names_of_things_that_are_not_there() {
 
 #[test]
 fn a_branch_that_is_not_there_does_not_hide_a_template_that_does_not_parse() {
-    let scene = Scene::new();
+    let scene = PlaneFixture::new();
     scene.write(
         "main/other.yaml",
         "apiVersion: scheduler.kalypso.io/v1alpha1\nkind: WorkloadRegistration\nmetadata: {name: other}\nspec:\n  \
@@ -58,7 +58,7 @@ fn a_branch_that_is_not_there_does_not_hide_a_template_that_does_not_parse() {
 
 #[test]
 fn templates_that_do_not_parse_used_or_not() {
-    let scene = Scene::new();
+    let scene = PlaneFixture::new();
     scene.write(
         "main/unused.yaml",
         &template("unused", "a: {{ nosuchfunction .Namespace }}"),
@@ -78,7 +78,7 @@ fn templates_that_do_not_parse_used_or_not() {
 
 #[test]
 fn schemas_that_are_none_apply_to_nothing_or_are_broken() {
-    let scene = Scene::new();
+    let scene = PlaneFixture::new();
     scene.write(
         "dev/none.yaml",
         &schema("{region: nowhere}", "{\"type\": \"objekt\"}"),
@@ -104,7 +104,7 @@ fn schemas_that_are_none_apply_to_nothing_or_are_broken() {
 
 #[test]
 fn config_that_applies_to_nothing_or_that_no_template_uses() {
-    let scene = Scene::new();
+    let scene = PlaneFixture::new();
     scene.edit(
         "main/templates.yaml",
         "{{ toYaml .ConfigData }}",
@@ -121,7 +121,7 @@ fn config_that_applies_to_nothing_or_that_no_template_uses() {
 
 #[test]
 fn config_of_single_sites_is_used() {
-    let scene = Scene::new();
+    let scene = PlaneFixture::new();
     scene.write(
         "dev/sites.yaml",
         "apiVersion: outhaul.dev/v1alpha1\nkind: Site\nmetadata: {name: east-1, labels: {line: \"7\"}}\nspec: \
@@ -146,7 +146,7 @@ fn config_of_single_sites_is_used() {
 
 #[test]
 fn values_that_older_yaml_reads_otherwise_and_values_that_are_no_text() {
-    let scene = Scene::new();
+    let scene = PlaneFixture::new();
     let data = "  A: off\n  B: 12:30:00\n  C: 2024-01-01\n  D: 1_000\n  E: \"yes\"\n  F: plain\n";
     scene.write("dev/more.yaml", &config("region: east-us", data));
     insta::assert_snapshot!(
@@ -160,7 +160,7 @@ fn values_that_older_yaml_reads_otherwise_and_values_that_are_no_text() {
 
 #[test]
 fn names_that_are_too_long() {
-    let scene = Scene::new();
+    let scene = PlaneFixture::new();
     let long = "a-name-that-says-everything-there-is-to-say-about-a-workload";
     scene.edit("app/workload.yaml", "name: hello", &format!("name: {long}"));
     insta::assert_snapshot!(scene.run(&["check"]));
@@ -168,7 +168,7 @@ fn names_that_are_too_long() {
 
 #[test]
 fn two_containers_with_the_same_labels_that_contradict_each_other() {
-    let scene = Scene::new();
+    let scene = PlaneFixture::new();
     scene.write(
         "dev/more.yaml",
         &config("region: east-us", "  REGION: Ost\n"),
@@ -178,7 +178,7 @@ fn two_containers_with_the_same_labels_that_contradict_each_other() {
 
 #[test]
 fn lists_of_two_containers_whose_items_may_be_one() {
-    let scene = Scene::new();
+    let scene = PlaneFixture::new();
     let rules =
         |rules: &str| format!("  RULES: |\n{rules}  NAMED: \"[{{name: a, on: [x]}}, b]\"\n");
     let text = |name: &str, labels: &str, data: &str| {
@@ -207,7 +207,7 @@ fn lists_of_two_containers_whose_items_may_be_one() {
 
 #[test]
 fn json_has_every_environment_and_every_finding() {
-    let scene = Scene::new();
+    let scene = PlaneFixture::new();
     scene.edit("dev/policy.yaml", "purpose: test", "purpose: tset");
     let seen = scene.run(&["check", "--output", "json"]);
     let start = seen.find('{').unwrap();

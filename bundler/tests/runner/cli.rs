@@ -11,7 +11,7 @@ use std::process::Command;
 use outhaul_tests::Checked as _;
 
 /// A control plane in plain folders: environment `dev`, base `main`, one workload.
-pub struct Scene {
+pub struct PlaneFixture {
     /// Where it lies.
     pub folder: tempfile::TempDir,
 }
@@ -107,7 +107,7 @@ spec:
         repo: https://git.example.org/manifests
 ";
 
-impl Scene {
+impl PlaneFixture {
     pub fn new() -> Self {
         let scene = Self {
             folder: tempfile::tempdir().unwrap(),
@@ -177,7 +177,7 @@ impl Scene {
 
 #[test]
 fn a_sound_control_plane_renders_and_has_nothing_to_find() {
-    let scene = Scene::new();
+    let scene = PlaneFixture::new();
     assert!(
         scene.render().starts_with("exit code 0"),
         "{}",
@@ -208,21 +208,21 @@ fn a_sound_control_plane_renders_and_has_nothing_to_find() {
 
 #[test]
 fn wrong_yaml() {
-    let scene = Scene::new();
+    let scene = PlaneFixture::new();
     scene.edit("dev/types.yaml", "  labels:\n", "  labels: {\n");
     insta::assert_snapshot!(scene.render());
 }
 
 #[test]
 fn a_missing_template() {
-    let scene = Scene::new();
+    let scene = PlaneFixture::new();
     scene.edit("dev/types.yaml", "configmap", "confgmap");
     insta::assert_snapshot!(scene.render());
 }
 
 #[test]
 fn an_unknown_reconciler() {
-    let scene = Scene::new();
+    let scene = PlaneFixture::new();
     scene.edit("dev/types.yaml", "reconciler: flux", "reconciler: fluxx");
     scene.edit(
         "main/templates.yaml",
@@ -234,7 +234,7 @@ fn an_unknown_reconciler() {
 
 #[test]
 fn an_unreachable_repository() {
-    let scene = Scene::new();
+    let scene = PlaneFixture::new();
     scene.edit(
         "main/app.yaml",
         "https://git.example.org/app",
@@ -246,7 +246,7 @@ fn an_unreachable_repository() {
 
 #[test]
 fn an_unknown_field_and_a_number_that_should_be_text() {
-    let scene = Scene::new();
+    let scene = PlaneFixture::new();
     scene.edit("dev/policy.yaml", "matchLabels:", "matchLabel:");
     scene.edit("dev/config.yaml", "East US", "17");
     insta::assert_snapshot!(scene.render());
@@ -254,7 +254,7 @@ fn an_unknown_field_and_a_number_that_should_be_text() {
 
 #[test]
 fn a_value_that_is_not_there_when_a_template_needs_it() {
-    let scene = Scene::new();
+    let scene = PlaneFixture::new();
     scene.edit("main/templates.yaml", ".Manifests.repo", ".Manifests.path");
     scene.edit("main/templates.yaml", "{{ Namespace }}", "{{ Namespac }}");
     insta::assert_snapshot!(scene.render());
@@ -262,7 +262,7 @@ fn a_value_that_is_not_there_when_a_template_needs_it() {
 
 #[test]
 fn a_config_that_breaks_its_schema() {
-    let scene = Scene::new();
+    let scene = PlaneFixture::new();
     scene.write(
         "dev/schema.yaml",
         "apiVersion: scheduler.kalypso.io/v1alpha1\nkind: ConfigSchema\nmetadata:\n  name: s\nspec:\n  schema: |\n    \
@@ -273,7 +273,7 @@ fn a_config_that_breaks_its_schema() {
 
 #[test]
 fn a_failed_render_leaves_the_last_one_as_it_is() {
-    let scene = Scene::new();
+    let scene = PlaneFixture::new();
     scene.render();
     let before = super::replay::files(&scene.folder.path().join("out"));
     scene.edit("dev/types.yaml", "kind:", "kind");
@@ -290,7 +290,7 @@ fn a_failed_render_leaves_the_last_one_as_it_is() {
 
 #[test]
 fn check_tells_everything_that_is_doubtful() {
-    let scene = Scene::new();
+    let scene = PlaneFixture::new();
     scene.edit("dev/config.yaml", "region: east-us", "region: east-uss");
     scene.edit("dev/policy.yaml", "purpose: test", "purpose: tset");
     scene.write(
@@ -303,7 +303,7 @@ fn check_tells_everything_that_is_doubtful() {
 
 #[test]
 fn names_that_are_not_there_are_met_with_those_that_are() {
-    let scene = Scene::new();
+    let scene = PlaneFixture::new();
     insta::assert_snapshot!(
         "explain_wrong_target",
         scene.run(&["explain", "hello-tset"])

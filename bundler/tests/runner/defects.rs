@@ -95,7 +95,7 @@ pub fn config(name: &str, labels: &str, data: &str) -> String {
 }
 
 /// A control plane of one cluster type and one target.
-pub struct Scene {
+pub struct DefectFixture {
     folder: tempfile::TempDir,
 }
 
@@ -137,7 +137,7 @@ impl Seen {
     }
 }
 
-impl Scene {
+impl DefectFixture {
     pub fn new() -> Self {
         let scene = Self {
             folder: tempfile::tempdir().unwrap(),

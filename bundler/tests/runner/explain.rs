@@ -3,10 +3,10 @@
 //! What comes in: a small control plane with two layers of config, a schema and sites. What must come
 //! out: every place that had a part in it. Each is a reviewed snapshot.
 
-use super::cli::Scene;
+use super::cli::PlaneFixture;
 
-fn scene() -> Scene {
-    let scene = Scene::new();
+fn scene() -> PlaneFixture {
+    let scene = PlaneFixture::new();
     scene.write(
         "dev/more.yaml",
         "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a-common\n  labels:\n    platform-config: \"true\"\ndata:\n  \

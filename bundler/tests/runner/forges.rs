@@ -15,12 +15,12 @@ use outhaul_control::ControlPlane;
 use outhaul_control::snapshot::snapshot;
 use outhaul_git::program::Credential;
 use outhaul_git::source::Cache;
-use outhaul_remote::forge::{Access, ForgeError, Kind, connect};
+use outhaul_remote::forge::{Access, ForgeError, ForgeKind, connect};
 use outhaul_ship::branch::forge::{Draft, Forge};
-use outhaul_ship::branch::proposal::{Done, ProposeError, Proposed};
+use outhaul_ship::branch::proposal::{ProposalAction, ProposeError, Proposed};
 use outhaul_ship::branch::{Desired, PublishError, Repository, Target};
 
-use super::cli::Scene;
+use super::cli::PlaneFixture;
 use super::repositories::git;
 
 pub mod fake;
@@ -29,7 +29,7 @@ mod gitea;
 use fake::{TOKEN, fake_git_hub, fake_git_lab};
 
 /// A platform repository that can be pushed to, and the forge that it is on.
-struct Place {
+struct ForgeFixture {
     folder: tempfile::TempDir,
     url: String,
     /// For the tests' own git, which has no credential but what is in a URL.
@@ -38,8 +38,8 @@ struct Place {
     forge: Box<dyn Forge<Error = ForgeError>>,
 }
 
-impl Place {
-    fn local(kind: Kind, api: &str) -> Self {
+impl ForgeFixture {
+    fn local(kind: ForgeKind, api: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         git(
             folder.path(),
@@ -111,7 +111,7 @@ impl Place {
     }
 }
 
-fn forge(kind: Kind, api: &str, token: &str) -> Box<dyn Forge<Error = ForgeError>> {
+fn forge(kind: ForgeKind, api: &str, token: &str) -> Box<dyn Forge<Error = ForgeError>> {
     let access = Access {
         kind,
         repository: "https://git.example/other/name",
@@ -128,7 +128,7 @@ const BRANCH: &str = "outhaul/dev/dev";
 
 /// What must hold on every forge. `check` is given the number of the open pull request, its title and
 /// its labels as the forge has them after each step.
-fn one_pull_request_and_no_other(place: &Place, copy: &Path) {
+fn one_pull_request_and_no_other(place: &ForgeFixture, copy: &Path) {
     let files = |n: &'static str| [("drone/app/namespace.yaml", n), (MARKER, "1111")];
     assert!(matches!(
         place.propose(&files("0")).unwrap_err(),
@@ -137,12 +137,15 @@ fn one_pull_request_and_no_other(place: &Place, copy: &Path) {
     assert!(place.publish(&files("0")));
 
     let nothing = place.propose(&files("0")).unwrap();
-    assert_eq!((nothing.done, nothing.pull_request), (Done::Nothing, None));
+    assert_eq!(
+        (nothing.done, nothing.pull_request),
+        (ProposalAction::Nothing, None)
+    );
 
     let opened = place.propose(&files("1")).unwrap();
     assert_eq!(
         (opened.done, opened.branch.as_str()),
-        (Done::Opened, BRANCH)
+        (ProposalAction::Opened, BRANCH)
     );
     let number = opened.pull_request.unwrap().number;
     let found = || place.forge.find(BRANCH, "dev").unwrap();
@@ -156,11 +159,14 @@ fn one_pull_request_and_no_other(place: &Place, copy: &Path) {
     );
 
     let again = place.propose(&files("1")).unwrap();
-    assert_eq!((again.done, &again.commit), (Done::Nothing, &opened.commit));
+    assert_eq!(
+        (again.done, &again.commit),
+        (ProposalAction::Nothing, &opened.commit)
+    );
 
     let promoted = [("drone/app/namespace.yaml", "2"), (MARKER, "2222")];
     let updated = place.propose(&promoted).unwrap();
-    assert_eq!(updated.done, Done::Updated);
+    assert_eq!(updated.done, ProposalAction::Updated);
     assert_ne!(updated.commit, opened.commit);
     let open = found().unwrap();
     assert_eq!(open.number, number, "updated, not a second one");
@@ -193,7 +199,7 @@ fn one_pull_request_and_no_other(place: &Place, copy: &Path) {
     let theirs = place.forge.open(&theirs).unwrap().number;
     assert!(place.publish(&files("3")));
     let closed = place.propose(&files("3")).unwrap();
-    assert_eq!(closed.done, Done::Closed);
+    assert_eq!(closed.done, ProposalAction::Closed);
     assert!(found().is_none());
     let open = place.forge.find("theirs", "dev").unwrap().unwrap();
     assert_eq!(open.number, theirs, "nobody else's is touched");
@@ -223,7 +229,7 @@ fn one_pull_request_and_no_other(place: &Place, copy: &Path) {
 #[test]
 fn on_fake_git_hub() {
     let (api, pulls) = fake::serve(fake_git_hub);
-    let place = Place::local(Kind::GitHub, &api);
+    let place = ForgeFixture::local(ForgeKind::GitHub, &api);
     let copy = tempfile::tempdir().unwrap();
     one_pull_request_and_no_other(&place, copy.path());
     assert_eq!(pulls.lock().unwrap().len(), 3);
@@ -232,7 +238,7 @@ fn on_fake_git_hub() {
 #[test]
 fn on_fake_git_lab() {
     let (api, pulls) = fake::serve(fake_git_lab);
-    let place = Place::local(Kind::GitLab, &api);
+    let place = ForgeFixture::local(ForgeKind::GitLab, &api);
     let copy = tempfile::tempdir().unwrap();
     one_pull_request_and_no_other(&place, copy.path());
     assert_eq!(pulls.lock().unwrap().len(), 3);
@@ -241,7 +247,7 @@ fn on_fake_git_lab() {
 #[test]
 fn a_commit_of_somebody_else_on_our_branch_is_left_alone() {
     let (api, pulls) = fake::serve(fake_git_hub);
-    let scene = Scene::new();
+    let scene = PlaneFixture::new();
     let at = scene.folder.path();
     git(at, &["init", "--quiet", "--bare", "platform.git"]);
     scene.write("token", TOKEN);
@@ -298,14 +304,14 @@ fn on_a_real_gitea() {
 #[test]
 fn a_refused_token_is_told_from_a_refused_request_and_never_shown() {
     let (api, _) = fake::serve(fake_git_hub);
-    let wrong = forge(Kind::GitHub, &api, "wrong-secret");
+    let wrong = forge(ForgeKind::GitHub, &api, "wrong-secret");
     let error = wrong.find("a", "b").unwrap_err();
     assert!(
         matches!(error, ForgeError::Token { status: 401, .. }),
         "{error:?}"
     );
     assert!(!format!("{error} {error:?}").contains("wrong-secret"));
-    let right = forge(Kind::GitHub, &api, TOKEN);
+    let right = forge(ForgeKind::GitHub, &api, TOKEN);
     assert!(
         matches!(right.close(99), Err(ForgeError::Http(_))),
         "there is no such pull request"

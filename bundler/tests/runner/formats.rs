@@ -3,7 +3,7 @@
 //! What comes in: a control plane of `outhaul init` with a mistake. What must come out: paths of the
 //! repository, so that a code host shows the finding beside the line.
 
-use super::silent::{Made, snapshot};
+use super::silent::{InitFixture, snapshot};
 
 fn config(name: &str, labels: &str, greeting: &str) -> String {
     format!(
@@ -13,8 +13,8 @@ fn config(name: &str, labels: &str, greeting: &str) -> String {
 }
 
 /// A value for some, and one for all whose container has the later name.
-fn contradicting() -> Made {
-    let made = Made::new();
+fn contradicting() -> InitFixture {
+    let made = InitFixture::new();
     made.write(
         "dev",
         "configs/a.yaml",
@@ -58,7 +58,7 @@ fn a_value_for_one_site_loses_to_one_for_its_cluster_type_by_its_name() {
 
 #[test]
 fn findings_as_lines() {
-    let made = Made::new();
+    let made = InitFixture::new();
     made.edit(
         "dev",
         "scheduling/hello-team.yaml",
@@ -101,7 +101,7 @@ fn findings_as_sarif() {
 
 #[test]
 fn a_required_key_that_nobody_sets() {
-    let made = Made::new();
+    let made = InitFixture::new();
     made.edit(
         "dev",
         "configs/environment.yaml",
@@ -124,7 +124,7 @@ fn a_required_key_that_nobody_sets() {
 
 #[test]
 fn the_keys_that_are_asked_for() {
-    let made = Made::new();
+    let made = InitFixture::new();
     made.edit(
         "dev",
         "configs/environment.yaml",
@@ -136,7 +136,7 @@ fn the_keys_that_are_asked_for() {
 
 #[test]
 fn a_working_copy_is_compared_with_its_commit() {
-    let made = Made::new();
+    let made = InitFixture::new();
     made.switch("dev");
     let file = made.cp().join("configs/environment.yaml");
     let text = std::fs::read_to_string(&file).unwrap();
@@ -159,6 +159,6 @@ fn a_working_copy_is_compared_with_its_commit() {
     assert!(seen.contains("Ahoy"), "{seen}");
 }
 
-fn git_force(made: &Made, branch: &str) {
+fn git_force(made: &InitFixture, branch: &str) {
     super::repositories::git(&made.cp(), &["checkout", "--quiet", "--force", branch]);
 }

@@ -16,7 +16,7 @@ use outhaul_tests::Checked as _;
 use super::promotion::fake_hub;
 use super::repositories::{commit, git};
 
-pub struct Made {
+pub struct GateFixture {
     folder: tempfile::TempDir,
     hub: String,
     open: Arc<Mutex<Vec<&'static str>>>,
@@ -25,7 +25,7 @@ pub struct Made {
 /// Exit code, data, messages.
 type Ran = (i32, String, String);
 
-impl Made {
+impl GateFixture {
     pub fn new() -> Self {
         let open = Arc::default();
         let made = Self {
@@ -113,7 +113,7 @@ const KEYS: &str = "--fleet fleet --passphrase-file passphrase";
 
 #[test]
 fn nothing_but_the_first_environment_moves_without_a_gate() {
-    let made = Made::new();
+    let made = GateFixture::new();
     let (stage, prod) = (made.at("stage"), made.at("prod"));
     let new = made.change();
     let promote = "promote --control-plane cp";
@@ -154,7 +154,7 @@ fn nothing_but_the_first_environment_moves_without_a_gate() {
 
 #[test]
 fn going_past_a_gate_takes_a_name_and_a_reason_and_stays_on_record() {
-    let made = Made::new();
+    let made = GateFixture::new();
     let new = made.change();
     let to_prod = [
         "promote",
@@ -213,7 +213,7 @@ fn going_past_a_gate_takes_a_name_and_a_reason_and_stays_on_record() {
 
 #[test]
 fn what_ships_a_later_environment_asks_for_the_evidence() {
-    let made = Made::new();
+    let made = GateFixture::new();
     let plane = "--environment stage --control-plane cp";
     let bundle = format!("bundle {plane} {KEYS} --out stick");
     let publish = format!("publish git {plane} --to platform.git");
@@ -287,7 +287,7 @@ fn what_ships_a_later_environment_asks_for_the_evidence() {
 
 #[test]
 fn two_folders_are_no_way_around_the_gate() {
-    let made = Made::new();
+    let made = GateFixture::new();
     git(
         &made.path("cp"),
         &["worktree", "add", "--quiet", "../stage", "stage"],
@@ -302,7 +302,7 @@ fn two_folders_are_no_way_around_the_gate() {
 
 #[test]
 fn a_commit_is_found_loaded_and_rendered_before_anything_moves() {
-    let made = Made::new();
+    let made = GateFixture::new();
     let before = made.at("dev");
     let promote = "promote --control-plane cp --to dev --commit";
     let none = "1".repeat(40);
@@ -346,7 +346,7 @@ fn a_commit_is_found_loaded_and_rendered_before_anything_moves() {
 
 #[test]
 fn a_second_stick_gets_the_same_bytes_sealed_or_not() {
-    let made = Made::new();
+    let made = GateFixture::new();
     made.ok("secret keygen --out edge.key");
     let key = fs::read_to_string(made.path("edge.key")).unwrap();
     let public = key
@@ -387,7 +387,7 @@ fn a_second_stick_gets_the_same_bytes_sealed_or_not() {
 
 #[test]
 fn a_recipient_that_is_no_site_spends_no_number() {
-    let made = Made::new();
+    let made = GateFixture::new();
     let enrol =
         "site enrol edge-1 --fleet fleet --environment dev --cluster-type edge --out edge-1.kit";
     made.ok(&format!("{enrol} --control-plane cp"));
@@ -404,7 +404,7 @@ fn a_recipient_that_is_no_site_spends_no_number() {
 
 #[test]
 fn no_kit_is_written_for_a_stream_that_does_not_exist() {
-    let made = Made::new();
+    let made = GateFixture::new();
     let enrol = |stream: &str, more: &str| {
         let (environment, cluster_type) = stream.split_once('/').unwrap();
         format!(
@@ -440,7 +440,7 @@ fn no_kit_is_written_for_a_stream_that_does_not_exist() {
 
 #[test]
 fn a_template_that_needs_little_is_never_stopped() {
-    let made = Made::new();
+    let made = GateFixture::new();
     // The allocator's reserve and the process's limit raced: one run in five was stopped.
     for round in 0..30 {
         let (_, out, err) = made.ok("check --control-plane cp");

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use outhaul_control::diagnostic::{Location, SourceFile};
 use outhaul_control::model::{
-    ClusterType, ConfigContainer, ConfigSchema, ControlPlane, DeploymentTarget, Spot,
+    ClusterType, ConfigContainer, ConfigSchema, ControlPlane, DeploymentTarget, Spanned,
 };
 use outhaul_control::selector::{Operator, Requirement, Selector};
 use outhaul_gocompat::GoValue;
@@ -18,12 +18,12 @@ use serde_json::Value;
 
 use super::kalypso;
 
-fn spot(value: &str) -> Spot<String> {
+fn spot(value: &str) -> Spanned<String> {
     let file = Arc::new(SourceFile {
         name: "vector".into(),
         text: String::new(),
     });
-    Spot {
+    Spanned {
         value: value.into(),
         location: Location::new(&file, 0..0),
     }

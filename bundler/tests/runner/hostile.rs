@@ -11,7 +11,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::cli::Scene;
+use super::cli::PlaneFixture;
 use super::repositories::{commit, copy, git};
 use outhaul_tests::Checked as _;
 
@@ -31,7 +31,7 @@ struct Count {
 }
 
 /// Two teams, each with a workload; `wave` is sound whatever the case does.
-fn stage(case: &Path) -> Scene {
+fn stage(case: &Path) -> PlaneFixture {
     let scene = super::isolation::scene();
     let root = scene.folder.path().to_owned();
     let wave = fs::read_to_string(root.join("app/wave.yaml")).unwrap();
@@ -49,7 +49,7 @@ fn stage(case: &Path) -> Scene {
     scene
 }
 
-fn run(scene: &Scene, command: &[&str]) -> (Option<i32>, String) {
+fn run(scene: &PlaneFixture, command: &[&str]) -> (Option<i32>, String) {
     let output = Command::new("timeout")
         .args([
             "300",
@@ -257,7 +257,7 @@ fn longer_than_it_says() -> Vec<u8> {
     made.stdout
 }
 
-fn make_fleet(scene: &Scene) {
+fn make_fleet(scene: &PlaneFixture) {
     use std::os::unix::fs::PermissionsExt as _;
     scene.write("passphrase", "correct horse battery staple");
     let private = fs::Permissions::from_mode(0o600);
@@ -278,7 +278,7 @@ fn make_fleet(scene: &Scene) {
 }
 
 /// What is too large, or no file that git keeps.
-fn generate(scene: &Scene, what: &str) {
+fn generate(scene: &PlaneFixture, what: &str) {
     let root = scene.folder.path();
     let app = root.join("app");
     match what {
@@ -369,7 +369,7 @@ fn generate(scene: &Scene, what: &str) {
 }
 
 /// A payload of very many files, or with a symbolic link.
-fn payload(scene: &Scene, what: &str) {
+fn payload(scene: &PlaneFixture, what: &str) {
     let root = scene.folder.path();
     let manifests = root.join("manifests");
     fs::create_dir_all(manifests.join("here")).unwrap();

@@ -8,7 +8,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use super::defects::{ASSIGNMENT, Scene, Seen, base_repo, config};
+use super::defects::{ASSIGNMENT, DefectFixture, Seen, base_repo, config};
 use super::kalypso;
 use super::repositories::{commit, git};
 
@@ -48,11 +48,11 @@ fn every_recorded_pair_is_equal_folder_by_folder() {
 
 /// A scene with its repositories, and a platform repository as Kalypso writes it.
 struct Installed {
-    scene: Scene,
+    scene: DefectFixture,
 }
 
 impl Installed {
-    fn new(scene: Scene) -> Self {
+    fn new(scene: DefectFixture) -> Self {
         scene.repositories();
         let made = Self { scene };
         made.kalypso_renders();
@@ -122,7 +122,7 @@ fn reason(folder: &Value) -> String {
 
 #[test]
 fn an_equal_installation_needs_no_switch() {
-    let installed = Installed::new(Scene::new());
+    let installed = Installed::new(DefectFixture::new());
     let told = installed.import(&[]).ok().stdout;
     assert!(told.contains("  equal        drone/hello-test\n"), "{told}");
     assert!(told.contains("2 folders: 2 equal\n"), "{told}");
@@ -131,7 +131,7 @@ fn an_equal_installation_needs_no_switch() {
 
 #[test]
 fn a_torn_render_names_the_commit_that_its_content_is_of() {
-    let installed = Installed::new(Scene::new());
+    let installed = Installed::new(DefectFixture::new());
     let first = git(
         &installed.scene.path("control-plane"),
         &["rev-parse", "main"],
@@ -172,7 +172,7 @@ fn a_torn_render_names_the_commit_that_its_content_is_of() {
 
 #[test]
 fn what_is_of_an_earlier_environment_is_older() {
-    let installed = Installed::new(Scene::new());
+    let installed = Installed::new(DefectFixture::new());
     let before = git(
         &installed.scene.path("control-plane"),
         &["rev-parse", "dev"],
@@ -193,7 +193,7 @@ fn what_is_of_an_earlier_environment_is_older() {
 
 #[test]
 fn files_of_others_and_files_left_over_are_told_apart() {
-    let installed = Installed::new(Scene::new());
+    let installed = Installed::new(DefectFixture::new());
     installed.by_hand("docs/page.md", "mine");
     installed.by_hand("drone/notes/today.txt", "mine");
     installed.by_hand(".github/workflows/ci.yaml", "on: push");
@@ -210,7 +210,7 @@ fn files_of_others_and_files_left_over_are_told_apart() {
 
 #[test]
 fn what_nobody_explains_is_shown_and_fails() {
-    let installed = Installed::new(Scene::new());
+    let installed = Installed::new(DefectFixture::new());
     installed.by_hand(
         &format!("{ASSIGNMENT}/namespace.yaml"),
         "namespace: by-hand\n",
@@ -230,7 +230,7 @@ fn what_nobody_explains_is_shown_and_fails() {
 
 #[test]
 fn a_defect_is_named_by_its_trace() {
-    type Case = (u8, &'static str, fn(&Scene));
+    type Case = (u8, &'static str, fn(&DefectFixture));
     let cases: [Case; 8] = [
         (5, "`R`", |scene| {
             scene.config_template("{{ toYaml .ConfigData }}");
@@ -277,7 +277,7 @@ fn a_defect_is_named_by_its_trace() {
         }),
     ];
     for (number, trace, change) in cases {
-        let scene = Scene::new();
+        let scene = DefectFixture::new();
         change(&scene);
         let installed = Installed::new(scene);
         let told = installed.import(&["--output", "json"]).ok();
@@ -294,7 +294,7 @@ fn a_defect_is_named_by_its_trace() {
 
 #[test]
 fn what_kalypso_could_not_write_is_missing() {
-    let scene = Scene::new();
+    let scene = DefectFixture::new();
     scene.data("  VERSION: \"11\"\n");
     scene.write(
         "dev/schema.yaml",
@@ -316,7 +316,7 @@ fn what_kalypso_could_not_write_is_missing() {
 
 #[test]
 fn namespaces_of_the_older_rule_are_told_as_such() {
-    let installed = Installed::new(Scene::new());
+    let installed = Installed::new(DefectFixture::new());
     installed.by_hand(
         &format!("{ASSIGNMENT}/namespace.yaml"),
         "namespace: dev-team-hello-test\nworkspace: team\n",
@@ -333,7 +333,7 @@ fn namespaces_of_the_older_rule_are_told_as_such() {
 
 #[test]
 fn a_control_plane_without_environments_says_what_to_give() {
-    let scene = Scene::new();
+    let scene = DefectFixture::new();
     scene.repositories();
     scene.change("main", |folder| {
         fs::remove_file(folder.join(".environments/dev.yaml")).unwrap();

@@ -9,14 +9,14 @@ use std::fs;
 
 use serde_json::Value;
 
-use super::cli::Scene;
+use super::cli::PlaneFixture;
 use super::replay::files;
 
 pub const BREAKS: &str = "boom: {{ .Manifests.path }}";
 
 /// `hello-test`, and `wave-0` to `wave-3` of a second workload; `{{ .Manifests.path }}` is theirs alone.
-pub fn scene() -> Scene {
-    let scene = Scene::new();
+pub fn scene() -> PlaneFixture {
+    let scene = PlaneFixture::new();
     let mut workload = String::from(
         "apiVersion: scheduler.kalypso.io/v1alpha1\nkind: Workload\nmetadata:\n  name: wave\nspec:\n  \
          deploymentTargets:\n",
@@ -31,16 +31,16 @@ pub fn scene() -> Scene {
     scene
 }
 
-fn tree(scene: &Scene) -> BTreeMap<String, Vec<u8>> {
+fn tree(scene: &PlaneFixture) -> BTreeMap<String, Vec<u8>> {
     files(&scene.folder.path().join("out"))
 }
 
-fn record(scene: &Scene) -> Value {
+fn record(scene: &PlaneFixture) -> Value {
     let path = scene.folder.path().join("out.outhaul.json");
     serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
 }
 
-fn render(scene: &Scene) -> String {
+fn render(scene: &PlaneFixture) -> String {
     scene.run(&["render", "--out", "out"])
 }
 
@@ -169,7 +169,7 @@ fn a_large_removal_stops_until_git_says_that_it_is_meant() {
 #[test]
 fn a_given_output_is_rendered_again_and_compared() {
     let scene = scene();
-    let verify = |scene: &Scene| scene.run(&["render", "--verify", "out"]);
+    let verify = |scene: &PlaneFixture| scene.run(&["render", "--verify", "out"]);
     let seen = verify(&scene);
     assert!(seen.starts_with("exit code 2"), "no record: {seen}");
     render(&scene);

@@ -11,13 +11,13 @@ use std::path::Path;
 use outhaul_tests::Checked as _;
 use serde_json::Value;
 
-use super::cli::Scene;
+use super::cli::PlaneFixture;
 use super::isolation::{BREAKS, scene, without_digests};
 use super::repositories::{commit, git};
 use super::scheduling::scheduler;
 
 pub struct Fleet {
-    pub scene: Scene,
+    pub scene: PlaneFixture,
 }
 
 impl Fleet {

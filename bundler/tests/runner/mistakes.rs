@@ -8,7 +8,7 @@ use std::fs;
 
 use outhaul_tests::Checked as _;
 
-use super::cli::Scene;
+use super::cli::PlaneFixture;
 
 /// One mistake in one file: what of it becomes what, what must be said, and how many findings that is.
 type Mistake = (
@@ -160,7 +160,7 @@ fn findings(seen: &str) -> usize {
 #[test]
 fn one_mistake_is_one_finding_at_its_place() {
     for (path, from, to, parts) in ONE_FINDING {
-        let scene = Scene::new();
+        let scene = PlaneFixture::new();
         scene.edit(path, from, to);
         let seen = scene.run(&["check"]);
         for part in *parts {
@@ -174,7 +174,7 @@ fn one_mistake_is_one_finding_at_its_place() {
 
 #[test]
 fn an_ending_of_lines_or_a_mark_at_the_beginning_is_no_mistake() {
-    let scene = Scene::new();
+    let scene = PlaneFixture::new();
     let path = scene.folder.path().join("dev/types.yaml");
     let text = fs::read_to_string(&path).unwrap();
     for other in [text.replace('\n', "\r\n"), format!("\u{feff}{text}")] {
@@ -187,7 +187,7 @@ fn an_ending_of_lines_or_a_mark_at_the_beginning_is_no_mistake() {
 /// It would render an environment that does not exist, and say that this went well.
 #[test]
 fn an_environment_that_the_control_plane_does_not_list_is_refused_everywhere() {
-    let scene = Scene::new();
+    let scene = PlaneFixture::new();
     scene.write(
         "main/.environments/dev.yaml",
         "apiVersion: scheduler.kalypso.io/v1alpha1\nkind: Environment\nmetadata: {name: devl}\nspec:\n  \
@@ -219,7 +219,7 @@ fn an_environment_that_the_control_plane_does_not_list_is_refused_everywhere() {
 }
 
 /// Runs `outhaul` in the scene's folder, with nothing added.
-fn typed(scene: &Scene, line: &[&str]) -> String {
+fn typed(scene: &PlaneFixture, line: &[&str]) -> String {
     let output = std::process::Command::new(env!("CARGO_BIN_EXE_outhaul"))
         .args(line)
         .current_dir(scene.folder.path())
@@ -232,7 +232,7 @@ fn typed(scene: &Scene, line: &[&str]) -> String {
 
 #[test]
 fn a_command_with_a_slip_says_what_was_meant() {
-    let scene = Scene::new();
+    let scene = PlaneFixture::new();
     let source = |text: &'static str| {
         let folders = [
             "check",
@@ -287,7 +287,7 @@ fn a_command_with_a_slip_says_what_was_meant() {
 
 #[test]
 fn branches_that_lie_as_folders_are_told_apart_from_a_repository() {
-    let scene = Scene::new();
+    let scene = PlaneFixture::new();
     scene.write("cp/main/.environments/dev.yaml", "# nothing yet\n");
     scene.write("cp/dev/types.yaml", super::cli::CLUSTER_TYPE);
     let seen = typed(

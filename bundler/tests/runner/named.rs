@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 use super::kept::Fleet;
 use super::repositories::{commit, git};
-use super::silent::Made;
+use super::silent::InitFixture;
 
 #[test]
 fn a_pointer_of_git_lfs_does_not_travel_in_the_place_of_its_file() {
@@ -140,7 +140,7 @@ fn sites_whose_cluster_type_is_gone_are_named() {
 
 #[test]
 fn what_is_nearly_read_is_named() {
-    let made = Made::new();
+    let made = InitFixture::new();
     let config = |head: &str, metadata: &str| {
         format!("{head}\nmetadata:\n  name: one\n{metadata}data:\n  A: b\n")
     };

@@ -3,10 +3,10 @@
 //! What comes in: a control plane of `outhaul init` for two reconcilers, with one mistake. What must come
 //! out of `outhaul check`: one finding, at what has to be changed. Each is a reviewed snapshot.
 
-use super::silent::{Made, snapshot};
+use super::silent::{InitFixture, snapshot};
 
-fn made() -> Made {
-    Made::with(&["--reconciler", "folder", "--reconciler", "flux-git"])
+fn made() -> InitFixture {
+    InitFixture::with(&["--reconciler", "folder", "--reconciler", "flux-git"])
 }
 
 fn with(path: &str, from: &str, to: &str) -> String {

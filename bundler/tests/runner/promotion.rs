@@ -14,11 +14,11 @@ use std::sync::{Arc, Mutex};
 use outhaul_bundle::hub_api::{GateAnswer, Verdict};
 use outhaul_git::source::{Cache, SourceMap};
 use outhaul_promote::Hub;
-use outhaul_promote::watch::{Event, Outcome, Watch, pass};
+use outhaul_promote::watch::{Event, StepOutcome, Watch, pass};
 
 use super::repositories::{git, on_branch};
 
-struct Scene {
+struct ChainFixture {
     folder: tempfile::TempDir,
     hub: String,
     /// Environments whose gate is open, and what was asked.
@@ -26,7 +26,7 @@ struct Scene {
     asked: Arc<Mutex<Vec<String>>>,
 }
 
-impl Scene {
+impl ChainFixture {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let plane = folder.path().join("plane");
@@ -90,7 +90,7 @@ impl Scene {
         pass(&watch).unwrap()
     }
 
-    fn outcomes(&self) -> Vec<Outcome> {
+    fn outcomes(&self) -> Vec<StepOutcome> {
         let events = self.pass(&self.hub);
         events.into_iter().map(|event| event.outcome).collect()
     }
@@ -148,17 +148,24 @@ pub fn fake_hub(open: Arc<Mutex<Vec<&'static str>>>, asked: Arc<Mutex<Vec<String
 
 #[test]
 fn each_environment_moves_when_the_gate_before_it_opens_and_none_moves_back() {
-    let scene = Scene::new();
+    let scene = ChainFixture::new();
     assert_eq!(
         scene.outcomes(),
-        [Outcome::Current, Outcome::Current, Outcome::Current]
+        [
+            StepOutcome::Current,
+            StepOutcome::Current,
+            StepOutcome::Current
+        ]
     );
 
     let second = scene.commit("second");
     let events = scene.pass(&scene.hub);
-    assert!(matches!(events[0].outcome, Outcome::Moved(_)), "{events:?}");
+    assert!(
+        matches!(events[0].outcome, StepOutcome::Moved(_)),
+        "{events:?}"
+    );
     assert_eq!(scene.base("dev"), second);
-    let closed = Outcome::Closed(vec!["press-7 has not reported".into()]);
+    let closed = StepOutcome::Closed(vec!["press-7 has not reported".into()]);
     assert_eq!(events[1].outcome, closed);
     assert!(
         events[1]
@@ -180,7 +187,10 @@ fn each_environment_moves_when_the_gate_before_it_opens_and_none_moves_back() {
 
     scene.open.lock().unwrap().push("dev");
     let moved = scene.pass(&scene.hub);
-    assert!(matches!(moved[1].outcome, Outcome::Moved(_)), "{moved:?}");
+    assert!(
+        matches!(moved[1].outcome, StepOutcome::Moved(_)),
+        "{moved:?}"
+    );
     assert_eq!(
         moved[2].outcome, closed,
         "the gate of stage decides for prod"
@@ -210,7 +220,7 @@ fn each_environment_moves_when_the_gate_before_it_opens_and_none_moves_back() {
     let events = pass(&watch_without_first).unwrap();
     assert_eq!(
         events[0].outcome,
-        Outcome::Current,
+        StepOutcome::Current,
         "never back: {events:?}"
     );
     assert_eq!(scene.base("stage"), second);
@@ -218,22 +228,25 @@ fn each_environment_moves_when_the_gate_before_it_opens_and_none_moves_back() {
 
 #[test]
 fn a_silent_hub_is_told_and_stops_only_what_waits_for_it() {
-    let scene = Scene::new();
+    let scene = ChainFixture::new();
     let second = scene.commit("second");
     let nobody = TcpListener::bind("127.0.0.1:0")
         .unwrap()
         .local_addr()
         .unwrap();
     let events = scene.pass(&format!("http://{nobody}"));
-    assert!(matches!(events[0].outcome, Outcome::Moved(_)), "{events:?}");
+    assert!(
+        matches!(events[0].outcome, StepOutcome::Moved(_)),
+        "{events:?}"
+    );
     assert_eq!(scene.base("dev"), second);
-    let Outcome::Failed(problem) = &events[1].outcome else {
+    let StepOutcome::Failed(problem) = &events[1].outcome else {
         panic!("{events:?}")
     };
     assert!(problem.contains("cannot reach"), "{problem}");
     scene.open.lock().unwrap().push("dev");
     assert!(
-        matches!(scene.outcomes()[1], Outcome::Moved(_)),
+        matches!(scene.outcomes()[1], StepOutcome::Moved(_)),
         "it goes on afterwards"
     );
 }

@@ -21,11 +21,11 @@ fn at<'a>(environment: &'a str, lamp: &'a str) -> Vec<&'a str> {
     at
 }
 
-struct Made {
+struct ScaffoldFixture {
     folder: tempfile::TempDir,
 }
 
-impl Made {
+impl ScaffoldFixture {
     /// A control plane in `cp`, made with `options`.
     fn new(options: &[&str]) -> Self {
         let made = Self {
@@ -119,7 +119,7 @@ impl Made {
 }
 
 fn reconcilers() -> Vec<String> {
-    let made = Made {
+    let made = ScaffoldFixture {
         folder: tempfile::tempdir().unwrap(),
     };
     let (out, _) = made.outhaul(0, &["init", "--list", "--output", "json"]);
@@ -133,7 +133,7 @@ fn reconcilers() -> Vec<String> {
 
 #[test]
 fn a_new_control_plane_has_no_finding_and_renders() {
-    let made = Made::new(&[]);
+    let made = ScaffoldFixture::new(&[]);
     assert_eq!((made.sound("dev"), made.sound("stage")), (1, 1));
     let config = made
         .folder
@@ -166,13 +166,13 @@ fn one_with_every_reconciler_has_no_finding_and_renders() {
     for name in &all {
         options.extend(["--reconciler", name]);
     }
-    let made = Made::new(&options);
+    let made = ScaffoldFixture::new(&options);
     assert_eq!((made.sound("dev"), made.sound("prod")), (9, 9));
 }
 
 #[test]
 fn every_kind_of_object_can_be_added_and_nothing_is_found() {
-    let made = Made::new(&[]);
+    let made = ScaffoldFixture::new(&[]);
     assert_eq!(
         made.add("main", &["template", "json"]),
         "cp/templates/json.yaml"
@@ -242,7 +242,7 @@ fn every_kind_of_object_can_be_added_and_nothing_is_found() {
 
 #[test]
 fn policies_of_promotion_and_composition_and_acknowledgements_load_without_findings() {
-    let made = Made::new(&[]);
+    let made = ScaffoldFixture::new(&[]);
     let policy = [
         "promotion-policy",
         "dev-to-stage",
@@ -305,7 +305,7 @@ fn policies_of_promotion_and_composition_and_acknowledgements_load_without_findi
 
 #[test]
 fn an_environment_made_from_another_comes_after_it_and_begins_as_it_is() {
-    let made = Made::new(&["--environments", "dev,stage,prod"]);
+    let made = ScaffoldFixture::new(&["--environments", "dev,stage,prod"]);
     made.add("dev", &["config", "hall", "--set", "HALL=2"]);
     let cluster_type = fs::read_dir(made.cp().join("cluster-types")).unwrap();
     let cluster_type = cluster_type.last().unwrap().unwrap().path();
@@ -341,7 +341,7 @@ fn an_environment_made_from_another_comes_after_it_and_begins_as_it_is() {
 }
 
 /// What is refused on `branch`: nothing is written.
-fn refused(made: &Made, branch: &str, arguments: &[&str]) -> (String, String) {
+fn refused(made: &ScaffoldFixture, branch: &str, arguments: &[&str]) -> (String, String) {
     git(&made.cp(), &["checkout", "--quiet", branch]);
     let said = made.outhaul(2, &[&["new"], arguments, &["--in", "cp"]].concat());
     assert_eq!(git(&made.cp(), &["status", "--porcelain"]), "");
@@ -350,7 +350,7 @@ fn refused(made: &Made, branch: &str, arguments: &[&str]) -> (String, String) {
 
 #[test]
 fn a_teams_own_repository_can_be_described_and_registered() {
-    let made = Made::new(&[]);
+    let made = ScaffoldFixture::new(&[]);
     let team = made.folder.path().join("lamp");
     fs::create_dir(&team).unwrap();
     git(&team, &["init", "--quiet"]);
@@ -396,7 +396,7 @@ fn a_teams_own_repository_can_be_described_and_registered() {
 
 #[test]
 fn what_cannot_be_added_is_refused_with_a_reason() {
-    let made = Made::new(&[]);
+    let made = ScaffoldFixture::new(&[]);
     let on = |branch: &str, arguments: &[&str], told: &str| {
         git(&made.cp(), &["checkout", "--quiet", branch]);
         let (_, err) = made.outhaul(2, &[&["new"], arguments, &["--in", "cp"]].concat());

@@ -14,7 +14,7 @@ use std::process::{Child, Command, Stdio};
 use outhaul_tests::Checked as _;
 use serde_json::Value;
 
-use super::cli::Scene;
+use super::cli::PlaneFixture;
 use super::repositories::{git, on_branch, repository};
 
 const SECRET: &str = "It's a Secret to Everybody";
@@ -23,12 +23,12 @@ const BODY: &str = "Hello, World!";
 const SIGNATURE: &str = "757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17";
 
 pub struct Centre {
-    pub scene: Scene,
+    pub scene: PlaneFixture,
 }
 
 impl Centre {
     pub fn new() -> Self {
-        let scene = Scene::new();
+        let scene = PlaneFixture::new();
         let mut targets = String::new();
         for name in ["dev", "stage"] {
             targets += &format!(

@@ -12,11 +12,11 @@ use super::repositories::{commit, git};
 use outhaul_tests::Checked as _;
 
 /// A control plane of `outhaul init`, in `cp`.
-pub struct Made {
+pub struct InitFixture {
     folder: tempfile::TempDir,
 }
 
-impl Made {
+impl InitFixture {
     pub fn new() -> Self {
         Self::with(&[])
     }
@@ -119,14 +119,14 @@ const REGISTRATION: &str = "apiVersion: scheduler.kalypso.io/v1alpha1\nkind: Wor
 
 #[test]
 fn a_sound_control_plane_has_no_finding() {
-    let seen = Made::new().check(&["--strict"]);
+    let seen = InitFixture::new().check(&["--strict"]);
     let expected = "exit code 0\ndev: no findings (1 cluster type, 1 target, 1 assignment)\n";
     assert_eq!(seen, expected);
 }
 
 #[test]
 fn edits_that_are_not_committed() {
-    let made = Made::new();
+    let made = InitFixture::new();
     made.switch("dev");
     let file = made.cp().join("cluster-types/edge.yaml");
     let text = fs::read_to_string(&file).unwrap();
@@ -147,7 +147,7 @@ fn edits_that_are_not_committed() {
 
 #[test]
 fn edits_of_manifests_that_are_not_committed() {
-    let made = Made::new();
+    let made = InitFixture::new();
     let (cp, manifests) = (made.cp(), made.cp().with_file_name("manifests"));
     made.switch("hello");
     let clone = [
@@ -170,7 +170,7 @@ fn edits_of_manifests_that_are_not_committed() {
 
 #[test]
 fn a_working_copy_is_checked_as_it_is() {
-    let made = Made::new();
+    let made = InitFixture::new();
     made.switch("dev");
     made.edit(
         "dev",
@@ -197,7 +197,7 @@ fn a_working_copy_is_checked_as_it_is() {
 
 #[test]
 fn objects_by_which_flux_would_bring_more() {
-    let made = Made::new();
+    let made = InitFixture::new();
     made.write(
         "dev",
         "flux.yaml",
@@ -211,7 +211,7 @@ fn objects_by_which_flux_would_bring_more() {
 
 #[test]
 fn objects_of_flux_beside_a_workload_are_its_teams_own() {
-    let made = Made::new();
+    let made = InitFixture::new();
     made.write(
         "hello",
         "workload/flux.yaml",
@@ -224,7 +224,7 @@ fn objects_of_flux_beside_a_workload_are_its_teams_own() {
 
 #[test]
 fn a_kustomization_that_would_change_what_it_lists() {
-    let made = Made::new();
+    let made = InitFixture::new();
     made.write(
         "dev",
         "kustomization.yaml",
@@ -236,7 +236,7 @@ fn a_kustomization_that_would_change_what_it_lists() {
 
 #[test]
 fn images_that_no_bundle_brings() {
-    let made = Made::with(&["--reconciler", "flux-git"]);
+    let made = InitFixture::with(&["--reconciler", "flux-git"]);
     let seen = made.check(&["--strict"]);
     assert!(seen.contains("dev: no findings"), "{seen}");
     let policy = "images: reference";
@@ -246,7 +246,7 @@ fn images_that_no_bundle_brings() {
 
 #[test]
 fn sources_that_no_bundle_brings() {
-    let made = Made::with(&["--reconciler", "flux-git"]);
+    let made = InitFixture::with(&["--reconciler", "flux-git"]);
     made.edit(
         "dev",
         "delivery/images.yaml",
@@ -265,7 +265,7 @@ fn sources_that_no_bundle_brings() {
 
 #[test]
 fn a_file_that_was_emptied_and_a_content_type_that_nobody_knows() {
-    let made = Made::new();
+    let made = InitFixture::new();
     made.write("dev", "cluster-types/edge.yaml", "");
     let seen = made.check(&[]);
     let told = "warning[empty-file]: this file is empty: what was in it is gone";
@@ -274,7 +274,7 @@ fn a_file_that_was_emptied_and_a_content_type_that_nobody_knows() {
         "{seen}"
     );
 
-    let made = Made::new();
+    let made = InitFixture::new();
     made.write(
         "dev",
         "templates/own.yaml",
@@ -291,14 +291,14 @@ fn a_file_that_was_emptied_and_a_content_type_that_nobody_knows() {
 
 #[test]
 fn all_policies_deleted() {
-    let made = Made::new();
+    let made = InitFixture::new();
     made.remove("dev", &["scheduling"]);
     snapshot!(made.check(&[]));
 }
 
 #[test]
 fn an_empty_environment() {
-    let made = Made::new();
+    let made = InitFixture::new();
     made.remove(
         "dev",
         &["scheduling", "cluster-types", "configs", "base-repo.yaml"],
@@ -308,7 +308,7 @@ fn an_empty_environment() {
 
 #[test]
 fn a_target_that_is_assigned_nowhere() {
-    let made = Made::new();
+    let made = InitFixture::new();
     made.edit(
         "hello",
         "workload/hello.yaml",
@@ -320,7 +320,7 @@ fn a_target_that_is_assigned_nowhere() {
 
 #[test]
 fn a_misspelt_label_of_a_cluster_type() {
-    let made = Made::new();
+    let made = InitFixture::new();
     made.edit(
         "dev",
         "cluster-types/edge.yaml",
@@ -332,7 +332,7 @@ fn a_misspelt_label_of_a_cluster_type() {
 
 #[test]
 fn a_misspelt_label_of_platform_config() {
-    let made = Made::new();
+    let made = InitFixture::new();
     made.edit(
         "dev",
         "configs/environment.yaml",
@@ -344,7 +344,7 @@ fn a_misspelt_label_of_platform_config() {
 
 #[test]
 fn a_misspelt_group() {
-    let made = Made::new();
+    let made = InitFixture::new();
     let (from, to) = ("scheduler.kalypso.io", "schedular.kalypso.io");
     made.edit("dev", "scheduling/hello-team.yaml", from, to);
     snapshot!(made.check(&[]));
@@ -352,7 +352,7 @@ fn a_misspelt_group() {
 
 #[test]
 fn a_misspelt_branch() {
-    let made = Made::new();
+    let made = InitFixture::new();
     made.edit(
         "main",
         "workloads/hello.yaml",
@@ -364,7 +364,7 @@ fn a_misspelt_branch() {
 
 #[test]
 fn a_wrong_path() {
-    let made = Made::new();
+    let made = InitFixture::new();
     made.edit(
         "main",
         "workloads/hello.yaml",
@@ -376,7 +376,7 @@ fn a_wrong_path() {
 
 #[test]
 fn a_misspelt_field() {
-    let made = Made::new();
+    let made = InitFixture::new();
     made.edit(
         "dev",
         "scheduling/hello-team.yaml",
@@ -388,7 +388,7 @@ fn a_misspelt_field() {
 
 #[test]
 fn a_missing_kind_and_a_missing_group() {
-    let made = Made::new();
+    let made = InitFixture::new();
     let (path, kind) = ("scheduling/hello-team.yaml", "kind: SchedulingPolicy\n");
     made.edit("dev", path, kind, "");
     made.edit("dev", "configs/environment.yaml", "kind: ConfigMap\n", "");
@@ -399,7 +399,7 @@ fn a_missing_kind_and_a_missing_group() {
 
 #[test]
 fn a_base_without_a_commit() {
-    let made = Made::new();
+    let made = InitFixture::new();
     made.switch("dev");
     let text = fs::read_to_string(made.cp().join("base-repo.yaml")).unwrap();
     let commit = text.lines().last().unwrap();
@@ -409,14 +409,14 @@ fn a_base_without_a_commit() {
 
 #[test]
 fn a_missing_base_is_the_cause_and_not_every_template() {
-    let made = Made::new();
+    let made = InitFixture::new();
     made.remove("dev", &["base-repo.yaml"]);
     snapshot!(made.check(&[]));
 }
 
 #[test]
 fn links_in_a_control_plane() {
-    let made = Made::new();
+    let made = InitFixture::new();
     made.switch("dev");
     let cp = made.cp();
     fs::rename(cp.join("scheduling"), cp.join("elsewhere")).unwrap();
@@ -429,7 +429,7 @@ fn links_in_a_control_plane() {
 
 #[test]
 fn a_base_that_is_reached_in_two_ways_is_read_once() {
-    let made = Made::new();
+    let made = InitFixture::new();
     made.switch("dev");
     let base = fs::read_to_string(made.cp().join("base-repo.yaml")).unwrap();
     let second = base
@@ -442,7 +442,7 @@ fn a_base_that_is_reached_in_two_ways_is_read_once() {
 
 #[test]
 fn a_base_that_leads_to_itself_is_read_once() {
-    let made = Made::new();
+    let made = InitFixture::new();
     // The environment's own branch is its base, too: it holds the object that names it.
     made.switch("dev");
     let base = fs::read_to_string(made.cp().join("base-repo.yaml")).unwrap();
@@ -459,7 +459,7 @@ fn a_base_that_leads_to_itself_is_read_once() {
 
 #[test]
 fn a_registration_of_nothing() {
-    let made = Made::new();
+    let made = InitFixture::new();
     made.write("main", "workloads/other.yaml", REGISTRATION);
     snapshot!(made.check(&[]));
 }

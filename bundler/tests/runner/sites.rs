@@ -4,7 +4,7 @@ use std::fs;
 
 use outhaul_tests::Checked as _;
 
-use super::cli::Scene;
+use super::cli::PlaneFixture;
 
 const SITES: &str = "apiVersion: outhaul.dev/v1alpha1
 kind: Site
@@ -38,13 +38,13 @@ data:
   REGION: East US
 ";
 
-fn scene() -> Scene {
-    let scene = Scene::new();
+fn scene() -> PlaneFixture {
+    let scene = PlaneFixture::new();
     scene.write("dev/sites.yaml", SITES);
     scene
 }
 
-fn read(scene: &Scene, path: &str) -> Option<String> {
+fn read(scene: &PlaneFixture, path: &str) -> Option<String> {
     fs::read_to_string(scene.folder.path().join("out").join(path)).ok()
 }
 

@@ -9,10 +9,10 @@ use std::process::Command;
 
 use outhaul_tests::Checked as _;
 
-use super::cli::Scene;
+use super::cli::PlaneFixture;
 
 /// Renders from within `here`.
-fn render(scene: &Scene, to: &str) -> (Option<i32>, String) {
+fn render(scene: &PlaneFixture, to: &str) -> (Option<i32>, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_outhaul"))
         .args(["render", "--environment", "dev", "--env-dir", "../dev"])
         .args(["--base-dir", "../main", "--cache", "../cache", "--out", to])
@@ -26,7 +26,7 @@ fn render(scene: &Scene, to: &str) -> (Option<i32>, String) {
 
 #[test]
 fn rendering_into_the_folder_that_one_stands_in_leaves_it_and_what_is_its_owners() {
-    let scene = Scene::new();
+    let scene = PlaneFixture::new();
     scene.write("here/notes.txt", "mine");
     scene.write("here/.git/config", "[core]\n");
     scene.write("here/drone/by-hand.yaml", "mine, too");
@@ -77,7 +77,7 @@ fn rendering_into_the_folder_that_one_stands_in_leaves_it_and_what_is_its_owners
 
 #[test]
 fn what_lies_where_a_rendered_folder_goes_is_refused_and_stays() {
-    let scene = Scene::new();
+    let scene = PlaneFixture::new();
     scene.write("here/drone", "a file of mine");
     let (code, said) = render(&scene, ".");
     assert_eq!(code, Some(2), "{said}");

@@ -7,7 +7,7 @@
 use std::fs;
 use std::net::TcpListener;
 
-use super::cli::Scene;
+use super::cli::PlaneFixture;
 use super::kept::Fleet;
 use super::repositories::{commit, git};
 
@@ -97,7 +97,7 @@ fn what_a_team_names_as_its_manifests_opens_nothing_of_this_machine() {
 
 #[test]
 fn a_registration_is_no_way_to_this_machine_either() {
-    let scene = Scene::new();
+    let scene = PlaneFixture::new();
     let app = scene.folder.path().join("app").display().to_string();
     for repo in [app.clone(), format!("file://{app}"), "app".to_owned()] {
         let text = fs::read_to_string(scene.folder.path().join("main/app.yaml")).unwrap();
@@ -291,7 +291,7 @@ fn a_teams_repository_brings_workloads_and_nothing_else() {
 
 #[test]
 fn a_name_or_a_message_steers_no_terminal_and_shows_no_password() {
-    let scene = Scene::new();
+    let scene = PlaneFixture::new();
     scene.write("app/\u{1b}]0;owned\u{7}\r.yaml", "kind: [\u{1b}[31m");
     scene.edit(
         "app/workload.yaml",

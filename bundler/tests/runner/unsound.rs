@@ -6,7 +6,7 @@
 
 use std::fs;
 
-use super::cli::Scene;
+use super::cli::PlaneFixture;
 use super::kept::Fleet;
 use super::repositories::commit;
 
@@ -150,7 +150,7 @@ fn an_assignment_that_a_misspelt_environment_drops_is_said_to_be_removed() {
 
 #[test]
 fn a_rendering_does_not_go_into_what_it_is_made_from() {
-    let scene = Scene::new();
+    let scene = PlaneFixture::new();
     for folder in ["dev", "main/out", "./main/../dev/deep/er"] {
         let seen = scene.run(&["render", "--out", folder]);
         assert!(
@@ -176,7 +176,7 @@ fn environment(name: &str, after: &str, branch: &str) -> String {
 
 #[test]
 fn a_promotion_chain_that_leads_nowhere_is_found_where_it_is_written() {
-    let scene = Scene::new();
+    let scene = PlaneFixture::new();
     let file = |name: &str| format!("main/.environments/{name}.yaml");
     scene.write(&file("dev"), &environment("dev", "", "dev"));
     scene.write(&file("stage"), &environment("stage", "dev", "stage"));

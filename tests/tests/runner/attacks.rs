@@ -12,12 +12,12 @@ use std::process::Command;
 
 use outhaul_tests::{Ran, program, run, run_expecting, workspace_root};
 
-#[allow(dead_code, reason = "the tests of the bundle use the rest")]
+#[expect(dead_code, reason = "the tests of the bundle use the rest")]
 #[path = "../../../bundle/tests/archive.rs"]
 mod archive;
 #[path = "attacks/bombs.rs"]
 mod bombs;
-#[allow(dead_code, reason = "the signer's own tests use the rest")]
+#[expect(dead_code, reason = "the signer's own tests use the rest")]
 #[path = "../../../signer/tests/centre.rs"]
 mod centre;
 #[path = "attacks/contents.rs"]

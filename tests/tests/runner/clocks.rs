@@ -5,7 +5,7 @@ use std::process::Command;
 
 use outhaul_tests::{Ran, available_or_skip, program, run};
 
-use super::scene::Scene;
+use super::scene::SystemFixture;
 
 /// `date -u`, as the programs read times.
 fn date(when: &str) -> String {
@@ -16,7 +16,7 @@ fn date(when: &str) -> String {
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
-fn under(scene: &Scene, clock: &str, name: &str, arguments: &[&str]) -> Ran {
+fn under(scene: &SystemFixture, clock: &str, name: &str, arguments: &[&str]) -> Ran {
     let mut command = scene.command("faketime".as_ref());
     command.args(["-f", clock]).arg(program(name).unwrap());
     run(command.args(arguments)).unwrap()
@@ -29,7 +29,7 @@ fn told(ran: &Ran, code: i32, words: &[&str]) {
     }
 }
 
-fn bound(scene: &Scene) -> String {
+fn bound(scene: &SystemFixture) -> String {
     let status = scene.agent("edge-1", 0, &["--output", "json", "status"]);
     let status = outhaul_tests::result(&status.stdout);
     status["time_lower_bound"].as_str().unwrap().to_owned()
@@ -40,7 +40,7 @@ fn a_wrong_clock_signs_nothing_and_what_it_signed_is_undone() {
     if !available_or_skip("faketime") {
         return;
     }
-    let scene = Scene::new();
+    let scene = SystemFixture::new();
     let init = ["init", "control-plane", "--environments", "dev"];
     scene.run("outhaul", 0, &init);
     scene.fleet();

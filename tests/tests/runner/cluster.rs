@@ -9,11 +9,11 @@ use std::path::Path;
 use outhaul_tests::kubernetes::{ADMIN, ApiServer};
 use serde_json::{Value, json};
 
-use super::scene::{Scene, copy};
+use super::scene::{SystemFixture, copy};
 
 /// A site with a cluster, and the control plane that it follows.
 struct Store {
-    scene: Scene,
+    scene: SystemFixture,
     server: ApiServer,
 }
 
@@ -22,7 +22,7 @@ const NAMESPACE: &str = "dev-store-stock-report-nightly";
 const IMAGE: &str = "registry.store.example/stock-report";
 
 /// The control plane of `examples/cluster` with its sources, and a site of its stream `dev/store`.
-pub fn follow_the_example(scene: &mut Scene) {
+pub fn follow_the_example(scene: &mut SystemFixture) {
     let example = outhaul_tests::workspace_root().join("examples/cluster");
     scene.repository(&example.join("control-plane"), "control-plane");
     copy(
@@ -46,7 +46,7 @@ pub fn follow_the_example(scene: &mut Scene) {
 impl Store {
     #[track_caller]
     fn new() -> Option<Self> {
-        let mut scene = Scene::new();
+        let mut scene = SystemFixture::new();
         let server = ApiServer::start_or_skip(&scene.path("server"))?.unwrap();
         follow_the_example(&mut scene);
         let kubeconfig = server.kubeconfig(ADMIN);

@@ -2,11 +2,11 @@
 
 use std::process::Command;
 
-use super::scene::Scene;
+use super::scene::SystemFixture;
 
 #[test]
 fn the_centres_programs_print_their_own_completions() {
-    let scene = Scene::new();
+    let scene = SystemFixture::new();
     for (program, subcommand) in [
         ("outhaul", "promote"),
         ("outhaul-hub", "waive"),

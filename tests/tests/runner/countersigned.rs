@@ -9,11 +9,11 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use super::scene::{Scene, files_below};
+use super::scene::{SystemFixture, files_below};
 
 /// A control plane, a fleet and a site that took number 1.
-fn first_bundle() -> Scene {
-    let scene = Scene::new();
+fn first_bundle() -> SystemFixture {
+    let scene = SystemFixture::new();
     let init = ["init", "control-plane", "--environments", "dev"];
     scene.run("outhaul", 0, &init);
     scene.fleet();
@@ -23,7 +23,7 @@ fn first_bundle() -> Scene {
     scene
 }
 
-fn greet(scene: &Scene, greeting: &str) {
+fn greet(scene: &SystemFixture, greeting: &str) {
     scene.on_branch("control-plane", "dev", |folder| {
         let config = folder.join("configs/greeting.yaml");
         let _ = fs::remove_file(config);
@@ -41,7 +41,7 @@ fn greet(scene: &Scene, greeting: &str) {
     });
 }
 
-fn bundle(scene: &Scene, code: i32, more: &[&str]) -> Value {
+fn bundle(scene: &SystemFixture, code: i32, more: &[&str]) -> Value {
     let keys = [
         "--fleet",
         "fleet",
@@ -59,7 +59,7 @@ fn bundle(scene: &Scene, code: i32, more: &[&str]) -> Value {
 }
 
 /// The second person: takes the request over, reads it, signs it by its digest, hands the answer back.
-fn countersign(scene: &Scene, request: &str) -> Value {
+fn countersign(scene: &SystemFixture, request: &str) -> Value {
     let carried = "auditor/the.request";
     fs::copy(scene.path(request), scene.path(carried)).unwrap();
     let common = [
@@ -87,7 +87,7 @@ fn countersign(scene: &Scene, request: &str) -> Value {
     shown["review"].clone()
 }
 
-fn two_signatures(scene: &Scene) -> String {
+fn two_signatures(scene: &SystemFixture) -> String {
     fs::create_dir(scene.path("auditor")).unwrap();
     let pass = scene.path("auditor/passphrase");
     fs::write(&pass, "of the second person alone\n").unwrap();

@@ -2,11 +2,11 @@
 
 use std::fs;
 
-use super::scene::Scene;
+use super::scene::SystemFixture;
 
 #[test]
 fn damage_at_the_centre_and_the_hub_is_told_from_absence_and_nothing_new_is_made() {
-    let scene = Scene::new();
+    let scene = SystemFixture::new();
     scene.fleet();
     let status = ["key", "status", "--fleet", "fleet"];
     let good = fs::read(scene.path("fleet/fleet.json")).unwrap();

@@ -13,7 +13,7 @@ use std::process::{Child, Stdio};
 
 use outhaul_tests::{Ran, program, run_script, workspace_root};
 
-use super::scene::Scene;
+use super::scene::SystemFixture;
 
 /// What is in the documents where this test has something else.
 const PORT: &str = "8420";
@@ -181,14 +181,14 @@ impl Drop for Ending {
 
 /// The folder in which pages are typed, and the names that pages have for what is in it.
 struct Desk {
-    scene: Scene,
+    scene: SystemFixture,
     folder: PathBuf,
     port: String,
 }
 
 impl Desk {
     fn new() -> Self {
-        let scene = Scene::new();
+        let scene = SystemFixture::new();
         std::fs::create_dir(scene.path("tutorial")).unwrap();
         let folder = scene.path("tutorial").canonicalize().unwrap();
         let port = std::net::TcpListener::bind("127.0.0.1:0")

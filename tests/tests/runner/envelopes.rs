@@ -12,7 +12,7 @@ use std::process::Stdio;
 use outhaul_tests::{Ran, envelope, program, run};
 use serde_json::Value;
 
-use super::scene::Scene;
+use super::scene::SystemFixture;
 
 #[path = "envelopes/table.rs"]
 mod table;
@@ -22,7 +22,7 @@ use table::TABLE;
 const PROGRAMS: [&str; 4] = ["outhaul", "outhaul-agent", "outhaul-hub", "outhaul-signer"];
 
 /// Commands that do something: those without subcommands, as typed.
-fn commands(scene: &Scene, name: &str) -> BTreeSet<String> {
+fn commands(scene: &SystemFixture, name: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let mut waiting = vec![name.to_owned()];
     while let Some(command) = waiting.pop() {
@@ -59,7 +59,7 @@ fn commands(scene: &Scene, name: &str) -> BTreeSet<String> {
 }
 
 /// Types a line in the scene's folder, with `input` on standard input.
-fn typed(scene: &Scene, line: &str, input: &str) -> Ran {
+fn typed(scene: &SystemFixture, line: &str, input: &str) -> Ran {
     let mut words = line.split_whitespace();
     let mut command = scene.command(&program(words.next().unwrap()).unwrap());
     command
@@ -79,7 +79,7 @@ fn typed(scene: &Scene, line: &str, input: &str) -> Ran {
 }
 
 #[track_caller]
-fn checked(scene: &Scene, line: &str, input: &str) -> (Ran, Value) {
+fn checked(scene: &SystemFixture, line: &str, input: &str) -> (Ran, Value) {
     let ran = typed(scene, &format!("{line} --output json"), input);
     match envelope(&ran.stdout, ran.code) {
         Ok(envelope) => (ran, envelope),
@@ -89,7 +89,7 @@ fn checked(scene: &Scene, line: &str, input: &str) -> (Ran, Value) {
 
 #[test]
 fn what_cannot_be_parsed_has_an_envelope_in_every_command() {
-    let scene = Scene::new();
+    let scene = SystemFixture::new();
     for name in PROGRAMS {
         let all = commands(&scene, name);
         assert!(all.len() >= 10, "{all:?}");
@@ -112,7 +112,7 @@ fn what_cannot_be_parsed_has_an_envelope_in_every_command() {
 
 #[test]
 fn findings_are_where_the_text_says() {
-    let scene = Scene::new();
+    let scene = SystemFixture::new();
     scene.run("outhaul", 0, &["init", "cp", "--environments", "dev"]);
     scene.on_branch("cp", "dev", |folder| {
         fs::write(folder.join("scheduling/x.yaml"), "kind: SchedulingPolicy\n").unwrap();
@@ -171,7 +171,7 @@ const fn not_here(command: &'static str, why: &'static str, fails: &'static str)
 
 #[test]
 fn every_command_has_one_envelope_when_it_works_and_when_it_fails() {
-    let scene = Scene::new();
+    let scene = SystemFixture::new();
     scene.run(
         "outhaul",
         0,
@@ -227,7 +227,7 @@ fn every_command_has_one_envelope_when_it_works_and_when_it_fails() {
 }
 
 /// Types a line into pipes that nobody reads: standard output, or both.
-fn unread(scene: &Scene, line: &str, input: &str, both: bool) -> Option<i32> {
+fn unread(scene: &SystemFixture, line: &str, input: &str, both: bool) -> Option<i32> {
     let closed = || {
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
@@ -245,7 +245,7 @@ fn unread(scene: &Scene, line: &str, input: &str, both: bool) -> Option<i32> {
 
 #[test]
 fn no_command_minds_that_nobody_reads_what_it_prints() {
-    let scene = Scene::new();
+    let scene = SystemFixture::new();
     let init = ["init", "control-plane", "--environments", "dev"];
     scene.run("outhaul", 0, &init);
     scene.fleet();
@@ -269,7 +269,7 @@ fn no_command_minds_that_nobody_reads_what_it_prints() {
 }
 
 /// What the lines of the table need beside the scene.
-fn prepare(scene: &Scene) {
+fn prepare(scene: &SystemFixture) {
     fs::write(scene.path("recipients"), "").unwrap();
     let copied = run(scene
         .command("cp".as_ref())

@@ -9,7 +9,7 @@ use std::process::Stdio;
 
 use outhaul_tests::{Ran, program, run, workspace_root};
 
-use super::scene::Scene;
+use super::scene::SystemFixture;
 
 /// Code and situation of each row.
 fn situations() -> Vec<(i32, String)> {
@@ -33,11 +33,11 @@ fn situations() -> Vec<(i32, String)> {
 
 const PLANE: &str = "--environment dev --control-plane control-plane";
 
-struct World(Scene);
+struct World(SystemFixture);
 
 impl World {
     fn new() -> Self {
-        let scene = Scene::new();
+        let scene = SystemFixture::new();
         scene.run(
             "outhaul",
             0,

@@ -10,7 +10,7 @@ use std::path::Path;
 use outhaul_tests::{available_or_skip, workspace_root};
 
 use super::cluster::{SITE, follow_the_example};
-use super::scene::{Scene, files_below};
+use super::scene::{SystemFixture, files_below};
 
 fn names(folder: &Path) -> Vec<String> {
     let name = |path: &std::path::PathBuf| path.file_name().unwrap().to_str().unwrap().to_owned();
@@ -20,7 +20,7 @@ fn names(folder: &Path) -> Vec<String> {
 }
 
 /// Replaces a word in every file of a branch of the control plane.
-fn replace(scene: &Scene, from: &str, to: &str) {
+fn replace(scene: &SystemFixture, from: &str, to: &str) {
     scene.on_branch("control-plane", "main", |folder| {
         for path in files_below(&folder.join("templates")) {
             let text = fs::read_to_string(&path).unwrap();
@@ -34,7 +34,7 @@ fn any_reconciler_is_rendered_delivered_applied_observed_pruned_and_rolled_back_
     if !available_or_skip("python3") {
         return;
     }
-    let mut scene = Scene::new();
+    let mut scene = SystemFixture::new();
     follow_the_example(&mut scene);
     replace(
         &scene,

@@ -12,7 +12,7 @@ use std::process::Command;
 
 use outhaul_tests::{Ran, program, run, run_expecting, workspace_root};
 
-use super::scene::Scene;
+use super::scene::SystemFixture;
 
 #[path = "hostile/answers.rs"]
 mod answers;
@@ -141,7 +141,7 @@ impl Count {
 }
 
 /// `program`, with a lid on its memory and its time.
-fn limited(scene: &Scene, name: &str) -> Command {
+fn limited(scene: &SystemFixture, name: &str) -> Command {
     let mut command = scene.command(Path::new("timeout"));
     command.args(["--signal=KILL", &SECONDS.to_string(), "sh"]);
     lid(&mut command, name);
@@ -149,7 +149,7 @@ fn limited(scene: &Scene, name: &str) -> Command {
 }
 
 /// A program that serves until it is ended, with a lid on its memory.
-fn serving(scene: &Scene, name: &str) -> Command {
+fn serving(scene: &SystemFixture, name: &str) -> Command {
     let mut command = scene.command(Path::new("sh"));
     lid(&mut command, name);
     command
@@ -167,7 +167,7 @@ fn lid(command: &mut Command, name: &str) {
 }
 
 /// Runs `agent …`, `hub …`, `centre …` or `signer …` in the scene, under limits.
-fn typed(scene: &Scene, line: &str) -> Ran {
+fn typed(scene: &SystemFixture, line: &str) -> Ran {
     let mut words = line.split(' ');
     let who = words.next().unwrap();
     let (name, first): (_, &[&str]) = match who {
@@ -181,8 +181,8 @@ fn typed(scene: &Scene, line: &str) -> Ran {
 }
 
 /// A copy of the scene, so that no case sees what another one did.
-fn copy(scene: &Scene) -> Scene {
-    let mut copied = Scene::new();
+fn copy(scene: &SystemFixture) -> SystemFixture {
+    let mut copied = SystemFixture::new();
     copied.sources.clone_from(&scene.sources);
     let mut command = Command::new("cp");
     command.arg("-a").arg(scene.path(".")).arg(copied.path(""));
@@ -191,8 +191,8 @@ fn copy(scene: &Scene) -> Scene {
 }
 
 /// A centre, a hub and a site on which bundle 1 runs; bundle 2 lies in `next`, both are published.
-fn stage() -> Scene {
-    let scene = Scene::new();
+fn stage() -> SystemFixture {
+    let scene = SystemFixture::new();
     let init = ["init", "control-plane", "--environments", "dev,stage"];
     scene.run("outhaul", 0, &init);
     scene.fleet();
@@ -226,13 +226,13 @@ fn stage() -> Scene {
     scene
 }
 
-fn status(scene: &Scene) -> serde_json::Value {
+fn status(scene: &SystemFixture) -> serde_json::Value {
     let told = scene.agent("edge-1", 0, &["--output", "json", "status"]);
     outhaul_tests::result(&told.stdout)
 }
 
 /// What nothing hostile may change: what runs on site, what the hub and the centre know, what lies outside.
-fn standing(scene: &Scene) -> String {
+fn standing(scene: &SystemFixture) -> String {
     let hub = |arguments: &[&str]| {
         let words = [&["--state", "hub"][..], arguments, &["--output", "json"]].concat();
         scene.run("outhaul-hub", 0, &words).stdout

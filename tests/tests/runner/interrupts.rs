@@ -11,12 +11,12 @@ use std::process::Command;
 
 use outhaul_tests::{Ran, program, run};
 
-use super::scene::{Scene, files_below};
+use super::scene::{SystemFixture, files_below};
 
 type Tree = BTreeMap<PathBuf, Vec<u8>>;
 
-fn scene() -> Scene {
-    let scene = Scene::new();
+fn scene() -> SystemFixture {
+    let scene = SystemFixture::new();
     scene.run(
         "outhaul",
         0,
@@ -29,7 +29,7 @@ fn scene() -> Scene {
 }
 
 /// A copy of the scene's folder.
-fn copy(scene: &Scene) -> tempfile::TempDir {
+fn copy(scene: &SystemFixture) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let copied = Command::new("cp")
         .args(["-a", "--"])
@@ -69,13 +69,17 @@ fn typed(folder: &Path, name: &str, line: &str, variable: &str, value: &str) -> 
 }
 
 /// Interrupts `line` at every instant; `same` compares two trees as far as they must be equal.
-fn at_every_instant(scene: &Scene, line: &str, same: impl Fn(&Tree, &Tree) -> bool) -> usize {
+fn at_every_instant(
+    scene: &SystemFixture,
+    line: &str,
+    same: impl Fn(&Tree, &Tree) -> bool,
+) -> usize {
     of_program(scene, "outhaul", line, 0, same)
 }
 
 /// The same for any program; `again` is how a second run ends after one that was done whole.
 fn of_program(
-    scene: &Scene,
+    scene: &SystemFixture,
     name: &str,
     line: &str,
     again: i32,

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use outhaul_tests::{Ran, program, run_compared};
 
-use super::scene::Scene;
+use super::scene::SystemFixture;
 
 #[path = "left_alone/approvals.rs"]
 mod approvals;
@@ -28,12 +28,12 @@ type Row<'a> = (&'a str, &'a str, i32, &'a str);
 const PLANE: &str = "--environment dev --control-plane control-plane";
 const KEYS: &str = "--fleet fleet --passphrase-file passphrase";
 
-struct World(Scene);
+struct World(SystemFixture);
 
 impl World {
     /// A control plane with `dev` and `stage`, a fleet and a hub.
     fn new() -> Self {
-        let scene = Scene::new();
+        let scene = SystemFixture::new();
         let init = ["init", "control-plane", "--environments", "dev,stage"];
         scene.run("outhaul", 0, &init);
         scene.fleet();

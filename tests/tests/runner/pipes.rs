@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use outhaul_tests::{program, run};
 
-use super::scene::Scene;
+use super::scene::SystemFixture;
 
 /// The end of a pipe that nobody reads.
 fn closed() -> Stdio {
@@ -15,8 +15,8 @@ fn closed() -> Stdio {
 }
 
 /// A folder with a fleet, a hub and an enrolled site.
-fn scene() -> Scene {
-    let scene = Scene::new();
+fn scene() -> SystemFixture {
+    let scene = SystemFixture::new();
     scene.run(
         "outhaul",
         0,
@@ -48,7 +48,7 @@ const COMMANDS: [(&str, &str); 14] = [
     ("outhaul-signer", "status nowhere"),
 ];
 
-fn command(scene: &Scene, name: &str, line: &str) -> Command {
+fn command(scene: &SystemFixture, name: &str, line: &str) -> Command {
     let mut command = scene.command(&program(name).unwrap());
     command.args(line.split(' ')).env("OUTHAUL_LOG", "trace");
     command

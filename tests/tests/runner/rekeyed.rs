@@ -7,20 +7,20 @@ use std::fs;
 
 use serde_json::Value;
 
-use super::scene::Scene;
+use super::scene::SystemFixture;
 
-fn json(scene: &Scene, name: &str, arguments: &[&str]) -> Value {
+fn json(scene: &SystemFixture, name: &str, arguments: &[&str]) -> Value {
     let ran = scene.run(name, 0, &[&["--output", "json"], arguments].concat());
     outhaul_tests::result(&ran.stdout)
 }
 
-fn bundle(scene: &Scene) {
+fn bundle(scene: &SystemFixture) {
     let keys = ["--fleet", "fleet", "--passphrase-file", "passphrase"];
     let more = ["--out", "stick", "--renew"];
     scene.plane(0, "bundle", "dev", &[&keys[..], &more].concat());
 }
 
-fn enrolled_anew(scene: &Scene) {
+fn enrolled_anew(scene: &SystemFixture) {
     let stream = ["--environment", "dev", "--cluster-type", "edge"];
     let out = ["--fleet", "fleet", "--out", "again.kit"];
     let enrol = ["site", "enrol", "edge-1"];
@@ -30,7 +30,7 @@ fn enrolled_anew(scene: &Scene) {
 
 /// The order has reached the site (`made`: it made its new key), or is still on the stick.
 fn enrolled_anew_with_an_order_pending(made: bool) {
-    let scene = Scene::new();
+    let scene = SystemFixture::new();
     let init = ["init", "control-plane", "--environments", "dev"];
     scene.run("outhaul", 0, &init);
     scene.fleet();

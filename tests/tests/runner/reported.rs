@@ -7,7 +7,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use super::scene::Scene;
+use super::scene::SystemFixture;
 
 const PLANE: [(&str, &str); 4] = [
     (
@@ -35,7 +35,7 @@ const PLANE: [(&str, &str); 4] = [
 ];
 
 /// Bundle `number`, of a base commit of that digit, whose template writes what no other does.
-fn bundle(scene: &Scene, number: u64) -> String {
+fn bundle(scene: &SystemFixture, number: u64) -> String {
     let template = format!(
         "apiVersion: outhaul.dev/v1alpha1\nkind: Template\nmetadata:\n  name: out\nspec:\n  type: \
          reconciler\n  reconciler: folder\n  manifests:\n    - |\n      run: lamp\n      number: \
@@ -68,21 +68,21 @@ fn bundle(scene: &Scene, number: u64) -> String {
     commit
 }
 
-fn json(scene: &Scene, code: i32, arguments: &[&str]) -> Value {
+fn json(scene: &SystemFixture, code: i32, arguments: &[&str]) -> Value {
     let hub = ["--state", "hub", "--output", "json"];
     let ran = scene.run("outhaul-hub", code, &[&hub[..], arguments].concat());
     outhaul_tests::result(&ran.stdout)
 }
 
 /// What the hub says of the site, after its reports came home.
-fn at_the_hub(scene: &Scene) -> Value {
+fn at_the_hub(scene: &SystemFixture) -> Value {
     scene.home("bench-1");
     json(scene, 0, &["sites"])[0].clone()
 }
 
 #[test]
 fn a_revert_a_failure_and_a_refusal_show_at_the_hub_as_the_agent_wrote_them() {
-    let scene = Scene::new();
+    let scene = SystemFixture::new();
     for (path, text) in PLANE {
         let path = scene.path(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();

@@ -9,15 +9,15 @@ use std::process::Command;
 
 use outhaul_tests::{Ran, program, run};
 
-use super::scene::Scene;
+use super::scene::SystemFixture;
 
-fn hub(scene: &Scene, arguments: &[&str]) -> Ran {
+fn hub(scene: &SystemFixture, arguments: &[&str]) -> Ran {
     let mut command: Command = scene.command(&program("outhaul-hub").unwrap());
     run(command.args(["--state", "hub"]).args(arguments)).unwrap()
 }
 
 /// A new stick goes to the hub and back: what the hub said, and what the site said.
-fn there_and_back(scene: &Scene, site: &str) -> (Ran, Ran) {
+fn there_and_back(scene: &SystemFixture, site: &str) -> (Ran, Ran) {
     let _ = fs::remove_dir_all(scene.path("stick"));
     fs::create_dir(scene.path("stick")).unwrap();
     scene.agent(site, 0, &["export", "stick"]);
@@ -34,7 +34,7 @@ fn there_and_back(scene: &Scene, site: &str) -> (Ran, Ran) {
     (told, back)
 }
 
-fn status(scene: &Scene, site: &str) -> serde_json::Value {
+fn status(scene: &SystemFixture, site: &str) -> serde_json::Value {
     let told = scene.agent(site, 0, &["--output", "json", "status"]);
     outhaul_tests::result(&told.stdout)
 }
@@ -42,7 +42,7 @@ fn status(scene: &Scene, site: &str) -> serde_json::Value {
 #[test]
 fn a_site_restored_from_a_backup_is_heard_again_and_no_report_is_lost() {
     for kit in [false, true] {
-        let scene = Scene::new();
+        let scene = SystemFixture::new();
         let init = ["init", "control-plane", "--environments", "dev"];
         scene.run("outhaul", 0, &init);
         scene.fleet();

@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use outhaul_tests::{Ran, program, run_expecting};
 
 /// The place where a story plays.
-pub struct Scene {
+pub struct SystemFixture {
     folder: tempfile::TempDir,
     /// What every command gets that reads a control plane.
     pub sources: Vec<String>,
@@ -31,7 +31,7 @@ impl Drop for Hub {
     }
 }
 
-impl Scene {
+impl SystemFixture {
     pub fn new() -> Self {
         Self {
             folder: tempfile::tempdir().unwrap(),

@@ -5,12 +5,12 @@
 
 use std::fs;
 
-use super::scene::{Scene, files_below};
+use super::scene::{SystemFixture, files_below};
 
 /// With what YAML takes for syntax, so that a value that is only pasted in would show.
 const VALUE: &str = "it's: a \"secret\" # \\ {x} 4711";
 
-fn seal(scene: &Scene, key: &str, value: &str) -> String {
+fn seal(scene: &SystemFixture, key: &str, value: &str) -> String {
     let mut command = scene.command(&outhaul_tests::program("outhaul").unwrap());
     command.args(["secret", "seal", "--recipient", &format!("edge-1={key}")]);
     command.args(["--fleet", "fleet", "--environment", "dev"]);
@@ -25,7 +25,7 @@ fn seal(scene: &Scene, key: &str, value: &str) -> String {
 }
 
 /// `dev` gets the templates for Secrets, and a config with the sealed value.
-fn use_secret(scene: &Scene, sealed: &str) {
+fn use_secret(scene: &SystemFixture, sealed: &str) {
     for template in ["secret", "namespace"] {
         scene.run(
             "outhaul",
@@ -64,7 +64,7 @@ fn use_secret(scene: &Scene, sealed: &str) {
 }
 
 /// Writes the sealed value into its config anew.
-fn replace_secret(scene: &Scene, old: &str, new: &str) {
+fn replace_secret(scene: &SystemFixture, old: &str, new: &str) {
     scene.on_branch("control-plane", "dev", |folder| {
         let path = folder.join("configs/database.yaml");
         let text = fs::read_to_string(&path).unwrap();
@@ -75,7 +75,7 @@ fn replace_secret(scene: &Scene, old: &str, new: &str) {
 
 #[test]
 fn a_sealed_value_that_was_damaged_fails_its_bundle_and_what_ran_runs_again() {
-    let scene = Scene::new();
+    let scene = SystemFixture::new();
     let init = ["init", "control-plane", "--environments", "dev"];
     scene.run("outhaul", 0, &init);
     scene.fleet();
@@ -106,7 +106,7 @@ fn a_sealed_value_that_was_damaged_fails_its_bundle_and_what_ran_runs_again() {
 
 #[test]
 fn a_secret_is_in_the_clear_in_the_target_and_nowhere_else() {
-    let scene = Scene::new();
+    let scene = SystemFixture::new();
     scene.run(
         "outhaul",
         0,
@@ -167,7 +167,7 @@ fn a_host_with_ansible_gets_its_secret_in_a_file_that_a_shell_reads() {
     if !outhaul_tests::available_or_skip("ansible-playbook") {
         return;
     }
-    let scene = Scene::new();
+    let scene = SystemFixture::new();
     let init = [
         "init",
         "control-plane",

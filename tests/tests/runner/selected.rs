@@ -10,7 +10,7 @@ use std::net::TcpStream;
 
 use serde_json::Value;
 
-use super::scene::{Scene, copy};
+use super::scene::{SystemFixture, copy};
 
 const SITES: [(&str, &str); 3] = [
     ("bench-1", "canary"),
@@ -30,15 +30,15 @@ fn select(ring: &str) -> String {
     format!("  siteSelector:\n    labelSelector:\n      matchLabels:\n        ring: {ring}\n")
 }
 
-fn write(scene: &Scene, path: &str, text: &str) {
+fn write(scene: &SystemFixture, path: &str, text: &str) {
     let path = scene.path(path);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(path, text).unwrap();
 }
 
 /// The trial goes to the sites of a ring; everything else everywhere.
-fn scene() -> Scene {
-    let scene = Scene::new();
+fn scene() -> SystemFixture {
+    let scene = SystemFixture::new();
     let kind = "apiVersion: scheduler.kalypso.io/v1alpha1\nkind:";
     write(
         &scene,
@@ -92,7 +92,7 @@ fn scene() -> Scene {
     scene
 }
 
-fn outhaul(scene: &Scene, code: i32, command: &str, more: &[&str]) -> String {
+fn outhaul(scene: &SystemFixture, code: i32, command: &str, more: &[&str]) -> String {
     let commit = "1".repeat(40);
     let at = [
         command,
@@ -111,7 +111,7 @@ fn outhaul(scene: &Scene, code: i32, command: &str, more: &[&str]) -> String {
     format!("{}{}", ran.stdout, ran.stderr)
 }
 
-fn bundle(scene: &Scene, code: i32) -> String {
+fn bundle(scene: &SystemFixture, code: i32) -> String {
     let keys = [
         "--fleet",
         "fleet",

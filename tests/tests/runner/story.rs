@@ -7,7 +7,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use super::scene::{Scene, copy};
+use super::scene::{SystemFixture, copy};
 
 fn tutorial() -> Option<PathBuf> {
     let kalypso = outhaul_tests::kalypso_or_skip("tutorial/story")?;
@@ -20,8 +20,8 @@ const STAGE: &str = "0.0.1-22";
 const NEW: &str = "0.0.2-34";
 
 /// The tutorial's repositories, the application registered, and policies on both environments.
-fn scene(tutorial: &std::path::Path) -> Scene {
-    let mut scene = Scene::new();
+fn scene(tutorial: &std::path::Path) -> SystemFixture {
+    let mut scene = SystemFixture::new();
     for (name, repository) in [
         ("kalypso-control-plane", "control-plane"),
         ("kalypso-app-src", "app-src"),

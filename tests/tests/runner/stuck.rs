@@ -7,11 +7,11 @@
 use std::fs;
 use std::path::Path;
 
-use super::scene::Scene;
+use super::scene::SystemFixture;
 
 /// A hub and two sites, with a report each.
-fn scene() -> Scene {
-    let scene = Scene::new();
+fn scene() -> SystemFixture {
+    let scene = SystemFixture::new();
     let init = ["init", "control-plane", "--environments", "dev"];
     scene.run("outhaul", 0, &init);
     scene.fleet();
@@ -21,12 +21,12 @@ fn scene() -> Scene {
     scene
 }
 
-fn hub(scene: &Scene, code: i32, folder: &str) -> String {
+fn hub(scene: &SystemFixture, code: i32, folder: &str) -> String {
     let ran = scene.run("outhaul-hub", code, &["--state", "hub", "import", folder]);
     ran.everything()
 }
 
-fn waiting(scene: &Scene, site: &str) -> u64 {
+fn waiting(scene: &SystemFixture, site: &str) -> u64 {
     let told = scene.agent(site, 0, &["--output", "json", "status"]);
     let told = outhaul_tests::result(&told.stdout);
     told["reports_waiting"].as_u64().unwrap()

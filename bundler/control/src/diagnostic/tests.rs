@@ -1,5 +1,4 @@
 //! Findings: places, order, exit codes, and what a person sees.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use super::*;
 

@@ -8,12 +8,12 @@ use super::super::model::Acknowledgement;
 use super::OUTHAUL;
 use super::fields::{Fields, Reader};
 use super::metadata::Metadata;
-use super::shape::{Kind, LABELS, kind, must, object, pattern, text};
+use super::shape::{KindSchema, LABELS, kind, must, object, pattern, text};
 
 /// Hexadecimal digits of a code.
 pub const CODE_DIGITS: usize = 16;
 
-pub(super) fn described() -> Kind {
+pub(super) fn described() -> KindSchema {
     kind(
         OUTHAUL,
         "Acknowledgement",

@@ -10,18 +10,18 @@ use super::super::diagnostic::{Diagnostic, Diagnostics};
 use super::super::model::composition::{
     AllowedConflict, ArrayRule, CompositionPolicy, Conflicts, PRIORITY_LABEL, Precedence,
 };
-use super::super::model::{ControlPlane, Spot};
+use super::super::model::{ControlPlane, Spanned};
 use super::super::yaml::Value;
 use super::OUTHAUL;
 use super::fields::{Fields, Reader};
 use super::metadata::Metadata;
 use super::shape::{
-    Kind, LABELS, any_text, kind, list, may, must, object, one_of, one_of_like, text, text_or,
+    KindSchema, LABELS, any_text, kind, list, may, must, object, one_of, one_of_like, text, text_or,
 };
 use outhaul_kit::suggest::did_you_mean;
 use serde_json::json;
 
-pub(super) fn described() -> Kind {
+pub(super) fn described() -> KindSchema {
     let containers = json!({"type": "array", "items": {"type": "string"}});
     let conflict = object(vec![
         may(
@@ -168,14 +168,14 @@ fn word<T>(
     key: &str,
     names: &[&str],
     parse: fn(&str) -> Option<T>,
-) -> Option<Option<Spot<T>>> {
+) -> Option<Option<Spanned<T>>> {
     if fields.field(key).is_none() {
         return Some(None);
     }
     let written = reader.optional_text(fields, key)?;
     let what = format!("{}.{key}", fields.what);
     let value = known_word(reader, &what, &written, names, parse)?;
-    Some(Some(Spot {
+    Some(Some(Spanned {
         value,
         location: written.location,
     }))
@@ -184,7 +184,7 @@ fn word<T>(
 fn known_word<T>(
     reader: &mut Reader<'_>,
     what: &str,
-    written: &Spot<String>,
+    written: &Spanned<String>,
     names: &[&str],
     parse: fn(&str) -> Option<T>,
 ) -> Option<T> {

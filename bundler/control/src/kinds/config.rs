@@ -10,14 +10,16 @@ use super::super::yaml::Node;
 use super::KALYPSO;
 use super::fields::{Fields, Reader};
 use super::metadata::Metadata;
-use super::shape::{CONFIG_LABELS, Kind, Shape, kind, may, metadata, must, object, text, text_map};
+use super::shape::{
+    CONFIG_LABELS, KindSchema, Shape, kind, may, metadata, must, object, text, text_map,
+};
 
 /// The label that makes a `ConfigMap` platform config.
 pub const PLATFORM_CONFIG: &str = "platform-config";
 /// How the names of those begin whose keys carry labels.
 pub const AZURE_PREFIX: &str = "azure-app-config";
 
-pub(super) fn container_described() -> Kind {
+pub(super) fn container_described() -> KindSchema {
     let about =
         "A container of platform config: a ConfigMap with the label `platform-config: \"true\"`.";
     let shape = object(vec![
@@ -32,7 +34,7 @@ pub(super) fn container_described() -> Kind {
         may("binaryData", "Taken and ignored.", json!({})),
         may("immutable", "Taken and ignored.", json!({})),
     ]);
-    Kind {
+    KindSchema {
         api_version: "v1",
         name: "ConfigMap",
         about,
@@ -40,7 +42,7 @@ pub(super) fn container_described() -> Kind {
     }
 }
 
-pub(super) fn schema_described() -> Kind {
+pub(super) fn schema_described() -> KindSchema {
     kind(
         KALYPSO,
         "ConfigSchema",

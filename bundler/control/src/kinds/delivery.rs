@@ -8,15 +8,17 @@ use std::collections::BTreeMap;
 use serde_json::json;
 
 use super::super::diagnostic::Diagnostic;
-use super::super::model::{DeliveryPolicy, Drift, Encryption, Images, Road, Spot};
+use super::super::model::{DeliveryPolicy, Drift, Encryption, Images, Spanned, Transport};
 use super::super::yaml::Value;
 use super::OUTHAUL;
 use super::fields::{Fields, Reader};
 use super::label_selector;
 use super::metadata::Metadata;
-use super::shape::{Kind, LABELS, kind, may, must, object, one_of, one_of_like, selected, whole};
+use super::shape::{
+    KindSchema, LABELS, kind, may, must, object, one_of, one_of_like, selected, whole,
+};
 
-pub(super) fn described() -> Kind {
+pub(super) fn described() -> KindSchema {
     let size = json!({
         "type": ["string", "integer"],
         "pattern": "^[0-9]+(\\.[0-9]{1,3})? *(B|kB|MB|GB|TB|KiB|MiB|GiB|TiB)?$",
@@ -37,7 +39,7 @@ pub(super) fn described() -> Kind {
             may(
                 "delivery",
                 "The transport; `git` alone writes no bundles.",
-                one_of(&Road::ALL.map(Road::as_str)),
+                one_of(&Transport::ALL.map(Transport::as_str)),
             ),
             may(
                 "images",
@@ -77,7 +79,7 @@ pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Deliv
     let metadata = Metadata::read(reader, object);
     let spec = reader.section(object, "spec")?;
     let cluster_types = label_selector::section(reader, &spec, "clusterTypeSelector");
-    let delivery = reader.choice(&spec, "delivery", Road::ALL, Road::as_str);
+    let delivery = reader.choice(&spec, "delivery", Transport::ALL, Transport::as_str);
     let images = reader
         .choice(&spec, "images", Images::ALL, Images::as_str)
         .and_then(|images| carried(reader, images));
@@ -129,7 +131,7 @@ pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Deliv
 fn note<T>(
     places: &mut BTreeMap<&'static str, super::super::diagnostic::Location>,
     field: &'static str,
-    spot: Option<&Spot<T>>,
+    spot: Option<&Spanned<T>>,
 ) {
     if let Some(spot) = spot {
         places.insert(field, spot.location.clone());
@@ -137,7 +139,7 @@ fn note<T>(
 }
 
 /// Nothing carries images yet: a policy that asks for it must not look as if it were obeyed.
-fn carried(reader: &mut Reader<'_>, images: Spot<Images>) -> Option<Spot<Images>> {
+fn carried(reader: &mut Reader<'_>, images: Spanned<Images>) -> Option<Spanned<Images>> {
     if images.value == Images::Carry {
         reader.report(
             Diagnostic::error("unsupported", "images cannot be carried in bundles")
@@ -164,7 +166,7 @@ const UNITS: [(&str, u64); 9] = [
     ("TiB", 1 << 40),
 ];
 
-fn size(reader: &mut Reader<'_>, spec: &Fields<'_>, key: &str) -> Option<Spot<u64>> {
+fn size(reader: &mut Reader<'_>, spec: &Fields<'_>, key: &str) -> Option<Spanned<u64>> {
     let node = spec.field(key)?;
     // A bare number is a number to YAML and bytes to us.
     let written = match &node.value {
@@ -181,7 +183,7 @@ fn size(reader: &mut Reader<'_>, spec: &Fields<'_>, key: &str) -> Option<Spot<u6
         );
         return None;
     };
-    Some(Spot { value, location })
+    Some(Spanned { value, location })
 }
 
 /// Bytes of `600MB`, `4.7 GiB`, `1000`. Whole numbers all the way: a budget is not rounded up.

@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::super::diagnostic::{Diagnostic, Diagnostics, Location, SourceFile};
-use super::super::model::Spot;
+use super::super::model::Spanned;
 use super::super::yaml::{Node, Value};
 use super::shape::Shape;
 use outhaul_kit::suggest::{did_you_mean, nearest};
@@ -122,7 +122,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The text under `key`, which must be there and not empty.
-    pub(super) fn text(&mut self, fields: &Fields<'_>, key: &str) -> Option<Spot<String>> {
+    pub(super) fn text(&mut self, fields: &Fields<'_>, key: &str) -> Option<Spanned<String>> {
         let node = self.present(fields, key)?;
         let text = self.as_text(node, &format!("{}.{key}", fields.what))?;
         if text.value.trim().is_empty() {
@@ -137,13 +137,17 @@ impl<'a> Reader<'a> {
     }
 
     /// The text under `key`, when it is there.
-    pub(super) fn optional_text(&mut self, fields: &Fields<'_>, key: &str) -> Option<Spot<String>> {
+    pub(super) fn optional_text(
+        &mut self,
+        fields: &Fields<'_>,
+        key: &str,
+    ) -> Option<Spanned<String>> {
         let node = fields.field(key)?;
         self.as_text(node, &format!("{}.{key}", fields.what))
     }
 
     /// The whole number under `key`, when it is there.
-    pub(super) fn integer(&mut self, fields: &Fields<'_>, key: &str) -> Option<Spot<u32>> {
+    pub(super) fn integer(&mut self, fields: &Fields<'_>, key: &str) -> Option<Spanned<u32>> {
         let node = fields.field(key)?;
         let range = fields.shape.field(key).bounds();
         let what = format!("{}.{key}", fields.what);
@@ -153,7 +157,7 @@ impl<'a> Reader<'a> {
         };
         let location = self.location(node);
         match written.parse::<u32>() {
-            Ok(value) if range.contains(&value) => Some(Spot { value, location }),
+            Ok(value) if range.contains(&value) => Some(Spanned { value, location }),
             _ => {
                 self.report(
                     Diagnostic::error("bad-value", format!("`{what}` cannot be {written}"))
@@ -176,7 +180,7 @@ impl<'a> Reader<'a> {
         key: &str,
         all: [T; N],
         name: fn(T) -> &'static str,
-    ) -> Option<Spot<T>> {
+    ) -> Option<Spanned<T>> {
         let written = self.optional_text(fields, key)?;
         let found = all.into_iter().find(|one| name(*one) == written.value);
         let Some(value) = found else {
@@ -190,7 +194,7 @@ impl<'a> Reader<'a> {
             );
             return None;
         };
-        Some(Spot {
+        Some(Spanned {
             value,
             location: written.location,
         })
@@ -212,7 +216,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The texts of the list under `key`.
-    pub(super) fn texts(&mut self, fields: &Fields<'_>, key: &str) -> Vec<Spot<String>> {
+    pub(super) fn texts(&mut self, fields: &Fields<'_>, key: &str) -> Vec<Spanned<String>> {
         let what = format!("{}.{key}", fields.what);
         let items = self.list(fields, key);
         items
@@ -227,7 +231,7 @@ impl<'a> Reader<'a> {
         &mut self,
         fields: &Fields<'_>,
         key: &str,
-    ) -> Option<BTreeMap<String, Spot<String>>> {
+    ) -> Option<BTreeMap<String, Spanned<String>>> {
         let node = fields.field(key)?;
         let what = format!("{}.{key}", fields.what);
         let Value::Mapping(entries) = &node.value else {
@@ -244,9 +248,9 @@ impl<'a> Reader<'a> {
     }
 
     /// `node` as text.
-    pub(super) fn as_text(&mut self, node: &Node, what: &str) -> Option<Spot<String>> {
+    pub(super) fn as_text(&mut self, node: &Node, what: &str) -> Option<Spanned<String>> {
         match &node.value {
-            Value::String(text) => Some(Spot {
+            Value::String(text) => Some(Spanned {
                 value: text.clone(),
                 location: self.location(node),
             }),
@@ -306,7 +310,7 @@ impl<'n> Fields<'n> {
 }
 
 /// Values without their places.
-pub(super) fn values(map: &BTreeMap<String, Spot<String>>) -> BTreeMap<String, String> {
+pub(super) fn values(map: &BTreeMap<String, Spanned<String>>) -> BTreeMap<String, String> {
     map.iter()
         .map(|(key, spot)| (key.clone(), spot.value.clone()))
         .collect()

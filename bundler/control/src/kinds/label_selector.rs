@@ -4,7 +4,7 @@
 //! wrong with it, with findings for each mistake: an unsound selector must not match everything.
 
 use super::super::diagnostic::{Diagnostic, Location};
-use super::super::model::Spot;
+use super::super::model::Spanned;
 use super::super::selector::{Operator, Requirement, Selector, SelectorError};
 use super::super::yaml::Value;
 use super::fields::{Fields, Reader};
@@ -70,7 +70,7 @@ pub(super) fn selector(reader: &mut Reader<'_>, parent: &Fields<'_>) -> Option<S
     sound.then_some(Selector { requirements })
 }
 
-fn operator_of(reader: &mut Reader<'_>, operator: &Spot<String>) -> Option<Operator> {
+fn operator_of(reader: &mut Reader<'_>, operator: &Spanned<String>) -> Option<Operator> {
     let known = Operator::parse(&operator.value);
     if known.is_none() {
         reader.report(

@@ -6,12 +6,12 @@
 use std::collections::BTreeMap;
 
 use super::super::diagnostic::{Diagnostic, Location};
-use super::super::model::Spot;
+use super::super::model::Spanned;
 use super::fields::{Fields, Reader};
 
 pub(super) struct Metadata {
     pub name: String,
-    pub labels: BTreeMap<String, Spot<String>>,
+    pub labels: BTreeMap<String, Spanned<String>>,
     /// Where the name is written: what a message about the whole object points at.
     pub location: Location,
 }

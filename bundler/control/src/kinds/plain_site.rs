@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::super::diagnostic::{Location, SourceFile};
-use super::super::model::{Site, Spot};
+use super::super::model::{Site, Spanned};
 use super::super::yaml::is_text;
 use super::OUTHAUL;
 use super::metadata::is_name;
@@ -63,7 +63,7 @@ impl Plain<'_> {
         Site {
             name: self.name.text.to_owned(),
             labels: self.labels.iter().map(owned).collect(),
-            cluster_type: Spot {
+            cluster_type: Spanned {
                 value: self.cluster_type.text.to_owned(),
                 location: Location::new(file, self.cluster_type.span.clone()),
             },

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::super::diagnostic::Diagnostic;
 use super::super::model::{
-    Effect, Placement, Preference, SchedulingPolicy, Spot, Spread, Toleration,
+    Effect, Placement, Preference, SchedulingPolicy, Spanned, Spread, Toleration,
 };
 use super::super::selector::{Operator, Requirement, Selector};
 use super::super::yaml::Node;
@@ -16,8 +16,8 @@ use super::fields::{Fields, Reader};
 use super::label_selector::{self, selector};
 use super::metadata::Metadata;
 use super::shape::{
-    self, Field, Kind, LABEL_NAME, LABELS, any_text, kind, may, must, object, one_of, pattern,
-    selected, some, text, whole,
+    self, Field, KindSchema, LABEL_NAME, LABELS, any_text, kind, may, must, object, one_of,
+    pattern, selected, some, text, whole,
 };
 use super::{KALYPSO, OUTHAUL};
 
@@ -26,7 +26,7 @@ const MAX_WEIGHT: u32 = 100;
 /// More cluster types than anybody has.
 const MAX_COUNT: u32 = 100_000;
 
-pub(super) fn kalypso_described() -> Kind {
+pub(super) fn kalypso_described() -> KindSchema {
     kind(
         KALYPSO,
         "SchedulingPolicy",
@@ -59,7 +59,7 @@ fn selectors() -> Vec<Field> {
     ]
 }
 
-pub(super) fn own_described() -> Kind {
+pub(super) fn own_described() -> KindSchema {
     let term = object(vec![must(
         "labelSelector",
         "What the cluster type must have.",
@@ -204,7 +204,7 @@ fn read<'n>(
 /// `None` when any part of it is unsound.
 fn placement(reader: &mut Reader<'_>, spec: &Fields<'_>) -> Option<Placement> {
     let required = terms(reader, spec, "required", |reader, term| {
-        Some(Spot {
+        Some(Spanned {
             value: wanted(reader, term)?,
             location: reader.location(term.node),
         })
@@ -291,9 +291,9 @@ fn wanted(reader: &mut Reader<'_>, term: &Fields<'_>) -> Option<Selector> {
     Some(selector)
 }
 
-fn sites(reader: &mut Reader<'_>, spec: &Fields<'_>) -> Option<Spot<Selector>> {
+fn sites(reader: &mut Reader<'_>, spec: &Fields<'_>) -> Option<Spanned<Selector>> {
     let fields = reader.section(spec, "siteSelector")?;
-    Some(Spot {
+    Some(Spanned {
         value: wanted(reader, &fields)?,
         location: reader.location(fields.node),
     })

@@ -10,9 +10,9 @@ use super::super::model::PromotionPolicy;
 use super::OUTHAUL;
 use super::fields::{Fields, Reader};
 use super::metadata::Metadata;
-use super::shape::{Kind, LABELS, kind, may, must, object, text, whole};
+use super::shape::{KindSchema, LABELS, kind, may, must, object, text, whole};
 
-pub(super) fn described() -> Kind {
+pub(super) fn described() -> KindSchema {
     kind(
         OUTHAUL,
         "PromotionPolicy",

@@ -11,12 +11,12 @@ use super::super::model::{
 use super::KALYPSO;
 use super::fields::{Fields, Reader};
 use super::metadata::Metadata;
-use super::shape::{Kind, LABELS, any_text, kind, may, must, object, pattern, place_fields};
+use super::shape::{KindSchema, LABELS, any_text, kind, may, must, object, pattern, place_fields};
 
 /// The label by which an `Environment` names the one before it in the promotion chain.
 pub const AFTER_LABEL: &str = "outhaul.dev/after";
 
-pub(super) fn environment_described() -> Kind {
+pub(super) fn environment_described() -> KindSchema {
     kind(
         KALYPSO,
         "Environment",
@@ -32,7 +32,7 @@ pub(super) fn environment_described() -> Kind {
     )
 }
 
-pub(super) fn base_repo_described() -> Kind {
+pub(super) fn base_repo_described() -> KindSchema {
     let mut fields = place_fields("The repository with what is promoted.");
     fields.push(may(
         "commit",
@@ -51,7 +51,7 @@ pub(super) fn base_repo_described() -> Kind {
     )
 }
 
-pub(super) fn gitops_repo_described() -> Kind {
+pub(super) fn gitops_repo_described() -> KindSchema {
     kind(
         KALYPSO,
         "GitOpsRepo",
@@ -61,7 +61,7 @@ pub(super) fn gitops_repo_described() -> Kind {
     )
 }
 
-pub(super) fn registration_described() -> Kind {
+pub(super) fn registration_described() -> KindSchema {
     kind(
         KALYPSO,
         "WorkloadRegistration",

@@ -1,6 +1,6 @@
 //! The description of a kind: its fields, what they take, and what they are for, written once.
 //!
-//! What comes in: names, descriptions, limits. What goes out: a [`Kind`], from which readers take the names
+//! What comes in: names, descriptions, limits. What goes out: a [`KindSchema`], from which readers take the names
 //! and bounds, editors the JSON Schema, and people the reference. What is optional may also be written
 //! without a value (`labels:`), as the readers and Kubernetes take it.
 
@@ -34,7 +34,7 @@ pub(super) const CONFIG_LABELS: &str = "The values are for cluster types and tar
 
 /// One kind of object.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Kind {
+pub struct KindSchema {
     /// `scheduler.kalypso.io/v1alpha1`, `outhaul.dev/v1alpha1` or `v1`.
     pub api_version: &'static str,
     /// Its name.
@@ -44,7 +44,7 @@ pub struct Kind {
     pub(super) shape: Shape,
 }
 
-impl Kind {
+impl KindSchema {
     /// Its JSON Schema, without a dialect.
     pub fn schema(&self) -> &Value {
         &self.shape.schema
@@ -185,7 +185,7 @@ pub(super) fn kind(
     about: &'static str,
     labels: &'static str,
     spec: Shape,
-) -> Kind {
+) -> KindSchema {
     let shape = object(vec![
         must(
             "apiVersion",
@@ -197,7 +197,7 @@ pub(super) fn kind(
         must("spec", "What it says.", spec),
         may("status", "Ignored: Kubernetes' own.", json!({})),
     ]);
-    Kind {
+    KindSchema {
         api_version,
         name,
         about,

@@ -7,9 +7,9 @@ use super::super::model::Site;
 use super::OUTHAUL;
 use super::fields::{Fields, Reader, values};
 use super::metadata::Metadata;
-use super::shape::{Kind, any_text, kind, may, must, object, text};
+use super::shape::{KindSchema, any_text, kind, may, must, object, text};
 
-pub(super) fn described() -> Kind {
+pub(super) fn described() -> KindSchema {
     kind(
         OUTHAUL,
         "Site",

@@ -11,11 +11,11 @@ use super::fields::{Fields, Reader};
 use super::label_selector;
 use super::metadata::Metadata;
 use super::shape::{
-    Kind, LABEL_NAME, LABEL_VALUE, LABELS, kind, may, must, object, one_of, pattern, selected,
+    KindSchema, LABEL_NAME, LABEL_VALUE, LABELS, kind, may, must, object, one_of, pattern, selected,
 };
 use outhaul_kit::suggest::did_you_mean;
 
-pub(super) fn described() -> Kind {
+pub(super) fn described() -> KindSchema {
     kind(
         OUTHAUL,
         "Taint",

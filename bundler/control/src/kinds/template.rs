@@ -7,11 +7,13 @@ use serde_json::Value;
 
 use super::super::diagnostic::Diagnostic;
 use super::super::model::{
-    Language, RECONCILER_LABEL, ReconcilerKind, Spot, Template, TemplateType,
+    Language, RECONCILER_LABEL, ReconcilerKind, Spanned, Template, TemplateType,
 };
 use super::fields::{Fields, Reader};
 use super::metadata::Metadata;
-use super::shape::{Field, Kind, LABELS, any_text, kind, may, must, object, one_of, pattern, some};
+use super::shape::{
+    Field, KindSchema, LABELS, any_text, kind, may, must, object, one_of, pattern, some,
+};
 use super::{KALYPSO, OUTHAUL};
 use outhaul_kit::suggest::{did_you_mean, nearest};
 
@@ -64,7 +66,7 @@ fn common_fields(language: &'static str, ending: Value) -> Vec<Field> {
     ]
 }
 
-pub(super) fn kalypso_described() -> Kind {
+pub(super) fn kalypso_described() -> KindSchema {
     kind(
         KALYPSO,
         "Template",
@@ -77,7 +79,7 @@ pub(super) fn kalypso_described() -> Kind {
     )
 }
 
-pub(super) fn own_described() -> Kind {
+pub(super) fn own_described() -> KindSchema {
     let mut fields = common_fields(
         "The manifests, each as text in Jinja (`- |`).",
         pattern("^([A-Za-z0-9]+([.][A-Za-z0-9]+)*)?$", "yaml"),
@@ -167,7 +169,7 @@ fn read(reader: &mut Reader<'_>, object: &Fields<'_>, language: Language) -> Opt
 }
 
 /// It becomes part of a file's name, here and on site.
-fn is_ending(reader: &mut Reader<'_>, written: &Spot<String>) -> bool {
+fn is_ending(reader: &mut Reader<'_>, written: &Spanned<String>) -> bool {
     let ending = &written.value;
     let sound = ending.len() <= MAX_ENDING
         && ending
@@ -198,7 +200,7 @@ fn is_ending(reader: &mut Reader<'_>, written: &Spot<String>) -> bool {
 }
 
 /// Kalypso says nothing of another content type, and makes YAML.
-fn is_kalypso_type(reader: &mut Reader<'_>, written: &Spot<String>) {
+fn is_kalypso_type(reader: &mut Reader<'_>, written: &Spanned<String>) {
     let text = &written.value;
     if !KALYPSO_TYPES.contains(&text.as_str()) {
         reader.report(
@@ -214,7 +216,7 @@ fn is_kalypso_type(reader: &mut Reader<'_>, written: &Spot<String>) {
     }
 }
 
-fn kind_of(reader: &mut Reader<'_>, written: &Spot<String>) -> Option<TemplateType> {
+fn kind_of(reader: &mut Reader<'_>, written: &Spanned<String>) -> Option<TemplateType> {
     let kind = TYPES
         .into_iter()
         .find(|kind| kind.as_str() == written.value);
@@ -236,7 +238,7 @@ fn kind_of(reader: &mut Reader<'_>, written: &Spot<String>) -> Option<TemplateTy
 
 /// Any name: what Outhaul does not know itself is a hook program on site. One that is nearly a name that it
 /// knows is most likely that one.
-fn reconciler_of(reader: &mut Reader<'_>, written: &Spot<String>) -> Option<ReconcilerKind> {
+fn reconciler_of(reader: &mut Reader<'_>, written: &Spanned<String>) -> Option<ReconcilerKind> {
     let known = ReconcilerKind::KNOWN;
     let names: Vec<&str> = known.iter().map(ReconcilerKind::as_str).collect();
     let kind = ReconcilerKind::named(&written.value);

@@ -1,5 +1,4 @@
 //! Kinds: what is read, what is refused, and what people are told.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use super::super::model::{Language, TemplateType};
 use super::*;

@@ -6,11 +6,11 @@
 use std::collections::BTreeMap;
 
 use super::super::diagnostic::{Diagnostic, Location};
-use super::super::model::Spot;
+use super::super::model::Spanned;
 use super::KALYPSO;
 use super::fields::{Fields, Reader, values};
 use super::metadata::{Metadata, check_name};
-use super::shape::{Kind, any_text, kind, list, may, must, name, object, text, text_map};
+use super::shape::{KindSchema, any_text, kind, list, may, must, name, object, text, text_map};
 
 /// Most deployment targets of one workload. Each is rendered for every cluster type that takes it.
 const MAX_TARGETS: usize = 256;
@@ -44,12 +44,12 @@ pub struct Target {
     /// Where their `storage` is written, when it is.
     pub storage_at: Option<Location>,
     /// Its own JSON schemas, then the workload's.
-    pub config_schemas: Vec<Spot<String>>,
+    pub config_schemas: Vec<Spanned<String>>,
     /// Where it is written.
     pub location: Location,
 }
 
-pub(super) fn described() -> Kind {
+pub(super) fn described() -> KindSchema {
     let schemas = || list(any_text("{\"type\": \"object\"}"));
     let target = object(vec![
         must(

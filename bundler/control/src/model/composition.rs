@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Spot;
+use super::Spanned;
 use crate::diagnostic::Location;
 
 /// The label that gives a container its priority under [`Precedence::Priority`]: an integer, 0 when
@@ -21,7 +21,7 @@ pub struct CompositionPolicy {
     /// Which of two containers wins.
     pub precedence: Precedence,
     /// Names of containers, the weakest first: their priorities are 1, 2, 3 …
-    pub priorities: Vec<Spot<String>>,
+    pub priorities: Vec<Spanned<String>>,
     /// What becomes of lists; absent means by the names of their items.
     pub arrays: Option<ArrayRule>,
     /// The same for single keys.
@@ -126,7 +126,7 @@ pub struct AllowedConflict {
     /// The key.
     pub key: String,
     /// Between these containers only; empty means between any.
-    pub containers: Vec<Spot<String>>,
+    pub containers: Vec<Spanned<String>>,
 }
 
 impl CompositionPolicy {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use super::super::diagnostic::Location;
 use super::super::selector::Selector;
-use super::Spot;
+use super::Spanned;
 
 /// How the platform of some cluster types travels. What is absent says nothing.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,7 +18,7 @@ pub struct DeliveryPolicy {
     /// Which cluster types it means.
     pub cluster_types: Selector,
     /// By which road.
-    pub delivery: Option<Road>,
+    pub delivery: Option<Transport>,
     /// What becomes of images.
     pub images: Option<Images>,
     /// Days until a bundle may no longer be installed, 1 to 3650.
@@ -39,7 +39,7 @@ pub struct DeliveryPolicy {
 
 /// By which road a platform travels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Road {
+pub enum Transport {
     /// A git repository alone; no bundle is written.
     Git,
     /// Bundles alone.
@@ -48,7 +48,7 @@ pub enum Road {
     Both,
 }
 
-impl Road {
+impl Transport {
     /// Every road.
     pub const ALL: [Self; 3] = [Self::Both, Self::Bundle, Self::Git];
 
@@ -134,9 +134,9 @@ pub struct PromotionPolicy {
     /// Its name.
     pub name: String,
     /// The environment whose sites decide.
-    pub from: Spot<String>,
+    pub from: Spanned<String>,
     /// The environment that is moved.
-    pub to: Spot<String>,
+    pub to: Spanned<String>,
     /// The share of sites that must have confirmed, 1 to 100; without it all of them.
     pub min_confirmed_percent: Option<u8>,
     /// The oldest report that counts, in hours, 1 to 87600; without it what the hub takes.

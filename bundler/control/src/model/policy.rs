@@ -8,7 +8,7 @@ use std::fmt;
 
 use super::super::diagnostic::Location;
 use super::super::selector::Selector;
-use super::Spot;
+use super::Spanned;
 
 /// A rule that maps deployment targets to cluster types.
 #[derive(Debug, Clone, PartialEq)]
@@ -16,7 +16,7 @@ pub struct SchedulingPolicy {
     /// Its name.
     pub name: String,
     /// The workspace whose targets it means; empty or absent means any.
-    pub workspace: Option<Spot<String>>,
+    pub workspace: Option<Spanned<String>>,
     /// Which targets.
     pub targets: Selector,
     /// Which cluster types.
@@ -31,19 +31,19 @@ pub struct SchedulingPolicy {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Placement {
     /// At least one of these must match; none at all asks nothing.
-    pub required: Vec<Spot<Selector>>,
+    pub required: Vec<Spanned<Selector>>,
     /// What speaks for a cluster type.
     pub preferred: Vec<Preference>,
     /// The most cluster types that it takes, at least 1.
-    pub max_cluster_types: Option<Spot<u32>>,
+    pub max_cluster_types: Option<Spanned<u32>>,
     /// How they are to be spread.
     pub spread: Option<Spread>,
     /// The taints that do not keep it away.
     pub tolerations: Vec<Toleration>,
     /// Which sites of the cluster types that it takes; without it all of them.
-    pub sites: Option<Spot<Selector>>,
+    pub sites: Option<Spanned<Selector>>,
     /// The name of a program that chooses instead.
-    pub scheduler: Option<Spot<String>>,
+    pub scheduler: Option<Spanned<String>>,
 }
 
 /// What speaks for a cluster type, and how much.
@@ -61,7 +61,7 @@ pub struct Preference {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Spread {
     /// The label's name.
-    pub label: Spot<String>,
+    pub label: Spanned<String>,
     /// The most cluster types that share a value, at least 1.
     pub max_per_value: u32,
 }

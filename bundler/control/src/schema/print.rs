@@ -1,11 +1,11 @@
 //! A schema as people read it: one line for each field.
 //!
-//! What comes in: a [`Kind`]. What goes out: lines with each field's path, what it takes, and what it is
+//! What comes in: a [`KindSchema`]. What goes out: lines with each field's path, what it takes, and what it is
 //! for; what Kubernetes keeps and nobody reads here is left out.
 
 use serde_json::Value;
 
-use super::Kind;
+use super::KindSchema;
 
 /// One field of a kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub struct Line {
 }
 
 /// Every field that means something.
-pub fn lines(kind: &Kind) -> Vec<Line> {
+pub fn lines(kind: &KindSchema) -> Vec<Line> {
     let mut lines = Vec::new();
     walk(kind.schema(), "", &mut lines);
     lines.retain(|line| !matches!(line.path.as_str(), "apiVersion" | "kind" | "status"));

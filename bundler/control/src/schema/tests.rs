@@ -2,7 +2,6 @@
 //!
 //! From each schema an object with every field is made; then it is broken in one place after another,
 //! and both have to notice.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -41,7 +40,7 @@ fn sample(schema: &Value) -> Value {
 }
 
 /// A container that says that it is one.
-fn whole(kind: &Kind) -> Value {
+fn whole(kind: &KindSchema) -> Value {
     let mut value = sample(kind.schema());
     if kind.name == "ConfigMap" {
         value["metadata"]["labels"] = json!({"platform-config": "true", "zone": "north"});
@@ -93,7 +92,7 @@ fn places(value: &Value, schema: &Value, at: &str, found: &mut Vec<(String, Valu
     }
 }
 
-fn all_places(kind: &Kind) -> (Value, Vec<(String, Value)>) {
+fn all_places(kind: &KindSchema) -> (Value, Vec<(String, Value)>) {
     let value = whole(kind);
     let mut found = Vec::new();
     places(&value, kind.schema(), "", &mut found);

@@ -1,5 +1,4 @@
 //! Selectors: laws that hold for all labels, and refusals.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use proptest::prelude::*;
 

@@ -138,7 +138,6 @@ pub(super) fn mistake(text: &str, at: usize, said: &str) -> Mistake {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use std::sync::Arc;
 
     use super::super::parse;

@@ -1,5 +1,4 @@
 //! YAML: types, places, limits and what a person is told.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use proptest::prelude::*;
 

@@ -1,5 +1,4 @@
 //! Addresses: every spelling of a forbidden one is forbidden.
-#![allow(clippy::unwrap_used)]
 
 use super::*;
 

@@ -15,7 +15,7 @@ mod remote;
 mod tree;
 
 pub use program::plain;
-use program::{Bounds, Outcome};
+use program::{Bounds, GitOutput};
 pub use remote::Remote;
 
 /// A repository on this machine: bare, a mirror, or a working copy whose files are not looked at.
@@ -320,8 +320,8 @@ impl Repository {
         self.judged(ended)
     }
 
-    fn judged(&self, ended: Outcome) -> Result<Result<Vec<u8>, String>, SourceError> {
-        let Outcome {
+    fn judged(&self, ended: GitOutput) -> Result<Result<Vec<u8>, String>, SourceError> {
+        let GitOutput {
             success,
             stdout,
             message,

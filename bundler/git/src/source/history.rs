@@ -3,7 +3,7 @@
 //! What comes in: an [`Opened`] source and how far to look back. What goes out: commits, the newest
 //! first. Only comparisons with the past need it: a render reads one commit.
 
-use super::{Opened, Place, SourceError};
+use super::{Opened, SourceError, Storage};
 
 impl Opened {
     /// Its commit and those before it, the newest first, at most `max`; empty for a plain folder.
@@ -12,8 +12,8 @@ impl Opened {
     /// [`SourceError`] when git fails.
     pub fn history(&self, max: usize) -> Result<Vec<String>, SourceError> {
         match &self.at {
-            Place::Folder(..) => Ok(Vec::new()),
-            Place::Git(repository) => repository.history(&self.commit, max, self.remote()),
+            Storage::Folder(..) => Ok(Vec::new()),
+            Storage::Git(repository) => repository.history(&self.commit, max, self.remote()),
         }
     }
 }

@@ -1,5 +1,4 @@
 //! Sources: spelling of URLs, mappings, folders and real git repositories.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::fs;
 use std::process::Command;

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::git::{Repository, text};
-use super::{Opened, Place, Reference, SourceError, SourceMap, folder, open_folder};
+use super::{Opened, Reference, SourceError, SourceMap, Storage, folder, open_folder};
 
 /// Opens a local folder, or the working copy in it where that is asked for.
 pub(super) fn open_here(
@@ -18,7 +18,7 @@ pub(super) fn open_here(
     map: &SourceMap,
 ) -> Result<Opened, SourceError> {
     let opened = open_folder(dir, url, reference)?;
-    let Place::Git(repository) = &opened.at else {
+    let Storage::Git(repository) = &opened.at else {
         return Ok(opened);
     };
     if !map.working_copies || !repository.has_checked_out(&opened.commit) {
@@ -28,7 +28,7 @@ pub(super) fn open_here(
     Ok(Opened {
         url: url.into(),
         commit: digest.to_string(),
-        at: Place::Folder(dir.to_owned(), Some(Arc::new(listing))),
+        at: Storage::Folder(dir.to_owned(), Some(Arc::new(listing))),
         remote: None,
     })
 }
@@ -38,7 +38,7 @@ impl Opened {
     /// `reference` is what it has checked out; at most `max`, each with how many there are.
     pub fn uncommitted(&self, reference: &Reference, max: usize) -> Option<(Vec<String>, usize)> {
         match &self.at {
-            Place::Git(repository) if self.remote.is_none() => {
+            Storage::Git(repository) if self.remote.is_none() => {
                 repository.uncommitted(reference, max)
             }
             _ => None,

@@ -9,7 +9,7 @@ use crate::runtime::{Fault, Outcome, Value};
 use std::rc::Rc;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum BasicKind {
     Other,
     Bool,
     Complex,
@@ -19,15 +19,15 @@ enum Kind {
     Uint,
 }
 
-fn kind(value: &Value) -> Kind {
+fn kind(value: &Value) -> BasicKind {
     match value {
-        Value::Bool(_) => Kind::Bool,
-        Value::Int(..) => Kind::Int,
-        Value::Uint(..) => Kind::Uint,
-        Value::Float(_) => Kind::Float,
-        Value::Complex(..) => Kind::Complex,
-        Value::Str(_) => Kind::Str,
-        _ => Kind::Other,
+        Value::Bool(_) => BasicKind::Bool,
+        Value::Int(..) => BasicKind::Int,
+        Value::Uint(..) => BasicKind::Uint,
+        Value::Float(_) => BasicKind::Float,
+        Value::Complex(..) => BasicKind::Complex,
+        Value::Str(_) => BasicKind::Str,
+        _ => BasicKind::Other,
     }
 }
 
@@ -110,7 +110,7 @@ pub(super) fn less(args: &[Value]) -> Outcome<bool> {
     let (Some(a), Some(b)) = (args.first(), args.get(1)) else {
         return Fault::go("missing argument for comparison");
     };
-    if kind(a) == Kind::Other || kind(b) == Kind::Other {
+    if kind(a) == BasicKind::Other || kind(b) == BasicKind::Other {
         return Fault::go("invalid type for comparison");
     }
     Ok(match (a, b) {

@@ -8,7 +8,7 @@ use unicode_general_category::{GeneralCategory, get_general_category};
 
 /// Kinds of tokens; keywords have their own.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum TokenKind {
     Error(String),
     Assign,
     Bool,
@@ -47,7 +47,7 @@ pub(super) enum Kind {
 /// A token: `text[start..end]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Token {
-    pub kind: Kind,
+    pub kind: TokenKind,
     pub start: usize,
     pub end: usize,
 }
@@ -76,7 +76,7 @@ pub(super) fn tokens(text: &[u8]) -> Vec<Token> {
     };
     if let Err(message) = lexer.run() {
         lexer.start = lexer.start.min(text.len());
-        lexer.emit(Kind::Error(message));
+        lexer.emit(TokenKind::Error(message));
     }
     lexer.tokens
 }
@@ -110,7 +110,7 @@ impl Lexer<'_> {
         self.text.get(self.at..).unwrap_or(&[])
     }
 
-    fn emit(&mut self, kind: Kind) {
+    fn emit(&mut self, kind: TokenKind) {
         self.tokens.push(Token {
             kind,
             start: self.start,
@@ -146,9 +146,9 @@ impl Lexer<'_> {
             let Some(open) = find(self.rest(), OPEN) else {
                 self.at = self.text.len();
                 if self.at > self.start {
-                    self.emit(Kind::Text);
+                    self.emit(TokenKind::Text);
                 }
-                self.emit(Kind::Eof);
+                self.emit(TokenKind::Eof);
                 return Ok(());
             };
             let open = self.at + open;
@@ -160,7 +160,7 @@ impl Lexer<'_> {
                 }
             }
             if self.at > self.start {
-                self.emit(Kind::Text);
+                self.emit(TokenKind::Text);
             }
             self.start = open;
             self.at = open + OPEN.len();
@@ -174,7 +174,7 @@ impl Lexer<'_> {
                 self.comment()?;
                 continue;
             }
-            self.emit(Kind::LeftDelim);
+            self.emit(TokenKind::LeftDelim);
             self.at += marker;
             self.start = self.at;
             self.parens = 0;
@@ -237,7 +237,7 @@ impl Lexer<'_> {
                     return Err("unclosed left paren".to_owned());
                 }
                 self.close(trims);
-                self.emit(Kind::RightDelim);
+                self.emit(TokenKind::RightDelim);
                 if trims {
                     self.trim_after();
                     self.start = self.at;
@@ -254,32 +254,36 @@ impl Lexer<'_> {
         };
         match c {
             ' ' | '\t' | '\r' | '\n' => self.space(),
-            '=' => self.emit(Kind::Assign),
+            '=' => self.emit(TokenKind::Assign),
             ':' => {
                 if self.next() != Some('=') {
                     return Err("expected :=".to_owned());
                 }
-                self.emit(Kind::Declare);
+                self.emit(TokenKind::Declare);
             }
-            '|' => self.emit(Kind::Pipe),
-            '"' => self.quoted('"', "unterminated quoted string", Kind::Str)?,
-            '\'' => self.quoted('\'', "unterminated character constant", Kind::CharConstant)?,
+            '|' => self.emit(TokenKind::Pipe),
+            '"' => self.quoted('"', "unterminated quoted string", TokenKind::Str)?,
+            '\'' => self.quoted(
+                '\'',
+                "unterminated character constant",
+                TokenKind::CharConstant,
+            )?,
             '`' => {
                 let end = find(self.rest(), b"`").ok_or("unterminated raw quoted string")?;
                 self.at += end + 1;
-                self.emit(Kind::RawString);
+                self.emit(TokenKind::RawString);
             }
-            '$' if self.at_terminator() => self.emit(Kind::Variable),
-            '$' => self.name(Kind::Variable)?,
+            '$' if self.at_terminator() => self.emit(TokenKind::Variable),
+            '$' => self.name(TokenKind::Variable)?,
             '.' if self
                 .rest()
                 .first()
                 .is_some_and(|byte| !byte.is_ascii_digit()) =>
             {
                 if self.at_terminator() {
-                    self.emit(Kind::Dot);
+                    self.emit(TokenKind::Dot);
                 } else {
-                    self.name(Kind::Field)?;
+                    self.name(TokenKind::Field)?;
                 }
             }
             '.' | '+' | '-' | '0'..='9' => {
@@ -289,13 +293,13 @@ impl Lexer<'_> {
             c if is_letter_or_digit(c) => self.identifier()?,
             '(' => {
                 self.parens += 1;
-                self.emit(Kind::LeftParen);
+                self.emit(TokenKind::LeftParen);
             }
             ')' => {
                 self.parens = self.parens.checked_sub(1).ok_or("unexpected right paren")?;
-                self.emit(Kind::RightParen);
+                self.emit(TokenKind::RightParen);
             }
-            ' '..='~' => self.emit(Kind::Char),
+            ' '..='~' => self.emit(TokenKind::Char),
             other => {
                 let code = u32::from(other);
                 return Err(format!("unrecognized character in action: U+{code:04X}"));
@@ -315,10 +319,10 @@ impl Lexer<'_> {
                 return;
             }
         }
-        self.emit(Kind::Space);
+        self.emit(TokenKind::Space);
     }
 
-    fn quoted(&mut self, mark: char, unterminated: &str, kind: Kind) -> Result<(), String> {
+    fn quoted(&mut self, mark: char, unterminated: &str, kind: TokenKind) -> Result<(), String> {
         loop {
             match self.next() {
                 Some('\\') => {
@@ -364,7 +368,7 @@ impl Lexer<'_> {
         Err(format!("bad character U+{code:04X} '{c}'"))
     }
 
-    fn name(&mut self, kind: Kind) -> Result<(), String> {
+    fn name(&mut self, kind: TokenKind) -> Result<(), String> {
         self.absorb();
         self.terminated()?;
         self.emit(kind);
@@ -375,19 +379,19 @@ impl Lexer<'_> {
         self.absorb();
         self.terminated()?;
         let kind = match &self.text[self.start..self.at] {
-            b"block" => Kind::Block,
-            b"break" => Kind::Break,
-            b"continue" => Kind::Continue,
-            b"define" => Kind::Define,
-            b"else" => Kind::Else,
-            b"end" => Kind::End,
-            b"if" => Kind::If,
-            b"range" => Kind::Range,
-            b"nil" => Kind::Nil,
-            b"template" => Kind::Template,
-            b"with" => Kind::With,
-            b"true" | b"false" => Kind::Bool,
-            _ => Kind::Identifier,
+            b"block" => TokenKind::Block,
+            b"break" => TokenKind::Break,
+            b"continue" => TokenKind::Continue,
+            b"define" => TokenKind::Define,
+            b"else" => TokenKind::Else,
+            b"end" => TokenKind::End,
+            b"if" => TokenKind::If,
+            b"range" => TokenKind::Range,
+            b"nil" => TokenKind::Nil,
+            b"template" => TokenKind::Template,
+            b"with" => TokenKind::With,
+            b"true" | b"false" => TokenKind::Bool,
+            _ => TokenKind::Identifier,
         };
         self.emit(kind);
         Ok(())
@@ -415,9 +419,9 @@ impl Lexer<'_> {
             if !self.scan_number() || self.text[self.at - 1] != b'i' {
                 return Err(bad(self));
             }
-            self.emit(Kind::Complex);
+            self.emit(TokenKind::Complex);
         } else {
-            self.emit(Kind::Number);
+            self.emit(TokenKind::Number);
         }
         Ok(())
     }

@@ -4,7 +4,7 @@
 //! place. Variables and functions are checked here, so that a template that parses can
 //! only fail on its data. Nesting is bounded.
 
-use super::lexer::{Kind, Token, tokens};
+use super::lexer::{Token, TokenKind, tokens};
 use super::literal;
 use super::tree::{Branch, Node, Tree};
 use crate::error::TemplateErrorKind;
@@ -83,7 +83,7 @@ impl Parser<'_> {
     }
 
     fn skip_space(&mut self) {
-        while self.peek().kind == Kind::Space {
+        while self.peek().kind == TokenKind::Space {
             self.next += 1;
         }
     }
@@ -108,19 +108,19 @@ impl Parser<'_> {
 
     fn unexpected<T>(&self, token: &Token, context: &str) -> Parsed<T> {
         match &token.kind {
-            Kind::Error(message) => fail(token.start, message.clone()),
-            Kind::Eof => fail(token.start, "unexpected EOF"),
-            Kind::Dot => fail(token.start, format!("unexpected <.> in {context}")),
-            Kind::Block
-            | Kind::Break
-            | Kind::Continue
-            | Kind::Define
-            | Kind::Else
-            | Kind::End
-            | Kind::If
-            | Kind::Range
-            | Kind::Template
-            | Kind::With => {
+            TokenKind::Error(message) => fail(token.start, message.clone()),
+            TokenKind::Eof => fail(token.start, "unexpected EOF"),
+            TokenKind::Dot => fail(token.start, format!("unexpected <.> in {context}")),
+            TokenKind::Block
+            | TokenKind::Break
+            | TokenKind::Continue
+            | TokenKind::Define
+            | TokenKind::Else
+            | TokenKind::End
+            | TokenKind::If
+            | TokenKind::Range
+            | TokenKind::Template
+            | TokenKind::With => {
                 let shown = self.show(token);
                 fail(token.start, format!("unexpected <{shown}> in {context}"))
             }
@@ -131,7 +131,7 @@ impl Parser<'_> {
         }
     }
 
-    fn expect(&mut self, kind: &Kind, context: &str) -> Parsed<Token> {
+    fn expect(&mut self, kind: &TokenKind, context: &str) -> Parsed<Token> {
         let token = self.take_word();
         if token.kind == *kind {
             Ok(token)
@@ -154,11 +154,11 @@ impl Parser<'_> {
 
     fn main(&mut self) -> Parsed<()> {
         let mut root = Vec::new();
-        while self.peek().kind != Kind::Eof {
-            if self.peek().kind == Kind::LeftDelim {
+        while self.peek().kind != TokenKind::Eof {
+            if self.peek().kind == TokenKind::LeftDelim {
                 let before = self.next;
                 let open = self.take();
-                if self.take_word().kind == Kind::Define {
+                if self.take_word().kind == TokenKind::Define {
                     self.definition(open.start)?;
                     continue;
                 }
@@ -186,7 +186,7 @@ impl Parser<'_> {
         let context = "define clause";
         let token = self.take_word();
         let name = self.template_name(&token, context)?;
-        self.expect(&Kind::RightDelim, context)?;
+        self.expect(&TokenKind::RightDelim, context)?;
         self.body(name, context, at)
     }
 
@@ -222,7 +222,7 @@ impl Parser<'_> {
     }
 
     fn template_name(&self, token: &Token, context: &str) -> Parsed<Text> {
-        if !matches!(token.kind, Kind::Str | Kind::RawString) {
+        if !matches!(token.kind, TokenKind::Str | TokenKind::RawString) {
             return self.unexpected(token, context);
         }
         self.unquoted(token)
@@ -237,7 +237,7 @@ impl Parser<'_> {
 
     fn list(&mut self) -> Parsed<(Vec<Node>, Stop, usize)> {
         let mut nodes = Vec::new();
-        while self.peek_word().kind != Kind::Eof {
+        while self.peek_word().kind != TokenKind::Eof {
             match self.text_or_action()? {
                 Ok(node) => nodes.push(node),
                 Err((stop, at)) => return Ok((nodes, stop, at)),
@@ -250,8 +250,8 @@ impl Parser<'_> {
     fn text_or_action(&mut self) -> Parsed<Result<Node, (Stop, usize)>> {
         let token = self.take_word();
         match token.kind {
-            Kind::Text => Ok(Ok(Node::Text(Arc::from(self.slice(&token))))),
-            Kind::LeftDelim => self.action(),
+            TokenKind::Text => Ok(Ok(Node::Text(Arc::from(self.slice(&token))))),
+            TokenKind::LeftDelim => self.action(),
             _ => self.unexpected(&token, "input"),
         }
     }
@@ -260,25 +260,25 @@ impl Parser<'_> {
         let before = self.next;
         let token = self.take_word();
         let node = match token.kind {
-            Kind::Block => self.block(token.start)?,
-            Kind::Break | Kind::Continue => self.leave(&token)?,
-            Kind::Else => {
-                if !matches!(self.peek_word().kind, Kind::If | Kind::With) {
-                    self.expect(&Kind::RightDelim, "else")?;
+            TokenKind::Block => self.block(token.start)?,
+            TokenKind::Break | TokenKind::Continue => self.leave(&token)?,
+            TokenKind::Else => {
+                if !matches!(self.peek_word().kind, TokenKind::If | TokenKind::With) {
+                    self.expect(&TokenKind::RightDelim, "else")?;
                 }
                 return Ok(Err((Stop::Else, token.start)));
             }
-            Kind::End => {
-                self.expect(&Kind::RightDelim, "end")?;
+            TokenKind::End => {
+                self.expect(&TokenKind::RightDelim, "end")?;
                 return Ok(Err((Stop::End, token.start)));
             }
-            Kind::If => Node::Branch(self.control("if", token.start)?),
-            Kind::With => Node::Branch(self.control("with", token.start)?),
-            Kind::Range => Node::Range(self.control("range", token.start)?),
-            Kind::Template => self.call()?,
+            TokenKind::If => Node::Branch(self.control("if", token.start)?),
+            TokenKind::With => Node::Branch(self.control("with", token.start)?),
+            TokenKind::Range => Node::Range(self.control("range", token.start)?),
+            TokenKind::Template => self.call()?,
             _ => {
                 self.next = before;
-                Node::Action(self.pipeline("command", &Kind::RightDelim)?)
+                Node::Action(self.pipeline("command", &TokenKind::RightDelim)?)
             }
         };
         Ok(Ok(node))
@@ -287,13 +287,13 @@ impl Parser<'_> {
     fn leave(&mut self, token: &Token) -> Parsed<Node> {
         let word = self.show(token);
         let after = self.take_word();
-        if after.kind != Kind::RightDelim {
+        if after.kind != TokenKind::RightDelim {
             return self.unexpected(&after, &format!("{{{{{word}}}}}"));
         }
         if self.ranges == 0 {
             return fail(token.start, format!("{{{{{word}}}}} outside {{{{range}}}}"));
         }
-        Ok(if token.kind == Kind::Break {
+        Ok(if token.kind == TokenKind::Break {
             Node::Break
         } else {
             Node::Continue
@@ -304,7 +304,7 @@ impl Parser<'_> {
         let context = "block clause";
         let token = self.take_word();
         let name = self.template_name(&token, context)?;
-        let pipe = self.pipeline(context, &Kind::RightDelim)?;
+        let pipe = self.pipeline(context, &TokenKind::RightDelim)?;
         self.body(name.clone(), context, at)?;
         Ok(Node::Template {
             at: token.start,
@@ -318,11 +318,11 @@ impl Parser<'_> {
         let token = self.take_word();
         let name = self.template_name(&token, context)?;
         let before = self.next;
-        let pipe = if self.take_word().kind == Kind::RightDelim {
+        let pipe = if self.take_word().kind == TokenKind::RightDelim {
             None
         } else {
             self.next = before;
-            Some(self.pipeline(context, &Kind::RightDelim)?)
+            Some(self.pipeline(context, &TokenKind::RightDelim)?)
         };
         Ok(Node::Template {
             at: token.start,
@@ -334,7 +334,7 @@ impl Parser<'_> {
     fn control(&mut self, context: &str, at: usize) -> Parsed<Branch> {
         self.enter(at)?;
         let scope = self.variables.len();
-        let pipe = self.pipeline(context, &Kind::RightDelim)?;
+        let pipe = self.pipeline(context, &TokenKind::RightDelim)?;
         let is_range = context == "range";
         self.ranges += usize::from(is_range);
         let (then, stop, _) = self.list()?;
@@ -342,7 +342,9 @@ impl Parser<'_> {
         let mut otherwise = Vec::new();
         if matches!(stop, Stop::Else) {
             let next = self.peek().kind.clone();
-            if context == "if" && next == Kind::If || context == "with" && next == Kind::With {
+            if context == "if" && next == TokenKind::If
+                || context == "with" && next == TokenKind::With
+            {
                 let token = self.take();
                 otherwise.push(Node::Branch(self.control(context, token.start)?));
             } else {

@@ -408,7 +408,6 @@ impl<'d> Reader<'d> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]

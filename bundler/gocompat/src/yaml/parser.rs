@@ -3,7 +3,7 @@
 //! In: text. Out: a tree of nodes in one vector, with tags in short form and aliases bound.
 //! Depth is bounded; the Go libraries allow more than any config nests.
 
-use super::scanner::{Kind, MAX_DEPTH, Mark, Quoting, Scan, Scanner, fail};
+use super::scanner::{MAX_DEPTH, Mark, Quoting, Scan, Scanner, YamlTokenKind, fail};
 use std::collections::HashMap;
 
 /// Prefix of the tags that `!!` stands for.
@@ -82,7 +82,7 @@ struct Properties {
 }
 
 impl Parser {
-    fn kind(&mut self) -> Scan<&Kind> {
+    fn kind(&mut self) -> Scan<&YamlTokenKind> {
         Ok(&self.scanner.peek()?.kind)
     }
 
@@ -92,19 +92,21 @@ impl Parser {
 
     fn document(&mut self) -> Scan<Option<Id>> {
         let root = match self.kind()? {
-            Kind::StreamEnd => return Ok(None),
-            Kind::VersionDirective(..) | Kind::TagDirective { .. } | Kind::DocumentStart => {
+            YamlTokenKind::StreamEnd => return Ok(None),
+            YamlTokenKind::VersionDirective(..)
+            | YamlTokenKind::TagDirective { .. }
+            | YamlTokenKind::DocumentStart => {
                 self.directives()?;
-                if *self.kind()? != Kind::DocumentStart {
+                if *self.kind()? != YamlTokenKind::DocumentStart {
                     return fail(self.mark()?, "did not find expected <document start>");
                 }
                 self.scanner.take()?;
                 match self.kind()? {
-                    Kind::VersionDirective(..)
-                    | Kind::TagDirective { .. }
-                    | Kind::DocumentStart
-                    | Kind::DocumentEnd
-                    | Kind::StreamEnd => self.empty()?,
+                    YamlTokenKind::VersionDirective(..)
+                    | YamlTokenKind::TagDirective { .. }
+                    | YamlTokenKind::DocumentStart
+                    | YamlTokenKind::DocumentEnd
+                    | YamlTokenKind::StreamEnd => self.empty()?,
                     _ => self.node(true, false)?,
                 }
             }
@@ -123,7 +125,7 @@ impl Parser {
         loop {
             let mark = self.mark()?;
             match self.kind()?.clone() {
-                Kind::VersionDirective(major, minor) => {
+                YamlTokenKind::VersionDirective(major, minor) => {
                     if version {
                         return fail(mark, "found duplicate %YAML directive");
                     }
@@ -132,7 +134,7 @@ impl Parser {
                     }
                     version = true;
                 }
-                Kind::TagDirective { handle, prefix } => {
+                YamlTokenKind::TagDirective { handle, prefix } => {
                     if self.handles.iter().any(|(known, _)| *known == handle) {
                         return fail(mark, "found duplicate %TAG directive");
                     }
@@ -178,10 +180,10 @@ impl Parser {
         loop {
             let mark = self.mark()?;
             match self.kind()?.clone() {
-                Kind::Anchor(name) if properties.anchor.is_none() => {
+                YamlTokenKind::Anchor(name) if properties.anchor.is_none() => {
                     properties.anchor = Some(name);
                 }
-                Kind::Tag { handle, suffix } if !tagged => {
+                YamlTokenKind::Tag { handle, suffix } if !tagged => {
                     tagged = true;
                     properties.tag = self.tag(&handle, suffix, mark)?;
                 }
@@ -228,7 +230,7 @@ impl Parser {
 
     fn start(&mut self, block: bool, indentless: bool) -> Scan<(Id, Below)> {
         let mark = self.mark()?;
-        if let Kind::Alias(name) = self.kind()?.clone() {
+        if let YamlTokenKind::Alias(name) = self.kind()?.clone() {
             self.scanner.take()?;
             let Some(target) = self.anchors.get(&name).copied() else {
                 return fail(mark, format!("unknown anchor '{name}' referenced"));
@@ -241,18 +243,18 @@ impl Parser {
         let sequence = NodeKind::Sequence(Vec::new());
         let mapping = NodeKind::Mapping(Vec::new());
         let (kind, below) = match self.kind()?.clone() {
-            Kind::BlockEntry if indentless => (sequence, Below::Indentless),
-            Kind::Scalar(text, quoting) => {
+            YamlTokenKind::BlockEntry if indentless => (sequence, Below::Indentless),
+            YamlTokenKind::Scalar(text, quoting) => {
                 self.scanner.take()?;
                 (
                     NodeKind::Scalar(text, quoting == Quoting::Plain),
                     Below::Nothing,
                 )
             }
-            Kind::FlowSequenceStart => (sequence, Below::FlowSequence),
-            Kind::FlowMappingStart => (mapping, Below::FlowMapping),
-            Kind::BlockSequenceStart if block => (sequence, Below::BlockSequence),
-            Kind::BlockMappingStart if block => (mapping, Below::BlockMapping),
+            YamlTokenKind::FlowSequenceStart => (sequence, Below::FlowSequence),
+            YamlTokenKind::FlowMappingStart => (mapping, Below::FlowMapping),
+            YamlTokenKind::BlockSequenceStart if block => (sequence, Below::BlockSequence),
+            YamlTokenKind::BlockMappingStart if block => (mapping, Below::BlockMapping),
             _ if has_properties => (NodeKind::Scalar(String::new(), true), Below::Nothing),
             _ => return fail(self.mark()?, "did not find expected node content"),
         };
@@ -275,15 +277,15 @@ impl Parser {
         self.scanner.take()?;
         loop {
             match self.kind()? {
-                Kind::BlockEntry => {
+                YamlTokenKind::BlockEntry => {
                     self.scanner.take()?;
                     let item = match self.kind()? {
-                        Kind::BlockEntry | Kind::BlockEnd => self.empty()?,
+                        YamlTokenKind::BlockEntry | YamlTokenKind::BlockEnd => self.empty()?,
                         _ => self.node(true, false)?,
                     };
                     self.push_item(id, item);
                 }
-                Kind::BlockEnd => {
+                YamlTokenKind::BlockEnd => {
                     self.scanner.take()?;
                     return Ok(());
                 }
@@ -293,10 +295,13 @@ impl Parser {
     }
 
     fn indentless_sequence(&mut self, id: Id) -> Scan<()> {
-        while *self.kind()? == Kind::BlockEntry {
+        while *self.kind()? == YamlTokenKind::BlockEntry {
             self.scanner.take()?;
             let item = match self.kind()? {
-                Kind::BlockEntry | Kind::Key | Kind::Value | Kind::BlockEnd => self.empty()?,
+                YamlTokenKind::BlockEntry
+                | YamlTokenKind::Key
+                | YamlTokenKind::Value
+                | YamlTokenKind::BlockEnd => self.empty()?,
                 _ => self.node(true, false)?,
             };
             self.push_item(id, item);
@@ -308,10 +313,10 @@ impl Parser {
         self.scanner.take()?;
         loop {
             match self.kind()? {
-                Kind::Key => {
+                YamlTokenKind::Key => {
                     self.scanner.take()?;
                     let key = self.block_part()?;
-                    let value = if *self.kind()? == Kind::Value {
+                    let value = if *self.kind()? == YamlTokenKind::Value {
                         self.scanner.take()?;
                         self.block_part()?
                     } else {
@@ -319,7 +324,7 @@ impl Parser {
                     };
                     self.push_pair(id, key, value);
                 }
-                Kind::BlockEnd => {
+                YamlTokenKind::BlockEnd => {
                     self.scanner.take()?;
                     return Ok(());
                 }
@@ -330,7 +335,7 @@ impl Parser {
 
     fn block_part(&mut self) -> Scan<Id> {
         match self.kind()? {
-            Kind::Key | Kind::Value | Kind::BlockEnd => self.empty(),
+            YamlTokenKind::Key | YamlTokenKind::Value | YamlTokenKind::BlockEnd => self.empty(),
             _ => self.node(true, true),
         }
     }
@@ -338,20 +343,20 @@ impl Parser {
     fn flow_sequence(&mut self, id: Id) -> Scan<()> {
         self.scanner.take()?;
         let mut first = true;
-        while *self.kind()? != Kind::FlowSequenceEnd {
+        while *self.kind()? != YamlTokenKind::FlowSequenceEnd {
             if !first {
-                if *self.kind()? != Kind::FlowEntry {
+                if *self.kind()? != YamlTokenKind::FlowEntry {
                     return fail(self.mark()?, "did not find expected ',' or ']'");
                 }
                 self.scanner.take()?;
             }
             first = false;
             match self.kind()? {
-                Kind::Key => {
+                YamlTokenKind::Key => {
                     let item = self.flow_pair()?;
                     self.push_item(id, item);
                 }
-                Kind::FlowSequenceEnd => break,
+                YamlTokenKind::FlowSequenceEnd => break,
                 _ => {
                     let item = self.node(false, false)?;
                     self.push_item(id, item);
@@ -368,7 +373,7 @@ impl Parser {
         self.scanner.take()?;
         let id = self.add(mark, Properties::default(), NodeKind::Mapping(Vec::new()));
         let key = match self.kind()? {
-            Kind::Value | Kind::FlowEntry | Kind::FlowSequenceEnd => {
+            YamlTokenKind::Value | YamlTokenKind::FlowEntry | YamlTokenKind::FlowSequenceEnd => {
                 // libyaml drops the token here, so that `[? : a]` has an empty value as well.
                 let key = self.empty()?;
                 self.scanner.take()?;
@@ -377,9 +382,12 @@ impl Parser {
             _ => self.node(false, false)?,
         };
         let mut value = None;
-        if *self.kind()? == Kind::Value {
+        if *self.kind()? == YamlTokenKind::Value {
             self.scanner.take()?;
-            if !matches!(self.kind()?, Kind::FlowEntry | Kind::FlowSequenceEnd) {
+            if !matches!(
+                self.kind()?,
+                YamlTokenKind::FlowEntry | YamlTokenKind::FlowSequenceEnd
+            ) {
                 value = Some(self.node(false, false)?);
             }
         }
@@ -394,22 +402,24 @@ impl Parser {
     fn flow_mapping(&mut self, id: Id) -> Scan<()> {
         self.scanner.take()?;
         let mut first = true;
-        while *self.kind()? != Kind::FlowMappingEnd {
+        while *self.kind()? != YamlTokenKind::FlowMappingEnd {
             if !first {
-                if *self.kind()? != Kind::FlowEntry {
+                if *self.kind()? != YamlTokenKind::FlowEntry {
                     return fail(self.mark()?, "did not find expected ',' or '}'");
                 }
                 self.scanner.take()?;
             }
             first = false;
             match self.kind()? {
-                Kind::Key => {
+                YamlTokenKind::Key => {
                     self.scanner.take()?;
                     let key = self.flow_part()?;
-                    let value = if *self.kind()? == Kind::Value {
+                    let value = if *self.kind()? == YamlTokenKind::Value {
                         self.scanner.take()?;
                         match self.kind()? {
-                            Kind::FlowEntry | Kind::FlowMappingEnd => self.empty()?,
+                            YamlTokenKind::FlowEntry | YamlTokenKind::FlowMappingEnd => {
+                                self.empty()?
+                            }
                             _ => self.node(false, false)?,
                         }
                     } else {
@@ -417,7 +427,7 @@ impl Parser {
                     };
                     self.push_pair(id, key, value);
                 }
-                Kind::FlowMappingEnd => break,
+                YamlTokenKind::FlowMappingEnd => break,
                 _ => {
                     let key = self.node(false, false)?;
                     let value = self.empty()?;
@@ -431,7 +441,9 @@ impl Parser {
 
     fn flow_part(&mut self) -> Scan<Id> {
         match self.kind()? {
-            Kind::Value | Kind::FlowEntry | Kind::FlowMappingEnd => self.empty(),
+            YamlTokenKind::Value | YamlTokenKind::FlowEntry | YamlTokenKind::FlowMappingEnd => {
+                self.empty()
+            }
             _ => self.node(false, false),
         }
     }

@@ -29,7 +29,7 @@ pub(super) enum Quoting {
 
 /// Kinds of tokens.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum YamlTokenKind {
     StreamEnd,
     VersionDirective(u32, u32),
     TagDirective { handle: String, prefix: String },
@@ -55,7 +55,7 @@ pub(super) enum Kind {
 /// A token and where it starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Token {
-    pub kind: Kind,
+    pub kind: YamlTokenKind,
     pub mark: Mark,
 }
 
@@ -240,7 +240,7 @@ impl Scanner {
         i64::try_from(self.mark.column).unwrap_or(i64::MAX)
     }
 
-    fn push(&mut self, kind: Kind, mark: Mark) {
+    fn push(&mut self, kind: YamlTokenKind, mark: Mark) {
         self.tokens.push_back(Token { kind, mark });
     }
 
@@ -256,9 +256,9 @@ impl Scanner {
         }
         if self.at_document_indicator() {
             let kind = if c == '-' {
-                Kind::DocumentStart
+                YamlTokenKind::DocumentStart
             } else {
-                Kind::DocumentEnd
+                YamlTokenKind::DocumentEnd
             };
             self.unroll_indent(-1);
             self.remove_simple_key()?;
@@ -271,14 +271,14 @@ impl Scanner {
         let spaced = is_blank_or_end(self.at(1));
         let in_flow = self.flow_level > 0;
         match c {
-            '[' => self.flow_start(Kind::FlowSequenceStart),
-            '{' => self.flow_start(Kind::FlowMappingStart),
-            ']' => self.flow_end(Kind::FlowSequenceEnd),
-            '}' => self.flow_end(Kind::FlowMappingEnd),
+            '[' => self.flow_start(YamlTokenKind::FlowSequenceStart),
+            '{' => self.flow_start(YamlTokenKind::FlowMappingStart),
+            ']' => self.flow_end(YamlTokenKind::FlowSequenceEnd),
+            '}' => self.flow_end(YamlTokenKind::FlowMappingEnd),
             ',' => {
                 self.remove_simple_key()?;
                 self.simple_key_allowed = true;
-                self.single(Kind::FlowEntry);
+                self.single(YamlTokenKind::FlowEntry);
                 Ok(())
             }
             '-' if spaced => self.fetch_block_entry(),
@@ -332,7 +332,7 @@ impl Scanner {
             && is_blank_or_end(self.at(3))
     }
 
-    fn single(&mut self, kind: Kind) {
+    fn single(&mut self, kind: YamlTokenKind) {
         let mark = self.mark;
         self.skip();
         self.push(kind, mark);
@@ -421,7 +421,7 @@ impl Scanner {
         &mut self,
         column: i64,
         token: Option<usize>,
-        kind: Kind,
+        kind: YamlTokenKind,
         mark: Mark,
     ) -> Scan<()> {
         if self.flow_level > 0 || self.indent >= column {
@@ -445,7 +445,7 @@ impl Scanner {
             return;
         }
         while self.indent > column {
-            self.push(Kind::BlockEnd, self.mark);
+            self.push(YamlTokenKind::BlockEnd, self.mark);
             self.indent = self.indents.pop().unwrap_or(-1);
         }
     }
@@ -458,7 +458,7 @@ impl Scanner {
         self.unroll_indent(-1);
         self.remove_simple_key()?;
         self.simple_key_allowed = false;
-        self.push(Kind::StreamEnd, self.mark);
+        self.push(YamlTokenKind::StreamEnd, self.mark);
         self.ended = true;
         Ok(())
     }

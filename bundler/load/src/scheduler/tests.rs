@@ -1,5 +1,4 @@
 //! Schedulers: real programs, written by each test.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::fs;
 use std::io::Write as _;

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use crate::compose::{self, Mode, layers};
 use outhaul_control::ControlPlane;
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics};
-use outhaul_control::model::{ClusterType, DeploymentTarget, Spot};
+use outhaul_control::model::{ClusterType, DeploymentTarget, Spanned};
 use outhaul_kit::suggest::{did_you_mean, nearest};
 
 /// More labels than this are looked at pair by pair.
@@ -66,13 +66,13 @@ pub(super) fn unused(plane: &ControlPlane, mode: Mode, findings: &mut Diagnostic
 fn one(
     kind: &str,
     name: &str,
-    labels: &BTreeMap<String, Spot<String>>,
+    labels: &BTreeMap<String, Spanned<String>>,
     index: &Index<'_>,
     mode: Mode,
     with_sites: bool,
     findings: &mut Diagnostics,
 ) {
-    let relevant: Vec<(&str, &Spot<String>)> = labels
+    let relevant: Vec<(&str, &Spanned<String>)> = labels
         .iter()
         .filter(|(key, _)| !layers::is_ignored(key))
         .map(|(key, spot)| (key.as_str(), spot))

@@ -10,7 +10,7 @@ use super::configs::Index;
 use crate::compose::{self, Composition, Mode, layers};
 use outhaul_control::ControlPlane;
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics};
-use outhaul_control::model::{ConfigContainer, Spot};
+use outhaul_control::model::{ConfigContainer, Spanned};
 use outhaul_kit::counted::counted;
 
 const HELP: &str = "give one of them a further label, or one key to one container";
@@ -70,7 +70,7 @@ pub(super) fn doubtful(
 struct Setter<'a> {
     container: &'a ConfigContainer,
     labels: Vec<(&'a str, &'a str)>,
-    text: &'a Spot<String>,
+    text: &'a Spanned<String>,
 }
 
 /// Containers that lose to less specific ones of a later name, wherever both apply: on some pair, or on

@@ -17,7 +17,7 @@ use crate::inputs::Inputs;
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics};
 use outhaul_control::model::composition::{PRIORITY_LABEL, Precedence};
 use outhaul_control::model::{
-    ClusterType, CompositionPolicy, ConfigContainer, DeploymentTarget, Spot,
+    ClusterType, CompositionPolicy, ConfigContainer, DeploymentTarget, Spanned,
 };
 
 /// How the names of Azure's containers begin.
@@ -67,7 +67,7 @@ pub struct Setting<'a> {
     typed: OnceCell<(GoValue, GoValue)>,
     mode: Mode,
     /// The text as written.
-    pub text: &'a Spot<String>,
+    pub text: &'a Spanned<String>,
     /// The container's name.
     pub container: &'a str,
 }
@@ -375,7 +375,7 @@ fn whole(container: &ConfigContainer, mode: Mode) -> Layer<'_> {
 fn labelled<'a>(
     container: &'a ConfigContainer,
     key: &'a str,
-    text: &'a Spot<String>,
+    text: &'a Spanned<String>,
     mode: Mode,
 ) -> Layer<'a> {
     let parts: Vec<&str> = key.split('.').collect();

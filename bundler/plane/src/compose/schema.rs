@@ -87,7 +87,7 @@ impl<'a> Schemas<'a> {
     }
 
     /// Every schema that is none, and every word in one that checks nothing; used or not.
-    pub fn doubts(&self, control_plane: Inputs<'_>, findings: &mut Diagnostics) {
+    pub fn lints(&self, control_plane: Inputs<'_>, findings: &mut Diagnostics) {
         let own = control_plane.targets.values();
         let own = own.flat_map(|target| &target.config_schemas);
         for spot in self.labelled.iter().map(|schema| &schema.schema).chain(own) {

@@ -70,7 +70,6 @@ fn problem(
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::super::tests::{config, load, told};
     use crate::compose::{Mode, compose};
     use crate::schedule::{SchedulerAnswers, schedule};

@@ -1,5 +1,4 @@
 //! Composition: the laws of merging, and where values come from.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use outhaul_gocompat::{Decoder, decode_yaml};
 use proptest::prelude::*;
@@ -60,7 +59,7 @@ pub(super) fn load(text: &str) -> Result<ControlPlane, Diagnostics> {
         ("env/more.yaml", text.to_owned()),
     ];
     let team = ("label/workload.yaml", WORKLOAD.to_owned());
-    crate::scene::load("test", &own, &[], &team)
+    crate::fixture::load("test", &own, &[], &team)
 }
 
 /// Findings as people read them, without the folder of this test.

@@ -12,7 +12,7 @@ use super::Delivery;
 use crate::schedule::Schedule;
 use outhaul_control::ControlPlane;
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics};
-use outhaul_control::model::{DeploymentTarget, Images, Road};
+use outhaul_control::model::{DeploymentTarget, Images, Transport};
 
 /// The storage that is carried.
 const GIT: &str = "git";
@@ -81,11 +81,12 @@ pub fn contradictions(plane: &ControlPlane, schedule: &Schedule) -> Diagnostics 
         let Ok(delivery) = super::of(plane, cluster_type) else {
             continue;
         };
-        let bundled = |road: &Road| matches!(road, Road::Bundle | Road::Both);
+        let bundled =
+            |transport: &Transport| matches!(transport, Transport::Bundle | Transport::Both);
         if delivery
-            .road
+            .transport
             .as_ref()
-            .is_some_and(|road| bundled(&road.value))
+            .is_some_and(|transport| bundled(&transport.value))
             && let Some(finding) = uncarried(&delivery, &id.cluster_type, target)
             && seen.insert((id.target.as_str(), finding.code))
         {

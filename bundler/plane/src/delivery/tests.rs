@@ -1,5 +1,4 @@
 //! Delivery policies: parts that add up, and parts that contradict each other.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::sync::Arc;
 

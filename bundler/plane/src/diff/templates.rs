@@ -6,7 +6,7 @@
 use serde::Serialize;
 
 use outhaul_control::ControlPlane;
-use outhaul_control::model::{Spot, Template, TemplateType};
+use outhaul_control::model::{Spanned, Template, TemplateType};
 
 /// A template that is not what it was.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -51,7 +51,7 @@ pub(super) fn between(
                 named(before, cluster_type, kind),
                 named(after, cluster_type, kind),
             );
-            let texts = |found: Option<(&Spot<String>, Option<&Template>)>| {
+            let texts = |found: Option<(&Spanned<String>, Option<&Template>)>| {
                 let template = found.and_then(|(_, template)| template)?;
                 let texts = template.manifests.iter().map(|text| text.value.clone());
                 let ending = template
@@ -60,7 +60,7 @@ pub(super) fn between(
                     .map(|spot| spot.value.clone());
                 Some((template.language, texts.collect::<Vec<_>>(), ending))
             };
-            let name = |found: Option<(&Spot<String>, Option<&Template>)>| {
+            let name = |found: Option<(&Spanned<String>, Option<&Template>)>| {
                 found.map(|(name, _)| name.value.clone())
             };
             if name(old) == name(new) && texts(old) == texts(new) {
@@ -79,7 +79,7 @@ fn named<'a>(
     plane: &'a ControlPlane,
     cluster_type: &str,
     kind: TemplateType,
-) -> Option<(&'a Spot<String>, Option<&'a Template>)> {
+) -> Option<(&'a Spanned<String>, Option<&'a Template>)> {
     let cluster_type = plane.cluster_types.get(cluster_type)?;
     let name = match kind {
         TemplateType::Reconciler => Some(&cluster_type.reconciler),
@@ -89,7 +89,7 @@ fn named<'a>(
     Some((name, plane.templates.get(&name.value)))
 }
 
-fn told((name, template): (&Spot<String>, Option<&Template>)) -> TemplateAt {
+fn told((name, template): (&Spanned<String>, Option<&Template>)) -> TemplateAt {
     let at = template.map_or(&name.location, |template| &template.location);
     TemplateAt {
         template: name.value.clone(),

@@ -1,5 +1,4 @@
 //! Differences of small control planes, and the laws that hold for all.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use proptest::prelude::*;
 
@@ -11,7 +10,7 @@ const KALYPSO: &str = "apiVersion: scheduler.kalypso.io/v1alpha1";
 
 /// What varies between two control planes.
 #[derive(Debug, Clone, Default)]
-struct Scene {
+struct DiffFixture {
     /// Purposes that the policy `wide` selects, of the targets `one` and `two`.
     selects: &'static str,
     /// A second policy that selects all of purpose `a`.
@@ -26,7 +25,7 @@ struct Scene {
     only_x: Option<&'static str>,
 }
 
-impl Scene {
+impl DiffFixture {
     #[expect(clippy::too_many_lines, reason = "the texts of one control plane")]
     fn run(&self) -> Stages {
         let mut own = Vec::new();
@@ -123,11 +122,11 @@ impl Scene {
                 target("two", "b")
             ),
         );
-        let plane = crate::scene::load("dev", &own, &base, &team).unwrap();
+        let plane = crate::fixture::load("dev", &own, &base, &team).unwrap();
         let mode = Mode::default();
         let schedule = schedule::schedule(&plane, &schedule::SchedulerAnswers::default());
         let composition = compose::compose(&plane, &schedule, mode);
-        let snapshot = crate::scene::snapshot("dev");
+        let snapshot = crate::fixture::snapshot("dev");
         let job = render::Job {
             plane: &plane,
             schedule: &schedule,
@@ -168,18 +167,18 @@ impl Stages {
 const ALL: &str = "operator: Exists";
 const ONLY_A: &str = "operator: In, values: [a]";
 
-fn scene(selects: &'static str, values: &[(&str, &str)]) -> Scene {
-    Scene {
+fn scene(selects: &'static str, values: &[(&str, &str)]) -> DiffFixture {
+    DiffFixture {
         selects,
         values: values
             .iter()
             .map(|(k, v)| ((*k).into(), (*v).into()))
             .collect(),
-        ..Scene::default()
+        ..DiffFixture::default()
     }
 }
 
-fn between(before: &Scene, after: &Scene) -> Difference {
+fn between(before: &DiffFixture, after: &DiffFixture) -> Difference {
     let (before, after) = (before.run(), after.run());
     compare(before.side("before"), after.side("after"))
 }
@@ -281,7 +280,7 @@ fn a_template_with_another_text_is_named_where_files_differ() {
 #[test]
 fn another_policy_for_the_same_pair_is_told_and_touches_no_file() {
     let before = scene(ALL, &[]);
-    let after = Scene {
+    let after = DiffFixture {
         second_policy: true,
         ..before.clone()
     };
@@ -313,11 +312,11 @@ fn an_assignment_that_breaks_is_not_told_as_removed() {
 
 #[test]
 fn sites_are_touched_by_content_and_by_their_own_change() {
-    let before = Scene {
+    let before = DiffFixture {
         sites: vec![("s1", "x"), ("s2", "x")],
         ..scene(ALL, &[])
     };
-    let relabelled = Scene {
+    let relabelled = DiffFixture {
         sites: vec![("s1", "x"), ("s2", "y"), ("s3", "x")],
         ..scene(ALL, &[])
     };
@@ -326,7 +325,7 @@ fn sites_are_touched_by_content_and_by_their_own_change() {
         .clone();
     assert_eq!((sites.count, sites.of), (2, 3));
     assert_eq!(sites.own[0].what, "label `line`: x → y");
-    let changed = Scene {
+    let changed = DiffFixture {
         sites: before.sites.clone(),
         ..scene(ALL, &[("NEW", "'1'")])
     };
@@ -342,12 +341,12 @@ fn sites_are_touched_by_content_and_by_their_own_change() {
 #[test]
 fn what_only_some_sites_get_touches_only_them() {
     let sites = vec![("s1", "x"), ("s2", "y"), ("s3", "x")];
-    let before = Scene {
+    let before = DiffFixture {
         sites,
         only_x: Some("one"),
         ..scene(ONLY_A, &[])
     };
-    let after = Scene {
+    let after = DiffFixture {
         only_x: Some("two"),
         ..before.clone()
     };
@@ -368,7 +367,7 @@ fn what_only_some_sites_get_touches_only_them() {
     );
 }
 
-fn any_scene() -> impl Strategy<Value = Scene> {
+fn any_scene() -> impl Strategy<Value = DiffFixture> {
     let value = ("[A-C]", "[x-z0-9]{1,2}");
     (
         prop::sample::select(vec![ALL, ONLY_A, "operator: DoesNotExist"]),
@@ -376,7 +375,7 @@ fn any_scene() -> impl Strategy<Value = Scene> {
         prop::collection::btree_map(value.0, value.1, 0..3),
         any::<bool>(),
     )
-        .prop_map(|(selects, second_policy, values, two_types)| Scene {
+        .prop_map(|(selects, second_policy, values, two_types)| DiffFixture {
             selects,
             second_policy,
             values: values

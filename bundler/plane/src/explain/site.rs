@@ -75,7 +75,7 @@ pub struct OwnValue {
 }
 
 /// What `site` gets.
-pub fn story(
+pub fn explanation(
     plane: &ControlPlane,
     schedule: &Schedule,
     composition: &Composition,

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::keys::Keys;
 use super::memory::assigned::reasons;
-use super::memory::plan::{Before, Change, Plan};
+use super::memory::plan::{Before, Change, RenderPlan};
 use super::memory::work::compose_and_render;
 use super::{Job, Rendered, rendering};
 use crate::inputs::Inputs;
@@ -53,7 +53,7 @@ impl DiskCache {
         let inputs = Inputs::of(plane);
         let keys = Keys::of(inputs, mode);
         let change = Change::between(&before.keys, &keys, inputs, mode);
-        let plan = Plan::of(before, inputs, job.schedule, &change);
+        let plan = RenderPlan::of(before, inputs, job.schedule, &change);
         let mut done = compose_and_render(inputs, &plan.work, mode, job.progress);
         let rendered = plan.work.len();
         let mut work = plan.work.iter().peekable();

@@ -17,7 +17,7 @@ use super::place;
 use crate::compose::Mode;
 use crate::inputs::Inputs;
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics, Location};
-use outhaul_control::model::{Language, ReconcilerKind, Spot, Template, TemplateType};
+use outhaul_control::model::{Language, ReconcilerKind, Spanned, Template, TemplateType};
 use outhaul_kit::suggest::did_you_mean;
 
 /// Texts that many assignments have in common, because their template sees nothing of the others'
@@ -149,7 +149,7 @@ impl<'a> Engines<'a> {
     /// pair that `shared` names.
     pub fn render(
         &self,
-        name: &Spot<String>,
+        name: &Spanned<String>,
         kind: TemplateType,
         data: TemplateView<'_>,
         shared: &mut Shared<'a>,
@@ -180,7 +180,11 @@ impl<'a> Engines<'a> {
         }
     }
 
-    fn find(&self, name: &Spot<String>, kind: TemplateType) -> Result<&'a Template, Diagnostics> {
+    fn find(
+        &self,
+        name: &Spanned<String>,
+        kind: TemplateType,
+    ) -> Result<&'a Template, Diagnostics> {
         let templates = &self.control_plane.templates;
         let known = || {
             let names: Vec<_> = templates
@@ -223,7 +227,7 @@ impl<'a> Engines<'a> {
         &self,
         template: &Template,
         at: usize,
-        manifest: &Spot<String>,
+        manifest: &Spanned<String>,
         data: TemplateView<'_>,
         shared: &mut Shared<'a>,
     ) -> Result<Text, Box<Diagnostic>> {
@@ -257,7 +261,7 @@ impl<'a> Engines<'a> {
         &self,
         template: &Template,
         at: usize,
-        manifest: &Spot<String>,
+        manifest: &Spanned<String>,
         context: &minijinja::Value,
         data: TemplateView<'_>,
     ) -> Result<Text, Box<Diagnostic>> {
@@ -331,7 +335,7 @@ const FIELDS: &[&str] = &[
 
 fn go_finding(
     template: &Template,
-    manifest: &Spot<String>,
+    manifest: &Spanned<String>,
     error: &go::TemplateError,
 ) -> Box<Diagnostic> {
     let place = if error.round == 1 {
@@ -359,7 +363,7 @@ fn go_finding(
 
 fn jinja_finding(
     template: &Template,
-    manifest: &Spot<String>,
+    manifest: &Spanned<String>,
     problem: &Problem,
 ) -> Box<Diagnostic> {
     let column = problem.start.map_or(1, |start| {
@@ -379,7 +383,7 @@ fn jinja_finding(
 }
 
 /// The finding about a name that the data does not have.
-fn named(template: &Template, manifest: &Spot<String>, culprit: Culprit) -> Box<Diagnostic> {
+fn named(template: &Template, manifest: &Spanned<String>, culprit: Culprit) -> Box<Diagnostic> {
     let before = manifest.value.get(..culprit.at).unwrap_or_default();
     let line = before.matches('\n').count() + 1;
     let column = before.len() - before.rfind('\n').map_or(0, |at| at + 1) + 1;

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::compose::Mode;
 use crate::inputs::Inputs;
 use outhaul_control::model::{
-    ClusterType, CompositionPolicy, ConfigContainer, ConfigSchema, DeploymentTarget, Site, Spot,
+    ClusterType, CompositionPolicy, ConfigContainer, ConfigSchema, DeploymentTarget, Site, Spanned,
     Template,
 };
 
@@ -72,7 +72,7 @@ impl Parts {
         }
     }
 
-    fn spots(&mut self, map: &BTreeMap<String, Spot<String>>) {
+    fn spots(&mut self, map: &BTreeMap<String, Spanned<String>>) {
         self.map(map.iter().map(|(key, spot)| (key, &spot.value)));
     }
 

@@ -21,7 +21,7 @@ pub(super) mod plan;
 pub(super) mod work;
 
 use assigned::{Assigned, reasons};
-use plan::{Before, Change, Plan};
+use plan::{Before, Change, RenderPlan};
 pub use work::Progress;
 use work::compose_and_render;
 
@@ -38,7 +38,7 @@ impl MemoryCache {
         let inputs = Inputs::of(job.plane);
         let keys = Keys::of(inputs, job.mode);
         let change = Change::between(&self.before.keys, &keys, inputs, job.mode);
-        let plan = Plan::of(&self.before, inputs, job.schedule, &change);
+        let plan = RenderPlan::of(&self.before, inputs, job.schedule, &change);
         let done = compose_and_render(inputs, &plan.work, job.mode, job.progress);
         let rendered = plan.work.len();
         let (groups, failures) = (&mut self.groups, &done.failures);
@@ -76,7 +76,7 @@ fn merge(
     groups: &mut BTreeMap<String, Arc<RenderedClusterType>>,
     plane: Inputs<'_>,
     change: &Change<'_>,
-    plan: &Plan<'_>,
+    plan: &RenderPlan<'_>,
     failures: &BTreeMap<AssignmentId, Diagnostics>,
     rendered: Vec<(AssignmentId, Arc<RenderedAssignment>)>,
 ) {

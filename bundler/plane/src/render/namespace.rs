@@ -36,7 +36,6 @@ pub fn of(environment: &str, cluster_type: &str, target: &str, compat: bool) -> 
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use proptest::prelude::*;
 
     use super::*;

@@ -50,7 +50,6 @@ fn block_line(scalar: &Location, line: usize, column: usize) -> Option<Location>
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use std::sync::Arc;
 
     use super::*;

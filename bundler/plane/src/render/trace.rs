@@ -16,7 +16,7 @@ use crate::compose::{Composed, Mode};
 use crate::inputs::Inputs;
 use outhaul_control::ControlPlane;
 use outhaul_control::diagnostic::Location;
-use outhaul_control::model::{ClusterType, DeploymentTarget, Spot, Template, TemplateType};
+use outhaul_control::model::{ClusterType, DeploymentTarget, Spanned, Template, TemplateType};
 
 pub mod references;
 
@@ -86,7 +86,7 @@ pub fn trace(
         ),
         (TemplateType::Config, cluster_type.config_type.as_ref()),
     ];
-    let named: Vec<(TemplateType, &Spot<String>)> = named
+    let named: Vec<(TemplateType, &Spanned<String>)> = named
         .into_iter()
         .filter_map(|(kind, name)| Some((kind, name?)))
         .collect();

@@ -15,7 +15,7 @@ pub struct SchedulerAnswers(BTreeMap<String, SchedulerAnswer>);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SchedulerAnswer {
     /// What it chose, with its reasons; checked: candidates only, nothing twice.
-    Chosen(BTreeMap<Pair, String>),
+    Chosen(BTreeMap<ChosenPair, String>),
     /// It gave no answer that can be used.
     Fault {
         /// What happened.
@@ -29,7 +29,7 @@ pub enum SchedulerAnswer {
 
 /// A deployment target and a cluster type.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Pair {
+pub struct ChosenPair {
     /// The target's full name.
     pub target: String,
     /// The cluster type's name.

@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::answers::Pair;
+use super::answers::ChosenPair;
 use super::sites;
 use outhaul_control::ControlPlane;
 use outhaul_control::model::{ClusterType, Effect, Placement, SchedulingPolicy, Taint};
@@ -32,14 +32,14 @@ pub struct Candidate<'a> {
     /// Taints that put it behind all others.
     pub avoided: Vec<&'a Taint>,
     /// What the limits make of it.
-    pub place: Place<'a>,
+    pub place: LimitResult<'a>,
     /// The only sites of it that the policy means; `None` for every site. Never empty.
     pub sites: Option<BTreeSet<String>>,
 }
 
 /// What the limits make of a candidate.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Place<'a> {
+pub enum LimitResult<'a> {
     /// As many as `maxClusterTypes` come before it.
     Beyond,
     /// As many as `maxPerValue` with its value come before it.
@@ -69,7 +69,7 @@ pub enum Obstacle<'a> {
 impl Candidate<'_> {
     /// Whether it is taken.
     pub fn taken(&self) -> bool {
-        self.place == Place::Taken
+        self.place == LimitResult::Taken
     }
 }
 
@@ -93,7 +93,7 @@ pub fn choose<'a>(plane: &'a ControlPlane, policy: &'a SchedulingPolicy) -> Choi
                 cluster_type,
                 score: score(placement, cluster_type),
                 avoided: taints,
-                place: Place::Taken,
+                place: LimitResult::Taken,
                 sites,
             });
         } else {
@@ -172,21 +172,21 @@ fn limit<'a>(placement: &Placement, candidates: &mut [Candidate<'a>]) {
         candidate.place = match &placement.spread {
             // What can never be taken says so, however long the list is.
             Some(spread) => match candidate.cluster_type.labels.get(&spread.label.value) {
-                None => Place::Unspread,
+                None => LimitResult::Unspread,
                 Some(value) => {
                     let count = by_value.entry(value).or_default();
                     if *count >= spread.max_per_value {
-                        Place::Crowded { value }
+                        LimitResult::Crowded { value }
                     } else if taken >= most {
-                        Place::Beyond
+                        LimitResult::Beyond
                     } else {
                         *count += 1;
-                        Place::Taken
+                        LimitResult::Taken
                     }
                 }
             },
-            None if taken >= most => Place::Beyond,
-            None => Place::Taken,
+            None if taken >= most => LimitResult::Beyond,
+            None => LimitResult::Taken,
         };
         taken += usize::from(candidate.taken());
     }
@@ -197,7 +197,7 @@ fn limit<'a>(placement: &Placement, candidates: &mut [Candidate<'a>]) {
 pub fn broken_limit(
     plane: &ControlPlane,
     policy: &SchedulingPolicy,
-    chosen: &BTreeMap<Pair, String>,
+    chosen: &BTreeMap<ChosenPair, String>,
 ) -> Option<String> {
     let mut by_target: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for pair in chosen.keys() {

@@ -6,8 +6,8 @@
 
 use serde::Serialize;
 
-use super::answers::{Pair, SchedulerAnswer, SchedulerAnswers};
-use super::choose::{Candidate, Choice, Obstacle, Place, choose};
+use super::answers::{ChosenPair, SchedulerAnswer, SchedulerAnswers};
+use super::choose::{Candidate, Choice, LimitResult, Obstacle, choose};
 use super::sites;
 use outhaul_control::ControlPlane;
 use outhaul_control::diagnostic::Location;
@@ -341,8 +341,8 @@ fn position(choice: &Choice<'_>, cluster_type: &ClusterType) -> Option<usize> {
     choice.candidates.iter().position(is)
 }
 
-fn pair(target: &DeploymentTarget, cluster_type: &ClusterType) -> Pair {
-    Pair {
+fn pair(target: &DeploymentTarget, cluster_type: &ClusterType) -> ChosenPair {
+    ChosenPair {
         target: target.name.clone(),
         cluster_type: cluster_type.name.clone(),
     }
@@ -395,7 +395,7 @@ fn passed_over(
     let candidate = &choice.candidates[at];
     let spread = placement.spread.as_ref();
     match (&candidate.place, spread, &placement.max_cluster_types) {
-        (Place::Beyond, _, Some(most)) => Some(miss(
+        (LimitResult::Beyond, _, Some(most)) => Some(miss(
             Rule::Limit,
             format!("at most {} cluster types", most.value),
             format!(
@@ -405,7 +405,7 @@ fn passed_over(
             ),
             &most.location,
         )),
-        (Place::Crowded { value }, Some(spread), _) => {
+        (LimitResult::Crowded { value }, Some(spread), _) => {
             let label = &spread.label.value;
             let same =
                 |c: &Candidate<'_>| c.cluster_type.labels.get(label).is_some_and(|v| v == value);
@@ -420,7 +420,7 @@ fn passed_over(
                 &spread.label.location,
             ))
         }
-        (Place::Unspread, Some(spread), _) => Some(miss(
+        (LimitResult::Unspread, Some(spread), _) => Some(miss(
             Rule::Spread,
             format!(
                 "at most {} for each `{}`",

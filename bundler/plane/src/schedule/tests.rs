@@ -1,5 +1,4 @@
 //! Schedules and their explanations.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use proptest::prelude::*;
 

@@ -6,14 +6,14 @@
 
 use zeroize::Zeroizing;
 
-use super::Kind;
+use super::ForgeKind;
 use outhaul_git::address::{Address, Scheme};
 use outhaul_git::program::Credential;
 
 /// What git gives the server: the token, when the repository is reached over HTTPS.
 pub fn credential(
     url: &str,
-    kind: Option<Kind>,
+    kind: Option<ForgeKind>,
     token: Option<&Zeroizing<String>>,
 ) -> Option<Credential> {
     let address = Address::parse(url).ok()?;
@@ -23,7 +23,7 @@ pub fn credential(
     }
     Some(Credential {
         url: format!("{}://{}/", address.scheme().as_str(), address.authority()),
-        user: kind.unwrap_or(Kind::Gitea).git_user().to_owned(),
+        user: kind.unwrap_or(ForgeKind::Gitea).git_user().to_owned(),
         token: token?.clone(),
     })
 }

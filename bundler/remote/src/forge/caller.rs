@@ -7,16 +7,17 @@
 use std::fmt;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
-use super::{Draft, ForgeError, Kind};
+use super::{Draft, ForgeError, ForgeKind, PullRequest};
 use crate::http::{Client, Method};
 
 /// One API with its token.
 pub(super) struct Caller {
-    pub kind: Kind,
+    pub kind: ForgeKind,
     pub client: Client,
     pub api: String,
     pub token: Zeroizing<String>,
@@ -53,35 +54,35 @@ impl Caller {
     }
 
     /// Opens a pull request of the project at `base`, as GitHub and, after it, Gitea have them.
-    pub fn open_pull<T: DeserializeOwned>(
-        &self,
-        base: &str,
-        draft: &Draft<'_>,
-    ) -> Result<T, ForgeError> {
+    pub fn open_pull(&self, base: &str, draft: &Draft<'_>) -> Result<PullRequest, ForgeError> {
         let body = json!({"title": draft.title, "body": draft.body, "head": draft.head,
             "base": draft.base});
-        self.ask(Method::POST, &format!("{base}/pulls"), Some(&body))
+        let path = format!("{base}/pulls");
+        let made: PullRequestEntry = self.ask(Method::POST, &path, Some(&body))?;
+        Ok(made.into())
     }
 
     /// Changes a pull request of the project at `base`, in the same way.
-    pub fn change_pull<T: DeserializeOwned>(
+    pub fn change_pull(
         &self,
         base: &str,
         number: u64,
         body: &Value,
-    ) -> Result<T, ForgeError> {
-        self.ask(Method::PATCH, &format!("{base}/pulls/{number}"), Some(body))
+    ) -> Result<PullRequest, ForgeError> {
+        let path = format!("{base}/pulls/{number}");
+        let changed: PullRequestEntry = self.ask(Method::PATCH, &path, Some(body))?;
+        Ok(changed.into())
     }
 
     fn send(&self, method: Method, url: &str, body: Option<&Value>) -> Result<Vec<u8>, ForgeError> {
         let authorization = match self.kind {
-            Kind::Gitea => format!("token {}", self.token.as_str()),
-            Kind::GitHub | Kind::GitLab => format!("Bearer {}", self.token.as_str()),
+            ForgeKind::Gitea => format!("token {}", self.token.as_str()),
+            ForgeKind::GitHub | ForgeKind::GitLab => format!("Bearer {}", self.token.as_str()),
         };
         let authorization = Zeroizing::new(authorization);
         let accept = match self.kind {
-            Kind::GitHub => "application/vnd.github+json",
-            Kind::Gitea | Kind::GitLab => "application/json",
+            ForgeKind::GitHub => "application/vnd.github+json",
+            ForgeKind::Gitea | ForgeKind::GitLab => "application/json",
         };
         let mut headers = vec![
             ("Accept", accept),
@@ -89,7 +90,7 @@ impl Caller {
             // GitHub refuses requests without one.
             ("User-Agent", "outhaul"),
         ];
-        if self.kind == Kind::GitHub {
+        if self.kind == ForgeKind::GitHub {
             headers.push(("X-GitHub-Api-Version", "2022-11-28"));
         }
         if body.is_some() {
@@ -108,6 +109,34 @@ impl Caller {
                     .collect(),
             }),
             _ => Err(answer.refused(url).into()),
+        }
+    }
+}
+
+/// A pull request as GitHub and, after it, Gitea list it.
+#[derive(Debug, Deserialize)]
+pub(super) struct PullRequestEntry {
+    number: u64,
+    html_url: String,
+    title: String,
+    body: Option<String>,
+    labels: Option<Vec<LabelEntry>>,
+}
+
+#[derive(Debug, Deserialize)]
+struct LabelEntry {
+    name: String,
+}
+
+impl From<PullRequestEntry> for PullRequest {
+    fn from(found: PullRequestEntry) -> Self {
+        let labels = found.labels.unwrap_or_default();
+        Self {
+            number: found.number,
+            url: found.html_url,
+            title: found.title,
+            body: found.body.unwrap_or_default(),
+            labels: labels.into_iter().map(|label| label.name).collect(),
         }
     }
 }

@@ -6,6 +6,7 @@
 use serde::Deserialize;
 use serde_json::json;
 
+use super::caller::PullRequestEntry;
 use super::{Caller, Draft, Forge, ForgeError, LABEL_COLOUR, Method, PullRequest, encoded};
 
 /// Entries per page; Gitea's own default maximum.
@@ -21,15 +22,11 @@ pub struct Gitea {
     base: String,
 }
 
+/// What a list has of a pull request, besides what both forges have.
 #[derive(Debug, Deserialize)]
-struct Found {
-    number: u64,
-    html_url: String,
-    title: String,
-    #[serde(default)]
-    body: String,
-    #[serde(default)]
-    labels: Option<Vec<Label>>,
+struct ListedPullRequest {
+    #[serde(flatten)]
+    entry: PullRequestEntry,
     head: Side,
     base: Side,
 }
@@ -45,19 +42,6 @@ struct Side {
 struct Label {
     id: i64,
     name: String,
-}
-
-impl From<Found> for PullRequest {
-    fn from(found: Found) -> Self {
-        let labels = found.labels.unwrap_or_default();
-        Self {
-            number: found.number,
-            url: found.html_url,
-            title: found.title,
-            body: found.body,
-            labels: labels.into_iter().map(|label| label.name).collect(),
-        }
-    }
 }
 
 impl Gitea {
@@ -99,23 +83,21 @@ impl Forge for Gitea {
     type Error = ForgeError;
 
     fn find(&self, head: &str, base: &str) -> Result<Option<PullRequest>, ForgeError> {
-        let found = self.search("pulls?state=open&", |found: &Found| {
+        let found = self.search("pulls?state=open&", |found: &ListedPullRequest| {
             found.head.branch == head
                 && found.base.branch == base
                 && found.head.repo_id == found.base.repo_id
         })?;
-        Ok(found.map(Into::into))
+        Ok(found.map(|found| found.entry.into()))
     }
 
     fn open(&self, draft: &Draft<'_>) -> Result<PullRequest, ForgeError> {
-        let made: Found = self.caller.open_pull(&self.base, draft)?;
-        Ok(made.into())
+        self.caller.open_pull(&self.base, draft)
     }
 
     fn update(&self, number: u64, draft: &Draft<'_>) -> Result<PullRequest, ForgeError> {
         let body = json!({"title": draft.title, "body": draft.body});
-        let changed: Found = self.caller.change_pull(&self.base, number, &body)?;
-        Ok(changed.into())
+        self.caller.change_pull(&self.base, number, &body)
     }
 
     fn label(&self, number: u64, label: &str, wanted: bool) -> Result<(), ForgeError> {

@@ -3,9 +3,9 @@
 //! What comes in: a [`Caller`] and a project. What goes out: the requests of GitHub's REST reference,
 //! version 2022-11-28. A label that the repository lacks is made by GitHub itself.
 
-use serde::Deserialize;
 use serde_json::json;
 
+use super::caller::PullRequestEntry;
 use super::{Caller, Draft, Forge, ForgeError, Method, PullRequest, encoded};
 
 /// A project on GitHub.
@@ -15,33 +15,6 @@ pub struct GitHub {
     owner: String,
     /// `/repos/OWNER/NAME`.
     base: String,
-}
-
-#[derive(Debug, Deserialize)]
-struct Found {
-    number: u64,
-    html_url: String,
-    title: String,
-    body: Option<String>,
-    #[serde(default)]
-    labels: Vec<Label>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Label {
-    name: String,
-}
-
-impl From<Found> for PullRequest {
-    fn from(found: Found) -> Self {
-        Self {
-            number: found.number,
-            url: found.html_url,
-            title: found.title,
-            body: found.body.unwrap_or_default(),
-            labels: found.labels.into_iter().map(|label| label.name).collect(),
-        }
-    }
 }
 
 impl GitHub {
@@ -65,19 +38,17 @@ impl Forge for GitHub {
             encoded(&format!("{}:{head}", self.owner)),
             encoded(base)
         );
-        let found: Vec<Found> = self.caller.ask(Method::GET, &path, None)?;
+        let found: Vec<PullRequestEntry> = self.caller.ask(Method::GET, &path, None)?;
         Ok(found.into_iter().next().map(Into::into))
     }
 
     fn open(&self, draft: &Draft<'_>) -> Result<PullRequest, ForgeError> {
-        let made: Found = self.caller.open_pull(&self.base, draft)?;
-        Ok(made.into())
+        self.caller.open_pull(&self.base, draft)
     }
 
     fn update(&self, number: u64, draft: &Draft<'_>) -> Result<PullRequest, ForgeError> {
         let body = json!({"title": draft.title, "body": draft.body});
-        let changed: Found = self.caller.change_pull(&self.base, number, &body)?;
-        Ok(changed.into())
+        self.caller.change_pull(&self.base, number, &body)
     }
 
     fn label(&self, number: u64, label: &str, wanted: bool) -> Result<(), ForgeError> {

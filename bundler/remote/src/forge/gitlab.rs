@@ -19,7 +19,7 @@ pub struct GitLab {
 }
 
 #[derive(Debug, Deserialize)]
-struct Found {
+struct MergeRequestEntry {
     iid: u64,
     web_url: String,
     title: String,
@@ -30,8 +30,8 @@ struct Found {
     target_project_id: Option<u64>,
 }
 
-impl From<Found> for PullRequest {
-    fn from(found: Found) -> Self {
+impl From<MergeRequestEntry> for PullRequest {
+    fn from(found: MergeRequestEntry) -> Self {
         Self {
             number: found.iid,
             url: found.web_url,
@@ -50,7 +50,11 @@ impl GitLab {
         }
     }
 
-    fn change(&self, number: u64, body: &serde_json::Value) -> Result<Found, ForgeError> {
+    fn change(
+        &self,
+        number: u64,
+        body: &serde_json::Value,
+    ) -> Result<MergeRequestEntry, ForgeError> {
         let path = format!("{}/{number}", self.base);
         self.caller.ask(Method::PUT, &path, Some(body))
     }
@@ -66,16 +70,17 @@ impl Forge for GitLab {
             encoded(head),
             encoded(base)
         );
-        let found: Vec<Found> = self.caller.ask(Method::GET, &path, None)?;
+        let found: Vec<MergeRequestEntry> = self.caller.ask(Method::GET, &path, None)?;
         // A fork's branch may have the same name.
-        let ours = |request: &Found| request.source_project_id == request.target_project_id;
+        let ours =
+            |request: &MergeRequestEntry| request.source_project_id == request.target_project_id;
         Ok(found.into_iter().find(ours).map(Into::into))
     }
 
     fn open(&self, draft: &Draft<'_>) -> Result<PullRequest, ForgeError> {
         let body = json!({"source_branch": draft.head, "target_branch": draft.base,
             "title": draft.title, "description": draft.body});
-        let made: Found = self.caller.ask(Method::POST, &self.base, Some(&body))?;
+        let made: MergeRequestEntry = self.caller.ask(Method::POST, &self.base, Some(&body))?;
         Ok(made.into())
     }
 

@@ -1,9 +1,8 @@
 //! Where a project is, by its repository's URL; what can be a token.
-#![allow(clippy::unwrap_used)]
 
 use super::*;
 
-fn api(kind: Kind, url: &str) -> Option<(String, String)> {
+fn api(kind: ForgeKind, url: &str) -> Option<(String, String)> {
     let project = Project::of(url)?;
     Some((kind.api(&project), project.path))
 }
@@ -18,10 +17,10 @@ fn a_project_is_found_by_every_spelling_of_its_url() {
         "ssh://git@git.example:2222/team/platform.git",
         "git@git.example:team/platform.git",
     ] {
-        let (api, path) = api(Kind::Gitea, url).unwrap();
+        let (api, path) = api(ForgeKind::Gitea, url).unwrap();
         assert_eq!((api.as_str(), path.as_str()), ours, "{url}");
     }
-    let port = api(Kind::Gitea, "https://git.example:3000/team/platform").unwrap();
+    let port = api(ForgeKind::Gitea, "https://git.example:3000/team/platform").unwrap();
     assert_eq!(port.0, "https://git.example:3000/api/v1");
     for url in [
         "/srv/git/platform.git",
@@ -36,19 +35,22 @@ fn a_project_is_found_by_every_spelling_of_its_url() {
 fn each_forge_has_its_api_where_its_documentation_says() {
     let of = |kind, url| api(kind, url).unwrap().0;
     assert_eq!(
-        of(Kind::GitHub, "git@github.com:o/r.git"),
+        of(ForgeKind::GitHub, "git@github.com:o/r.git"),
         "https://api.github.com"
     );
     assert_eq!(
-        of(Kind::GitHub, "https://ghe.example/o/r"),
+        of(ForgeKind::GitHub, "https://ghe.example/o/r"),
         "https://ghe.example/api/v3"
     );
     assert_eq!(
-        of(Kind::GitLab, "https://gitlab.com/g/s/r"),
+        of(ForgeKind::GitLab, "https://gitlab.com/g/s/r"),
         "https://gitlab.com/api/v4"
     );
-    assert_eq!(Kind::of_host("https://github.com/o/r"), Some(Kind::GitHub));
-    assert_eq!(Kind::of_host("https://github.com.example/o/r"), None);
+    assert_eq!(
+        ForgeKind::of_host("https://github.com/o/r"),
+        Some(ForgeKind::GitHub)
+    );
+    assert_eq!(ForgeKind::of_host("https://github.com.example/o/r"), None);
 }
 
 #[test]
@@ -58,7 +60,7 @@ fn a_token_is_one_word_and_is_never_shown() {
         assert!(checked_token(bad).is_none(), "{bad:?}");
     }
     let access = Access {
-        kind: Kind::Gitea,
+        kind: ForgeKind::Gitea,
         repository: "https://git.example/o/r",
         api: None,
         project: None,

@@ -7,10 +7,10 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, BufWriter, Read, Write};
+use std::io::{BufWriter, Read};
 
 use outhaul_bundle::Index;
-use outhaul_bundle::digest::Hasher;
+use outhaul_bundle::digest::HashingWriter;
 use outhaul_bundle::encode::Candidate;
 use outhaul_bundle::index::{Blob, File as IndexFile, IndexError};
 use outhaul_bundle::limits::Limits;
@@ -124,12 +124,9 @@ impl UnsignedBundle {
         let path = self.spool.folder().join("blob-being-sealed");
         let from = File::open(&open).map_err(|source| SpoolError::at(&open, source))?;
         let out = File::create(&path).map_err(|source| SpoolError::at(&path, source))?;
-        let mut out = Hashed {
-            out: BufWriter::new(out),
-            hasher: Hasher::new(),
-        };
+        let mut out = HashingWriter::new(BufWriter::new(out));
         seal::seal(from, &mut out, keys)?;
-        let (digest, size) = out.hasher.finish();
+        let (_, digest, size) = out.finish();
         let sealed = Sealed {
             recipients: recipients.clone(),
             size: blob.size,
@@ -175,23 +172,6 @@ impl Unseal for Keys {
                 problem: error.to_string(),
             }),
         }
-    }
-}
-
-struct Hashed<W> {
-    out: W,
-    hasher: Hasher,
-}
-
-impl<W: Write> Write for Hashed<W> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let count = self.out.write(bytes)?;
-        self.hasher.update(&bytes[..count]);
-        Ok(count)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.out.flush()
     }
 }
 

@@ -144,7 +144,6 @@ impl Write for Tee {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use std::io::Read;
 
     use super::*;

@@ -188,7 +188,6 @@ fn package(control: &str) -> Result<Package, DebError> {
 
 #[cfg(test)]
 pub(super) mod tests {
-    #![allow(clippy::unwrap_used, clippy::panic)]
     use std::io::Write as _;
 
     use proptest::prelude::*;

@@ -115,7 +115,6 @@ pub fn images(manifest: &str) -> BTreeSet<Image> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use proptest::prelude::*;
 
     use super::*;

@@ -203,7 +203,6 @@ fn hashes(digest: &Digest) -> Value {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::panic)]
     use outhaul_bundle::fake::{FakeBundle, Memory};
 
     use super::*;

@@ -122,7 +122,6 @@ fn dependency(source: &Source) -> Value {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use outhaul_bundle::fake::FakeBundle;
 
     use super::*;

@@ -62,11 +62,11 @@ pub struct Proposed {
     /// The pull request; with nothing to propose, the one that was closed.
     pub pull_request: Option<PullRequest>,
     /// What was done to it.
-    pub done: Done,
+    pub done: ProposalAction,
 }
 
 /// A commit on the branch of a pull request.
-struct Made {
+struct ProposedCommit {
     branch: String,
     commit: String,
     /// Whether it was not there before.
@@ -76,7 +76,7 @@ struct Made {
 
 /// What was done to a pull request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Done {
+pub enum ProposalAction {
     /// Closed: the base holds what it proposed.
     Closed,
     /// Nothing: there was none, or it is as it should be.
@@ -150,12 +150,12 @@ impl Repository {
 
     fn ask<E: Error + 'static>(
         &self,
-        made: Made,
+        made: ProposedCommit,
         title: &str,
         body: &str,
         forge: &dyn Forge<Error = E>,
     ) -> Result<Proposed, ProposeError<E>> {
-        let Made {
+        let ProposedCommit {
             branch,
             commit,
             moved,
@@ -173,22 +173,26 @@ impl Repository {
             body,
         };
         let (found, mut done) = match forge.find(&branch, base).map_err(failed)? {
-            None => (forge.open(&draft).map_err(failed)?, Done::Opened),
+            None => (forge.open(&draft).map_err(failed)?, ProposalAction::Opened),
             Some(found) if found.title == draft.title && same_text(&found.body, draft.body) => {
-                let done = if moved { Done::Updated } else { Done::Nothing };
+                let done = if moved {
+                    ProposalAction::Updated
+                } else {
+                    ProposalAction::Nothing
+                };
                 (found, done)
             }
             Some(found) => {
                 let updated = forge.update(found.number, &draft).map_err(failed)?;
-                (updated, Done::Updated)
+                (updated, ProposalAction::Updated)
             }
         };
         if found.labels.contains(PROMOTED_LABEL) != plan.promoted {
             forge
                 .label(found.number, PROMOTED_LABEL, plan.promoted)
                 .map_err(failed)?;
-            if done == Done::Nothing {
-                done = Done::Updated;
+            if done == ProposalAction::Nothing {
+                done = ProposalAction::Updated;
             }
         }
         Ok(Proposed {
@@ -212,13 +216,13 @@ impl Repository {
             branch: branch.clone(),
             source,
         };
-        let mut done = Done::Nothing;
+        let mut done = ProposalAction::Nothing;
         let mut closed = None;
         if let Some(old) = old {
             closed = forge.find(&branch, &self.target.branch).map_err(failed)?;
             if let Some(open) = &closed {
                 forge.close(open.number).map_err(failed)?;
-                done = Done::Closed;
+                done = ProposalAction::Closed;
             }
             // Somebody else may have removed it, as forges do after a merge.
             if let Err(error) = self.store.remove(&branch, old) {
@@ -311,7 +315,7 @@ impl<E: Error + 'static> Destination for Proposal<'_, E> {
                 };
                 let text = message::body(desired, &plan, &change);
                 let title = message::title(desired, &plan);
-                let made = Made {
+                let made = ProposedCommit {
                     branch,
                     commit,
                     moved,

@@ -1,5 +1,4 @@
 //! Publishing to real git repositories on this machine.
-#![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -11,7 +10,7 @@ use super::plan::PlanError;
 use super::*;
 use outhaul_git::program::Git;
 
-struct Scene {
+struct BranchFixture {
     folder: tempfile::TempDir,
 }
 
@@ -84,7 +83,7 @@ impl Run {
     }
 }
 
-impl Scene {
+impl BranchFixture {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let git = Git::at(folder.path());
@@ -153,7 +152,7 @@ const FILES: [(&str, &str); 4] = [
 
 #[test]
 fn an_empty_repository_gets_the_tree_and_its_record_in_one_commit_and_then_nothing_more() {
-    let scene = Scene::new();
+    let scene = BranchFixture::new();
     let first = scene.publish(&run(&FILES)).unwrap();
     assert!(first.changed);
     assert_eq!(
@@ -180,7 +179,7 @@ fn an_empty_repository_gets_the_tree_and_its_record_in_one_commit_and_then_nothi
 
 #[test]
 fn what_others_put_there_stays_and_what_is_no_longer_rendered_goes() {
-    let scene = Scene::new();
+    let scene = BranchFixture::new();
     let others = [
         ("README.md", Some("ours")),
         (".github/workflows/ci.yaml", Some("on: push")),
@@ -208,7 +207,7 @@ fn what_others_put_there_stays_and_what_is_no_longer_rendered_goes() {
 
 #[test]
 fn a_file_changed_by_hand_is_rendered_again_and_said() {
-    let scene = Scene::new();
+    let scene = BranchFixture::new();
     scene.publish(&run(&FILES)).unwrap();
     let edits = [
         ("drone/app/namespace.yaml", Some("a: by hand")),
@@ -230,7 +229,7 @@ fn a_foreign_file_in_the_way_is_refused_also_as_a_folder_or_below_one() {
         "drone",
         "large/README.md/deeper",
     ] {
-        let scene = Scene::new();
+        let scene = BranchFixture::new();
         let before = scene.somebody("dev", &[(taken, Some("theirs"))]);
         let error = scene.publish(&run(&FILES)).unwrap_err();
         assert!(
@@ -243,7 +242,7 @@ fn a_foreign_file_in_the_way_is_refused_also_as_a_folder_or_below_one() {
 
 #[test]
 fn what_kalypso_wrote_is_taken_over_when_asked_and_a_readme_of_people_never() {
-    let scene = Scene::new();
+    let scene = BranchFixture::new();
     let kalypsos = [
         ("drone/README.md", Some(outhaul_plane::render::README)),
         ("drone/app/namespace.yaml", Some("old")),
@@ -265,7 +264,7 @@ fn what_kalypso_wrote_is_taken_over_when_asked_and_a_readme_of_people_never() {
 
 #[test]
 fn a_broken_assignment_stays_as_the_branch_has_it() {
-    let scene = Scene::new();
+    let scene = BranchFixture::new();
     scene.publish(&run(&FILES)).unwrap();
     let mut files = FILES.to_vec();
     files.push(("large/other/namespace.yaml", "c: 1\n"));
@@ -293,7 +292,7 @@ fn a_broken_assignment_stays_as_the_branch_has_it() {
 
 #[test]
 fn everything_broken_or_everything_gone_stops() {
-    let scene = Scene::new();
+    let scene = BranchFixture::new();
     let broken = run(&FILES).without("drone", "app");
     let error = scene.publish(&broken).unwrap_err();
     assert!(matches!(error, PublishError::Plan(PlanError::AllBroken)));
@@ -308,7 +307,7 @@ fn everything_broken_or_everything_gone_stops() {
 
 #[test]
 fn a_path_of_its_own_leaves_the_rest_of_the_branch_alone() {
-    let scene = Scene::new();
+    let scene = BranchFixture::new();
     scene.publish(&run(&FILES)).unwrap();
     let below = scene.repository("./clusters//stage/");
     let mut stage = run(&FILES);
@@ -339,7 +338,7 @@ fn a_path_of_its_own_leaves_the_rest_of_the_branch_alone() {
 
 #[test]
 fn a_push_never_goes_over_what_was_not_read() {
-    let scene = Scene::new();
+    let scene = BranchFixture::new();
     let repository = scene.repository("");
     scene.publish(&run(&FILES)).unwrap();
     let store = &repository.store;
@@ -362,7 +361,7 @@ fn a_push_never_goes_over_what_was_not_read() {
 
 #[test]
 fn a_checked_out_branch_and_a_server_that_says_no_are_explained() {
-    let scene = Scene::new();
+    let scene = BranchFixture::new();
     scene.publish(&run(&FILES)).unwrap();
     let hook = scene.url().join("hooks/pre-receive");
     std::fs::write(&hook, "#!/bin/sh\necho protected >&2\nexit 1\n").unwrap();

@@ -14,7 +14,7 @@ use outhaul_bundle::Digest;
 use outhaul_signer::durable;
 use serde::{Deserialize, Serialize};
 
-use super::walk::{Found, Seen, walk};
+use super::walk::{FileStamp, FilesFound, walk};
 use super::{OutputError, Record, absolute, beside, exchange, read_record, record_path};
 use outhaul_plane::render::{DiskCache, assignment_of};
 
@@ -32,7 +32,7 @@ pub struct Remembered {
     /// Digest of the record as it was read.
     pub(super) record_digest: Option<Digest>,
     /// Every file in the folder.
-    pub(super) there: Found,
+    pub(super) there: FilesFound,
     /// A time of the folder's file system from before it was looked at.
     pub(super) looked_at: i64,
     /// The memory as it was read.
@@ -44,13 +44,13 @@ pub struct Remembered {
 struct File {
     format: String,
     /// The program that wrote it: another may render other bytes.
-    program: Option<Seen>,
+    program: Option<FileStamp>,
     /// The record that it belongs to.
     record: Digest,
     #[serde(rename = "past")]
     cache: DiskCache,
     /// The files of the record, as they were after they were written.
-    files: BTreeMap<String, Seen>,
+    files: BTreeMap<String, FileStamp>,
 }
 
 /// Looks at `folder`. With `full` nothing is taken as it is.
@@ -92,8 +92,8 @@ pub fn remembered(folder: &Path, full: bool) -> Result<Remembered, OutputError> 
 fn doubtful(
     folder: &Path,
     record: &Record,
-    there: &Found,
-    seen: &BTreeMap<String, Seen>,
+    there: &FilesFound,
+    seen: &BTreeMap<String, FileStamp>,
     cache: &DiskCache,
 ) -> BTreeSet<String> {
     // Until a file of it was found.
@@ -129,7 +129,7 @@ impl Remembered {
         folder: &Path,
         cache: DiskCache,
         record: Digest,
-        files: BTreeMap<String, Seen>,
+        files: BTreeMap<String, FileStamp>,
     ) {
         let file = File {
             format: FORMAT.to_owned(),
@@ -155,9 +155,9 @@ fn path(folder: &Path) -> PathBuf {
 }
 
 /// This program's file.
-fn program() -> Option<Seen> {
+fn program() -> Option<FileStamp> {
     let metadata = fs::metadata(std::env::current_exe().ok()?).ok()?;
-    Seen::of(&metadata)
+    FileStamp::of(&metadata)
 }
 
 /// The time now, as the file system that holds `folder` writes it; the beginning of time where nothing
@@ -165,7 +165,7 @@ fn program() -> Option<Seen> {
 pub(super) fn time_of_file_system(folder: &Path) -> i64 {
     let now = || -> Option<i64> {
         let probe = tempfile::tempfile_in(folder.parent()?).ok()?;
-        Some(Seen::of(&probe.metadata().ok()?)?.modified)
+        Some(FileStamp::of(&probe.metadata().ok()?)?.modified)
     };
     now().unwrap_or(i64::MIN)
 }

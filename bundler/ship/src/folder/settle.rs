@@ -28,7 +28,7 @@ type Files = BTreeMap<String, Vec<u8>>;
 
 /// What became of a result.
 #[derive(Debug)]
-pub struct Settled {
+pub struct WrittenRendering {
     /// What writing changed.
     pub changes: Changes,
     /// How many files there are now.
@@ -72,7 +72,7 @@ pub fn settle(
     control_plane: &ControlPlane,
     rendering: &Rendering,
     rest: Rest<'_>,
-) -> Result<Settled, OutputError> {
+) -> Result<WrittenRendering, OutputError> {
     let folder = &absolute(folder)?;
     destination::ship(Folder {
         path: folder,
@@ -92,7 +92,7 @@ struct Folder<'a> {
 
 impl<'a> Destination for Folder<'a> {
     type Shipped = Recorded<'a>;
-    type Done = Settled;
+    type Done = WrittenRendering;
     type Error = OutputError;
 
     fn wanted(&self) -> Wanted<'_> {
@@ -124,7 +124,7 @@ impl<'a> Destination for Folder<'a> {
         &mut self,
         shipped: Recorded<'a>,
         plan: Plan<Files>,
-    ) -> Result<Committed<Settled, OutputError>, OutputError> {
+    ) -> Result<Committed<WrittenRendering, OutputError>, OutputError> {
         let Rest {
             before,
             reused,
@@ -158,7 +158,7 @@ impl<'a> Destination for Folder<'a> {
             written.record,
             written.seen,
         );
-        Ok(Committed::Done(Settled {
+        Ok(Committed::Done(WrittenRendering {
             changes: written.changes,
             files: tree.len(),
             assignments: plan.after.len(),

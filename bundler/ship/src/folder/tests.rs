@@ -1,5 +1,4 @@
 //! Tests of the output: what is replaced, what stays, and that a refusal changes nothing.
-#![allow(clippy::unwrap_used)]
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;

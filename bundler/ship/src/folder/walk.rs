@@ -1,6 +1,6 @@
 //! Walk: every file below a folder, and what tells whether somebody touched it since.
 //!
-//! What comes in: a folder. What goes out: its files by path, each with a [`Seen`]: the facts by which
+//! What comes in: a folder. What goes out: its files by path, each with a [`FileStamp`]: the facts by which
 //! git's index knows that a file is as it was. Links and whatever else is no regular file have none. No
 //! file is opened, and no link is followed.
 
@@ -17,7 +17,7 @@ use super::{OutputError, io_error};
 /// A regular file, as the file system knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "(u64, i64, i64, u64)", into = "(u64, i64, i64, u64)")]
-pub struct Seen {
+pub struct FileStamp {
     /// Length in bytes.
     pub size: u64,
     /// When its content changed, in nanoseconds since 1970.
@@ -28,7 +28,7 @@ pub struct Seen {
     pub inode: u64,
 }
 
-impl From<(u64, i64, i64, u64)> for Seen {
+impl From<(u64, i64, i64, u64)> for FileStamp {
     fn from((size, modified, changed, inode): (u64, i64, i64, u64)) -> Self {
         Self {
             size,
@@ -39,13 +39,13 @@ impl From<(u64, i64, i64, u64)> for Seen {
     }
 }
 
-impl From<Seen> for (u64, i64, i64, u64) {
-    fn from(seen: Seen) -> Self {
+impl From<FileStamp> for (u64, i64, i64, u64) {
+    fn from(seen: FileStamp) -> Self {
         (seen.size, seen.modified, seen.changed, seen.inode)
     }
 }
 
-impl Seen {
+impl FileStamp {
     /// What `metadata` says; `None` for anything but a regular file.
     pub fn of(metadata: &Metadata) -> Option<Self> {
         let at = |seconds: i64, nanoseconds: i64| {
@@ -77,15 +77,15 @@ impl Seen {
 }
 
 /// Files by path, with `/` between parts.
-pub type Found = BTreeMap<String, Option<Seen>>;
+pub type FilesFound = BTreeMap<String, Option<FileStamp>>;
 
 /// All files below `folder` and its subfolder `below`; an empty `below` is `folder` itself. Nothing, when
 /// there is no such folder.
 ///
 /// # Errors
 /// [`OutputError`] when a folder cannot be listed.
-pub fn walk(folder: &Path, below: &str) -> Result<Found, OutputError> {
-    let mut found = Found::new();
+pub fn walk(folder: &Path, below: &str) -> Result<FilesFound, OutputError> {
+    let mut found = FilesFound::new();
     let mut waiting = vec![match below {
         "" => (folder.to_path_buf(), String::new()),
         below => (folder.join(below), format!("{below}/")),
@@ -105,7 +105,7 @@ pub fn walk(folder: &Path, below: &str) -> Result<Found, OutputError> {
                 continue;
             }
             match entry.metadata() {
-                Ok(metadata) => drop(found.insert(path, Seen::of(&metadata))),
+                Ok(metadata) => drop(found.insert(path, FileStamp::of(&metadata))),
                 // It went away in the meantime.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(looked_at(error)),

@@ -18,7 +18,7 @@ use outhaul_kit::interrupt;
 
 use super::exchange::{self, sync};
 use super::remembered::{Remembered, time_of_file_system};
-use super::walk::{Found, Seen, walk};
+use super::walk::{FileStamp, FilesFound, walk};
 use super::{Changes, FORMAT, OutputError, Record, absolute, io_error, record_path, write_record};
 use crate::isolation::Kept;
 
@@ -47,7 +47,7 @@ pub struct Written {
     /// The record's digest.
     pub record: Digest,
     /// The files of the tree as they are now, where it is certain that nobody touched them.
-    pub seen: BTreeMap<String, Seen>,
+    pub seen: BTreeMap<String, FileStamp>,
 }
 
 /// Makes `folder` hold `tree`. `before` is what was found there.
@@ -144,7 +144,7 @@ impl Content<'_> {
 
 impl Remembered {
     /// The files of `tree` that stay as they were found.
-    fn seen(&self, tree: &Tree<'_>, touched: &BTreeSet<&str>) -> BTreeMap<String, Seen> {
+    fn seen(&self, tree: &Tree<'_>, touched: &BTreeSet<&str>) -> BTreeMap<String, FileStamp> {
         let there = self.there.iter();
         let stay =
             there.filter(|(path, _)| tree.contains_key(*path) && !touched.contains(path.as_str()));
@@ -153,7 +153,7 @@ impl Remembered {
     }
 }
 
-fn holds(path: &Path, seen: &Seen, bytes: &[u8]) -> bool {
+fn holds(path: &Path, seen: &FileStamp, bytes: &[u8]) -> bool {
     seen.size == bytes.len() as u64 && fs::read(path).is_ok_and(|there| there == bytes)
 }
 
@@ -268,7 +268,7 @@ impl Swap<'_> {
     fn run(
         &self,
         mut record: Record,
-        seen: &mut BTreeMap<String, Seen>,
+        seen: &mut BTreeMap<String, FileStamp>,
     ) -> Result<Digest, OutputError> {
         let folder = self.folder;
         let parent = folder.parent().unwrap_or(Path::new("/"));
@@ -281,7 +281,7 @@ impl Swap<'_> {
         let (staged, _temporary) =
             interrupt::make(new, tempfile::TempDir::path).map_err(io_error("write in", parent))?;
         interrupt::here();
-        let mut made = Made::default();
+        let mut made = Unsynced::default();
         let mut expected = BTreeMap::new();
         for (number, below) in self.below.iter().enumerate() {
             let fresh = staged.path().join(number.to_string());
@@ -311,7 +311,7 @@ impl Swap<'_> {
             digest = write_record(path, &record)?;
         }
         let now = time_of_file_system(folder);
-        let mut after = Found::new();
+        let mut after = FilesFound::new();
         for below in self.below {
             after.append(&mut walk(folder, below)?);
         }
@@ -334,8 +334,8 @@ impl Swap<'_> {
         &self,
         below: &str,
         fresh: &Path,
-        made: &mut Made,
-        expected: &mut BTreeMap<String, Seen>,
+        made: &mut Unsynced,
+        expected: &mut BTreeMap<String, FileStamp>,
     ) -> Result<(), OutputError> {
         let prefix = prefix(below);
         let to = |path: &str| fresh.join(path.strip_prefix(&prefix).unwrap_or(path));
@@ -364,14 +364,14 @@ impl Swap<'_> {
 
 /// Files and folders that are not yet certain to survive a power cut.
 #[derive(Default)]
-struct Made {
+struct Unsynced {
     files: Vec<PathBuf>,
     folders: BTreeSet<PathBuf>,
     /// The folder of the file before: the next one most likely has the same.
     last: PathBuf,
 }
 
-impl Made {
+impl Unsynced {
     fn folder(&mut self, path: &Path) -> Result<(), OutputError> {
         if self.last != path && !self.folders.contains(path) {
             fs::create_dir_all(path).map_err(io_error("create", path))?;
@@ -381,12 +381,12 @@ impl Made {
         Ok(())
     }
 
-    fn file(&mut self, path: &Path, bytes: &[u8]) -> Result<Option<Seen>, OutputError> {
+    fn file(&mut self, path: &Path, bytes: &[u8]) -> Result<Option<FileStamp>, OutputError> {
         self.folder(path.parent().unwrap_or(path))?;
-        let write = || -> io::Result<Option<Seen>> {
+        let write = || -> io::Result<Option<FileStamp>> {
             let mut file = File::create_new(path)?;
             io::Write::write_all(&mut file, bytes)?;
-            Ok(Seen::of(&file.metadata()?))
+            Ok(FileStamp::of(&file.metadata()?))
         };
         let seen = write().map_err(io_error("write", path))?;
         self.files.push(path.to_path_buf());

@@ -17,7 +17,7 @@ use super::{Site, SiteError, Sites};
 
 /// An order that a site says to have carried out, or never will.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Settled {
+pub struct SettledRequest {
     /// The site.
     pub site: String,
     /// The order's number.
@@ -34,9 +34,9 @@ pub enum SettleLine {
     /// Nothing that changes a record.
     Other,
     /// The order is done, or refused for good.
-    Settled(Settled),
+    Settled(SettledRequest),
     /// The same, as the line says; but no key that was approved for the site signed it.
-    UnknownKey(Settled),
+    UnknownKey(SettledRequest),
 }
 
 fn refused<T>(problem: impl Into<String>) -> Result<T, SiteError> {
@@ -227,7 +227,7 @@ impl Sites<'_> {
         let Some(at) = at.filter(|_| ours) else {
             return Ok(SettleLine::Other);
         };
-        let told = Settled {
+        let told = SettledRequest {
             site: site.site.to_string(),
             number,
             what,

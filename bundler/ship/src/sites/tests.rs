@@ -1,5 +1,4 @@
 //! Records of sites: who is approved, what is ordered, and what counts as carried out.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use jiff::Timestamp;
 use outhaul_bundle::report::{
@@ -13,13 +12,13 @@ use outhaul_signer::{Envelope, PublicKey, SigningKey};
 
 use super::*;
 
-struct Scene {
+struct SitesFixture {
     fleet: Fleet,
     key: SigningKey,
     _folder: tempfile::TempDir,
 }
 
-impl Scene {
+impl SitesFixture {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let now: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
@@ -124,7 +123,7 @@ impl Scene {
 
 #[test]
 fn an_approved_key_travels_with_the_stream_until_the_site_says_so() {
-    let scene = Scene::new();
+    let scene = SitesFixture::new();
     let request = scene.request(&scene.key, "token", None);
     let (site, key) = scene.approve(&request).unwrap();
     assert_eq!(
@@ -143,7 +142,7 @@ fn an_approved_key_travels_with_the_stream_until_the_site_says_so() {
 
 #[test]
 fn a_request_that_proves_another_kit_or_none_is_refused() {
-    let scene = Scene::new();
+    let scene = SitesFixture::new();
     let refused = |request: &Envelope, says: &str| {
         let error = scene.approve(request).unwrap_err();
         assert!(
@@ -165,7 +164,7 @@ fn a_request_that_proves_another_kit_or_none_is_refused() {
 
 #[test]
 fn a_kit_admits_one_key_and_one_key_to_seal_for() {
-    let scene = Scene::new();
+    let scene = SitesFixture::new();
     let first = scene.request(&scene.key, "token", None);
     scene.approve(&first).unwrap();
     let before = scene.sites().one("drone-7").unwrap();
@@ -190,7 +189,7 @@ fn a_kit_admits_one_key_and_one_key_to_seal_for() {
 
 #[test]
 fn the_person_who_approves_names_the_key() {
-    let scene = Scene::new();
+    let scene = SitesFixture::new();
     let request = scene.request(&scene.key, "token", None).to_json();
     let candidate = scene.sites().candidate(&request).unwrap();
     let id = scene.key.public().id();
@@ -208,7 +207,7 @@ fn the_person_who_approves_names_the_key() {
 
 #[test]
 fn a_key_is_replaced_only_when_the_key_before_signed_as_well() {
-    let scene = Scene::new();
+    let scene = SitesFixture::new();
     let first = scene.request(&scene.key, "token", None);
     scene.approve(&first).unwrap();
     let next = SigningKey::generate().unwrap();
@@ -221,7 +220,7 @@ fn a_key_is_replaced_only_when_the_key_before_signed_as_well() {
 
 #[test]
 fn a_move_travels_with_both_streams_and_the_new_one_counts_on_above_the_old_one() {
-    let scene = Scene::new();
+    let scene = SitesFixture::new();
     scene
         .fleet
         .begin_at(scene.stream("drone").role.as_str(), 8)
@@ -242,7 +241,7 @@ fn a_move_travels_with_both_streams_and_the_new_one_counts_on_above_the_old_one(
 
 #[test]
 fn a_new_kit_voids_what_was_ordered_before() {
-    let scene = Scene::new();
+    let scene = SitesFixture::new();
     let to = scene.stream("tractor");
     scene.sites().relocate("drone-7", to).unwrap();
     scene.sites().revoke("drone-7").unwrap();
@@ -257,13 +256,13 @@ fn a_new_kit_voids_what_was_ordered_before() {
 
 #[test]
 fn a_site_that_nobody_enrolled_gets_no_orders() {
-    let error = Scene::new().sites().revoke("drone-8").unwrap_err();
+    let error = SitesFixture::new().sites().revoke("drone-8").unwrap_err();
     assert!(matches!(error, SiteError::Unknown { known, .. } if known == ["drone-7"]));
 }
 
 #[test]
 fn a_new_key_is_ordered_only_when_there_is_one_that_can_vouch_for_it() {
-    let scene = Scene::new();
+    let scene = SitesFixture::new();
     let error = scene.sites().rekey("drone-7").unwrap_err();
     assert!(matches!(error, SiteError::Unapproved { .. }), "{error}");
     assert!(scene.kinds("drone").is_empty());
@@ -275,7 +274,7 @@ fn a_new_key_is_ordered_only_when_there_is_one_that_can_vouch_for_it() {
 
 #[test]
 fn an_order_that_the_site_refuses_travels_no_longer_and_a_refused_move_moves_nobody() {
-    let scene = Scene::new();
+    let scene = SitesFixture::new();
     let first = scene.request(&scene.key, "token", None);
     scene.approve(&first).unwrap();
     let to = scene.stream("tractor");

@@ -20,24 +20,24 @@ use outhaul_bundle::{Digest, index};
 use outhaul_signer::fleet::Fleet;
 
 use super::last::LastAssignment;
-use super::shelf::{self, Kept};
+use super::shelf::{self, StoredBundle};
 use crate::assemble::finish::Keys;
 use crate::assemble::{Spool, SpoolError};
 use crate::collect::{KEPT, Payloads};
 use crate::{deliver, inspect};
 
 /// The payloads of the bundle that a stream shipped last.
-pub(super) struct Carried {
+pub(super) struct LastPayloads {
     path: PathBuf,
     index: Index,
     /// Those that are to be taken from it.
     taken: BTreeMap<String, Source>,
 }
 
-impl Carried {
+impl LastPayloads {
     /// The kept bundle of `role`, when it is there, is what it was, and can be read here.
     pub(super) fn open(fleet: &Fleet, role: &str) -> Option<Self> {
-        let kept = Kept::read(fleet.folder(), role)?;
+        let kept = StoredBundle::read(fleet.folder(), role)?;
         let path = shelf::bundle(fleet.folder(), role, kept.number());
         if !deliver::digest_of(&path).is_ok_and(|digest| kept.is_file(digest)) {
             return None;

@@ -13,7 +13,7 @@ use outhaul_signer::fleet::{Fleet, FleetError};
 use outhaul_signer::publish::Pending;
 
 use super::last::LastStream;
-use super::{Built, Cargo, ProduceError, Produced, Request};
+use super::{Built, ProduceError, Produced, Request, StreamContents};
 use crate::assemble::finish::Reader;
 use crate::assemble::{UnsignedBundle, waiting};
 
@@ -145,7 +145,12 @@ pub(super) fn forget_before(fleet: &Fleet, role: &str, number: u64) -> Result<()
 }
 
 /// A stream whose bundle is made, and waits for somebody else's signature.
-pub(super) fn waits(plan: &Cargo<'_>, built: &Built, number: u64, waiting: Waiting) -> Produced {
+pub(super) fn waits(
+    plan: &StreamContents<'_>,
+    built: &Built,
+    number: u64,
+    waiting: Waiting,
+) -> Produced {
     Produced {
         cluster_type: plan.cluster_type.to_owned(),
         number,

@@ -14,8 +14,8 @@ use outhaul_bundle::read::BundleReader;
 use outhaul_signer::fleet::Fleet;
 use outhaul_signer::publish::Latest;
 
-use super::shelf::{self, Kept};
-use super::{Built, Cargo, ProduceError, Produced, Request, file_of, publish, remember};
+use super::shelf::{self, StoredBundle};
+use super::{Built, ProduceError, Produced, Request, StreamContents, file_of, publish, remember};
 use crate::deliver::{self, CheckOnly};
 
 /// What became of the question.
@@ -35,13 +35,13 @@ pub(super) enum Current {
 pub(super) fn again(
     fleet: &Fleet,
     request: &Request<'_>,
-    plan: &Cargo<'_>,
+    plan: &StreamContents<'_>,
     environment: &str,
     latest: &Latest,
     same: &Built,
 ) -> Result<Current, ProduceError> {
     let role = &plan.role;
-    let kept = Kept::read(fleet.folder(), role);
+    let kept = StoredBundle::read(fleet.folder(), role);
     let kept = kept.filter(|kept| kept.is_of(latest.number, same.plain));
     let signed = *Digest::of(&same.bundle.index_bytes).as_bytes() == latest.index;
     if !signed && kept.is_none() {
@@ -69,7 +69,7 @@ pub(super) fn again(
         None if signed && is_whole(&to, &index) => {
             shelf::prepare(fleet.folder()).map_err(ProduceError::Keep)?;
             deliver::copy_file(&to, &own)?;
-            let kept = Kept::of(latest.number, same.plain, &own)?;
+            let kept = StoredBundle::of(latest.number, same.plain, &own)?;
             kept.write(fleet.folder(), role)
                 .map_err(ProduceError::Keep)?;
             Some(false)

@@ -210,7 +210,6 @@ fn path(fleet: &Path, role: &str) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]

@@ -12,7 +12,7 @@ use outhaul_load::pipeline::Platform;
 use outhaul_plane::schedule::{AssignmentId, gone};
 use outhaul_signer::key::Secret;
 
-use super::plan::{Cargo, LastBundle, Sound};
+use super::plan::{LastBundle, Sound, StreamContents};
 use super::{ProduceError, Produced, Request, obey, stream};
 use crate::destination::{Committed, Destination};
 use crate::guard::Removal;
@@ -65,7 +65,7 @@ impl<'a> Destination for ToStream<'a> {
             request,
             recipients,
         } = self;
-        let mut cargo = Cargo::of(sound, last, plan)?;
+        let mut cargo = StreamContents::of(sound, last, plan)?;
         let mut made = None;
         if !cargo.is_void() && !cargo.stalled {
             let platform = sound.platform;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use outhaul_bundle::Index;
 
-use outhaul_control::model::{Encryption, Road};
+use outhaul_control::model::{Encryption, Transport};
 use outhaul_plane::delivery::Delivery;
 
 /// Room for TUF's metadata, which exists only once it is signed; and a bundle over its budget must not be
@@ -34,8 +34,9 @@ pub struct Refusal {
 
 /// Why no bundle is made of a stream that travels by git alone; `None` when one is.
 pub(super) fn withheld(delivery: &Delivery) -> Option<String> {
-    let road = delivery.road.as_ref()?;
-    (road.value == Road::Git).then(|| format!("travels by git alone, says {}", road.by()))
+    let transport = delivery.transport.as_ref()?;
+    (transport.value == Transport::Git)
+        .then(|| format!("travels by git alone, says {}", transport.by()))
 }
 
 /// Encryption as the policy wants it.

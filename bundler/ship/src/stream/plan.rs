@@ -1,7 +1,7 @@
 //! What goes into one stream's bundle: what is sound, and what is broken as it last was.
 //!
 //! What comes in: the rendering ([`Sound`]), what the stream last shipped ([`LastBundle`]), where payloads are, and
-//! the plan that all destinations share. What goes out: the [`Cargo`] of a bundle. Kept assignments are tried
+//! the plan that all destinations share. What goes out: the [`StreamContents`] of a bundle. Kept assignments are tried
 //! for their payload here, so that one whose payload is gone is left out and does not stop the stream. It
 //! writes nothing.
 
@@ -14,7 +14,7 @@ use outhaul_bundle::limits::Limits;
 use outhaul_bundle::name::{Name, NameError, RelativePath};
 use outhaul_signer::fleet::Fleet;
 
-use super::carried::Carried;
+use super::carried::LastPayloads;
 use super::last::{LastAssignment, LastStream};
 use super::share::{self, Share};
 use super::{ProduceError, Produced, obey, sealed};
@@ -34,7 +34,7 @@ use outhaul_plane::render::RenderedAssignment;
 use outhaul_plane::schedule::AssignmentId;
 
 /// One stream's content, before it has a number.
-pub(super) struct Cargo<'a> {
+pub(super) struct StreamContents<'a> {
     pub(super) cluster_type: &'a str,
     pub(super) role: String,
     /// Name of the reconciler's template.
@@ -49,13 +49,13 @@ pub(super) struct Cargo<'a> {
     /// What the delivery policies say of it.
     pub(super) delivery: Delivery,
     /// Payloads of kept ones that cannot be reached now.
-    pub(super) carried: Option<Carried>,
+    pub(super) carried: Option<LastPayloads>,
     /// Whether a payload of a kept one cannot be had now, and no bundle here has it: without it a site
     /// would lose what it runs, so that the stream waits.
     pub(super) stalled: bool,
 }
 
-impl<'a> Cargo<'a> {
+impl<'a> StreamContents<'a> {
     /// What becomes of a stream that gets no bundle, because a delivery policy says so.
     pub(super) fn held_back(&self, why: String, number: u64) -> Produced {
         Produced {
@@ -270,7 +270,7 @@ pub(super) struct LastBundle<'a> {
     last: Option<LastStream>,
     taken: BTreeMap<String, usize>,
     /// The bundle that was shipped last, opened when a payload cannot be had otherwise.
-    carried: OnceCell<Option<Carried>>,
+    carried: OnceCell<Option<LastPayloads>>,
     stalled: bool,
     trouble: Option<ProduceError>,
 }
@@ -317,11 +317,11 @@ impl Shipped for LastBundle<'_> {
             content: (),
         };
         match still_there(&mut self.collector.borrow_mut(), &id.target, before) {
-            Ok(There::Yes) => good,
-            Ok(There::No(why)) => Last::None(why),
-            Ok(There::Unreached(why)) => {
+            Ok(PayloadState::Yes) => good,
+            Ok(PayloadState::No(why)) => Last::None(why),
+            Ok(PayloadState::Unreached(why)) => {
                 let (fleet, role) = (self.fleet, &self.role);
-                self.carried.get_or_init(|| Carried::open(fleet, role));
+                self.carried.get_or_init(|| LastPayloads::open(fleet, role));
                 let bundle = self.carried.get_mut().and_then(Option::as_mut);
                 let found = bundle.is_some_and(|bundle| bundle.take(&id.target, before));
                 if found {
@@ -424,7 +424,7 @@ fn untravelled(name: &str, rendered: &RenderedAssignment) -> Option<NameError> {
 }
 
 /// Whether the payload of a kept assignment can be had.
-enum There {
+enum PayloadState {
     Yes,
     /// It is gone: why.
     No(String),
@@ -436,27 +436,27 @@ fn still_there(
     collector: &mut Collector<'_>,
     name: &str,
     before: &LastAssignment,
-) -> Result<There, ProduceError> {
+) -> Result<PayloadState, ProduceError> {
     let Some(commit) = &before.payload_commit else {
-        return Ok(There::Yes);
+        return Ok(PayloadState::Yes);
     };
     match collector.look(name, &before.rendered(), Some(commit)) {
-        Ok(_) => Ok(There::Yes),
+        Ok(_) => Ok(PayloadState::Yes),
         // A damaged copy here takes nothing from a site either.
         Err(CollectError::Source { source, .. })
             if matches!(*source, SourceError::Damaged { .. }) =>
         {
-            Ok(There::Unreached(source.to_string()))
+            Ok(PayloadState::Unreached(source.to_string()))
         }
-        Err(CollectError::Source { source, .. }) if source.is_input() => Ok(There::No(format!(
-            "the payload of its last good output cannot be had any more: {source}"
-        ))),
-        Err(CollectError::Source { source, .. }) => Ok(There::Unreached(source.to_string())),
-        Err(CollectError::Gone { .. }) => Ok(There::No(
+        Err(CollectError::Source { source, .. }) if source.is_input() => Ok(PayloadState::No(
+            format!("the payload of its last good output cannot be had any more: {source}"),
+        )),
+        Err(CollectError::Source { source, .. }) => Ok(PayloadState::Unreached(source.to_string())),
+        Err(CollectError::Gone { .. }) => Ok(PayloadState::No(
             "the folder with the payload of its last good output was changed".to_owned(),
         )),
         Err(error @ CollectError::Spool(_)) => Err(error.into()),
         // A check that an earlier version of this program had not, of one assignment alone.
-        Err(error) => Ok(There::No(collect::finding(&error).message)),
+        Err(error) => Ok(PayloadState::No(collect::finding(&error).message)),
     }
 }

@@ -18,7 +18,7 @@ const MAX_BYTES: u64 = 1024 * 1024;
 /// What the kept bundle is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Kept {
+pub(super) struct StoredBundle {
     format: String,
     number: u64,
     /// Digest of what it holds and for whom, before it was sealed: equal for equal content.
@@ -27,7 +27,7 @@ pub(super) struct Kept {
     file: Digest,
 }
 
-impl Kept {
+impl StoredBundle {
     /// What is to be said of a bundle file at `path`.
     ///
     /// # Errors

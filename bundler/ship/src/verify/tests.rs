@@ -1,5 +1,4 @@
 //! Verifying a bundle against its commits.
-#![allow(clippy::unwrap_used)]
 use outhaul_bundle::fake::FakeBundle;
 use outhaul_signer::key::SigningKey;
 

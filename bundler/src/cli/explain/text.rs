@@ -7,15 +7,15 @@ use outhaul_control::model::Site;
 use outhaul_plane::explain::key::SetBy;
 use outhaul_plane::explain::requested::{Candidate, Requested};
 use outhaul_plane::explain::site::SiteStory;
-use outhaul_plane::explain::{Config, KeyStory, LayerAt, Role, Story};
+use outhaul_plane::explain::{Config, Explanation, KeyStory, LayerAt, Role};
 use outhaul_plane::render::trace::How;
 use outhaul_plane::schedule::explain::Verdict;
 
 /// Most template lines that are listed for one key when nobody asked about it.
 const MAX_LINES: usize = 3;
 
-pub(super) fn story(
-    story: &Story,
+pub(super) fn explanation(
+    story: &Explanation,
     target: &str,
     site: Option<&Site>,
     plane: &ControlPlane,

@@ -2,18 +2,17 @@
 //!
 //! What comes in: command lines, variables and project files. What must come out: the command line that a person
 //! would have typed, or a refusal; nothing of a file that nobody agreed to.
-#![allow(clippy::unwrap_used)]
 use super::*;
 
 /// A folder with a project file, and what surrounds a program that runs in it.
-struct Place {
+struct SettingsFixture {
     _folder: tempfile::TempDir,
     cwd: PathBuf,
     records: Records,
     variables: Vec<(&'static str, &'static str)>,
 }
 
-impl Place {
+impl SettingsFixture {
     fn with(text: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let cwd = std::fs::canonicalize(folder.path()).unwrap();
@@ -33,7 +32,7 @@ impl Place {
             let found = self.variables.iter().find(|(one, _)| *one == name);
             found.map(|(_, text)| (*text).to_owned())
         };
-        let around = Surroundings {
+        let around = SettingsContext {
             cwd: &self.cwd,
             home: None,
             user: rustix::process::geteuid().as_raw(),
@@ -56,7 +55,7 @@ const WHOLE: &str = "control_plane = \"plane\"\ncontrol_plane_branch = \"trunk\"
 
 #[test]
 fn what_is_not_typed_comes_from_the_file() {
-    let place = Place::with(WHOLE);
+    let place = SettingsFixture::with(WHOLE);
     assert_eq!(
         place.line("outhaul schedule --environment dev"),
         "outhaul schedule --environment dev --control-plane=plane --control-plane-branch=trunk \
@@ -86,7 +85,7 @@ fn what_is_not_typed_comes_from_the_file() {
 
 #[test]
 fn options_win_over_the_environment_and_that_over_the_file() {
-    let mut place = Place::with(WHOLE);
+    let mut place = SettingsFixture::with(WHOLE);
     place.variables = vec![
         ("OUTHAUL_CONTROL_PLANE", "of-env"),
         (
@@ -118,7 +117,7 @@ fn options_win_over_the_environment_and_that_over_the_file() {
 
 #[test]
 fn what_contradicts_an_option_is_left_out() {
-    let place = Place::with(WHOLE);
+    let place = SettingsFixture::with(WHOLE);
     let line = place.line("outhaul render --environment dev --env-dir e --verify out");
     assert!(
         !line.contains("--control-plane") && !line.contains("--out"),
@@ -146,7 +145,7 @@ fn what_contradicts_an_option_is_left_out() {
 
 #[test]
 fn a_file_that_nobody_agreed_to_gives_nothing() {
-    let place = Place::with("fleet = \"theirs\"\n");
+    let place = SettingsFixture::with("fleet = \"theirs\"\n");
     std::fs::write(place.cwd.join(FILE), "fleet = \"other\"\n").unwrap();
     let failure = place.complete("outhaul key status").unwrap_err();
     assert_eq!(failure.code(), failure::TRUST);

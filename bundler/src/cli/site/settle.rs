@@ -11,7 +11,7 @@ use super::site_failure;
 use crate::cli::failure::{self, Failure};
 use crate::cli::key::fleet_failure;
 use crate::cli::{Exit, Format, data, print_json, say};
-use outhaul_ship::sites::{SettleLine, Settled, Sites};
+use outhaul_ship::sites::{SettleLine, SettledRequest, Sites};
 
 /// Largest file of reports, in bytes: what an agent writes at most.
 const MAX_REPORTS_BYTES: u64 = 16 * 1024 * 1024;
@@ -98,7 +98,7 @@ impl Args {
 }
 
 /// Reports that would settle an order if anybody knew the key that signed them.
-fn tell_unknown(unknown: &[Settled]) {
+fn tell_unknown(unknown: &[SettledRequest]) {
     for one in unknown {
         say(&format!(
             "order {} for `{}` stays open: a report says that it is done, and no approved key of `{}` signed that \
@@ -114,7 +114,7 @@ fn tell_unknown(unknown: &[Settled]) {
     }
 }
 
-fn exit_code(settled: &[Settled], unknown: &[Settled]) -> Exit {
+fn exit_code(settled: &[SettledRequest], unknown: &[SettledRequest]) -> Exit {
     if !unknown.is_empty() || settled.iter().any(|one| one.refused.is_some()) {
         return Exit::from(failure::REFUSED);
     }

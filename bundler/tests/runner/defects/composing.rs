@@ -3,11 +3,11 @@
 //! What comes in: a container or two. What must come out: the data of one `ConfigMap`, right by default
 //! and as Kalypso made it with `--compat`.
 
-use super::{Scene, config};
+use super::{DefectFixture, config};
 
 #[test]
 fn defect_05_items_without_a_name_are_not_the_same_item() {
-    let scene = Scene::new();
+    let scene = DefectFixture::new();
     scene.config_template("items:\n{{ toYaml .ConfigData.RULES }}");
     let rules = |name: &str, rules: &str| config(name, "", &format!("  RULES: |\n{rules}"));
     scene.write(
@@ -36,7 +36,7 @@ fn defect_05_items_without_a_name_are_not_the_same_item() {
 
 #[test]
 fn items_whose_names_cannot_be_compared_stay_apart_and_fail_as_in_kalypso() {
-    let scene = Scene::new();
+    let scene = DefectFixture::new();
     scene.config_template("items:\n{{ toYaml .ConfigData.RULES }}");
     let rules = |name: &str, rules: &str| config(name, "", &format!("  RULES: \"{rules}\"\n"));
     scene.write("dev/config.yaml", &rules("a", "[{name: [a], port: 1}]"));
@@ -54,7 +54,7 @@ fn items_whose_names_cannot_be_compared_stay_apart_and_fail_as_in_kalypso() {
 
 #[test]
 fn defect_06_text_becomes_what_its_schema_declares_and_nothing_else() {
-    let scene = Scene::new();
+    let scene = DefectFixture::new();
     scene
         .data("  VERSION: \"11\"\n  DEBUG: \"true\"\n  RATIO: \"NaN\"\n  LIMITS: \"{cpu: '2'}\"\n");
     let schema = |ratio: &str| {
@@ -87,7 +87,7 @@ fn defect_06_text_becomes_what_its_schema_declares_and_nothing_else() {
 
 #[test]
 fn defect_07_a_config_map_holds_text_even_where_it_looks_like_yaml() {
-    let scene = Scene::new();
+    let scene = DefectFixture::new();
     scene.data("  HOSTS: |\n    - a   # first\n    - b\n  PLAIN: x\n");
     let text = "  HOSTS: |\n      - a   # first\n      - b\n  PLAIN: x\n";
     assert_eq!(scene.rendered_data(), text, "as written, with its comment");
@@ -105,7 +105,7 @@ fn defect_07_a_config_map_holds_text_even_where_it_looks_like_yaml() {
 
 #[test]
 fn defect_07_words_are_booleans_only_in_yaml_1_2() {
-    let scene = Scene::new();
+    let scene = DefectFixture::new();
     scene.config_template("{{ toYaml .ConfigData }}");
     scene.data("  MODES: \"{fast: on, country: no, real: true}\"\n");
     assert_eq!(
@@ -120,7 +120,7 @@ fn defect_07_words_are_booleans_only_in_yaml_1_2() {
 
 #[test]
 fn defect_08_one_balanced_pair_of_quotes_is_taken_off() {
-    let scene = Scene::new();
+    let scene = DefectFixture::new();
     scene.config_template("{{ toYaml .ConfigData }}\nU: {{ unquote .ConfigData.U }}");
     scene.data("  A: \"'\"\n  B: \"''x''\"\n  C: \"'8080'\"\n  U: \"\\\"'x'\\\"\"\n");
     assert_eq!(
@@ -135,7 +135,7 @@ fn defect_08_one_balanced_pair_of_quotes_is_taken_off() {
 
 #[test]
 fn defect_09_an_empty_label_is_not_an_absent_one() {
-    let scene = Scene::new();
+    let scene = DefectFixture::new();
     scene.write(
         "dev/more.yaml",
         &config("extra", "tier: \"\"", "  EXTRA: \"1\"\n"),
@@ -156,7 +156,7 @@ fn defect_09_an_empty_label_is_not_an_absent_one() {
 
 #[test]
 fn defect_10_azure_keys_have_one_order_and_whole_pairs() {
-    let scene = Scene::new();
+    let scene = DefectFixture::new();
     let azure = |data: &str| {
         format!(
             "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: azure-app-config}}\ndata:\n{data}"
@@ -186,7 +186,7 @@ fn defect_10_azure_keys_have_one_order_and_whole_pairs() {
 
 #[test]
 fn defect_27_two_containers_of_one_name_are_an_error() {
-    let scene = Scene::new();
+    let scene = DefectFixture::new();
     scene.write(
         "main/config.yaml",
         &config("east", "", "  REGION: from the base\n"),

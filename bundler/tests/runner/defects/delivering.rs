@@ -6,12 +6,12 @@
 use std::fs;
 use std::net::TcpListener;
 
-use super::{APP, ASSIGNMENT, Scene, base_repo, config, seen};
+use super::{APP, ASSIGNMENT, DefectFixture, base_repo, config, seen};
 use crate::runner::repositories::{commit, git};
 
 #[test]
 fn defect_18_one_repository_has_many_spellings_and_any_git_server_will_do() {
-    let scene = Scene::new();
+    let scene = DefectFixture::new();
     for url in [
         "https://git.example.org/app",
         "https://GIT.example.org/app.git/",
@@ -53,7 +53,7 @@ fn defect_18_one_repository_has_many_spellings_and_any_git_server_will_do() {
 
 #[test]
 fn defect_23_what_may_pass_by_itself_is_told_apart_from_what_will_not() {
-    let scene = Scene::new();
+    let scene = DefectFixture::new();
     scene.repositories();
     // Not there yet, or no network: an error of the environment, worth another try.
     scene.change("main", |folder| {
@@ -97,7 +97,7 @@ fn defect_23_what_may_pass_by_itself_is_told_apart_from_what_will_not() {
 
 #[test]
 fn defect_24_a_render_of_what_is_here_calls_no_server() {
-    let scene = Scene::new();
+    let scene = DefectFixture::new();
     scene.repositories();
     let server = TcpListener::bind("127.0.0.1:0").unwrap();
     server.set_nonblocking(true).unwrap();
@@ -121,7 +121,7 @@ fn defect_24_a_render_of_what_is_here_calls_no_server() {
 
 #[test]
 fn defect_25_a_finding_goes_with_the_assignment_that_it_is_about() {
-    let scene = Scene::new();
+    let scene = DefectFixture::new();
     scene.edit("main/templates.yaml", ".Manifests.repo", ".Manifests.path");
     scene.render().complains("hello-test");
     fs::remove_file(scene.path("dev/policy.yaml")).unwrap();
@@ -130,7 +130,7 @@ fn defect_25_a_finding_goes_with_the_assignment_that_it_is_about() {
 }
 
 /// A bare platform repository with a page of somebody else, and the object that names it.
-fn platform(scene: &Scene, path: &str) {
+fn platform(scene: &DefectFixture, path: &str) {
     let work = scene.path("platform-work");
     scene.write("platform-work/docs/page.md", "mine");
     git(&work, &["init", "--quiet", "--initial-branch=dev"]);
@@ -154,7 +154,7 @@ fn platform(scene: &Scene, path: &str) {
     );
 }
 
-fn publish(scene: &Scene) -> super::Seen {
+fn publish(scene: &DefectFixture) -> super::Seen {
     scene.run(&[
         "publish",
         "git",
@@ -163,7 +163,7 @@ fn publish(scene: &Scene) -> super::Seen {
     ])
 }
 
-fn branches(scene: &Scene, repository: &str) -> String {
+fn branches(scene: &DefectFixture, repository: &str) -> String {
     git(
         &scene.path(repository),
         &["for-each-ref", "--format=%(refname) %(objectname)"],
@@ -172,7 +172,7 @@ fn branches(scene: &Scene, repository: &str) -> String {
 
 #[test]
 fn defect_17_only_what_is_ours_moves() {
-    let scene = Scene::new();
+    let scene = DefectFixture::new();
     platform(&scene, ".");
     git(
         &scene.path("platform.git"),
@@ -192,7 +192,7 @@ fn defect_17_only_what_is_ours_moves() {
 
 #[test]
 fn defect_16_the_path_of_a_git_ops_repo_counts() {
-    let scene = Scene::new();
+    let scene = DefectFixture::new();
     platform(&scene, "clusters/dev");
     publish(&scene).ok();
     let there = git(
@@ -211,7 +211,7 @@ fn defect_16_the_path_of_a_git_ops_repo_counts() {
 
 #[test]
 fn defect_15_a_branch_keeps_what_others_put_there() {
-    let scene = Scene::new();
+    let scene = DefectFixture::new();
     platform(&scene, ".");
     publish(&scene).ok();
     let there = git(
@@ -226,7 +226,7 @@ fn defect_15_a_branch_keeps_what_others_put_there() {
 
 #[test]
 fn defect_19_the_branch_itself_is_compared() {
-    let scene = Scene::new();
+    let scene = DefectFixture::new();
     platform(&scene, ".");
     let head = || git(&scene.path("platform.git"), &["rev-parse", "dev"]);
     let first = head();
@@ -251,7 +251,7 @@ fn defect_19_the_branch_itself_is_compared() {
 
 #[test]
 fn defect_30_a_refused_push_leaves_nothing_behind() {
-    let scene = Scene::new();
+    let scene = DefectFixture::new();
     platform(&scene, ".");
     let hook = scene.path("platform.git/hooks/pre-receive");
     fs::write(&hook, "#!/bin/sh\necho closed on Fridays >&2\nexit 1\n").unwrap();
@@ -265,7 +265,7 @@ fn defect_30_a_refused_push_leaves_nothing_behind() {
 
 #[test]
 fn defect_02_one_broken_assignment_is_told_and_costs_nobody_their_last_good_files() {
-    let scene = Scene::new();
+    let scene = DefectFixture::new();
     let second = scene
         .read("dev/types.yaml")
         .replace("drone", "plane")

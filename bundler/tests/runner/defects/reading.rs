@@ -5,13 +5,13 @@
 
 use std::fs;
 
-use super::{ASSIGNMENT, Scene, base_repo};
+use super::{ASSIGNMENT, DefectFixture, base_repo};
 use crate::runner::replay::files;
 use crate::runner::repositories::git;
 
 #[test]
 fn defect_01_two_policies_may_select_the_same_pair() {
-    let scene = Scene::new();
+    let scene = DefectFixture::new();
     let policy = scene.read("dev/policy.yaml");
     scene.write(
         "dev/second.yaml",
@@ -39,7 +39,7 @@ fn defect_01_two_policies_may_select_the_same_pair() {
 
 #[test]
 fn defect_03_an_edited_cluster_type_renders_again() {
-    let scene = Scene::new();
+    let scene = DefectFixture::new();
     assert_eq!(scene.rendered_data(), "  REGION: East US\n");
     scene.edit("dev/types.yaml", "region: east-us", "region: west-us");
     assert_eq!(
@@ -58,7 +58,7 @@ fn defect_03_an_edited_cluster_type_renders_again() {
 
 #[test]
 fn defect_04_content_and_recorded_commit_are_of_one_snapshot() {
-    let scene = Scene::new();
+    let scene = DefectFixture::new();
     let first = scene.repositories();
     let next = scene.change("main", |folder| {
         let path = folder.join("templates.yaml");
@@ -100,7 +100,7 @@ fn defect_04_content_and_recorded_commit_are_of_one_snapshot() {
 
 #[test]
 fn defect_20_a_dash_in_an_environments_name_changes_no_workspace() {
-    let scene = Scene::new();
+    let scene = DefectFixture::new();
     scene.edit(
         "app/workload.yaml",
         "environment: dev",
@@ -126,7 +126,7 @@ fn defect_20_a_dash_in_an_environments_name_changes_no_workspace() {
 
 #[test]
 fn defect_21_a_removed_environment_is_told_and_nothing_is_claimed() {
-    let scene = Scene::new();
+    let scene = DefectFixture::new();
     scene.repositories();
     scene.run_repositories(&["render", "--out", "out"]).ok();
     let before = files(&scene.path("out"));
@@ -146,7 +146,7 @@ fn defect_21_a_removed_environment_is_told_and_nothing_is_claimed() {
 
 #[test]
 fn defect_22_config_that_cannot_be_read_is_never_left_out() {
-    let scene = Scene::new();
+    let scene = DefectFixture::new();
     scene.render().ok();
     let before = files(&scene.path("out"));
     fs::write(
@@ -164,7 +164,7 @@ fn defect_22_config_that_cannot_be_read_is_never_left_out() {
 
 #[test]
 fn defect_28_a_target_that_moved_to_another_environment_is_gone_here() {
-    let scene = Scene::new();
+    let scene = DefectFixture::new();
     let workload = scene.read("app/workload.yaml");
     let (head, first) = workload.split_at(workload.find("    - name: test").unwrap());
     let more: String = (1..5)

@@ -5,14 +5,14 @@
 
 use std::fs;
 
-use super::{ASSIGNMENT, HEAD, Scene};
+use super::{ASSIGNMENT, DefectFixture, HEAD};
 
 #[test]
 fn defect_11_values_cannot_loop_or_read_the_machine() {
-    let scene = Scene::new();
+    let scene = DefectFixture::new();
     scene.config_template("loop: {{ .ConfigData.LOOP }}");
     scene.data("  LOOP: \"{{ .ConfigData.LOOP }}\"\n");
-    for mode in [Scene::render, Scene::render_compat] {
+    for mode in [DefectFixture::render, DefectFixture::render_compat] {
         mode(&scene).complains("still contains {{ after 16 rounds");
     }
     for call in [
@@ -25,7 +25,7 @@ fn defect_11_values_cannot_loop_or_read_the_machine() {
     ] {
         scene.data(&format!("  LOOP: '{{{{ {call} }}}}'\n"));
         let name = call.split(' ').next().unwrap();
-        for mode in [Scene::render, Scene::render_compat] {
+        for mode in [DefectFixture::render, DefectFixture::render_compat] {
             mode(&scene).complains(&format!("function \"{name}\" is refused"));
         }
     }
@@ -36,7 +36,7 @@ fn defect_11_values_cannot_loop_or_read_the_machine() {
 
 #[test]
 fn defect_12_a_missing_value_is_an_error_where_it_is_used() {
-    let scene = Scene::new();
+    let scene = DefectFixture::new();
     scene.edit("main/templates.yaml", ".Manifests.repo", ".Manifests.path");
     scene
         .render()
@@ -50,7 +50,7 @@ fn defect_12_a_missing_value_is_an_error_where_it_is_used() {
 
 #[test]
 fn defect_13_documents_are_joined_at_line_ends() {
-    let scene = Scene::new();
+    let scene = DefectFixture::new();
     scene.edit(
         "main/templates.yaml",
         "    - |\n      namespace: {{ .Namespace }}\n      workspace: {{ .Workspace }}\n",
@@ -65,7 +65,7 @@ fn defect_13_documents_are_joined_at_line_ends() {
 
 #[test]
 fn defect_14_what_is_no_longer_rendered_is_gone_from_a_kept_folder() {
-    let scene = Scene::new();
+    let scene = DefectFixture::new();
     scene.edit(
         "main/templates.yaml",
         "  type: config\n",
@@ -89,7 +89,7 @@ fn defect_14_what_is_no_longer_rendered_is_gone_from_a_kept_folder() {
 
 #[test]
 fn defect_15_files_of_others_are_neither_removed_nor_overwritten() {
-    let scene = Scene::new();
+    let scene = DefectFixture::new();
     scene.write("out/docs/read-me.md", "mine");
     scene.write("out/drone/note.txt", "mine too");
     scene.render().ok();
@@ -107,7 +107,7 @@ fn defect_15_files_of_others_are_neither_removed_nor_overwritten() {
 
 #[test]
 fn defect_16_every_template_may_say_what_its_content_is() {
-    let scene = Scene::new();
+    let scene = DefectFixture::new();
     scene.edit(
         "main/templates.yaml",
         "  type: reconciler\n",
@@ -129,7 +129,7 @@ fn defect_16_every_template_may_say_what_its_content_is() {
 
 #[test]
 fn defect_19_what_is_missing_is_written_again_whatever_was_written_before() {
-    let scene = Scene::new();
+    let scene = DefectFixture::new();
     scene.render().ok();
     let file = scene.path(&format!("out/{ASSIGNMENT}/platform-config.yaml"));
     fs::remove_file(&file).unwrap();
@@ -142,7 +142,7 @@ fn defect_19_what_is_missing_is_written_again_whatever_was_written_before() {
 
 #[test]
 fn defect_26_a_long_namespace_is_told_early_and_shortened_the_same_way_each_time() {
-    let scene = Scene::new();
+    let scene = DefectFixture::new();
     let long = "a-name-that-goes-on-and-on-until-no-cluster-takes-it";
     scene.edit("dev/types.yaml", "name: drone", &format!("name: {long}"));
     let whole = format!("dev-{long}-hello-test");
@@ -192,7 +192,7 @@ fn defect_29_the_documented_names_are_the_names_that_there_are() {
         "ClusterType",
         "ConfigData",
     ];
-    let scene = Scene::new();
+    let scene = DefectFixture::new();
     let mut template = String::new();
     for field in fields {
         assert!(

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use outhaul_git::program::Credential;
-use outhaul_remote::forge::Kind;
+use outhaul_remote::forge::ForgeKind;
 
-use super::{Place, forge, from_environment};
+use super::{ForgeFixture, forge, from_environment};
 
 /// Stops the server, and only it.
 pub struct Server(Child);
@@ -46,7 +46,7 @@ fn config(folder: &Path, assets: &Path, port: u16) -> String {
     )
 }
 
-pub fn place(program: &Path) -> (Place, Server) {
+pub fn place(program: &Path) -> (ForgeFixture, Server) {
     let folder = tempfile::tempdir().unwrap();
     let port = port();
     let ini = folder.path().join("app.ini");
@@ -123,8 +123,8 @@ pub fn place(program: &Path) -> (Place, Server) {
         user: "outhaul".into(),
         token: token.clone().into(),
     };
-    let place = Place {
-        forge: forge(Kind::Gitea, &api, &token),
+    let place = ForgeFixture {
+        forge: forge(ForgeKind::Gitea, &api, &token),
         url: format!("http://127.0.0.1:{port}/team/platform.git"),
         clone_url: format!("http://team:{token}@127.0.0.1:{port}/team/platform.git"),
         credential: Some(credential),

@@ -15,7 +15,7 @@ use std::time::Duration;
 use outhaul_tests::Ran;
 
 use super::{Case, Count, Step, answers, cases, copy, serving, stage, standing, status, typed};
-use crate::scene::Scene;
+use crate::scene::SystemFixture;
 
 /// Commands that run at the same time: most of them wait.
 const AT_ONCE: usize = 24;
@@ -83,7 +83,7 @@ fn need(case: &Case, word: &str) -> Option<String> {
 }
 
 /// Published folders that say something else than the fleet's newest.
-fn forge(scene: &Scene) {
+fn forge(scene: &SystemFixture) {
     for part in ["metadata", "targets", "blobs"] {
         let forged = format!("forged-{part}");
         let copied = std::process::Command::new("cp")
@@ -104,7 +104,7 @@ fn forge(scene: &Scene) {
     scene.plane(0, "bundle", "dev", &[&keys[..], &out].concat());
 }
 
-fn one(scene: &Scene, turn: &Turn, before: &str) -> Count {
+fn one(scene: &SystemFixture, turn: &Turn, before: &str) -> Count {
     let case = &*turn.case;
     let mut count = Count {
         tried: usize::from(turn.steps.start == 0),
@@ -129,7 +129,7 @@ fn one(scene: &Scene, turn: &Turn, before: &str) -> Count {
 }
 
 /// Has a program ask the peer; no report may be taken for received.
-fn from_a_peer(scene: &Scene, turn: &Turn, step: &Step, count: &mut Count) {
+fn from_a_peer(scene: &SystemFixture, turn: &Turn, step: &Step, count: &mut Count) {
     let case = &*turn.case;
     let served = need(case, "serves").map(|folder| scene.path(&folder));
     let address = answers::peer(turn.script.clone(), case.folder.clone(), served);
@@ -156,7 +156,7 @@ fn from_a_peer(scene: &Scene, turn: &Turn, step: &Step, count: &mut Count) {
 }
 
 /// Says the script to a hub that serves, and judges its answer; whatever was said, the hub goes on answering.
-fn to_the_hub(scene: &Scene, case: &Case, script: &str, count: &mut Count) {
+fn to_the_hub(scene: &SystemFixture, case: &Case, script: &str, count: &mut Count) {
     let hub = scene.serve_with(serving(scene, "outhaul-hub"));
     let address = hub.url.trim_start_matches("http://");
     let address = address.trim_end_matches('/').to_owned();

@@ -1,5 +1,4 @@
 //! Passing over plain sites: nothing else is lost, and no mistake.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::sync::Arc;
 

@@ -55,7 +55,7 @@ impl Bounds<'_> {
 
 /// How it ended.
 #[derive(Debug)]
-pub(super) struct Outcome {
+pub(super) struct GitOutput {
     pub success: bool,
     pub stdout: Vec<u8>,
     /// What it complained of.
@@ -130,7 +130,7 @@ pub(super) fn run(
     mut command: Command,
     bounds: &Bounds<'_>,
     what: &str,
-) -> Result<Outcome, SourceError> {
+) -> Result<GitOutput, SourceError> {
     let until = Instant::now() + bounds.within;
     let before = bounds.watched.map_or(0, size);
     let mut child = start(command.stdin(Stdio::null()).stderr(Stdio::piped()))?;
@@ -185,7 +185,7 @@ pub(super) fn run(
     })?;
     // A process that git left behind may hold the pipe open.
     let complaint = stderr.recv_timeout(LOOK).unwrap_or_default();
-    Ok(Outcome {
+    Ok(GitOutput {
         success: status.success(),
         stdout: output,
         message: String::from_utf8_lossy(&complaint).into_owned(),

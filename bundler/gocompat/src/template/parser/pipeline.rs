@@ -3,7 +3,7 @@
 //! In: the parser behind the keyword. Out: a pipeline with its functions looked up and its
 //! constants read. Unknown variables and functions, and refused functions, end the parse.
 
-use super::{Kind, ParseError, Parsed, Parser, Token, fail, literal};
+use super::{ParseError, Parsed, Parser, Token, TokenKind, fail, literal};
 use crate::error::TemplateErrorKind;
 use crate::functions::{Body, lookup};
 use crate::runtime::Text;
@@ -11,7 +11,7 @@ use crate::template::tree::{Command, Operand, OperandKind, Pipe};
 use std::sync::Arc;
 
 impl Parser<'_> {
-    pub(super) fn pipeline(&mut self, context: &str, end: &Kind) -> Parsed<Pipe> {
+    pub(super) fn pipeline(&mut self, context: &str, end: &TokenKind) -> Parsed<Pipe> {
         let mut pipe = Pipe {
             at: self.peek_word().start,
             ..Pipe::default()
@@ -22,18 +22,18 @@ impl Parser<'_> {
             let token = self.take_word();
             match token.kind {
                 ref kind if kind == end => break,
-                Kind::Bool
-                | Kind::CharConstant
-                | Kind::Complex
-                | Kind::Dot
-                | Kind::Field
-                | Kind::Identifier
-                | Kind::Number
-                | Kind::Nil
-                | Kind::RawString
-                | Kind::Str
-                | Kind::Variable
-                | Kind::LeftParen => {
+                TokenKind::Bool
+                | TokenKind::CharConstant
+                | TokenKind::Complex
+                | TokenKind::Dot
+                | TokenKind::Field
+                | TokenKind::Identifier
+                | TokenKind::Number
+                | TokenKind::Nil
+                | TokenKind::RawString
+                | TokenKind::Str
+                | TokenKind::Variable
+                | TokenKind::LeftParen => {
                     self.next = before;
                     pipe.commands.push(self.command()?);
                 }
@@ -64,20 +64,20 @@ impl Parser<'_> {
 
     /// `$x :=`, `$x =`, and in a range `$i, $x :=`.
     fn declarations(&mut self, pipe: &mut Pipe, context: &str) -> Parsed<()> {
-        while self.peek_word().kind == Kind::Variable {
+        while self.peek_word().kind == TokenKind::Variable {
             let before = self.next;
             let token = self.take();
             let name: Text = Arc::from(self.slice(&token));
             let next = self.peek_word().clone();
             match next.kind {
-                Kind::Assign | Kind::Declare => {
-                    pipe.assigns = next.kind == Kind::Assign;
+                TokenKind::Assign | TokenKind::Declare => {
+                    pipe.assigns = next.kind == TokenKind::Assign;
                     self.take();
                     pipe.variables.push(name.clone());
                     self.variables.push(name);
                     return Ok(());
                 }
-                Kind::Char if self.slice(&next) == b"," => {
+                TokenKind::Char if self.slice(&next) == b"," => {
                     self.take();
                     pipe.variables.push(name.clone());
                     self.variables.push(name);
@@ -85,7 +85,7 @@ impl Parser<'_> {
                         let at = self.peek_word().start;
                         if !matches!(
                             self.peek().kind,
-                            Kind::Variable | Kind::RightDelim | Kind::RightParen
+                            TokenKind::Variable | TokenKind::RightDelim | TokenKind::RightParen
                         ) {
                             return fail(at, "range can only initialize variables");
                         }
@@ -116,12 +116,12 @@ impl Parser<'_> {
             let before = self.next;
             let token = self.take();
             match token.kind {
-                Kind::Space => {}
-                Kind::RightDelim | Kind::RightParen => {
+                TokenKind::Space => {}
+                TokenKind::RightDelim | TokenKind::RightParen => {
                     self.next = before;
                     break;
                 }
-                Kind::Pipe => break,
+                TokenKind::Pipe => break,
                 _ => return self.unexpected(&token, "operand"),
             }
         }
@@ -135,12 +135,12 @@ impl Parser<'_> {
         let Some(term) = self.term()? else {
             return Ok(None);
         };
-        if self.peek().kind != Kind::Field {
+        if self.peek().kind != TokenKind::Field {
             return Ok(Some(term));
         }
         let at = self.peek().start;
         let mut fields = Vec::new();
-        while self.peek().kind == Kind::Field {
+        while self.peek().kind == TokenKind::Field {
             let token = self.take();
             fields.push(self.field_name(&token));
         }
@@ -175,10 +175,10 @@ impl Parser<'_> {
         let token = self.take_word();
         let at = token.start;
         let kind = match token.kind {
-            Kind::Identifier => self.function(&token)?,
-            Kind::Dot => OperandKind::Dot,
-            Kind::Nil => OperandKind::Nil,
-            Kind::Variable => {
+            TokenKind::Identifier => self.function(&token)?,
+            TokenKind::Dot => OperandKind::Dot,
+            TokenKind::Nil => OperandKind::Nil,
+            TokenKind::Variable => {
                 let name: Text = Arc::from(self.slice(&token));
                 if !self.variables.contains(&name) {
                     let shown = self.show(&token);
@@ -186,13 +186,13 @@ impl Parser<'_> {
                 }
                 OperandKind::Variable(name, Vec::new())
             }
-            Kind::Field => OperandKind::Field(vec![self.field_name(&token)]),
-            Kind::Bool => OperandKind::Bool(self.slice(&token) == b"true"),
-            Kind::CharConstant | Kind::Complex | Kind::Number => {
+            TokenKind::Field => OperandKind::Field(vec![self.field_name(&token)]),
+            TokenKind::Bool => OperandKind::Bool(self.slice(&token) == b"true"),
+            TokenKind::CharConstant | TokenKind::Complex | TokenKind::Number => {
                 let text = self.show(&token);
                 let number = match token.kind {
-                    Kind::CharConstant => literal::character(self.slice(&token)),
-                    Kind::Complex => literal::complex(&text),
+                    TokenKind::CharConstant => literal::character(self.slice(&token)),
+                    TokenKind::Complex => literal::complex(&text),
                     _ => literal::number(&text),
                 };
                 match number {
@@ -200,13 +200,13 @@ impl Parser<'_> {
                     Err(message) => return fail(at, message),
                 }
             }
-            Kind::LeftParen => {
+            TokenKind::LeftParen => {
                 self.enter(at)?;
-                let pipe = self.pipeline("parenthesized pipeline", &Kind::RightParen)?;
+                let pipe = self.pipeline("parenthesized pipeline", &TokenKind::RightParen)?;
                 self.nesting -= 1;
                 OperandKind::Pipe(pipe)
             }
-            Kind::Str | Kind::RawString => OperandKind::Str(self.unquoted(&token)?),
+            TokenKind::Str | TokenKind::RawString => OperandKind::Str(self.unquoted(&token)?),
             _ => {
                 self.next = before;
                 return Ok(None);

@@ -2,7 +2,9 @@
 //!
 //! In: the scanner at `|` or `>`. Out: one scalar token.
 
-use super::{Kind, Mark, Quoting, Scan, Scanner, fail, is_blank, is_break, is_break_or_end};
+use super::{
+    Mark, Quoting, Scan, Scanner, YamlTokenKind, fail, is_blank, is_break, is_break_or_end,
+};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Chomping {
@@ -87,7 +89,7 @@ impl Scanner {
         if chomping == Chomping::Keep {
             out.push_str(&trailing);
         }
-        self.push(Kind::Scalar(out, Quoting::Quoted), start);
+        self.push(YamlTokenKind::Scalar(out, Quoting::Quoted), start);
         Ok(())
     }
 

@@ -4,8 +4,8 @@
 //! a scalar that turns out to be a key.
 
 use super::{
-    END, Kind, MAX_NESTING, Mark, Quoting, Scan, Scanner, SimpleKey, Token, fail, is_blank,
-    is_blank_or_end, is_break,
+    END, MAX_NESTING, Mark, Quoting, Scan, Scanner, SimpleKey, Token, YamlTokenKind, fail,
+    is_blank, is_blank_or_end, is_break,
 };
 
 /// White space and line breaks between the words of a folded scalar.
@@ -42,7 +42,7 @@ impl Gap {
 }
 
 impl Scanner {
-    pub(super) fn flow_start(&mut self, kind: Kind) -> Scan<()> {
+    pub(super) fn flow_start(&mut self, kind: YamlTokenKind) -> Scan<()> {
         self.save_simple_key()?;
         let token = self.taken + self.tokens.len();
         self.simple_keys.push(SimpleKey {
@@ -59,7 +59,7 @@ impl Scanner {
         Ok(())
     }
 
-    pub(super) fn flow_end(&mut self, kind: Kind) -> Scan<()> {
+    pub(super) fn flow_end(&mut self, kind: YamlTokenKind) -> Scan<()> {
         self.remove_simple_key()?;
         if self.flow_level > 0 {
             self.flow_level -= 1;
@@ -80,11 +80,16 @@ impl Scanner {
                     "block sequence entries are not allowed in this context",
                 );
             }
-            self.roll_indent(self.column(), None, Kind::BlockSequenceStart, self.mark)?;
+            self.roll_indent(
+                self.column(),
+                None,
+                YamlTokenKind::BlockSequenceStart,
+                self.mark,
+            )?;
         }
         self.remove_simple_key()?;
         self.simple_key_allowed = true;
-        self.single(Kind::BlockEntry);
+        self.single(YamlTokenKind::BlockEntry);
         Ok(())
     }
 
@@ -93,11 +98,16 @@ impl Scanner {
             if !self.simple_key_allowed {
                 return fail(self.mark, "mapping keys are not allowed in this context");
             }
-            self.roll_indent(self.column(), None, Kind::BlockMappingStart, self.mark)?;
+            self.roll_indent(
+                self.column(),
+                None,
+                YamlTokenKind::BlockMappingStart,
+                self.mark,
+            )?;
         }
         self.remove_simple_key()?;
         self.simple_key_allowed = self.flow_level == 0;
-        self.single(Kind::Key);
+        self.single(YamlTokenKind::Key);
         Ok(())
     }
 
@@ -108,12 +118,17 @@ impl Scanner {
             self.insert(
                 key.token,
                 Token {
-                    kind: Kind::Key,
+                    kind: YamlTokenKind::Key,
                     mark: key.mark,
                 },
             );
             let column = i64::try_from(key.mark.column).unwrap_or(i64::MAX);
-            self.roll_indent(column, Some(key.token), Kind::BlockMappingStart, key.mark)?;
+            self.roll_indent(
+                column,
+                Some(key.token),
+                YamlTokenKind::BlockMappingStart,
+                key.mark,
+            )?;
             self.simple_keys[last].possible = false;
             self.keys_by_token.remove(&key.token);
             self.simple_key_allowed = false;
@@ -122,11 +137,16 @@ impl Scanner {
                 if !self.simple_key_allowed {
                     return fail(self.mark, "mapping values are not allowed in this context");
                 }
-                self.roll_indent(self.column(), None, Kind::BlockMappingStart, self.mark)?;
+                self.roll_indent(
+                    self.column(),
+                    None,
+                    YamlTokenKind::BlockMappingStart,
+                    self.mark,
+                )?;
             }
             self.simple_key_allowed = self.flow_level == 0;
         }
-        self.single(Kind::Value);
+        self.single(YamlTokenKind::Value);
         Ok(())
     }
 
@@ -187,7 +207,7 @@ impl Scanner {
         if gap.has_break {
             self.simple_key_allowed = true;
         }
-        self.push(Kind::Scalar(out, Quoting::Plain), start);
+        self.push(YamlTokenKind::Scalar(out, Quoting::Plain), start);
         Ok(())
     }
 
@@ -230,7 +250,7 @@ impl Scanner {
             gap.flush(&mut out);
         }
         self.skip();
-        self.push(Kind::Scalar(out, Quoting::Quoted), start);
+        self.push(YamlTokenKind::Scalar(out, Quoting::Quoted), start);
         Ok(())
     }
 

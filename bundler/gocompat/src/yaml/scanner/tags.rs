@@ -3,7 +3,8 @@
 //! In: the scanner at `%`, `&`, `*` or `!`. Out: one token.
 
 use super::{
-    Kind, Mark, Scan, Scanner, fail, is_blank, is_blank_or_end, is_break, is_break_or_end, is_word,
+    Mark, Scan, Scanner, YamlTokenKind, fail, is_blank, is_blank_or_end, is_break, is_break_or_end,
+    is_word,
 };
 
 impl Scanner {
@@ -28,7 +29,7 @@ impl Scanner {
                     return fail(start, "did not find expected digit or '.' character");
                 }
                 self.skip();
-                Kind::VersionDirective(major, self.version_number(start)?)
+                YamlTokenKind::VersionDirective(major, self.version_number(start)?)
             }
             "TAG" => {
                 self.skip_blanks();
@@ -41,7 +42,7 @@ impl Scanner {
                 if !is_blank_or_end(self.at(0)) {
                     return fail(start, "did not find expected whitespace or line break");
                 }
-                Kind::TagDirective { handle, prefix }
+                YamlTokenKind::TagDirective { handle, prefix }
             }
             _ => return fail(start, "found unknown directive name"),
         };
@@ -98,9 +99,9 @@ impl Scanner {
         }
         self.push(
             if alias {
-                Kind::Alias(name)
+                YamlTokenKind::Alias(name)
             } else {
-                Kind::Anchor(name)
+                YamlTokenKind::Anchor(name)
             },
             start,
         );
@@ -134,7 +135,7 @@ impl Scanner {
         if !is_blank_or_end(self.at(0)) {
             return fail(start, "did not find expected whitespace or line break");
         }
-        self.push(Kind::Tag { handle, suffix }, start);
+        self.push(YamlTokenKind::Tag { handle, suffix }, start);
         Ok(())
     }
 

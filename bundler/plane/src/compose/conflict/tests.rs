@@ -1,5 +1,4 @@
 //! Precedence, conflicts and ambiguities, as a platform engineer meets them.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use super::super::tests::{composed, config, load, plane, told};
 use super::*;

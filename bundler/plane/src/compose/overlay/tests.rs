@@ -1,5 +1,4 @@
 //! Overlays: who gets one, what is in it, and that sharing and order change nothing.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,4 @@
 //! What each format's own reader reads back is what was composed, however awkward.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -16,7 +15,7 @@ use crate::inputs::Inputs;
 use outhaul_control::ControlPlane;
 use outhaul_control::diagnostic::{Diagnostics, Location, SourceFile};
 use outhaul_control::kinds::{self, Object};
-use outhaul_control::model::Spot;
+use outhaul_control::model::Spanned;
 
 const SEALED: &str = "ENC[age,QUJD]";
 
@@ -68,7 +67,7 @@ fn render_with(name: &str, data: &TemplateData) -> Result<String, String> {
         name: "t".into(),
         text: name.into(),
     });
-    let spot = Spot {
+    let spot = Spanned {
         value: name.to_owned(),
         location: Location::new(&file, 0..name.len()),
     };

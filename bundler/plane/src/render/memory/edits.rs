@@ -2,7 +2,6 @@
 //!
 //! What comes in: what proptest draws. What goes out: a small control plane with every kind of label that
 //! a container can have, and [`Edit`]s that add, change, break and remove everything in it.
-#![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +15,7 @@ use outhaul_control::diagnostic::{Location, SourceFile};
 use outhaul_control::model::composition::{Conflicts, Precedence};
 use outhaul_control::model::{
     ClusterType, CompositionPolicy, ConfigContainer, DeploymentTarget, Language, SchedulingPolicy,
-    Site, Spot, Template, TemplateType,
+    Site, Spanned, Template, TemplateType,
 };
 use outhaul_control::selector::{Operator, Requirement, Selector};
 
@@ -28,8 +27,8 @@ fn location() -> Location {
     Location::new(&file, 0..0)
 }
 
-fn spot(text: impl Into<String>) -> Spot<String> {
-    Spot {
+fn spot(text: impl Into<String>) -> Spanned<String> {
+    Spanned {
         value: text.into(),
         location: location(),
     }
@@ -278,7 +277,7 @@ pub fn apply(plane: &mut ControlPlane, edit: Edit) {
         Edit::Select(hall) => {
             let hall = format!("h{hall}");
             let sites = Requirement::new("hall", Operator::Equals, [hall.clone()]).unwrap();
-            let sites = Spot {
+            let sites = Spanned {
                 value: Selector {
                     requirements: vec![sites],
                 },

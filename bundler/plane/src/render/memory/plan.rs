@@ -1,7 +1,7 @@
 //! Plan: which assignments have to be rendered, because a change can reach them.
 //!
 //! What comes in: what an earlier render was made from, and a control plane with its schedule. What goes
-//! out: a [`Plan`] with those assignments in order, and those that are no more. It names rather too much
+//! out: a [`RenderPlan`] with those assignments in order, and those that are no more. It names rather too much
 //! than too little. A cluster type whose targets are the same ones, and that no change can reach, costs
 //! one comparison of names.
 
@@ -30,7 +30,7 @@ pub(in crate::render) type Work<'a> = (&'a AssignmentId, &'a Assignment);
 
 /// What has to be done, in order, and what is no longer there.
 #[derive(Debug, Default)]
-pub(in crate::render) struct Plan<'a> {
+pub(in crate::render) struct RenderPlan<'a> {
     pub work: Vec<Work<'a>>,
     /// Cluster types that something is assigned to.
     pub assigned: BTreeSet<&'a str>,
@@ -40,7 +40,7 @@ pub(in crate::render) struct Plan<'a> {
     pub gone: Vec<(String, String)>,
 }
 
-impl<'a> Plan<'a> {
+impl<'a> RenderPlan<'a> {
     /// One pass through the schedule, beside what was rendered before.
     pub fn of(
         before: &Before,

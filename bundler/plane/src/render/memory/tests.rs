@@ -1,10 +1,9 @@
 //! The law of incremental rendering: whatever changed, the result is that of a full render.
-#![allow(clippy::unwrap_used)]
 
 use proptest::prelude::*;
 
 use super::super::engine::{Engines, Shared};
-use super::super::{Cache, Done, Pair, Rendering, render};
+use super::super::{AssignmentInput, Cache, RenderedBatch, Rendering, render};
 use super::edits::{add_site, apply, edit, plane, snapshot};
 use super::*;
 use crate::compose::{self, Mode};
@@ -35,13 +34,13 @@ fn full(plane: &ControlPlane, mode: Mode) -> Rendering {
     let inputs = Inputs::of(plane);
     let engines = Engines::new(inputs, mode);
     let mut shared = Shared::default();
-    let mut done = Done {
+    let mut done = RenderedBatch {
         failures: composition.failures.clone(),
-        ..Done::default()
+        ..RenderedBatch::default()
     };
     for (id, assignment) in &schedule.assignments {
         if let Some(composed) = composition.assignments.get(id)
-            && let Some(pair) = Pair::of(inputs, id)
+            && let Some(pair) = AssignmentInput::of(inputs, id)
         {
             let overlays = composition.overlays.get(id).map_or(&[][..], Vec::as_slice);
             let result = pair.render(assignment, composed, overlays, &engines, &mut shared);

@@ -9,7 +9,7 @@ use super::plan::Work;
 use crate::compose::{Composing, Mode};
 use crate::inputs::Inputs;
 use crate::render::engine::{Engines, Shared};
-use crate::render::{Done, Pair};
+use crate::render::{AssignmentInput, RenderedBatch};
 
 /// The most assignments that are taken at once.
 const BATCH: usize = 64;
@@ -24,7 +24,7 @@ pub(in crate::render) fn compose_and_render(
     work: &[Work<'_>],
     mode: Mode,
     progress: &Progress<'_>,
-) -> Done {
+) -> RenderedBatch {
     progress(0, work.len());
     let engines = &Engines::new(plane, mode);
     // Small batches where there is little to do, so that every processor gets its share.
@@ -32,14 +32,14 @@ pub(in crate::render) fn compose_and_render(
         .len()
         .div_ceil(4 * rayon::current_num_threads())
         .clamp(1, BATCH);
-    let made: Vec<Done> = work
+    let made: Vec<RenderedBatch> = work
         .par_chunks(batch)
         .map_init(
             || (Composing::new(plane, mode), Shared::default()),
             |(composing, shared), batch| {
-                let mut done = Done::default();
+                let mut done = RenderedBatch::default();
                 for (id, assignment) in batch {
-                    let Some(pair) = Pair::of(plane, id) else {
+                    let Some(pair) = AssignmentInput::of(plane, id) else {
                         continue;
                     };
                     let result = composing
@@ -54,7 +54,7 @@ pub(in crate::render) fn compose_and_render(
             },
         )
         .collect();
-    let mut all = Done::default();
+    let mut all = RenderedBatch::default();
     for mut done in made {
         all.rendered.append(&mut done.rendered);
         all.failures.append(&mut done.failures);

@@ -1,5 +1,4 @@
 //! Which lines a key reaches, in both languages.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::sync::Arc;
 

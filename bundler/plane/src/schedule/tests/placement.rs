@@ -1,12 +1,11 @@
 //! Placement: the laws of choosing, and what people are told about what was not chosen.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use proptest::prelude::*;
 
-use super::super::choose::{Place, choose};
+use super::super::choose::{LimitResult, choose};
 use super::super::{AssignmentId, SchedulerAnswers, explain, schedule};
 use super::shorthand::plane;
 use outhaul_control::ControlPlane;
@@ -138,7 +137,7 @@ fn what_meets_nothing_is_doubted() {
          policy: none {{}} {{}} {{required: [{{labelSelector: {{matchLabels: {{zone: north, disk: hdd}}}}}}]}}\n\
          policy: apart {{}} {{}} {{spread: {{label: rack}}}}\n"
     );
-    let mut findings = super::super::doubts::doubts(&plane(&text));
+    let mut findings = super::super::lints::lints(&plane(&text));
     findings.sort();
     let line = |d: &outhaul_control::Diagnostic| {
         let related: Vec<&str> = d.related.iter().map(|(_, text)| text.as_str()).collect();
@@ -152,7 +151,7 @@ fn what_meets_nothing_is_doubted() {
     };
     let lines: Vec<String> = findings.iter().map(line).collect();
     insta::assert_snapshot!(lines.join("\n"));
-    assert!(super::super::doubts::doubts(&plane(FLEET)).is_empty());
+    assert!(super::super::lints::lints(&plane(FLEET)).is_empty());
 }
 
 fn fleet() -> impl Strategy<Value = String> {
@@ -229,13 +228,13 @@ proptest! {
             // Something stands in its way that really does.
             let zone = candidate.cluster_type.labels.get("zone");
             match &candidate.place {
-                Place::Beyond => prop_assert_eq!(taken.len(), most),
-                Place::Crowded { value } => {
+                LimitResult::Beyond => prop_assert_eq!(taken.len(), most),
+                LimitResult::Crowded { value } => {
                     let spread = policy.placement.spread.as_ref().unwrap();
                     prop_assert_eq!(by_zone[value], spread.max_per_value);
                 }
-                Place::Unspread => prop_assert!(zone.is_none()),
-                Place::Taken => prop_assert!(false),
+                LimitResult::Unspread => prop_assert!(zone.is_none()),
+                LimitResult::Taken => prop_assert!(false),
             }
         }
         // Every pair of a chosen cluster type and a selected target is there, and no other.
@@ -259,7 +258,7 @@ proptest! {
                 .collect();
             let chosen = members
                 .iter()
-                .map(|c| super::super::answers::Pair {
+                .map(|c| super::super::answers::ChosenPair {
                     target: "t".into(),
                     cluster_type: c.cluster_type.name.clone(),
                 })

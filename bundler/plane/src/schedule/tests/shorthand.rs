@@ -1,7 +1,6 @@
 //! Control planes in short, for the laws of scheduling and of asking schedulers.
 //!
 //! What comes in: one line per object, or documents and targets. What goes out: a control plane.
-#![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::sync::Arc;
 

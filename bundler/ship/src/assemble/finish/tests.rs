@@ -1,8 +1,8 @@
 //! Tests of attesting and sealing a bundle, up to the contents that come out of it on site.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
+use std::io::{self, Write};
 use std::rc::Rc;
 
 use outhaul_bundle::Digest;

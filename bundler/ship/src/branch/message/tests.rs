@@ -1,5 +1,4 @@
 //! The text of a pull request: what is told without a difference, and that it fits.
-#![allow(clippy::unwrap_used, clippy::panic)]
 
 use outhaul_bundle::index::Source;
 

@@ -1,6 +1,5 @@
 //! The law of rendering across runs: whatever changed in between, in the control plane or in the folder,
 //! the folder is what a run without a past makes of it.
-#![allow(clippy::unwrap_used)]
 
 use std::os::unix::fs::MetadataExt as _;
 
@@ -50,13 +49,13 @@ fn between() -> impl Strategy<Value = Between> {
     ]
 }
 
-struct Scene {
+struct FolderFixture {
     parent: tempfile::TempDir,
     plane: ControlPlane,
     mode: Mode,
 }
 
-impl Scene {
+impl FolderFixture {
     fn new(mode: Mode) -> Self {
         let mut plane = plane();
         (0..4).for_each(|number| add_site(&mut plane, number, number));
@@ -176,7 +175,7 @@ proptest! {
         steps in proptest::collection::vec(between(), 1..10),
         compat in any::<bool>(),
     ) {
-        let mut scene = Scene::new(Mode { compat });
+        let mut scene = FolderFixture::new(Mode { compat });
         prop_assert_eq!(scene.run("again", false), scene.run("full", true));
         for step in steps {
             scene.apply(step.clone());
@@ -202,7 +201,7 @@ fn inodes(out: &Path) -> BTreeMap<String, u64> {
 
 #[test]
 fn what_did_not_change_is_neither_rendered_nor_written() {
-    let mut scene = Scene::new(Mode::default());
+    let mut scene = FolderFixture::new(Mode::default());
     assert_eq!(scene.run("again", false), Ok(0));
     let out = scene.out("again");
     let first = inodes(&out);
@@ -239,7 +238,7 @@ fn what_did_not_change_is_neither_rendered_nor_written() {
 
 #[test]
 fn a_file_that_was_edited_by_hand_is_set_right_and_counted() {
-    let scene = Scene::new(Mode::default());
+    let scene = FolderFixture::new(Mode::default());
     scene.run("again", false).unwrap();
     let out = scene.out("again");
     let before = read_tree(&out).unwrap();
@@ -251,7 +250,7 @@ fn a_file_that_was_edited_by_hand_is_set_right_and_counted() {
 
 #[test]
 fn the_memory_of_another_program_or_of_nothing_is_no_past() {
-    let scene = Scene::new(Mode::default());
+    let scene = FolderFixture::new(Mode::default());
     scene.run("again", false).unwrap();
     let path = scene.out("again.outhaul.memory.json");
     let whole = fs::read_to_string(&path).unwrap();
@@ -276,7 +275,7 @@ fn the_memory_of_another_program_or_of_nothing_is_no_past() {
 
 #[test]
 fn changes_that_lie_far_apart_leave_the_other_folders_in_place() {
-    let mut scene = Scene::new(Mode::default());
+    let mut scene = FolderFixture::new(Mode::default());
     for number in 4..24 {
         add_target(&mut scene.plane, number, 0);
     }

@@ -8,7 +8,7 @@ use super::super::strings::{is_space, lower, upper};
 use unicode_general_category::{GeneralCategory, get_general_category};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum CharacterKind {
     Invalid,
     Number,
     Upper,
@@ -57,29 +57,29 @@ fn is_alphabet(c: char) -> bool {
         | 0x2_a700..=0x2_b734 | 0x2_b740..=0x2_b81d)
 }
 
-fn rank(c: char) -> Kind {
+fn rank(c: char) -> CharacterKind {
     if is_connector(c) {
-        Kind::Connector
+        CharacterKind::Connector
     } else if is_punctuation(c) {
-        Kind::Punctuation
+        CharacterKind::Punctuation
     } else if is_upper(c) {
-        Kind::Upper
+        CharacterKind::Upper
     } else if is_alphabet(c) {
-        Kind::Alphabet
+        CharacterKind::Alphabet
     } else if is_number(c) {
-        Kind::Number
+        CharacterKind::Number
     } else {
-        Kind::Other
+        CharacterKind::Other
     }
 }
 
 /// The first word of a text: its kind and its characters.
-fn next_word(text: &[char]) -> (Kind, &[char], &[char]) {
+fn next_word(text: &[char]) -> (CharacterKind, &[char], &[char]) {
     let Some(first) = text.first() else {
-        return (Kind::Invalid, &[], &[]);
+        return (CharacterKind::Invalid, &[], &[]);
     };
     if *first == char::REPLACEMENT_CHARACTER {
-        return (Kind::Invalid, &text[..1], &text[1..]);
+        return (CharacterKind::Invalid, &text[..1], &text[1..]);
     }
     let kind = rank(*first);
     let run = |from: usize, test: &dyn Fn(char) -> bool| {
@@ -87,11 +87,11 @@ fn next_word(text: &[char]) -> (Kind, &[char], &[char]) {
     };
     let lower_run = |from| run(from, &|c| is_alphabet(c) && !is_upper(c));
     let end = match kind {
-        Kind::Connector => run(1, &is_connector),
-        Kind::Punctuation => run(1, &is_punctuation),
-        Kind::Alphabet => lower_run(1),
-        Kind::Number => run(1, &is_number),
-        Kind::Upper => match text.get(1) {
+        CharacterKind::Connector => run(1, &is_connector),
+        CharacterKind::Punctuation => run(1, &is_punctuation),
+        CharacterKind::Alphabet => lower_run(1),
+        CharacterKind::Number => run(1, &is_number),
+        CharacterKind::Upper => match text.get(1) {
             Some(second) if is_upper(*second) => {
                 let end = run(1, &is_upper);
                 // The last capital of `HTTPStatus` begins the next word.
@@ -107,10 +107,10 @@ fn next_word(text: &[char]) -> (Kind, &[char], &[char]) {
     (kind, &text[..end], &text[end..])
 }
 
-fn push(out: &mut String, kind: Kind, word: &[char], connector: char) {
-    if kind == Kind::Upper {
+fn push(out: &mut String, kind: CharacterKind, word: &[char], connector: char) {
+    if kind == CharacterKind::Upper {
         out.extend(word.iter().map(|c| lower(*c)));
-    } else if kind == Kind::Connector {
+    } else if kind == CharacterKind::Connector {
         out.extend(word.iter().map(|_| connector));
     } else {
         out.extend(word);
@@ -126,25 +126,28 @@ pub(super) fn separated(text: &str, connector: char) -> String {
     let mut out = String::new();
     let (mut kind, mut word, mut rest) = next_word(&chars);
     while !rest.is_empty() {
-        if kind != Kind::Connector {
+        if kind != CharacterKind::Connector {
             push(&mut out, kind, word, connector);
         }
         let (before, last) = (kind, word);
         (kind, word, rest) = next_word(rest);
         match before {
-            Kind::Number => {
-                while matches!(kind, Kind::Alphabet | Kind::Number) {
+            CharacterKind::Number => {
+                while matches!(kind, CharacterKind::Alphabet | CharacterKind::Number) {
                     push(&mut out, kind, word, connector);
                     (kind, word, rest) = next_word(rest);
                 }
-                if !matches!(kind, Kind::Invalid | Kind::Punctuation | Kind::Connector) {
+                if !matches!(
+                    kind,
+                    CharacterKind::Invalid | CharacterKind::Punctuation | CharacterKind::Connector
+                ) {
                     out.push(connector);
                 }
             }
-            Kind::Connector => push(&mut out, before, last, connector),
-            Kind::Punctuation => {}
-            _ if kind != Kind::Number => {
-                if kind != Kind::Connector && kind != Kind::Punctuation {
+            CharacterKind::Connector => push(&mut out, before, last, connector),
+            CharacterKind::Punctuation => {}
+            _ if kind != CharacterKind::Number => {
+                if kind != CharacterKind::Connector && kind != CharacterKind::Punctuation {
                     out.push(connector);
                 }
             }
@@ -152,21 +155,26 @@ pub(super) fn separated(text: &str, connector: char) -> String {
             _ => {
                 let digits = word;
                 (kind, word, rest) = next_word(rest);
-                if kind == Kind::Alphabet {
+                if kind == CharacterKind::Alphabet {
                     // Small letters behind the digits: the digits begin a word.
                     out.push(connector);
-                    push(&mut out, Kind::Number, digits, connector);
-                    while matches!(kind, Kind::Alphabet | Kind::Number) {
+                    push(&mut out, CharacterKind::Number, digits, connector);
+                    while matches!(kind, CharacterKind::Alphabet | CharacterKind::Number) {
                         push(&mut out, kind, word, connector);
                         (kind, word, rest) = next_word(rest);
                     }
-                    if !matches!(kind, Kind::Invalid | Kind::Connector | Kind::Punctuation) {
+                    if !matches!(
+                        kind,
+                        CharacterKind::Invalid
+                            | CharacterKind::Connector
+                            | CharacterKind::Punctuation
+                    ) {
                         out.push(connector);
                     }
                 } else {
                     // The digits belong to the word before.
-                    push(&mut out, Kind::Number, digits, connector);
-                    if kind != Kind::Connector && kind != Kind::Punctuation {
+                    push(&mut out, CharacterKind::Number, digits, connector);
+                    if kind != CharacterKind::Connector && kind != CharacterKind::Punctuation {
                         out.push(connector);
                     }
                 }

@@ -11,12 +11,12 @@ use serde_json::Value;
 use super::number;
 
 #[derive(Default)]
-pub(super) struct Outcome {
+pub(super) struct ValidationResult {
     pub(super) errors: Vec<(String, String)>,
     pub(super) score: i64,
 }
 
-impl Outcome {
+impl ValidationResult {
     pub(super) fn valid(&self) -> bool {
         self.errors.is_empty()
     }
@@ -27,7 +27,7 @@ impl Outcome {
         self.score -= 2;
     }
 
-    pub(super) fn merge(&mut self, other: Outcome) {
+    pub(super) fn merge(&mut self, other: ValidationResult) {
         self.errors.extend(other.errors);
         self.score += other.score;
     }

@@ -8,7 +8,7 @@ use serde_json::{Map, Number, Value};
 use outhaul_gocompat::texts;
 
 use super::document::Draft;
-use super::outcome::{Outcome, text_of};
+use super::outcome::{ValidationResult, text_of};
 use super::{format, number};
 
 pub(super) fn wrong_type(schema: &Map<String, Value>, value: &Value) -> Option<String> {
@@ -45,7 +45,7 @@ pub(super) fn common(
     value: &Value,
     at: &str,
     draft: Draft,
-    out: &mut Outcome,
+    out: &mut ValidationResult,
 ) {
     let field = at.strip_prefix("(root).").unwrap_or(at);
     let text = text_of(value);
@@ -76,7 +76,12 @@ pub(super) fn common(
     out.score += 1;
 }
 
-pub(super) fn string(schema: &Map<String, Value>, text: &str, at: &str, out: &mut Outcome) {
+pub(super) fn string(
+    schema: &Map<String, Value>,
+    text: &str,
+    at: &str,
+    out: &mut ValidationResult,
+) {
     let length = text.chars().count();
     if let Some(min) = count(schema, "minLength").filter(|min| length < *min) {
         out.add(
@@ -103,7 +108,12 @@ pub(super) fn string(schema: &Map<String, Value>, text: &str, at: &str, out: &mu
     out.score += 1;
 }
 
-pub(super) fn bounds(schema: &Map<String, Value>, value: &Number, at: &str, out: &mut Outcome) {
+pub(super) fn bounds(
+    schema: &Map<String, Value>,
+    value: &Number,
+    at: &str,
+    out: &mut ValidationResult,
+) {
     let bound = |key: &str| match schema.get(key) {
         Some(Value::Number(bound)) => Some(bound),
         _ => None,

@@ -1,7 +1,5 @@
 //! Which documents are schemas, and what the validator says, each seen with Kalypso's own validator.
 
-#![allow(clippy::unwrap_used)]
-
 use outhaul_gocompat::{Decoder, decode_yaml};
 
 use super::*;

@@ -7,7 +7,7 @@
 use serde_json::{Map, Value};
 
 use super::document::{Draft, Schema};
-use super::outcome::{Outcome, text_of};
+use super::outcome::{ValidationResult, text_of};
 use super::scalars::{bounds, common, count, string, wrong_type};
 use outhaul_gocompat::texts::Regex;
 
@@ -38,7 +38,7 @@ struct Run<'s> {
 }
 
 /// The best failed branch of an alternative.
-fn better(best: &mut Option<Outcome>, outcome: Outcome) {
+fn better(best: &mut Option<ValidationResult>, outcome: ValidationResult) {
     if best.as_ref().is_none_or(|best| outcome.score > best.score) {
         *best = Some(outcome);
     }
@@ -49,8 +49,14 @@ fn below(at: &str, key: impl std::fmt::Display) -> String {
 }
 
 impl<'s> Run<'s> {
-    fn sub(&mut self, schema: &'s Value, value: &Value, at: &str, depth: usize) -> Outcome {
-        let mut out = Outcome::default();
+    fn sub(
+        &mut self,
+        schema: &'s Value,
+        value: &Value,
+        at: &str,
+        depth: usize,
+    ) -> ValidationResult {
+        let mut out = ValidationResult::default();
         self.recurse(schema, value, at, depth, &mut out);
         out
     }
@@ -61,7 +67,7 @@ impl<'s> Run<'s> {
         value: &Value,
         at: &str,
         depth: usize,
-        out: &mut Outcome,
+        out: &mut ValidationResult,
     ) {
         if depth > MAX_DEPTH {
             self.problem = Some("schema refers to itself without end".into());
@@ -122,7 +128,7 @@ impl<'s> Run<'s> {
         value: &Value,
         at: &str,
         depth: usize,
-        out: &mut Outcome,
+        out: &mut ValidationResult,
     ) {
         let branches = |key: &str| schema.get(key).and_then(Value::as_array);
         if let Some(any_of) = branches("anyOf") {
@@ -201,7 +207,7 @@ impl<'s> Run<'s> {
         value: &Value,
         at: &str,
         depth: usize,
-        out: &mut Outcome,
+        out: &mut ValidationResult,
     ) {
         let (Some(map), Some(all)) = (
             value.as_object(),
@@ -230,7 +236,7 @@ impl<'s> Run<'s> {
         items: &[Value],
         at: &str,
         depth: usize,
-        out: &mut Outcome,
+        out: &mut ValidationResult,
     ) {
         match schema.get("items") {
             Some(Value::Array(each)) if !each.is_empty() => {
@@ -295,7 +301,7 @@ impl<'s> Run<'s> {
         map: &Map<String, Value>,
         at: &str,
         depth: usize,
-        out: &mut Outcome,
+        out: &mut ValidationResult,
     ) {
         if let Some(min) = count(schema, "minProperties").filter(|min| map.len() < *min) {
             out.add(at, format!("Must have at least {min} properties"));

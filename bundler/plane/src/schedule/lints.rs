@@ -13,7 +13,7 @@ use outhaul_control::selector::Selector;
 use outhaul_kit::suggest::did_you_mean;
 
 /// Every doubt.
-pub fn doubts(plane: &ControlPlane) -> Diagnostics {
+pub fn lints(plane: &ControlPlane) -> Diagnostics {
     let mut findings = Diagnostics::new();
     for policy in plane.policies.values() {
         if !no_site(plane, policy, &mut findings) {

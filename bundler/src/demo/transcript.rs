@@ -8,16 +8,16 @@ use std::time::Instant;
 
 use serde_json::Value;
 
-use super::scene::{BENCH, PRESS, Scene, SiteOf};
+use super::folders::{BENCH, DemoFolders, PRESS, SiteOf};
 use outhaul_git::terminal::data;
 
 /// Prints the story.
 #[derive(Debug)]
-pub struct Story {
+pub struct Transcript {
     started: Instant,
 }
 
-impl Story {
+impl Transcript {
     /// A story that begins now.
     pub fn new() -> Self {
         Self {
@@ -65,7 +65,7 @@ impl Story {
     }
 
     /// Keys, hub and sites.
-    pub fn fleet(&self, scene: &Scene) {
+    pub fn fleet(&self, scene: &DemoFolders) {
         self.step(
             "keys",
             "made and encrypted; the root metadata went to both sites, once, in their kits",
@@ -128,7 +128,7 @@ impl Story {
     pub fn applied(
         &self,
         site: SiteOf,
-        road: &str,
+        transport: &str,
         newest: &Value,
         results: &Value,
         ansible: bool,
@@ -136,7 +136,7 @@ impl Story {
         self.step(
             site.name,
             &format!(
-                "got bundle {} {road}, verified signatures, number and stream, applied it: {}",
+                "got bundle {} {transport}, verified signatures, number and stream, applied it: {}",
                 newest["number"],
                 newest["state"].as_str().unwrap_or_default()
             ),
@@ -161,11 +161,11 @@ impl Story {
     }
 
     /// What came home.
-    pub fn hub(&self, site: &Value, road: &str) {
+    pub fn hub(&self, site: &Value, transport: &str) {
         self.step(
             "hub",
             &format!(
-                "has {} reports of {}, the newest {road}: bundle {} is {}",
+                "has {} reports of {}, the newest {transport}: bundle {} is {}",
                 site["newest_report"],
                 site["site"].as_str().unwrap_or_default(),
                 site["actual"],
@@ -195,7 +195,7 @@ impl Story {
     }
 
     /// What to type next.
-    pub fn next_commands(&self, kept: &Path, scene: &Scene) {
+    pub fn next_commands(&self, kept: &Path, scene: &DemoFolders) {
         data("");
         data(
             "What to type next: change a value, bring it to dev, through the gate to stage, and look",
@@ -229,7 +229,7 @@ impl Story {
     }
 }
 
-impl Drop for Story {
+impl Drop for Transcript {
     fn drop(&mut self) {
         data("");
         data(&format!(

@@ -1,6 +1,6 @@
 //! The stage: control plane as git, keys, hub, two sites, all below one folder.
 //!
-//! What comes in: an empty folder and the programs. What goes out: a [`Scene`] in which every command
+//! What comes in: an empty folder and the programs. What goes out: a [`DemoFolders`] in which every command
 //! of the story can be typed. The hub that it starts ends with it.
 
 use std::io::{BufRead as _, BufReader};
@@ -36,7 +36,7 @@ pub struct SiteOf {
 
 /// Everything that the story needs.
 #[derive(Debug)]
-pub struct Scene {
+pub struct DemoFolders {
     folder: PathBuf,
     programs: Programs,
     /// Whether the sites apply with Ansible.
@@ -65,7 +65,7 @@ pub const SOURCES: [&str; 2] = [
     "https://git.factory.example/label-printer-manifests=label-printer-manifests",
 ];
 
-impl Scene {
+impl DemoFolders {
     /// Sets the stage.
     pub fn set(folder: &Path, programs: Programs, ansible: bool) -> Result<Self, DemoError> {
         write_example(folder, ansible)?;

@@ -2,14 +2,13 @@
 //!
 //! What comes in: files by name, as an environment, its base and a team would have them. What goes out: a
 //! control plane, or every finding. Nothing is read from disk.
-#![allow(clippy::unwrap_used)]
 
 use std::sync::Arc;
 
 use outhaul_bundle::index::{Snapshot, Source};
 use outhaul_control::diagnostic::SourceFile;
 use outhaul_control::kinds::{self, Object};
-use outhaul_control::{Bringer, ControlPlane, Diagnostics, Everything, Found, assemble};
+use outhaul_control::{ControlPlane, Diagnostics, FoundObject, ObjectOrigin, RawObjects, assemble};
 
 /// A file of an environment or its base: its name, and what is in it.
 pub(crate) type Text = (&'static str, String);
@@ -22,29 +21,29 @@ pub(crate) fn load(
     team: &Text,
 ) -> Result<ControlPlane, Diagnostics> {
     let mut findings = Diagnostics::new();
-    let mut everything = Everything::default();
-    let mut read = |(name, text): &Text, by: &Bringer| {
+    let mut everything = RawObjects::default();
+    let mut read = |(name, text): &Text, by: &ObjectOrigin| {
         let name = format!("folder/{name}");
         let text = text.clone();
         let file = Arc::new(SourceFile { name, text });
         for object in kinds::read_file(&file, &mut findings) {
-            everything.objects.push(Found {
+            everything.objects.push(FoundObject {
                 object,
                 by: by.clone(),
             });
         }
     };
     for file in own {
-        read(file, &Bringer::Environment);
+        read(file, &ObjectOrigin::Environment);
     }
     for file in base {
-        read(file, &Bringer::Base);
+        read(file, &ObjectOrigin::Base);
     }
     let registration = everything
         .objects
         .iter()
         .find_map(|found| match &found.object {
-            Object::Registration(registration) => Some(Bringer::Registration {
+            Object::Registration(registration) => Some(ObjectOrigin::Registration {
                 name: registration.name.clone(),
                 workspace: registration.workspace.clone(),
             }),
@@ -56,7 +55,7 @@ pub(crate) fn load(
         text: team.1.clone(),
     });
     for object in kinds::read_file(&file, &mut findings) {
-        brought.push(Found {
+        brought.push(FoundObject {
             object,
             by: registration.clone().unwrap(),
         });

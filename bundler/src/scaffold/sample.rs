@@ -5,7 +5,7 @@
 //! any other repository. It is pure.
 
 use super::object::{self, Target};
-use super::{Files, Plan};
+use super::{Files, ScaffoldPlan};
 use outhaul_control::model::composition::Precedence;
 use outhaul_plane::builtin;
 
@@ -24,22 +24,42 @@ fn pair(key: &str, value: &str) -> (String, String) {
 }
 
 /// How a reconciler gets a workload's manifests.
-fn storage(reconciler: &str) -> &'static str {
-    if reconciler.ends_with("-oci") {
-        "oci"
-    } else {
-        "git"
+fn storage(plan: &ScaffoldPlan, reconciler: &str) -> &'static str {
+    match reconciler {
+        _ if reconciler.ends_with("-oci") => "oci",
+        // No cluster takes a playbook as a manifest, so that the two have folders of their own.
+        "ansible" if has(plan, &OBJECTS) => PLAYBOOK,
+        _ => "git",
     }
 }
 
+/// The value of the storage label for playbooks, where there are manifests for clusters, too.
+const PLAYBOOK: &str = "playbook";
+/// Reconcilers whose manifests, in git, are Kubernetes objects.
+const OBJECTS: [&str; 5] = [
+    "flux-git",
+    "argocd-git",
+    "rancher-fleet",
+    "zarf",
+    "kubernetes",
+];
+
+fn has(plan: &ScaffoldPlan, names: &[&str]) -> bool {
+    let mut reconcilers = plan.reconcilers.iter();
+    reconcilers.any(|reconciler| names.contains(&reconciler.as_str()))
+}
+
 /// Every storage that the plan needs, each once.
-fn storages(plan: &Plan) -> Vec<&'static str> {
-    let wanted = |kind: &&str| plan.reconcilers.iter().any(|r| storage(r) == *kind);
-    ["git", "oci"].into_iter().filter(wanted).collect()
+fn storages(plan: &ScaffoldPlan) -> Vec<&'static str> {
+    let wanted = |kind: &&str| plan.reconcilers.iter().any(|r| storage(plan, r) == *kind);
+    ["git", "oci", PLAYBOOK]
+        .into_iter()
+        .filter(wanted)
+        .collect()
 }
 
 /// The name of the cluster type for a reconciler.
-fn cluster_type(plan: &Plan, reconciler: &str) -> String {
+fn cluster_type(plan: &ScaffoldPlan, reconciler: &str) -> String {
     if plan.reconcilers.len() == 1 {
         "edge".to_owned()
     } else {
@@ -48,7 +68,7 @@ fn cluster_type(plan: &Plan, reconciler: &str) -> String {
 }
 
 /// The files of `main`: what is promoted.
-pub(super) fn main(plan: &Plan) -> Files {
+pub(super) fn main(plan: &ScaffoldPlan) -> Files {
     let mut files = Files::new();
     files.insert("README.md".into(), readme(plan));
     let mut after = None;
@@ -97,7 +117,7 @@ const SCHEMA: &str = r#"{
 }"#;
 
 /// The other branches: one per environment, based on `commit`, and the application's.
-pub(super) fn branches(plan: &Plan, commit: Option<&str>) -> Vec<(String, Files)> {
+pub(super) fn branches(plan: &ScaffoldPlan, commit: Option<&str>) -> Vec<(String, Files)> {
     let environments = plan.environments.iter();
     let mut branches: Vec<_> = environments
         .map(|name| (name.clone(), environment(plan, name, commit)))
@@ -106,7 +126,7 @@ pub(super) fn branches(plan: &Plan, commit: Option<&str>) -> Vec<(String, Files)
     branches
 }
 
-fn environment(plan: &Plan, name: &str, commit: Option<&str>) -> Files {
+fn environment(plan: &ScaffoldPlan, name: &str, commit: Option<&str>) -> Files {
     let mut files = Files::new();
     files.insert(
         "base-repo.yaml".into(),
@@ -116,7 +136,7 @@ fn environment(plan: &Plan, name: &str, commit: Option<&str>) -> Files {
         let cluster_type = cluster_type(plan, reconciler);
         let text = object::cluster_type(
             &cluster_type,
-            &[pair(STORAGE, storage(reconciler))],
+            &[pair(STORAGE, storage(plan, reconciler))],
             reconciler,
             builtin::namespace_for(reconciler),
             builtin::config_for(reconciler),
@@ -153,7 +173,7 @@ fn environment(plan: &Plan, name: &str, commit: Option<&str>) -> Files {
 }
 
 /// What an application team's own repositories hold: a workload, and what each environment runs.
-fn application(plan: &Plan) -> Files {
+fn application(plan: &ScaffoldPlan) -> Files {
     let mut files = Files::new();
     let mut targets = Vec::new();
     for environment in &plan.environments {
@@ -173,7 +193,7 @@ fn application(plan: &Plan) -> Files {
                     pair("storage", "git"),
                     pair("repo", &plan.url),
                     pair("branch", APPLICATION),
-                    pair("path", &format!("manifests/{environment}")),
+                    pair("path", &format!("manifests/{name}")),
                 ],
             };
             targets.push(Target {
@@ -183,30 +203,26 @@ fn application(plan: &Plan) -> Files {
                 manifests,
             });
         }
-        let has = |names: &[&str]| plan.reconcilers.iter().any(|r| names.contains(&r.as_str()));
-        let mut put = |path: &str, text: &str| {
-            files.insert(format!("manifests/{environment}/{path}"), text.to_owned());
+        let mut put = |folder: &str, path: &str, text: &str| {
+            files.insert(format!("manifests/{folder}/{path}"), text.to_owned());
         };
-        if has(&["folder", "ansible"]) {
-            put("hello.sh", HELLO);
+        let playbook = match storage(plan, "ansible") {
+            PLAYBOOK => format!("{environment}-{PLAYBOOK}"),
+            _ => environment.clone(),
+        };
+        if has(plan, &["folder"]) {
+            put(environment, "hello.sh", HELLO);
         }
-        if has(&["ansible"]) {
-            put("site.yaml", SITE);
+        if has(plan, &["ansible"]) {
+            put(&playbook, "hello.sh", HELLO);
+            put(&playbook, "site.yaml", SITE);
         }
-        if has(&["flux-git", "argocd-git", "rancher-fleet", "zarf"]) {
+        if has(plan, &OBJECTS) {
             // The agent takes plain manifests only, and both have one folder.
-            if !has(&["kubernetes"]) {
-                put("kustomization.yaml", KUSTOMIZATION);
+            if !has(plan, &["kubernetes"]) {
+                put(environment, "kustomization.yaml", KUSTOMIZATION);
             }
-        }
-        if has(&[
-            "flux-git",
-            "argocd-git",
-            "rancher-fleet",
-            "zarf",
-            "kubernetes",
-        ]) {
-            put("deployment.yaml", DEPLOYMENT);
+            put(environment, "deployment.yaml", DEPLOYMENT);
         }
     }
     let text = "# The sample application, as its team describes it: what runs, never where.\n"
@@ -275,7 +291,7 @@ spec:
               type: RuntimeDefault
 ";
 
-fn readme(plan: &Plan) -> String {
+fn readme(plan: &ScaffoldPlan) -> String {
     let first = plan.environments.first().map_or("dev", String::as_str);
     let branches: Vec<String> = plan
         .environments

@@ -67,6 +67,22 @@ pub fn folder(config: &Config, home: &Home) -> Folder {
     )
 }
 
+/// Flux on the cluster of a site with these settings. What the mirror made for its clients is trusted where
+/// nothing else is named.
+#[cfg(feature = "kubernetes")]
+pub fn flux(config: &Config, home: &Home) -> kubernetes::Kubernetes {
+    let mut flux = config.flux.clone();
+    if flux.ca.is_none()
+        && flux
+            .mirror
+            .as_ref()
+            .is_some_and(|at| at.starts_with("https://"))
+    {
+        flux.ca = Some(home.root().join("serve/tls/ca.pem"));
+    }
+    kubernetes::Kubernetes::flux(&config.kubernetes, &flux, Rc::new(home.clone()))
+}
+
 /// The reconciler for a stream that is rendered for `kind`.
 ///
 /// A folder or a hook may take what is rendered for another reconciler: it hands the files on.
@@ -90,10 +106,15 @@ pub fn reconciler(
         (ReconcilerChoice::Auto | ReconcilerChoice::Kubernetes, kubernetes::KIND) => {
             Box::new(kubernetes::Kubernetes::new(&config.kubernetes, site()))
         }
+        #[cfg(feature = "kubernetes")]
+        (ReconcilerChoice::Auto | ReconcilerChoice::Flux, kubernetes::flux::KIND) => {
+            Box::new(flux(config, home))
+        }
         (ReconcilerChoice::Hook, _) => hook(hook::KIND),
         (ReconcilerChoice::Named(name), kind) if name.as_str() == kind => hook(kind),
         (
             site @ (ReconcilerChoice::Ansible
+            | ReconcilerChoice::Flux
             | ReconcilerChoice::Kubernetes
             | ReconcilerChoice::Named(_)),
             stream,
@@ -128,7 +149,13 @@ pub fn reconciler_of(
     config: &Config,
     home: &Home,
 ) -> Result<Box<dyn Reconciler>, ApplyError> {
-    let own = [folder::KIND, ansible::KIND, "kubernetes", hook::KIND];
+    let own = [
+        folder::KIND,
+        ansible::KIND,
+        "kubernetes",
+        "flux",
+        hook::KIND,
+    ];
     let choice = match &config.reconciler {
         // What another hook made is not given to this one.
         named @ ReconcilerChoice::Named(_) if !own.contains(&kind) => named.clone(),

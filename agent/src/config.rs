@@ -7,7 +7,8 @@
 use std::path::{Path, PathBuf};
 
 use outhaul_reconcilers::settings::{
-    AnsibleConfig, ApplyConfig, FolderConfig, HookConfig, KubernetesConfig, ReconcilerChoice,
+    AnsibleConfig, ApplyConfig, FluxConfig, FolderConfig, HookConfig, KubernetesConfig,
+    ReconcilerChoice,
 };
 use serde::Deserialize;
 
@@ -44,6 +45,8 @@ pub struct Config {
     pub ansible: AnsibleConfig,
     /// The Kubernetes reconciler's settings.
     pub kubernetes: KubernetesConfig,
+    /// Where the cluster's Flux fetches.
+    pub flux: FluxConfig,
     /// The hook program's settings.
     pub hook: HookConfig,
     /// Where `outhaul-mirror` serves what bundles bring.
@@ -126,6 +129,7 @@ impl Default for Config {
             folder: FolderConfig::default(),
             ansible: AnsibleConfig::default(),
             kubernetes: KubernetesConfig::default(),
+            flux: FluxConfig::default(),
             hook: HookConfig::default(),
             serve: outhaul_serve::settings::Settings::default(),
             repository: RepositoryConfig::default(),
@@ -250,6 +254,7 @@ pub fn parse(text: &str, path: &str) -> Result<Config, ConfigError> {
         .ansible
         .out_of_range()
         .or_else(|| config.kubernetes.out_of_range())
+        .or_else(|| config.flux.out_of_range())
         .or_else(|| config.hook.out_of_range(&config.reconciler))
         .or_else(|| config.folder.out_of_range());
     if let Some((key, found, expected)) = of_reconcilers {

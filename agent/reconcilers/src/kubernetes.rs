@@ -1,4 +1,5 @@
-//! The Kubernetes reconciler: plain manifests, applied to the cluster's API server by the agent itself.
+//! The reconcilers of a cluster: plain manifests, applied to its API server by the agent itself, and the objects
+//! of a controller, such as Flux, which then does the work.
 //!
 //! What comes in: an assignment's manifests. What goes out: its objects on the cluster, by server-side apply
 //! under the field manager `outhaul`, each with an inventory row committed before. Everything is looked at,
@@ -20,9 +21,11 @@ use crate::inventory::{Item, Ledger};
 use crate::outcome::{Stop, of_assignment, result, step};
 use crate::reconciler::Reconciler;
 use crate::sealed::struck_out;
-use crate::settings::KubernetesConfig;
+use crate::settings::{FluxConfig, KubernetesConfig};
 use crate::site::Facilities;
 
+pub mod controller;
+pub mod flux;
 mod look;
 mod mark;
 mod prune;
@@ -30,28 +33,43 @@ mod values;
 mod wait;
 mod wanted;
 
+use controller::{Controller, Plain};
+use flux::Flux;
 use look::Looked;
 use mark::{Mark, Origin, Owner, uid_of};
-use wait::Unready;
 use wanted::All;
 
-/// Its name in the index and the inventory.
+/// The name of plain manifests in the index and the inventory.
 pub const KIND: &str = "kubernetes";
 
 /// The reconciler.
 #[derive(Debug)]
 pub struct Kubernetes {
     config: KubernetesConfig,
+    controller: Box<dyn Controller>,
     site: Rc<dyn Facilities>,
 }
 
 impl Kubernetes {
-    /// A reconciler with the site's settings.
+    /// Plain manifests, with the site's settings.
     pub fn new(config: &KubernetesConfig, site: Rc<dyn Facilities>) -> Self {
         Self {
             config: config.clone(),
+            controller: Box::new(Plain),
             site,
         }
+    }
+
+    /// What is rendered for Flux.
+    pub fn flux(config: &KubernetesConfig, flux: &FluxConfig, site: Rc<dyn Facilities>) -> Self {
+        Self {
+            controller: Box::new(Flux::new(flux)),
+            ..Self::new(config, site)
+        }
+    }
+
+    fn read(&self, desired: &Desired) -> Result<All, String> {
+        wanted::read(desired, &*self.site, self.controller.applies_payload())
     }
 
     fn access(&self) -> Result<Access, ApplyError> {
@@ -136,19 +154,9 @@ fn without_manifests(all: &All) -> Vec<StepResult> {
         .collect()
 }
 
-/// The row of one object.
-fn item(desired: &Desired, looked: &Looked, origin: Origin, owner: &Owner) -> Item {
-    let mark = Mark {
-        content: looked.content,
-        origin,
-        owner: owner.clone(),
-    };
-    Item::intent(KIND, desired, looked.object.key.to_string(), mark.to_text())
-}
-
 impl Reconciler for Kubernetes {
     fn kind(&self) -> &'static str {
-        KIND
+        self.controller.kind()
     }
 
     /// There is a kubeconfig, or a pod's service account. The server is asked when something is applied.
@@ -207,28 +215,52 @@ impl Reconciler for Kubernetes {
         // What the server says of an object may quote what was sealed in it.
         let values = values::of_recorded(&*self.site, recorded);
         self.cluster()
-            .and_then(|cluster| prune::prune(&cluster, recorded, true, ledger, pulse))
+            .and_then(|cluster| {
+                let manner = prune::Manner {
+                    controller: &*self.controller,
+                    patience: Duration::from_secs(self.config.wait_s),
+                    gone: true,
+                };
+                prune::prune(&cluster, recorded, manner, ledger, pulse)
+            })
             .map(|steps| values.strike_out_of(steps))
             .map_err(|error| error.without(values.known()))
     }
 }
 
 impl Kubernetes {
+    /// The row of one object.
+    fn item(&self, desired: &Desired, looked: &Looked, origin: Origin, owner: &Owner) -> Item {
+        let mark = Mark {
+            content: looked.content,
+            origin,
+            owner: owner.clone(),
+        };
+        let key = looked.object.key.to_string();
+        Item::intent(self.kind(), desired, key, mark.to_text())
+    }
+
     /// What an earlier memory of this site would have recorded of an assignment. The objects themselves say
     /// whether they are still this site's, when they are to go.
     pub fn known_again(&self, desired: &Desired) -> Vec<Item> {
-        let Ok(all) = wanted::read(desired, &*self.site) else {
+        let Ok(mut all) = self.read(desired) else {
             return Vec::new();
         };
         let default = all.namespace();
         let owner = Owner::of(desired);
-        let objects = all.objects.into_iter().map(|wanted| {
-            let mut looked = Looked::unseen(wanted);
-            let key = &mut looked.object.key;
+        for wanted in &mut all.objects {
+            let key = &mut wanted.object.key;
             if key.namespace.is_none() {
                 key.namespace.clone_from(&default);
             }
-            item(desired, &looked, Origin::New, &owner)
+        }
+        // What this site adds is known again, too, if it still can be said.
+        if let Err(error) = self.controller.adapt(&mut all) {
+            tracing::warn!("{error}");
+        }
+        let objects = all.objects.into_iter().map(|wanted| {
+            let looked = Looked::unseen(wanted);
+            self.item(desired, &looked, Origin::New, &owner)
         });
         objects.collect()
     }
@@ -240,12 +272,10 @@ impl Kubernetes {
         work: impl FnOnce(All) -> Result<AssignmentResult, Stop>,
     ) -> Result<AssignmentResult, ApplyError> {
         let mut values = Vec::new();
-        let done = wanted::read(desired, &*self.site)
-            .map_err(Stop::failed)
-            .and_then(|all| {
-                values.clone_from(&all.values);
-                work(all)
-            });
+        let done = self.read(desired).map_err(Stop::failed).and_then(|all| {
+            values.clone_from(&all.values);
+            work(all)
+        });
         let done = done.map_err(|stop| match stop {
             Stop::Site(error) => Stop::Site(error.without(&values)),
             Stop::Assignment(steps, why) => {
@@ -268,7 +298,10 @@ impl Kubernetes {
         let correct = desired.drift == DriftPolicy::Correct;
 
         // Look at everything before anything is changed.
-        let looked = look::look(&cluster, &mut all, recorded, &owner, correct, pulse);
+        let (controller, objects) = (&*self.controller, &mut all);
+        let looked = look::look(
+            &cluster, controller, objects, recorded, &owner, correct, pulse,
+        );
         let looked = looked.map_err(|stop| match stop {
             Stop::Assignment(steps, problem) => Stop::Assignment(
                 steps,
@@ -278,7 +311,7 @@ impl Kubernetes {
         })?;
         let intents: Vec<Item> = looked
             .iter()
-            .map(|looked| item(desired, looked, looked.origin.clone(), &owner))
+            .map(|looked| self.item(desired, looked, looked.origin.clone(), &owner))
             .collect();
         ledger.intend(&intents)?;
         ledger.passed("inventory-intended");
@@ -294,9 +327,9 @@ impl Kubernetes {
                     .iter()
                     .take(at)
                     .filter(|one| one.object.key.is_definition());
-                let waited = self.wait(&cluster, foundation, self.patience(&all), pulse)?;
-                if let Err(Unready::Failed(why) | Unready::Late(why)) = waited {
-                    return Err(Stop::Assignment(steps, why));
+                let patience = self.patience(&all);
+                if let Err(why) = self.wait(&cluster, foundation, patience, pulse)? {
+                    return Err(self.unready(why, steps, patience));
                 }
                 cluster.forget_kinds();
             }
@@ -330,19 +363,26 @@ impl Kubernetes {
                 Origin::Took(_) => Origin::Took(uid),
                 Origin::New | Origin::Made(_) => Origin::Made(uid),
             };
-            ledger.intend(&[item(desired, one, origin, &owner)])?;
+            ledger.intend(&[self.item(desired, one, origin, &owner)])?;
             ledger.passed("object-recorded");
-            steps.push(step(key.to_string(), one.became(&applied.value), ""));
+            let became = one.became(&applied.value);
+            steps.push(step(key.to_string(), became, one.note.clone()));
         }
+        self.ask_for_attention(&cluster, desired, &looked)?;
 
         let removed = {
             let surplus = prune::surplus(&cluster, recorded, &looked, ledger)?;
-            prune::prune(&cluster, &surplus, false, ledger, pulse)?
+            let manner = prune::Manner {
+                controller: &*self.controller,
+                patience: self.patience(&all),
+                gone: false,
+            };
+            prune::prune(&cluster, &surplus, manner, ledger, pulse)?
         };
         let left = removed.iter().find(|step| step.status != "removed");
         let message = left.map_or_else(String::new, |step| step.message.clone());
         steps.extend(removed);
-        ledger.confirm(KIND, desired.assignment.name.as_str())?;
+        ledger.confirm(self.kind(), desired.assignment.name.as_str())?;
         let status = ComplianceStatus::Compliant;
         Ok(told(desired, &all, status, &message, steps))
     }
@@ -356,21 +396,26 @@ impl Kubernetes {
     ) -> Result<AssignmentResult, Stop> {
         let cluster = self.cluster()?;
         let owner = Owner::of(desired);
-        look::prepare(&cluster, &mut all, &owner)?;
+        look::prepare(&cluster, &*self.controller, &mut all, &owner)?;
         let (mut drifted, mut sick, mut late) = (Vec::new(), Vec::new(), Vec::new());
+        let mut well = Vec::new();
         for wanted in &all.objects {
             pulse.beat();
             let key = &wanted.object.key;
             let mark = look::mark_of(recorded, key);
-            match look::drift(&cluster, wanted, mark.as_ref())? {
+            match look::drift(&cluster, &*self.controller, wanted, mark.as_ref())? {
                 look::Seen::Drifted(why) => {
                     drifted.push(step(key.to_string(), "changed", why));
                 }
-                look::Seen::AsApplied(Health::Ready) => {}
-                look::Seen::AsApplied(Health::Waiting(why)) => {
+                look::Seen::AsApplied(Health::Ready, words) => {
+                    if !words.is_empty() {
+                        well.push(step(key.to_string(), "ok", words));
+                    }
+                }
+                look::Seen::AsApplied(Health::Waiting(why) | Health::Silent(why), _) => {
                     late.push(step(key.to_string(), "skipped", why));
                 }
-                look::Seen::AsApplied(Health::Failed(why)) => {
+                look::Seen::AsApplied(Health::Failed(why) | Health::Failing(why), _) => {
                     sick.push(step(key.to_string(), "failed", why));
                 }
             }
@@ -389,7 +434,8 @@ impl Kubernetes {
             let message = format!("not ready: `{}`: {}", first.name, first.message);
             (ComplianceStatus::InProgress, message, late)
         } else {
-            let steps = vec![step(format!("{all_of_them} objects"), "ok", "")];
+            let mut steps = vec![step(format!("{all_of_them} objects"), "ok", "")];
+            steps.append(&mut well);
             (ComplianceStatus::Compliant, String::new(), steps)
         };
         Ok(told(desired, &all, status, &message, steps))
@@ -404,16 +450,12 @@ impl Kubernetes {
     ) -> Result<AssignmentResult, Stop> {
         let cluster = self.cluster()?;
         let owner = Owner::of(desired);
-        look::prepare(&cluster, &mut all, &owner)?;
+        look::prepare(&cluster, &*self.controller, &mut all, &owner)?;
         let patience = self.patience(&all);
         let objects: Vec<Looked> = all.objects.drain(..).map(Looked::unseen).collect();
         match self.wait(&cluster, objects.iter(), patience, pulse)? {
             Ok(()) => Ok(self.observe(desired, recorded, pulse)?),
-            Err(Unready::Failed(why)) => Err(Stop::failed(why)),
-            Err(Unready::Late(why)) => Err(Stop::failed(format!(
-                "not ready after {} s: {why}",
-                patience.as_secs()
-            ))),
+            Err(why) => Err(self.unready(why, Vec::new(), patience)),
         }
     }
 }

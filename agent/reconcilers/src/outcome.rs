@@ -91,6 +91,21 @@ pub fn failed(desired: &Desired, message: &str, steps: Vec<StepResult>) -> Assig
     result(desired, ComplianceStatus::Failed, message, steps)
 }
 
+/// Adds what is said of things that are well to the steps by which they were applied.
+pub fn add_words(result: &mut AssignmentResult, said: Vec<StepResult>) {
+    for said in said.into_iter().filter(|said| !said.message.is_empty()) {
+        let mut steps = result.steps.iter_mut();
+        let Some(step) = steps.find(|step| step.name == said.name) else {
+            continue;
+        };
+        step.message = match step.message.as_str() {
+            "" => said.message,
+            before if before.contains(&said.message) => continue,
+            before => shortened(&format!("{before}; {}", said.message)),
+        };
+    }
+}
+
 /// A step of a result.
 pub fn step(name: impl Into<String>, status: &str, message: impl Into<String>) -> StepResult {
     StepResult {

@@ -73,6 +73,16 @@ pub struct KubernetesConfig {
     pub wait_s: u64,
 }
 
+/// `[flux]`: where the cluster's Flux fetches what bundles bring.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct FluxConfig {
+    /// The address of `outhaul-mirror` as the cluster reaches it. Without it, sources are applied as rendered.
+    pub mirror: Option<String>,
+    /// The certificate authority that Flux is to trust there. Without it, the mirror's own in the state folder.
+    pub ca: Option<PathBuf>,
+}
+
 impl Default for AnsibleConfig {
     fn default() -> Self {
         Self {
@@ -127,6 +137,28 @@ impl KubernetesConfig {
         let found = format!("`{}`", relative.display());
         let expected = "an absolute path, such as \"/etc/rancher/k3s/k3s.yaml\"";
         Some(("kubernetes.kubeconfig", found, expected))
+    }
+}
+
+impl FluxConfig {
+    /// The first value that is out of its range: its key, the value, and what is allowed.
+    pub fn out_of_range(&self) -> Option<OutOfRange> {
+        if let Some(mirror) = &self.mirror {
+            let place = mirror
+                .strip_prefix("https://")
+                .or_else(|| mirror.strip_prefix("http://"));
+            let fits = |c: char| c.is_ascii_alphanumeric() || "-.:[]".contains(c);
+            let place = place.map(|place| place.strip_suffix('/').unwrap_or(place));
+            if place.is_none_or(|place| place.is_empty() || !place.chars().all(fits)) {
+                let expected =
+                    "a scheme, a host and a port, such as \"https://mirror.site.example:5443\"";
+                return Some(("flux.mirror", format!("`{mirror}`"), expected));
+            }
+        }
+        let relative = self.ca.as_ref().filter(|path| !path.is_absolute())?;
+        let found = format!("`{}`", relative.display());
+        let expected = "an absolute path, such as \"/var/lib/outhaul-agent/serve/tls/ca.pem\"";
+        Some(("flux.ca", found, expected))
     }
 }
 

@@ -67,8 +67,8 @@ pub(super) fn adopt(
             let (same, changed) = if kind == ansible::KIND {
                 let oldest = numbers.first() == Some(&number);
                 (ansible::known_again(home, &desired, oldest), Vec::new())
-            } else if kind == "kubernetes" {
-                (objects(home, config, &desired), Vec::new())
+            } else if matches!(kind.as_str(), "kubernetes" | "flux") {
+                (objects(home, config, &kind, &desired), Vec::new())
             } else {
                 folder.known_again(&desired)
             };
@@ -111,13 +111,17 @@ fn named(item: &Item) -> (String, String) {
 }
 
 #[cfg(feature = "kubernetes")]
-fn objects(home: &Home, config: &Config, desired: &Desired) -> Vec<Item> {
-    outhaul_reconcilers::kubernetes::Kubernetes::new(&config.kubernetes, Rc::new(home.clone()))
-        .known_again(desired)
+fn objects(home: &Home, config: &Config, kind: &str, desired: &Desired) -> Vec<Item> {
+    use outhaul_reconcilers::kubernetes::Kubernetes;
+    let reconciler = match kind {
+        "flux" => apply::flux(config, home),
+        _ => Kubernetes::new(&config.kubernetes, Rc::new(home.clone())),
+    };
+    reconciler.known_again(desired)
 }
 
 #[cfg(not(feature = "kubernetes"))]
-fn objects(_: &Home, _: &Config, _: &Desired) -> Vec<Item> {
+fn objects(_: &Home, _: &Config, _: &str, _: &Desired) -> Vec<Item> {
     Vec::new()
 }
 

@@ -75,6 +75,9 @@ pub fn observe(agent: &mut Agent) -> Result<Option<Vec<AssignmentResult>>, Agent
                 let recorded = agent.recorded(reconciler.kind(), name)?;
                 reconciler.apply(desired, &recorded, &mut agent.store, &agent.pulse)?;
             }
+            if reconciler.health_waits() {
+                wait_for(agent, reconciler.as_ref(), &desired)?;
+            }
             results = look(agent, reconciler.as_ref(), &desired)?;
             message = if results.iter().any(drifted) {
                 "drift is still there after correcting it"
@@ -100,6 +103,21 @@ fn without_folder(
         result.steps.clear();
     }
     Ok(results)
+}
+
+/// Waits for those who make real what was put back; how it went is looked at afterwards.
+fn wait_for(
+    agent: &Agent,
+    reconciler: &dyn Reconciler,
+    desired: &[Desired],
+) -> Result<(), AgentError> {
+    for desired in desired {
+        let recorded = agent.recorded(reconciler.kind(), desired.assignment.name.as_str())?;
+        if let Err(error) = reconciler.health(desired, &recorded, &agent.pulse) {
+            tracing::warn!("{error}");
+        }
+    }
+    Ok(())
 }
 
 fn look(

@@ -3,7 +3,9 @@
 //! What comes in: a [`Task`] whose intent is committed. What goes out: the [`Transition`] that the machine is told. It works with the
 //! reconciler, the kept generation and the inventory, writes no state of the machine, and decides nothing.
 
+use outhaul_bundle::Index;
 use outhaul_bundle::report::{AssignmentResult, ComplianceStatus};
+use outhaul_reconcilers::{Reconciler, outcome};
 
 use super::pass;
 use super::{Transition, gate, index_of, note_of, tidy};
@@ -75,23 +77,10 @@ fn watch(agent: &mut Agent, number: u64) -> Result<Transition, AgentError> {
         }
         other => other?,
     };
+    let results = generations::results(agent.store.read(), &format!("apply {number}"))?;
     let reconciler = agent.reconciler(index.reconciler.kind.as_str())?;
-    let mut results = generations::results(agent.store.read(), &format!("apply {number}"))?;
-    for desired in generation::desired(&agent.home, &index, &agent.site.name) {
-        let name = &desired.assignment.name;
-        let recorded = agent.recorded(reconciler.kind(), name.as_str())?;
-        if let Some(verdict) = reconciler.health(&desired, &recorded, &agent.pulse)? {
-            let sick = verdict.status != ComplianceStatus::Compliant;
-            if let Some(known) = results.iter_mut().find(|r| sick && r.name == *name) {
-                *known = verdict;
-            }
-        }
-    }
-    let sick = results
-        .iter()
-        .find(|r| r.status != ComplianceStatus::Compliant)
-        .map(|sick| format!("`{}` is not healthy: {}", sick.name, sick.message));
-    Ok(match sick {
+    let results = looked_after(agent, reconciler.as_ref(), &index, results)?;
+    Ok(match sick(&results) {
         None => Transition::with(
             Event::Healthy(number),
             note_of(agent.store.read(), number)?,
@@ -99,6 +88,49 @@ fn watch(agent: &mut Agent, number: u64) -> Result<Transition, AgentError> {
         ),
         Some(note) => Transition::with(Event::Broken(number), note, results),
     })
+}
+
+/// The results of a pass, with what the reconciler says of each assignment since.
+fn looked_after(
+    agent: &Agent,
+    reconciler: &dyn Reconciler,
+    index: &Index,
+    mut results: Vec<AssignmentResult>,
+) -> Result<Vec<AssignmentResult>, AgentError> {
+    for desired in generation::desired(&agent.home, index, &agent.site.name) {
+        let name = &desired.assignment.name;
+        let recorded = agent.recorded(reconciler.kind(), name.as_str())?;
+        if let Some(verdict) = reconciler.health(&desired, &recorded, &agent.pulse)?
+            && let Some(known) = results.iter_mut().find(|r| r.name == *name)
+        {
+            match verdict.status {
+                ComplianceStatus::Compliant => outcome::add_words(known, verdict.steps),
+                _ => *known = verdict,
+            }
+        }
+    }
+    Ok(results)
+}
+
+/// The same after a return to an earlier state, where others do the work: what they were given is not there yet.
+fn confirmed(
+    agent: &Agent,
+    index: &Index,
+    results: Vec<AssignmentResult>,
+) -> Result<Vec<AssignmentResult>, AgentError> {
+    let reconciler = agent.reconciler(index.reconciler.kind.as_str())?;
+    match reconciler.health_waits() {
+        true => looked_after(agent, reconciler.as_ref(), index, results),
+        false => Ok(results),
+    }
+}
+
+/// The first assignment that is not as it should be, in a sentence.
+fn sick(results: &[AssignmentResult]) -> Option<String> {
+    let sick = results
+        .iter()
+        .find(|r| r.status != ComplianceStatus::Compliant)?;
+    Some(format!("`{}` is not healthy: {}", sick.name, sick.message))
 }
 
 fn revert(agent: &mut Agent, from: u64, to: u64) -> Result<Transition, AgentError> {
@@ -118,6 +150,10 @@ fn revert(agent: &mut Agent, from: u64, to: u64) -> Result<Transition, AgentErro
     };
     if let Some(failure) = pass::failure(&results) {
         return Ok(broken(&failure, results));
+    }
+    let results = confirmed(agent, &index_of(agent, to)?, results)?;
+    if let Some(sick) = sick(&results) {
+        return Ok(broken(&sick, results));
     }
     let mut note = format!("{why}; bundle {to} runs again");
     if !removed.is_empty() {
@@ -146,7 +182,12 @@ fn repair(agent: &mut Agent, number: u64) -> Result<Transition, AgentError> {
         }
         other => other?,
     };
-    Ok(match pass::failure(&results) {
+    let failure = pass::failure(&results);
+    let results = match failure {
+        None => confirmed(agent, &index, results)?,
+        Some(_) => results,
+    };
+    Ok(match failure.or_else(|| sick(&results)) {
         None => {
             let note = sentence(format!("bundle {number} runs again"));
             Transition::with(Event::Repaired, note, results)

@@ -39,6 +39,11 @@ pub struct Resource {
 }
 
 impl Resource {
+    /// The version of its group, `v1`.
+    pub fn version(&self) -> &str {
+        self.root.rsplit('/').next().unwrap_or_default()
+    }
+
     fn list_path(&self, namespace: Option<&str>) -> String {
         match namespace {
             Some(namespace) if self.namespaced => {
@@ -185,6 +190,31 @@ impl Cluster {
             created: code == 201,
             value,
         })
+    }
+
+    /// Sets one annotation, which is no part of what is applied: whoever sets it later is in nobody's way.
+    /// `false`: the object is not there any more.
+    ///
+    /// # Errors
+    /// [`Trouble`]
+    pub fn annotate(
+        &self,
+        resource: &Resource,
+        key: &Key,
+        annotation: &str,
+        value: &str,
+    ) -> Result<bool, Trouble> {
+        let change = json!({"metadata": {"annotations": {annotation: value}}}).to_string();
+        let path = format!("{}?fieldManager={FIELD_MANAGER}", resource.path(key));
+        let kind = "application/merge-patch+json";
+        match self
+            .client
+            .send(Method::PATCH, &path, kind, change.as_bytes())
+        {
+            Ok(_) => Ok(true),
+            Err(Trouble::Refused(refusal)) if refusal.reason == Reason::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     /// Deletes the object `key` if it is still the one with `uid`. `false`: it was not there any more.

@@ -12,6 +12,10 @@ pub enum Health {
     Ready,
     /// Not yet, and why.
     Waiting(String),
+    /// Its controller looked at it, could not make it so, and tries again; its words.
+    Failing(String),
+    /// Nobody has looked at it yet who should, and what was waited for.
+    Silent(String),
     /// It will not, and why.
     Failed(String),
 }
@@ -72,7 +76,7 @@ pub fn health(object: &Value) -> Health {
 }
 
 /// The words of the condition `name` when its status is `is`.
-fn condition(status: &Value, name: &str, is: &str) -> Option<String> {
+pub(crate) fn condition(status: &Value, name: &str, is: &str) -> Option<String> {
     let conditions = status["conditions"].as_array()?;
     let found = conditions
         .iter()

@@ -9,6 +9,7 @@ pub mod client;
 pub mod cluster;
 pub mod config;
 pub mod differ;
+pub mod flux;
 pub mod health;
 pub mod manifest;
 pub mod order;

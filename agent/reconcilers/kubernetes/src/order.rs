@@ -29,6 +29,8 @@ pub fn rank(key: &Key) -> u8 {
         ("admissionregistration.k8s.io", kind) if kind.ends_with("Policy") => 41,
         ("admissionregistration.k8s.io", _) => 43,
         _ if core => 20,
+        // What Flux fetches from, before what is made of it.
+        ("source.toolkit.fluxcd.io", _) => 25,
         // Ingresses, budgets, and objects of custom kinds.
         _ => 30,
     }
@@ -52,6 +54,7 @@ mod tests {
             "PersistentVolumeClaim a/p",
             "Service a/s",
             "Deployment.apps a/d",
+            "GitRepository.source.toolkit.fluxcd.io a/g",
             "Ingress.networking.k8s.io a/i",
             "APIService.apiregistration.k8s.io v1.example.org",
             "ValidatingAdmissionPolicy.admissionregistration.k8s.io p",

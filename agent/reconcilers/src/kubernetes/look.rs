@@ -9,9 +9,10 @@ use std::collections::BTreeMap;
 use outhaul_bundle::Digest;
 use outhaul_kit::pulse::Pulse;
 use outhaul_kubernetes::cluster::{is_applied_by_us, other_managers};
-use outhaul_kubernetes::{Cluster, Health, Key, Object, Reason, Resource, Trouble, differ, health};
+use outhaul_kubernetes::{Cluster, Health, Key, Object, Reason, Resource, Trouble, differ};
 use serde_json::Value;
 
+use super::controller::Controller;
 use super::mark::{ANNOTATION, Mark, Origin, Owner, SITE_ANNOTATION, owner_of, site_of, uid_of};
 use super::wanted::{All, Conflicts, Wanted};
 use crate::error::ApplyError;
@@ -36,6 +37,8 @@ pub struct Looked {
     pub origin: Origin,
     /// Whether fields are taken over from other managers.
     pub force: bool,
+    /// What this site changed in it, for people.
+    pub note: String,
 }
 
 impl Looked {
@@ -47,14 +50,14 @@ impl Looked {
             found: None,
             origin: Origin::New,
             force: false,
+            note: wanted.note,
         }
     }
 
-    /// Whether applying made a difference.
+    /// Whether applying made a difference. What a controller wrote meanwhile is none of it.
     pub fn became(&self, applied: &Value) -> &'static str {
-        let version = |value: &Value| value["metadata"]["resourceVersion"].clone();
         match &self.found {
-            Some(found) if version(found) == version(applied) => "ok",
+            Some(found) if differ::differing(found, applied).is_empty() => "ok",
             _ => "changed",
         }
     }
@@ -96,7 +99,12 @@ pub fn mark_of(recorded: &[Item], key: &Key) -> Option<Mark> {
 }
 
 /// Gives every object its namespace and its annotations, and puts them in order.
-pub(super) fn prepare(cluster: &Cluster, all: &mut All, owner: &Owner) -> Result<(), Stop> {
+pub(super) fn prepare(
+    cluster: &Cluster,
+    controller: &dyn Controller,
+    all: &mut All,
+    owner: &Owner,
+) -> Result<(), Stop> {
     let refused = |problem: String| Stop::failed(problem);
     let default = all.namespace();
     let mut defined: BTreeMap<(String, String), bool> = BTreeMap::new();
@@ -109,10 +117,27 @@ pub(super) fn prepare(cluster: &Cluster, all: &mut All, owner: &Owner) -> Result
     for wanted in &mut all.objects {
         let object = &mut wanted.object;
         let kind = (object.key.group.clone(), object.key.kind.clone());
-        let namespaced = match (resource(cluster, object)?, defined.get(&kind)) {
+        let mut known = resource(cluster, object)?;
+        if known.is_none()
+            && !defined.contains_key(&kind)
+            && let Some(other) = controller.other_version(cluster, object)?
+        {
+            let (group, version) = (&object.key.group, other.version().to_owned());
+            wanted.note = format!(
+                "applied as `{group}/{version}`: the cluster does not have `{}`",
+                object.version
+            );
+            object.value["apiVersion"] = format!("{group}/{version}").into();
+            object.version = version;
+            known = Some(other);
+        }
+        let namespaced = match (known, defined.get(&kind)) {
             (_, Some(namespaced)) => *namespaced,
             (Some(resource), None) => resource.namespaced,
-            (None, None) => return Err(refused(unknown_kind(object))),
+            (None, None) => match controller.missing(object) {
+                Some(missing) => return Err(Stop::Site(missing)),
+                None => return Err(refused(unknown_kind(object))),
+            },
         };
         match (namespaced, object.key.namespace.clone()) {
             (false, _) => object.put_into(None),
@@ -128,6 +153,10 @@ pub(super) fn prepare(cluster: &Cluster, all: &mut All, owner: &Owner) -> Result
                 }
             },
         }
+    }
+    controller.adapt(all)?;
+    for wanted in &mut all.objects {
+        let object = &mut wanted.object;
         object
             .annotate(ANNOTATION, &owner.assignment)
             .map_err(refused)?;
@@ -141,13 +170,14 @@ pub(super) fn prepare(cluster: &Cluster, all: &mut All, owner: &Owner) -> Result
 /// Looks at every object of `all`, and takes them out of it.
 pub(super) fn look(
     cluster: &Cluster,
+    controller: &dyn Controller,
     all: &mut All,
     recorded: &[Item],
     owner: &Owner,
     correct: bool,
     pulse: &Pulse,
 ) -> Result<Vec<Looked>, Stop> {
-    prepare(cluster, all, owner)?;
+    prepare(cluster, controller, all, owner)?;
     let take_over = all.settings.conflicts == Conflicts::Force;
     let mut looked: Vec<Looked> = Vec::new();
     for wanted in std::mem::take(&mut all.objects) {
@@ -278,12 +308,17 @@ fn try_out(cluster: &Cluster, looked: &[Looked], at: usize) -> Result<(), Stop> 
 pub enum Seen {
     /// It is not as it was applied.
     Drifted(String),
-    /// It is, and this is how it does.
-    AsApplied(Health),
+    /// It is, this is how it does, and what its controller says of it.
+    AsApplied(Health, String),
 }
 
 /// Compares one object with what applying it would make of it.
-pub fn drift(cluster: &Cluster, wanted: &Wanted, mark: Option<&Mark>) -> Result<Seen, Trouble> {
+pub fn drift(
+    cluster: &Cluster,
+    controller: &dyn Controller,
+    wanted: &Wanted,
+    mark: Option<&Mark>,
+) -> Result<Seen, Trouble> {
     let key = &wanted.object.key;
     let found = match resource(cluster, &wanted.object)? {
         Some(resource) => cluster.get(&resource, key)?.map(|found| (resource, found)),
@@ -315,7 +350,8 @@ pub fn drift(cluster: &Cluster, wanted: &Wanted, mark: Option<&Mark>) -> Result<
         Ok(applied) => {
             let fields = differ::differing(&found, &applied.value);
             if fields.is_empty() {
-                return Ok(Seen::AsApplied(health::health(&found)));
+                let health = controller.health(cluster, key, &found)?;
+                return Ok(Seen::AsApplied(health, controller.words(key, &found)));
             }
             let managers = other_managers(&found);
             let who = match managers.is_empty() {

@@ -6,19 +6,38 @@
 //! named with the reason.
 
 use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
 
 use outhaul_bundle::report::StepResult;
 use outhaul_kit::pulse::Pulse;
-use outhaul_kubernetes::{Cluster, Key, Reason, Trouble, order};
+use outhaul_kubernetes::{Cluster, Key, Reason, Resource, Trouble, flux, order};
+use serde_json::Value;
 
+use super::controller::Controller;
 use super::look::Looked;
 use super::mark::{Mark, Origin, owner_of, uid_of};
 use crate::error::ApplyError;
 use crate::inventory::{Item, Ledger};
 use crate::outcome::step;
 
+/// Between two looks at what is being removed.
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
+
+/// How something is removed.
+#[derive(Clone, Copy)]
+pub struct Manner<'a> {
+    /// Whose objects are waited for until they are gone.
+    pub controller: &'a dyn Controller,
+    /// How long.
+    pub patience: Duration,
+    /// Whether the whole assignment is gone.
+    pub gone: bool,
+}
+
 /// What became of one object.
 enum Outcome {
+    /// It is being removed, and what else there is to remove may be needed for it.
+    Going(String),
     /// It is gone, or going.
     Removed(String),
     /// It is not ours any more: it stays, and is forgotten.
@@ -67,11 +86,12 @@ pub fn surplus(
 }
 
 /// Removes `items`. Those that stay, though they are ours, get the phase `left` when the whole assignment is
-/// `gone`; else they are tried again with the next bundle.
+/// gone; else they are tried again with the next bundle. What a controller takes apart is waited for: it may need
+/// what would be removed after it, such as the account that it works as.
 pub fn prune(
     cluster: &Cluster,
     items: &[Item],
-    gone: bool,
+    manner: Manner<'_>,
     ledger: &mut dyn Ledger,
     pulse: &Pulse,
 ) -> Result<Vec<StepResult>, ApplyError> {
@@ -88,7 +108,7 @@ pub fn prune(
         pulse.beat();
         let mark = Mark::parse(&item.digest);
         let outcome = match (key, mark) {
-            (Some(key), Some(mark)) => remove(cluster, &key, &mark),
+            (Some(key), Some(mark)) => remove(cluster, &key, &mark, manner, pulse)?,
             _ => Ok(Outcome::Kept(
                 "the inventory's row of it cannot be read".into(),
             )),
@@ -104,7 +124,7 @@ pub fn prune(
                 ("skipped", message)
             }
             Ok(Outcome::Kept(message)) => {
-                if gone {
+                if manner.gone {
                     let left = Item {
                         phase: "left".into(),
                         ..item.clone()
@@ -113,6 +133,7 @@ pub fn prune(
                 }
                 ("skipped", message)
             }
+            Ok(Outcome::Going(why)) => return Err(manner.controller.silent(&why)),
             Err(trouble) if trouble.is_of_the_site() => return Err(trouble.into()),
             Err(refused) => ("failed", format!("it cannot be removed: {refused}")),
         };
@@ -121,23 +142,98 @@ pub fn prune(
     Ok(steps)
 }
 
-fn remove(cluster: &Cluster, key: &Key, mark: &Mark) -> Result<Outcome, Trouble> {
-    let Some(resource) = cluster.resource_of(key)? else {
-        return Ok(Outcome::Removed("its kind is not there any more".into()));
+fn remove(
+    cluster: &Cluster,
+    key: &Key,
+    mark: &Mark,
+    manner: Manner<'_>,
+    pulse: &Pulse,
+) -> Result<Result<Outcome, Trouble>, ApplyError> {
+    let resource = match cluster.resource_of(key) {
+        Ok(Some(resource)) => resource,
+        Ok(None) => {
+            return Ok(Ok(Outcome::Removed(
+                "its kind is not there any more".into(),
+            )));
+        }
+        Err(trouble) => return Ok(Err(trouble)),
     };
-    let Some(found) = cluster.get(&resource, key)? else {
-        return Ok(Outcome::Removed("it was not there any more".into()));
+    let stays = |found: &Value| manner.controller.stays(found).unwrap_or_default();
+    match delete(cluster, &resource, key, mark) {
+        Ok(Deleted::Going(found)) if manner.controller.looks_at(key) => {
+            let gone = wait_until_gone(cluster, &resource, key, &found, manner, pulse)?;
+            Ok(gone.map(|still| match still {
+                None => Outcome::Removed(stays(&found)),
+                Some(still) => Outcome::Going(format!(
+                    "`{key}` is not gone after {} s: {}",
+                    manner.patience.as_secs(),
+                    waits_for(&still)
+                )),
+            }))
+        }
+        Ok(Deleted::Going(found)) => Ok(Ok(Outcome::Removed(waits_for(&found)))),
+        Ok(Deleted::Was(found)) => Ok(Ok(Outcome::Removed(stays(&found)))),
+        Ok(Deleted::Not(outcome)) => Ok(Ok(outcome)),
+        Err(trouble) => Ok(Err(trouble)),
+    }
+}
+
+/// Waits until `found` is gone. Returns it as it is when it is still there at the end.
+fn wait_until_gone(
+    cluster: &Cluster,
+    resource: &Resource,
+    key: &Key,
+    found: &Value,
+    manner: Manner<'_>,
+    pulse: &Pulse,
+) -> Result<Result<Option<Value>, Trouble>, ApplyError> {
+    let until = Instant::now().checked_add(manner.patience);
+    loop {
+        let still = match cluster.get(resource, key) {
+            Ok(still) => still.filter(|still| uid_of(still) == uid_of(found)),
+            Err(trouble) => return Ok(Err(trouble)),
+        };
+        if still.is_none() || until.is_some_and(|until| Instant::now() >= until) {
+            return Ok(Ok(still));
+        }
+        if pulse.stopping() {
+            return Err(ApplyError::Stopped);
+        }
+        pulse.beat();
+        std::thread::sleep(LOOK_AGAIN);
+    }
+}
+
+/// What came of deleting one object.
+enum Deleted {
+    /// It is gone; it was this.
+    Was(Value),
+    /// It is going; it is this.
+    Going(Value),
+    /// It was not deleted.
+    Not(Outcome),
+}
+
+fn delete(
+    cluster: &Cluster,
+    resource: &Resource,
+    key: &Key,
+    mark: &Mark,
+) -> Result<Deleted, Trouble> {
+    let not = |outcome| Ok(Deleted::Not(outcome));
+    let Some(found) = cluster.get(resource, key)? else {
+        return not(Outcome::Removed("it was not there any more".into()));
     };
     if matches!(mark.origin, Origin::Took(_)) {
         let told = format!("`{key}` was there before Outhaul and was left as it is");
-        return Ok(Outcome::Released(told));
+        return not(Outcome::Released(told));
     }
     if !mark.is_of(&found) {
         if let Some(other) = mark.owner.other_site(&found) {
             let told = format!("`{key}` belongs to the site `{other}` by now and was left");
-            return Ok(Outcome::Released(told));
+            return not(Outcome::Released(told));
         }
-        return Ok(Outcome::Released(match owner_of(&found) {
+        return not(Outcome::Released(match owner_of(&found) {
             Some(other) if other != mark.owner.assignment => {
                 format!("`{key}` belongs to `{other}` by now and was left")
             }
@@ -147,39 +243,40 @@ fn remove(cluster: &Cluster, key: &Key, mark: &Mark) -> Result<Outcome, Trouble>
     if key.is_namespace() {
         let left = cluster.left_in(&key.name)?;
         if !left.is_empty() {
-            return Ok(Outcome::Kept(format!(
+            return not(Outcome::Kept(format!(
                 "`{key}` was left behind: it holds {}, which this assignment did not put there",
                 left.join(", ")
             )));
         }
     }
     if key.is_definition() && cluster.has_objects(&found)? {
-        return Ok(Outcome::Kept(format!(
+        return not(Outcome::Kept(format!(
             "`{key}` was left behind: there are objects of its kind, which would go with it"
         )));
     }
     if !found["metadata"]["deletionTimestamp"].is_null() {
-        return Ok(Outcome::Removed(waits_for(&found)));
+        return Ok(Deleted::Going(found));
     }
-    match cluster.delete(&resource, key, uid_of(&found)) {
+    match cluster.delete(resource, key, uid_of(&found)) {
         Ok(_) => {}
         Err(Trouble::Refused(refusal)) if refusal.reason == Reason::Conflict => {
             let told =
                 format!("`{key}` is another object by now and was left: it is not Outhaul's");
-            return Ok(Outcome::Released(told));
+            return not(Outcome::Released(told));
         }
         Err(error) => return Err(error),
     }
-    let still = cluster.get(&resource, key)?;
+    let still = cluster.get(resource, key)?;
     let same = still.filter(|still| uid_of(still) == uid_of(&found));
-    Ok(Outcome::Removed(
-        same.map_or_else(String::new, |still| waits_for(&still)),
-    ))
+    Ok(match same {
+        Some(still) => Deleted::Going(still),
+        None => Deleted::Was(found),
+    })
 }
 
 /// Why an object that is deleted is still there.
-fn waits_for(found: &serde_json::Value) -> String {
-    let finalizers = |value: &serde_json::Value| -> Vec<String> {
+fn waits_for(found: &Value) -> String {
+    let finalizers = |value: &Value| -> Vec<String> {
         let all = value.as_array().map(Vec::as_slice).unwrap_or_default();
         all.iter()
             .filter_map(|one| one.as_str())
@@ -191,5 +288,9 @@ fn waits_for(found: &serde_json::Value) -> String {
     if names.is_empty() {
         return "it is being removed".into();
     }
-    format!("it is being removed, and waits for {}", names.join(", "))
+    let said = flux::keeps(found).map_or_else(String::new, |said| format!(" ({said})"));
+    format!(
+        "it is being removed, and waits for {}{said}",
+        names.join(", ")
+    )
 }

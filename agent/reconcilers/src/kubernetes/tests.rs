@@ -61,6 +61,7 @@ impl Bench {
                 wait_s: 1,
                 ..KubernetesConfig::default()
             },
+            controller: Box::new(Plain),
             site: Rc::new(Site(self.folder.path().to_owned())),
         }
     }

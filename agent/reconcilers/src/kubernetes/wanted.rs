@@ -58,11 +58,15 @@ pub struct Wanted {
     pub object: Object,
     /// Digest of the file, with its sealed values sealed.
     pub content: Digest,
+    /// What this site changed in it, for people.
+    pub note: String,
 }
 
 /// All that an assignment asks for.
 #[derive(Debug, Default)]
 pub struct All {
+    /// The assignment's name.
+    pub assignment: String,
     /// What the stream says.
     pub settings: Settings,
     /// The objects, in the order in which they are applied.
@@ -73,23 +77,34 @@ pub struct All {
     pub values: Vec<Zeroizing<String>>,
 }
 
-/// Reads the files of `desired`.
+/// Reads the files of `desired`; with `payload` the workload's own, too.
 ///
 /// # Errors
 /// One sentence with the file.
-pub fn read(desired: &Desired, site: &dyn Facilities) -> Result<All, String> {
-    let mut all = All::default();
+pub fn read(desired: &Desired, site: &dyn Facilities, payload: bool) -> Result<All, String> {
+    let mut all = All {
+        assignment: desired.assignment.name.to_string(),
+        ..All::default()
+    };
     // A problem may name what it found, which may be a value that was opened on the way to it.
-    fill(&mut all, desired, site).map_err(|problem| struck_out(&problem, &all.values))?;
+    fill(&mut all, desired, site, payload).map_err(|problem| struck_out(&problem, &all.values))?;
     Ok(all)
 }
 
-fn fill(all: &mut All, desired: &Desired, site: &dyn Facilities) -> Result<(), String> {
+fn fill(
+    all: &mut All,
+    desired: &Desired,
+    site: &dyn Facilities,
+    with_payload: bool,
+) -> Result<(), String> {
     let keys = site.keys().map_err(|error| error.to_string())?;
     let mut budget = Budget::default();
     let mut said = false;
-    for (file, path, told) in desired.files() {
-        let payload = told.contains("/payload/");
+    for (at, (file, path, told)) in desired.files().enumerate() {
+        let payload = at >= desired.assignment.files.len();
+        if payload && !with_payload {
+            continue;
+        }
         let ending = file
             .path
             .as_str()
@@ -133,6 +148,7 @@ fn fill(all: &mut All, desired: &Desired, site: &dyn Facilities) -> Result<(), S
             all.objects.push(Wanted {
                 object,
                 content: file.content,
+                note: String::new(),
             });
             if all.objects.len() > MAX_OBJECTS {
                 return Err(format!("it has more than {MAX_OBJECTS} objects"));

@@ -15,6 +15,8 @@ pub enum ReconcilerChoice {
     Auto,
     /// `ansible-playbook` on this host.
     Ansible,
+    /// Flux on a cluster.
+    Flux,
     /// A watched folder.
     Folder,
     /// The API server of a cluster.
@@ -31,6 +33,7 @@ impl ReconcilerChoice {
         match self {
             Self::Auto => "auto",
             Self::Ansible => "ansible",
+            Self::Flux => "flux",
             Self::Folder => "folder",
             Self::Kubernetes => "kubernetes",
             Self::Hook => "hook",
@@ -46,6 +49,7 @@ impl TryFrom<String> for ReconcilerChoice {
         let own = [
             Self::Auto,
             Self::Ansible,
+            Self::Flux,
             Self::Folder,
             Self::Kubernetes,
             Self::Hook,

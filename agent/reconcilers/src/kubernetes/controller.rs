@@ -1,0 +1,96 @@
+//! What stands between applied objects and what is to be made of them: nothing, or a controller such as Flux.
+//!
+//! What comes in: objects that are wanted, and objects as the cluster has them. What goes out: what the agent
+//! changes in the ones, and what the others come to, in the controller's own words. Applying, the inventory and
+//! the order are the same for all, and are not here.
+
+use std::fmt;
+
+use outhaul_kubernetes::{Cluster, Health, Key, Object, Resource, Trouble, health};
+use serde_json::Value;
+
+use super::wanted::All;
+use crate::error::ApplyError;
+
+/// One kind of stream that goes to a cluster.
+pub trait Controller: fmt::Debug {
+    /// Its name in the index and the inventory.
+    fn kind(&self) -> &'static str;
+
+    /// Whether the agent applies the workload's own manifests. Otherwise the controller fetches them.
+    fn applies_payload(&self) -> bool {
+        true
+    }
+
+    /// Whether it looks at objects of `key`'s kind: what is deleted of these is waited for.
+    fn looks_at(&self, _key: &Key) -> bool {
+        false
+    }
+
+    /// The kind of `object` in another version that the cluster has, where that makes no difference.
+    ///
+    /// # Errors
+    /// [`Trouble`] of the server.
+    fn other_version(
+        &self,
+        _cluster: &Cluster,
+        _object: &Object,
+    ) -> Result<Option<Resource>, Trouble> {
+        Ok(None)
+    }
+
+    /// Why nothing can be applied on this cluster, which lacks the kind of `object`. `None`: the assignment is
+    /// to blame.
+    fn missing(&self, _object: &Object) -> Option<ApplyError> {
+        None
+    }
+
+    /// Changes what is wanted, by what this site says of itself. Each object is in its namespace.
+    ///
+    /// # Errors
+    /// One sentence: the site's settings cannot be used.
+    fn adapt(&self, _all: &mut All) -> Result<(), ApplyError> {
+        Ok(())
+    }
+
+    /// The annotation by which an object is asked for attention with each generation.
+    fn request(&self, _key: &Key) -> Option<&'static str> {
+        None
+    }
+
+    /// How an object does.
+    ///
+    /// # Errors
+    /// [`Trouble`] of the server.
+    fn health(&self, _cluster: &Cluster, _key: &Key, found: &Value) -> Result<Health, Trouble> {
+        Ok(health::health(found))
+    }
+
+    /// What the controller says of an object that is well.
+    fn words(&self, _key: &Key, _found: &Value) -> String {
+        String::new()
+    }
+
+    /// What stays on the cluster though `found` is deleted.
+    fn stays(&self, _found: &Value) -> Option<String> {
+        None
+    }
+
+    /// Why nothing goes on: nobody answers for the object of which `why` says so.
+    fn silent(&self, why: &str) -> ApplyError {
+        ApplyError::Cluster {
+            problem: why.to_owned(),
+            help: "see that its controller runs; the agent tries again by itself".into(),
+        }
+    }
+}
+
+/// Plain manifests: nothing but the cluster itself.
+#[derive(Debug)]
+pub struct Plain;
+
+impl Controller for Plain {
+    fn kind(&self) -> &'static str {
+        super::KIND
+    }
+}

@@ -1,0 +1,121 @@
+//! Flux: its objects are applied as any others, and then Flux does the work and the agent reads what it says.
+//!
+//! What comes in: `GitRepository`, `OCIRepository`, `HelmRepository`, `Kustomization`, `HelmRelease` and whatever
+//! else a stream renders. What goes out: Flux's verdicts, word for word. The workload's own manifests are
+//! not applied: Flux fetches them. It renders nothing, fetches nothing and repeats nothing of what Flux does.
+
+use outhaul_kubernetes::{Cluster, Health, Key, Object, Resource, Trouble, flux};
+use serde_json::Value;
+
+use super::controller::Controller;
+use super::wanted::All;
+use crate::error::ApplyError;
+use crate::settings::FluxConfig;
+
+mod mirror;
+
+/// Its name in the index and the inventory.
+pub const KIND: &str = "flux";
+
+const SEE_PODS: &str = "`kubectl get pods --all-namespaces --selector app.kubernetes.io/part-of=flux` shows \
+                        whether Flux's controllers run";
+
+/// Flux on this site's cluster.
+#[derive(Debug)]
+pub struct Flux {
+    config: FluxConfig,
+}
+
+impl Flux {
+    /// With the site's settings.
+    pub fn new(config: &FluxConfig) -> Self {
+        Self {
+            config: config.clone(),
+        }
+    }
+}
+
+impl Controller for Flux {
+    fn kind(&self) -> &'static str {
+        KIND
+    }
+
+    fn applies_payload(&self) -> bool {
+        false
+    }
+
+    fn looks_at(&self, key: &Key) -> bool {
+        flux::is_flux(key)
+    }
+
+    /// Flux drops old versions of its kinds, and keeps their fields. Fields that are gone with a version are
+    /// refused by name.
+    fn other_version(
+        &self,
+        cluster: &Cluster,
+        object: &Object,
+    ) -> Result<Option<Resource>, Trouble> {
+        match flux::is_flux(&object.key) {
+            true => cluster.resource_of(&object.key),
+            false => Ok(None),
+        }
+    }
+
+    fn missing(&self, object: &Object) -> Option<ApplyError> {
+        let Key { group, kind, .. } = &object.key;
+        group.ends_with(".toolkit.fluxcd.io").then(|| ApplyError::Cluster {
+            problem: format!(
+                "this cluster has no Flux that knows `{kind}`: its API has no `{group}` with it"
+            ),
+            help: "install Flux with its source-controller, kustomize-controller and, for charts, \
+                   helm-controller (docs/operator.md, \"A cluster with Flux\"); the agent tries again by itself"
+                .into(),
+        })
+    }
+
+    fn adapt(&self, all: &mut All) -> Result<(), ApplyError> {
+        for wanted in &mut all.objects {
+            let object = &mut wanted.object;
+            // Who suspends it by hand changes a field of ours then, and it is seen.
+            if flux::is_flux(&object.key)
+                && let Some(spec) = object.value["spec"].as_object_mut()
+            {
+                spec.entry("suspend").or_insert(Value::Bool(false));
+            }
+        }
+        mirror::point_to(&self.config, all)
+    }
+
+    fn request(&self, key: &Key) -> Option<&'static str> {
+        flux::is_flux(key).then_some(flux::REQUEST)
+    }
+
+    fn health(&self, cluster: &Cluster, key: &Key, found: &Value) -> Result<Health, Trouble> {
+        let mut source = None;
+        if let Some(from) = flux::source_of(found)
+            && let Some(resource) = cluster.resource_of(&from)?
+        {
+            source = cluster.get(&resource, &from)?;
+        }
+        Ok(flux::health_of(key, found, source.as_ref()))
+    }
+
+    fn words(&self, key: &Key, found: &Value) -> String {
+        match (flux::is_flux(key), flux::is_suspended(found)) {
+            (false, _) => String::new(),
+            (true, true) => "the bundle says `suspend: true`: Flux leaves it alone".into(),
+            (true, false) => flux::words(found),
+        }
+    }
+
+    fn stays(&self, found: &Value) -> Option<String> {
+        flux::stays(found)
+    }
+
+    fn silent(&self, why: &str) -> ApplyError {
+        ApplyError::Cluster {
+            problem: format!("Flux does not answer: {why}"),
+            help: format!("{SEE_PODS}; start what does not; the agent tries again by itself"),
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Flux's sources, pointed to what this site serves.
+//!
+//! What comes in: `[flux]` of `agent.toml` and an assignment's objects. What goes out: sources whose address is
+//! that of `outhaul-mirror` with the original name behind it, a Secret with the site's certificate authority for
+//! them, and a note for each that says so. Without the setting nothing is changed. The original name stays in the
+//! address, so that people see what it stands for.
+
+use std::collections::BTreeSet;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use outhaul_bundle::Digest;
+use outhaul_kit::durable;
+use outhaul_kubernetes::flux::SOURCE;
+use outhaul_kubernetes::{Key, Object};
+use serde_json::{Value, json};
+
+use crate::error::ApplyError;
+use crate::kubernetes::wanted::{All, Wanted};
+use crate::settings::FluxConfig;
+
+const MAX_CA_BYTES: u64 = 64 * 1024;
+
+/// Points every source that `outhaul-mirror` can serve to it.
+pub fn point_to(config: &FluxConfig, all: &mut All) -> Result<(), ApplyError> {
+    let Some(mirror) = &config.mirror else {
+        return Ok(());
+    };
+    let authority = authority(config)?;
+    let mirror = mirror.trim_end_matches('/');
+    let secret = secret_name(&all.assignment);
+    let mut namespaces = BTreeSet::new();
+    for wanted in &mut all.objects {
+        let object = &mut wanted.object;
+        let Some(address) = mirrored(object, mirror) else {
+            continue;
+        };
+        let spec = &mut object.value["spec"];
+        let before = spec["url"].as_str().unwrap_or_default().to_owned();
+        spec["url"] = address.clone().into();
+        if !wanted.note.is_empty() {
+            wanted.note.push_str("; ");
+        }
+        wanted.note += &format!("`{before}` is fetched from {address}");
+        if let Some(fields) = spec.as_object_mut() {
+            // What opens the original is of no use here, and is not sent to another server.
+            for of_the_original in [
+                "secretRef",
+                "provider",
+                "proxySecretRef",
+                "serviceAccountName",
+            ] {
+                fields.remove(of_the_original);
+            }
+            if authority.is_some() {
+                let reference = match object.key.kind.as_str() {
+                    "GitRepository" => "secretRef",
+                    _ => "certSecretRef",
+                };
+                fields.insert(reference.into(), json!({"name": secret}));
+            }
+            if object.key.kind != "GitRepository" && mirror.starts_with("http://") {
+                fields.insert("insecure".into(), true.into());
+            }
+        }
+        namespaces.extend(object.key.namespace.clone());
+    }
+    if let Some(authority) = authority {
+        for namespace in namespaces {
+            all.objects.push(secret_in(&namespace, &secret, &authority));
+        }
+    }
+    Ok(())
+}
+
+/// The certificate authority that Flux is to trust; none for a mirror without TLS.
+fn authority(config: &FluxConfig) -> Result<Option<String>, ApplyError> {
+    let Some(path) = &config.ca else {
+        return Ok(None);
+    };
+    let unusable = |problem: String| {
+        ApplyError::Cluster {
+        problem: format!(
+            "the certificate authority that Flux is to trust cannot be used: {problem}"
+        ),
+        help: "set `ca` under `[flux]` in agent.toml to the `ca.pem` that `outhaul-mirror` made at its first \
+               start"
+            .into(),
+    }
+    };
+    let bytes = durable::read(path, MAX_CA_BYTES).map_err(|error| unusable(error.to_string()))?;
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    match text.contains("BEGIN CERTIFICATE") && !text.contains("PRIVATE KEY") {
+        true => Ok(Some(text)),
+        false => Err(unusable(format!(
+            "`{}` is not a certificate",
+            path.display()
+        ))),
+    }
+}
+
+/// One Secret for each assignment, as each object belongs to one.
+fn secret_name(assignment: &str) -> String {
+    let name = format!("outhaul-mirror-{assignment}");
+    match name.len() <= 63 {
+        true => name,
+        false => {
+            let digest = Digest::of(assignment.as_bytes()).hex();
+            format!("outhaul-mirror-{}", digest.get(..16).unwrap_or_default())
+        }
+    }
+}
+
+fn secret_in(namespace: &str, name: &str, authority: &str) -> Wanted {
+    let value = json!({
+        "apiVersion": "v1", "kind": "Secret", "type": "Opaque",
+        "metadata": {"name": name, "namespace": namespace},
+        "data": {"ca.crt": STANDARD.encode(authority)},
+    });
+    Wanted {
+        object: Object {
+            key: Key {
+                group: String::new(),
+                kind: "Secret".into(),
+                namespace: Some(namespace.to_owned()),
+                name: name.to_owned(),
+            },
+            version: "v1".into(),
+            value,
+            place: "`[flux]` in agent.toml".into(),
+        },
+        content: Digest::of(authority.as_bytes()),
+        note: "the certificate authority of this site's mirror, by `[flux]` in agent.toml".into(),
+    }
+}
+
+/// Where `object` is to be fetched from instead; `None` for what the mirror does not serve.
+fn mirrored(object: &Object, mirror: &str) -> Option<String> {
+    if object.key.group != SOURCE {
+        return None;
+    }
+    let spec = &object.value["spec"];
+    let (scheme, rest) = spec["url"].as_str()?.split_once("://")?;
+    // `ssh://git@host/path` and `https://user@host/path`.
+    let (host, path) = rest.split_once('/')?;
+    let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
+    let (_, place) = mirror.split_once("://")?;
+    match (object.key.kind.as_str(), scheme) {
+        ("GitRepository", "http" | "https" | "ssh") => {
+            // What ssh calls a port is none of the name.
+            let host = match scheme {
+                "ssh" => host.split(':').next().unwrap_or(host),
+                _ => host,
+            };
+            Some(format!("{mirror}/{host}/{path}"))
+        }
+        ("OCIRepository", "oci") => Some(format!("oci://{place}/{host}/{path}")),
+        ("HelmRepository", "oci") if spec["type"] == Value::from("oci") => {
+            Some(format!("oci://{place}/{host}/{path}"))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -17,6 +17,8 @@ mod centre;
 mod clocks;
 #[path = "runner/conformance.rs"]
 mod conformance;
+#[path = "runner/flux.rs"]
+mod flux;
 #[path = "runner/hook_page.rs"]
 mod hook_page;
 #[path = "runner/hooks.rs"]
@@ -43,6 +45,8 @@ mod people;
 mod plans;
 #[path = "runner/power_cut.rs"]
 mod power_cut;
+#[path = "runner/reconciler_flux.rs"]
+mod reconciler_flux;
 #[path = "runner/reconciler_kubernetes.rs"]
 mod reconciler_kubernetes;
 #[path = "runner/reconcilers.rs"]

@@ -284,6 +284,99 @@ impl ApiServer {
         path
     }
 
+    /// Requests for a thread of its own.
+    pub fn requests(&self) -> Requests {
+        Requests {
+            folder: self.folder.clone(),
+            port: self.port,
+        }
+    }
+
+    /// Sends a request as the administrator. Returns the status and the answer.
+    ///
+    /// # Errors
+    /// When the server does not answer.
+    pub fn ask(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<(&str, &Value)>,
+    ) -> Result<(u16, Value)> {
+        self.requests().ask(method, path, body)
+    }
+
+    /// The object at `path`, when it is there.
+    ///
+    /// # Errors
+    /// When the server does not answer.
+    pub fn get(&self, path: &str) -> Result<Option<Value>> {
+        let (code, value) = self.ask("GET", path, None)?;
+        Ok((code == 200).then_some(value))
+    }
+
+    /// Makes an object below `path`.
+    ///
+    /// # Errors
+    /// When the server refuses.
+    pub fn create(&self, path: &str, object: &Value) -> Result<Value> {
+        let (code, value) = self.ask("POST", path, Some(("application/json", object)))?;
+        ensure!((200..300).contains(&code), "{path}: {value}");
+        Ok(value)
+    }
+
+    /// Applies the object in `text` at `path`, as somebody with `kubectl`.
+    ///
+    /// # Errors
+    /// When the server refuses.
+    pub fn apply_yaml(&self, path: &str, text: &str) -> Result<()> {
+        let file = self.folder.join("applied.yaml");
+        fs::write(&file, text)?;
+        let mut command = Command::new("curl");
+        command.current_dir(&self.folder);
+        command.args(["--silent", "--show-error", "--fail-with-body"]);
+        command.args(["--cacert", "ca.crt"]);
+        command.args(["--request", "PATCH", "--data-binary", "@applied.yaml"]);
+        command.args(["--header", "Content-Type: application/apply-patch+yaml"]);
+        command.args(["--header", &format!("Authorization: Bearer {ADMIN}-token")]);
+        let query = "fieldManager=kubectl&force=true";
+        command.arg(format!("https://127.0.0.1:{}{path}?{query}", self.port));
+        run_expecting(&mut command, 0).map(drop)
+    }
+
+    /// Changes an object as somebody else, called `manager`.
+    ///
+    /// # Errors
+    /// When the server refuses.
+    pub fn patch(&self, path: &str, manager: &str, change: &Value) -> Result<Value> {
+        let path = format!("{path}?fieldManager={manager}");
+        let (code, value) = self.ask(
+            "PATCH",
+            &path,
+            Some(("application/merge-patch+json", change)),
+        )?;
+        ensure!((200..300).contains(&code), "{path}: {value}");
+        Ok(value)
+    }
+
+    /// Deletes an object.
+    ///
+    /// # Errors
+    /// When the server refuses.
+    pub fn delete(&self, path: &str) -> Result<()> {
+        let (code, value) = self.ask("DELETE", path, None)?;
+        ensure!((200..300).contains(&code), "{path}: {value}");
+        Ok(())
+    }
+}
+
+/// Requests to a server as its administrator, for whoever outlives no server.
+#[derive(Debug, Clone)]
+pub struct Requests {
+    folder: PathBuf,
+    port: u16,
+}
+
+impl Requests {
     /// Sends a request as the administrator. Returns the status and the answer.
     ///
     /// # Errors
@@ -321,49 +414,5 @@ impl ApiServer {
             code.parse()?,
             serde_json::from_str(answer).unwrap_or_default(),
         ))
-    }
-
-    /// The object at `path`, when it is there.
-    ///
-    /// # Errors
-    /// When the server does not answer.
-    pub fn get(&self, path: &str) -> Result<Option<Value>> {
-        let (code, value) = self.ask("GET", path, None)?;
-        Ok((code == 200).then_some(value))
-    }
-
-    /// Makes an object below `path`.
-    ///
-    /// # Errors
-    /// When the server refuses.
-    pub fn create(&self, path: &str, object: &Value) -> Result<Value> {
-        let (code, value) = self.ask("POST", path, Some(("application/json", object)))?;
-        ensure!((200..300).contains(&code), "{path}: {value}");
-        Ok(value)
-    }
-
-    /// Changes an object as somebody else, called `manager`.
-    ///
-    /// # Errors
-    /// When the server refuses.
-    pub fn patch(&self, path: &str, manager: &str, change: &Value) -> Result<Value> {
-        let path = format!("{path}?fieldManager={manager}");
-        let (code, value) = self.ask(
-            "PATCH",
-            &path,
-            Some(("application/merge-patch+json", change)),
-        )?;
-        ensure!((200..300).contains(&code), "{path}: {value}");
-        Ok(value)
-    }
-
-    /// Deletes an object.
-    ///
-    /// # Errors
-    /// When the server refuses.
-    pub fn delete(&self, path: &str) -> Result<()> {
-        let (code, value) = self.ask("DELETE", path, None)?;
-        ensure!((200..300).contains(&code), "{path}: {value}");
-        Ok(())
     }
 }

@@ -24,6 +24,8 @@ mod documents;
 mod envelopes;
 #[path = "runner/exit_codes.rs"]
 mod exit_codes;
+#[path = "runner/flux.rs"]
+mod flux;
 #[path = "runner/hooks.rs"]
 mod hooks;
 #[path = "runner/hostile.rs"]

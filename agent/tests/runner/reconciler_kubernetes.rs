@@ -2,7 +2,7 @@
 //!
 //! What comes in: `OUTHAUL_KUBE_APISERVER`. What goes out: a [`Fixture`], each scenario in a namespace of its own.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use outhaul_tests::kubernetes::{ADMIN, ApiServer};
 use serde_json::json;
@@ -13,7 +13,7 @@ use crate::reconcilers::{Fixture, There};
 
 /// Manifests on a real API server.
 pub struct Kubernetes {
-    _folder: TempDir,
+    folder: TempDir,
     server: ApiServer,
     kubeconfig: PathBuf,
     scenario: usize,
@@ -26,7 +26,7 @@ impl Kubernetes {
         let server = ApiServer::start_or_skip(&folder.path().join("server"))?.unwrap();
         let kubeconfig = server.kubeconfig(ADMIN);
         Some(Self {
-            _folder: folder,
+            folder,
             server,
             kubeconfig,
             scenario: 0,
@@ -34,8 +34,16 @@ impl Kubernetes {
     }
 
     /// Nothing ends a namespace here but a controller that is not there: each scenario has its own.
-    fn namespace(&self) -> String {
+    pub fn namespace(&self) -> String {
         format!("scenario-{}", self.scenario)
+    }
+
+    pub fn server(&self) -> &ApiServer {
+        &self.server
+    }
+
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
     }
 
     fn path(&self, kind: &str) -> String {

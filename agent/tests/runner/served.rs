@@ -75,7 +75,7 @@ fn with_image(load: Load, layer: &str) -> Load {
         .payload(&blob(manifest.as_bytes()), &manifest)
 }
 
-fn git(folder: &Path, arguments: &[&str]) -> String {
+pub fn git(folder: &Path, arguments: &[&str]) -> String {
     let mut command = Command::new("git");
     command
         .current_dir(folder)
@@ -95,7 +95,7 @@ fn git(folder: &Path, arguments: &[&str]) -> String {
 }
 
 /// A payload with the pack of a repository's newest commit.
-fn with_repository(load: Load, origin: &Path) -> Load {
+pub fn with_repository(load: Load, origin: &Path) -> Load {
     let tip = git(origin, &["rev-parse", "HEAD"]);
     let script = "git rev-list --objects --no-walk HEAD | cut -d' ' -f1 | git pack-objects -q --stdout >.git/out.pack";
     let packed = run(Command::new("sh").args(["-c", script]).current_dir(origin)).unwrap();

@@ -1,0 +1,401 @@
+//! Flux on site, with a real kustomize-controller: what it fetches, what it says, and what is in its way.
+//!
+//! What comes in: bundles that a real fleet signed, the real `outhaul-mirror`, and the stand-in for
+//! source-controller, which clones from it. What goes out: what Flux made, what the agent said of it, and what
+//! it reports.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use outhaul_bundle::report::{Event, StepResult};
+use outhaul_tests::flux::{Flux as Controller, Sources};
+use outhaul_tests::kubernetes::{ADMIN, ApiServer};
+use serde_json::json;
+
+use crate::centre::{Centre, Draft, Load};
+use crate::reconciler_flux::Flux;
+use crate::reconcilers::Fixture as _;
+use crate::served::{git, with_repository};
+use crate::site::{Site, assert_told, code, stderr, stdout};
+
+/// What Kalypso's template for Flux makes: older versions of the kinds, one namespace, and a secret that is not
+/// on site.
+const KALYPSO: &str = "apiVersion: source.toolkit.fluxcd.io/v1beta2
+kind: GitRepository
+metadata:
+  name: \"hello\"
+  namespace: flux-system
+spec:
+  interval: 30s
+  url: \"https://github.com/org/repo\"
+  ref:
+    branch: \"main\"
+  secretRef:
+      name: repo-secret
+---
+apiVersion: kustomize.toolkit.fluxcd.io/v1beta2
+kind: Kustomization
+metadata:
+  name: \"hello\"
+  namespace: flux-system
+spec:
+  interval: 30s
+  targetNamespace: \"dev-hello\"
+  sourceRef:
+    kind: GitRepository
+    name: \"hello\"
+  path: \"./app\"
+  prune: true
+";
+const NAMESPACE: &str = "apiVersion: v1\nkind: Namespace\nmetadata: {name: dev-hello}\n";
+
+/// `outhaul-mirror run` with TLS on a site's state folder; ended when dropped.
+struct Mirror {
+    child: Child,
+    url: String,
+}
+
+impl Mirror {
+    fn start(site: &Site) -> Self {
+        let mut child = Command::new(outhaul_tests::program("outhaul-mirror").unwrap())
+            .args(["run", "--listen", "127.0.0.1:0", "--state"])
+            .arg(site.state())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let stdout = child.stdout.take().unwrap();
+        BufReader::new(stdout).read_line(&mut line).unwrap();
+        let url = line.trim().trim_end_matches('/').to_owned();
+        assert!(url.starts_with("https://127.0.0.1:"), "{url}");
+        Self { child, url }
+    }
+}
+
+impl Drop for Mirror {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A site whose Flux fetches from its mirror.
+struct Offline {
+    _flux: Controller,
+    server: ApiServer,
+    mirror: Mirror,
+    site: Site,
+    centre: Centre,
+    origin: PathBuf,
+}
+
+impl Offline {
+    #[track_caller]
+    fn new() -> Option<Self> {
+        let programs = Controller::available_or_skip()?;
+        let centre = Centre::new();
+        let site = Site::new(&centre, "drone-7");
+        let folder = site.folder.path().to_owned();
+        let server = ApiServer::start_or_skip(&folder.join("server"))?.unwrap();
+        let sources = Sources::Git(Vec::new());
+        let flux = Controller::start(&programs, &server, &folder.join("flux"), sources).unwrap();
+        let mirror = Mirror::start(&site);
+        site.configure(&format!(
+            "[kubernetes]\nkubeconfig = \"{}\"\n[flux]\nmirror = \"{}\"\n",
+            server.kubeconfig(ADMIN).display(),
+            mirror.url
+        ));
+        let origin = folder.join("origin");
+        fs::create_dir_all(origin.join("app")).unwrap();
+        git(&origin, &["init", "--quiet"]);
+        Some(Self {
+            _flux: flux,
+            server,
+            mirror,
+            site,
+            centre,
+            origin,
+        })
+    }
+
+    /// The team's next version, as the bundle with it.
+    fn version(&self, content: &str) -> (Draft, String) {
+        let map = format!(
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: hello}}\ndata: {{content: \"{content}\"}}\n"
+        );
+        fs::write(self.origin.join("app/map.yaml"), map).unwrap();
+        git(&self.origin, &["add", "--all"]);
+        git(&self.origin, &["commit", "--quiet", "-m", content]);
+        let load = Load::new("hello")
+            .file("namespace.yaml", NAMESPACE)
+            .file("reconciler.yaml", KALYPSO);
+        let load = with_repository(load, &self.origin);
+        let tip = git(&self.origin, &["rev-parse", "HEAD"]);
+        (Draft::new([load]).reconciler("flux"), tip)
+    }
+
+    fn content(&self) -> Option<String> {
+        let path = "/api/v1/namespaces/dev-hello/configmaps/hello";
+        let found = self.server.get(path).unwrap()?;
+        Some(found["data"]["content"].as_str().unwrap().to_owned())
+    }
+
+    fn steps(&self, number: u64) -> Vec<StepResult> {
+        newest(&self.site, number)
+    }
+}
+
+/// The steps of the newest report about bundle `number` as it runs.
+fn newest(site: &Site, number: u64) -> Vec<StepResult> {
+    let reports = site.reports().into_iter().rev();
+    let found = reports.filter_map(|report| match report.event {
+        Event::Generation(told) | Event::Observation(told) => Some(told),
+        _ => None,
+    });
+    let mut found = found.filter(|told| told.number == number && !told.assignments.is_empty());
+    found.next().unwrap().assignments.remove(0).steps
+}
+
+fn said<'a>(steps: &'a [StepResult], kind: &str) -> &'a str {
+    let step = steps.iter().find(|step| step.name.starts_with(kind));
+    step.map(|step| step.message.as_str())
+        .unwrap_or_else(|| panic!("{steps:?}"))
+}
+
+#[test]
+fn kalypsos_template_is_fetched_from_the_mirror_followed_rolled_back_and_pruned() {
+    let Some(offline) = Offline::new() else {
+        return;
+    };
+    let (site, server, centre) = (&offline.site, &offline.server, &offline.centre);
+    let (first, tip) = offline.version("one");
+    site.take(&centre.publish(&first));
+    assert_eq!(offline.content().as_deref(), Some("one"));
+    // What was changed for this site, and Flux's words, are in the report.
+    let steps = offline.steps(1);
+    let mirror = &offline.mirror.url;
+    let told = said(&steps, "GitRepository");
+    assert!(
+        told.starts_with(
+            "applied as `source.toolkit.fluxcd.io/v1`: the cluster does not have `v1beta2`"
+        ),
+        "{told}"
+    );
+    let fetched =
+        format!("`https://github.com/org/repo` is fetched from {mirror}/github.com/org/repo");
+    assert!(told.contains(&fetched), "{told}");
+    let told = said(&steps, "Kustomization");
+    assert!(
+        told.ends_with(&format!("Applied revision: main@sha1:{tip}")),
+        "{told}"
+    );
+    let source = "/apis/source.toolkit.fluxcd.io/v1/namespaces/flux-system/gitrepositories/hello";
+    let found = server.get(source).unwrap().unwrap();
+    assert_eq!(found["spec"]["secretRef"]["name"], "outhaul-mirror-hello");
+
+    // The look for drift compares with what was applied here, and a request by hand is no drift.
+    let by_hand = json!({"metadata": {"annotations": {"reconcile.fluxcd.io/requestedAt": "now"}}});
+    server.patch(source, "flux", &by_hand).unwrap();
+    while server.get(source).unwrap().unwrap()["status"]["lastHandledReconcileAt"] != "now" {
+        std::thread::yield_now();
+    }
+    assert_eq!(code(&site.run(&["run", "--once"])), 0);
+    assert_eq!(site.status()["assignments"][0]["status"], "compliant");
+    let steps = offline.steps(1);
+    let told = said(&steps, "Kustomization");
+    assert_eq!(told, format!("Applied revision: main@sha1:{tip}"));
+
+    // Not a byte of the objects differs, only what is fetched.
+    let (second, tip) = offline.version("two");
+    site.take(&centre.publish(&second));
+    assert_eq!(offline.content().as_deref(), Some("two"));
+    let told = offline.steps(2);
+    assert!(said(&told, "Kustomization").ends_with(&tip), "{told:?}");
+    site.ok(&["rollback", "--who", "ann"]);
+    assert_eq!(offline.content().as_deref(), Some("one"));
+
+    let other = Load::new("other").file(
+        "map.yaml",
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: other, namespace: default}\n",
+    );
+    let bundle = centre.publish(&Draft::new([other]).reconciler("flux"));
+    assert_eq!(code(&site.import(&bundle)), 0);
+    site.ok(&["approve", "3"]);
+    assert_eq!(site.active(), Some(3));
+    assert_eq!(offline.content(), None, "Flux has pruned it");
+    let secret = "/api/v1/namespaces/flux-system/secrets/outhaul-mirror-hello";
+    for gone in [source, secret] {
+        assert!(server.get(gone).unwrap().is_none(), "{gone}");
+    }
+}
+
+/// A site whose Flux has its sources from a folder, and that waits five seconds.
+fn impatient() -> Option<(Flux, Centre, Site)> {
+    let mut flux = Flux::new()?;
+    flux.clean();
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    site.configure(&format!("{}wait_s = 5\n", flux.settings()));
+    Some((flux, centre, site))
+}
+
+fn draft(loads: Vec<Load>) -> Draft {
+    Draft::new(loads).reconciler("flux")
+}
+
+#[test]
+fn a_flux_that_does_not_answer_is_named_and_the_work_goes_on_when_it_is_back() {
+    let Some((mut flux, centre, site)) = impatient() else {
+        return;
+    };
+    let thing = |flux: &Flux, name: &str, content: &str| flux.made_of(name, content, "thing", 5);
+    let keeps = thing(&flux, "keeps", "one");
+    site.take(&centre.publish(&draft(vec![
+        thing(&flux, "a", "one"),
+        keeps.clone(),
+        keeps_more(&flux),
+        keeps_most(&flux),
+    ])));
+    flux.controller.stop();
+    let changed = vec![
+        thing(&flux, "a", "two"),
+        keeps.clone(),
+        keeps_more(&flux),
+        keeps_most(&flux),
+    ];
+    let blocked = site.import(&centre.publish(&draft(changed)));
+    let words = [
+        "Flux does not answer: `Kustomization.kustomize.toolkit.fluxcd.io ",
+        "no controller of Flux has looked at it yet",
+        "help: `kubectl get pods --all-namespaces --selector app.kubernetes.io/part-of=flux`",
+    ];
+    assert_told(&blocked, 3, &words);
+    assert_eq!(flux.content("a").as_deref(), Some("one"));
+    let status = stdout(&site.run(&["status"]));
+    assert!(status.contains("Flux does not answer"), "{status}");
+    flux.controller.go_on().unwrap();
+    assert_eq!(code(&site.run(&["apply"])), 0);
+    assert_eq!(site.active(), Some(2));
+    assert_eq!(flux.content("a").as_deref(), Some("two"));
+
+    // Nor is it there to prune: what it needs for that stays.
+    flux.controller.stop();
+    let less = vec![keeps, keeps_more(&flux), keeps_most(&flux)];
+    let blocked = site.import(&centre.publish(&draft(less)));
+    let words = [
+        "is not gone after 5 s: it is being removed, and waits for finalizers.fluxcd.io",
+        "help: `kubectl get pods",
+    ];
+    assert_told(&blocked, 3, &words);
+    assert_eq!(flux.content("a").as_deref(), Some("two"));
+    let source = flux
+        .kustomization("a")
+        .replace("kustomize.toolkit", "source.toolkit");
+    let source = source.replace("kustomizations", "gitrepositories");
+    assert!(
+        flux.server().get(&source).unwrap().is_some(),
+        "it is not next"
+    );
+    flux.controller.go_on().unwrap();
+    assert_eq!(code(&site.run(&["apply"])), 0);
+    assert_eq!(flux.content("a"), None);
+    assert!(flux.server().get(&source).unwrap().is_none());
+}
+
+fn keeps_more(flux: &Flux) -> Load {
+    flux.made_of("more", "one", "thing", 5)
+}
+
+fn keeps_most(flux: &Flux) -> Load {
+    flux.made_of("most", "one", "thing", 5)
+}
+
+#[test]
+fn who_suspends_flux_by_hand_is_named_and_what_flux_refuses_is_told_word_for_word() {
+    let Some((flux, centre, site)) = impatient() else {
+        return;
+    };
+    let load = |content: &str| draft(vec![flux.made_of("a", content, "thing", 5)]);
+    site.take(&centre.publish(&load("one")));
+    let broken = draft(vec![flux.made_of("a", "two", "nowhere", 5)]);
+    let refused = site.import(&centre.publish(&broken));
+    assert_eq!(code(&refused), 1, "{}", stderr(&refused));
+    let told = stdout(&refused);
+    assert!(
+        told.contains("not ready after 5 s: `Kustomization")
+            && told.contains("ArtifactFailed: kustomization path not found: stat "),
+        "{told}"
+    );
+    assert_eq!(site.active(), Some(1));
+    assert_eq!(site.status()["assignments"][0]["status"], "compliant");
+
+    let suspend = json!({"spec": {"suspend": true}});
+    flux.server()
+        .patch(&flux.kustomization("a"), "flux", &suspend)
+        .unwrap();
+    assert_eq!(code(&site.run(&["run", "--once"])), 0);
+    let status = site.status();
+    assert_eq!(status["assignments"][0]["status"], "drifted", "{status}");
+    let seen = newest(&site, 1);
+    let told = said(&seen, "Kustomization");
+    assert!(
+        told.starts_with("it was changed: .spec.suspend (fields of it were set by flux"),
+        "{told}"
+    );
+    let blocked = site.import(&centre.publish(&load("three")));
+    assert_told(
+        &blocked,
+        3,
+        &["conflict with \"flux\" using kustomize.toolkit.fluxcd.io/v1: .spec.suspend"],
+    );
+    assert_eq!(flux.content("a").as_deref(), Some("one"));
+}
+
+#[test]
+fn a_cluster_without_flux_is_no_bundles_fault() {
+    let Some(programs) = Controller::available_or_skip() else {
+        return;
+    };
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    let Some(server) = ApiServer::start_or_skip(&site.folder.path().join("server")) else {
+        return;
+    };
+    let server = server.unwrap();
+    configure(&site, &server.kubeconfig(ADMIN));
+    server
+        .create(
+            "/api/v1/namespaces",
+            &json!({"metadata": {"name": "flux-system"}}),
+        )
+        .unwrap();
+    let load = Load::new("hello")
+        .file("a-namespace.yaml", NAMESPACE)
+        .file("reconciler.yaml", KALYPSO);
+    let bundle = centre.publish(&draft(vec![load]));
+    let words = [
+        "this cluster has no Flux that knows `GitRepository`: its API has no `source.toolkit.fluxcd.io` with it",
+        "help: install Flux",
+    ];
+    assert_told(&site.import(&bundle), 3, &words);
+    assert!(
+        server
+            .get("/api/v1/namespaces/dev-hello")
+            .unwrap()
+            .is_none()
+    );
+    // Its kinds are there, and nobody who looks at them.
+    Controller::define(&programs, &server).unwrap();
+    let waits = site.import(&bundle);
+    assert_told(&waits, 3, &["Flux does not answer: `GitRepository"]);
+}
+
+fn configure(site: &Site, kubeconfig: &Path) {
+    site.configure(&format!(
+        "[kubernetes]\nkubeconfig = \"{}\"\nwait_s = 2\n",
+        kubeconfig.display()
+    ));
+}

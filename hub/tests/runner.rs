@@ -1,10 +1,5 @@
 //! The hub's integration tests: the real program, driven as people and sites drive it.
-#![expect(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "helpers of tests"
-)]
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod bad_input;
 mod centre;

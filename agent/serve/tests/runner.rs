@@ -2,12 +2,7 @@
 //!
 //! What comes in: the program `outhaul-mirror`, and real clients: git, skopeo, containerd, and what
 //! `.ci/oci-clients` builds. What goes out: a verdict. Nothing here uses a network.
-#![expect(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "helpers of tests"
-)]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 
 #[path = "../../../fuzz/bodies/serve.rs"]
 mod bodies;

@@ -303,7 +303,6 @@ fn refuse_unless_newer(
 
 /// A slip for others says so itself: clearer words than those of the signatures.
 fn check_claims(site: &state::Site, name: &str, slip: &Slip) -> Result<(), AgentError> {
-    let site = site;
     let shown = |text: &str| {
         text.chars()
             .filter(|c| !c.is_control())

@@ -13,7 +13,7 @@ use outhaul_tests::workspace_root;
 use serde_json::{Value, json};
 
 use super::cluster::{SITE, follow_the_example};
-use super::scene::Scene;
+use super::scene::SystemFixture;
 
 const NAMESPACE: &str = "dev-store-stock-report-nightly";
 const IMAGE: &str = "registry.store.example/stock-report";
@@ -57,7 +57,7 @@ spec:
 
 /// A site with a cluster on which Flux works.
 struct Store {
-    scene: Scene,
+    scene: SystemFixture,
     _flux: Flux,
     server: ApiServer,
 }
@@ -67,7 +67,7 @@ impl Store {
     #[track_caller]
     fn new(reconciler: (&str, &str), namespace: (&str, &str)) -> Option<Self> {
         let programs = Flux::available_or_skip()?;
-        let mut scene = Scene::new();
+        let mut scene = SystemFixture::new();
         let server = ApiServer::start_or_skip(&scene.path("server"))?.unwrap();
         let sources = Sources::Git(vec![(
             "https://git.store.example/stock-report-manifests".to_owned(),

@@ -7,7 +7,7 @@
 //! value against the full render; `check` and `schedule` with 30,000 sites against 300; peak memory;
 //! and the whole program, run again into the folder that it wrote.
 //! Every ratio is of rounds that alternate, by the clock and in processor time.
-#![expect(
+#![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,

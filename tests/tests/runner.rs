@@ -1,7 +1,6 @@
 //! What only whole programs can show: one test program, one module per story.
 #![expect(
     clippy::unwrap_used,
-    clippy::expect_used,
     clippy::panic,
     reason = "a helper of a test that fails ends the test"
 )]

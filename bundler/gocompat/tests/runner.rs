@@ -5,7 +5,6 @@
 //! Without the folder the tests say `SKIPPED` and pass, except in CI.
 
 #![expect(
-    clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
     clippy::print_stdout,

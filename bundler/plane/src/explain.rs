@@ -174,8 +174,7 @@ pub struct LineAt {
 
 /// Asks about one pair. Its config is told where the pair is assigned, and when `always` is set.
 pub fn explanation(
-    plane: &ControlPlane,
-    answers: &SchedulerAnswers,
+    (plane, answers): (&ControlPlane, &SchedulerAnswers),
     cluster_type: &ClusterType,
     target: &DeploymentTarget,
     site: Option<&Site>,

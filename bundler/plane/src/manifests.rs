@@ -85,13 +85,15 @@ fn object(
         .as_deref()
         .and_then(|version| version.split_once('/'));
     let group = group.map_or("", |(group, _)| group).to_owned();
-    if may_be_list && group.is_empty() && kind.as_deref() == Some("List") {
-        if let Some(Value::Sequence(items)) = node.field("items").map(|items| &items.value) {
-            for item in items {
-                object(file, item, false, seen, findings);
-            }
-            return;
+    if may_be_list
+        && group.is_empty()
+        && kind.as_deref() == Some("List")
+        && let Some(Value::Sequence(items)) = node.field("items").map(|items| &items.value)
+    {
+        for item in items {
+            object(file, item, false, seen, findings);
         }
+        return;
     }
     let name = text(metadata, "name");
     let missing = [

@@ -92,17 +92,17 @@ impl<E: Error + Classified + 'static> Classified for ProposeError<E> {
 impl Classified for ProduceError {
     fn class(&self) -> FailureClass {
         match self {
-            Self::Assemble(AssembleError::Spool(_) | AssembleError::Encode(_)) => Environment,
-            Self::Assemble(AssembleError::Inconsistent(_)) => Internal,
             Self::Collect(CollectError::Source { source, .. }) => of_source(source),
             Self::Collect(CollectError::Gone { .. })
             | Self::Forbidden(_)
             | Self::Removals { .. } => Refused,
             Self::Finish(FinishError::Seal(SealError::Recipients { .. }))
             | Self::Last(LastError::Damaged { .. }) => Usage,
-            Self::Finish(FinishError::Inconsistent(_) | FinishError::Name(_)) => Internal,
+            Self::Assemble(AssembleError::Inconsistent(_))
+            | Self::Finish(FinishError::Inconsistent(_) | FinishError::Name(_)) => Internal,
             Self::Fleet(error) => error.class(),
-            Self::Collect(CollectError::Spool(_))
+            Self::Assemble(AssembleError::Spool(_) | AssembleError::Encode(_))
+            | Self::Collect(CollectError::Spool(_))
             | Self::Deliver(_)
             | Self::Finish(_)
             | Self::Keep(_)

@@ -91,8 +91,7 @@ impl Args {
             .map(|cluster_type| {
                 let mode = self.input.mode();
                 explain::explanation(
-                    plane,
-                    answers,
+                    (plane, answers),
                     cluster_type,
                     target,
                     site,

@@ -79,6 +79,8 @@ pub mod key {
     pub const OUTBOX: &str = "outbox";
     /// Who ordered the rollback that is under way.
     pub const ROLLBACK: &str = "rollback";
+    /// Number of the generation that a person had applied again: what others changed in it is taken back.
+    pub const TAKES_BACK: &str = "takes-back";
     /// Number of the active generation while going back to it or repairing it has failed.
     pub const BROKEN: &str = "broken";
     /// Number of the waiting generation that only a person lets through, after a rollback.

@@ -12,7 +12,7 @@ use std::time::Duration;
 use outhaul_bundle::index::DriftPolicy;
 use outhaul_bundle::report::{AssignmentResult, ComplianceStatus, StepResult};
 use outhaul_kit::pulse::Pulse;
-use outhaul_kubernetes::{Access, Cluster, Health, Reason, Trouble, order};
+use outhaul_kubernetes::{Access, Cluster, Health, Key, Reason, Trouble, order};
 use zeroize::Zeroizing;
 
 use crate::assignment::Desired;
@@ -90,9 +90,25 @@ impl Kubernetes {
     }
 }
 
+/// The same, while something was done with one object.
+fn site_error_of(key: &Key, trouble: &Trouble) -> ApplyError {
+    match site_error(trouble) {
+        ApplyError::Cluster { problem, help } => ApplyError::Cluster {
+            problem: format!("`{key}`: {problem}"),
+            help,
+        },
+        other => other,
+    }
+}
+
 /// What keeps the site from applying, with the server's own words.
 fn site_error(trouble: &Trouble) -> ApplyError {
+    let said = trouble.to_string();
     let help = match trouble.refusal().map(|refusal| refusal.reason) {
+        None if said.contains("certificate") => {
+            "see this machine's clock (`date`), by which certificates are judged, and that `certificate-authority` in \
+             the kubeconfig that agent.toml names is the one of this API server"
+        }
         None => {
             "see that the API server runs and is reached from here, and that `kubeconfig` and `context` under \
              `[kubernetes]` in agent.toml are right"
@@ -105,7 +121,8 @@ fn site_error(trouble: &Trouble) -> ApplyError {
             "give the user of the agent's kubeconfig this right (a Role or ClusterRole, and its binding)"
         }
         Some(Reason::Conflict) => {
-            "undo what was changed by hand, or ask the centre for `drift: correct`, which takes the fields back"
+            "somebody else has set these fields since: `outhaul-agent apply` takes them back; to keep what was changed, \
+             ask the centre to change it"
         }
         Some(_) => "see what the API server lacks; the agent tries again",
     };
@@ -202,6 +219,30 @@ impl Reconciler for Kubernetes {
 
     fn health_waits(&self) -> bool {
         true
+    }
+
+    fn prunes_last(&self) -> bool {
+        true
+    }
+
+    fn prune(
+        &self,
+        desired: &Desired,
+        recorded: &[Item],
+        ledger: &mut dyn Ledger,
+        pulse: &Pulse,
+    ) -> Result<Option<AssignmentResult>, ApplyError> {
+        // What is wanted was recorded anew when it was applied.
+        if recorded
+            .iter()
+            .all(|item| item.generation == desired.generation)
+        {
+            return Ok(None);
+        }
+        self.with_read(desired, |all| {
+            self.prune_all(desired, all, recorded, ledger, pulse)
+        })
+        .map(Some)
     }
 
     fn remove(
@@ -347,7 +388,9 @@ impl Kubernetes {
             };
             let applied = match cluster.apply(&resource, key, &one.object.value, one.force, false) {
                 Ok(applied) => applied,
-                Err(trouble) if look::is_of_the_site(&trouble) => return Err(trouble.into()),
+                Err(trouble) if look::is_of_the_site(&trouble) => {
+                    return Err(site_error_of(key, &trouble).into());
+                }
                 Err(refused) => {
                     let message = format!(
                         "`{key}`: {refused}; {at} of {} objects are applied, this one and those after it are not",
@@ -370,21 +413,31 @@ impl Kubernetes {
         }
         self.ask_for_attention(&cluster, desired, &looked)?;
 
-        let removed = {
-            let surplus = prune::surplus(&cluster, recorded, &looked, ledger)?;
-            let manner = prune::Manner {
-                controller: &*self.controller,
-                patience: self.patience(&all),
-                gone: false,
-            };
-            prune::prune(&cluster, &surplus, manner, ledger, pulse)?
+        ledger.confirm(self.kind(), desired.assignment.name.as_str())?;
+        Ok(told(desired, &all, ComplianceStatus::Compliant, "", steps))
+    }
+
+    fn prune_all(
+        &self,
+        desired: &Desired,
+        mut all: All,
+        recorded: &[Item],
+        ledger: &mut dyn Ledger,
+        pulse: &Pulse,
+    ) -> Result<AssignmentResult, Stop> {
+        let cluster = self.cluster()?;
+        look::prepare(&cluster, &*self.controller, &mut all, &Owner::of(desired))?;
+        let surplus = prune::surplus(&cluster, recorded, &all, ledger)?;
+        let manner = prune::Manner {
+            controller: &*self.controller,
+            patience: self.patience(&all),
+            gone: false,
         };
+        let removed = prune::prune(&cluster, &surplus, manner, ledger, pulse)?;
         let left = removed.iter().find(|step| step.status != "removed");
         let message = left.map_or_else(String::new, |step| step.message.clone());
-        steps.extend(removed);
-        ledger.confirm(self.kind(), desired.assignment.name.as_str())?;
         let status = ComplianceStatus::Compliant;
-        Ok(told(desired, &all, status, &message, steps))
+        Ok(told(desired, &all, status, &message, removed))
     }
 
     fn observe_all(

@@ -106,6 +106,15 @@ pub fn add_words(result: &mut AssignmentResult, said: Vec<StepResult>) {
     }
 }
 
+/// Adds what was done later to a result, and what is to be said of it.
+pub fn add_steps(result: &mut AssignmentResult, later: AssignmentResult) {
+    let room = MAX_STEPS.saturating_sub(result.steps.len());
+    result.steps.extend(later.steps.into_iter().take(room));
+    if !later.message.is_empty() {
+        result.message = later.message;
+    }
+}
+
 /// A step of a result.
 pub fn step(name: impl Into<String>, status: &str, message: impl Into<String>) -> StepResult {
     StepResult {

@@ -114,6 +114,28 @@ pub trait Reconciler: fmt::Debug {
         false
     }
 
+    /// Whether what is not wanted any more is removed last, when the whole bundle is known to be healthy: what a
+    /// return to the bundle before would make anew, empty, must not be gone by then. Asked for with
+    /// [`Reconciler::prune`] and, for whole assignments, [`Reconciler::remove`].
+    fn prunes_last(&self) -> bool {
+        false
+    }
+
+    /// Removes what is recorded of an assignment and not wanted of it any more. `None`: there was nothing, or
+    /// [`Reconciler::apply`] does it.
+    ///
+    /// # Errors
+    /// As [`Reconciler::apply`].
+    fn prune(
+        &self,
+        _desired: &Desired,
+        _recorded: &[Item],
+        _ledger: &mut dyn Ledger,
+        _pulse: &Pulse,
+    ) -> Result<Option<AssignmentResult>, ApplyError> {
+        Ok(None)
+    }
+
     /// Removes what is recorded of an assignment that is no longer wanted, and tells the ledger. `instead`
     /// is the bundle that does not have it.
     ///

@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 
+use outhaul_bundle::index::DriftPolicy;
 use outhaul_bundle::report::{AssignmentResult, ComplianceStatus, StepResult};
 use outhaul_kit::pulse::Pulse;
 
@@ -188,8 +189,22 @@ impl Remote {
         desired: &Desired,
         pulse: &Pulse,
     ) -> Result<(AssignmentResult, Option<Vec<Item>>), ApplyError> {
+        let verb = match desired.drift {
+            DriftPolicy::Correct => Verb::Correct,
+            DriftPolicy::Report => Verb::Apply,
+        };
+        self.changed(verb, desired, pulse)
+    }
+
+    /// Has something done with an assignment.
+    fn changed(
+        &self,
+        verb: Verb,
+        desired: &Desired,
+        pulse: &Pulse,
+    ) -> Result<(AssignmentResult, Option<Vec<Item>>), ApplyError> {
         let name = &desired.assignment.name;
-        match self.ask(Verb::Apply, desired.generation, name.as_str(), pulse)? {
+        match self.ask(verb, desired.generation, name.as_str(), pulse)? {
             Answer::Applied { result, items } if result.name == *name => {
                 let ours =
                     |item: &Item| item.kind == self.kind() && item.assignment == name.as_str();
@@ -289,6 +304,32 @@ impl Reconciler for Remote {
 
     fn health_waits(&self) -> bool {
         self.local.health_waits()
+    }
+
+    fn prunes_last(&self) -> bool {
+        self.local.prunes_last()
+    }
+
+    fn prune(
+        &self,
+        desired: &Desired,
+        recorded: &[Item],
+        ledger: &mut dyn Ledger,
+        pulse: &Pulse,
+    ) -> Result<Option<AssignmentResult>, ApplyError> {
+        if recorded
+            .iter()
+            .all(|item| item.generation == desired.generation)
+        {
+            return Ok(None);
+        }
+        let (found, theirs) = self.changed(Verb::Prune, desired, pulse)?;
+        if let Some(theirs) = theirs {
+            let stays = |old: &Item| theirs.iter().any(|new| new.item == old.item);
+            let gone: Vec<Item> = recorded.iter().filter(|old| !stays(old)).cloned().collect();
+            ledger.forget(&gone)?;
+        }
+        Ok(Some(found))
     }
 
     fn remove(

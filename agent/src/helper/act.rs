@@ -8,6 +8,9 @@
 use std::collections::BTreeMap;
 
 use outhaul_bundle::Index;
+use outhaul_bundle::index::DriftPolicy;
+use outhaul_bundle::report::ComplianceStatus;
+use outhaul_reconcilers::outcome::result;
 use outhaul_reconcilers::remote::protocol::{Answer, Request, Rest, Verb};
 use outhaul_reconcilers::{Desired, Item, Reconciler, shortened};
 
@@ -31,7 +34,7 @@ impl Helper {
         let name = request.assignment.as_str();
         let all = generation::desired(&self.home, &index, &self.site.name);
         let desired = all.into_iter().find(|d| d.assignment.name.as_str() == name);
-        let Some(desired) = desired else {
+        let Some(mut desired) = desired else {
             return Err(refused(
                 "assignment",
                 format!(
@@ -40,6 +43,10 @@ impl Helper {
                 ),
             ));
         };
+        // A person on site, or the stream itself, has it taken back; which bytes are applied, the index says.
+        if request.verb == Verb::Correct {
+            desired.drift = DriftPolicy::Correct;
+        }
         let kind = index.reconciler.kind.as_str();
         let reconciler = apply::reconciler(kind, &self.config, &self.home)?;
         self.act(request.verb, reconciler.as_ref(), &desired)
@@ -62,7 +69,7 @@ impl Helper {
         let name = desired.assignment.name.as_str();
         let recorded = self.recorded(reconciler.kind(), name)?;
         Ok(Answer::Result(match verb {
-            Verb::Apply => {
+            Verb::Apply | Verb::Correct => {
                 reconciler.ready()?;
                 let result = reconciler.apply(desired, &recorded, &mut self.store, &self.pulse)?;
                 cut::here("helper-applied");
@@ -70,6 +77,14 @@ impl Helper {
                     true => Some(self.recorded(reconciler.kind(), name)?),
                     false => None,
                 };
+                return Ok(Answer::Applied { result, items });
+            }
+            Verb::Prune => {
+                let pruned = reconciler.prune(desired, &recorded, &mut self.store, &self.pulse)?;
+                cut::here("helper-pruned");
+                let nothing = || result(desired, ComplianceStatus::Compliant, "", Vec::new());
+                let items = Some(self.recorded(reconciler.kind(), name)?);
+                let result = pruned.unwrap_or_else(nothing);
                 return Ok(Answer::Applied { result, items });
             }
             Verb::Prepare => {

@@ -15,7 +15,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use outhaul_kit::pulse::Pulse;
-use outhaul_reconcilers::remote::protocol::{Answer, FORMAT, MAX_REQUEST_BYTES, Request, Verb};
+use outhaul_reconcilers::remote::protocol::{Answer, FORMAT, MAX_REQUEST_BYTES, Request};
 use outhaul_signer::trust::MAX_VERSION;
 
 use super::{Helper, RequestFailure, refused};
@@ -46,8 +46,7 @@ pub fn run(folder: &Path, agent: &Path) -> Result<(), AgentError> {
         Ok(Some(request)) => {
             let pulse = Pulse::default();
             // What changes something is brought to its end, whoever listens; a mere look is not.
-            let ends = (request.verb != Verb::Apply && request.verb != Verb::Remove)
-                .then(|| pulse.clone());
+            let ends = (!request.verb.changes()).then(|| pulse.clone());
             let (done, living) = signs_of_life(&stream, ends).map_err(broken)?;
             let verb = request.verb.word();
             let number = request.number;

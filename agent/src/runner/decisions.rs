@@ -99,6 +99,7 @@ pub fn order_repair(agent: &mut Agent, who: &str) -> Result<u64, AgentError> {
     }
     let due = Transition::new(Event::RepairDue, format!("applied again by {who}"));
     runner::transition_with(agent, &due, |db, author| {
+        state::set_meta(db, key::TAKES_BACK, Some(&number))?;
         outbox::queue(db, author, decision("apply", who, Some(number))).map(|_| ())
     })?;
     Ok(number)

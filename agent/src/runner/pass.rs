@@ -1,4 +1,5 @@
-//! One pass over a bundle's assignments: each applied once, then what the inventory has beyond it removed.
+//! One pass over a bundle's assignments: each applied once, then what the inventory has beyond it removed, at once
+//! or when the bundle is known to be healthy, as its reconciler asks.
 //!
 //! What comes in: the index of the bundle that is to run. What goes out: each assignment's result, recorded
 //! before the next begins, so that a cut repeats only the one that it hit. It stops at the first failure,
@@ -7,15 +8,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use outhaul_bundle::Index;
+use outhaul_bundle::index::DriftPolicy;
 use outhaul_bundle::report::{AssignmentResult, ComplianceStatus};
-use outhaul_reconcilers::{Desired, Item, Reconciler};
+use outhaul_reconcilers::{Desired, Item, Reconciler, outcome};
 
 use crate::agent::Agent;
 use crate::apply;
 use crate::cut;
 use crate::error::AgentError;
 use crate::generation;
-use crate::state::{generations, inventory};
+use crate::state::{self, generations, inventory, key};
 
 /// Applies every assignment of `index` that has no recorded result in this pass, then removes what
 /// the inventory has beyond it. Stops at the first failure. Returns results and what was removed.
@@ -28,7 +30,11 @@ pub(super) fn pass(
     let done = generations::results(agent.store.read(), pass)?;
     let done: BTreeMap<_, _> = done.into_iter().map(|r| (r.name.clone(), r)).collect();
     let mut results = Vec::new();
-    for desired in generation::desired(&agent.home, index, &agent.site.name) {
+    let takes_back = state::meta::<u64>(agent.store.read(), key::TAKES_BACK)? == Some(index.number);
+    for mut desired in generation::desired(&agent.home, index, &agent.site.name) {
+        if takes_back {
+            desired.drift = DriftPolicy::Correct;
+        }
         let result = match done.get(&desired.assignment.name) {
             Some(result) => result.clone(),
             None => apply_one(agent, pass, reconciler.as_ref(), &desired)?,
@@ -39,9 +45,41 @@ pub(super) fn pass(
             return Ok((results, String::new()));
         }
     }
-    let names: BTreeSet<&str> = index.assignments.iter().map(|a| a.name.as_str()).collect();
-    let note = remove_surplus(agent, index.number, &names)?;
+    if reconciler.prunes_last() {
+        return Ok((results, String::new()));
+    }
+    let note = remove_surplus(agent, index)?;
     Ok((results, note))
+}
+
+/// Removes what a bundle that is healthy does not have any more, where that is done last. Returns one sentence
+/// about it, or nothing; what was removed of each assignment is added to its result.
+pub(super) fn prune(
+    agent: &mut Agent,
+    index: &Index,
+    results: &mut [AssignmentResult],
+) -> Result<String, AgentError> {
+    let reconciler = agent.reconciler(index.reconciler.kind.as_str())?;
+    if !reconciler.prunes_last() {
+        return Ok(String::new());
+    }
+    let mut told = Vec::new();
+    for desired in generation::desired(&agent.home, index, &agent.site.name) {
+        let name = &desired.assignment.name;
+        let recorded = agent.recorded(reconciler.kind(), name.as_str())?;
+        let done = reconciler.prune(&desired, &recorded, &mut agent.store, &agent.pulse)?;
+        let Some(done) = done else { continue };
+        if !done.message.is_empty() {
+            told.push(format!("`{name}`: {}", done.message));
+        }
+        if let Some(known) = results.iter_mut().find(|known| known.name == *name) {
+            outcome::add_steps(known, done);
+        }
+        cut::here("assignment-pruned");
+    }
+    told.push(remove_surplus(agent, index)?);
+    told.retain(|told| !told.is_empty());
+    Ok(told.join("; "))
 }
 
 fn apply_one(
@@ -75,12 +113,10 @@ fn apply_one(
     Ok(result)
 }
 
-/// Removes recorded assignments that are not in `names`. Returns one sentence about it, or nothing.
-fn remove_surplus(
-    agent: &mut Agent,
-    instead: u64,
-    names: &BTreeSet<&str>,
-) -> Result<String, AgentError> {
+/// Removes recorded assignments that are not in `index`. Returns one sentence about it, or nothing.
+fn remove_surplus(agent: &mut Agent, index: &Index) -> Result<String, AgentError> {
+    let instead = index.number;
+    let names: BTreeSet<&str> = index.assignments.iter().map(|a| a.name.as_str()).collect();
     let items = inventory::items(agent.store.read(), None)?;
     let mut surplus: BTreeMap<(String, String), Vec<Item>> = BTreeMap::new();
     for item in items {

@@ -79,13 +79,14 @@ fn watch(agent: &mut Agent, number: u64) -> Result<Transition, AgentError> {
     };
     let results = generations::results(agent.store.read(), &format!("apply {number}"))?;
     let reconciler = agent.reconciler(index.reconciler.kind.as_str())?;
-    let results = looked_after(agent, reconciler.as_ref(), &index, results)?;
+    let mut results = looked_after(agent, reconciler.as_ref(), &index, results)?;
     Ok(match sick(&results) {
-        None => Transition::with(
-            Event::Healthy(number),
-            note_of(agent.store.read(), number)?,
-            results,
-        ),
+        None => {
+            let mut notes = vec![note_of(agent.store.read(), number)?];
+            notes.push(pass::prune(agent, &index, &mut results)?);
+            notes.retain(|note| !note.is_empty());
+            Transition::with(Event::Healthy(number), notes.join("; "), results)
+        }
         Some(note) => Transition::with(Event::Broken(number), note, results),
     })
 }
@@ -151,11 +152,13 @@ fn revert(agent: &mut Agent, from: u64, to: u64) -> Result<Transition, AgentErro
     if let Some(failure) = pass::failure(&results) {
         return Ok(broken(&failure, results));
     }
-    let results = confirmed(agent, &index_of(agent, to)?, results)?;
+    let index = index_of(agent, to)?;
+    let mut results = confirmed(agent, &index, results)?;
     if let Some(sick) = sick(&results) {
         return Ok(broken(&sick, results));
     }
     let mut note = format!("{why}; bundle {to} runs again");
+    let removed = [removed, pass::prune(agent, &index, &mut results)?].concat();
     if !removed.is_empty() {
         note = format!("{note}; {removed}");
     }
@@ -183,13 +186,18 @@ fn repair(agent: &mut Agent, number: u64) -> Result<Transition, AgentError> {
         other => other?,
     };
     let failure = pass::failure(&results);
-    let results = match failure {
+    let mut results = match failure {
         None => confirmed(agent, &index, results)?,
         Some(_) => results,
     };
     Ok(match failure.or_else(|| sick(&results)) {
         None => {
-            let note = sentence(format!("bundle {number} runs again"));
+            let mut note = format!("bundle {number} runs again");
+            let removed = pass::prune(agent, &index, &mut results)?;
+            if !removed.is_empty() {
+                note = format!("{note}; {removed}");
+            }
+            let note = sentence(note);
             Transition::with(Event::Repaired, note, results)
         }
         Some(failure) => {

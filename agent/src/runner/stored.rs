@@ -137,6 +137,9 @@ pub fn save(
     let needs = after.waiting.filter(|waiting| waiting.needs_approval);
     let needs = needs.map(|waiting| waiting.number);
     state::set_meta(db, key::NEEDS_APPROVAL, needs.as_ref())?;
+    if after.work == Work::Idle {
+        state::set_meta::<u64>(db, key::TAKES_BACK, None)?;
+    }
     if !matches!(after.work, Work::Reverting { decided: true, .. }) {
         state::set_meta::<String>(db, key::ROLLBACK, None)?;
     }

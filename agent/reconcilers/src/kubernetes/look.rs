@@ -220,9 +220,8 @@ fn origin(
     if let Some(other) = owner.other_site(found) {
         return Err(Stop::Site(other_site(key, found, other)));
     }
-    let owner = owner.assignment.as_str();
+    let (owner, site) = (owner.assignment.as_str(), owner.site.as_deref());
     let uid = uid_of(found).to_owned();
-    let recorded = mark.is_some();
     match owner_of(found) {
         Some(other) if other != owner && mark.is_none() => {
             return refused(format!(
@@ -242,9 +241,12 @@ fn origin(
     if take_over {
         return Ok(Origin::Took(uid));
     }
-    // Nothing is recorded of it, as on a site whose state was lost: our own annotation, set by ourselves, says that
-    // this assignment made it, as it does where making it was cut off.
-    if !recorded && owner_of(found) == Some(owner) && is_applied_by_us(found) {
+    // Nothing is recorded of it, or of an object before it, as where state or cluster were lost and put back: what
+    // it says of itself, set by ourselves or brought back with the object, says that this assignment of this site
+    // made it. Fields that somebody else has set to another value are a conflict still.
+    if owner_of(found) == Some(owner)
+        && (is_applied_by_us(found) || (site.is_some() && site_of(found) == site))
+    {
         return Ok(Origin::Made(uid));
     }
     let managers = other_managers(found);
@@ -296,7 +298,7 @@ fn try_out(cluster: &Cluster, looked: &[Looked], at: usize) -> Result<(), Stop> 
     };
     match cluster.apply(&resource, key, &one.object.value, one.force, true) {
         Ok(_) => Ok(()),
-        Err(trouble) if is_of_the_site(&trouble) => Err(trouble.into()),
+        Err(trouble) if is_of_the_site(&trouble) => Err(super::site_error_of(key, &trouble).into()),
         Err(refused) => {
             let problem = format!("`{key}`: the API server refuses: {refused}");
             Err(because_of(key, problem))

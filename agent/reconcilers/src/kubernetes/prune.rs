@@ -14,8 +14,8 @@ use outhaul_kubernetes::{Cluster, Key, Reason, Resource, Trouble, flux, order};
 use serde_json::Value;
 
 use super::controller::Controller;
-use super::look::Looked;
 use super::mark::{Mark, Origin, owner_of, uid_of};
+use super::wanted::All;
 use crate::error::ApplyError;
 use crate::inventory::{Item, Ledger};
 use crate::outcome::step;
@@ -40,6 +40,8 @@ enum Outcome {
     Going(String),
     /// It is gone, or going.
     Removed(String),
+    /// It is going, and somebody keeps it from being gone: people are told.
+    Lingers(String),
     /// It is not ours any more: it stays, and is forgotten.
     Released(String),
     /// It stays for now, and in the inventory.
@@ -51,12 +53,13 @@ enum Outcome {
 pub fn surplus(
     cluster: &Cluster,
     recorded: &[Item],
-    looked: &[Looked],
+    all: &All,
     ledger: &mut dyn Ledger,
 ) -> Result<Vec<Item>, ApplyError> {
-    let wanted: BTreeSet<String> = looked
+    let wanted: BTreeSet<String> = all
+        .objects
         .iter()
-        .map(|one| one.object.key.to_string())
+        .map(|wanted| wanted.object.key.to_string())
         .collect();
     let mut gone = Vec::new();
     for item in recorded.iter().filter(|item| !wanted.contains(&item.item)) {
@@ -119,7 +122,7 @@ pub fn prune(
                 ledger.passed("object-removed");
                 ("removed", message)
             }
-            Ok(Outcome::Released(message)) => {
+            Ok(Outcome::Lingers(message) | Outcome::Released(message)) => {
                 ledger.forget(std::slice::from_ref(item))?;
                 ("skipped", message)
             }
@@ -171,7 +174,13 @@ fn remove(
                 )),
             }))
         }
-        Ok(Deleted::Going(found)) => Ok(Ok(Outcome::Removed(waits_for(&found)))),
+        Ok(Deleted::Going(found)) => {
+            let why = waits_for(&found);
+            Ok(Ok(match has_finalizers(&found) {
+                true => Outcome::Lingers(format!("`{key}`: {why}")),
+                false => Outcome::Removed(why),
+            }))
+        }
         Ok(Deleted::Was(found)) => Ok(Ok(Outcome::Removed(stays(&found)))),
         Ok(Deleted::Not(outcome)) => Ok(Ok(outcome)),
         Err(trouble) => Ok(Err(trouble)),
@@ -272,6 +281,12 @@ fn delete(
         Some(still) => Deleted::Going(still),
         None => Deleted::Was(found),
     })
+}
+
+/// Whether somebody has to do something before a deleted object is gone. What a grace period ends goes by itself.
+fn has_finalizers(found: &Value) -> bool {
+    let has = |value: &Value| value.as_array().is_some_and(|all| !all.is_empty());
+    has(&found["metadata"]["finalizers"])
 }
 
 /// Why an object that is deleted is still there.

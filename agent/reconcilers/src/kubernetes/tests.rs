@@ -10,6 +10,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::bench_for_tests::{self, Memory, Site};
 
+mod kept;
 mod kinds;
 mod lost;
 mod refused;
@@ -25,6 +26,8 @@ struct Bench {
     assignment: &'static str,
     site: &'static str,
     kubeconfig: PathBuf,
+    /// Counts what was applied: each is a bundle.
+    generation: u64,
 }
 
 const NAMESPACE: &str = "apiVersion: v1\nkind: Namespace\nmetadata: {name: app}\n";
@@ -51,6 +54,7 @@ impl Bench {
             assignment: "one",
             site: "store-1",
             kubeconfig,
+            generation: 0,
         })
     }
 
@@ -68,7 +72,12 @@ impl Bench {
 
     fn desired(&self, files: &[(&str, &str)]) -> Desired {
         let folder = self.folder.path();
-        bench_for_tests::desired(folder, self.site, self.assignment, self.drift, files)
+        let desired =
+            bench_for_tests::desired(folder, self.site, self.assignment, self.drift, files);
+        Desired {
+            generation: self.generation,
+            ..desired
+        }
     }
 
     fn recorded(&self) -> Vec<Item> {
@@ -77,16 +86,29 @@ impl Bench {
     }
 
     fn try_apply(&mut self, files: &[(&str, &str)]) -> Result<AssignmentResult, ApplyError> {
+        self.generation += 1;
         let desired = self.desired(files);
         let recorded = self.recorded();
         self.reconciler()
             .apply(&desired, &recorded, &mut self.memory, &Pulse::default())
     }
 
-    /// Applies, and expects it to work.
+    /// Removes what is not wanted any more, as is done when a bundle is healthy.
+    fn prune(&mut self, files: &[(&str, &str)]) -> Option<AssignmentResult> {
+        let (desired, recorded) = (self.desired(files), self.recorded());
+        self.reconciler()
+            .prune(&desired, &recorded, &mut self.memory, &Pulse::default())
+            .unwrap()
+    }
+
+    /// Applies, removes what is not wanted any more, and expects both to work.
     fn apply(&mut self, files: &[(&str, &str)]) -> AssignmentResult {
-        let result = self.try_apply(files).unwrap();
+        let mut result = self.try_apply(files).unwrap();
         assert_eq!(result.status, ComplianceStatus::Compliant, "{result:?}");
+        if let Some(pruned) = self.prune(files) {
+            assert_eq!(pruned.status, ComplianceStatus::Compliant, "{pruned:?}");
+            crate::outcome::add_steps(&mut result, pruned);
+        }
         result
     }
 
@@ -260,7 +282,7 @@ fn drift_is_named_and_put_back_only_where_the_stream_says_so() {
     let conflict = bench.blocked(&files);
     assert!(
         conflict.contains(
-            "Apply failed with 1 conflict: conflict with \"kubectl-edit\" using v1: .data.key"
+            "`ConfigMap app/kept`: the API server refuses: Apply failed with 1 conflict: conflict with \"kubectl-edit\" using v1: .data.key"
         ),
         "{conflict}"
     );

@@ -41,6 +41,10 @@ pub enum Verb {
     Prepare,
     /// Apply an assignment of the bundle.
     Apply,
+    /// The same, and take back what others changed in it since.
+    Correct,
+    /// Remove what an assignment of the bundle does not have any more.
+    Prune,
     /// Compare an assignment of the bundle with this host.
     Observe,
     /// The verdict on an assignment that was just applied.
@@ -50,11 +54,21 @@ pub enum Verb {
 }
 
 impl Verb {
+    /// Whether it may change the host.
+    pub fn changes(self) -> bool {
+        match self {
+            Self::Apply | Self::Correct | Self::Prune | Self::Remove => true,
+            Self::Prepare | Self::Observe | Self::Health => false,
+        }
+    }
+
     /// The word of the request.
     pub fn word(self) -> &'static str {
         match self {
             Self::Prepare => "prepare",
             Self::Apply => "apply",
+            Self::Correct => "correct",
+            Self::Prune => "prune",
             Self::Observe => "observe",
             Self::Health => "health",
             Self::Remove => "remove",
@@ -68,7 +82,7 @@ impl Verb {
 pub enum Answer {
     /// The assignment's result; none where the reconciler has no verdict of its own.
     Result(Option<AssignmentResult>),
-    /// What came of applying.
+    /// What came of applying or pruning.
     Applied {
         /// The assignment's result.
         result: AssignmentResult,
@@ -144,6 +158,8 @@ mod tests {
         for verb in [
             Verb::Prepare,
             Verb::Apply,
+            Verb::Correct,
+            Verb::Prune,
             Verb::Observe,
             Verb::Health,
             Verb::Remove,

@@ -283,10 +283,21 @@ fn delete(
     })
 }
 
-/// Whether somebody has to do something before a deleted object is gone. What a grace period ends goes by itself.
+/// What the cluster itself does with what is deleted, by itself.
+const PASSING: [&str; 3] = [
+    "customresourcecleanup.apiextensions.k8s.io",
+    "foregroundDeletion",
+    "orphan",
+];
+
+/// Whether somebody has to do something before a deleted object is gone.
 fn has_finalizers(found: &Value) -> bool {
-    let has = |value: &Value| value.as_array().is_some_and(|all| !all.is_empty());
-    has(&found["metadata"]["finalizers"])
+    let all = found["metadata"]["finalizers"].as_array();
+    all.is_some_and(|all| {
+        all.iter()
+            .filter_map(Value::as_str)
+            .any(|one| !PASSING.contains(&one))
+    })
 }
 
 /// Why an object that is deleted is still there.

@@ -1,19 +1,19 @@
 //! One generation on disk: `generations/<number>/{index.json, metadata/…, assignments/<name>/…,
-//! payload/<name>/…}`.
+//! payload/<name>/…}`, and what the site serves: `images/` and `repositories/`.
 //!
 //! What comes in: an index and verified blobs. What goes out: a folder that is there whole and durable,
 //! or not at all (unpacked under another name, synced, renamed). Paths come from the index, whose types
 //! let none leave its folder; contents are checked again while they are unpacked and before they are
 //! applied, because a disk may lie.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use outhaul_bundle::digest::Hasher;
-use outhaul_bundle::index::{Assignment, Content};
+use outhaul_bundle::index::{Assignment, Blob, Content, Encoding};
 use outhaul_bundle::name::Name;
 use outhaul_bundle::{Digest, Index, Limits, decode};
 use outhaul_reconcilers::Desired;
@@ -85,11 +85,24 @@ pub fn read_index(
     Index::from_bytes(&bytes, limits).map_err(|error| wrong(error.to_string()))
 }
 
-/// Bytes that the unpacked files of `index` take.
+/// Bytes that the unpacked files of `index` take. What is served as it was carried takes none: it is a link to
+/// the blob.
 pub fn unpacked_bytes(index: &Index) -> u64 {
-    index
-        .files()
-        .fold(0, |sum, file| sum.saturating_add(file.size))
+    let linked: BTreeSet<&Content> = index
+        .blobs
+        .iter()
+        .filter(|blob| is_whole(blob))
+        .flat_map(|blob| &blob.contents)
+        .collect();
+    let served: BTreeSet<&Content> = index.served.contents().collect();
+    let files = index.files().map(|file| file.size);
+    let served = served.difference(&linked).map(|content| content.size);
+    files.chain(served).fold(0, u64::saturating_add)
+}
+
+/// Whether the bytes of a blob are those of its content.
+fn is_whole(blob: &Blob) -> bool {
+    blob.encoding == Encoding::Identity && blob.sealed.is_none()
 }
 
 /// Unpacks a generation: afterwards `generations/<number>` is whole and durable. `metadata` is what accounts
@@ -167,7 +180,21 @@ fn write_files(
                 .push((path, file.executable));
         }
     }
+    let served = serving::write(folder, &index.served)?;
+    for (content, path) in &served {
+        // First: what is served may be a link to the blob, and what is applied never is.
+        let paths = wanted.entry(*content).or_default();
+        paths.insert(0, (path.clone(), false));
+    }
     for blob in &index.blobs {
+        if let [content] = blob.contents.as_slice()
+            && is_whole(blob)
+            && let Some(path) = served.get(content)
+        {
+            link_or_copy(&blobs.path(&blob.digest), path)?;
+            copy_others(&wanted.remove(content).unwrap_or_default())?;
+            continue;
+        }
         // What only other sites need is carried, and left alone.
         if !blob
             .contents
@@ -198,6 +225,21 @@ fn write_files(
         }),
         None => Ok(()),
     }
+}
+
+/// Gives a verified blob a second name, so that one copy is kept; copies it where that cannot be.
+fn link_or_copy(blob: &Path, path: &Path) -> Result<(), FileError> {
+    if let Some(parent) = path.parent() {
+        std::fs::create_dir_all(parent).map_err(at("create", parent))?;
+    }
+    if std::fs::hard_link(blob, path).is_err() {
+        let mut from = File::open(blob).map_err(at("open", blob))?;
+        let mut to = create(path, false)?;
+        io::copy(&mut from, &mut to).map_err(at("write", path))?;
+    }
+    // As every other file of a generation.
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o644))
+        .map_err(at("create", path))
 }
 
 /// The same content under its other names.

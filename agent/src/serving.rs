@@ -1,14 +1,19 @@
-//! What a generation brings that a site can serve: image layouts and git repositories in its payloads.
+//! What a generation brings that a site can serve: images and git repositories, also those in its payloads.
 //!
-//! What comes in: an index and the generation's folder, unpacked and verified. What goes out: its
+//! What comes in: an index and the generation's folder, unpacked and verified. What goes out: an image layout
+//! (`images/`) with the packs (`repositories/`) of what the index has to be served, the generation's
 //! `catalog.json`, and `serve/active`, by which `outhaul-mirror` knows which generation to serve. It opens no
 //! socket and knows nothing of registries.
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
-use outhaul_bundle::Index;
+use outhaul_bundle::index::served::{Image, Repository, Served};
+use outhaul_bundle::index::{Content, Index};
 use outhaul_serve::catalog::{self, Description, LayoutEntry};
+use outhaul_serve::git;
 use outhaul_serve::view::FolderView;
+use serde_json::json;
 
 use crate::durable::{self, FileError};
 use crate::home::Home;
@@ -19,10 +24,77 @@ pub const DESCRIPTION: &str = "outhaul-catalog.json";
 /// By this file an OCI image layout is known.
 const MARKER: &str = "oci-layout";
 const MAX_DESCRIPTION: u64 = 1 << 20;
+/// The folder of a generation with the images that it serves.
+const IMAGES: &str = "images";
+/// Its folder with the packs of the repositories that it serves.
+const REPOSITORIES: &str = "repositories";
+
+/// Where in `folder` the contents go that are served, each once; with the files that describe the images.
+///
+/// # Errors
+/// [`FileError`] when the folder cannot be written.
+pub fn write(folder: &Path, served: &Served) -> Result<BTreeMap<Content, PathBuf>, FileError> {
+    let mut paths = BTreeMap::new();
+    for repository in &served.repositories {
+        let path = folder.join(pack_path(repository));
+        paths.insert(repository.pack, path);
+    }
+    if served.images.is_empty() {
+        return Ok(paths);
+    }
+    let layout = folder.join(IMAGES);
+    for image in &served.images {
+        for content in std::iter::once(&image.manifest).chain(&image.blobs) {
+            let path = layout.join("blobs/sha256").join(content.digest.hex());
+            paths.insert(*content, path);
+        }
+    }
+    let entry = |image: &Image| {
+        json!({
+            "mediaType": image.media_type,
+            "digest": image.manifest.digest.to_string(),
+            "size": image.manifest.size,
+            "annotations": { "org.opencontainers.image.ref.name": image.name },
+        })
+    };
+    let manifests: Vec<_> = served.images.iter().map(entry).collect();
+    let index = json!({
+        "schemaVersion": 2,
+        "mediaType": "application/vnd.oci.image.index.v1+json",
+        "manifests": manifests,
+    });
+    durable::make_folder(&layout)?;
+    let marker = json!({ "imageLayoutVersion": "1.0.0" });
+    for (name, content) in [(MARKER, marker), ("index.json", index)] {
+        durable::write(&layout.join(name), content.to_string().as_bytes(), 0o644)?;
+    }
+    Ok(paths)
+}
+
+fn pack_path(repository: &Repository) -> PathBuf {
+    let name = format!("{}.pack", repository.pack.digest.hex());
+    Path::new(REPOSITORIES).join(name)
+}
 
 /// Describes what of the generation in `folder` is served; `None` when that is nothing.
 pub fn describe(folder: &Path, index: &Index) -> Option<Description> {
     let mut all = Description::empty();
+    if !index.served.images.is_empty() {
+        all.layouts.push(LayoutEntry {
+            folder: IMAGES.into(),
+            image: None,
+        });
+    }
+    all.repositories
+        .extend(index.served.repositories.iter().map(|one| git::Entry {
+            url: one.url.clone(),
+            refs: one.refs.clone(),
+            head: one.head.clone(),
+            shallow: one.shallow.clone(),
+            pack: pack_path(one),
+            digest: one.pack.digest.to_string(),
+            size: one.pack.size,
+        }));
     for assignment in &index.assignments {
         let below = Path::new("payload").join(assignment.name.as_str());
         for file in &assignment.payload {

@@ -10,8 +10,8 @@ use std::io::{self, Read, Write};
 use crate::digest::Digest;
 use crate::encode::{Candidate, ContentSource, EncodeError, encode_blob, plan_blobs};
 use crate::index::{
-    Assignment, Blob, Content, DriftPolicy, FORMAT, File, Index, ReconcilerSettings, Snapshot,
-    Source, Stream,
+    Assignment, Blob, Content, DriftPolicy, FORMAT, File, Index, ReconcilerSettings, Served,
+    Snapshot, Source, Stream,
 };
 use crate::name::{Name, NameError, RelativePath};
 use crate::read::BlobSink;
@@ -219,6 +219,7 @@ fn index(number: u64) -> Result<Index, NameError> {
         },
         recipients: std::collections::BTreeSet::new(),
         assignments: Vec::new(),
+        served: Served::default(),
         kept: BTreeMap::new(),
         orders: Vec::new(),
         attestations: Vec::new(),

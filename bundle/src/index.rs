@@ -18,6 +18,7 @@ use crate::number;
 use crate::order::{self, Order};
 
 mod overlay;
+pub mod served;
 mod shape;
 mod sites;
 mod tree;
@@ -28,6 +29,7 @@ use tree::{Carried, Tree};
 pub use crate::blob::{Blob, Content, Encoding};
 pub use crate::stream::Stream;
 pub use overlay::Overlay;
+pub use served::Served;
 pub use sites::format_of;
 
 /// The format's name; a reader refuses what it does not know.
@@ -35,12 +37,18 @@ pub const FORMAT: &str = "outhaul.dev/bundle/v1";
 /// The format of an index with assignments for some sites only. A reader that knows [`FORMAT`] alone
 /// must refuse it: it would apply them everywhere.
 pub const FORMAT_WITH_SITES: &str = "outhaul.dev/bundle/v2";
+/// The format of an index with what the site serves. A reader that knows the others alone must refuse it: its
+/// reconciler would wait for what nobody serves.
+pub const FORMAT_WITH_SERVED: &str = "outhaul.dev/bundle/v3";
+/// Every format that this program reads.
+const FORMATS: [&str; 3] = [FORMAT, FORMAT_WITH_SITES, FORMAT_WITH_SERVED];
 
 /// The index of one bundle.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Index {
-    /// [`FORMAT`], or [`FORMAT_WITH_SITES`] where an assignment is for some sites only.
+    /// [`FORMAT`], [`FORMAT_WITH_SITES`] where an assignment is for some sites only, or
+    /// [`FORMAT_WITH_SERVED`] where the site is to serve something.
     pub format: String,
     /// The fleet's id: the first 16 hexadecimal digits of its first root metadata's digest.
     pub fleet: Name,
@@ -65,6 +73,9 @@ pub struct Index {
     pub recipients: BTreeSet<Name>,
     /// What runs: one entry per assignment, sorted by name.
     pub assignments: Vec<Assignment>,
+    /// What the site serves: images and git repositories that the assignments need.
+    #[serde(default, skip_serializing_if = "Served::is_empty")]
+    pub served: Served,
     /// Assignments that the snapshot does not render to, because they are broken in it: they stay as
     /// they last were. By name, with the digest of the snapshot that they were rendered from.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -188,7 +199,7 @@ pub enum IndexError {
     },
     /// Another format, for example of a newer Outhaul.
     #[error(
-        "index.json is of format `{found}`, this program reads `{FORMAT}` and `{FORMAT_WITH_SITES}`"
+        "index.json is of format `{found}`, this program reads {}", FORMATS.map(|one| format!("`{one}`")).join(", ")
     )]
     UnknownFormat {
         /// The format found.
@@ -219,7 +230,7 @@ impl Index {
     pub fn from_bytes(bytes: &[u8], limits: &Limits) -> Result<Self, IndexError> {
         let shape: Shape =
             serde_json::from_slice(bytes).map_err(|error| IndexError::Malformed { error })?;
-        if ![FORMAT, FORMAT_WITH_SITES].contains(&shape.format.as_str()) {
+        if !FORMATS.contains(&shape.format.as_str()) {
             return Err(IndexError::UnknownFormat {
                 found: shape.format,
             });
@@ -325,6 +336,7 @@ impl Index {
             sizes: &carried,
             delta: self.requires.is_some(),
         };
+        self.served.check(carried)?;
         let mut names = BTreeSet::new();
         Tree::new("attestations", &self.attestations, carried)?;
         for assignment in &self.assignments {

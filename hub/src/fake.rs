@@ -87,6 +87,7 @@ pub fn index(stream: &Stream, number: u64, commit: &str) -> Index {
             assignment("camera-functional", "vision"),
             assignment("maps-uat", "nav"),
         ],
+        served: outhaul_bundle::index::Served::default(),
         kept: std::collections::BTreeMap::new(),
         orders: Vec::new(),
         attestations: Vec::new(),

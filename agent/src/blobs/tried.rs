@@ -87,10 +87,11 @@ impl Blobs {
         } else {
             Secrets::default()
         };
-        let contents = index.files().map(|file| Content {
+        let files = index.files().map(|file| Content {
             digest: file.content,
             size: file.size,
         });
+        let contents = files.chain(index.served.contents().copied());
         Ok(Self {
             trial: Some(Trial {
                 wanted: contents.collect(),

@@ -26,6 +26,8 @@ pub(super) struct Shape {
     #[serde(default)]
     assignments: Sum<AssignmentShape>,
     #[serde(default)]
+    served: ServedShape,
+    #[serde(default)]
     kept: Count,
     #[serde(default)]
     orders: Count,
@@ -45,6 +47,28 @@ struct SnapshotShape {
 struct ReconcilerShape {
     #[serde(default)]
     settings: Count,
+}
+
+#[derive(Default, Deserialize)]
+struct ServedShape {
+    #[serde(default)]
+    images: Sum<ImageShape>,
+    #[serde(default)]
+    repositories: Sum<RepositoryShape>,
+}
+
+#[derive(Default, Deserialize)]
+struct ImageShape {
+    #[serde(default)]
+    blobs: Count,
+}
+
+#[derive(Default, Deserialize)]
+struct RepositoryShape {
+    #[serde(default)]
+    refs: Count,
+    #[serde(default)]
+    shallow: Count,
 }
 
 #[derive(Default, Deserialize)]
@@ -93,6 +117,19 @@ impl AddAssign for AssignmentShape {
     }
 }
 
+impl AddAssign for ImageShape {
+    fn add_assign(&mut self, other: Self) {
+        self.blobs += other.blobs;
+    }
+}
+
+impl AddAssign for RepositoryShape {
+    fn add_assign(&mut self, other: Self) {
+        self.refs += other.refs;
+        self.shallow += other.shallow;
+    }
+}
+
 impl AddAssign for OverlayShape {
     fn add_assign(&mut self, other: Self) {
         self.sites += other.sites;
@@ -114,11 +151,17 @@ impl Shape {
         let assignments = &self.assignments.sum;
         let overlays = &assignments.overlays;
         let sealed = self.blobs.sum.sealed.as_ref();
+        let served = &self.served;
         let files = [
             assignments.files.0,
             assignments.payload.0,
             overlays.sum.files.0,
             self.attestations.0,
+            served.images.count,
+            served.images.sum.blobs.0,
+            served.repositories.count,
+            served.repositories.sum.refs.0,
+            served.repositories.sum.shallow.0,
         ];
         let names = [
             self.recipients.0,

@@ -6,12 +6,14 @@
 
 use std::collections::BTreeSet;
 
-use super::{Assignment, FORMAT, FORMAT_WITH_SITES, Index};
+use super::{Assignment, FORMAT, FORMAT_WITH_SERVED, FORMAT_WITH_SITES, Index, Served};
 use crate::name::Name;
 
-/// The format of an index with these assignments.
-pub fn format_of(assignments: &[Assignment]) -> &'static str {
-    if assignments.iter().any(|one| one.sites.is_some()) {
+/// The format of an index with these assignments, and what it brings to be served.
+pub fn format_of(assignments: &[Assignment], served: &Served) -> &'static str {
+    if !served.is_empty() {
+        FORMAT_WITH_SERVED
+    } else if assignments.iter().any(|one| one.sites.is_some()) {
         FORMAT_WITH_SITES
     } else {
         FORMAT
@@ -51,10 +53,10 @@ impl Assignment {
 
 /// What contradicts itself.
 pub(super) fn problem(index: &Index) -> Option<String> {
-    let expected = format_of(&index.assignments);
+    let expected = format_of(&index.assignments, &index.served);
     if index.format != expected {
         return Some(format!(
-            "its format is `{}`, for these assignments it must be `{expected}`",
+            "its format is `{}`, for what it holds it must be `{expected}`",
             index.format
         ));
     }
@@ -128,7 +130,10 @@ mod tests {
     #[test]
     fn a_reader_of_the_first_format_cannot_take_it_for_one_of_its_own() {
         let mut index = index(&["press-1"]);
-        assert_eq!(format_of(&index.assignments), "outhaul.dev/bundle/v2");
+        assert_eq!(
+            format_of(&index.assignments, &index.served),
+            "outhaul.dev/bundle/v2"
+        );
         index.format = FORMAT.to_owned();
         let error = read(&index).unwrap_err();
         assert!(error.contains("must be `outhaul.dev/bundle/v2`"), "{error}");

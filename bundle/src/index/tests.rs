@@ -34,10 +34,10 @@ fn bytes_round_trip_and_are_canonical() {
 
 #[test]
 fn another_format_is_named() {
-    let bytes = br#"{"format":"outhaul.dev/bundle/v3","anything":[]}"#;
+    let bytes = br#"{"format":"outhaul.dev/bundle/v9","anything":[]}"#;
     let error = Index::from_bytes(bytes, &Limits::default()).unwrap_err();
     assert!(
-        error.to_string().contains("outhaul.dev/bundle/v3"),
+        error.to_string().contains("outhaul.dev/bundle/v9"),
         "{error}"
     );
 }

@@ -9,6 +9,7 @@
 pub mod address;
 pub mod branch;
 pub mod import;
+pub mod pack;
 pub mod program;
 pub mod source;
 pub mod store;

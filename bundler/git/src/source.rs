@@ -392,6 +392,23 @@ impl Opened {
         })
     }
 
+    /// Writes its commit, with all files and without history, to `out` as a pack; `None` for a plain folder,
+    /// which has no commit.
+    ///
+    /// # Errors
+    /// [`SourceError`] when an object is missing or damaged, a bound is passed, or `out` fails.
+    pub fn pack(
+        &self,
+        limits: &TreeLimits,
+        out: &mut dyn std::io::Write,
+    ) -> Result<Option<git::Packed>, SourceError> {
+        let Place::Git(repository) = &self.at else {
+            return Ok(None);
+        };
+        let commits = std::slice::from_ref(&self.commit);
+        repository.pack(commits, limits, out).map(Some)
+    }
+
     /// The local repository that holds its commits; `None` for a plain folder.
     pub fn repository_folder(&self) -> Option<&Path> {
         match &self.at {

@@ -33,6 +33,11 @@ impl Cache {
         Self::at(base.join("outhaul").join("git"))
     }
 
+    /// Where images lie beside the repositories.
+    pub fn images(&self) -> PathBuf {
+        self.folder.join("images")
+    }
+
     pub fn repository(&self, url: &str) -> PathBuf {
         self.folder.join(format!(
             "{}.git",

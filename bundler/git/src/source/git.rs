@@ -10,10 +10,12 @@ use std::process::Command;
 
 use super::{Reference, SourceError};
 
+mod packed;
 mod program;
 mod remote;
 mod tree;
 
+pub use packed::Packed;
 pub use program::plain;
 use program::{Bounds, GitOutput};
 pub use remote::Remote;

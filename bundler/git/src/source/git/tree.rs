@@ -279,14 +279,14 @@ impl Counting<'_> {
     }
 }
 
-fn damaged(what: &str, message: &str) -> SourceError {
+pub(super) fn damaged(what: &str, message: &str) -> SourceError {
     SourceError::Damaged {
         what: what.to_owned(),
         message: message.to_owned(),
     }
 }
 
-fn broken(message: impl ToString) -> SourceError {
+pub(super) fn broken(message: impl ToString) -> SourceError {
     SourceError::Git {
         message: message.to_string(),
     }

@@ -19,5 +19,6 @@ pub mod import;
 pub mod project;
 pub mod publication;
 pub mod qr;
+pub mod registries;
 pub mod scaffold;
 pub mod serve;

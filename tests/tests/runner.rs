@@ -51,6 +51,8 @@ mod scene;
 mod secrets;
 #[path = "runner/selected.rs"]
 mod selected;
+#[path = "runner/served.rs"]
+mod served;
 #[path = "runner/skips.rs"]
 mod skips;
 #[path = "runner/story.rs"]

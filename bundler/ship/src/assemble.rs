@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use outhaul_bundle::encode::{self, Candidate, ContentSource};
 use outhaul_bundle::index::{
-    Assignment, Blob, Content, File as IndexFile, Overlay, ReconcilerSettings, Snapshot, Stream,
-    format_of,
+    Assignment, Blob, Content, File as IndexFile, Overlay, ReconcilerSettings, Served, Snapshot,
+    Stream, format_of,
 };
 use outhaul_bundle::limits::Limits;
 use outhaul_bundle::name::{Name, NameError, RelativePath};
@@ -48,6 +48,8 @@ pub struct Contents<'a> {
     pub recipients: BTreeSet<Name>,
     /// Each assignment's payload by assignment name, its contents in the spool already.
     pub payloads: BTreeMap<String, Vec<IndexFile>>,
+    /// What the site serves, its contents in the spool already.
+    pub served: Served,
     /// Which of the assignments are as an earlier snapshot had them, and its digest.
     pub kept: BTreeMap<Name, Digest>,
     /// What single sites are told to do.
@@ -100,6 +102,7 @@ pub fn assemble(contents: Contents<'_>, mut spool: Spool) -> Result<UnsignedBund
         recipients,
         assignments,
         mut payloads,
+        served,
         mut kept,
         orders,
     } = contents;
@@ -165,9 +168,14 @@ pub fn assemble(contents: Contents<'_>, mut spool: Spool) -> Result<UnsignedBund
             overlays,
         });
     }
+    candidates.extend(served.contents().map(|content| Candidate {
+        digest: content.digest,
+        size: content.size,
+        path: format!("served/{}", content.digest.hex()),
+    }));
     let blobs = encode_all(&candidates, &spool)?;
     let index = Index {
-        format: format_of(&listed).to_owned(),
+        format: format_of(&listed, &served).to_owned(),
         fleet: fleet.parse().map_err(|source| AssembleError::Name {
             assignment: fleet.to_owned(),
             source,
@@ -179,6 +187,7 @@ pub fn assemble(contents: Contents<'_>, mut spool: Spool) -> Result<UnsignedBund
         reconciler,
         recipients,
         assignments: listed,
+        served,
         kept,
         orders,
         attestations: Vec::new(),

@@ -1,121 +1,37 @@
 //! 5a. COLLECT: what a reconciler needs on site and could not otherwise reach.
 //!
 //! What comes in: the `manifests` of each assignment: a repository, a branch, a path. What goes out:
-//! that folder's files, in a spool, pinned to one commit. A symbolic link, a submodule or a file of Git LFS
+//! that folder's files, in a spool, pinned to one commit; or, where a rendered file tells Flux, Argo CD or Fleet
+//! to fetch that repository, its commit as a pack that the site serves. A symbolic link, a submodule or a file of Git LFS
 //! cannot travel and is an error, because a payload with a hole would fail on site, where nobody can mend it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use outhaul_bundle::index::{File, Source};
-use outhaul_bundle::name::{NameError, RelativePath};
+use outhaul_bundle::index::{File, Served, Source};
+use outhaul_bundle::name::RelativePath;
 
-use crate::assemble::{Spool, SpoolError};
-use outhaul_control::diagnostic::Diagnostic;
+use crate::assemble::Spool;
+use crate::lock::Lock;
+use outhaul_control::model::Images;
 use outhaul_git::source::{self, Cache, Opened, Reference, SourceError, SourceMap, TreeLimits};
 use outhaul_plane::delivery::storage::OCI;
 use outhaul_plane::render::RenderedAssignment;
 
+use images::OtherKey;
 use places::Clash;
+use served::{Asked, Ref, Serving};
 
+mod error;
+mod images;
 mod places;
+mod served;
+
+pub use error::{CollectError, finding};
+pub use images::{Brought, ImageError, ImageSource};
 
 /// How the names of sources begin that only an assignment of an earlier snapshot is from.
 pub const KEPT: &str = "kept:";
-
-/// Why a payload cannot be collected.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum CollectError {
-    /// A folder is not what it was when the assignment was last good.
-    #[error("`{assignment}`: the folder of its manifests is not what it was")]
-    Gone {
-        /// The assignment.
-        assignment: String,
-    },
-    /// The storage is of a kind that cannot be carried yet.
-    #[error(
-        "`{assignment}`: its manifests are in `{storage}` storage, which cannot be carried yet\n\
-         help: use `storage: git`, or leave `repo` out when there is no payload"
-    )]
-    Storage {
-        /// The assignment.
-        assignment: String,
-        /// What the deployment target says.
-        storage: String,
-    },
-    /// The repository cannot be read.
-    #[error("`{assignment}`: its manifests cannot be collected")]
-    Source {
-        /// The assignment.
-        assignment: String,
-        /// Why.
-        source: Arc<SourceError>,
-    },
-    /// The same, of an assignment that is still to be named.
-    #[error(transparent)]
-    Unread(#[from] SourceError),
-    /// The temporary folder failed.
-    #[error("cannot keep payloads in the temporary folder")]
-    Spool(#[from] SpoolError),
-    /// A path that cannot travel.
-    #[error(
-        "`{assignment}`: a file of its manifests cannot travel\nhelp: rename it in its repository"
-    )]
-    Path {
-        /// The assignment.
-        assignment: String,
-        /// What is wrong with it.
-        source: NameError,
-    },
-    /// A rendered file and a file of the payload would be the same file on site.
-    #[error(
-        "`{assignment}`: its template renders `{path}`, and its manifests have it too\nhelp: rename one of \
-         them; on site one would silently replace the other"
-    )]
-    Collision {
-        /// The assignment.
-        assignment: String,
-        /// The file, as it would be on site.
-        path: String,
-    },
-    /// Two files that are one where case is not told, or a file in the place of a folder.
-    #[error(
-        "`{assignment}`: its manifests have `{first}` and `{second}`, which differ by case alone or are both \
-         file and folder\nhelp: rename one of them; sticks and some sites do not tell case"
-    )]
-    Alike {
-        /// The assignment.
-        assignment: String,
-        /// One of them.
-        first: String,
-        /// The other.
-        second: String,
-    },
-    /// Links and submodules.
-    #[error(
-        "`{assignment}`: `{path}` is a symbolic link or submodule, which cannot travel\n\
-         help: put the file itself there"
-    )]
-    Link {
-        /// The assignment.
-        assignment: String,
-        /// Its path in the repository.
-        path: String,
-    },
-    /// A file that the repository has as a pointer of Git LFS.
-    #[error(
-        "`{assignment}`: `{path}` is a pointer of Git LFS, and its content is not in the repository\n\
-         help: put the file itself there: `git lfs untrack` the pattern, `git add --renormalize` the file, and \
-         commit both"
-    )]
-    Pointer {
-        /// The assignment.
-        assignment: String,
-        /// Its path in the repository.
-        path: String,
-    },
-}
 
 /// How much of a payload an index lists.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -131,6 +47,8 @@ pub struct Listed {
 pub struct Payloads {
     /// Files by assignment name; their contents are in the spool.
     pub files: BTreeMap<String, Vec<File>>,
+    /// What the site serves; its contents are in the spool, too.
+    pub served: Served,
     /// The repositories, each at the commit that was read, sorted.
     pub sources: Vec<Source>,
     /// The commit that each assignment's payload is from, by assignment name.
@@ -147,6 +65,14 @@ pub struct Collector<'a> {
     sources: &'a SourceMap,
     cache: &'a Cache,
     opened: BTreeMap<Key, Result<(Opened, String), Arc<SourceError>>>,
+    /// Repositories that rendered files name besides the workloads' own.
+    others: BTreeMap<OtherKey, Result<(Opened, Ref), Arc<SourceError>>>,
+    /// Who brings images, and those that are here, by their whole names.
+    images: Option<&'a dyn ImageSource>,
+    brought: BTreeMap<String, Result<Brought, ImageError>>,
+    lock: Lock,
+    /// Whether images and other repositories of what is looked at now travel.
+    carries: bool,
 }
 
 impl<'a> Collector<'a> {
@@ -156,7 +82,29 @@ impl<'a> Collector<'a> {
             sources,
             cache,
             opened: BTreeMap::new(),
+            others: BTreeMap::new(),
+            images: None,
+            brought: BTreeMap::new(),
+            lock: Lock::default(),
+            carries: false,
         }
+    }
+
+    /// The same, with who brings images, and what is pinned already.
+    #[must_use]
+    pub fn with_images(mut self, images: Option<&'a dyn ImageSource>, lock: Lock) -> Self {
+        (self.images, self.lock) = (images, lock);
+        self
+    }
+
+    /// Says whether a policy lets images and other repositories travel for what is collected from now on.
+    pub fn carry(&mut self, images: Option<Images>) {
+        self.carries = images == Some(Images::Carry);
+    }
+
+    /// What is pinned by now.
+    pub fn lock(&self) -> &Lock {
+        &self.lock
     }
 
     /// Whether the payload of one assignment can travel whole, and how much it has to be listed. Nothing is kept.
@@ -214,7 +162,13 @@ impl<'a> Collector<'a> {
         spool: &mut Spool,
     ) -> Result<Payloads, CollectError> {
         let mut payloads = Payloads::default();
-        for (name, assignment) in assignments {
+        let mut serving = Serving::default();
+        // What is kept comes last: a commit that a sound one was read at stays.
+        let (kept, sound): (Vec<_>, Vec<_>) = assignments
+            .iter()
+            .partition(|(name, _)| pins.contains_key(*name));
+        let all: Vec<_> = sound.into_iter().chain(kept).collect();
+        for &(name, assignment) in &all {
             let Some((source, named)) = self.open(name, assignment, pins.get(name))? else {
                 continue;
             };
@@ -224,6 +178,9 @@ impl<'a> Collector<'a> {
                 commit: source.commit.clone(),
             });
             payloads.commits.insert(name.clone(), source.commit.clone());
+            if serve_own(name, assignment, source, &mut serving) {
+                continue;
+            }
             let mut files = Vec::new();
             // One file after another: together they may be larger than the memory.
             let links = source.each::<CollectError>(
@@ -252,6 +209,11 @@ impl<'a> Collector<'a> {
             no_links(name, links)?;
             payloads.files.insert(name.clone(), files);
         }
+        for (name, assignment) in all {
+            let to = (&mut serving, &mut payloads, &mut *spool);
+            self.serve_others(name, assignment, pins.get(name), to)?;
+        }
+        payloads.served.repositories = serving.pack(spool)?;
         payloads.sources.sort();
         payloads.sources.dedup();
         Ok(payloads)
@@ -319,6 +281,31 @@ impl<'a> Collector<'a> {
     }
 }
 
+/// Serves an assignment's own repository to the reconciler that is told to fetch it. Then no file of it travels
+/// besides: the content is in the pack.
+fn serve_own(
+    name: &str,
+    assignment: &RenderedAssignment,
+    opened: &Opened,
+    serving: &mut Serving,
+) -> bool {
+    // Of a plain folder there is no commit that could be fetched.
+    if opened.repository_folder().is_none() {
+        return false;
+    }
+    let branch = assignment.manifests.get("branch").map(String::as_str);
+    let branch = branch.filter(|branch| !branch.is_empty());
+    let own = |asked: &Asked| asked.is(&opened.url) && asked.is_at(branch, opened);
+    let mut is_served = false;
+    for asked in served::asked(assignment).into_iter().filter(own) {
+        let at = asked.references().into_iter().next();
+        let at = at.map_or(Ref::Default, |(_, at)| at);
+        serving.add(name, &asked.url, at, opened, false);
+        is_served = true;
+    }
+    is_served
+}
+
 fn failed(assignment: &str, source: SourceError) -> CollectError {
     CollectError::Source {
         assignment: assignment.to_owned(),
@@ -352,38 +339,5 @@ fn pointer(assignment: &str, path: String) -> CollectError {
     CollectError::Pointer {
         assignment: assignment.to_owned(),
         path,
-    }
-}
-
-/// A payload's error as a finding, still without a place.
-pub fn finding(error: &CollectError) -> Diagnostic {
-    let mut lines = Vec::new();
-    let mut help = None;
-    let mut next: Option<&dyn std::error::Error> = Some(error);
-    while let Some(cause) = next {
-        for line in cause.to_string().lines() {
-            match line.trim().strip_prefix("help: ") {
-                Some(text) => help = Some(text.to_owned()),
-                None if lines.iter().any(|said| said == line) => {}
-                None => lines.push(line.to_owned()),
-            }
-        }
-        next = cause.source();
-    }
-    let message = lines.join(": ");
-    let (finding, help) = match error {
-        CollectError::Source { source, .. } if source.is_input() => (
-            Diagnostic::error("not-collected", message),
-            Some(source.help()),
-        ),
-        CollectError::Source { source, .. } => (
-            Diagnostic::environment("not-collected", message),
-            Some(source.help()),
-        ),
-        _ => (Diagnostic::error("not-collected", message), help),
-    };
-    match help {
-        Some(help) => finding.help(help),
-        None => finding,
     }
 }

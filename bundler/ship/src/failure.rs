@@ -19,6 +19,7 @@ use crate::branch::{PublishError, TargetError};
 use crate::collect::CollectError;
 use crate::deliver::DeliverError;
 use crate::folder::OutputError;
+use crate::lock::LockError;
 use crate::stream::{LastError, ProduceError};
 
 fn of_source(source: &SourceError) -> FailureClass {
@@ -97,16 +98,19 @@ impl Classified for ProduceError {
             | Self::Forbidden(_)
             | Self::Removals { .. } => Refused,
             Self::Finish(FinishError::Seal(SealError::Recipients { .. }))
-            | Self::Last(LastError::Damaged { .. }) => Usage,
+            | Self::Last(LastError::Damaged { .. })
+            | Self::Lock(LockError::Damaged { .. }) => Usage,
             Self::Assemble(AssembleError::Inconsistent(_))
             | Self::Finish(FinishError::Inconsistent(_) | FinishError::Name(_)) => Internal,
             Self::Fleet(error) => error.class(),
+            Self::Collect(CollectError::Image { error, .. }) if error.is_environment => Environment,
             Self::Assemble(AssembleError::Spool(_) | AssembleError::Encode(_))
             | Self::Collect(CollectError::Spool(_))
             | Self::Deliver(_)
             | Self::Finish(_)
             | Self::Keep(_)
             | Self::Last(_)
+            | Self::Lock(_)
             | Self::Sites(_)
             | Self::Spool(_) => Environment,
             Self::Assemble(_)
@@ -150,9 +154,11 @@ impl Classified for ProduceError {
                     did_you_mean(site, &names)
                 )
             }
-            Self::Expiry { .. } | Self::Last(_) | Self::Removals { .. } | Self::Spool(_) => {
-                return None;
-            }
+            Self::Expiry { .. }
+            | Self::Last(_)
+            | Self::Lock(_)
+            | Self::Removals { .. }
+            | Self::Spool(_) => return None,
         };
         Some(help)
     }

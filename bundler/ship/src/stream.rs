@@ -21,10 +21,11 @@ use outhaul_signer::publish::SignRequest;
 
 use crate::assemble::finish::Reader;
 use crate::assemble::{self, Contents, Spool, UnsignedBundle};
-use crate::collect::Collector;
+use crate::collect::{Collector, ImageSource};
 use crate::deliver::{self, DeliverError};
 use crate::destination::{self, Committed, Destination as _};
 use crate::isolation::Isolation;
+use crate::lock::{Lock, Moved};
 use crate::sites::Sites;
 use outhaul_control::model::Drift;
 use outhaul_load::pipeline::Platform;
@@ -77,6 +78,10 @@ pub struct Request<'a> {
     /// Days until the bundle may no longer be installed, 1 to 3650; without it what the delivery
     /// policies say, or else [`EXPIRES_DAYS`].
     pub expires_days: Option<u32>,
+    /// Who brings images, where a delivery policy says that they travel.
+    pub images: Option<&'a dyn ImageSource>,
+    /// Ask anew what tags and branches are that the fleet's lock has pinned.
+    pub update: bool,
 }
 
 /// Days until a bundle may no longer be installed, where nobody says otherwise.
@@ -94,6 +99,8 @@ pub struct Production {
     /// Enrolled sites by their stream, where the environment has no cluster type of that name any more: nothing is
     /// made for them. Only when every stream was asked for.
     pub orphans: BTreeMap<String, BTreeSet<Name>>,
+    /// Images and repositories that were asked for anew and are others than before.
+    pub moved: Vec<Moved>,
 }
 
 impl Production {
@@ -154,7 +161,9 @@ pub fn produce(
     }
     let wanted =
         |name: &&String| request.cluster_types.is_empty() || request.cluster_types.contains(name);
-    let collector = RefCell::new(Collector::new(&platform.sources, &platform.cache));
+    let lock = Lock::read(fleet.folder(), &rendering.environment, request.update)?;
+    let collector = Collector::new(&platform.sources, &platform.cache);
+    let collector = RefCell::new(collector.with_images(request.images, lock));
     let mut recipients = recipients::of(platform, fleet, request, wanted)?;
     let mut ready = Vec::new();
     let mut removals = Vec::new();
@@ -182,12 +191,19 @@ pub fn produce(
     if !removals.is_empty() {
         return Err(ProduceError::Removals { removals });
     }
+    let moved = {
+        let collector = collector.borrow();
+        let lock = collector.lock();
+        lock.write(fleet.folder(), &rendering.environment)?;
+        lock.moved()
+    };
     let everything = request.cluster_types.is_empty() && request.recipients.is_empty();
     let mut production = Production {
         orphans: match everything {
             true => recipients::orphans(platform, fleet)?,
             false => BTreeMap::new(),
         },
+        moved,
         ..Production::default()
     };
     for (mut stream, last, plan) in ready {
@@ -254,6 +270,7 @@ fn stream(
             recipients: recipients.clone(),
             assignments: &plan.assignments,
             payloads: payloads.files,
+            served: payloads.served,
             kept: plan.kept.clone(),
             orders: orders.clone(),
         };

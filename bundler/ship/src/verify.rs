@@ -267,8 +267,29 @@ pub fn differences(
             &mut tell,
         );
     }
+    served(index, payloads, &mut tell);
     found.sort();
     found
+}
+
+/// Compares the repositories that the site serves. What only a kept assignment needs is of another snapshot.
+fn served(index: &Index, payloads: &Payloads, tell: &mut impl FnMut(String, &'static str)) {
+    let carried = &index.served.repositories;
+    for one in &payloads.served.repositories {
+        let path = || format!("served/{}", one.url);
+        match carried.iter().find(|other| other.url == one.url) {
+            None => tell(path(), "only rendered"),
+            Some(other) if other != one && index.kept.is_empty() => tell(path(), "changed"),
+            Some(_) => {}
+        }
+    }
+    let now = &payloads.served.repositories;
+    let gone = carried
+        .iter()
+        .filter(|one| now.iter().all(|other| other.url != one.url));
+    if index.kept.is_empty() {
+        gone.for_each(|one| tell(format!("served/{}", one.url), "only in the bundle"));
+    }
 }
 
 /// The only sites that an assignment is for, of those that the bundle is for.

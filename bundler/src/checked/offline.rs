@@ -7,24 +7,16 @@
 //! its business.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
-use outhaul_control::diagnostic::{Diagnostic, Diagnostics, Location, SourceFile};
+use outhaul_control::diagnostic::{Diagnostic, Diagnostics, Location};
 use outhaul_control::model::{ClusterType, Images, Transport};
-use outhaul_control::yaml::{self, Node, Value};
 use outhaul_git::source::normal_url;
 use outhaul_load::pipeline::Platform;
 use outhaul_plane::delivery::storage::OCI;
 use outhaul_plane::delivery::{self, Delivery};
 use outhaul_plane::render::RenderedAssignment;
 use outhaul_ship::manifests;
-
-/// What something on site wants to fetch.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-enum Need {
-    Image(String),
-    Source(String),
-}
+use outhaul_ship::needs::{Need, Needs as OfFile, together};
 
 /// A need, where it is written, and the cluster types whose sites have it.
 type Needs = BTreeMap<(Need, String), (Option<Location>, BTreeSet<String>, bool)>;
@@ -58,9 +50,10 @@ pub(super) fn looked_at(
         for assignment in group.assignments.values() {
             let mut add = |need: Need, place: String, at: Option<Location>| {
                 if reachable(&need, assignment, &delivery) {
-                    if let Need::Image(image) = need {
-                        trusted.insert(image);
-                    }
+                    match need {
+                        Need::Image(image) if !carries(&delivery) => trusted.insert(image),
+                        _ => false,
+                    };
                     return;
                 }
                 let entry = needs.entry((need, place));
@@ -69,7 +62,7 @@ pub(super) fn looked_at(
                 *certain |= transport.is_some() || bundled.is_some();
             };
             for (file, bytes) in &assignment.files {
-                for (need, at) in rendered(file, bytes) {
+                for (need, at) in OfFile::of(file, bytes).all {
                     let place = written(platform, cluster_type, &need);
                     let shown = place
                         .as_ref()
@@ -104,7 +97,7 @@ fn findings(needs: Needs, all: &mut Diagnostics) {
                 "where the sites have a registry with it, write `images: reference` in a delivery policy; \
                  `delivery: git` where they have a network",
             ),
-            Need::Source(url) => (
+            Need::Repository(url, _) | Need::Source(url) => (
                 "source-not-carried",
                 format!("no bundle brings `{url}` to the sites of {types}"),
                 "name it as the `manifests` of a deployment target, so that it travels; or write `delivery: git` \
@@ -124,13 +117,13 @@ fn findings(needs: Needs, all: &mut Diagnostics) {
 
 /// Whether it is on site without a network: what the bundle carries is served there under its own name.
 fn reachable(need: &Need, assignment: &RenderedAssignment, delivery: &Delivery) -> bool {
-    let has_registry = delivery
-        .images
-        .as_ref()
-        .is_some_and(|images| images.value == Images::Reference);
+    let images = delivery.images.as_ref().map(|images| images.value);
+    let has_registry = images == Some(Images::Reference);
+    let carries = carries(delivery);
     match need {
-        Need::Image(_) => has_registry,
-        Need::Source(url) => {
+        Need::Image(_) => has_registry || carries,
+        Need::Repository(..) if carries => true,
+        Need::Repository(url, _) | Need::Source(url) => {
             let storage = assignment.manifests.get("storage").map(String::as_str);
             let own = assignment.manifests.get("repo");
             let own = own.is_some_and(|repo| normal_url(repo) == normal_url(url));
@@ -143,11 +136,10 @@ fn reachable(need: &Need, assignment: &RenderedAssignment, delivery: &Delivery) 
     }
 }
 
-/// What a rendered file names.
-fn rendered(name: &str, bytes: &[u8]) -> Vec<(Need, Location)> {
-    let text = String::from_utf8_lossy(bytes).into_owned();
-    let name = name.to_owned();
-    in_file(&Arc::new(SourceFile { name, text }))
+/// Whether a policy says that images and repositories travel.
+fn carries(delivery: &Delivery) -> bool {
+    let images = delivery.images.as_ref();
+    images.is_some_and(|images| images.value == Images::Carry)
 }
 
 /// What the manifests of a workload name; nothing when they cannot be read.
@@ -169,7 +161,7 @@ fn of_payload(
             all.extend(outhaul_load::uncommitted(
                 [(&reference, &opened)].into_iter(),
             ));
-            files.iter().flat_map(in_file).collect()
+            together(files.iter().map(OfFile::of_file).collect())
         }
         Err(_) => Vec::new(),
     }
@@ -177,7 +169,7 @@ fn of_payload(
 
 /// Where a template writes it, when it is there as it is.
 fn written(platform: &Platform, cluster_type: &ClusterType, need: &Need) -> Option<Location> {
-    let (Need::Image(text) | Need::Source(text)) = need;
+    let text = need.text();
     let names = [
         Some(&cluster_type.reconciler),
         Some(&cluster_type.namespace_service),
@@ -188,80 +180,10 @@ fn written(platform: &Platform, cluster_type: &ClusterType, need: &Need) -> Opti
     for manifest in templates.flat_map(|template| &template.manifests) {
         let file = &manifest.location.file;
         let within = file.text.get(manifest.location.span.clone())?;
-        if let Some(at) = within.find(text.as_str()) {
+        if let Some(at) = within.find(text) {
             let start = manifest.location.span.start + at;
             return Some(Location::new(file, start..start + text.len()));
         }
     }
     Some(cluster_type.reconciler.location.clone())
-}
-
-fn in_file(file: &Arc<SourceFile>) -> Vec<(Need, Location)> {
-    let mut found = Vec::new();
-    if !["image", "url:", "repoURL", "repo:"]
-        .iter()
-        .any(|word| file.text.contains(word))
-    {
-        return found;
-    }
-    // What is no YAML names nothing; whether it should be is not decided here.
-    for document in yaml::parse(file).unwrap_or_default() {
-        images(file, &document, &mut found);
-        sources(file, &document, &mut found);
-    }
-    found
-}
-
-fn images(file: &Arc<SourceFile>, node: &Node, found: &mut Vec<(Need, Location)>) {
-    match &node.value {
-        Value::Mapping(entries) => {
-            for entry in entries {
-                let text = entry.value.as_str().filter(|_| entry.key == "image");
-                match text.filter(|text| !text.is_empty()) {
-                    // A container, not any field that is called `image`.
-                    Some(image) if node.field("name").is_some() => {
-                        let at = Location::new(file, entry.value.span.clone());
-                        found.push((Need::Image(image.to_owned()), at));
-                    }
-                    _ => images(file, &entry.value, found),
-                }
-            }
-        }
-        Value::Sequence(items) => items.iter().for_each(|item| images(file, item, found)),
-        _ => {}
-    }
-}
-
-/// What Flux, Argo CD and Fleet fetch.
-fn sources(file: &Arc<SourceFile>, document: &Node, found: &mut Vec<(Need, Location)>) {
-    let version = document
-        .field("apiVersion")
-        .and_then(Node::as_str)
-        .unwrap_or_default();
-    let group = version.split('/').next().unwrap_or_default();
-    let key = match group {
-        "source.toolkit.fluxcd.io" => "url",
-        "argoproj.io" => "repoURL",
-        "fleet.cattle.io" => "repo",
-        _ => return,
-    };
-    let Some(spec) = document.field("spec") else {
-        return;
-    };
-    let several = spec.field("sources").map(|node| &node.value);
-    let several = match several {
-        Some(Value::Sequence(items)) => items.as_slice(),
-        _ => &[],
-    };
-    for node in [Some(spec), spec.field("source")]
-        .into_iter()
-        .flatten()
-        .chain(several)
-    {
-        let Some(at) = node.field(key) else { continue };
-        if let Some(url) = at.as_str().filter(|url| url.contains(':')) {
-            let location = Location::new(file, at.span.clone());
-            found.push((Need::Source(url.to_owned()), location));
-        }
-    }
 }

@@ -14,6 +14,7 @@ use super::promote::OverrideArgs;
 use super::render::{InputArgs, isolation_failure, isolation_json};
 use super::{Exit, Format, print_json, say};
 use crate::checked::offline;
+use crate::registries::Registries;
 use outhaul_kit::counted::assignments;
 use outhaul_load::pipeline::Platform;
 use outhaul_promote::PromoteError;
@@ -56,6 +57,10 @@ pub struct Args {
     /// Write nothing when one assignment is broken; without it that one stays as it was shipped last
     #[arg(long)]
     strict: bool,
+    /// Ask anew what tags of images and branches of repositories are that `outhaul.lock` has pinned; of
+    /// workloads' own branches the newest commit is taken anyway
+    #[arg(long)]
+    update: bool,
     /// Write a new number even when nothing changed
     #[arg(long)]
     renew: bool,
@@ -91,6 +96,7 @@ impl Args {
                 .refuse_implausible_clock(issued)
                 .map_err(fleet_failure)?;
         }
+        let images = Registries::of_user(&platform.cache);
         let request = Request {
             cluster_types: &self.cluster_type,
             out: &self.out,
@@ -100,6 +106,8 @@ impl Args {
             renew: self.renew,
             issued,
             expires_days: self.expires_days,
+            images: Some(&images),
+            update: self.update,
         };
         let production =
             stream::produce(&platform, &fleet, &secret, &request).map_err(produce_failure)?;
@@ -147,9 +155,18 @@ impl Args {
                 "sites_without_bundle": production.orphans,
                 "removed": production.removed.iter()
                     .map(|(id, why)| (id.to_string(), why)).collect::<BTreeMap<_, _>>(),
+                "updated": production.moved.iter().map(|moved| json!({
+                    "name": moved.name, "from": moved.from, "to": moved.to,
+                })).collect::<Vec<_>>(),
             }))?;
         }
         say_orphans(environment, production);
+        for moved in &production.moved {
+            say(&format!(
+                "updated: {} from {} to {}",
+                moved.name, moved.from, moved.to
+            ));
+        }
         for (id, why) in &production.removed {
             say(&format!(
                 "{environment}/{}: removed `{}`: {why}",

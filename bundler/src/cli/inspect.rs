@@ -178,12 +178,38 @@ impl Args {
                 }
             }
         }
+        print_served(index);
         data(&format!(
             "  size        {} bytes: {} of content in {} blobs of {} bytes; every digest checked",
             found.bytes,
             index.content_bytes(),
             index.blobs.len(),
             index.carried_bytes()
+        ));
+    }
+}
+
+/// What the site serves.
+fn print_served(index: &Index) {
+    for image in &index.served.images {
+        let bytes = image.blobs.iter().map(|blob| blob.size).sum::<u64>() + image.manifest.size;
+        let digest = image.manifest.digest.short();
+        data(&format!(
+            "  image       {} ({digest}), {bytes} bytes",
+            image.name
+        ));
+    }
+    for one in &index.served.repositories {
+        let refs: Vec<String> = one
+            .refs
+            .iter()
+            .map(|(name, commit)| format!("{name} at {}", commit.get(..15).unwrap_or(commit)))
+            .collect();
+        data(&format!(
+            "  repository  {}: {}, {} bytes",
+            one.url,
+            refs.join(", "),
+            one.pack.size
         ));
     }
 }

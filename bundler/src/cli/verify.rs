@@ -16,6 +16,7 @@ use super::failure::{self, Failure};
 use super::key::fleet_failure;
 use super::render::InputArgs;
 use super::{Exit, Format, data, print_json};
+use outhaul_plane::delivery;
 use outhaul_ship::assemble::Spool;
 use outhaul_ship::assemble::finish::Keys;
 use outhaul_ship::collect::{self, Collector};
@@ -225,7 +226,14 @@ fn again(input: &InputArgs, index: &Index) -> Result<Vec<Difference>, Failure> {
     let temporary = std::env::temp_dir();
     let mut spool =
         Spool::new(&temporary).map_err(|error| Failure::new(failure::ENVIRONMENT, &error))?;
-    let payloads = Collector::new(&sources, &rendered.cache)
+    let mut collector = Collector::new(&sources, &rendered.cache);
+    let cluster_type = rendered
+        .control_plane
+        .cluster_types
+        .get(index.stream.cluster_type.as_str());
+    let delivery = cluster_type.and_then(|one| delivery::of(&rendered.control_plane, one).ok());
+    collector.carry(delivery.and_then(|delivery| Some(delivery.images?.value)));
+    let payloads = collector
         .collect(&group.assignments, &BTreeMap::new(), &mut spool)
         .map_err(|error| Failure::new(failure::ENVIRONMENT, &error))?;
     let mut found = verify::differences(index, &group.assignments, &payloads);

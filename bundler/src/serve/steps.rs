@@ -17,6 +17,7 @@ use outhaul_signer::key::Secret;
 use super::config::{BundleConfig, EnvironmentConfig, GitConfig};
 use super::state::{Known, LastRun};
 use crate::publication::{self, Publication, PublicationError, PullRequestOptions};
+use crate::registries::Registries;
 use outhaul_control::Diagnostics;
 use outhaul_git::source::{self, Reference};
 use outhaul_kit::counted::assignments;
@@ -228,6 +229,7 @@ fn bundle(
     fleet
         .refuse_implausible_clock(now)
         .map_err(|error| Problem::of(&error))?;
+    let images = Registries::of_user(&platform.cache);
     let request = Request {
         cluster_types: &[],
         out: &config.out,
@@ -237,6 +239,8 @@ fn bundle(
         renew: false,
         issued: now,
         expires_days: config.expires_days,
+        images: Some(&images),
+        update: false,
     };
     let made = stream::produce(platform, &fleet, &secret, &request)
         .map_err(|error| produce_problem(&error))?;

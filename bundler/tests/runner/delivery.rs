@@ -105,7 +105,7 @@ fn what_a_policy_forbids_is_refused_at_its_line_and_nothing_is_written() {
     let centre = Centre::new();
     let text = [
         centre.refused("  encryption: required\n", 1),
-        centre.refused("  images: carry\n", 2),
+        centre.refused("  images: some\n", 2),
         centre.refused("  sizeBudget: big\n", 2),
         centre.refused("  expireDays: 20\n", 2),
     ];

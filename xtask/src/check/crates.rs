@@ -9,7 +9,7 @@ use crate::repository::normal_dependencies;
 
 /// What renders, parses or fetches a control plane: for the centre only. The one YAML reader beside them,
 /// `saphyr-parser`, also reads manifests for the Kubernetes API: see [`MANIFESTS`].
-const CENTRE: [&str; 15] = [
+const CENTRE: [&str; 16] = [
     "git2",
     "gix",
     "gtmpl",
@@ -22,6 +22,7 @@ const CENTRE: [&str; 15] = [
     "outhaul-load",
     "outhaul-plane",
     "outhaul-promote",
+    "outhaul-registry",
     "outhaul-remote",
     "outhaul-ship",
     "yaml_serde",
@@ -175,6 +176,7 @@ const RULES: &[Rule] = &[
                 "axum",
                 "hyper",
                 "outhaul-promote",
+                "outhaul-registry",
                 "outhaul-remote",
                 "postgres",
                 "rusqlite",
@@ -185,6 +187,24 @@ const RULES: &[Rule] = &[
             PROGRAMS,
         ],
         why: "who ships opens no connection but git's: forges and hubs are asked by the program",
+    },
+    Rule {
+        member: "outhaul-registry",
+        never: &[
+            &[
+                "axum",
+                "outhaul-control",
+                "outhaul-git",
+                "outhaul-plane",
+                "outhaul-promote",
+                "outhaul-ship",
+                "postgres",
+                "rusqlite",
+                "tokio",
+            ],
+            PROGRAMS,
+        ],
+        why: "who pulls images knows neither control planes nor what becomes of them",
     },
     Rule {
         member: "outhaul-remote",

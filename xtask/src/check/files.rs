@@ -68,6 +68,7 @@ fn torn_writes(name: &str, text: &str) -> Vec<String> {
         "bundler/load/src/",
         "bundler/plane/src/",
         "bundler/promote/src/",
+        "bundler/registry/src/",
         "bundler/remote/src/",
         "bundler/ship/src/",
         "bundler/src/",

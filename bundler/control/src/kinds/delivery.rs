@@ -14,9 +14,7 @@ use super::OUTHAUL;
 use super::fields::{Fields, Reader};
 use super::label_selector;
 use super::metadata::Metadata;
-use super::shape::{
-    KindSchema, LABELS, kind, may, must, object, one_of, one_of_like, selected, whole,
-};
+use super::shape::{KindSchema, LABELS, kind, may, must, object, one_of, selected, whole};
 
 pub(super) fn described() -> KindSchema {
     let size = json!({
@@ -43,8 +41,8 @@ pub(super) fn described() -> KindSchema {
             ),
             may(
                 "images",
-                "Whether images travel in bundles.",
-                one_of_like(&[Images::Reference.as_str()], "reference"),
+                "`carry`: images, and the repositories that rendered objects name, travel in bundles. `reference`: the site gets them itself.",
+                one_of(&Images::ALL.map(Images::as_str)),
             ),
             may(
                 "expiresDays",
@@ -80,9 +78,7 @@ pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Deliv
     let spec = reader.section(object, "spec")?;
     let cluster_types = label_selector::section(reader, &spec, "clusterTypeSelector");
     let delivery = reader.choice(&spec, "delivery", Transport::ALL, Transport::as_str);
-    let images = reader
-        .choice(&spec, "images", Images::ALL, Images::as_str)
-        .and_then(|images| carried(reader, images));
+    let images = reader.choice(&spec, "images", Images::ALL, Images::as_str);
     let expires_days = reader.integer(&spec, "expiresDays");
     let encryption = reader.choice(&spec, "encryption", Encryption::ALL, Encryption::as_str);
     let size_budget = size(reader, &spec, "sizeBudget");
@@ -136,21 +132,6 @@ fn note<T>(
     if let Some(spot) = spot {
         places.insert(field, spot.location.clone());
     }
-}
-
-/// Nothing carries images yet: a policy that asks for it must not look as if it were obeyed.
-fn carried(reader: &mut Reader<'_>, images: Spanned<Images>) -> Option<Spanned<Images>> {
-    if images.value == Images::Carry {
-        reader.report(
-            Diagnostic::error("unsupported", "images cannot be carried in bundles")
-                .at(&images.location)
-                .help(
-                    "write `images: reference`, and bring the images to the site's registry by other means",
-                ),
-        );
-        return None;
-    }
-    Some(images)
 }
 
 /// Units of a size, and how many bytes each has.

@@ -10,6 +10,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use outhaul_bundle::digest::{Digest, Hasher};
+use outhaul_bundle::index::Content;
 use outhaul_kit::interrupt;
 
 /// Contents in a temporary folder.
@@ -18,6 +19,8 @@ pub struct Spool {
     folder: tempfile::TempDir,
     _temporary: interrupt::Temporary,
     sizes: BTreeMap<Digest, u64>,
+    /// Contents that lie elsewhere, and are not copied.
+    lent: BTreeMap<Digest, PathBuf>,
 }
 
 /// The temporary folder could not be written or read.
@@ -58,6 +61,7 @@ impl Spool {
             folder,
             _temporary: temporary,
             sizes: BTreeMap::new(),
+            lent: BTreeMap::new(),
         })
     }
 
@@ -69,7 +73,7 @@ impl Spool {
         let digest = Digest::of(bytes);
         let size = bytes.len() as u64;
         if !self.sizes.contains_key(&digest) {
-            let path = self.path(&digest);
+            let path = self.folder.path().join(digest.hex());
             let mut file = File::create_new(&path).map_err(|source| SpoolError {
                 path: path.clone(),
                 source,
@@ -101,9 +105,16 @@ impl Spool {
         };
         fill(&mut out).map_err(at)?;
         let (digest, size) = out.hasher.finish();
-        std::fs::rename(&path, self.path(&digest)).map_err(at)?;
+        std::fs::rename(&path, self.folder.path().join(digest.hex())).map_err(at)?;
         self.sizes.insert(digest, size);
         Ok((digest, size))
+    }
+
+    /// Adds a content that lies at `path` and stays there; it is compared with its digest when it is read.
+    pub fn lend(&mut self, content: Content, path: PathBuf) {
+        if !self.sizes.contains_key(&content.digest) {
+            self.lent.insert(content.digest, path);
+        }
     }
 
     /// The folder, for what else belongs to the same bundle.
@@ -121,7 +132,11 @@ impl Spool {
     }
 
     fn path(&self, digest: &Digest) -> PathBuf {
-        self.folder.path().join(digest.hex())
+        let own = || self.folder.path().join(digest.hex());
+        match self.sizes.contains_key(digest) {
+            true => own(),
+            false => self.lent.get(digest).cloned().unwrap_or_else(own),
+        }
     }
 }
 

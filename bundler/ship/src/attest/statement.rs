@@ -58,6 +58,18 @@ pub fn contents_list(index: &Index) -> String {
             }
         }
     }
+    for image in &index.served.images {
+        let digest = image.manifest.digest.hex();
+        lines.push(format!("{digest}  served/images/{}", image.name));
+    }
+    for one in &index.served.repositories {
+        let digest = one.pack.digest.hex();
+        lines.push(format!("{digest}  served/repositories/{}", one.url));
+        let refs = one.refs.iter();
+        lines.extend(
+            refs.map(|(name, commit)| format!("{commit}  served/repositories/{} {name}", one.url)),
+        );
+    }
     lines.sort_unstable();
     let mut text = format!("{}  snapshot\n", index.snapshot.digest.hex());
     for line in lines {

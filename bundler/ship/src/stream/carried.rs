@@ -17,6 +17,7 @@ use outhaul_bundle::index::{Blob, Content, Index, Source};
 use outhaul_bundle::limits::Limits;
 use outhaul_bundle::read::{BlobSink, BundleReader};
 use outhaul_bundle::{Digest, index};
+use outhaul_git::source::normal_url;
 use outhaul_signer::fleet::Fleet;
 
 use super::last::LastAssignment;
@@ -63,7 +64,10 @@ impl LastPayloads {
         let Some(assignment) = self.assignment(name) else {
             return false;
         };
-        let wanted: BTreeSet<Digest> = assignment.payload.iter().map(|file| file.content).collect();
+        let mut wanted: BTreeSet<Digest> =
+            assignment.payload.iter().map(|file| file.content).collect();
+        // What it needs besides cannot be told now: all that was served goes with it.
+        wanted.extend(self.index.served.contents().map(|one| one.digest));
         let contents = |blob: &Blob| {
             blob.contents
                 .iter()
@@ -108,6 +112,9 @@ impl LastPayloads {
             payloads.commits.insert(name.clone(), source.commit.clone());
             payloads.sources.push(source.clone());
         }
+        if !self.taken.is_empty() {
+            self.serve_again(payloads, &mut wanted);
+        }
         payloads.sources.sort();
         payloads.sources.dedup();
         let failed = |source| SpoolError::at(&self.path, source);
@@ -119,6 +126,31 @@ impl LastPayloads {
             })?;
         }
         Ok(())
+    }
+
+    /// Adds what was served, but for what is served now under the same name.
+    fn serve_again(&self, payloads: &mut Payloads, wanted: &mut BTreeSet<Digest>) {
+        let is_same = |url: &str, other: &str| normal_url(url) == normal_url(other);
+        let there = &mut payloads.served;
+        for one in &self.index.served.repositories {
+            if there
+                .repositories
+                .iter()
+                .all(|other| !is_same(&one.url, &other.url))
+            {
+                wanted.insert(one.pack.digest);
+                there.repositories.push(one.clone());
+            }
+        }
+        for image in &self.index.served.images {
+            if there.images.iter().all(|other| other.name != image.name) {
+                let contents = std::iter::once(&image.manifest).chain(&image.blobs);
+                wanted.extend(contents.map(|content| content.digest));
+                there.images.push(image.clone());
+            }
+        }
+        there.repositories.sort();
+        there.images.sort();
     }
 
     fn assignment(&self, name: &str) -> Option<&index::Assignment> {

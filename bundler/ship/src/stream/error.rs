@@ -13,6 +13,7 @@ use crate::assemble::{AssembleError, SpoolError};
 use crate::collect::CollectError;
 use crate::deliver::DeliverError;
 use crate::guard::Removal;
+use crate::lock::LockError;
 use crate::sites::SiteError;
 use outhaul_control::Diagnostics;
 
@@ -76,6 +77,9 @@ pub enum ProduceError {
     /// What the centre knows of the stream's sites cannot be read.
     #[error(transparent)]
     Sites(#[from] SiteError),
+    /// What is pinned cannot be read or written.
+    #[error(transparent)]
+    Lock(#[from] LockError),
     /// The temporary folder failed.
     #[error(transparent)]
     Spool(#[from] SpoolError),

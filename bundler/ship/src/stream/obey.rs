@@ -117,6 +117,17 @@ fn largest(index: &Index) -> Vec<String> {
             }
         }
     }
+    let served = &index.served;
+    for one in &served.repositories {
+        let name = format!("the pack of {}", one.url);
+        sizes.insert(one.pack.digest, (std::cmp::Reverse(one.pack.size), name));
+    }
+    for image in &served.images {
+        for content in &image.blobs {
+            let name = format!("{} of image {}", content.digest, image.name);
+            sizes.insert(content.digest, (std::cmp::Reverse(content.size), name));
+        }
+    }
     let mut sizes: Vec<_> = sizes.into_values().collect();
     sizes.sort();
     let line = |(size, name): (std::cmp::Reverse<u64>, String)| format!("{} bytes: {name}", size.0);

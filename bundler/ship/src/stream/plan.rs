@@ -135,6 +135,7 @@ impl<'a> StreamContents<'a> {
         collector: &mut Collector<'_>,
         spool: &mut Spool,
     ) -> Result<Payloads, ProduceError> {
+        collector.carry(self.delivery.images.as_ref().map(|images| images.value));
         let Some(carried) = &self.carried else {
             return Ok(collector.collect(&self.assignments, &self.pins, spool)?);
         };
@@ -333,6 +334,13 @@ impl Shipped for LastBundle<'_> {
                      output cannot be reached now, and no bundle here has it ({why})"
                 ))
             }
+            Ok(PayloadState::Lacking(why)) => {
+                self.stalled = true;
+                Last::None(format!(
+                    "its sites keep it, and so no bundle of this stream is made: something that it needs cannot be \
+                     had now ({why})"
+                ))
+            }
             Err(error) => {
                 self.trouble = Some(error);
                 Last::None(String::new())
@@ -359,6 +367,7 @@ fn unfit(
     assignments: &BTreeMap<String, Arc<RenderedAssignment>>,
     collector: &mut Collector<'_>,
 ) -> BTreeMap<AssignmentId, Diagnostics> {
+    collector.carry(delivery.images.as_ref().map(|images| images.value));
     let mut unfit = BTreeMap::new();
     let mut shares = BTreeMap::new();
     let mut manifests = Manifests::new(platform);
@@ -381,7 +390,10 @@ fn unfit(
             if foreign.is_some() {
                 return foreign;
             }
-            match collector.look(name, rendered, None) {
+            let looked = collector.look(name, rendered, None);
+            let looked = looked
+                .and_then(|listed| collector.look_served(name, rendered, None).map(|()| listed));
+            match looked {
                 Ok(listed) => {
                     shares.insert(name.clone(), Share::of(rendered, listed));
                     None
@@ -430,6 +442,8 @@ enum PayloadState {
     No(String),
     /// A server does not answer now, which takes nothing from a site.
     Unreached(String),
+    /// It can be had, and an image or repository that it needs cannot.
+    Lacking(String),
 }
 
 fn still_there(
@@ -440,8 +454,12 @@ fn still_there(
     let Some(commit) = &before.payload_commit else {
         return Ok(PayloadState::Yes);
     };
-    match collector.look(name, &before.rendered(), Some(commit)) {
-        Ok(_) => Ok(PayloadState::Yes),
+    let rendered = before.rendered();
+    match collector.look(name, &rendered, Some(commit)) {
+        Ok(_) => match collector.look_served(name, &rendered, Some(commit)) {
+            Ok(()) => Ok(PayloadState::Yes),
+            Err(error) => Ok(PayloadState::Lacking(error.to_string())),
+        },
         // A damaged copy here takes nothing from a site either.
         Err(CollectError::Source { source, .. })
             if matches!(*source, SourceError::Damaged { .. }) =>

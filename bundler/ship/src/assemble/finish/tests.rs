@@ -68,6 +68,7 @@ fn bundle(large: &[u8]) -> UnsignedBundle {
         assignments: &assignments,
         recipients: BTreeSet::new(),
         payloads: BTreeMap::new(),
+        served: outhaul_bundle::index::Served::default(),
         kept: BTreeMap::new(),
         orders: Vec::new(),
     };

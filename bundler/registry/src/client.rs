@@ -1,0 +1,351 @@
+//! One registry asked: manifests whole, blobs from where they broke off.
+//!
+//! What comes in: a [`Reference`], a digest, what a registry asks for before it answers. What goes out: the bytes
+//! of a manifest, compared with its digest, or a stream of a blob. Plain HTTP is spoken to this machine alone;
+//! what authenticates goes to no other server than the one that asked for it.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use outhaul_bundle::Digest;
+use outhaul_http::{Answer, Authority, HttpError, Method, Settings};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::Deserialize;
+use zeroize::Zeroizing;
+
+use crate::challenge::Challenge;
+use crate::credentials::Credentials;
+use crate::reference::Reference;
+
+/// Largest manifest in bytes: what registries accept.
+pub const MAX_MANIFEST: u64 = 4 << 20;
+/// Largest answer with a token in bytes.
+const MAX_TOKEN: u64 = 64 << 10;
+/// Redirects that a blob may take.
+const MAX_REDIRECTS: usize = 5;
+/// How long the body of one answer may take; what broke off goes on from there.
+const BODY: Duration = Duration::from_secs(3600);
+/// What a manifest may be.
+const ACCEPT: &str = "application/vnd.oci.image.index.v1+json, application/vnd.oci.image.manifest.v1+json, \
+    application/vnd.docker.distribution.manifest.list.v2+json, \
+    application/vnd.docker.distribution.manifest.v2+json";
+
+/// Why an image cannot be had.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RegistryError {
+    /// The authority's certificates cannot be used.
+    #[error("no registry can be asked over TLS: {0}")]
+    Authority(HttpError),
+    /// No connection, or it broke.
+    #[error("cannot reach `{host}`: {problem}")]
+    Unreachable {
+        /// The server.
+        host: String,
+        /// What happened.
+        problem: String,
+    },
+    /// It wants to know who asks, or does not let them.
+    #[error("`{host}` does not give out `{what}`: {problem}")]
+    Denied {
+        /// The server.
+        host: String,
+        /// What was asked for.
+        what: String,
+        /// What is missing.
+        problem: String,
+    },
+    /// It has no such thing.
+    #[error("`{host}` has no `{what}`")]
+    Missing {
+        /// The server.
+        host: String,
+        /// What was asked for.
+        what: String,
+    },
+    /// Another answer than one of those.
+    #[error("`{host}` answered {status} for `{what}`")]
+    Status {
+        /// The server.
+        host: String,
+        /// What was asked for.
+        what: String,
+        /// The HTTP status.
+        status: u16,
+    },
+    /// What came is not what it should be.
+    #[error("`{host}`: {what} {problem}")]
+    Wrong {
+        /// The server.
+        host: String,
+        /// What came.
+        what: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The cache could not be written.
+    #[error("`{}`", path.display())]
+    Cache {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+}
+
+impl RegistryError {
+    /// Whether it is the network or the disk, and not what was asked for.
+    pub fn is_environment(&self) -> bool {
+        match self {
+            Self::Unreachable { .. } | Self::Cache { .. } | Self::Authority(_) => true,
+            Self::Status { status, .. } => *status >= 500 || *status == 429,
+            Self::Denied { .. } | Self::Missing { .. } | Self::Wrong { .. } => false,
+        }
+    }
+}
+
+/// A manifest or an index, as the registry has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Manifest {
+    /// Its media type.
+    pub media_type: String,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+    /// Their digest.
+    pub digest: Digest,
+}
+
+/// Asks registries.
+#[derive(Debug)]
+pub struct Client {
+    http: outhaul_http::Client,
+    credentials: Credentials,
+    /// The value of `Authorization`, by registry and repository.
+    known: Mutex<BTreeMap<String, Zeroizing<String>>>,
+}
+
+#[derive(Deserialize)]
+struct Token {
+    #[serde(default)]
+    token: Option<String>,
+    #[serde(default)]
+    access_token: Option<String>,
+}
+
+impl Client {
+    /// A client; `authority` is a PEM file for servers whose certificate no public authority signed.
+    ///
+    /// # Errors
+    /// [`RegistryError::Authority`] when it cannot be used.
+    pub fn new(credentials: Credentials, authority: Option<&Path>) -> Result<Self, RegistryError> {
+        let authority = authority.map_or(Authority::System, Authority::File);
+        let agent = concat!("outhaul/", env!("CARGO_PKG_VERSION"));
+        let mut settings = Settings::new(agent, authority);
+        settings.limits.connect = Some(Duration::from_secs(10));
+        let http = outhaul_http::Client::new(&settings).map_err(RegistryError::Authority)?;
+        Ok(Self {
+            http,
+            credentials,
+            known: Mutex::default(),
+        })
+    }
+
+    /// The manifest that `at` is: a tag, or a digest.
+    ///
+    /// # Errors
+    /// [`RegistryError`]
+    pub fn manifest(&self, image: &Reference, at: &str) -> Result<Manifest, RegistryError> {
+        let what = match at.contains(':') {
+            true => format!("{}@{at}", image.repository),
+            false => format!("{}:{at}", image.repository),
+        };
+        let answer = self.get(image, &format!("manifests/{at}"), &what, None)?;
+        let media_type = answer.header("content-type").unwrap_or_default();
+        let media_type = media_type.split(';').next().unwrap_or_default();
+        let media_type = media_type.trim().to_owned();
+        let bytes = answer.bytes(MAX_MANIFEST);
+        let bytes = bytes.map_err(|error| unreachable(image, &error))?;
+        let wrong = |problem: String| RegistryError::Wrong {
+            host: image.host().to_owned(),
+            what: format!("`{what}`"),
+            problem,
+        };
+        let digest = Digest::of(&bytes);
+        if at.parse::<Digest>().is_ok_and(|wanted| wanted != digest) {
+            return Err(wrong(format!("has the digest {digest}")));
+        }
+        Ok(Manifest {
+            media_type,
+            bytes,
+            digest,
+        })
+    }
+
+    /// A blob, from byte `from` on where the registry gives out parts: the bytes that come, and where they begin.
+    ///
+    /// # Errors
+    /// [`RegistryError`]
+    pub fn blob(
+        &self,
+        image: &Reference,
+        digest: &Digest,
+        from: u64,
+    ) -> Result<(u64, Box<dyn Read + Send>), RegistryError> {
+        let what = format!("{}@{digest}", image.repository);
+        let range = (from > 0).then(|| format!("bytes={from}-"));
+        let answer = self.get(image, &format!("blobs/{digest}"), &what, range.as_deref())?;
+        let begins = match answer.status() {
+            206 => from,
+            _ => 0,
+        };
+        Ok((begins, Box::new(answer.into_reader())))
+    }
+
+    fn get(
+        &self,
+        image: &Reference,
+        path: &str,
+        what: &str,
+        range: Option<&str>,
+    ) -> Result<Answer, RegistryError> {
+        let scheme = if image.is_loopback() { "http" } else { "https" };
+        let url = format!("{scheme}://{}/v2/{}/{path}", image.host(), image.repository);
+        let key = format!("{}/{}", image.registry, image.repository);
+        let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let given = known().get(&key).cloned();
+        let mut response = self.ask(image, &url, given.as_ref().map(|g| g.as_str()), range)?;
+        if response.status() == 401 {
+            let answer = self.authorize(image, &response, what)?;
+            response = self.ask(image, &url, Some(&answer), range)?;
+            known().insert(key, answer);
+        }
+        let mut at = url;
+        for _ in 0..MAX_REDIRECTS {
+            if !(300..400).contains(&response.status()) {
+                break;
+            }
+            let next = location(&response, &at).ok_or_else(|| RegistryError::Wrong {
+                host: image.host().to_owned(),
+                what: format!("`{what}`"),
+                problem: "is said to be at an address that is not https".to_owned(),
+            })?;
+            // Another server: it gets nothing that authenticates.
+            response = self.ask(image, &next, None, range)?;
+            at = next;
+        }
+        let host = image.host().to_owned();
+        let what = what.to_owned();
+        match response.status() {
+            200 | 206 => Ok(response),
+            404 => Err(RegistryError::Missing { host, what }),
+            401 | 403 => Err(RegistryError::Denied {
+                problem: self.no_credentials(&host),
+                host,
+                what,
+            }),
+            status => Err(RegistryError::Status { host, what, status }),
+        }
+    }
+
+    fn ask(
+        &self,
+        image: &Reference,
+        url: &str,
+        authorization: Option<&str>,
+        range: Option<&str>,
+    ) -> Result<Answer, RegistryError> {
+        let request = self.http.request(Method::GET, url);
+        let mut request = request.header("Accept", ACCEPT).body_limit(BODY);
+        if let Some(value) = authorization {
+            request = request.secret_header("Authorization", value);
+        }
+        if let Some(range) = range {
+            request = request.header("Range", range);
+        }
+        request.send().map_err(|error| unreachable(image, &error))
+    }
+
+    /// What a registry that answered 401 is given.
+    fn authorize(
+        &self,
+        image: &Reference,
+        answer: &Answer,
+        what: &str,
+    ) -> Result<Zeroizing<String>, RegistryError> {
+        let host = image.host();
+        let denied = |problem: String| RegistryError::Denied {
+            host: host.to_owned(),
+            what: what.to_owned(),
+            problem,
+        };
+        let basic = self.credentials.basic(host);
+        let asked = answer.header("www-authenticate").and_then(Challenge::parse);
+        let (realm, service, scope) = match asked {
+            None => return Err(denied("it asks for something unknown".to_owned())),
+            Some(Challenge::Basic) => {
+                return basic.ok_or_else(|| denied(self.no_credentials(host)));
+            }
+            Some(Challenge::Bearer {
+                realm,
+                service,
+                scope,
+            }) => (realm, service, scope),
+        };
+        let is_own = realm.starts_with("http://") && image.is_loopback();
+        if !realm.starts_with("https://") && !is_own {
+            return Err(denied(format!("its tokens are at `{realm}`, not https")));
+        }
+        let scope = scope.unwrap_or_else(|| format!("repository:{}:pull", image.repository));
+        let encoded = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
+        let mut url = format!("{realm}?scope={}", encoded(&scope));
+        if let Some(service) = service {
+            url.push_str(&format!("&service={}", encoded(&service)));
+        }
+        let answer = self.ask(image, &url, basic.as_ref().map(|b| b.as_str()), None)?;
+        if answer.status() != 200 {
+            let status = answer.status();
+            let problem = format!("no token ({status}); {}", self.no_credentials(host));
+            return Err(denied(problem));
+        }
+        let bytes = answer.bytes(MAX_TOKEN);
+        let bytes = Zeroizing::new(bytes.map_err(|error| unreachable(image, &error))?);
+        let token: Token = serde_json::from_slice(&bytes)
+            .map_err(|_| denied("its token cannot be read".to_owned()))?;
+        let token = token.token.or(token.access_token);
+        let token = token.ok_or_else(|| denied("its answer has no token".to_owned()))?;
+        let token = Zeroizing::new(token);
+        Ok(Zeroizing::new(format!("Bearer {}", token.as_str())))
+    }
+
+    fn no_credentials(&self, host: &str) -> String {
+        match (self.credentials.basic(host), self.credentials.helper()) {
+            (Some(_), _) => "the credentials here do not suffice".to_owned(),
+            (None, Some(helper)) => format!(
+                "no credentials for it are here; what `docker-credential-{helper}` knows is not asked for"
+            ),
+            (None, None) => "no credentials for it are here".to_owned(),
+        }
+    }
+}
+
+/// Where an answer leads, when that is a place that may be asked.
+fn location(answer: &Answer, from: &str) -> Option<String> {
+    let to = answer.header("location")?;
+    let (scheme, rest) = from.split_once("://")?;
+    let host = rest.split('/').next()?;
+    if to.starts_with('/') && !to.starts_with("//") {
+        return Some(format!("{scheme}://{host}{to}"));
+    }
+    let same = to.starts_with(&format!("{scheme}://{host}/"));
+    (same || to.starts_with("https://")).then(|| to.to_owned())
+}
+
+fn unreachable(image: &Reference, error: &HttpError) -> RegistryError {
+    RegistryError::Unreachable {
+        host: image.host().to_owned(),
+        problem: error.problem(),
+    }
+}

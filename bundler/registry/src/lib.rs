@@ -1,0 +1,23 @@
+//! Images out of registries: found by tag or digest, pulled whole, verified, kept in a cache by digest.
+//!
+//! ```text
+//! name ─▶ Reference ─▶ Client::manifest ─▶ pull: index, platforms, configs, layers ─▶ Cache
+//! ```
+//!
+//! What comes in: an image's name, credentials, a folder. What goes out: the contents that the image consists
+//! of, each a file of the cache whose bytes match its digest. It knows no bundle and no control plane, decides
+//! about no image, and pushes nothing.
+
+pub mod cache;
+pub mod client;
+pub mod credentials;
+pub mod pull;
+pub mod reference;
+
+mod challenge;
+
+pub use cache::Cache;
+pub use client::{Client, RegistryError};
+pub use credentials::Credentials;
+pub use pull::{Pulled, pull};
+pub use reference::Reference;

@@ -1,0 +1,275 @@
+//! One image, whole: its index, the manifests of its platforms, their configs and layers.
+//!
+//! What comes in: a [`Reference`], and the digest that it was before where it must not move. What goes out: the
+//! list of its contents, each in the cache. Several layers come at once. An index is kept as it is, and all of
+//! its platforms come with it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
+use std::sync::PoisonError;
+
+use outhaul_bundle::Digest;
+use outhaul_bundle::index::Content;
+use outhaul_kit::console::progress::{Meter, Unit};
+use serde::Deserialize;
+
+use crate::cache::Cache;
+use crate::client::{Client, MAX_MANIFEST, Manifest, RegistryError};
+use crate::reference::Reference;
+
+/// Contents that come at once.
+const AT_ONCE: usize = 4;
+/// Times that a connection may break before a blob is given up, when it brought something each time.
+const ATTEMPTS: usize = 5;
+/// Most contents of one image.
+const MAX_CONTENTS: usize = 20_000;
+/// An index of an index, and so on.
+const MAX_DEPTH: usize = 4;
+
+/// An image that is in the cache.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pulled {
+    /// Media type of its manifest or index.
+    pub media_type: String,
+    /// Its manifest or index.
+    pub manifest: Content,
+    /// All else, sorted, each once.
+    pub blobs: Vec<Content>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Document {
+    media_type: Option<String>,
+    #[serde(default)]
+    manifests: Vec<Descriptor>,
+    config: Option<Descriptor>,
+    #[serde(default)]
+    layers: Vec<Descriptor>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Descriptor {
+    digest: String,
+    size: u64,
+}
+
+/// Brings an image into the cache; `known` is the digest that its tag was before.
+///
+/// # Errors
+/// [`RegistryError`]; what came stays in the cache.
+pub fn pull(
+    client: &Client,
+    cache: &Cache,
+    image: &Reference,
+    known: Option<Digest>,
+) -> Result<Pulled, RegistryError> {
+    let mut pull = Pull {
+        client,
+        cache,
+        image,
+        contents: BTreeMap::new(),
+        manifests: BTreeSet::new(),
+    };
+    let pinned = image.digest.or(known);
+    let root = match (pinned, &image.tag) {
+        (Some(digest), _) => pull.manifest(&digest)?,
+        (None, tag) => {
+            let tag = tag.as_deref().unwrap_or("latest");
+            let found = client.manifest(image, tag)?;
+            cache.keep(&found.digest, &found.bytes)?;
+            found
+        }
+    };
+    let media_type = pull.add(&root, 0)?;
+    let manifest = Content {
+        digest: root.digest,
+        size: root.bytes.len() as u64,
+    };
+    pull.bring()?;
+    let mut blobs = pull.contents;
+    blobs.remove(&root.digest);
+    let content = |(digest, size)| Content { digest, size };
+    Ok(Pulled {
+        media_type,
+        manifest,
+        blobs: blobs.into_iter().map(content).collect(),
+    })
+}
+
+struct Pull<'a> {
+    client: &'a Client,
+    cache: &'a Cache,
+    image: &'a Reference,
+    contents: BTreeMap<Digest, u64>,
+    manifests: BTreeSet<Digest>,
+}
+
+impl Pull<'_> {
+    fn wrong(&self, what: impl ToString, problem: impl Into<String>) -> RegistryError {
+        RegistryError::Wrong {
+            host: self.image.host().to_owned(),
+            what: format!("`{}` of `{}`", what.to_string(), self.image),
+            problem: problem.into(),
+        }
+    }
+
+    /// A manifest by its digest, out of the cache where it is there. Its media type is that in its own text.
+    fn manifest(&self, digest: &Digest) -> Result<Manifest, RegistryError> {
+        if let Some(bytes) = self.cache.read(digest, MAX_MANIFEST) {
+            return Ok(Manifest {
+                media_type: String::new(),
+                bytes,
+                digest: *digest,
+            });
+        }
+        let found = self.client.manifest(self.image, &digest.to_string())?;
+        self.cache.keep(digest, &found.bytes)?;
+        Ok(found)
+    }
+
+    /// Adds a manifest and all that it names; its media type.
+    fn add(&mut self, manifest: &Manifest, depth: usize) -> Result<String, RegistryError> {
+        let digest = manifest.digest;
+        let size = manifest.bytes.len() as u64;
+        self.contents.insert(digest, size);
+        self.manifests.insert(digest);
+        let document: Document = serde_json::from_slice(&manifest.bytes)
+            .map_err(|error| self.wrong(digest, format!("is not a manifest: {error}")))?;
+        if depth > MAX_DEPTH {
+            return Err(self.wrong(digest, "is nested too deep"));
+        }
+        let media_type = document
+            .media_type
+            .or_else(|| Some(manifest.media_type.clone()).filter(|text| !text.is_empty()))
+            .unwrap_or_else(|| {
+                let kind = if document.config.is_some() {
+                    "manifest"
+                } else {
+                    "index"
+                };
+                format!("application/vnd.oci.image.{kind}.v1+json")
+            });
+        if document.config.is_none() && document.manifests.is_empty() {
+            return Err(self.wrong(
+                digest,
+                format!("is of type `{media_type}`, which names neither platforms nor a config"),
+            ));
+        }
+        for child in &document.manifests {
+            let (child, size) = self.parsed(child)?;
+            if self.manifests.contains(&child) {
+                continue;
+            }
+            if size > MAX_MANIFEST {
+                return Err(self.wrong(child, format!("is larger than {MAX_MANIFEST} bytes")));
+            }
+            let found = self.manifest(&child)?;
+            if found.bytes.len() as u64 != size {
+                return Err(self.wrong(child, format!("does not have {size} bytes")));
+            }
+            self.add(&found, depth + 1)?;
+        }
+        for blob in document.config.iter().chain(&document.layers) {
+            let (digest, size) = self.parsed(blob)?;
+            if self
+                .contents
+                .insert(digest, size)
+                .is_some_and(|other| other != size)
+            {
+                return Err(self.wrong(digest, "has two sizes"));
+            }
+        }
+        if self.contents.len() > MAX_CONTENTS {
+            return Err(self.wrong(digest, format!("has more than {MAX_CONTENTS} parts")));
+        }
+        Ok(media_type)
+    }
+
+    fn parsed(&self, descriptor: &Descriptor) -> Result<(Digest, u64), RegistryError> {
+        let shown: String = descriptor.digest.chars().take(100).collect();
+        let digest = descriptor.digest.parse::<Digest>();
+        let digest = digest.map_err(|_| self.wrong(shown, "is not a digest by SHA-256"))?;
+        Ok((digest, descriptor.size))
+    }
+
+    /// Brings what is not there yet, several at once.
+    fn bring(&self) -> Result<(), RegistryError> {
+        let all = self.contents.iter();
+        let missing: Vec<Content> = all
+            .map(|(digest, size)| Content {
+                digest: *digest,
+                size: *size,
+            })
+            .filter(|content| !self.cache.has(content))
+            .collect();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let bytes = missing.iter().map(|content| content.size).sum();
+        let meter = Meter::new(&format!("pulling {}", self.image), Unit::Bytes, Some(bytes));
+        let left = Mutex::new(missing.into_iter());
+        let failed = Mutex::new(None);
+        std::thread::scope(|scope| {
+            for _ in 0..AT_ONCE {
+                scope.spawn(|| {
+                    loop {
+                        let next = left.lock().unwrap_or_else(PoisonError::into_inner).next();
+                        let mut first = failed.lock().unwrap_or_else(PoisonError::into_inner);
+                        let (Some(content), None) = (next, &*first) else {
+                            return;
+                        };
+                        drop(first);
+                        if let Err(error) = self.blob(content, &meter) {
+                            first = failed.lock().unwrap_or_else(PoisonError::into_inner);
+                            first.get_or_insert(error);
+                            return;
+                        }
+                    }
+                });
+            }
+        });
+        match failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            Some(error) => Err(error),
+            None => Ok(()),
+        }
+    }
+
+    /// One blob, from where it broke off.
+    fn blob(&self, content: Content, meter: &Meter) -> Result<(), RegistryError> {
+        let digest = content.digest;
+        let mut part = self.cache.part(content)?;
+        for attempt in 1..=ATTEMPTS {
+            if part.there >= content.size {
+                break;
+            }
+            let before = part.there;
+            let (begins, body) = self.client.blob(self.image, &digest, part.there)?;
+            if begins != part.there {
+                part.restart()?;
+            }
+            let mut body = meter.counts(body);
+            match part.fill(&mut body)? {
+                None => break,
+                Some(error) if attempt == ATTEMPTS || part.there <= before => {
+                    return Err(RegistryError::Unreachable {
+                        host: self.image.host().to_owned(),
+                        problem: format!(
+                            "{error}; {} of {} bytes of {digest} are kept and gone on with",
+                            part.there, content.size
+                        ),
+                    });
+                }
+                Some(error) => tracing::debug!(%digest, %error, "broken off, goes on"),
+            }
+        }
+        match part.finish(&self.cache.path(&digest))? {
+            Ok(()) => Ok(()),
+            Err(problem) => Err(self.wrong(digest, problem)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

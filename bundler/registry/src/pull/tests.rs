@@ -1,0 +1,221 @@
+//! A registry that lies, breaks off, asks for a token, or has nothing: a server of a few lines stands in, since no
+//! real one does any of it on request.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+
+use super::*;
+use crate::credentials::Credentials;
+
+/// What it does to the layer.
+#[derive(Clone, Copy, PartialEq)]
+enum Lie {
+    None,
+    Digest,
+    Short,
+    Long,
+    BreaksOff,
+    WantsToken,
+    Denies,
+    RedirectsToFile,
+}
+
+struct Registry {
+    layer: Vec<u8>,
+    manifest: Vec<u8>,
+    lie: Lie,
+    log: Mutex<Vec<String>>,
+}
+
+const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
+
+impl Registry {
+    /// Starts it; ends with the test.
+    fn start(lie: Lie) -> (Arc<Self>, Reference) {
+        let layer: Vec<u8> = (0..200_000u32).map(|n| (n % 251) as u8).collect();
+        let descriptor = |bytes: &[u8]| serde_json::json!({ "digest": Digest::of(bytes).to_string(), "size": bytes.len() });
+        let manifest = serde_json::json!({
+            "mediaType": MANIFEST, "config": descriptor(b"{}"), "layers": [descriptor(&layer)],
+        });
+        let registry = Arc::new(Self {
+            layer,
+            manifest: manifest.to_string().into_bytes(),
+            lie,
+            log: Mutex::default(),
+        });
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let serving = Arc::clone(&registry);
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                serving.answer(stream);
+            }
+        });
+        let image = format!("127.0.0.1:{port}/team/app:1").parse().unwrap();
+        (registry, image)
+    }
+
+    fn answer(&self, mut stream: TcpStream) {
+        let mut path = String::new();
+        let mut range = None;
+        let mut is_known = false;
+        for line in BufReader::new(stream.try_clone().unwrap()).lines() {
+            let line = line.unwrap_or_default();
+            if let Some(rest) = line.strip_prefix("GET ") {
+                rest.split(' ').next().unwrap().clone_into(&mut path);
+            }
+            let lower = line.to_ascii_lowercase();
+            if let Some(from) = lower.strip_prefix("range: bytes=") {
+                range = from.trim_end_matches('-').parse::<usize>().ok();
+            }
+            is_known |= line.ends_with("Bearer secret");
+            if line.is_empty() {
+                break;
+            }
+        }
+        let shown = range.map_or(path.clone(), |from| format!("{path} from {from}"));
+        self.log.lock().unwrap().push(shown);
+        let port = stream.local_addr().unwrap().port();
+        let mut say = |head: &str, body: &[u8], announced: usize| {
+            let head = format!(
+                "HTTP/1.1 {head}\r\nContent-Length: {announced}\r\nConnection: close\r\n\r\n"
+            );
+            let _ = stream.write_all(head.as_bytes());
+            let _ = stream.write_all(body);
+        };
+        if path.starts_with("/token") {
+            let token = br#"{"token":"secret"}"#;
+            return say("200 OK", token, token.len());
+        }
+        if self.lie == Lie::Denies || (self.lie == Lie::WantsToken && !is_known) {
+            let ask = format!(
+                "401 Unauthorized\r\nWWW-Authenticate: Bearer realm=\"http://127.0.0.1:{port}/token\",service=\"x\""
+            );
+            return say(&ask, b"", 0);
+        }
+        let layer = &self.layer;
+        let is_layer = path.ends_with(&Digest::of(layer).to_string());
+        match (path.as_str(), self.lie) {
+            ("/v2/team/app/manifests/1", _) => {
+                say("200 OK", &self.manifest, self.manifest.len());
+            }
+            (_, _) if path.ends_with(&Digest::of(b"{}").to_string()) => say("200 OK", b"{}", 2),
+            (_, Lie::Digest) if is_layer => {
+                let other = vec![b'x'; layer.len()];
+                say("200 OK", &other, other.len());
+            }
+            (_, Lie::Short) if is_layer => say("200 OK", &layer[..1000], 1000),
+            (_, Lie::Long) if is_layer => {
+                let long = [&layer[..], b"more"].concat();
+                say("200 OK", &long, long.len());
+            }
+            (_, Lie::BreaksOff) if is_layer => match range {
+                None => say("200 OK", &layer[..80_000], layer.len()),
+                Some(from) => {
+                    let rest = &layer[from..];
+                    say("206 Partial Content", rest, rest.len());
+                }
+            },
+            (_, Lie::RedirectsToFile) if is_layer => {
+                say(
+                    "307 Temporary Redirect\r\nLocation: file:///etc/passwd",
+                    b"",
+                    0,
+                );
+            }
+            _ if is_layer => say("200 OK", layer, layer.len()),
+            _ => say("404 Not Found", b"", 0),
+        }
+    }
+}
+
+fn pulled(lie: Lie) -> (Arc<Registry>, tempfile::TempDir, Result<Pulled, String>) {
+    let (registry, image) = Registry::start(lie);
+    let folder = tempfile::tempdir().unwrap();
+    let pem = folder.path().join("none.pem");
+    // No authority is needed for this machine, and none may be here.
+    std::fs::write(&pem, include_str!("../../testdata/authority.pem")).unwrap();
+    let client = Client::new(Credentials::default(), Some(&pem)).unwrap();
+    let cache = Cache::at(folder.path());
+    let pulled = pull(&client, &cache, &image, None).map_err(|error| error.to_string());
+    (registry, folder, pulled)
+}
+
+#[test]
+fn an_image_comes_whole_and_a_second_time_nothing_is_asked_for_but_the_tag() {
+    let (registry, folder, found) = pulled(Lie::None);
+    let found = found.unwrap();
+    assert_eq!(found.manifest.digest, Digest::of(&registry.manifest));
+    assert_eq!(
+        (found.media_type.as_str(), found.blobs.len()),
+        (MANIFEST, 2)
+    );
+    let cache = Cache::at(folder.path());
+    let layer = std::fs::read(cache.path(&Digest::of(&registry.layer))).unwrap();
+    assert!(layer == registry.layer);
+    assert_eq!(registry.log.lock().unwrap().len(), 3);
+}
+
+#[test]
+fn attack_a_registry_that_lies_about_a_layer_is_named_and_nothing_of_it_stays() {
+    for (lie, expected) in [
+        (Lie::Digest, "has the digest sha256:"),
+        (Lie::Short, "ends after 1000 of its 200000 bytes"),
+        (Lie::Long, "is longer than its 200000 bytes"),
+        (Lie::RedirectsToFile, "at an address that is not https"),
+    ] {
+        let (registry, folder, found) = pulled(lie);
+        let error = found.unwrap_err();
+        assert!(error.contains(expected), "{error}");
+        assert!(error.contains("127.0.0.1"), "{error}");
+        let cache = Cache::at(folder.path());
+        let path = cache.path(&Digest::of(&registry.layer));
+        assert!(!path.exists(), "{error}");
+    }
+}
+
+#[test]
+fn a_layer_that_broke_off_goes_on_where_it_was() {
+    let (registry, _folder, found) = pulled(Lie::BreaksOff);
+    found.unwrap();
+    let log = registry.log.lock().unwrap();
+    assert!(
+        log.iter().any(|line| line.ends_with(" from 80000")),
+        "{log:?}"
+    );
+}
+
+#[test]
+fn a_token_is_fetched_where_it_is_asked_for_and_a_refusal_is_named() {
+    let (registry, _folder, found) = pulled(Lie::WantsToken);
+    found.unwrap();
+    let log = registry.log.lock().unwrap().clone();
+    let tokens = log
+        .iter()
+        .filter(|line| line.starts_with("/token?scope=repository%3Ateam%2Fapp%3Apull"));
+    assert_eq!(tokens.count(), 1, "{log:?}");
+    let (_registry, _folder, found) = pulled(Lie::Denies);
+    let error = found.unwrap_err();
+    assert!(
+        error.contains("does not give out `team/app:1`: no credentials for it"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_tag_that_is_not_there_is_named() {
+    let (_registry, image) = Registry::start(Lie::None);
+    let folder = tempfile::tempdir().unwrap();
+    let pem = folder.path().join("none.pem");
+    std::fs::write(&pem, include_str!("../../testdata/authority.pem")).unwrap();
+    let client = Client::new(Credentials::default(), Some(&pem)).unwrap();
+    let missing = Reference {
+        tag: Some("9".into()),
+        ..image
+    };
+    let error = pull(&client, &Cache::at(folder.path()), &missing, None).unwrap_err();
+    assert!(error.to_string().contains("has no `team/app:9`"), "{error}");
+    assert!(!error.is_environment());
+}

@@ -1,0 +1,196 @@
+//! The name of an image: which registry, which repository, which tag or digest.
+//!
+//! What comes in: the text that a manifest has, `nginx:1.27` or `ghcr.io/team/app@sha256:…`. What goes out: its
+//! parts, with what a container runtime adds where they are missing. It asks nobody.
+
+use std::fmt;
+use std::str::FromStr;
+
+use outhaul_bundle::Digest;
+
+/// The registry of a name that has none.
+const DEFAULT_REGISTRY: &str = "docker.io";
+/// Where that registry answers.
+const DEFAULT_HOST: &str = "registry-1.docker.io";
+/// The longest name.
+const MAX_BYTES: usize = 512;
+
+/// An image.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Reference {
+    /// `docker.io`, `ghcr.io`, `registry.example:5000`.
+    pub registry: String,
+    /// `library/nginx`
+    pub repository: String,
+    /// `1.27`; `latest` where neither tag nor digest was written.
+    pub tag: Option<String>,
+    /// The digest.
+    pub digest: Option<Digest>,
+}
+
+/// A text that is not the name of an image.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is not the name of an image: {problem}")]
+pub struct ReferenceError {
+    text: String,
+    problem: &'static str,
+}
+
+impl Reference {
+    /// Where its registry answers.
+    pub fn host(&self) -> &str {
+        match self.registry.as_str() {
+            DEFAULT_REGISTRY | "index.docker.io" => DEFAULT_HOST,
+            other => other,
+        }
+    }
+
+    /// Whether its registry is this machine.
+    pub fn is_loopback(&self) -> bool {
+        let host = self.registry.rsplit_once(':');
+        let host = host.map_or(self.registry.as_str(), |(host, _)| host);
+        host == "localhost"
+            || host == "[::1]"
+            || host
+                .parse::<std::net::Ipv4Addr>()
+                .is_ok_and(|ip| ip.is_loopback())
+    }
+}
+
+impl FromStr for Reference {
+    type Err = ReferenceError;
+
+    fn from_str(text: &str) -> Result<Self, ReferenceError> {
+        let wrong = |problem| ReferenceError {
+            text: text.chars().filter(|c| !c.is_control()).take(120).collect(),
+            problem,
+        };
+        if text.len() > MAX_BYTES {
+            return Err(wrong("it is too long"));
+        }
+        let (rest, digest) = match text.split_once('@') {
+            None => (text, None),
+            Some((rest, digest)) => {
+                let parsed = digest.parse::<Digest>();
+                let parsed =
+                    parsed.map_err(|_| wrong("its digest is not `sha256:` and 64 digits"))?;
+                (rest, Some(parsed))
+            }
+        };
+        let (name, tag) = match rest.rsplit_once(':').filter(|(_, tag)| !tag.contains('/')) {
+            Some((name, tag)) => (name, Some(tag)),
+            None => (rest, None),
+        };
+        if tag.is_some_and(|tag| !is_tag(tag)) {
+            return Err(wrong("its tag has characters that no tag has"));
+        }
+        let is_registry = |first: &str| first.contains(['.', ':']) || first == "localhost";
+        let (registry, path) = match name.split_once('/').filter(|(first, _)| is_registry(first)) {
+            Some((registry, path)) => (registry.to_ascii_lowercase(), path.to_owned()),
+            None if name.contains('/') => (DEFAULT_REGISTRY.to_owned(), name.to_owned()),
+            None => (DEFAULT_REGISTRY.to_owned(), format!("library/{name}")),
+        };
+        let path = match path.contains('/') || registry != DEFAULT_REGISTRY {
+            true => path,
+            false => format!("library/{path}"),
+        };
+        if !path.split('/').all(is_part) {
+            return Err(wrong(
+                "a repository is of `a-z 0-9 . _ -`, with `/` between parts",
+            ));
+        }
+        let host = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | ':' | '[' | ']');
+        if !registry.chars().all(host) {
+            return Err(wrong("its registry is not a host"));
+        }
+        let tag = match (tag, digest) {
+            (None, None) => Some("latest".to_owned()),
+            (tag, _) => tag.map(str::to_owned),
+        };
+        Ok(Self {
+            registry,
+            repository: path,
+            tag,
+            digest,
+        })
+    }
+}
+
+impl fmt::Display for Reference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.registry, self.repository)?;
+        // A runtime that is given both asks by the digest alone.
+        match (&self.digest, &self.tag) {
+            (Some(digest), _) => write!(f, "@{digest}"),
+            (None, Some(tag)) => write!(f, ":{tag}"),
+            (None, None) => Ok(()),
+        }
+    }
+}
+
+fn is_tag(text: &str) -> bool {
+    let good = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-');
+    (1..=128).contains(&text.len()) && text.bytes().all(good) && !text.starts_with(['.', '-'])
+}
+
+fn is_part(text: &str) -> bool {
+    let good = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"._-".contains(&b);
+    !text.is_empty() && text.bytes().all(good) && text.as_bytes()[0].is_ascii_alphanumeric()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_completed_as_a_runtime_does() {
+        let digest = format!("sha256:{}", "a".repeat(64));
+        for (text, whole) in [
+            ("nginx", "docker.io/library/nginx:latest"),
+            ("nginx:1.27", "docker.io/library/nginx:1.27"),
+            ("docker.io/nginx", "docker.io/library/nginx:latest"),
+            ("team/app", "docker.io/team/app:latest"),
+            ("localhost/app:1", "localhost/app:1"),
+            ("GHCR.io/team/app:v1", "ghcr.io/team/app:v1"),
+            ("127.0.0.1:5000/a/b/c:x", "127.0.0.1:5000/a/b/c:x"),
+        ] {
+            assert_eq!(text.parse::<Reference>().unwrap().to_string(), whole);
+        }
+        let both = format!("nginx:1.27@{digest}").parse::<Reference>().unwrap();
+        assert_eq!(
+            both.to_string(),
+            format!("docker.io/library/nginx@{digest}")
+        );
+        assert_eq!(both.host(), "registry-1.docker.io");
+        assert!(
+            "127.0.0.1:5000/a"
+                .parse::<Reference>()
+                .unwrap()
+                .is_loopback()
+        );
+        assert!(
+            !"127.0.0.1.example/a"
+                .parse::<Reference>()
+                .unwrap()
+                .is_loopback()
+        );
+    }
+
+    #[test]
+    fn what_is_no_name_is_refused() {
+        for text in [
+            "",
+            "Nginx",
+            "a/../b",
+            "a//b",
+            "nginx:",
+            "nginx:a b",
+            "nginx@sha512:00",
+            "nginx@sha256:zz",
+            "{{ .Values.image }}",
+            "ghcr.io/a?b",
+        ] {
+            assert!(text.parse::<Reference>().is_err(), "{text}");
+        }
+    }
+}

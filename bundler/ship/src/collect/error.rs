@@ -1,0 +1,184 @@
+//! Why something cannot be collected, as an error and as a finding.
+//!
+//! What comes in: the error of whoever read a repository or asked a registry. What goes out: the sentence for the
+//! person, with the assignment that it concerns, and what to do.
+
+use std::sync::Arc;
+
+use outhaul_bundle::name::NameError;
+use outhaul_control::diagnostic::Diagnostic;
+use outhaul_git::source::SourceError;
+
+use super::images::ImageError;
+use crate::assemble::SpoolError;
+
+/// Why a payload cannot be collected.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CollectError {
+    /// A folder is not what it was when the assignment was last good.
+    #[error("`{assignment}`: the folder of its manifests is not what it was")]
+    Gone {
+        /// The assignment.
+        assignment: String,
+    },
+    /// The storage is of a kind that cannot be carried yet.
+    #[error(
+        "`{assignment}`: its manifests are in `{storage}` storage, which cannot be carried yet\n\
+         help: use `storage: git`, or leave `repo` out when there is no payload"
+    )]
+    Storage {
+        /// The assignment.
+        assignment: String,
+        /// What the deployment target says.
+        storage: String,
+    },
+    /// The repository cannot be read.
+    #[error("`{assignment}`: its manifests cannot be collected")]
+    Source {
+        /// The assignment.
+        assignment: String,
+        /// Why.
+        source: Arc<SourceError>,
+    },
+    /// The same, of an assignment that is still to be named.
+    #[error(transparent)]
+    Unread(#[from] SourceError),
+    /// The temporary folder failed.
+    #[error("cannot keep payloads in the temporary folder")]
+    Spool(#[from] SpoolError),
+    /// A path that cannot travel.
+    #[error(
+        "`{assignment}`: a file of its manifests cannot travel\nhelp: rename it in its repository"
+    )]
+    Path {
+        /// The assignment.
+        assignment: String,
+        /// What is wrong with it.
+        source: NameError,
+    },
+    /// A rendered file and a file of the payload would be the same file on site.
+    #[error(
+        "`{assignment}`: its template renders `{path}`, and its manifests have it too\nhelp: rename one of \
+         them; on site one would silently replace the other"
+    )]
+    Collision {
+        /// The assignment.
+        assignment: String,
+        /// The file, as it would be on site.
+        path: String,
+    },
+    /// Two files that are one where case is not told, or a file in the place of a folder.
+    #[error(
+        "`{assignment}`: its manifests have `{first}` and `{second}`, which differ by case alone or are both \
+         file and folder\nhelp: rename one of them; sticks and some sites do not tell case"
+    )]
+    Alike {
+        /// The assignment.
+        assignment: String,
+        /// One of them.
+        first: String,
+        /// The other.
+        second: String,
+    },
+    /// An image that its files name cannot be had.
+    #[error("`{assignment}`: image `{image}`: {error}")]
+    Image {
+        /// The assignment.
+        assignment: String,
+        /// The image, as it is written.
+        image: String,
+        /// Why.
+        error: ImageError,
+    },
+    /// What a rendered file asks of a repository is no single commit.
+    #[error(
+        "`{assignment}`: `{revision}` of `{url}` is not a branch, tag or commit, and a bundle carries one commit\n\
+         help: name a branch, a tag or a commit"
+    )]
+    Revision {
+        /// The assignment.
+        assignment: String,
+        /// The repository.
+        url: String,
+        /// What is asked for.
+        revision: String,
+    },
+    /// The commits of one repository lie in several folders here.
+    #[error(
+        "`{assignment}`: the branches of `{url}` that its stream needs are in several folders here\n\
+         help: map the repository to one clone that has them all: `--source URL=DIR`"
+    )]
+    Places {
+        /// The assignment.
+        assignment: String,
+        /// The repository.
+        url: String,
+    },
+    /// Links and submodules.
+    #[error(
+        "`{assignment}`: `{path}` is a symbolic link or submodule, which cannot travel\n\
+         help: put the file itself there"
+    )]
+    Link {
+        /// The assignment.
+        assignment: String,
+        /// Its path in the repository.
+        path: String,
+    },
+    /// A file that the repository has as a pointer of Git LFS.
+    #[error(
+        "`{assignment}`: `{path}` is a pointer of Git LFS, and its content is not in the repository\n\
+         help: put the file itself there: `git lfs untrack` the pattern, `git add --renormalize` the file, and \
+         commit both"
+    )]
+    Pointer {
+        /// The assignment.
+        assignment: String,
+        /// Its path in the repository.
+        path: String,
+    },
+}
+
+/// A payload's error as a finding, still without a place.
+pub fn finding(error: &CollectError) -> Diagnostic {
+    let mut lines = Vec::new();
+    let mut help = None;
+    let mut next: Option<&dyn std::error::Error> = Some(error);
+    while let Some(cause) = next {
+        for line in cause.to_string().lines() {
+            match line.trim().strip_prefix("help: ") {
+                Some(text) => help = Some(text.to_owned()),
+                None if lines.iter().any(|said| said == line) => {}
+                None => lines.push(line.to_owned()),
+            }
+        }
+        next = cause.source();
+    }
+    let message = lines.join(": ");
+    let (finding, help) = match error {
+        CollectError::Source { source, .. } if source.is_input() => (
+            Diagnostic::error("not-collected", message),
+            Some(source.help()),
+        ),
+        CollectError::Source { source, .. } => (
+            Diagnostic::environment("not-collected", message),
+            Some(source.help()),
+        ),
+        CollectError::Image { error, .. } => {
+            let help = "see that the name is right, that the registry has it, and that it lets you in \
+                        (`docker login`, `REGISTRY_AUTH_FILE`); `images: reference` in a delivery policy \
+                        leaves images to the sites";
+            let finding = match error.is_environment {
+                true => Diagnostic::environment("not-collected", message),
+                false => Diagnostic::error("not-collected", message),
+            };
+            (finding, Some(help.to_owned()))
+        }
+        _ => (Diagnostic::error("not-collected", message), help),
+    };
+    match help {
+        Some(help) => finding.help(help),
+        None => finding,
+    }
+}

@@ -1,0 +1,281 @@
+//! Images and repositories that an assignment needs besides its own, where a policy says that they travel.
+//!
+//! What comes in: the files of an assignment, rendered and its own, the lock, and somebody who brings an image
+//! into a folder here. What goes out: which images and which commits of which repositories the site serves. A
+//! tag is what the lock says; what the lock does not know is asked for, and pinned. It speaks to no registry.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use outhaul_bundle::Digest;
+use outhaul_bundle::index::Content;
+use outhaul_bundle::index::served::Image;
+use outhaul_git::source::{self, Opened, Reference, TreeLimits, normal_url};
+use outhaul_plane::render::RenderedAssignment;
+
+use super::served::{self, Asked, Ref, Serving};
+use super::{CollectError, Collector, Payloads, folder};
+use crate::assemble::Spool;
+use crate::needs::{Need, Needs, Revision, together};
+use outhaul_bundle::index::Source;
+
+/// Who brings images.
+pub trait ImageSource: std::fmt::Debug {
+    /// The whole name of an image: with its registry and its tag or digest.
+    ///
+    /// # Errors
+    /// What is wrong with the name.
+    fn whole_name(&self, image: &str) -> Result<String, ImageError>;
+
+    /// Brings an image whose whole name is `name`; `known` is what its tag is pinned to.
+    ///
+    /// # Errors
+    /// [`ImageError`] when it cannot be had.
+    fn bring(&self, name: &str, known: Option<Digest>) -> Result<Brought, ImageError>;
+}
+
+/// Why an image cannot be had.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{message}")]
+pub struct ImageError {
+    /// What is wrong.
+    pub message: String,
+    /// Whether it is the network, the registry or this machine, and not the image.
+    pub is_environment: bool,
+}
+
+/// An image that is here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Brought {
+    /// Media type of its manifest or index.
+    pub media_type: String,
+    /// Its manifest or index.
+    pub manifest: Content,
+    /// All else that belongs to it, sorted, each once.
+    pub blobs: Vec<Content>,
+    /// Where each content lies, under its digest in hexadecimal digits.
+    pub folder: PathBuf,
+}
+
+/// How an opened repository is kept in mind: its URL and the ref that was asked for.
+pub(super) type OtherKey = (String, Asked);
+
+impl Collector<'_> {
+    /// Whether what an assignment needs besides its own repository can be had; it is brought here.
+    ///
+    /// # Errors
+    /// [`CollectError`] of the first that cannot.
+    pub fn look_served(
+        &mut self,
+        name: &str,
+        assignment: &RenderedAssignment,
+        pin: Option<&String>,
+    ) -> Result<(), CollectError> {
+        for asked in self.others(name, assignment, pin)? {
+            self.other(name, &asked)?;
+        }
+        for image in self.images_of(name, assignment, pin)? {
+            self.brought(name, &image)?;
+        }
+        Ok(())
+    }
+
+    /// Adds all of that to what is served.
+    pub(super) fn serve_others(
+        &mut self,
+        name: &str,
+        assignment: &RenderedAssignment,
+        pin: Option<&String>,
+        (serving, payloads, spool): (&mut Serving, &mut Payloads, &mut Spool),
+    ) -> Result<(), CollectError> {
+        for asked in self.others(name, assignment, pin)? {
+            let (opened, at, named) = self.other(name, &asked)?;
+            payloads.sources.push(Source {
+                name: named,
+                repo: opened.url.clone(),
+                commit: opened.commit.clone(),
+            });
+            serving.add(name, &asked.url, at, &opened, true);
+        }
+        for image in self.images_of(name, assignment, pin)? {
+            let Some((whole, brought)) = self.brought(name, &image)? else {
+                continue;
+            };
+            let images = &mut payloads.served.images;
+            if images.iter().any(|one| one.name == whole) {
+                continue;
+            }
+            for content in std::iter::once(&brought.manifest).chain(&brought.blobs) {
+                spool.lend(*content, brought.folder.join(content.digest.hex()));
+            }
+            images.push(Image {
+                name: whole,
+                media_type: brought.media_type,
+                manifest: brought.manifest,
+                blobs: brought.blobs,
+            });
+            images.sort();
+        }
+        Ok(())
+    }
+
+    /// The repositories that rendered files name, but for its own at the commit that was read.
+    fn others(
+        &mut self,
+        name: &str,
+        assignment: &RenderedAssignment,
+        pin: Option<&String>,
+    ) -> Result<Vec<Asked>, CollectError> {
+        let asked = served::asked(assignment);
+        if asked.is_empty() {
+            return Ok(Vec::new());
+        }
+        let carries = self.carries;
+        let branch = assignment.manifests.get("branch").map(String::as_str);
+        let branch = branch.filter(|branch| !branch.is_empty());
+        let own = self.open(name, assignment, pin)?.map(|(opened, _)| opened);
+        let is_served = |asked: &Asked| {
+            let Some(own) = own.filter(|own| asked.is(&own.url)) else {
+                return !carries;
+            };
+            // A plain folder has no commit; nor has what a site has under its own name.
+            own.repository_folder().is_none() || asked.is_at(branch, own)
+        };
+        let in_cluster = |asked: &Asked| asked.url.contains(".svc");
+        let asked = asked.into_iter();
+        Ok(asked
+            .filter(|asked| !is_served(asked) && !in_cluster(asked))
+            .collect())
+    }
+
+    /// A repository at the commit that is carried, the ref that it is, and what the snapshot calls it.
+    fn other(&mut self, name: &str, asked: &Asked) -> Result<(Opened, Ref, String), CollectError> {
+        let references = asked.references();
+        if let Revision::Other(revision) = &asked.revision {
+            return Err(CollectError::Revision {
+                assignment: name.to_owned(),
+                url: asked.url.clone(),
+                revision: revision.clone(),
+            });
+        }
+        let key = (normal_url(&asked.url), asked.clone());
+        if let Some(found) = self.others.get(&key) {
+            let (opened, at) = found.clone().map_err(|source| CollectError::Source {
+                assignment: name.to_owned(),
+                source,
+            })?;
+            return Ok((opened, at.clone(), named(&at)));
+        }
+        let mut last = None;
+        for (reference, at) in references {
+            let called = named(&at);
+            let pinned = self.sources.pinned(&called, &asked.url, reference.clone());
+            let locked = self.lock.commit(&asked.url, &called).map(str::to_owned);
+            let reference = match (pinned == reference, locked, reference) {
+                (true, Some(id), Reference::Branch(near)) => Reference::Commit {
+                    id,
+                    near: Some(near),
+                },
+                (true, Some(id), Reference::Head | Reference::Tag(_)) => {
+                    Reference::Commit { id, near: None }
+                }
+                _ => pinned,
+            };
+            match source::open(&asked.url, &reference, self.sources, self.cache) {
+                Ok(opened) => {
+                    self.lock.pin_commit(&asked.url, &called, &opened.commit);
+                    self.others.insert(key, Ok((opened.clone(), at.clone())));
+                    return Ok((opened, at, called));
+                }
+                Err(error) => last = Some(Arc::new(error)),
+            }
+        }
+        let source = last.unwrap_or_else(|| {
+            Arc::new(source::SourceError::NoSuchReference {
+                url: asked.url.clone(),
+                reference: Reference::Head,
+                known: Vec::new(),
+            })
+        });
+        self.others.insert(key, Err(Arc::clone(&source)));
+        Err(CollectError::Source {
+            assignment: name.to_owned(),
+            source,
+        })
+    }
+
+    /// The images that an assignment's files name, each once; none where no policy says that they travel.
+    fn images_of(
+        &mut self,
+        name: &str,
+        assignment: &RenderedAssignment,
+        pin: Option<&String>,
+    ) -> Result<BTreeSet<String>, CollectError> {
+        if !self.carries || self.images.is_none() {
+            return Ok(BTreeSet::new());
+        }
+        let overlays = assignment.overlays.iter().flat_map(|one| &one.files);
+        let files = assignment.files.iter().chain(overlays);
+        let rendered = files.map(|(name, bytes)| Needs::of(name, bytes)).collect();
+        let mut all = together(rendered);
+        if let Some((opened, _)) = self.open(name, assignment, pin)? {
+            let is_yaml = |path: &str| path.ends_with(".yaml") || path.ends_with(".yml");
+            let tree = opened.tree(folder(assignment), &is_yaml, &TreeLimits::YAML);
+            let tree = tree.map_err(|source| super::failed(name, source))?;
+            let files = tree.files.iter();
+            all.extend(together(
+                files
+                    .map(|file| Needs::of(&file.path, &file.bytes))
+                    .collect(),
+            ));
+        }
+        let images = all.into_iter().filter_map(|(need, _)| match need {
+            Need::Image(image) => Some(image),
+            Need::Repository(..) | Need::Source(_) => None,
+        });
+        Ok(images.collect())
+    }
+
+    /// An image, brought here and pinned, under its whole name.
+    fn brought(
+        &mut self,
+        name: &str,
+        image: &str,
+    ) -> Result<Option<(String, Brought)>, CollectError> {
+        let Some(source) = self.images else {
+            return Ok(None);
+        };
+        let failed = |error: ImageError| CollectError::Image {
+            assignment: name.to_owned(),
+            image: image.to_owned(),
+            error,
+        };
+        let whole = source.whole_name(image).map_err(failed)?;
+        let registry = whole.split('/').next().unwrap_or_default();
+        // A team's manifest does not make the centre ask a host that it may not ask.
+        let url = format!("https://{registry}/");
+        if let Err(error) = self.sources.permitted(&url) {
+            return Err(failed(ImageError {
+                message: error.to_string(),
+                is_environment: false,
+            }));
+        }
+        let known = self.lock.image(&whole);
+        let brought = self.brought.entry(whole.clone());
+        let brought = brought.or_insert_with(|| source.bring(&whole, known));
+        let brought = brought.clone().map_err(failed)?;
+        if !whole.contains('@') {
+            self.lock.pin_image(&whole, brought.manifest.digest);
+        }
+        Ok(Some((whole, brought)))
+    }
+}
+
+/// What the snapshot and the lock call a ref.
+fn named(at: &Ref) -> String {
+    match at {
+        Ref::Default => "HEAD".to_owned(),
+        Ref::Named(name) => name.clone(),
+    }
+}

@@ -1,0 +1,309 @@
+//! What manifests need from a network: images, and the sources that Flux, Argo CD and Fleet fetch.
+//!
+//! What comes in: the text of a file, rendered or a workload's own. What goes out: each image of a container and
+//! each source of a reconciler with its place, and what Kustomize puts in the place of an image. It is pure: it
+//! reads no file, opens nothing, and what is no YAML needs nothing.
+
+use std::sync::Arc;
+
+use outhaul_control::diagnostic::{Location, SourceFile};
+use outhaul_control::yaml::{self, Node, Value};
+use outhaul_git::source::git::is_commit_id;
+
+/// What of a git repository a reconciler asks for.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Revision {
+    /// Its default branch.
+    Head,
+    /// A branch.
+    Branch(String),
+    /// A tag.
+    Tag(String),
+    /// A branch or a tag.
+    Named(String),
+    /// A commit, on a branch where one is named.
+    Commit(String, Option<String>),
+    /// A range of versions, or another way to name a commit that cannot be pinned here.
+    Other(String),
+}
+
+/// What something on site wants to fetch.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Need {
+    /// An image, as it is written.
+    Image(String),
+    /// A git repository.
+    Repository(String, Revision),
+    /// A registry, a chart repository, a bucket.
+    Source(String),
+}
+
+impl Need {
+    /// As it is written: the image, or the URL.
+    pub fn text(&self) -> &str {
+        match self {
+            Self::Image(text) | Self::Repository(text, _) | Self::Source(text) => text,
+        }
+    }
+}
+
+/// What Kustomize makes of the images of one name.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Substitution {
+    /// The image's name, without a tag.
+    pub name: String,
+    /// The name in its place.
+    pub new_name: Option<String>,
+    /// The tag in the place of its own.
+    pub new_tag: Option<String>,
+    /// The digest in the place of its tag.
+    pub digest: Option<String>,
+}
+
+impl Substitution {
+    /// `image` as Kustomize writes it; `None` when it is another one.
+    pub fn of(&self, image: &str) -> Option<String> {
+        let (name, tag, digest) = parts(image);
+        if name != self.name {
+            return None;
+        }
+        let name = self.new_name.as_deref().unwrap_or(name);
+        let (tag, digest) = match (&self.new_tag, &self.digest) {
+            (None, None) => (tag, digest),
+            (tag, digest) => (tag.as_deref(), digest.as_deref()),
+        };
+        let tag = tag.map_or_else(String::new, |tag| format!(":{tag}"));
+        let digest = digest.map_or_else(String::new, |digest| format!("@{digest}"));
+        Some(format!("{name}{tag}{digest}"))
+    }
+}
+
+/// An image's name, tag and digest.
+pub fn parts(image: &str) -> (&str, Option<&str>, Option<&str>) {
+    let (rest, digest) = match image.split_once('@') {
+        Some((rest, digest)) => (rest, Some(digest)),
+        None => (image, None),
+    };
+    // A colon before a slash is that of a port.
+    match rest.rsplit_once(':').filter(|(_, tag)| !tag.contains('/')) {
+        Some((name, tag)) => (name, Some(tag), digest),
+        None => (rest, None, digest),
+    }
+}
+
+/// What one file needs.
+#[derive(Debug, Clone, Default)]
+pub struct Needs {
+    /// Images and sources, in order of their places.
+    pub all: Vec<(Need, Location)>,
+    /// What Kustomize replaces.
+    pub substitutions: Vec<Substitution>,
+}
+
+impl Needs {
+    /// What the file `name` with these bytes needs.
+    pub fn of(name: &str, bytes: &[u8]) -> Self {
+        let text = String::from_utf8_lossy(bytes).into_owned();
+        let name = name.to_owned();
+        Self::of_file(&Arc::new(SourceFile { name, text }))
+    }
+
+    /// What `file` needs.
+    pub fn of_file(file: &Arc<SourceFile>) -> Self {
+        let mut needs = Self::default();
+        let words = ["image", "url:", "repoURL", "repo:"];
+        if !words.iter().any(|word| file.text.contains(word)) {
+            return needs;
+        }
+        // What is no YAML names nothing; whether it should be is not decided here.
+        for document in yaml::parse(file).unwrap_or_default() {
+            if is_kustomization(file, &document) {
+                needs.substitutions.extend(substitutions(&document));
+                continue;
+            }
+            images(file, &document, &mut needs.all);
+            sources(file, &document, &mut needs.all);
+        }
+        needs
+    }
+}
+
+/// What several files of one folder need, with Kustomize's images in the place of those that it replaces.
+pub fn together(files: Vec<Needs>) -> Vec<(Need, Location)> {
+    let mut substitutions = Vec::new();
+    let mut all = Vec::new();
+    for needs in files {
+        substitutions.extend(needs.substitutions);
+        all.extend(needs.all);
+    }
+    substitutions.sort();
+    substitutions.dedup();
+    let mut replaced = Vec::new();
+    for (need, at) in all {
+        let Need::Image(image) = &need else {
+            replaced.push((need, at));
+            continue;
+        };
+        let others: Vec<String> = substitutions.iter().filter_map(|s| s.of(image)).collect();
+        if others.is_empty() {
+            replaced.push((need, at));
+        } else {
+            // Several overlays may each have their own.
+            let others = others
+                .into_iter()
+                .map(|image| (Need::Image(image), at.clone()));
+            replaced.extend(others);
+        }
+    }
+    replaced
+}
+
+fn text<'a>(node: &'a Node, key: &str) -> Option<&'a str> {
+    let text = node.field(key).and_then(Node::as_str);
+    text.filter(|text| !text.is_empty())
+}
+
+fn is_kustomization(file: &SourceFile, document: &Node) -> bool {
+    let name = file.name.rsplit(['/', ':']).next().unwrap_or_default();
+    match text(document, "kind") {
+        Some(kind) => {
+            let version = text(document, "apiVersion").unwrap_or_default();
+            matches!(kind, "Kustomization" | "Component")
+                && (version.is_empty() || version.starts_with("kustomize.config.k8s.io/"))
+        }
+        None => matches!(
+            name,
+            "kustomization.yaml" | "kustomization.yml" | "Kustomization"
+        ),
+    }
+}
+
+fn substitutions(document: &Node) -> Vec<Substitution> {
+    let Some(Value::Sequence(items)) = document.field("images").map(|node| &node.value) else {
+        return Vec::new();
+    };
+    let own = |node: &Node, key: &str| text(node, key).map(str::to_owned);
+    let one = |node: &Node| {
+        Some(Substitution {
+            name: own(node, "name")?,
+            new_name: own(node, "newName"),
+            new_tag: own(node, "newTag"),
+            digest: own(node, "digest"),
+        })
+    };
+    items.iter().filter_map(one).collect()
+}
+
+/// Images of containers, wherever a pod's specification is: in a pod, in what makes pods, and in the objects of
+/// operators that hold containers.
+fn images(file: &Arc<SourceFile>, node: &Node, found: &mut Vec<(Need, Location)>) {
+    match &node.value {
+        Value::Mapping(entries) => {
+            for entry in entries {
+                let is_image = match entry.key.as_str() {
+                    // A container, not any field that is called `image`.
+                    "image" => node.field("name").is_some(),
+                    // A volume that is an image.
+                    "reference" => node.field("pullPolicy").is_some() || entries.len() == 1,
+                    _ => false,
+                };
+                match entry.value.as_str() {
+                    Some(image) if is_image && !image.is_empty() => {
+                        let at = Location::new(file, entry.value.span.clone());
+                        if entry.key == "image" || image.contains(['/', ':']) {
+                            found.push((Need::Image(image.to_owned()), at));
+                        }
+                    }
+                    _ => images(file, &entry.value, found),
+                }
+            }
+        }
+        Value::Sequence(items) => items.iter().for_each(|item| images(file, item, found)),
+        _ => {}
+    }
+}
+
+/// What Flux, Argo CD and Fleet fetch.
+fn sources(file: &Arc<SourceFile>, document: &Node, found: &mut Vec<(Need, Location)>) {
+    let group = text(document, "apiVersion").and_then(|version| version.split('/').next());
+    let kind = text(document, "kind").unwrap_or_default();
+    let Some(spec) = document.field("spec") else {
+        return;
+    };
+    let (key, read): (_, fn(&Node) -> Option<Revision>) = match (group.unwrap_or_default(), kind) {
+        ("source.toolkit.fluxcd.io", "GitRepository") => ("url", |node| Some(flux(node))),
+        ("source.toolkit.fluxcd.io", _) => ("url", |_| None),
+        ("argoproj.io", _) => ("repoURL", argo_cd),
+        ("fleet.cattle.io", _) => ("repo", |node| Some(fleet(node))),
+        _ => return,
+    };
+    let several = match spec.field("sources").map(|node| &node.value) {
+        Some(Value::Sequence(items)) => items.as_slice(),
+        _ => &[],
+    };
+    let places = [Some(spec), spec.field("source")].into_iter().flatten();
+    for node in places.chain(several) {
+        let Some(at) = node.field(key) else { continue };
+        let Some(url) = at.as_str().filter(|url| url.contains(':')) else {
+            continue;
+        };
+        let revision = read(node).filter(|_| !url.starts_with("oci://"));
+        let need = match revision {
+            Some(revision) => Need::Repository(url.to_owned(), revision),
+            None => Need::Source(url.to_owned()),
+        };
+        found.push((need, Location::new(file, at.span.clone())));
+    }
+}
+
+fn flux(spec: &Node) -> Revision {
+    let Some(reference) = spec.field("ref") else {
+        return Revision::Branch("master".to_owned());
+    };
+    let own = |key: &str| text(reference, key).map(str::to_owned);
+    match (own("commit"), own("name"), own("semver"), own("tag")) {
+        (Some(id), ..) => Revision::Commit(id, own("branch")),
+        (_, Some(name), ..) => named_ref(&name),
+        (.., Some(range), _) => Revision::Other(range),
+        (.., Some(tag)) => Revision::Tag(tag),
+        _ => Revision::Branch(own("branch").unwrap_or_else(|| "master".to_owned())),
+    }
+}
+
+fn named_ref(name: &str) -> Revision {
+    let branch = name.strip_prefix("refs/heads/");
+    let tag = name.strip_prefix("refs/tags/");
+    match (branch, tag) {
+        (Some(branch), _) => Revision::Branch(branch.to_owned()),
+        (_, Some(tag)) => Revision::Tag(tag.trim_end_matches("^{}").to_owned()),
+        _ => Revision::Other(name.to_owned()),
+    }
+}
+
+/// `None` for a chart of a chart repository.
+fn argo_cd(source: &Node) -> Option<Revision> {
+    if text(source, "chart").is_some() {
+        return None;
+    }
+    Some(match text(source, "targetRevision") {
+        None | Some("HEAD") => Revision::Head,
+        Some(id) if is_commit_id(id) => Revision::Commit(id.to_owned(), None),
+        Some(range) if range.contains(['*', '<', '>', '^', '~', ' ', '|']) => {
+            Revision::Other(range.to_owned())
+        }
+        Some(name) if name.starts_with("refs/") => named_ref(name),
+        Some(name) => Revision::Named(name.to_owned()),
+    })
+}
+
+fn fleet(spec: &Node) -> Revision {
+    let branch = text(spec, "branch").map(str::to_owned);
+    match text(spec, "revision") {
+        Some(id) if is_commit_id(id) => Revision::Commit(id.to_owned(), branch),
+        Some(name) => Revision::Named(name.to_owned()),
+        None => Revision::Branch(branch.unwrap_or_else(|| "master".to_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests;

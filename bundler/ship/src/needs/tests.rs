@@ -1,0 +1,143 @@
+#![allow(clippy::unwrap_used)]
+use super::*;
+
+fn found(text: &str) -> Vec<String> {
+    let needs = Needs::of("app/deployment.yaml", text.as_bytes());
+    let shown = |(need, at): &(Need, Location)| format!("{at} {need:?}");
+    together(vec![needs]).iter().map(shown).collect()
+}
+
+#[test]
+fn images_of_every_built_in_kind_of_pod_are_found_with_their_line() {
+    let text = r"
+apiVersion: batch/v1
+kind: CronJob
+metadata: {name: night}
+spec:
+  jobTemplate:
+    spec:
+      template:
+        spec:
+          initContainers:
+            - {name: wait, image: busybox}
+          containers:
+            - name: run
+              image: registry.example:5000/team/run:1.2@sha256:aa
+          ephemeralContainers:
+            - {name: debug, image: 'ghcr.io/team/debug:1'}
+          volumes:
+            - name: model
+              image: {reference: 'ghcr.io/team/model:3', pullPolicy: IfNotPresent}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: notes}
+data: {image: not-one}
+";
+    let all = found(text);
+    assert_eq!(
+        all,
+        [
+            r#"app/deployment.yaml:11:35 Image("busybox")"#,
+            r#"app/deployment.yaml:14:22 Image("registry.example:5000/team/run:1.2@sha256:aa")"#,
+            r#"app/deployment.yaml:16:36 Image("ghcr.io/team/debug:1")"#,
+            r#"app/deployment.yaml:19:34 Image("ghcr.io/team/model:3")"#,
+        ]
+    );
+    for kind in [
+        "Deployment",
+        "StatefulSet",
+        "DaemonSet",
+        "ReplicaSet",
+        "Job",
+    ] {
+        let text = format!(
+            "apiVersion: apps/v1\nkind: {kind}\nspec:\n  template:\n    spec:\n      containers:\n      - name: a\n        image: a:1\n"
+        );
+        assert_eq!(found(&text).len(), 1, "{kind}");
+    }
+    let pod = "apiVersion: v1\nkind: Pod\nspec:\n  containers:\n  - name: a\n    image: a:1\n";
+    assert_eq!(found(pod).len(), 1);
+}
+
+#[test]
+fn what_kustomize_puts_in_the_place_of_an_image_is_what_is_needed() {
+    let kustomization = "images:\n- name: nginx\n  newName: registry.example/nginx\n  newTag: '1.27'\n- name: redis\n  digest: sha256:bb\n";
+    let pod = "kind: Pod\nspec:\n  containers:\n  - {name: a, image: 'nginx:1.0'}\n  - {name: b, image: 'redis:7'}\n  - {name: c, image: other}\n";
+    let all = together(vec![
+        Needs::of("deploy/kustomization.yaml", kustomization.as_bytes()),
+        Needs::of("deploy/pod.yaml", pod.as_bytes()),
+    ]);
+    let images: Vec<&str> = all.iter().map(|(need, _)| need.text()).collect();
+    assert_eq!(
+        images,
+        ["registry.example/nginx:1.27", "redis@sha256:bb", "other"]
+    );
+}
+
+#[test]
+fn sources_of_flux_argo_cd_and_fleet_are_found_with_what_they_ask_for() {
+    let flux = |reference: &str| {
+        let text = format!(
+            "apiVersion: source.toolkit.fluxcd.io/v1\nkind: GitRepository\nspec:\n  url: https://g.example/r\n{reference}"
+        );
+        let needs = Needs::of("a.yaml", text.as_bytes());
+        needs.all.into_iter().next().unwrap().0
+    };
+    let need = |revision| Need::Repository("https://g.example/r".to_owned(), revision);
+    assert_eq!(flux(""), need(Revision::Branch("master".into())));
+    assert_eq!(
+        flux("  ref: {branch: main}\n"),
+        need(Revision::Branch("main".into()))
+    );
+    assert_eq!(
+        flux("  ref: {tag: v1, branch: main}\n"),
+        need(Revision::Tag("v1".into()))
+    );
+    assert_eq!(
+        flux("  ref: {semver: '>=1', tag: v1}\n"),
+        need(Revision::Other(">=1".into()))
+    );
+    assert_eq!(
+        flux("  ref: {name: refs/heads/x}\n"),
+        need(Revision::Branch("x".into()))
+    );
+    let text = r"
+apiVersion: argoproj.io/v1alpha1
+kind: Application
+spec:
+  sources:
+  - {repoURL: 'https://g.example/r', targetRevision: HEAD}
+  - {repoURL: 'https://charts.example', chart: redis, targetRevision: 1.0.0}
+  - {repoURL: 'https://g.example/s', targetRevision: main}
+---
+apiVersion: fleet.cattle.io/v1alpha1
+kind: GitRepo
+spec: {repo: 'https://g.example/t', branch: main}
+---
+apiVersion: source.toolkit.fluxcd.io/v1
+kind: HelmRepository
+spec: {url: 'https://charts.example'}
+---
+apiVersion: source.toolkit.fluxcd.io/v1
+kind: OCIRepository
+spec: {url: 'oci://ghcr.io/team/app'}
+";
+    let needs = Needs::of("a.yaml", text.as_bytes()).all;
+    let needs: Vec<Need> = needs.into_iter().map(|(need, _)| need).collect();
+    let source = |url: &str| Need::Source(url.to_owned());
+    assert_eq!(
+        needs,
+        [
+            need(Revision::Head),
+            source("https://charts.example"),
+            Need::Repository("https://g.example/s".into(), Revision::Named("main".into())),
+            Need::Repository(
+                "https://g.example/t".into(),
+                Revision::Branch("main".into())
+            ),
+            source("https://charts.example"),
+            source("oci://ghcr.io/team/app"),
+        ]
+    );
+}

@@ -1,0 +1,94 @@
+//! Images of registries, for what ships: the one place where the program knows both.
+//!
+//! What comes in: an image's name as a manifest has it, and the digest that it was. What goes out: the image in
+//! the cache. Credentials are those of `docker login` and `podman login`; a private authority is `SSL_CERT_FILE`.
+
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+use outhaul_bundle::Digest;
+use outhaul_git::source;
+use outhaul_registry::reference::ReferenceError;
+use outhaul_registry::{Cache, Client, Credentials, Reference, pull};
+use outhaul_ship::collect::{Brought, ImageError, ImageSource};
+
+/// The registries that the user of this program can ask.
+#[derive(Debug)]
+pub struct Registries {
+    /// Made when the first image is asked for: a machine without images needs no authorities.
+    client: OnceLock<Result<Client, ImageError>>,
+    credentials: Vec<PathBuf>,
+    authority: Option<PathBuf>,
+    cache: Cache,
+    folder: PathBuf,
+}
+
+impl Registries {
+    /// With the user's own credentials; images are kept beside the repositories of `cache`.
+    pub fn of_user(cache: &source::Cache) -> Self {
+        let variable = |name: &str| std::env::var_os(name).map(PathBuf::from);
+        let home = variable("HOME");
+        let docker = variable("DOCKER_CONFIG").or_else(|| Some(home?.join(".docker")));
+        let podman = variable("XDG_RUNTIME_DIR").map(|run| run.join("containers/auth.json"));
+        let files = [
+            variable("REGISTRY_AUTH_FILE"),
+            docker.map(|folder| folder.join("config.json")),
+            podman,
+        ];
+        let folder = cache.images();
+        Self {
+            client: OnceLock::new(),
+            credentials: files.into_iter().flatten().collect(),
+            authority: variable("SSL_CERT_FILE"),
+            cache: Cache::at(&folder),
+            folder: folder.join("sha256"),
+        }
+    }
+
+    fn client(&self) -> Result<&Client, ImageError> {
+        let here = |message: String| ImageError {
+            message,
+            is_environment: true,
+        };
+        let made = self.client.get_or_init(|| {
+            let credentials = Credentials::read(&self.credentials);
+            let credentials = credentials.map_err(|error| here(error.to_string()))?;
+            let client = Client::new(credentials, self.authority.as_deref());
+            client.map_err(|error| here(error.to_string()))
+        });
+        made.as_ref().map_err(Clone::clone)
+    }
+}
+
+fn reference(image: &str) -> Result<Reference, ImageError> {
+    image.parse().map_err(|error: ReferenceError| ImageError {
+        message: error.to_string(),
+        is_environment: false,
+    })
+}
+
+impl ImageSource for Registries {
+    fn whole_name(&self, image: &str) -> Result<String, ImageError> {
+        Ok(reference(image)?.to_string())
+    }
+
+    fn bring(&self, name: &str, known: Option<Digest>) -> Result<Brought, ImageError> {
+        let pulled = pull(self.client()?, &self.cache, &reference(name)?, known);
+        let pulled = pulled.map_err(|error| {
+            let mut message = error.to_string();
+            if let Some(source) = std::error::Error::source(&error) {
+                message.push_str(&format!(": {source}"));
+            }
+            ImageError {
+                message,
+                is_environment: error.is_environment(),
+            }
+        })?;
+        Ok(Brought {
+            media_type: pulled.media_type,
+            manifest: pulled.manifest,
+            blobs: pulled.blobs,
+            folder: self.folder.clone(),
+        })
+    }
+}

@@ -1,0 +1,378 @@
+//! What a site serves, from the centre on: images are pulled, and a repository that Flux is told to fetch
+//! is cloned on site, from `outhaul-mirror`, by their original names, at their original digests and commits.
+//!
+//! What comes in: `examples/cluster`, whose stores get a template of Flux in the place of plain manifests. All
+//! programs are real; on site they run in a network namespace without a way out, and the kernel counts what
+//! tried to leave.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use outhaul_tests::{available_or_skip, program, run_script};
+
+use super::cluster::{SITE, follow_the_example};
+use super::scene::Scene;
+
+const URL: &str = "https://git.store.example/stock-report-manifests";
+
+/// The template of Flux, applied by the folder reconciler: no Flux runs in a test.
+fn with_flux(scene: &Scene) {
+    let template = outhaul_tests::workspace_root().join("bundler/plane/templates/flux-git.yaml");
+    let text = fs::read_to_string(template).unwrap();
+    let text = text.replace("reconciler: flux\n", "reconciler: folder\n");
+    scene.on_branch("control-plane", "main", |folder| {
+        fs::write(folder.join("templates/flux-git.yaml"), &text).unwrap();
+    });
+    scene.on_branch("control-plane", "dev", |folder| {
+        let path = folder.join("cluster-types/store.yaml");
+        let text = fs::read_to_string(&path).unwrap();
+        let text = text.replace("reconciler: kubernetes", "reconciler: flux-git");
+        fs::write(path, text).unwrap();
+    });
+}
+
+/// Runs `script` on site: beside `outhaul-mirror` on 443, which has the names of the servers, without a network.
+#[track_caller]
+fn on_site(scene: &Scene, script: &str, programs: &[(&str, &Path)]) -> String {
+    let hosts = "127.0.0.1 localhost git.store.example registry.store.example\n";
+    fs::write(scene.path("hosts"), hosts).unwrap();
+    let around = format!(
+        r#"
+        ip link set lo up
+        mount --bind hosts /etc/hosts
+        exec 3< <("$MIRROR" run --state "$STATE" --listen 127.0.0.1:443 --name git.store.example --name registry.store.example)
+        server=$!
+        trap 'kill $server' EXIT
+        read -r url <&3
+        test "$url" = https://127.0.0.1:443/
+        export SSL_CERT_FILE=$STATE/serve/tls/ca.pem GIT_SSL_CAINFO=$STATE/serve/tls/ca.pem
+        {script}
+        awk '$1 == "Ip:" {{ if (!n) {{ for (i = 1; i <= NF; i++) if ($i == "OutNoRoutes") n = i }} else print "tried to leave:", $n }}' /proc/net/snmp
+        "#
+    );
+    let mut shell = scene.command(Path::new("unshare"));
+    shell
+        .args([
+            "--net", "--mount", "bash", "-euo", "pipefail", "-c", &around,
+        ])
+        .env("MIRROR", program("outhaul-mirror").unwrap())
+        .env("STATE", scene.path(&format!("sites/{SITE}")));
+    for (name, program) in programs {
+        shell.env(name, program);
+    }
+    let ran = run_script(&mut shell).unwrap();
+    assert_eq!(ran.code, Some(0), "{}", ran.everything());
+    assert!(ran.stdout.contains("tried to leave: 0\n"), "{}", ran.stdout);
+    ran.stdout
+}
+
+#[track_caller]
+fn isolated_or_skip() -> bool {
+    let tried = Command::new("unshare")
+        .args(["--net", "--mount", "true"])
+        .output();
+    let can = tried.is_ok_and(|tried| tried.status.success());
+    if !can {
+        outhaul_tests::skipped("namespaces need root: `unshare --net --mount` failed");
+    }
+    can
+}
+
+/// Clones a branch as Flux does, and prints the commit, what it has, and whether git finds a fault.
+const CLONE: &str = r"
+    git clone --quiet --depth 1 --branch dev https://git.store.example/stock-report-manifests clone
+    git -C clone rev-parse HEAD
+    git -C clone fsck --strict
+    ls clone
+";
+
+#[test]
+fn a_repository_that_flux_is_to_fetch_is_cloned_on_site_at_its_commit_and_travels_once() {
+    if !isolated_or_skip() || !available_or_skip("git") {
+        return;
+    }
+    let mut scene = Scene::new();
+    follow_the_example(&mut scene);
+    with_flux(&scene);
+    // History does not travel, and the repository's other branches do not.
+    scene.on_branch("manifests", "dev", |folder| {
+        fs::write(folder.join("notes.md"), "second\n").unwrap();
+    });
+    let commit = scene.git("manifests", &["rev-parse", "dev"]);
+    scene.bundle("dev");
+    let shown = scene.run("outhaul", 0, &["inspect", "stick/dev-store-1.outhaul"]);
+    let line = format!("  repository  {URL}: refs/heads/dev at {}", &commit[..15]);
+    assert!(shown.stdout.contains(&line), "{}", shown.stdout);
+    // Once: in the pack, and not as files besides.
+    assert!(
+        shown.stdout.contains("payload of 0 files"),
+        "{}",
+        shown.stdout
+    );
+    scene.carry(SITE);
+    let said = on_site(&scene, CLONE, &[]);
+    assert!(said.starts_with(&format!("{commit}\n")), "{said}");
+    assert!(said.contains("notes.md\nreport.yaml\n"), "{said}");
+    let applied = scene.applied(SITE, "stock-report-nightly/reconciler.yaml");
+    assert!(applied.contains(URL), "{applied}");
+
+    // Another machine writes the same bytes: here, a clone whose git packed everything in its own way.
+    scene.git("manifests", &["gc", "--quiet", "--aggressive"]);
+    let again = [
+        "--renew",
+        "--fleet",
+        "fleet",
+        "--passphrase-file",
+        "passphrase",
+        "--out",
+        "other",
+    ];
+    scene.plane(0, "bundle", "dev", &again);
+    let pack = |file: &str| {
+        let told = scene.run("outhaul", 0, &["inspect", file, "--output", "json"]);
+        let told = outhaul_tests::result(&told.stdout);
+        told["index"]["served"]["repositories"][0]["pack"].clone()
+    };
+    assert_eq!(
+        pack("stick/dev-store-1.outhaul"),
+        pack("other/dev-store-2.outhaul")
+    );
+
+    // The next commit: the site's reconciler fetches it as from the original.
+    scene.on_branch("manifests", "dev", |folder| {
+        fs::write(folder.join("notes.md"), "third\n").unwrap();
+    });
+    let commit = scene.git("manifests", &["rev-parse", "dev"]);
+    fs::remove_dir_all(scene.path("clone")).unwrap();
+    scene.bundle("dev");
+    scene.carry(SITE);
+    let said = on_site(&scene, CLONE, &[]);
+    assert!(said.starts_with(&format!("{commit}\n")), "{said}");
+    // What was signed renders to it again.
+    let verify = [
+        "stick/dev-store-3.outhaul",
+        "--fleet",
+        "fleet",
+        "--snapshot",
+    ];
+    scene.plane(0, "verify", "dev", &verify);
+}
+
+/// crane, which builds images, and is a registry.
+#[track_caller]
+fn crane_or_skip() -> Option<PathBuf> {
+    let folder = std::env::var_os("OUTHAUL_OCI_CLIENTS").map(PathBuf::from);
+    let crane = folder.map(|folder| folder.join("crane"));
+    let found = crane.filter(|crane| crane.is_file());
+    if found.is_none() {
+        outhaul_tests::skipped("`crane` is not here: set OUTHAUL_OCI_CLIENTS (.ci/oci-clients)");
+    }
+    found
+}
+
+/// A registry at the centre; it ends with its value.
+struct Registry {
+    child: Child,
+    address: String,
+}
+
+impl Registry {
+    fn start(crane: &Path) -> Self {
+        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = free.local_addr().unwrap().port();
+        drop(free);
+        let child = Command::new(crane)
+            .args([
+                "registry",
+                "serve",
+                "--address",
+                &format!("127.0.0.1:{port}"),
+            ])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
+            std::thread::yield_now();
+        }
+        let address = format!("localhost:{port}");
+        Self { child, address }
+    }
+}
+
+impl Drop for Registry {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Pushes an image whose one layer holds `text` and noise, and returns its digest.
+fn push(scene: &Scene, crane: &Path, name: &str, text: &str) -> String {
+    let script = r#"
+        mkdir -p rootfs
+        echo "$TEXT" >rootfs/report
+        head -c 300000 /dev/urandom >rootfs/noise
+        tar --sort=name --owner=0 --group=0 --mtime=@0 -czf layer.tar.gz -C rootfs .
+        "$CRANE" append --oci-empty-base -f layer.tar.gz -t "$NAME" >/dev/null 2>&1
+        "$CRANE" digest "$NAME"
+    "#;
+    let mut shell = scene.command(Path::new("bash"));
+    shell
+        .args(["-euc", script])
+        .env("CRANE", crane)
+        .env("NAME", name)
+        .env("TEXT", text);
+    let ran = run_script(&mut shell).unwrap();
+    assert_eq!(ran.code, Some(0), "{}", ran.everything());
+    ran.stdout.trim().to_owned()
+}
+
+/// The example, whose policy says that images travel, and whose workload needs `image`.
+fn with_image(scene: &Scene, image: &str) {
+    scene.on_branch("control-plane", "dev", |folder| {
+        let path = folder.join("delivery/cluster.yaml");
+        let text = fs::read_to_string(&path).unwrap();
+        fs::write(path, text.replace("images: reference", "images: carry")).unwrap();
+        let path = folder.join("cluster-types/store.yaml");
+        let text = fs::read_to_string(&path).unwrap();
+        let text = text.replace("reconciler: kubernetes", "reconciler: folder");
+        fs::write(path, text).unwrap();
+    });
+    let template = outhaul_tests::workspace_root().join("bundler/plane/templates/folder.yaml");
+    scene.on_branch("control-plane", "main", |folder| {
+        fs::copy(template, folder.join("templates/folder.yaml")).unwrap();
+    });
+    scene.on_branch("manifests", "dev", |folder| {
+        let path = folder.join("report.yaml");
+        let text = fs::read_to_string(&path).unwrap();
+        let text = text.replace("registry.store.example/stock-report:1.4.0", image);
+        fs::write(path, text).unwrap();
+    });
+}
+
+#[test]
+fn an_image_is_pulled_on_site_by_its_original_name_and_moves_only_when_asked() {
+    if !isolated_or_skip() || !available_or_skip("skopeo") {
+        return;
+    }
+    let Some(crane) = crane_or_skip() else { return };
+    let mut scene = Scene::new();
+    follow_the_example(&mut scene);
+    let registry = Registry::start(&crane);
+    let name = format!("{}/team/stock-report:1.4.0", registry.address);
+    let digest = push(&scene, &crane, &name, "first");
+    with_image(&scene, &name);
+
+    // A host of this machine is not asked because a team's manifest names it.
+    let keys = [
+        "--fleet",
+        "fleet",
+        "--passphrase-file",
+        "passphrase",
+        "--out",
+        "stick",
+    ];
+    let refused = scene.plane(1, "bundle", "dev", &keys);
+    assert!(refused.stderr.contains(&name), "{}", refused.everything());
+    let allowed = [&keys[..], &["--allow-host", &registry.address]].concat();
+    scene.plane(0, "bundle", "dev", &allowed);
+    let shown = scene.run("outhaul", 0, &["inspect", "stick/dev-store-1.outhaul"]);
+    assert!(
+        shown.stdout.contains(&format!("  image       {name} (")),
+        "{}",
+        shown.stdout
+    );
+    let lock = fs::read_to_string(scene.path("fleet/outhaul.lock")).unwrap();
+    assert!(
+        lock.contains(&format!("\"{name}\": \"{digest}\"")),
+        "{lock}"
+    );
+
+    // The tag is another image now: nothing floats, and nothing is pulled again.
+    let other = push(&scene, &crane, &name, "second");
+    assert_ne!(digest, other);
+    let told = scene.plane(0, "bundle", "dev", &allowed);
+    assert!(told.stderr.contains("unchanged"), "{}", told.everything());
+
+    scene.carry(SITE);
+    let state = scene.path(&format!("sites/{SITE}"));
+    let layer = fs::read_dir(state.join("generations/1/images/blobs/sha256")).unwrap();
+    let links = layer.map(|entry| entry.unwrap().metadata().unwrap());
+    let links = links.filter(|found| std::os::unix::fs::MetadataExt::nlink(found) == 2);
+    assert_eq!(links.count(), 1, "the layer is kept once");
+    let script = r#"
+        "$CRANE" digest "$NAME"
+        "$CRANE" validate --remote "$NAME"
+        skopeo copy --quiet --src-tls-verify=false "docker://$NAME" dir:copy
+        for blob in $(ls copy | grep -E '^[0-9a-f]{64}$'); do echo "$blob  copy/$blob"; done | sha256sum --check --quiet
+        tar -xOf "copy/$(ls -S copy | head -n 1)" ./report
+    "#;
+    let listen = registry.address.replace("localhost", "127.0.0.1");
+    let told = at_plain_mirror(
+        &scene,
+        &listen,
+        script,
+        &[("CRANE", &crane), ("NAME", Path::new(&name))],
+    );
+    assert!(told.starts_with(&format!("{digest}\n")), "{told}");
+    assert!(told.contains("PASS") && told.contains("first\n"), "{told}");
+
+    // Asked for, it moves, and says so.
+    let update = [&allowed[..], &["--update"]].concat();
+    let told = scene.plane(0, "bundle", "dev", &update);
+    let moved = format!("updated: {name} from {digest} to {other}");
+    assert!(told.stderr.contains(&moved), "{}", told.everything());
+    assert!(scene.path("stick/dev-store-2.outhaul").is_file());
+
+    // A tag that nobody has is that assignment's failure, by name.
+    scene.on_branch("manifests", "dev", |folder| {
+        let path = folder.join("report.yaml");
+        let text = fs::read_to_string(&path).unwrap();
+        fs::write(path, text.replace(":1.4.0", ":9.9.9")).unwrap();
+    });
+    let told = scene.plane(1, "bundle", "dev", &allowed);
+    let missing = "has no `team/stock-report:9.9.9`";
+    assert!(told.stderr.contains(missing), "{}", told.everything());
+    assert!(
+        told.stderr.contains("stock-report-nightly"),
+        "{}",
+        told.everything()
+    );
+}
+
+/// Runs `script` on site beside a mirror without TLS at `listen`, the centre's registry's own address.
+#[track_caller]
+fn at_plain_mirror(
+    scene: &Scene,
+    listen: &str,
+    script: &str,
+    programs: &[(&str, &Path)],
+) -> String {
+    let around = format!(
+        r#"
+        ip link set lo up
+        exec 3< <("$MIRROR" run --state "$STATE" --plain-http --listen {listen})
+        server=$!
+        trap 'kill $server' EXIT
+        read -r url <&3
+        {script}
+        awk '$1 == "Ip:" {{ if (!n) {{ for (i = 1; i <= NF; i++) if ($i == "OutNoRoutes") n = i }} else print "tried to leave:", $n }}' /proc/net/snmp
+        "#
+    );
+    let mut shell = scene.command(Path::new("unshare"));
+    shell
+        .args([
+            "--net", "--mount", "bash", "-euo", "pipefail", "-c", &around,
+        ])
+        .env("MIRROR", program("outhaul-mirror").unwrap())
+        .env("STATE", scene.path(&format!("sites/{SITE}")));
+    for (name, program) in programs {
+        shell.env(name, program);
+    }
+    let ran = run_script(&mut shell).unwrap();
+    assert_eq!(ran.code, Some(0), "{}", ran.everything());
+    assert!(ran.stdout.contains("tried to leave: 0\n"), "{}", ran.stdout);
+    ran.stdout
+}

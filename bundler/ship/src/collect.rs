@@ -27,8 +27,8 @@ mod images;
 mod places;
 mod served;
 
-pub use error::{CollectError, finding};
-pub use images::{Brought, ImageError, ImageSource};
+pub use error::{CollectError, ImageError, finding};
+pub use images::{Brought, ImageSource};
 
 /// How the names of sources begin that only an assignment of an earlier snapshot is from.
 pub const KEPT: &str = "kept:";

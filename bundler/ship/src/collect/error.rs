@@ -9,8 +9,17 @@ use outhaul_bundle::name::NameError;
 use outhaul_control::diagnostic::Diagnostic;
 use outhaul_git::source::SourceError;
 
-use super::images::ImageError;
 use crate::assemble::SpoolError;
+
+/// Why an image cannot be had.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{message}")]
+pub struct ImageError {
+    /// What is wrong.
+    pub message: String,
+    /// Whether it is the network, the registry or this machine, and not the image.
+    pub is_environment: bool,
+}
 
 /// Why a payload cannot be collected.
 #[derive(Debug, thiserror::Error)]

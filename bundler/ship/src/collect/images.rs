@@ -15,7 +15,7 @@ use outhaul_git::source::{self, Opened, Reference, TreeLimits, normal_url};
 use outhaul_plane::render::RenderedAssignment;
 
 use super::served::{self, Asked, Ref, Serving};
-use super::{CollectError, Collector, Payloads, folder};
+use super::{CollectError, Collector, ImageError, Payloads, folder};
 use crate::assemble::Spool;
 use crate::needs::{Need, Needs, Revision, together};
 use outhaul_bundle::index::Source;
@@ -33,16 +33,6 @@ pub trait ImageSource: std::fmt::Debug {
     /// # Errors
     /// [`ImageError`] when it cannot be had.
     fn bring(&self, name: &str, known: Option<Digest>) -> Result<Brought, ImageError>;
-}
-
-/// Why an image cannot be had.
-#[derive(Debug, Clone, thiserror::Error)]
-#[error("{message}")]
-pub struct ImageError {
-    /// What is wrong.
-    pub message: String,
-    /// Whether it is the network, the registry or this machine, and not the image.
-    pub is_environment: bool,
 }
 
 /// An image that is here.

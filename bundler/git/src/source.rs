@@ -402,7 +402,7 @@ impl Opened {
         limits: &TreeLimits,
         out: &mut dyn std::io::Write,
     ) -> Result<Option<git::Packed>, SourceError> {
-        let Place::Git(repository) = &self.at else {
+        let Storage::Git(repository) = &self.at else {
             return Ok(None);
         };
         let commits = std::slice::from_ref(&self.commit);

@@ -12,12 +12,12 @@ use std::process::{Child, Command, Stdio};
 use outhaul_tests::{available_or_skip, program, run_script};
 
 use super::cluster::{SITE, follow_the_example};
-use super::scene::Scene;
+use super::scene::SystemFixture;
 
 const URL: &str = "https://git.store.example/stock-report-manifests";
 
 /// The template of Flux, applied by the folder reconciler: no Flux runs in a test.
-fn with_flux(scene: &Scene) {
+fn with_flux(scene: &SystemFixture) {
     let template = outhaul_tests::workspace_root().join("bundler/plane/templates/flux-git.yaml");
     let text = fs::read_to_string(template).unwrap();
     let text = text.replace("reconciler: flux\n", "reconciler: folder\n");
@@ -34,7 +34,7 @@ fn with_flux(scene: &Scene) {
 
 /// Runs `script` on site: beside `outhaul-mirror` on 443, which has the names of the servers, without a network.
 #[track_caller]
-fn on_site(scene: &Scene, script: &str, programs: &[(&str, &Path)]) -> String {
+fn on_site(scene: &SystemFixture, script: &str, programs: &[(&str, &Path)]) -> String {
     let hosts = "127.0.0.1 localhost git.store.example registry.store.example\n";
     fs::write(scene.path("hosts"), hosts).unwrap();
     let around = format!(
@@ -92,7 +92,7 @@ fn a_repository_that_flux_is_to_fetch_is_cloned_on_site_at_its_commit_and_travel
     if !isolated_or_skip() || !available_or_skip("git") {
         return;
     }
-    let mut scene = Scene::new();
+    let mut scene = SystemFixture::new();
     follow_the_example(&mut scene);
     with_flux(&scene);
     // History does not travel, and the repository's other branches do not.
@@ -209,7 +209,7 @@ impl Drop for Registry {
 }
 
 /// Pushes an image whose one layer holds `text` and noise, and returns its digest.
-fn push(scene: &Scene, crane: &Path, name: &str, text: &str) -> String {
+fn push(scene: &SystemFixture, crane: &Path, name: &str, text: &str) -> String {
     let script = r#"
         mkdir -p rootfs
         echo "$TEXT" >rootfs/report
@@ -230,7 +230,7 @@ fn push(scene: &Scene, crane: &Path, name: &str, text: &str) -> String {
 }
 
 /// The example, whose policy says that images travel, and whose workload needs `image`.
-fn with_image(scene: &Scene, image: &str) {
+fn with_image(scene: &SystemFixture, image: &str) {
     scene.on_branch("control-plane", "dev", |folder| {
         let path = folder.join("delivery/cluster.yaml");
         let text = fs::read_to_string(&path).unwrap();
@@ -258,7 +258,7 @@ fn an_image_is_pulled_on_site_by_its_original_name_and_moves_only_when_asked() {
         return;
     }
     let Some(crane) = crane_or_skip() else { return };
-    let mut scene = Scene::new();
+    let mut scene = SystemFixture::new();
     follow_the_example(&mut scene);
     let registry = Registry::start(&crane);
     let name = format!("{}/team/stock-report:1.4.0", registry.address);
@@ -345,7 +345,7 @@ fn an_image_is_pulled_on_site_by_its_original_name_and_moves_only_when_asked() {
 /// Runs `script` on site beside a mirror without TLS at `listen`, the centre's registry's own address.
 #[track_caller]
 fn at_plain_mirror(
-    scene: &Scene,
+    scene: &SystemFixture,
     listen: &str,
     script: &str,
     programs: &[(&str, &Path)],

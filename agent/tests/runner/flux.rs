@@ -281,12 +281,12 @@ fn a_flux_that_does_not_answer_is_named_and_the_work_goes_on_when_it_is_back() {
     assert_eq!(site.active(), Some(2));
     assert_eq!(flux.content("a").as_deref(), Some("two"));
 
-    // Nor is it there to prune: what it needs for that stays.
+    // Nothing goes while nobody can tell whether the rest is well: what Flux needs for pruning stays.
     flux.controller.stop();
     let less = vec![keeps, keeps_more(&flux), keeps_most(&flux)];
     let blocked = site.import(&centre.publish(&draft(less)));
     let words = [
-        "is not gone after 5 s: it is being removed, and waits for finalizers.fluxcd.io",
+        "no controller of Flux has looked at it yet",
         "help: `kubectl get pods",
     ];
     assert_told(&blocked, 3, &words);

@@ -81,7 +81,6 @@ impl Helper {
             }
             Verb::Prune => {
                 let pruned = reconciler.prune(desired, &recorded, &mut self.store, &self.pulse)?;
-                cut::here("helper-pruned");
                 let nothing = || result(desired, ComplianceStatus::Compliant, "", Vec::new());
                 let items = Some(self.recorded(reconciler.kind(), name)?);
                 let result = pruned.unwrap_or_else(nothing);

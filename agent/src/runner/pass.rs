@@ -75,7 +75,6 @@ pub(super) fn prune(
         if let Some(known) = results.iter_mut().find(|known| known.name == *name) {
             outcome::add_steps(known, done);
         }
-        cut::here("assignment-pruned");
     }
     told.push(remove_surplus(agent, index)?);
     told.retain(|told| !told.is_empty());

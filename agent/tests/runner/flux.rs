@@ -286,7 +286,7 @@ fn a_flux_that_does_not_answer_is_named_and_the_work_goes_on_when_it_is_back() {
     let less = vec![keeps, keeps_more(&flux), keeps_most(&flux)];
     let blocked = site.import(&centre.publish(&draft(less)));
     let words = [
-        "no controller of Flux has looked at it yet",
+        "Flux does not answer: `Kustomization.kustomize.toolkit.fluxcd.io ",
         "help: `kubectl get pods",
     ];
     assert_told(&blocked, 3, &words);

@@ -79,7 +79,7 @@ pub enum PublicationError {
         /// What is wrong with them.
         findings: Diagnostics,
         /// The sentence.
-        error: PublishError,
+        error: Box<PublishError>,
     },
     /// The delivery policies contradict each other.
     #[error("{0}")]
@@ -107,6 +107,7 @@ pub fn publish(
     let failed = |error: ProposeError<ForgeError>| match error {
         ProposeError::Publish(error @ PublishError::Plan(PlanError::AllBroken)) => {
             let findings = platform.broken();
+            let error = Box::new(error);
             PublicationError::AllBroken { findings, error }
         }
         error => PublicationError::Propose(error),

@@ -161,8 +161,7 @@ fn newest(site: &Site, number: u64) -> Vec<StepResult> {
 
 fn said<'a>(steps: &'a [StepResult], kind: &str) -> &'a str {
     let step = steps.iter().find(|step| step.name.starts_with(kind));
-    step.map(|step| step.message.as_str())
-        .unwrap_or_else(|| panic!("{steps:?}"))
+    step.map_or_else(|| panic!("{steps:?}"), |step| step.message.as_str())
 }
 
 #[test]

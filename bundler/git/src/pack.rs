@@ -88,7 +88,7 @@ pub fn id_of(kind: Kind, bytes: &[u8], like: &str) -> String {
     hash.update(format!("{} {}\0", kind.name(), bytes.len()).as_bytes());
     hash.update(bytes);
     let digits = hash.finish();
-    digits.iter().map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(digits)
 }
 
 /// A pack being written.

@@ -113,14 +113,9 @@ pub fn assemble(contents: Contents<'_>, mut spool: Spool) -> Result<UnsignedBund
             assignment: name.clone(),
             source,
         };
-        let sites = rendered.sites.as_ref().map(|sites| {
-            let names = sites.iter().map(|site| site.parse::<Name>());
-            names.collect::<Result<BTreeSet<_>, _>>()
-        });
-        let sites = sites.transpose().map_err(at)?.map(|mut sites| {
-            sites.retain(|site| recipients.is_empty() || recipients.contains(site));
-            sites
-        });
+        let named = rendered.sites.as_ref();
+        let sites = named.map(|sites| receiving(sites, &recipients));
+        let sites = sites.transpose().map_err(at)?;
         if sites.as_ref().is_some_and(BTreeSet::is_empty) {
             // None of the sites that the bundle is for has it.
             kept.retain(|kept, _| kept.as_str() != name);
@@ -142,10 +137,8 @@ pub fn assemble(contents: Contents<'_>, mut spool: Spool) -> Result<UnsignedBund
         let files = keep(&rendered.files)?;
         let mut overlays = Vec::new();
         for overlay in &rendered.overlays {
-            let sites = overlay.sites.iter().map(|site| site.parse::<Name>());
-            let mut sites: BTreeSet<Name> = sites.collect::<Result<_, _>>().map_err(at)?;
             // A bundle for some sites carries nothing for others.
-            sites.retain(|site| recipients.is_empty() || recipients.contains(site));
+            let sites = receiving(&overlay.sites, &recipients).map_err(at)?;
             if !sites.is_empty() {
                 overlays.push(Overlay {
                     sites,
@@ -201,6 +194,17 @@ pub fn assemble(contents: Contents<'_>, mut spool: Spool) -> Result<UnsignedBund
         index_bytes,
         spool,
     })
+}
+
+/// Those of `sites` that a bundle for `recipients` goes to; one for none goes to all.
+fn receiving<'a>(
+    sites: impl IntoIterator<Item = &'a String>,
+    recipients: &BTreeSet<Name>,
+) -> Result<BTreeSet<Name>, NameError> {
+    let names = sites.into_iter().map(|site| site.parse::<Name>());
+    let mut names: BTreeSet<Name> = names.collect::<Result<_, _>>()?;
+    names.retain(|name| recipients.is_empty() || recipients.contains(name));
+    Ok(names)
 }
 
 /// The contents of one assignment, named by where they belong.

@@ -48,8 +48,10 @@ pub(super) fn looked_at(
             continue;
         }
         for assignment in group.assignments.values() {
-            let mut add = |need: Need, place: String, at: Option<Location>| {
-                if reachable(&need, assignment, &delivery) {
+            let mut add = |need: Need, place: String, at: Option<Location>, rendered: bool| {
+                // Of what a workload's own manifests name, only images are brought.
+                let fetched = matches!(need, Need::Repository(..)) && !rendered;
+                if reachable(&need, assignment, &delivery, !fetched && carries(&delivery)) {
                     match need {
                         Need::Image(image) if !carries(&delivery) => trusted.insert(image),
                         _ => false,
@@ -67,7 +69,7 @@ pub(super) fn looked_at(
                     let shown = place
                         .as_ref()
                         .map_or(at.file.name.clone(), Location::to_string);
-                    add(need, shown, place);
+                    add(need, shown, place, true);
                 }
             }
             let key = |key: &str| assignment.manifests.get(key).cloned().unwrap_or_default();
@@ -76,7 +78,7 @@ pub(super) fn looked_at(
                 .entry(payload)
                 .or_insert_with_key(|payload| of_payload(platform, assignment, payload, &mut all));
             for (need, at) in found.iter() {
-                add(need.clone(), at.to_string(), Some(at.clone()));
+                add(need.clone(), at.to_string(), Some(at.clone()), false);
             }
         }
     }
@@ -116,10 +118,14 @@ fn findings(needs: Needs, all: &mut Diagnostics) {
 }
 
 /// Whether it is on site without a network: what the bundle carries is served there under its own name.
-fn reachable(need: &Need, assignment: &RenderedAssignment, delivery: &Delivery) -> bool {
+fn reachable(
+    need: &Need,
+    assignment: &RenderedAssignment,
+    delivery: &Delivery,
+    carries: bool,
+) -> bool {
     let images = delivery.images.as_ref().map(|images| images.value);
     let has_registry = images == Some(Images::Reference);
-    let carries = carries(delivery);
     match need {
         Need::Image(_) => has_registry || carries,
         Need::Repository(..) if carries => true,

@@ -128,37 +128,7 @@ impl Args {
     fn print(&self, environment: &str, production: &Production) -> Result<(), Failure> {
         let produced = &production.streams;
         if self.output == Format::Json {
-            let bundles: Vec<_> = produced
-                .iter()
-                .map(|one| {
-                    json!({
-                        "environment": environment,
-                        "cluster_type": one.cluster_type,
-                        "number": one.number,
-                        "changed": one.changed,
-                        "file": one.file,
-                        "bytes": one.bytes,
-                        "content_bytes": one.content_bytes,
-                        "assignments": one.assignments,
-                        "withheld": one.withheld,
-                        "because": one.because,
-                        "waiting": one.waiting.as_ref().map(|waiting| json!({
-                            "request": waiting.request, "threshold": waiting.threshold,
-                            "found": waiting.found,
-                        })),
-                    })
-                })
-                .collect();
-            let (kept, left_out) = isolation_json(&production.isolation);
-            print_json(&json!({
-                "bundles": bundles, "kept": kept, "left_out": left_out,
-                "sites_without_bundle": production.orphans,
-                "removed": production.removed.iter()
-                    .map(|(id, why)| (id.to_string(), why)).collect::<BTreeMap<_, _>>(),
-                "updated": production.moved.iter().map(|moved| json!({
-                    "name": moved.name, "from": moved.from, "to": moved.to,
-                })).collect::<Vec<_>>(),
-            }))?;
+            print_streams(environment, production)?;
         }
         say_orphans(environment, production);
         for moved in &production.moved {
@@ -236,6 +206,43 @@ impl Args {
         }
         Ok(())
     }
+}
+
+/// What became of each stream, for programs.
+fn print_streams(environment: &str, production: &Production) -> Result<(), Failure> {
+    let bundles: Vec<_> = production
+        .streams
+        .iter()
+        .map(|one| {
+            json!({
+                "environment": environment,
+                "cluster_type": one.cluster_type,
+                "number": one.number,
+                "changed": one.changed,
+                "file": one.file,
+                "bytes": one.bytes,
+                "content_bytes": one.content_bytes,
+                "assignments": one.assignments,
+                "withheld": one.withheld,
+                "because": one.because,
+                "waiting": one.waiting.as_ref().map(|waiting| json!({
+                    "request": waiting.request, "threshold": waiting.threshold,
+                    "found": waiting.found,
+                })),
+            })
+        })
+        .collect();
+    let (kept, left_out) = isolation_json(&production.isolation);
+    print_json(&json!({
+        "bundles": bundles, "kept": kept, "left_out": left_out,
+        "sites_without_bundle": production.orphans,
+        "removed": production.removed.iter()
+            .map(|(id, why)| (id.to_string(), why)).collect::<BTreeMap<_, _>>(),
+        "updated": production.moved.iter().map(|moved| json!({
+            "name": moved.name, "from": moved.from, "to": moved.to,
+        })).collect::<Vec<_>>(),
+    }))?;
+    Ok(())
 }
 
 /// Names the sites that follow a stream which the environment does not have any more.

@@ -174,7 +174,10 @@ impl Collector<'_> {
             };
             match source::open(&asked.url, &reference, self.sources, self.cache) {
                 Ok(opened) => {
-                    self.lock.pin_commit(&asked.url, &called, &opened.commit);
+                    // What names its commit itself is pinned already.
+                    if !matches!(at, Ref::Commit(..)) {
+                        self.lock.pin_commit(&asked.url, &called, &opened.commit);
+                    }
                     self.others.insert(key, Ok((opened.clone(), at.clone())));
                     return Ok((opened, at, called));
                 }
@@ -210,7 +213,11 @@ impl Collector<'_> {
         let rendered = files.map(|(name, bytes)| Needs::of(name, bytes)).collect();
         let mut all = together(rendered);
         if let Some((opened, _)) = self.open(name, assignment, pin)? {
-            let is_yaml = |path: &str| path.ends_with(".yaml") || path.ends_with(".yml");
+            let is_yaml = |path: &str| {
+                [".yaml", ".yml", ".json"]
+                    .iter()
+                    .any(|end| path.ends_with(end))
+            };
             let tree = opened.tree(folder(assignment), &is_yaml, &TreeLimits::YAML);
             let tree = tree.map_err(|source| super::failed(name, source))?;
             let files = tree.files.iter();
@@ -267,5 +274,6 @@ fn named(at: &Ref) -> String {
     match at {
         Ref::Default => "HEAD".to_owned(),
         Ref::Named(name) => name.clone(),
+        Ref::Commit(id, _) => id.clone(),
     }
 }

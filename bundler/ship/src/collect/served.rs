@@ -75,8 +75,8 @@ impl Asked {
             Revision::Named(name) => vec![branch(name), tag(name)],
             Revision::Commit(id, near) => {
                 let (id, near) = (id.clone(), near.clone());
-                let named = near.as_ref().map(|name| format!("refs/heads/{name}"));
-                let at = named.map_or(Ref::Default, Ref::Named);
+                let branch = near.as_ref().map(|name| format!("refs/heads/{name}"));
+                let at = Ref::Commit(id.clone(), branch);
                 vec![(Reference::Commit { id, near }, at)]
             }
             Revision::Other(_) => Vec::new(),
@@ -91,6 +91,8 @@ pub(super) enum Ref {
     Default,
     /// A ref, by its whole name.
     Named(String),
+    /// Exactly this commit; the ref that it is asked for on, by its whole name.
+    Commit(String, Option<String>),
 }
 
 /// What of one repository is served.
@@ -135,6 +137,17 @@ impl Serving {
                 wanted.default.get_or_insert_with(|| opened.clone());
             }
             Ref::Named(name) => {
+                wanted.refs.entry(name).or_insert_with(|| opened.clone());
+            }
+            // Several commits of one repository may be asked for: each is there, under a name of its own where the
+            // branch is another one.
+            Ref::Commit(id, branch) => {
+                let is_free = |name: &String| {
+                    let there = wanted.refs.get(name);
+                    there.is_none_or(|there| there.commit == opened.commit)
+                };
+                let own = || format!("refs/heads/outhaul-{id}");
+                let name = branch.filter(is_free).unwrap_or_else(own);
                 wanted.refs.entry(name).or_insert_with(|| opened.clone());
             }
         }

@@ -13,7 +13,7 @@ use outhaul_bundle::Digest;
 use outhaul_kit::durable;
 use outhaul_kubernetes::flux::SOURCE;
 use outhaul_kubernetes::{Key, Object};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::error::ApplyError;
 use crate::kubernetes::wanted::{All, Wanted};
@@ -155,7 +155,7 @@ fn mirrored(object: &Object, mirror: &str) -> Option<String> {
             Some(format!("{mirror}/{host}/{path}"))
         }
         ("OCIRepository", "oci") => Some(format!("oci://{place}/{host}/{path}")),
-        ("HelmRepository", "oci") if spec["type"] == Value::from("oci") => {
+        ("HelmRepository", "oci") if spec["type"] == "oci" => {
             Some(format!("oci://{place}/{host}/{path}"))
         }
         _ => None,

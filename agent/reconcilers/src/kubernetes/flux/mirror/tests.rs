@@ -1,6 +1,6 @@
 //! Which addresses are changed, and to what.
 #![allow(clippy::unwrap_used)]
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 

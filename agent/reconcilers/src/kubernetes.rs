@@ -12,7 +12,7 @@ use std::time::Duration;
 use outhaul_bundle::index::DriftPolicy;
 use outhaul_bundle::report::{AssignmentResult, ComplianceStatus, StepResult};
 use outhaul_kit::pulse::Pulse;
-use outhaul_kubernetes::{Access, Cluster, Health, Key, Reason, Trouble, order};
+use outhaul_kubernetes::{Access, Cluster, Health, Trouble, order};
 use zeroize::Zeroizing;
 
 use crate::assignment::Desired;
@@ -29,6 +29,7 @@ pub mod flux;
 mod look;
 mod mark;
 mod prune;
+mod site_error;
 mod values;
 mod wait;
 mod wanted;
@@ -37,6 +38,7 @@ use controller::{Controller, Plain};
 use flux::Flux;
 use look::Looked;
 use mark::{Mark, Origin, Owner, uid_of};
+use site_error::{site_error, site_error_of};
 use wanted::All;
 
 /// The name of plain manifests in the index and the inventory.
@@ -87,58 +89,6 @@ impl Kubernetes {
 
     fn patience(&self, all: &All) -> Duration {
         Duration::from_secs(all.settings.wait_seconds.unwrap_or(self.config.wait_s))
-    }
-}
-
-/// The same, while something was done with one object.
-fn site_error_of(key: &Key, trouble: &Trouble) -> ApplyError {
-    match site_error(trouble) {
-        ApplyError::Cluster { problem, help } => ApplyError::Cluster {
-            problem: format!("`{key}`: {problem}"),
-            help,
-        },
-        other => other,
-    }
-}
-
-/// What keeps the site from applying, with the server's own words.
-fn site_error(trouble: &Trouble) -> ApplyError {
-    let said = trouble.to_string();
-    let help = match trouble.refusal().map(|refusal| refusal.reason) {
-        None if said.contains("certificate") => {
-            "see this machine's clock (`date`), by which certificates are judged, and that `certificate-authority` in \
-             the kubeconfig that agent.toml names is the one of this API server"
-        }
-        None => {
-            "see that the API server runs and is reached from here, and that `kubeconfig` and `context` under \
-             `[kubernetes]` in agent.toml are right"
-        }
-        Some(Reason::Unauthorized) => {
-            "give the kubeconfig that agent.toml names a token or certificate that is valid (this one is wrong or \
-             has expired)"
-        }
-        Some(Reason::Forbidden) => {
-            "give the user of the agent's kubeconfig this right (a Role or ClusterRole, and its binding)"
-        }
-        Some(Reason::Conflict) => {
-            "somebody else has set these fields since: `outhaul-agent apply` takes them back; to keep what was changed, \
-             ask the centre to change it"
-        }
-        Some(_) => "see what the API server lacks; the agent tries again",
-    };
-    let problem = match trouble {
-        Trouble::Refused(refusal) => format!("the API server refuses: {refusal}"),
-        other => other.to_string(),
-    };
-    ApplyError::Cluster {
-        problem,
-        help: help.into(),
-    }
-}
-
-impl From<Trouble> for ApplyError {
-    fn from(trouble: Trouble) -> Self {
-        site_error(&trouble)
     }
 }
 

@@ -22,6 +22,7 @@ use crate::error::ServeError;
 use crate::server::{self, LIMITS};
 use crate::settings::Settings;
 use crate::tls::Authority;
+use crate::verify;
 use crate::view::{Current, FolderView};
 
 /// Serves the active generation's images as an OCI registry, and its repositories over git, read only.
@@ -82,7 +83,7 @@ struct Run {
     plain_http: bool,
 }
 
-/// List what is served, and what cannot be
+/// List what is served, and what cannot be; every byte is read and compared with its digest
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  outhaul-mirror check")]
 struct Check {}
@@ -174,11 +175,24 @@ fn check(cli: &Cli) -> Result<u8, ServeError> {
             }
         }
     }
+    let damages = verify::damages(&catalog);
+    for problem in &damages {
+        console::finding(json!({ "rule": "damaged", "message": problem }));
+        console::always(&format!("damaged: {}", printable(problem)));
+    }
+    if !damages.is_empty() {
+        console::always(
+            "help: a newer bundle brings it again; or go back with `outhaul-agent rollback`, and import this bundle \
+             again",
+        );
+    }
     for problem in catalog.problems() {
         console::finding(json!({ "rule": "not-served", "message": problem }));
         console::always(&format!("not served: {}", printable(problem)));
     }
-    Ok(u8::from(!catalog.problems().is_empty()))
+    Ok(u8::from(
+        !damages.is_empty() || !catalog.problems().is_empty(),
+    ))
 }
 
 fn serve(cli: &Cli, args: &Run) -> Result<(), ServeError> {

@@ -30,5 +30,7 @@ pub mod route;
 pub mod server;
 #[cfg(feature = "server")]
 pub mod tls;
+#[cfg(feature = "server")]
+mod verify;
 
 pub use error::ServeError;

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use jiff::{SignedDuration, Timestamp};
 use outhaul_bundle::Digest;
-use outhaul_bundle::index::{Content, DriftPolicy, ReconcilerSettings, Snapshot, Source, Stream};
+use outhaul_bundle::index::{Content, DriftPolicy, ReconcilerSettings, Stream};
 use outhaul_bundle::name::Name;
 use outhaul_kit::interrupt;
 use outhaul_signer::fleet::{Fleet, FleetError};
@@ -53,6 +53,7 @@ pub use last::LastError;
 use last::{LastAssignment, LastStream};
 use next::{ToStream, removed};
 pub use obey::Refusal;
+pub use plan::with_payloads;
 use plan::{Sound, StreamContents};
 use shelf::StoredBundle;
 use signing::Signed;
@@ -493,15 +494,4 @@ fn publish(file: &Path, role: &str, index_bytes: &[u8], folder: &Path) -> Result
     };
     let target = format!("{role}/{}.index.json", digest.hex());
     deliver::publish_folder(file, &expected, &target, folder)
-}
-
-/// The render's snapshot, with the commits of the payloads among the workloads' sources.
-pub fn with_payloads(snapshot: &Snapshot, payloads: Vec<Source>) -> Snapshot {
-    let mut workloads = snapshot.workloads.clone();
-    workloads.extend(payloads);
-    outhaul_control::snapshot::snapshot(
-        snapshot.environment.clone(),
-        snapshot.base.clone(),
-        workloads,
-    )
 }

@@ -160,3 +160,37 @@ fn a_mistyped_state_folder_is_named_and_not_made() {
         assert!(!mistyped.exists());
     }
 }
+
+/// As a disk that forgets: the manifest is whole, a layer of it is not, and no client would get the image.
+#[test]
+fn check_reads_every_layer_and_names_the_image_of_one_that_is_damaged_or_gone() {
+    for damage in ["altered", "shortened", "removed"] {
+        let mut path = None;
+        let (site, _server) = Site::serving(|layout| {
+            let manifest = layout.image("docker.io/library/hello:1", b"what it holds");
+            let text = fs::read(layout.path(&manifest)).unwrap();
+            let found: serde_json::Value = serde_json::from_slice(&text).unwrap();
+            let layer: Digest =
+                Digest::parse(found["layers"][0]["digest"].as_str().unwrap()).unwrap();
+            path = Some(layout.path(&layer));
+        });
+        let path = path.unwrap();
+        let mut bytes = fs::read(&path).unwrap();
+        match damage {
+            "altered" => {
+                bytes[0] ^= 1;
+                fs::write(&path, bytes).unwrap();
+            }
+            "shortened" => fs::write(&path, &bytes[1..]).unwrap(),
+            _ => fs::remove_file(&path).unwrap(),
+        }
+        let mut command = Command::new(program());
+        let found = run(command.args(["check", "--state"]).arg(site.root.path())).unwrap();
+        assert_eq!(found.code, Some(1), "{damage}: {}", found.everything());
+        let told = &found.stderr;
+        assert!(
+            told.contains("image docker.io/library/hello: ") && told.contains("help: "),
+            "{damage}: {told}"
+        );
+    }
+}

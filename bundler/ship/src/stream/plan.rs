@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use outhaul_bundle::Digest;
+use outhaul_bundle::index::{Snapshot, Source};
 use outhaul_bundle::limits::Limits;
 use outhaul_bundle::name::{Name, NameError, RelativePath};
 use outhaul_signer::fleet::Fleet;
@@ -477,4 +478,15 @@ fn still_there(
         // A check that an earlier version of this program had not, of one assignment alone.
         Err(error) => Ok(PayloadState::No(collect::finding(&error).message)),
     }
+}
+
+/// The render's snapshot, with the commits of the payloads among the workloads' sources.
+pub fn with_payloads(snapshot: &Snapshot, payloads: Vec<Source>) -> Snapshot {
+    let mut workloads = snapshot.workloads.clone();
+    workloads.extend(payloads);
+    outhaul_control::snapshot::snapshot(
+        snapshot.environment.clone(),
+        snapshot.base.clone(),
+        workloads,
+    )
 }

@@ -1,0 +1,60 @@
+//! What keeps a site from applying anything to its cluster, with what to do next.
+//!
+//! What comes in: what went wrong with the API server. What goes out: an [`ApplyError`] in the server's own words,
+//! for which no bundle is to blame. It decides nothing.
+
+use outhaul_kubernetes::{Key, Reason, Trouble};
+
+use crate::error::ApplyError;
+
+/// What keeps the site from applying one object.
+pub(super) fn site_error_of(key: &Key, trouble: &Trouble) -> ApplyError {
+    match site_error(trouble) {
+        ApplyError::Cluster { problem, help } => ApplyError::Cluster {
+            problem: format!("`{key}`: {problem}"),
+            help,
+        },
+        other => other,
+    }
+}
+
+/// What keeps the site from applying, with the server's own words.
+pub(super) fn site_error(trouble: &Trouble) -> ApplyError {
+    let said = trouble.to_string();
+    let help = match trouble.refusal().map(|refusal| refusal.reason) {
+        None if said.contains("certificate") => {
+            "see this machine's clock (`date`), by which certificates are judged, and that `certificate-authority` in \
+             the kubeconfig that agent.toml names is the one of this API server"
+        }
+        None => {
+            "see that the API server runs and is reached from here, and that `kubeconfig` and `context` under \
+             `[kubernetes]` in agent.toml are right"
+        }
+        Some(Reason::Unauthorized) => {
+            "give the kubeconfig that agent.toml names a token or certificate that is valid (this one is wrong or \
+             has expired)"
+        }
+        Some(Reason::Forbidden) => {
+            "give the user of the agent's kubeconfig this right (a Role or ClusterRole, and its binding)"
+        }
+        Some(Reason::Conflict) => {
+            "somebody else has set these fields since: `outhaul-agent apply` takes them back; to keep what was changed, \
+             ask the centre to change it"
+        }
+        Some(_) => "see what the API server lacks; the agent tries again",
+    };
+    let problem = match trouble {
+        Trouble::Refused(refusal) => format!("the API server refuses: {refusal}"),
+        other => other.to_string(),
+    };
+    ApplyError::Cluster {
+        problem,
+        help: help.into(),
+    }
+}
+
+impl From<Trouble> for ApplyError {
+    fn from(trouble: Trouble) -> Self {
+        site_error(&trouble)
+    }
+}

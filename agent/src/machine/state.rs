@@ -64,7 +64,15 @@ impl State {
         }
     }
 
-    /// The word that is stored and shown.
+    /// The word for people, after "the bundle is".
+    pub fn shown(self) -> &'static str {
+        match self {
+            Self::Gated => "waiting",
+            other => other.word(),
+        }
+    }
+
+    /// The word that is stored, and printed as JSON.
     pub fn word(self) -> &'static str {
         match self {
             Self::Verified => "verified",

@@ -157,7 +157,7 @@ fn truncated(member: &str, offset: u64, missing: u64) -> String {
         return "the bundle is empty (0 bytes)".to_owned();
     }
     format!(
-        "the bundle is truncated: it ends at byte {offset}, in {}, which needs at least {missing} bytes more",
+        "the file is incomplete: it ends at byte {offset}, in {}, and at least {missing} bytes are missing",
         quoted(member)
     )
 }

@@ -146,7 +146,7 @@ pub enum PromoteError {
     },
     /// Nothing says where it is in the chain.
     #[error(
-        "nothing says which environment comes before `{environment}`, so no gate can be asked\nhelp: name it in a \
+        "no policy and no label names the environment before `{environment}`, so no gate can be checked\nhelp: name it in a \
          PromotionPolicy, or in the label `outhaul.dev/after` of the Environment, in `.environments/`; nothing was changed"
     )]
     NoOrder {

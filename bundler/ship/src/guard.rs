@@ -14,13 +14,13 @@ use outhaul_control::ControlPlane;
 use outhaul_control::kinds::CODE_DIGITS;
 use outhaul_plane::delivery;
 
-/// The share of assignments that may go at once, in percent, where the control plane says nothing.
+/// The share of assignments that may be removed in one run, in percent, where the control plane says nothing.
 pub const MAX_REMOVAL_PERCENT: u8 = 30;
 
 /// A removal that nobody acknowledged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{what}: {} of {before} assignments would be removed ({}), more than {max_percent} % may go at once",
+    "{what}: {} of {before} assignments would be removed ({}), which exceeds the {max_percent} % removal limit",
     removed.len(), share(removed.len(), *before)
 )]
 pub struct Removal {

@@ -12,7 +12,7 @@ use super::sources::SourceArgs;
 use super::{Exit, data, print_json, say};
 use outhaul_git::terminal;
 use outhaul_load::scheduler::Schedulers;
-use outhaul_load::sides::{self, DiffError, Question, side};
+use outhaul_load::sides::{self, DiffError, DiffRequest, side};
 use outhaul_plane::compose::Mode;
 use outhaul_plane::diff::{self, Difference};
 use outhaul_ship::folder::RenderedBefore;
@@ -131,9 +131,9 @@ impl Args {
         [&self.before, &self.after].map(|word| word.clone().unwrap_or_else(|| "HEAD".to_owned()))
     }
 
-    fn question(&self) -> Result<Question, Failure> {
+    fn question(&self) -> Result<DiffRequest, Failure> {
         let (sources, cache) = self.sources.parse()?;
-        Ok(Question {
+        Ok(DiffRequest {
             words: self.words(),
             working_copy: self.working_copy,
             control_plane: self.control_plane.clone(),
@@ -185,5 +185,5 @@ fn failed(error: DiffError) -> Failure {
             names.join(" and ")
         ),
     )
-    .help("repair what is said above; `outhaul check` says it for one side")
+    .help("fix the findings above; `outhaul check` lists them for one side")
 }

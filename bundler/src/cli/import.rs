@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::failure::{self, Failure};
 use super::sources::SourceArgs;
 use super::{Exit, Format, data, print_json, say};
-use crate::import::{self, Report, Views, classify, history, platform_repository, report};
+use crate::import::{self, ImportReport, Views, classify, history, platform_repository, report};
 use outhaul_git::source::{self, SourceError};
 use outhaul_git::source::{Cache, SourceMap};
 use outhaul_load::scheduler::Schedulers;
@@ -55,7 +55,7 @@ struct Kalypso {
     /// The folder with a local copy of the base repository named `main`
     #[arg(long, value_name = "DIR", requires = "env_dir")]
     base_dir: Option<PathBuf>,
-    /// The commit that the base folder is
+    /// Commit of `--base-dir`
     #[arg(long, value_name = "SHA", requires = "base_dir")]
     base_commit: Option<String>,
     #[command(flatten)]
@@ -99,7 +99,7 @@ impl Kalypso {
         Ok(Exit::from(code))
     }
 
-    /// Which environments to look at. A local control plane stands for the URLs that name it.
+    /// Which environments to look at. A local control plane is used for the URLs that name it.
     fn environments(&self, sources: &mut SourceMap, cache: &Cache) -> Result<Vec<String>, Failure> {
         let (Some(url), branch) = (&self.control_plane, self.control_plane_branch.as_deref())
         else {
@@ -130,7 +130,7 @@ impl Kalypso {
         environment: String,
         sources: &SourceMap,
         cache: &Cache,
-    ) -> Result<Report, Failure> {
+    ) -> Result<ImportReport, Failure> {
         let from = match (&self.control_plane, &self.env_dir) {
             (Some(url), _) => Origin::Repository {
                 url: url.clone(),
@@ -165,14 +165,14 @@ impl Kalypso {
         let (place, there) =
             platform_repository::read(&self.gitops, branch.as_deref(), sources, cache)
                 .map_err(|error| source_failure(&error))?;
-        let mut report = Report {
+        let mut report = ImportReport {
             environment: plane.environment.clone(),
             platform: place,
             recorded: import::recorded(&there),
             pinned: plane.promoted_commit.clone(),
             folders: classify::classify(&there, &views),
         };
-        let limits = history::Limits {
+        let limits = history::HistoryLimits {
             commits: self.history,
         };
         if self.control_plane.is_some() {

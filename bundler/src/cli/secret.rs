@@ -14,7 +14,7 @@ use serde_json::json;
 use super::failure::{self, Failure};
 use super::key::fleet_failure;
 use super::{Exit, Format, data, print_json, say};
-use outhaul_ship::assemble::finish::Reader;
+use outhaul_ship::assemble::attest_and_seal::Reader;
 
 /// Seal values for sites, and make keys to seal for
 #[derive(Debug, clap::Args)]
@@ -220,7 +220,7 @@ fn keygen(out: &Path, output: Format) -> Result<Exit, Failure> {
 fn seal(place: &PlaceArgs, readers: &ReaderArgs, output: Format) -> Result<Exit, Failure> {
     let binding = place.binding()?;
     let readers = readers.readers()?.ok_or_else(|| {
-        Failure::say(failure::USAGE, "nobody is to read the value")
+        Failure::say(failure::USAGE, "no recipient given")
             .help("give `--recipient NAME=age1…` or `--recipients FILE`")
     })?;
     let max = marker::MAX_VALUE_BYTES as u64 + 2;

@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use outhaul_bundle::report::{ComplianceStatus as C, Event, GenerationState as G};
+use outhaul_bundle::report::{ComplianceStatus as C, GenerationState as G, ReportEvent};
 use outhaul_bundle::{Digest, Instruction, Order};
 
 use super::render;
 use crate::enrol;
 use crate::fake::{self, FLEET, NEW, OLD, Site};
 use crate::ingest::{Batch, ingest};
-use crate::moment::{DAY_MS, HOUR_MS};
 use crate::orders;
 use crate::store::{Carrier, Origin, Signed, Store, Waiver};
+use crate::time::{DAY_MS, HOUR_MS};
 use crate::view::{Fleet, Reading};
 
 const NOW: i64 = 1_795_000_000_000;
@@ -69,8 +69,14 @@ fn varied() -> Fleet {
     behind.started();
     let lines = [
         (HOUR_MS, vec![ok.active(1, OLD), ok.active(2, NEW)]),
-        (2 * HOUR_MS, vec![drifted.say(Event::Observation(told))]),
-        (3 * HOUR_MS, vec![failed.say(Event::Generation(broken))]),
+        (
+            2 * HOUR_MS,
+            vec![drifted.say(ReportEvent::Observation(told))],
+        ),
+        (
+            3 * HOUR_MS,
+            vec![failed.say(ReportEvent::Generation(broken))],
+        ),
         (
             4 * HOUR_MS,
             vec![
@@ -170,7 +176,7 @@ fn ordered() -> Fleet {
     }
     let told = |site: &mut Site, number, what: &str, message: &str| {
         let enrolment = site.enrolment(fake::TOKEN);
-        site.say(Event::OrderDone {
+        site.say(ReportEvent::OrderDone {
             number,
             what: what.to_owned(),
             message: message.to_owned(),
@@ -178,21 +184,21 @@ fn ordered() -> Fleet {
         })
     };
     let slip = |site: &mut Site, source: &str, days: i64, number| {
-        site.say(Event::FreshnessSlip {
+        site.say(ReportEvent::FreshnessSlip {
             source: source.to_owned(),
             issued_ms: NOW - days * DAY_MS,
             number,
             versions: BTreeMap::new(),
         })
     };
-    let refused = Event::OrderRefused {
+    let refused = ReportEvent::OrderRefused {
         number: 1,
         what: "move".to_owned(),
         message: "the order to move begins at bundle 3, this site has seen <b>4</b>".to_owned(),
         enrolment: refuses.enrolment(fake::TOKEN),
     };
     let lines = [
-        told(&mut done, 1, "approve", "this site's key is approved"),
+        told(&mut done, 1, "approve", "the centre approved this site"),
         slip(&mut done, "dev-drone.slip", 3, 1),
         slip(&mut done, "the typed slip", 1, 2),
         told(
@@ -274,12 +280,12 @@ fn what_a_site_wrote_never_reaches_the_page_as_an_escape_sequence() {
     let hostile = "\u{1b}[2J\u{9b}31m\u{202e}gpj.exe\u{7}";
     let mut failed = site.event(2, NEW, G::Failed, C::Failed);
     failed.message = hostile.to_owned();
-    let refusal = Event::Refusal {
+    let refusal = ReportEvent::Refusal {
         source: hostile.to_owned(),
         rule: "rollback".to_owned(),
         message: hostile.to_owned(),
     };
-    let lines = [site.say(Event::Generation(failed)), site.say(refusal)].concat();
+    let lines = [site.say(ReportEvent::Generation(failed)), site.say(refusal)].concat();
     let batch = Batch {
         fleet: FLEET,
         via: "stick.reports",

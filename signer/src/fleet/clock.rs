@@ -19,7 +19,7 @@ impl Fleet {
             None => Ok(()),
             Some(problem) => Err(FleetError::Option {
                 problem: format!(
-                    "{problem}; nothing was signed\nhelp: sites would believe that time: set this \
+                    "{problem}; nothing was signed\nhelp: sites would accept that time: set this \
                      machine's clock, or, when the clock is right, type the time that is to be signed \
                      (`outhaul … --issued TIME`, `outhaul-signer --now TIME …`)"
                 ),

@@ -207,7 +207,7 @@ fn is_kalypso_type(reader: &mut Reader<'_>, written: &Spanned<String>) {
             Diagnostic::warning(
                 "unknown-content-type",
                 format!(
-                    "content type `{text}` is none that Kalypso knows: the files are taken for YAML"
+                    "content type `{text}` is unknown to Kalypso: the files are treated as YAML"
                 ),
             )
             .at(&written.location)

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::agent::Agent;
 use crate::error::AgentError;
 use crate::state::outbox::Author;
-use crate::state::{self, Site, StateError, events, key, outbox};
+use crate::state::{self, SiteIdentity, StateError, events, key, outbox};
 
 /// Most acknowledgements that one file or answer is read for: one for each numbering that this site ever
 /// had, and each costs the check of a signature.
@@ -67,7 +67,10 @@ pub struct Acknowledged {
 
 /// The acknowledgements in a file's lines that are for this site, and why another line cannot be used:
 /// the rule, and what is wrong.
-pub fn usable(site: &Site, bytes: &[u8]) -> (Vec<Envelope>, Option<(&'static str, String)>) {
+pub fn usable(
+    site: &SiteIdentity,
+    bytes: &[u8],
+) -> (Vec<Envelope>, Option<(&'static str, String)>) {
     let mut usable = Vec::new();
     let mut problem = None;
     let lines = bytes.split(|b| *b == b'\n').filter(|line| !line.is_empty());
@@ -88,7 +91,7 @@ pub fn usable(site: &Site, bytes: &[u8]) -> (Vec<Envelope>, Option<(&'static str
     (usable, problem)
 }
 
-fn usable_line(site: &Site, line: &[u8]) -> Result<Envelope, (&'static str, String)> {
+fn usable_line(site: &SiteIdentity, line: &[u8]) -> Result<Envelope, (&'static str, String)> {
     let damaged = |problem: &str| ("damaged-acks", problem.to_owned());
     let envelope = Envelope::from_json(line)
         .map_err(|_| damaged("the file is damaged; it is not as the hub wrote it"))?;
@@ -132,7 +135,7 @@ pub fn accept(agent: &mut Agent, envelopes: &[Envelope]) -> Result<Acknowledged,
             let mut done = Acknowledged::default();
             let mut reading = author.reading.clone();
             for ack in &acks {
-                reading.believe_hub(db, ack.hub_time_ms)?;
+                reading.accept_hub_time(db, ack.hub_time_ms)?;
                 let hub_lost = outbox::is_lost_at_the_hub(db, &site, ack)?;
                 if hub_lost || outbox::contradicts(db, &site, ack)? {
                     let written = outbox::cursor(db)?.last;

@@ -7,39 +7,39 @@
 use std::path::Path;
 
 use outhaul_bundle::Limits;
-use outhaul_kit::pulse::Pulse;
+use outhaul_kit::heartbeat::Heartbeat;
 use outhaul_reconcilers::{ApplyError, Item, Reconciler};
 use outhaul_signer::SigningKey;
 use rusqlite::Transaction;
 
 use crate::apply;
-use crate::config::{self, Config};
+use crate::config::{self, AgentConfig};
 use crate::durable;
 use crate::error::AgentError;
-use crate::home::{Home, Lock};
 use crate::keys;
 use crate::rehearsal::Rehearsal;
 use crate::state::clock;
 use crate::state::floors;
 use crate::state::inventory;
 use crate::state::outbox::Author;
-use crate::state::{self, Site, StateError, Store};
+use crate::state::{self, SiteIdentity, StateError, Store};
+use crate::state_folder::{Lock, StateFolder};
 
 /// The agent of one site.
 #[derive(Debug)]
 pub struct Agent {
     /// Where everything lies.
-    pub home: Home,
+    pub state_folder: StateFolder,
     /// The owner's settings.
-    pub config: Config,
+    pub config: AgentConfig,
     /// The memory.
     pub store: Store,
     /// Who this site is.
-    pub site: Site,
+    pub site: SiteIdentity,
     /// The site's key.
     pub key: SigningKey,
     /// Signs of life, and the wish to stop.
-    pub pulse: Pulse,
+    pub heartbeat: Heartbeat,
     /// Bounds for foreign bytes.
     pub limits: Limits,
     /// Whether nothing is to be done on this host: the memory is a copy, and what would be done is kept here.
@@ -53,21 +53,21 @@ impl Agent {
     /// # Errors
     /// [`AgentError`] when the site is not enrolled or its folder cannot be used.
     pub fn open(state: &Path) -> Result<Self, AgentError> {
-        let home = Home::new(state);
-        state::check_enrolled(&home)?;
-        let config = config::load(&home.config())?;
-        home.create()?;
-        let store = Store::open(&home.database())?;
+        let state_folder = StateFolder::new(state);
+        state::check_enrolled(&state_folder)?;
+        let config = config::load(&state_folder.config())?;
+        state_folder.create()?;
+        let store = Store::open(&state_folder.database())?;
         let site = state::site(store.read())?;
-        let key = keys::key_in_use(&home, store.read())?;
-        let pulse = Pulse::default();
+        let key = keys::key_in_use(&state_folder, store.read())?;
+        let heartbeat = Heartbeat::default();
         Ok(Self {
-            home,
+            state_folder,
             config,
             store,
             site,
             key,
-            pulse,
+            heartbeat,
             limits: Limits::default(),
             rehearsal: None,
             lock: None,
@@ -80,19 +80,19 @@ impl Agent {
     /// # Errors
     /// [`AgentError`] of the memory.
     pub fn for_rehearsal(self) -> Result<Self, AgentError> {
-        let known = floors::floors(self.store.read(), &self.home.floors());
+        let known = floors::floors(self.store.read(), &self.state_folder.floors());
         let mut store = self.store.copy()?;
-        let home = match known {
+        let state_folder = match known {
             Ok(known) => {
                 store.commit(|db| floors::store(db, &known))?;
-                self.home.for_rehearsal(false)
+                self.state_folder.for_rehearsal(false)
             }
             // A slip newer than both helps: what it would do is to be seen, too.
-            Err(StateError::Floors { .. }) => self.home.for_rehearsal(true),
+            Err(StateError::Floors { .. }) => self.state_folder.for_rehearsal(true),
             Err(error) => return Err(error.into()),
         };
         Ok(Self {
-            home,
+            state_folder,
             store,
             rehearsal: Some(Rehearsal::default()),
             ..self
@@ -104,9 +104,9 @@ impl Agent {
     /// # Errors
     /// As [`Agent::open`], and when another agent is at work.
     pub fn exclusive(state: &Path) -> Result<Self, AgentError> {
-        let home = Home::new(state);
-        state::check_enrolled(&home)?;
-        let lock = home.lock()?;
+        let state_folder = StateFolder::new(state);
+        state::check_enrolled(&state_folder)?;
+        let lock = state_folder.lock()?;
         let mut agent = Self::open(state)?;
         agent.lock = Some(lock);
         Ok(agent)
@@ -139,7 +139,7 @@ impl Agent {
     /// # Errors
     /// [`ApplyError`] when this site has none.
     pub fn reconciler(&self, kind: &str) -> Result<Box<dyn Reconciler>, ApplyError> {
-        apply::reconciler(kind, &self.config, &self.home)
+        apply::reconciler(kind, &self.config, &self.state_folder)
     }
 
     /// The inventory of one assignment under one reconciler.
@@ -160,12 +160,12 @@ impl Agent {
         const MIB: u64 = 1024 * 1024;
         let reserve = self.config.min_free_mb;
         let needed = bytes.saturating_add(reserve.saturating_mul(MIB));
-        let free = durable::free_bytes(self.home.root())?;
+        let free = durable::free_bytes(self.state_folder.root())?;
         if free >= needed {
             return Ok(());
         }
         Err(AgentError::Space {
-            folder: self.home.root().display().to_string(),
+            folder: self.state_folder.root().display().to_string(),
             needed: needed.div_ceil(MIB),
             reserve,
             free: free / MIB,

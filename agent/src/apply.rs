@@ -17,13 +17,13 @@ use outhaul_reconcilers::sealed::{Keys, SealedError};
 use outhaul_reconcilers::settings::ReconcilerChoice;
 use outhaul_reconcilers::{ApplyError, Desired, Facilities, Reconciler, ansible, folder, hook};
 
-use crate::config::Config;
+use crate::config::AgentConfig;
 use crate::durable::{self, FileError};
 use crate::generation;
-use crate::home::Home;
 use crate::secrets::Secrets;
+use crate::state_folder::StateFolder;
 
-impl Facilities for Home {
+impl Facilities for StateFolder {
     fn keys(&self) -> Result<Box<dyn Keys>, SealedError> {
         Ok(Box::new(Secrets::load(&self.identities())?))
     }
@@ -59,18 +59,18 @@ impl Facilities for Home {
 }
 
 /// The folder reconciler of a site with these settings.
-pub fn folder(config: &Config, home: &Home) -> Folder {
+pub fn folder(config: &AgentConfig, state_folder: &StateFolder) -> Folder {
     let target = config.folder.target.clone();
     Folder::new(
-        target.unwrap_or_else(|| home.default_target()),
-        Rc::new(home.clone()),
+        target.unwrap_or_else(|| state_folder.default_target()),
+        Rc::new(state_folder.clone()),
     )
 }
 
 /// Flux on the cluster of a site with these settings. What the mirror made for its clients is trusted where
 /// nothing else is named.
 #[cfg(feature = "kubernetes")]
-pub fn flux(config: &Config, home: &Home) -> kubernetes::Kubernetes {
+pub fn flux(config: &AgentConfig, state_folder: &StateFolder) -> kubernetes::Kubernetes {
     let mut flux = config.flux.clone();
     if flux.ca.is_none()
         && flux
@@ -78,9 +78,9 @@ pub fn flux(config: &Config, home: &Home) -> kubernetes::Kubernetes {
             .as_ref()
             .is_some_and(|at| at.starts_with("https://"))
     {
-        flux.ca = Some(home.root().join("serve/tls/ca.pem"));
+        flux.ca = Some(state_folder.root().join("serve/tls/ca.pem"));
     }
-    kubernetes::Kubernetes::flux(&config.kubernetes, &flux, Rc::new(home.clone()))
+    kubernetes::Kubernetes::flux(&config.kubernetes, &flux, Rc::new(state_folder.clone()))
 }
 
 /// The reconciler for a stream that is rendered for `kind`.
@@ -91,11 +91,11 @@ pub fn flux(config: &Config, home: &Home) -> kubernetes::Kubernetes {
 /// [`ApplyError::Unknown`] and [`ApplyError::Mismatch`].
 pub fn reconciler(
     kind: &str,
-    config: &Config,
-    home: &Home,
+    config: &AgentConfig,
+    state_folder: &StateFolder,
 ) -> Result<Box<dyn Reconciler>, ApplyError> {
-    let site = || -> Rc<dyn Facilities> { Rc::new(home.clone()) };
-    let folder = || -> Box<dyn Reconciler> { Box::new(folder(config, home)) };
+    let site = || -> Rc<dyn Facilities> { Rc::new(state_folder.clone()) };
+    let folder = || -> Box<dyn Reconciler> { Box::new(folder(config, state_folder)) };
     let ansible = || -> Box<dyn Reconciler> { Box::new(Ansible::new(&config.ansible, site())) };
     let hook =
         |name: &str| -> Box<dyn Reconciler> { Box::new(Hook::new(name, &config.hook, site())) };
@@ -108,7 +108,7 @@ pub fn reconciler(
         }
         #[cfg(feature = "kubernetes")]
         (ReconcilerChoice::Auto | ReconcilerChoice::Flux, kubernetes::flux::KIND) => {
-            Box::new(flux(config, home))
+            Box::new(flux(config, state_folder))
         }
         (ReconcilerChoice::Hook, _) => hook(hook::KIND),
         (ReconcilerChoice::Named(name), kind) if name.as_str() == kind => hook(kind),
@@ -146,8 +146,8 @@ pub fn reconciler(
 /// [`ApplyError::Unknown`] for one that this agent does not have.
 pub fn reconciler_of(
     kind: &str,
-    config: &Config,
-    home: &Home,
+    config: &AgentConfig,
+    state_folder: &StateFolder,
 ) -> Result<Box<dyn Reconciler>, ApplyError> {
     let own = [
         folder::KIND,
@@ -161,9 +161,9 @@ pub fn reconciler_of(
         named @ ReconcilerChoice::Named(_) if !own.contains(&kind) => named.clone(),
         _ => ReconcilerChoice::Auto,
     };
-    let config = Config {
+    let config = AgentConfig {
         reconciler: choice,
         ..config.clone()
     };
-    reconciler(kind, &config, home)
+    reconciler(kind, &config, state_folder)
 }

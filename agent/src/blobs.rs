@@ -14,7 +14,7 @@ use outhaul_bundle::{BlobSink, Digest};
 
 use crate::cut;
 use crate::durable::{self, FileError, at};
-use crate::home::Home;
+use crate::state_folder::StateFolder;
 
 mod tried;
 
@@ -35,11 +35,11 @@ pub struct Blobs {
 }
 
 impl Blobs {
-    /// The store of `home`.
-    pub fn new(home: &Home) -> Self {
+    /// The store of `state_folder`.
+    pub fn new(state_folder: &StateFolder) -> Self {
         Self {
-            whole: home.blobs(),
-            partial: home.partial_blobs(),
+            whole: state_folder.blobs(),
+            partial: state_folder.partial_blobs(),
             added: Vec::new(),
             trial: None,
         }

@@ -17,8 +17,8 @@ use serde_json::Value;
 
 use crate::agent::Agent;
 use crate::error::AgentError;
-use crate::home::{Home, LockError};
 use crate::state::{self, StateError, Store, doing};
+use crate::state_folder::{LockError, StateFolder};
 
 pub mod import;
 pub mod people;
@@ -89,7 +89,7 @@ pub fn perform_or_wait(state: &Path, call: &Call) -> Result<Performer, AgentErro
                             "process {holder} works on this site; it is asked to do this, and this command \
                              waits for its answer (Ctrl-C ends the waiting, not the work)"
                         ));
-                        store.insert(Store::open(&Home::new(state).database())?)
+                        store.insert(Store::open(&StateFolder::new(state).database())?)
                     }
                 };
                 let id = match placed {

@@ -15,9 +15,9 @@ use serde::Serialize;
 use crate::agent::Agent;
 use crate::calls::CommandResult;
 use crate::error::AgentError;
-use crate::home::LockError;
 use crate::interrupted;
 use crate::state::StateError;
+use crate::state_folder::LockError;
 
 mod apply;
 mod apply_helper;

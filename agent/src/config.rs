@@ -1,6 +1,6 @@
 //! `agent.toml`: what a site's owner may set. Everything has a default; the file may be missing.
 //!
-//! What comes in: text of `<state>/agent.toml`. What goes out: a [`Config`] with every value in range.
+//! What comes in: text of `<state>/agent.toml`. What goes out: a [`AgentConfig`] with every value in range.
 //! [`parse`] is pure and [`load`] reads the one file. It holds no key and nothing that could switch
 //! verification off.
 
@@ -20,7 +20,7 @@ const MAX_CONFIG_BYTES: u64 = 256 * 1024;
 /// Everything that may be set.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Config {
+pub struct AgentConfig {
     /// Which reconciler applies; `auto` takes the one that the stream names.
     pub reconciler: ReconcilerChoice,
     /// Folders that `run` watches for bundles, mounts below them included.
@@ -114,7 +114,7 @@ impl Default for ClockConfig {
     }
 }
 
-impl Default for Config {
+impl Default for AgentConfig {
     fn default() -> Self {
         Self {
             reconciler: ReconcilerChoice::Auto,
@@ -196,9 +196,9 @@ pub enum ConfigError {
 ///
 /// # Errors
 /// [`ConfigError`] with file, line and column.
-pub fn load(path: &Path) -> Result<Config, ConfigError> {
+pub fn load(path: &Path) -> Result<AgentConfig, ConfigError> {
     let Some(bytes) = durable::read_if_present(path, MAX_CONFIG_BYTES)? else {
-        return Ok(Config::default());
+        return Ok(AgentConfig::default());
     };
     parse(
         &String::from_utf8_lossy(&bytes),
@@ -210,8 +210,8 @@ pub fn load(path: &Path) -> Result<Config, ConfigError> {
 ///
 /// # Errors
 /// [`ConfigError`] with file, line and column.
-pub fn parse(text: &str, path: &str) -> Result<Config, ConfigError> {
-    let config: Config = toml::from_str(text).map_err(|error| {
+pub fn parse(text: &str, path: &str) -> Result<AgentConfig, ConfigError> {
+    let config: AgentConfig = toml::from_str(text).map_err(|error| {
         let offset = error.span().map_or(0, |span| span.start);
         let before = text.get(..offset).unwrap_or(text);
         ConfigError::Malformed {

@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 
 use crate::agent::Agent;
 use crate::error::AgentError;
-use outhaul_kit::pulse::Pulse;
+use outhaul_kit::heartbeat::Heartbeat;
 
 mod links;
 mod round;
@@ -34,7 +34,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// # Errors
 /// [`AgentError`] of the memory, and with `once` of the first road that failed.
 pub fn run(agent: Agent, once: bool) -> Result<u8, AgentError> {
-    let pulse = agent.pulse.clone();
+    let heartbeat = agent.heartbeat.clone();
     let (wake, woken) = mpsc::channel();
     let (finished, done) = oneshot::channel();
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -50,7 +50,7 @@ pub fn run(agent: Agent, once: bool) -> Result<u8, AgentError> {
             result
         })
         .map_err(|error| system("start its working thread", &error))?;
-    match runtime.block_on(shell(&pulse, &wake, done))? {
+    match runtime.block_on(shell(&heartbeat, &wake, done))? {
         Ended::Worked => worker.join().unwrap_or_else(|panic| Err(broken(&*panic))),
         // It waits for a device or a file system that does not answer, and cannot be asked. What it was
         // doing is resumed at the next start, as after a power cut.
@@ -72,13 +72,13 @@ fn work(mut agent: Agent, once: bool, woken: &mpsc::Receiver<()>) -> Result<u8, 
     if once {
         return round.once(&mut agent);
     }
-    while !agent.pulse.stopping() {
+    while !agent.heartbeat.is_cancelled() {
         match round.go(&mut agent) {
             // Asked to stop in the middle of work: the next start goes on with it.
             Err(AgentError::Stopped) => break,
             other => other?,
         }
-        agent.pulse.beat();
+        agent.heartbeat.beat();
         // A signal wakes it; otherwise it looks again after a while.
         let _ = woken.recv_timeout(LOOK);
     }
@@ -86,7 +86,7 @@ fn work(mut agent: Agent, once: bool, woken: &mpsc::Receiver<()>) -> Result<u8, 
 }
 
 async fn shell(
-    pulse: &Pulse,
+    heartbeat: &Heartbeat,
     wake: &mpsc::Sender<()>,
     mut done: oneshot::Receiver<()>,
 ) -> Result<Ended, AgentError> {
@@ -101,7 +101,7 @@ async fn shell(
         tokio::select! {
             _ = &mut done => return Ok(Ended::Worked),
             () = tokio::time::sleep(PATIENCE), if asked.is_some() => {
-                let now = pulse.beats();
+                let now = heartbeat.beats();
                 if asked.replace(now) == Some(now) {
                     tracing::warn!(
                         "the action under way does not answer; the next start goes on with it"
@@ -113,14 +113,14 @@ async fn shell(
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
             _ = tick.tick() => {
-                watchdog.feed(pulse);
+                watchdog.feed(heartbeat);
                 continue;
             }
         }
         tracing::info!("stopping after the action that is under way");
         notify(NotifyState::Stopping);
-        pulse.stop();
-        asked = Some(pulse.beats());
+        heartbeat.cancel();
+        asked = Some(heartbeat.beats());
         // The worker may have ended already.
         let _ = wake.send(());
     }

@@ -10,17 +10,17 @@ use std::path::PathBuf;
 use outhaul_bundle::Digest;
 use outhaul_bundle::index::Stream;
 use outhaul_bundle::name::Name;
-use outhaul_bundle::report::Event as ReportEvent;
+use outhaul_bundle::report::ReportEvent;
 use outhaul_kit::text;
 use outhaul_signer::{Kit, SigningKey};
 
 use crate::config;
 use crate::error::AgentError;
-use crate::home::Home;
 use crate::request::{Asking, write_request};
 use crate::secrets::Secrets;
 use crate::state::outbox::{self, Author};
-use crate::state::{self, Site, StateError, Store, floors, key};
+use crate::state::{self, SiteIdentity, StateError, Store, floors, key};
+use crate::state_folder::StateFolder;
 
 mod adopt;
 mod again;
@@ -31,7 +31,7 @@ pub use adopt::Adopted;
 #[derive(Debug)]
 pub struct Enrolled {
     /// Who this site is.
-    pub site: Site,
+    pub site: SiteIdentity,
     /// The request file for the centre.
     pub request: PathBuf,
     /// The public key that values and bundles are sealed for (`age1…`).
@@ -48,7 +48,11 @@ pub struct Enrolled {
 ///
 /// # Errors
 /// [`AgentError`]; a site that is enrolled already keeps its identity.
-pub fn enrol(home: &Home, kit: &[u8], adopt_changed: bool) -> Result<Enrolled, AgentError> {
+pub fn enrol(
+    state_folder: &StateFolder,
+    kit: &[u8],
+    adopt_changed: bool,
+) -> Result<Enrolled, AgentError> {
     let refused = |message: String| AgentError::Usage {
         message,
         help: "get the kit again: `outhaul site enrol` at the centre writes it".into(),
@@ -72,11 +76,11 @@ pub fn enrol(home: &Home, kit: &[u8], adopt_changed: bool) -> Result<Enrolled, A
         cluster_type: name(&kit.stream.cluster_type)?,
     };
     let kit_key = kit.key();
-    let _lock = home.lock()?;
-    let config = config::load(&home.config())?;
-    home.create()?;
-    let mut store = Store::open(&home.database())?;
-    if let Some(site) = state::meta::<Site>(store.read(), key::SITE)? {
+    let _lock = state_folder.lock()?;
+    let config = config::load(&state_folder.config())?;
+    state_folder.create()?;
+    let mut store = Store::open(&state_folder.database())?;
+    if let Some(site) = state::meta::<SiteIdentity>(store.read(), key::SITE)? {
         if (site.fleet.as_str(), site.name.as_str()) != (kit.fleet.as_str(), kit.site.as_str())
             || site.stream != stream
         {
@@ -85,11 +89,16 @@ pub fn enrol(home: &Home, kit: &[u8], adopt_changed: bool) -> Result<Enrolled, A
                 help: "use another --state folder for another site".into(),
             });
         }
-        let (site, key) = again::enrol_again(home, &mut store, site, &kit, &config.clock)?;
-        let seal_key = seal_key(home)?;
-        let request = write_request(home, &site, &Asking::first(&kit_key, &seal_key), &key)?;
+        let (site, key) = again::enrol_again(state_folder, &mut store, site, &kit, &config.clock)?;
+        let seal_key = seal_key(state_folder)?;
+        let request = write_request(
+            state_folder,
+            &site,
+            &Asking::first(&kit_key, &seal_key),
+            &key,
+        )?;
         let adopted = if adopt_changed {
-            store.commit(|db| adopt::adopt(home, &config, &site.name, true, db))?
+            store.commit(|db| adopt::adopt(state_folder, &config, &site.name, true, db))?
         } else {
             Adopted::default()
         };
@@ -105,8 +114,8 @@ pub fn enrol(home: &Home, kit: &[u8], adopt_changed: bool) -> Result<Enrolled, A
     let trusted = kit
         .trusted()
         .map_err(|error| refused(text::chain(&error)))?;
-    let key = load_or_make_key(home)?;
-    let site = Site {
+    let key = load_or_make_key(state_folder)?;
+    let site = SiteIdentity {
         fleet: name(&kit.fleet)?,
         name: name(&kit.site)?,
         stream,
@@ -116,17 +125,22 @@ pub fn enrol(home: &Home, kit: &[u8], adopt_changed: bool) -> Result<Enrolled, A
         enrolment: Some(enrolment(&kit)?),
         hub_ca: kit.hub_ca.clone(),
     };
-    let seal_key = seal_key(home)?;
-    let request = write_request(home, &site, &Asking::first(&kit_key, &seal_key), &key)?;
+    let seal_key = seal_key(state_folder)?;
+    let request = write_request(
+        state_folder,
+        &site,
+        &Asking::first(&kit_key, &seal_key),
+        &key,
+    )?;
     let adopted = store.commit(|db| {
         // What an earlier store of this site had accepted still holds.
-        let kept = floors::floors(db, &home.floors())?;
+        let kept = floors::floors(db, &state_folder.floors())?;
         floors::store_trusted(db, &trusted)?;
         floors::store(db, &kept)?;
         let reading = crate::state::clock::now(db, &config.clock)?;
         reading.store(db)?;
         state::set_meta(db, key::SITE, Some(&site))?;
-        let adopted = adopt::adopt(home, &config, &site.name, adopt_changed, db)?;
+        let adopted = adopt::adopt(state_folder, &config, &site.name, adopt_changed, db)?;
         let author = Author {
             site: &site,
             key: &key,
@@ -147,13 +161,13 @@ pub fn enrol(home: &Home, kit: &[u8], adopt_changed: bool) -> Result<Enrolled, A
     })
 }
 
-fn seal_key(home: &Home) -> Result<String, AgentError> {
-    Ok(Secrets::own_public_key(&home.identities()).map_err(StateError::from)?)
+fn seal_key(state_folder: &StateFolder) -> Result<String, AgentError> {
+    Ok(Secrets::own_public_key(&state_folder.identities()).map_err(StateError::from)?)
 }
 
 /// A key that an interrupted enrolment made is used again.
-fn load_or_make_key(home: &Home) -> Result<SigningKey, AgentError> {
-    let path = home.key();
+fn load_or_make_key(state_folder: &StateFolder) -> Result<SigningKey, AgentError> {
+    let path = state_folder.key();
     if path.exists() {
         return Ok(SigningKey::load_plain(&path).map_err(StateError::from)?);
     }

@@ -10,8 +10,8 @@ use outhaul_reconcilers::ApplyError;
 use crate::config::ConfigError;
 use crate::content_error::GenerationError;
 use crate::durable::FileError;
-use crate::home::LockError;
 use crate::state::StateError;
+use crate::state_folder::LockError;
 
 /// Why a command ended without its result.
 #[derive(Debug, thiserror::Error)]

@@ -23,9 +23,9 @@ use crate::blobs::Blobs;
 pub use crate::content_error::GenerationError;
 use crate::cut;
 use crate::durable::{self, FileError, at};
-use crate::home::Home;
 use crate::secrets::Secrets;
 use crate::serving;
+use crate::state_folder::StateFolder;
 
 /// Reads every file of an assignment again and compares it with the index.
 pub fn check(desired: &Desired) -> Result<(), GenerationError> {
@@ -52,8 +52,8 @@ pub fn digest_of(path: &Path) -> io::Result<Digest> {
 }
 
 /// The assignments of a generation on `site`, in the index's order.
-pub fn desired(home: &Home, index: &Index, site: &Name) -> Vec<Desired> {
-    let folder = home.generation(index.number);
+pub fn desired(state_folder: &StateFolder, index: &Index, site: &Name) -> Vec<Desired> {
+    let folder = state_folder.generation(index.number);
     let one = |assignment: &Assignment| Desired {
         generation: index.number,
         fleet: index.fleet.clone(),
@@ -69,13 +69,13 @@ pub fn desired(home: &Home, index: &Index, site: &Name) -> Vec<Desired> {
 
 /// Reads the index that a generation kept; `expected` is the digest that was accepted.
 pub fn read_index(
-    home: &Home,
+    state_folder: &StateFolder,
     number: u64,
     expected: &Digest,
     limits: &Limits,
 ) -> Result<Index, GenerationError> {
     let bytes = durable::read(
-        &home.generation(number).join("index.json"),
+        &state_folder.generation(number).join("index.json"),
         limits.max_index_bytes,
     )?;
     let wrong = |problem: String| GenerationError::Index { number, problem };
@@ -108,18 +108,18 @@ fn is_whole(blob: &Blob) -> bool {
 /// Unpacks a generation: afterwards `generations/<number>` is whole and durable. `metadata` is what accounts
 /// for it, kept for the apply helper, which verifies it again.
 pub fn unpack(
-    home: &Home,
+    state_folder: &StateFolder,
     blobs: &Blobs,
     index: &Index,
     index_bytes: &[u8],
     metadata: &BTreeMap<String, Vec<u8>>,
     limits: &Limits,
 ) -> Result<(), GenerationError> {
-    let to = home.generation(index.number);
+    let to = state_folder.generation(index.number);
     let folder = to.with_extension("new");
     durable::remove_tree(&folder)?;
     let secrets = if index.blobs.iter().any(|blob| blob.sealed.is_some()) {
-        Secrets::load(&home.identities())?
+        Secrets::load(&state_folder.identities())?
     } else {
         Secrets::default()
     };

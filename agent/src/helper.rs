@@ -1,7 +1,7 @@
 //! The apply helper: the half of the agent that may change this host, as a process per request.
 //!
-//! What comes in: a connection on a socket that systemd hands over, with one [`Request`]: a verb, a bundle
-//! number, the digest of its signed index, an assignment. What goes out: one [`Answer`]. The helper has a
+//! What comes in: a connection on a socket that systemd hands over, with one [`HelperRequest`]: a verb, a bundle
+//! number, the digest of its signed index, an assignment. What goes out: one [`HelperAnswer`]. The helper has a
 //! folder of its own with the fleet's metadata, floors, inventory and copies; of the agent's folder, which
 //! another user may write to, it reads what a signature accounts for, and nothing else. It takes no path,
 //! no content and no command from anybody.
@@ -9,13 +9,13 @@
 use std::path::{Path, PathBuf};
 
 use outhaul_bundle::Limits;
+use outhaul_kit::heartbeat::Heartbeat;
 use outhaul_kit::media::Media;
-use outhaul_kit::pulse::Pulse;
 
-use crate::config::{self, Config};
+use crate::config::{self, AgentConfig};
 use crate::error::AgentError;
-use crate::home::{Home, Lock, LockError};
-use crate::state::{self, Site, StateError, Store};
+use crate::state::{self, SiteIdentity, StateError, Store};
+use crate::state_folder::{Lock, LockError, StateFolder};
 
 mod accept;
 mod act;
@@ -28,12 +28,12 @@ pub const DEFAULT_FOLDER: &str = "/var/lib/outhaul-apply";
 /// The helper while it works on one request.
 #[derive(Debug)]
 struct Helper {
-    home: Home,
-    config: Config,
+    state_folder: StateFolder,
+    config: AgentConfig,
     store: Store,
-    site: Site,
+    site: SiteIdentity,
     limits: Limits,
-    pulse: Pulse,
+    heartbeat: Heartbeat,
     /// The agent's folder.
     agent: Media,
     _lock: Lock,
@@ -77,12 +77,12 @@ fn refused(rule: &str, message: impl Into<String>) -> RequestFailure {
 
 impl Helper {
     /// Opens the helper's folder; no other request is worked on meanwhile.
-    fn open(folder: &Path, agent: &Path, pulse: Pulse) -> Result<Self, RequestFailure> {
-        let home = Home::new(folder);
-        if let Err(StateError::NotEnrolled) = state::check_enrolled(&home) {
+    fn open(folder: &Path, agent: &Path, heartbeat: Heartbeat) -> Result<Self, RequestFailure> {
+        let state_folder = StateFolder::new(folder);
+        if let Err(StateError::NotEnrolled) = state::check_enrolled(&state_folder) {
             return Err(not_set_up(folder, agent));
         }
-        let lock = match home.lock() {
+        let lock = match state_folder.lock() {
             Err(LockError::Busy { holder, .. }) => {
                 return Err(RequestFailure::Unable {
                     problem: format!("it is still at work on another request (process {holder})"),
@@ -91,20 +91,20 @@ impl Helper {
             }
             other => other?,
         };
-        let config = settings(&home)?;
-        home.create()?;
-        let store = Store::open(&home.database())?;
+        let config = settings(&state_folder)?;
+        state_folder.create()?;
+        let store = Store::open(&state_folder.database())?;
         let site = match state::site(store.read()) {
             Err(StateError::NotEnrolled) => return Err(not_set_up(folder, agent)),
             other => other?,
         };
         Ok(Self {
-            home,
+            state_folder,
             config,
             store,
             site,
             limits: Limits::default(),
-            pulse,
+            heartbeat,
             agent: Media::open(agent)?,
             _lock: lock,
         })
@@ -123,8 +123,8 @@ fn not_set_up(folder: &Path, agent: &Path) -> RequestFailure {
 }
 
 /// The helper's own `agent.toml`. It applies by itself, whatever stands there.
-fn settings(home: &Home) -> Result<Config, AgentError> {
-    let mut config = config::load(&home.config())?;
+fn settings(state_folder: &StateFolder) -> Result<AgentConfig, AgentError> {
+    let mut config = config::load(&state_folder.config())?;
     config.apply.helper = None;
     Ok(config)
 }

@@ -8,7 +8,7 @@ use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
 
-use outhaul_http::{Answer, Authority, BaseUrl, HttpError, Method, Proxy, Request, Settings};
+use outhaul_http::{Answer, Authority, BaseUrl, ClientSettings, HttpError, Method, Proxy, Request};
 
 use crate::error::AgentError;
 
@@ -55,10 +55,10 @@ impl Client {
             },
         };
         let user_agent = concat!("outhaul-agent/", env!("CARGO_PKG_VERSION"));
-        let http = outhaul_http::Client::new(&Settings {
+        let http = outhaul_http::Client::new(&ClientSettings {
             redirects: 3,
             proxy: Proxy::FromEnvironment,
-            ..Settings::new(user_agent, authority)
+            ..ClientSettings::new(user_agent, authority)
         });
         Ok(Self {
             http: http.map_err(unusable)?,

@@ -18,9 +18,9 @@ use crate::blobs::Blobs;
 use crate::error::AgentError;
 use crate::generation;
 use crate::machine::{Event, State};
-use crate::offer::believe;
+use crate::offer::accept_metadata;
 pub use crate::offer::{ImportOutcome, Offer};
-use crate::orders::{self, carried};
+use crate::orders::{self, executed};
 use crate::roots::{self, Roots};
 use crate::runner::{self, Transition};
 use crate::state::clock;
@@ -72,7 +72,7 @@ pub trait BundleSource {
     }
 
     /// Whether it was written once and then carried, so that the site may know newer metadata by now.
-    fn is_carried(&self) -> bool {
+    fn is_on_media(&self) -> bool {
         false
     }
 
@@ -92,7 +92,7 @@ pub trait BundleSource {
 /// # Errors
 /// A refusal, or [`AgentError`] of the source or the memory.
 pub fn verify(agent: &Agent, source: &mut dyn BundleSource) -> Result<Offer, AgentError> {
-    let floors = floors::floors(agent.store.read(), &agent.home.floors())?;
+    let floors = floors::floors(agent.store.read(), &agent.state_folder.floors())?;
     verify_above(agent, source, &floors, &agent.site.stream)
 }
 
@@ -106,7 +106,7 @@ fn verify_above(
     let trusted = floors::trusted(db)?;
     let reading = clock::now(db, &agent.config.clock)?;
     let name = source.name().to_owned();
-    let carried = source.is_carried();
+    let carried = source.is_on_media();
     let max_age_h = source.max_issued_age_h();
     let role = stream.role.as_str();
     let metadata = &Roots::of(source.metadata()?);
@@ -221,7 +221,7 @@ fn try_accept(
         None => source.index(&expected(&offer))?,
     };
     copy::check_index(agent, source.name(), &index, &offer)?;
-    carried::drop_void_orders(agent, &index, &offer)?;
+    executed::drop_void_orders(agent, &index, &offer)?;
     if agent.rehearsal.is_some() {
         return plan::rehearse(agent, source, index, &offer, restored);
     }
@@ -235,7 +235,7 @@ fn try_accept(
     if !ordered {
         agent.reconciler(kind)?.ready()?;
     }
-    let mut blobs = Blobs::new(&agent.home);
+    let mut blobs = Blobs::new(&agent.state_folder);
     let needed = blobs
         .missing_bytes(&index.blobs)
         .saturating_add(generation::unpacked_bytes(&index));
@@ -291,7 +291,7 @@ fn repair_known(agent: &mut Agent, number: u64, why: &str) -> Result<ImportOutco
 
 /// Whether this site knows another bundle under an offer's number. What it refused of a stream that it
 /// has left since is none, nor is what a key signed that the fleet took away.
-fn contradicts(site: &state::Site, row: &Generation, offer: &Offer) -> bool {
+fn contradicts(site: &state::SiteIdentity, row: &Generation, offer: &Offer) -> bool {
     let left = row.state == State::Rejected && row.stream.role != site.stream.role;
     let taken_back = generations::is_taken_back(row, &offer.acceptance.trusted);
     row.index != offer.index && !left && !taken_back
@@ -354,7 +354,7 @@ pub(crate) fn outcome_at_rest(db: &Connection, number: u64) -> Result<ImportOutc
 /// Believes the newer metadata of a bundle that is known. Returns what of it is new.
 fn store_trust(agent: &mut Agent, offer: &Offer) -> Result<Vec<String>, AgentError> {
     let db = agent.store.read();
-    let known = floors::floors(db, &agent.home.floors())?;
+    let known = floors::floors(db, &agent.state_folder.floors())?;
     let versions = &offer.acceptance.versions;
     if known == *versions && floors::trusted(db)? == offer.acceptance.trusted {
         return Ok(Vec::new());
@@ -364,9 +364,9 @@ fn store_trust(agent: &mut Agent, offer: &Offer) -> Result<Vec<String>, AgentErr
         news.push("other signatures of the same versions".to_owned());
     }
     roots::keep(agent, offer)?;
-    floors::raise(&agent.home, db, versions)?;
+    floors::raise(&agent.state_folder, db, versions)?;
     agent
-        .commit(|db, author| believe(db, author.reading, offer))
+        .commit(|db, author| accept_metadata(db, author.reading, offer))
         .map_err(|error: StateError| AgentError::from(error))?;
     Ok(news)
 }

@@ -11,14 +11,14 @@ use outhaul_kit::{console, interrupt};
 use tokio::runtime::Builder;
 use tokio::signal::unix::{SignalKind, signal};
 
-use outhaul_kit::pulse::Pulse;
+use outhaul_kit::heartbeat::Heartbeat;
 
 /// The exit code of the signal that came.
 static CODE: AtomicI32 = AtomicI32::new(0);
 
-/// Asks the work of `pulse` to stop on a signal, from now on.
-pub fn stops(pulse: &Pulse) {
-    let pulse = pulse.clone();
+/// Asks the work of `heartbeat` to stop on a signal, from now on.
+pub fn stops(heartbeat: &Heartbeat) {
+    let heartbeat = heartbeat.clone();
     let (ready, installed) = std::sync::mpsc::channel();
     let waiting = thread::Builder::new()
         .name("signals".into())
@@ -39,7 +39,7 @@ pub fn stops(pulse: &Pulse) {
                         _ = interrupted.recv() => 130,
                         _ = terminated.recv() => 143,
                     };
-                    pulse.stop();
+                    heartbeat.cancel();
                     if CODE.swap(code, Ordering::Relaxed) != 0 {
                         interrupt::end(code);
                     }

@@ -7,9 +7,9 @@
 use outhaul_signer::SigningKey;
 use rusqlite::Connection;
 
-use crate::home::Home;
 use crate::secrets::{Secrets, own};
 use crate::state::{self, StateError, key};
+use crate::state_folder::StateFolder;
 
 /// Most ids of this site's own earlier keys that are remembered.
 const MAX_FORMER_KEYS: usize = 16;
@@ -23,10 +23,10 @@ pub(crate) struct NextKeys {
 
 impl NextKeys {
     /// Made now, or by an attempt that was cut off.
-    pub(crate) fn make(home: &Home) -> Result<Self, StateError> {
-        let seal = Secrets::next_public_key(home)?;
+    pub(crate) fn make(state_folder: &StateFolder) -> Result<Self, StateError> {
+        let seal = Secrets::next_public_key(state_folder)?;
         Ok(Self {
-            signing: next_key(home)?,
+            signing: next_key(state_folder)?,
             seal,
         })
     }
@@ -55,9 +55,9 @@ fn unusable(problem: String) -> StateError {
 ///
 /// # Errors
 /// [`StateError::Key`] when it is not there.
-pub fn key_in_use(home: &Home, db: &Connection) -> Result<SigningKey, StateError> {
-    own::finish(home, db)?;
-    let load = || SigningKey::load_plain(&home.key());
+pub fn key_in_use(state_folder: &StateFolder, db: &Connection) -> Result<SigningKey, StateError> {
+    own::finish(state_folder, db)?;
+    let load = || SigningKey::load_plain(&state_folder.key());
     let wanted: Option<String> = state::meta(db, key::KEY_ID)?;
     let key = load();
     let Some(wanted) = wanted else {
@@ -68,9 +68,9 @@ pub fn key_in_use(home: &Home, db: &Connection) -> Result<SigningKey, StateError
     {
         return Ok(key);
     }
-    let next = SigningKey::load_plain(&home.next_key());
+    let next = SigningKey::load_plain(&state_folder.next_key());
     if next.is_ok_and(|next| next.public().id() == wanted) {
-        crate::durable::rename(&home.next_key(), &home.key())?;
+        crate::durable::rename(&state_folder.next_key(), &state_folder.key())?;
     }
     // Another process may have been faster: what counts is the key that is there now.
     let key = load()?;
@@ -79,12 +79,12 @@ pub fn key_in_use(home: &Home, db: &Connection) -> Result<SigningKey, StateError
     }
     Err(unusable(format!(
         "`{}` is not the key {wanted:.12} that this site signs with",
-        home.key().display()
+        state_folder.key().display()
     )))
 }
 
-fn next_key(home: &Home) -> Result<SigningKey, StateError> {
-    let path = home.next_key();
+fn next_key(state_folder: &StateFolder) -> Result<SigningKey, StateError> {
+    let path = state_folder.next_key();
     if path.exists() {
         return Ok(SigningKey::load_plain(&path)?);
     }

@@ -25,7 +25,6 @@ mod enrol;
 mod error;
 mod generation;
 mod helper;
-mod home;
 mod http;
 mod intake;
 mod interrupted;
@@ -41,6 +40,7 @@ mod runner;
 mod secrets;
 mod serving;
 mod state;
+mod state_folder;
 mod status;
 
 use outhaul_kit::durable;

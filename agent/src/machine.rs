@@ -37,7 +37,7 @@ pub struct Site {
     /// A bundle whose copy was begun.
     pub incoming: Option<u64>,
     /// A bundle that is whole on disk and not applied yet.
-    pub waiting: Option<Waiting>,
+    pub waiting: Option<WaitingBundle>,
     /// What is being done to this host.
     pub work: Work,
     /// Whether a person holds back whatever is new.
@@ -55,7 +55,7 @@ pub struct Active {
 
 /// A bundle before the gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Waiting {
+pub struct WaitingBundle {
     /// Its number.
     pub number: u64,
     /// Whether it was reported that it waits.
@@ -326,7 +326,7 @@ impl Site {
             Event::CopyEnded(number) if self.incoming == Some(number) => {
                 self.incoming = None;
                 self.withdraw(actions);
-                self.waiting = Some(Waiting {
+                self.waiting = Some(WaitingBundle {
                     number,
                     gated: false,
                     needs_approval: false,

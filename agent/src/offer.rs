@@ -53,12 +53,12 @@ pub struct Offer {
 }
 
 /// Stores what was accepted: metadata, floors and the signed time.
-pub(crate) fn believe(
+pub(crate) fn accept_metadata(
     db: &Connection,
     reading: &ClockReading,
     offer: &Offer,
 ) -> Result<(), StateError> {
     floors::store(db, &offer.acceptance.versions)?;
     floors::store_trusted(db, &offer.acceptance.trusted)?;
-    reading.clone().believe(db, &offer.acceptance)
+    reading.clone().accept(db, &offer.acceptance)
 }

@@ -9,7 +9,7 @@
 use outhaul_bundle::index::{Index, Stream};
 use outhaul_bundle::order::{Instruction, Order};
 use outhaul_bundle::report;
-use outhaul_bundle::report::Event as ReportEvent;
+use outhaul_bundle::report::ReportEvent;
 use serde::{Deserialize, Serialize};
 
 use rusqlite::Connection;
@@ -19,7 +19,7 @@ use crate::cut;
 use crate::error::AgentError;
 use crate::keys::{self, NextKeys};
 use crate::machine::State;
-use crate::offer::{ImportOutcome, Offer, believe};
+use crate::offer::{ImportOutcome, Offer, accept_metadata};
 use crate::rehearsal::PlannedOrder;
 use crate::request::{Asking, write_request};
 use crate::roots;
@@ -27,9 +27,9 @@ use crate::runner::gate;
 use crate::state::generations::is_taken_back;
 use crate::state::{self, StateError, floors, generations, key, outbox};
 
-pub(crate) mod carried;
+pub(crate) mod executed;
 
-use carried::Carried;
+use executed::ExecutedOrders;
 
 /// What the centre said of a key of this site.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,7 +61,7 @@ struct OrderEffect {
 }
 
 impl OrderEffect {
-    fn told(message: String) -> Self {
+    fn with_message(message: String) -> Self {
         Self {
             message,
             stream: None,
@@ -194,7 +194,7 @@ pub(crate) fn rehearse(
     offer: &Offer,
 ) -> Result<PlannedOrder, AgentError> {
     let change = match order.what {
-        Instruction::Rekey => OrderEffect::told(
+        Instruction::Rekey => OrderEffect::with_message(
             "it makes itself new keys, one to sign with and one for what is sealed for it; the                  request for both is sent with the next reports"
                 .to_owned(),
         ),
@@ -216,16 +216,18 @@ fn carry_out(agent: &mut Agent, order: &Order, offer: &Offer) -> Result<OrderEff
         state::meta(agent.store.read(), key::FORMER_KEYS)?.unwrap_or_default();
     Ok(match &order.what {
         Instruction::Approve { key } if key.hex() == own => {
-            OrderEffect::told("this site's key is approved".to_owned())
+            OrderEffect::with_message("the centre approved this site".to_owned())
         }
         // It was asked for before this site made the key that it has now.
-        Instruction::Approve { key } if former.contains(&key.hex()) => OrderEffect::told(format!(
-            "this site's earlier key {:.12} is approved; its present key {own:.12} is asked for",
-            key.hex()
-        )),
+        Instruction::Approve { key } if former.contains(&key.hex()) => {
+            OrderEffect::with_message(format!(
+                "this site's earlier key {:.12} is approved; its present key {own:.12} is asked for",
+                key.hex()
+            ))
+        }
         Instruction::Approve { key } => OrderEffect {
             refused: true,
-            ..OrderEffect::told(format!(
+            ..OrderEffect::with_message(format!(
                 "the key {:.12} was approved under this site's name, this site's key is {own:.12}: \
                  tell the centre, somebody may have enrolled in its place",
                 key.hex()
@@ -242,7 +244,7 @@ fn carry_out(agent: &mut Agent, order: &Order, offer: &Offer) -> Result<OrderEff
             if *first <= highest {
                 return Ok(OrderEffect {
                     refused: true,
-                    ..OrderEffect::told(format!(
+                    ..OrderEffect::with_message(format!(
                         "the order to move begins at bundle {first}, this site has seen {highest}"
                     ))
                 });
@@ -251,7 +253,7 @@ fn carry_out(agent: &mut Agent, order: &Order, offer: &Offer) -> Result<OrderEff
             if trusted.stream_keys(to.role.as_str()).is_none() {
                 return Ok(OrderEffect {
                     refused: true,
-                    ..OrderEffect::told(format!(
+                    ..OrderEffect::with_message(format!(
                         "the order to move leads to {}/{} (`{}`), and the fleet's metadata delegates \
                          no such stream: no bundle would ever reach this site there",
                         to.environment, to.cluster_type, to.role
@@ -265,13 +267,13 @@ fn carry_out(agent: &mut Agent, order: &Order, offer: &Offer) -> Result<OrderEff
             gate::withdraw_waiting(agent, "this site was moved to another stream")?;
             OrderEffect {
                 stream: Some(to.clone()),
-                ..OrderEffect::told(message)
+                ..OrderEffect::with_message(message)
             }
         }
         Instruction::Rekey => {
-            let next = NextKeys::make(&agent.home)?;
+            let next = NextKeys::make(&agent.state_folder)?;
             let asking = Asking::rekey(order.number, &agent.key, &next.seal);
-            write_request(&agent.home, &agent.site, &asking, &next.signing)?;
+            write_request(&agent.state_folder, &agent.site, &asking, &next.signing)?;
             cut::here("order-key-made");
             let message = format!(
                 "it signs with the new key {:.12} and has a new one for what is sealed for it; the \
@@ -280,16 +282,20 @@ fn carry_out(agent: &mut Agent, order: &Order, offer: &Offer) -> Result<OrderEff
             );
             OrderEffect {
                 next: Some(next),
-                ..OrderEffect::told(message)
+                ..OrderEffect::with_message(message)
             }
         }
         Instruction::Revoke => {
             gate::withdraw_waiting(agent, "this site was revoked")?;
-            OrderEffect::told("it installs nothing new any more; what runs goes on".to_owned())
+            OrderEffect::with_message(
+                "it installs nothing new any more; what runs goes on".to_owned(),
+            )
         }
         _ => OrderEffect {
             refused: true,
-            ..OrderEffect::told("this agent does not know what is ordered; update it".to_owned())
+            ..OrderEffect::with_message(
+                "this agent does not know what is ordered; update it".to_owned(),
+            )
         },
     })
 }
@@ -302,8 +308,8 @@ fn record(
     offer: &Offer,
 ) -> Result<(), AgentError> {
     let number = order.number;
-    let event = told(order, &change);
-    let mut carried = Carried::load(agent.store.read())?;
+    let event = order_report(order, &change);
+    let mut carried = ExecutedOrders::load(agent.store.read())?;
     carried.add(order, &agent.site.stream, &offer.acceptance.trusted);
     let mut offer = Offer {
         acceptance: offer.acceptance.clone(),
@@ -319,17 +325,17 @@ fn record(
         site.stream = to.clone();
     }
     // A revocation does not wait for the rest of the bundle, so that the rest changes nothing by it.
-    let believed = (order.what != Instruction::Revoke).then_some(&offer);
-    if let Some(offer) = believed {
+    let accepted = (order.what != Instruction::Revoke).then_some(&offer);
+    if let Some(offer) = accepted {
         roots::keep(agent, offer)?;
         let versions = &offer.acceptance.versions;
-        floors::raise(&agent.home, agent.store.read(), versions)?;
+        floors::raise(&agent.state_folder, agent.store.read(), versions)?;
     }
     cut::here("order-floors-raised");
     agent
         .commit(|db, author| {
-            if let Some(offer) = believed {
-                believe(db, author.reading, offer)?;
+            if let Some(offer) = accepted {
+                accept_metadata(db, author.reading, offer)?;
             }
             state::set_meta(db, key::ORDERS, Some(&number))?;
             state::set_meta(db, key::CARRIED, Some(&carried))?;
@@ -359,13 +365,13 @@ fn record(
     tracing::warn!(number, "order `{}`: {}", order.what.word(), change.message);
     agent.site = site;
     if change.next.is_some() {
-        agent.key = keys::key_in_use(&agent.home, agent.store.read())?;
+        agent.key = keys::key_in_use(&agent.state_folder, agent.store.read())?;
     }
     Ok(())
 }
 
 /// What is reported home of an order.
-fn told(order: &Order, change: &OrderEffect) -> report::Event {
+fn order_report(order: &Order, change: &OrderEffect) -> report::ReportEvent {
     let Order {
         number, enrolment, ..
     } = *order;

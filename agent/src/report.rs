@@ -17,7 +17,7 @@ use crate::error::AgentError;
 use crate::http::Client;
 use crate::orders;
 use crate::state::StateError;
-use crate::state::outbox::{self, Waiting};
+use crate::state::outbox::{self, WaitingReports};
 
 /// Most bytes in one POST or file: the hub takes 16 MiB.
 const MAX_BATCH_BYTES: usize = 8 * 1024 * 1024;
@@ -72,7 +72,7 @@ pub fn export(agent: &mut Agent, folder: &Path) -> Result<Exported, AgentError> 
 fn write_reports(agent: &mut Agent, folder: &Path) -> Result<Exported, AgentError> {
     let media = Media::open(folder)?;
     let mut exported = Exported::default();
-    let request = agent.home.request(agent.site.name.as_str());
+    let request = agent.state_folder.request(agent.site.name.as_str());
     if let Some(bytes) = wanted_request(agent, orders::request_travels(agent)?)? {
         let to = Path::new("requests").join(request.file_name().unwrap_or_default());
         media.write(&to, &bytes, MODE)?;
@@ -91,7 +91,7 @@ fn write_reports(agent: &mut Agent, folder: &Path) -> Result<Exported, AgentErro
         );
         let to = Path::new("reports").join(name);
         media.write(&to, &lines(&batch), MODE)?;
-        agent.pulse.beat();
+        agent.heartbeat.beat();
         after = last.number;
         exported.reports += batch.len() as u64;
         exported.files.push(folder.join(to));
@@ -105,7 +105,7 @@ fn wanted_request(agent: &Agent, wanted: bool) -> Result<Option<Vec<u8>>, AgentE
     if !wanted {
         return Ok(None);
     }
-    let path = agent.home.request(agent.site.name.as_str());
+    let path = agent.state_folder.request(agent.site.name.as_str());
     Ok(durable::read_if_present(&path, MAX_REQUEST_BYTES)?)
 }
 
@@ -137,7 +137,7 @@ pub fn send(agent: &mut Agent) -> Result<Sent, AgentError> {
     for _ in 0..MAX_BATCHES {
         let batch = outbox::waiting(agent.store.read(), after, MAX_BATCH_BYTES)?;
         let Some(last) = batch.last() else { break };
-        agent.pulse.beat();
+        agent.heartbeat.beat();
         let answer = client.post(path::REPORTS, &lines(&batch), MAX_ANSWER_BYTES)?;
         let answer: ReportsAnswer = serde_json::from_slice(&answer).map_err(|error| {
             let problem = format!("the hub's answer cannot be read: {error}");
@@ -179,13 +179,16 @@ pub fn hub_url(agent: &Agent) -> Option<String> {
 ///
 /// # Errors
 /// [`AgentError`] of the memory.
-pub fn queue(agent: &mut Agent, event: outhaul_bundle::report::Event) -> Result<u64, AgentError> {
+pub fn queue(
+    agent: &mut Agent,
+    event: outhaul_bundle::report::ReportEvent,
+) -> Result<u64, AgentError> {
     agent
         .commit(|db, author| outbox::queue(db, author, event))
         .map_err(|error: StateError| error.into())
 }
 
-fn lines(batch: &[Waiting]) -> Vec<u8> {
+fn lines(batch: &[WaitingReports]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for row in batch {
         bytes.extend_from_slice(&row.envelope);

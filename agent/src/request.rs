@@ -9,8 +9,8 @@ use outhaul_bundle::report::{ENROLMENT_PAYLOAD_TYPE, EnrolmentRequest};
 use outhaul_signer::{Envelope, SigningKey};
 
 use crate::durable;
-use crate::home::Home;
-use crate::state::{self, Site, StateError};
+use crate::state::{self, SiteIdentity, StateError};
+use crate::state_folder::StateFolder;
 
 /// What a request is about.
 #[derive(Debug)]
@@ -45,8 +45,8 @@ impl<'a> Asking<'a> {
 
 /// Writes the request for `key`, signed by it, and by the kit's key or the key that it is to replace.
 pub(crate) fn write_request(
-    home: &Home,
-    site: &Site,
+    state_folder: &StateFolder,
+    site: &SiteIdentity,
     asking: &Asking<'_>,
     key: &SigningKey,
 ) -> Result<PathBuf, StateError> {
@@ -69,7 +69,7 @@ pub(crate) fn write_request(
     if let Some((_, old)) = asking.rekey {
         envelope = envelope.countersigned(old);
     }
-    let path = home.request(site.name.as_str());
+    let path = state_folder.request(site.name.as_str());
     let mut line = envelope.to_json();
     line.push(b'\n');
     durable::write(&path, &line, 0o600)?;

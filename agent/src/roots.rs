@@ -54,9 +54,9 @@ pub(crate) fn keep(agent: &Agent, offer: &Offer) -> Result<(), AgentError> {
     let newest = offer.acceptance.versions.get("root").copied().unwrap_or(0);
     for (name, bytes) in &offer.roots {
         let version = name.split('.').next().and_then(|n| n.parse().ok());
-        let path = agent.home.roots().join(name);
+        let path = agent.state_folder.roots().join(name);
         if version.is_some_and(|version: u64| version <= newest) && !path.exists() {
-            durable::make_folder(&agent.home.roots())?;
+            durable::make_folder(&agent.state_folder.roots())?;
             durable::write(&path, bytes, 0o600)?;
         }
     }

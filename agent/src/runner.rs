@@ -88,12 +88,12 @@ pub fn drive(agent: &mut Agent) -> Result<Site, AgentError> {
         return Ok(site);
     }
     // A cut may have come between a transition and this.
-    serving::publish(&agent.home, &site)?;
+    serving::publish(&agent.state_folder, &site)?;
     while let Some(task) = machine::owed(&site) {
-        if agent.pulse.stopping() {
+        if agent.heartbeat.is_cancelled() {
             return Err(AgentError::Stopped);
         }
-        agent.pulse.beat();
+        agent.heartbeat.beat();
         let done = match perform::perform(agent, task) {
             Err(AgentError::Apply(ApplyError::Stopped)) => return Err(AgentError::Stopped),
             Err(error) if error.is_of_the_host() => {
@@ -155,7 +155,7 @@ pub fn transition_with(
         cut::here(instant);
     }
     if agent.rehearsal.is_none() {
-        serving::publish(&agent.home, &after)?;
+        serving::publish(&agent.state_folder, &after)?;
     }
     Ok(after)
 }
@@ -241,7 +241,7 @@ pub fn index_of(agent: &Agent, number: u64) -> Result<Index, AgentError> {
 pub fn whole_index_of(agent: &Agent, number: u64) -> Result<Index, AgentError> {
     let row = generations::one(agent.store.read(), number)?.ok_or_else(|| unknown(number))?;
     Ok(generation::read_index(
-        &agent.home,
+        &agent.state_folder,
         number,
         &row.index,
         &agent.limits,

@@ -16,8 +16,8 @@ use outhaul_serve::view::FolderView;
 use serde_json::json;
 
 use crate::durable::{self, FileError};
-use crate::home::Home;
 use crate::machine::{Site, Work};
+use crate::state_folder::StateFolder;
 
 /// A payload's file that says what else of it is served, and how.
 pub const DESCRIPTION: &str = "outhaul-catalog.json";
@@ -167,11 +167,11 @@ fn served(site: &Site) -> Option<u64> {
 ///
 /// # Errors
 /// [`FileError`] when the state folder cannot be written.
-pub fn publish(home: &Home, site: &Site) -> Result<(), FileError> {
-    let active = home.root().join(FolderView::ACTIVE);
+pub fn publish(state_folder: &StateFolder, site: &Site) -> Result<(), FileError> {
+    let active = state_folder.root().join(FolderView::ACTIVE);
     let known = durable::read_if_present(&active, 64)?;
     let number = served(site);
-    let brings = number.is_some_and(|n| home.generation(n).join(catalog::FILE).exists());
+    let brings = number.is_some_and(|n| state_folder.generation(n).join(catalog::FILE).exists());
     if known.is_none() && !brings {
         return Ok(());
     }

@@ -22,7 +22,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::durable::{FileError, at};
-use crate::home::{Home, LockError};
+use crate::state_folder::{LockError, StateFolder};
 
 pub mod clock;
 pub mod events;
@@ -34,7 +34,7 @@ pub mod outbox;
 
 /// Who this site is: fixed at enrolment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Site {
+pub struct SiteIdentity {
     /// The fleet's id.
     pub fleet: Name,
     /// The site's name.
@@ -67,7 +67,7 @@ pub struct Hold {
 
 /// Names of single values in the `meta` table.
 pub mod key {
-    /// [`super::Site`]
+    /// [`super::SiteIdentity`]
     pub const SITE: &str = "site";
     /// [`crate::state::clock::Bound`]
     pub const CLOCK: &str = "clock";
@@ -91,7 +91,7 @@ pub mod key {
     pub const REFUSED: &str = "refused";
     /// The number of the last order that was carried out.
     pub const ORDERS: &str = "orders";
-    /// [`orders::carried::Carried`]: orders, with the keys that vouched for them.
+    /// [`orders::executed::ExecutedOrders`]: orders, with the keys that vouched for them.
     pub const CARRIED: &str = "carried-orders";
     /// Ids of this site's own earlier keys.
     pub const FORMER_KEYS: &str = "former-keys";
@@ -107,7 +107,7 @@ pub mod key {
     pub const SEAL_KEY: &str = "seal-key";
     /// The request is brought home until the hub has acknowledged this report.
     pub const REQUEST_UNTIL: &str = "request-until";
-    /// [`crate::intake::refusals::Refused`], the latest last, for `status`.
+    /// [`crate::intake::refusals::PastRefusal`], the latest last, for `status`.
     pub const REFUSALS: &str = "refusals";
     /// [`crate::intake::visit::Visit`]: the sticks and folders that were read, the latest last.
     pub const MEDIA: &str = "media";
@@ -285,8 +285,8 @@ impl From<KeyError> for StateError {
 ///
 /// # Errors
 /// [`StateError::NotEnrolled`], or [`StateError::File`] when it cannot be known.
-pub fn check_enrolled(home: &Home) -> Result<(), StateError> {
-    let database = home.database();
+pub fn check_enrolled(state_folder: &StateFolder) -> Result<(), StateError> {
+    let database = state_folder.database();
     match std::fs::metadata(&database) {
         Ok(about) if about.len() > 0 => Ok(()),
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -294,7 +294,7 @@ pub fn check_enrolled(home: &Home) -> Result<(), StateError> {
         }
         Ok(_) | Err(_) => {
             // Only what was accepted or applied leaves these; an enrolment that was cut off does not.
-            let mut left = [home.floors(), home.default_target()].into_iter();
+            let mut left = [state_folder.floors(), state_folder.default_target()].into_iter();
             Err(match left.find(|path| path.exists()) {
                 Some(beside) => StateError::Gone {
                     beside: beside
@@ -453,7 +453,7 @@ pub fn set_meta<T: Serialize>(
 ///
 /// # Errors
 /// [`StateError::NotEnrolled`] before enrolment.
-pub fn site(db: &Connection) -> Result<Site, StateError> {
+pub fn site(db: &Connection) -> Result<SiteIdentity, StateError> {
     meta(db, key::SITE)?.ok_or(StateError::NotEnrolled)
 }
 

@@ -13,8 +13,9 @@ use crate::advice;
 use crate::agent::Agent;
 use crate::error::AgentError;
 use crate::intake::plan;
-use crate::intake::refusals::Refused;
+use crate::intake::refusals::PastRefusal;
 use crate::intake::visit::{self, Visit};
+use crate::machine::State;
 use crate::orders::{self, EnrolmentStatus};
 use crate::runner;
 use crate::state::clock;
@@ -84,7 +85,7 @@ pub struct Status {
     pub media: Vec<Visit>,
     /// Bundles and slips that were refused, the latest last.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub refusals: Vec<Refused>,
+    pub refusals: Vec<PastRefusal>,
     /// What a person should do something about.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub attention: Vec<Attention>,
@@ -167,10 +168,10 @@ pub fn of_site(agent: &Agent) -> Result<Status, AgentError> {
         reports_acknowledged: cursor.acknowledged,
         renumbered: state::meta::<Renumbered>(db, key::RENUMBERED)?.map(|why| why.sentence()),
         time_lower_bound: clock::now(db, &agent.config.clock)?.bound.at().to_string(),
-        media: visit::visits(db, &agent.home)?,
+        media: visit::visits(db, &agent.state_folder)?,
         refusals: state::meta(db, key::REFUSALS)?.unwrap_or_default(),
         attention: attention::find(agent)?,
-        trouble: floors::floors(db, &agent.home.floors())
+        trouble: floors::floors(db, &agent.state_folder.floors())
             .err()
             .map(|error| error.to_string()),
     })
@@ -218,7 +219,8 @@ impl Status {
                 format!(": {}", g.note)
             };
             let disk = if g.on_disk { ", on disk" } else { "" };
-            lines.push(format!("  bundle {} is {}{disk}{note}", g.number, g.state));
+            let state = State::from_word(g.state).map_or(g.state, State::shown);
+            lines.push(format!("  bundle {} is {state}{disk}{note}", g.number));
         }
         for assignment in &self.assignments {
             let drifted = self

@@ -3,11 +3,12 @@
 //! What comes in: the Rust toolchain's own libraries, real content that every developer has. What goes
 //! out: writing a full bundle against `tar | zstd` at the same level; verifying and staging one against
 //! `sha256sum` of the same bytes; peak memory. Each pair runs in turns, and the best of three counts.
-#![allow(
+#![expect(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
-    clippy::cast_precision_loss
+    clippy::cast_precision_loss,
+    reason = "a helper of a benchmark that fails ends it"
 )]
 
 use std::fs::File;
@@ -17,7 +18,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use outhaul_bundle::digest::Hasher;
-use outhaul_bundle::encode::{Candidate, ContentSource, LEVEL, encode_blob, plan_blobs};
+use outhaul_bundle::encode::{ContentSource, ContentToEncode, LEVEL, encode_blob, plan_blobs};
 use outhaul_bundle::fake::FakeBundle;
 use outhaul_bundle::index::{Blob, Content};
 use outhaul_bundle::{BlobSink, BlobSource, BundleReader, Digest, Index, Limits, write_bundle};
@@ -114,7 +115,7 @@ fn writing(folder: &Path) {
         let (digest, size) = hasher.finish();
         std::fs::copy(&path, contents.path(digest)).unwrap();
         let path = path.file_name().unwrap().to_string_lossy().into_owned();
-        candidates.push(Candidate { digest, size, path });
+        candidates.push(ContentToEncode { digest, size, path });
     }
     let total: u64 = candidates.iter().map(|candidate| candidate.size).sum();
     let out = folder.join("full.outhaul");
@@ -154,7 +155,7 @@ fn writing(folder: &Path) {
 }
 
 /// All that the bundler does with contents: plan, encode, index, tar.
-fn full_bundle(candidates: &[Candidate], contents: &Folder, blobs: &Folder, out: &Path) {
+fn full_bundle(candidates: &[ContentToEncode], contents: &Folder, blobs: &Folder, out: &Path) {
     let mut index = FakeBundle::new(1, &[]).unwrap().index;
     for plan in plan_blobs(candidates) {
         let temporary = blobs.0.join("tmp");

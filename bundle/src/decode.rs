@@ -65,7 +65,7 @@ pub fn decode_sealed(
             error,
         })?;
     yield_contents(blob, opened, sealed.size, limits, each).map_err(DecodeError::of_sealed)?;
-    let mut end = Carried {
+    let mut end = StoredContent {
         reader: carried,
         left: 0,
         blob: blob.digest,
@@ -81,7 +81,7 @@ fn yield_contents(
     limits: &Limits,
     each: Each<'_>,
 ) -> Result<(), DecodeError> {
-    let mut carried = Carried {
+    let mut carried = StoredContent {
         reader,
         left: size,
         blob: blob.digest,
@@ -107,7 +107,7 @@ fn yield_contents(
 /// One frame, exactly.
 fn unzstd<R: Read>(
     blob: &Blob,
-    carried: &mut Carried<R>,
+    carried: &mut StoredContent<R>,
     limits: &Limits,
     out: &mut Splitter<'_>,
 ) -> Result<(), DecodeError> {
@@ -149,13 +149,13 @@ fn unzstd<R: Read>(
 }
 
 /// The bytes as carried: exactly as many as the index says.
-struct Carried<R> {
+struct StoredContent<R> {
     reader: R,
     left: u64,
     blob: Digest,
 }
 
-impl<R: Read> Carried<R> {
+impl<R: Read> StoredContent<R> {
     fn read(&mut self, buffer: &mut [u8]) -> Result<usize, DecodeError> {
         let max = usize::try_from(self.left).map_or(buffer.len(), |left| left.min(buffer.len()));
         let count = read_some(&mut self.reader, &mut buffer[..max]).map_err(|error| {

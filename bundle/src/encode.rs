@@ -26,7 +26,7 @@ const BUFFER_BYTES: usize = 64 * 1024;
 
 /// A content that is to travel.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Candidate {
+pub struct ContentToEncode {
     /// Digest of the content.
     pub digest: Digest,
     /// Its size in bytes.
@@ -57,7 +57,7 @@ pub trait ContentSource {
 
 /// Groups contents into blobs: packs of small ones first, then one blob each, both by path.
 /// A content that is given more than once travels once.
-pub fn plan_blobs(contents: &[Candidate]) -> Vec<BlobPlan> {
+pub fn plan_blobs(contents: &[ContentToEncode]) -> Vec<BlobPlan> {
     let mut distinct: BTreeMap<(Digest, u64), (&str, bool)> = BTreeMap::new();
     for candidate in contents {
         let path = candidate.path.as_str();

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 
 use crate::digest::Digest;
-use crate::encode::{Candidate, ContentSource, EncodeError, encode_blob, plan_blobs};
+use crate::encode::{ContentSource, ContentToEncode, EncodeError, encode_blob, plan_blobs};
 use crate::index::{
     Assignment, Blob, Content, DriftPolicy, FORMAT, File, Index, ReconcilerSettings, Served,
     Snapshot, Source, Stream,
@@ -19,7 +19,7 @@ use crate::write::{BlobSource, WriteError, write_bundle};
 
 /// Bytes by digest: a source of contents and blobs, and a sink of blobs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Memory {
+pub struct MemoryBlobs {
     /// What is there.
     pub by_digest: BTreeMap<Digest, Vec<u8>>,
     /// What a blob that is begun got so far.
@@ -28,7 +28,7 @@ pub struct Memory {
     pub discarded: Vec<Digest>,
 }
 
-impl Memory {
+impl MemoryBlobs {
     /// Keeps `bytes`.
     pub fn put(&mut self, bytes: Vec<u8>) -> Digest {
         let digest = Digest::of(&bytes);
@@ -44,19 +44,19 @@ impl Memory {
     }
 }
 
-impl BlobSource for Memory {
+impl BlobSource for MemoryBlobs {
     fn open(&mut self, blob: &Blob) -> io::Result<Box<dyn Read + '_>> {
         Self::open(self, blob.digest)
     }
 }
 
-impl ContentSource for Memory {
+impl ContentSource for MemoryBlobs {
     fn open(&mut self, content: &Content) -> io::Result<Box<dyn Read + '_>> {
         Self::open(self, content.digest)
     }
 }
 
-impl BlobSink for Memory {
+impl BlobSink for MemoryBlobs {
     fn begin(&mut self, blob: &Blob) -> io::Result<Option<Box<dyn Write + '_>>> {
         if self.by_digest.contains_key(&blob.digest) {
             return Ok(None);
@@ -85,7 +85,7 @@ pub struct FakeBundle {
     /// The index.
     pub index: Index,
     /// The blobs that it lists.
-    pub blobs: Memory,
+    pub blobs: MemoryBlobs,
 }
 
 /// Why a fake could not be made.
@@ -110,13 +110,13 @@ impl FakeBundle {
     /// # Errors
     /// [`FakeError`] when a path is not safe.
     pub fn new(number: u64, files: &[(&str, &[u8])]) -> Result<Self, FakeError> {
-        let mut contents = Memory::default();
+        let mut contents = MemoryBlobs::default();
         let mut candidates = Vec::new();
         let mut entries = Vec::new();
         for (path, bytes) in files {
             let digest = contents.put(bytes.to_vec());
             let size = bytes.len() as u64;
-            candidates.push(Candidate {
+            candidates.push(ContentToEncode {
                 digest,
                 size,
                 path: (*path).to_owned(),
@@ -130,7 +130,7 @@ impl FakeBundle {
             });
         }
         entries.sort_unstable_by(|a, b| a.path.cmp(&b.path));
-        let mut blobs = Memory::default();
+        let mut blobs = MemoryBlobs::default();
         let mut listed = Vec::new();
         for plan in plan_blobs(&candidates) {
             let (blob, bytes) = encode_blob(&plan, &mut contents, Vec::new())?;

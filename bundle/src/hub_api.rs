@@ -68,14 +68,14 @@ impl GateQuery {
 /// Open or closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum GateVerdict {
     /// The commit may not be promoted.
     Closed,
     /// The commit may be promoted.
     Open,
 }
 
-impl Verdict {
+impl GateVerdict {
     /// `open` or `closed`.
     pub fn word(self) -> &'static str {
         match self {
@@ -89,7 +89,7 @@ impl Verdict {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Decision {
     /// Open or closed.
-    pub verdict: Verdict,
+    pub verdict: GateVerdict,
     /// The environment asked about.
     pub environment: String,
     /// The base commit asked about.

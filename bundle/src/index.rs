@@ -24,7 +24,7 @@ mod sites;
 mod tree;
 
 use shape::Shape;
-use tree::{Carried, Tree};
+use tree::{BundleContents, Tree};
 
 pub use crate::blob::{Blob, Content, Encoding};
 pub use crate::stream::Stream;
@@ -332,7 +332,7 @@ impl Index {
         if let Some(problem) = order::problem(&self.orders) {
             return fail(problem);
         }
-        let carried = Carried {
+        let carried = BundleContents {
             sizes: &carried,
             delta: self.requires.is_some(),
         };

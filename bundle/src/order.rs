@@ -83,7 +83,6 @@ pub(crate) fn problem(orders: &[Order]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use proptest::prelude::*;
 
     use super::*;

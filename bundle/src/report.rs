@@ -45,7 +45,7 @@ pub struct Report {
     /// The site's clock when it happened.
     pub at: SiteTime,
     /// What it tells.
-    pub event: Event,
+    pub event: ReportEvent,
 }
 
 /// A moment by a clock that may be wrong.
@@ -64,7 +64,7 @@ pub struct SiteTime {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 #[non_exhaustive]
-pub enum Event {
+pub enum ReportEvent {
     /// A bundle moved through the agent's states.
     Generation(GenerationEvent),
     /// What the reconciler found without a new bundle: drift, or that all is well.
@@ -134,7 +134,7 @@ pub enum Event {
         /// The order's number.
         #[serde(deserialize_with = "number::one")]
         number: u64,
-        /// As in [`Event::OrderDone`].
+        /// As in [`ReportEvent::OrderDone`].
         what: String,
         /// Why.
         message: String,

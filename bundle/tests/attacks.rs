@@ -4,7 +4,7 @@
 //! index that metadata vouches for; nothing may be committed that was not right.
 
 use outhaul_bundle::decode::decode;
-use outhaul_bundle::fake::{FakeBundle, Memory};
+use outhaul_bundle::fake::{FakeBundle, MemoryBlobs};
 use outhaul_bundle::index::{Blob, Content, Encoding};
 use outhaul_bundle::{BundleReader, Digest, Limits, ReadError};
 
@@ -32,8 +32,8 @@ fn tiny() -> FakeBundle {
 }
 
 /// Reads `bytes` as an agent would that trusts `sample`'s index. What was stored, and the verdict.
-fn read(bytes: &[u8], sample: &FakeBundle) -> (Memory, Result<(), ReadError>) {
-    let mut store = Memory::default();
+fn read(bytes: &[u8], sample: &FakeBundle) -> (MemoryBlobs, Result<(), ReadError>) {
+    let mut store = MemoryBlobs::default();
     let mut reader = BundleReader::new(bytes, Limits::default());
     let verdict = reader.read_metadata().and_then(|_| {
         let (index, _) = reader.read_index(&sample.expected_index())?;

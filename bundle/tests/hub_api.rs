@@ -1,8 +1,8 @@
 //! What a real hub answered is read by the types that both sides use, and nothing of it is lost.
 
 use outhaul_bundle::hub_api::{
-    Enrolled, ErrorAnswer, GateAnswer, GateQuery, RecordedBundle, ReportsAnswer, RequestAnswer,
-    SiteStatus, Verdict,
+    Enrolled, ErrorAnswer, GateAnswer, GateQuery, GateVerdict, RecordedBundle, ReportsAnswer,
+    RequestAnswer, SiteStatus,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -20,11 +20,11 @@ fn read<T: Serialize + DeserializeOwned>(recorded: &str) -> T {
 #[test]
 fn the_answers_of_a_hub_are_read_whole() {
     let open: GateAnswer = read(include_str!("hub_api/gate-open.json"));
-    assert_eq!(open.decision.verdict, Verdict::Open);
+    assert_eq!(open.decision.verdict, GateVerdict::Open);
     assert_eq!(open.decision.sites[0].standing, SiteStatus::Confirmed);
     assert_eq!(open.decision.evidence.len(), 1);
     let closed: GateAnswer = read(include_str!("hub_api/gate-closed.json"));
-    assert_eq!(closed.decision.verdict, Verdict::Closed);
+    assert_eq!(closed.decision.verdict, GateVerdict::Closed);
     assert!(!closed.decision.reasons.is_empty());
     let reports: ReportsAnswer = read(include_str!("hub_api/reports.json"));
     assert_eq!((reports.accepted, reports.acks.len()), (1, 1));

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use outhaul_bundle::decode::decode;
-use outhaul_bundle::encode::{Candidate, encode_blob, plan_blobs};
-use outhaul_bundle::fake::{FakeBundle, Memory};
+use outhaul_bundle::encode::{ContentToEncode, encode_blob, plan_blobs};
+use outhaul_bundle::fake::{FakeBundle, MemoryBlobs};
 use outhaul_bundle::index::Overlay;
 use outhaul_bundle::{BundleReader, Digest, Index, Limits};
 use proptest::prelude::*;
@@ -63,7 +63,7 @@ proptest! {
         let (index, raw) = reader.read_index(&fake.expected_index()).unwrap();
         prop_assert_eq!(&index, &fake.index);
         prop_assert_eq!(raw, fake.index.to_bytes());
-        let mut store = Memory::default();
+        let mut store = MemoryBlobs::default();
         reader.read_blobs(&index, &mut store).unwrap();
         prop_assert_eq!(reader.offset(), bytes.len() as u64);
         let mut contents = BTreeMap::new();
@@ -84,19 +84,19 @@ proptest! {
 
     #[test]
     fn the_same_files_give_the_same_bytes_in_any_order(files in files(), seed in any::<u64>()) {
-        let mut candidates: Vec<Candidate> = files
+        let mut candidates: Vec<ContentToEncode> = files
             .iter()
             .map(|(path, bytes)| {
                 let (digest, size) = (Digest::of(bytes), bytes.len() as u64);
-                Candidate { digest, size, path: path.clone() }
+                ContentToEncode { digest, size, path: path.clone() }
             })
             .collect();
         let plan = plan_blobs(&candidates);
-        let mut contents = Memory::default();
+        let mut contents = MemoryBlobs::default();
         for bytes in files.values() {
             contents.put(bytes.clone());
         }
-        let blobs = |contents: &mut Memory| -> Vec<_> {
+        let blobs = |contents: &mut MemoryBlobs| -> Vec<_> {
             let encode = |plan| encode_blob(plan, contents, Vec::new()).unwrap();
             plan.iter().map(encode).collect()
         };

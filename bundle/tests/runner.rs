@@ -2,11 +2,12 @@
 //!
 //! `attacks`: one test per attack on a bundle, named after it. `properties`: round trips, and that no
 //! bytes whatever make a reader panic. `memory`: that size does not show in memory.
-#![allow(
+#![expect(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
-    clippy::cast_possible_truncation
+    clippy::cast_possible_truncation,
+    reason = "helpers of tests"
 )]
 
 mod archive;

@@ -7,7 +7,7 @@
 //! value against the full render; `check` and `schedule` with 30,000 sites against 300; peak memory;
 //! and the whole program, run again into the folder that it wrote.
 //! Every ratio is of rounds that alternate, by the clock and in processor time.
-#![allow(
+#![expect(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
@@ -29,7 +29,7 @@ use outhaul_load::scheduler::Schedulers;
 use outhaul_load::{LoadRequest, Origin};
 use outhaul_plane::check;
 use outhaul_plane::compose::{self, Composition, Mode};
-use outhaul_plane::render::{self, Cache as RenderCache, Job, MemoryCache, Rendered, Rendering};
+use outhaul_plane::render::{self, Job, MemoryCache, RenderCache, Rendered, Rendering};
 use outhaul_plane::schedule::{self, Schedule};
 use serde_json::{Value, json};
 

@@ -16,7 +16,7 @@ mod payloads;
 
 /// What was found in one environment.
 #[derive(Debug)]
-pub struct Checked {
+pub struct CheckedEnvironment {
     /// Its name.
     pub environment: String,
     /// What was read; `None` when it cannot be loaded whole.
@@ -38,7 +38,7 @@ pub struct Checked {
 /// Loads an environment and checks it. What cannot be loaded whole is checked as far as single objects
 /// go: what is missing would only make other things look wrong. With `network` a payload's server that
 /// does not answer is a finding.
-pub fn environment(request: &LoadRequest, mode: Mode, network: bool) -> Checked {
+pub fn environment(request: &LoadRequest, mode: Mode, network: bool) -> CheckedEnvironment {
     match pipeline::run_whole(request, mode, None) {
         Ok(mut platform) => {
             // What is promoted need not lie where the environments are listed.
@@ -59,7 +59,7 @@ pub fn environment(request: &LoadRequest, mode: Mode, network: bool) -> Checked 
             findings.append(unreachable);
             findings.append(outhaul_promote::problems(request));
             findings.sort();
-            Checked {
+            CheckedEnvironment {
                 environment: request.environment.clone(),
                 snapshot: Some(platform.rendering.snapshot.clone()),
                 findings,
@@ -75,7 +75,7 @@ pub fn environment(request: &LoadRequest, mode: Mode, network: bool) -> Checked 
             local(&plane, mode, &mut findings);
             findings.append(outhaul_promote::problems(request));
             findings.sort();
-            Checked {
+            CheckedEnvironment {
                 environment: request.environment.clone(),
                 snapshot: None,
                 findings,

@@ -22,7 +22,7 @@ use transcript::Transcript;
 
 /// What a person chose.
 #[derive(Debug, Clone, Default)]
-pub struct Options {
+pub struct DemoOptions {
     /// Keep everything in this folder, which must not exist or be empty.
     pub keep: Option<PathBuf>,
     /// Leave the hub's page open until interrupted.
@@ -79,33 +79,33 @@ pub enum DemoError {
 ///
 /// # Errors
 /// [`DemoError`] when a step does not do what it should.
-pub fn run(options: &Options) -> Result<(), DemoError> {
+pub fn run(options: &DemoOptions) -> Result<(), DemoError> {
     let programs = programs::locate()?;
     let (folder, temporary) = place(options)?;
     let mut story = Transcript::new();
     let ansible = folders::ansible_version();
     story.title(&folder, options.keep.is_some(), ansible.as_deref());
-    let mut scene = DemoFolders::set(&folder, programs, ansible.is_some())?;
-    story.fleet(&scene);
-    rounds::first(&mut scene, &mut story)?;
-    rounds::second(&mut scene, &mut story)?;
+    let mut folders = DemoFolders::set(&folder, programs, ansible.is_some())?;
+    story.fleet(&folders);
+    rounds::first(&mut folders, &mut story)?;
+    rounds::second(&mut folders, &mut story)?;
     if let Some(kept) = &options.keep {
-        scene.write_project()?;
-        story.next_commands(kept, &scene);
+        folders.write_project()?;
+        story.next_commands(kept, &folders);
     }
     if options.serve {
         story.line(&format!(
             "The hub's page is open at {} (Ctrl-C ends it).",
-            scene.hub_url()
+            folders.hub_url()
         ));
-        scene.wait_for_hub()?;
+        folders.wait_for_hub()?;
     }
-    drop(scene);
+    drop(folders);
     drop(temporary);
     Ok(())
 }
 
-fn place(options: &Options) -> Result<(PathBuf, Option<tempfile::TempDir>), DemoError> {
+fn place(options: &DemoOptions) -> Result<(PathBuf, Option<tempfile::TempDir>), DemoError> {
     let at = |doing, path: &Path| {
         let path = path.to_path_buf();
         move |error| DemoError::Io { doing, path, error }

@@ -1,7 +1,7 @@
 //! Import: what a Kalypso control plane and its platform repository would become with Outhaul.
 //!
 //! What comes in: one environment to load, and what its platform repository holds. What goes out: a
-//! [`Report`]: for every folder whether Outhaul writes the same bytes, and if not, why: which of
+//! [`ImportReport`]: for every folder whether Outhaul writes the same bytes, and if not, why: which of
 //! Kalypso's numbered defects, a torn render, an older state, somebody else's files. It reads and never
 //! writes; [`classify`] is pure, only [`history`] looks at other commits, and no more than it is told to.
 
@@ -111,7 +111,7 @@ impl Folder {
 
 /// What was found of one environment.
 #[derive(Debug, Clone)]
-pub struct Report {
+pub struct ImportReport {
     /// The environment.
     pub environment: String,
     /// The platform repository, and where in it was looked.
@@ -124,7 +124,7 @@ pub struct Report {
     pub folders: Vec<Folder>,
 }
 
-impl Report {
+impl ImportReport {
     /// How many folders are of a verdict.
     pub fn count(&self, verdict: Verdict) -> usize {
         self.folders

@@ -13,7 +13,7 @@ use outhaul_load::pipeline::Platform;
 use outhaul_load::{LoadRequest, since};
 use outhaul_remote::forge::access::credential;
 use outhaul_remote::forge::{self, Access, ForgeError, ForgeKind};
-use outhaul_ship::branch::plan::{Changes, PlanError};
+use outhaul_ship::branch::plan::{CommitChanges, PlanError};
 use outhaul_ship::branch::proposal::{ProposalAction, ProposeError, Proposed};
 use outhaul_ship::branch::{
     self, Desired, PublishError, Repository, Target, TargetChoice, TargetError,
@@ -61,7 +61,7 @@ pub struct Publishing {
     /// Where it went, as it was named.
     pub target: Target,
     /// What is different.
-    pub plan: Changes,
+    pub plan: CommitChanges,
     /// The branch's commit.
     pub commit: Option<String>,
     /// Whether anything was done.

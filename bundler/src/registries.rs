@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use outhaul_bundle::Digest;
 use outhaul_git::source;
 use outhaul_registry::reference::ReferenceError;
-use outhaul_registry::{Cache, Client, Credentials, Reference, pull};
+use outhaul_registry::{Client, Credentials, ImageCache, Reference, pull};
 use outhaul_ship::collect::{Brought, ImageError, ImageSource};
 
 /// The registries that the user of this program can ask.
@@ -19,7 +19,7 @@ pub struct Registries {
     client: OnceLock<Result<Client, ImageError>>,
     credentials: Vec<PathBuf>,
     authority: Option<PathBuf>,
-    cache: Cache,
+    cache: ImageCache,
     folder: PathBuf,
 }
 
@@ -40,7 +40,7 @@ impl Registries {
             client: OnceLock::new(),
             credentials: files.into_iter().flatten().collect(),
             authority: variable("SSL_CERT_FILE"),
-            cache: Cache::at(&folder),
+            cache: ImageCache::at(&folder),
             folder: folder.join("sha256"),
         }
     }

@@ -1,6 +1,6 @@
 //! The centre as a service: fetch, render what changed, bundle, publish, promote, round after round.
 //!
-//! What comes in: a [`Config`], and the time before each step. What goes out: bundles and commits for
+//! What comes in: a [`ServeConfig`], and the time before each step. What goes out: bundles and commits for
 //! what changed, and a [`State`] on disk that says what was done from which sources. An environment
 //! whose sources are what they were is not touched. One environment's failure is told and stops no
 //! other; what was good before stays. [`daemon`] runs rounds until it is told to stop.
@@ -11,7 +11,7 @@ use std::io;
 use std::path::PathBuf;
 
 use jiff::Timestamp;
-use outhaul_kit::pulse::Pulse;
+use outhaul_kit::heartbeat::Heartbeat;
 use outhaul_signer::durable::FileError;
 use outhaul_signer::key::KeyError;
 
@@ -20,8 +20,8 @@ use outhaul_git::source::{Cache, SourceMap};
 use outhaul_load::scheduler::{NotAScheduler, Schedulers};
 use outhaul_load::{LoadRequest, Origin};
 use outhaul_plane::render::MemoryCache;
-use outhaul_promote::Hub;
-use outhaul_promote::watch::{self, Event, StepOutcome, Watch};
+use outhaul_promote::HubConnection;
+use outhaul_promote::watch::{self, StepEvent, StepOutcome, Watch};
 
 mod config;
 pub mod daemon;
@@ -30,10 +30,10 @@ mod server;
 mod state;
 mod steps;
 
-pub use config::{BundleConfig, Config, EnvironmentConfig, GitConfig, PromoteConfig};
+pub use config::{BundleConfig, EnvironmentConfig, GitConfig, PromoteConfig, ServeConfig};
 pub use hook::knows_secret;
 pub use state::{Known, LastRun, State, Trouble};
-pub use steps::Problem;
+pub use steps::RoundProblem;
 
 /// Passes that promotions may set off in one round: more than any chain is long.
 const MAX_PASSES: usize = 32;
@@ -125,25 +125,25 @@ pub struct RoundContext<'a> {
     /// Who is told what is done, as it is done.
     pub tell: &'a (dyn Fn(&str) + Sync),
     /// How it is stopped.
-    pub pulse: &'a Pulse,
+    pub heartbeat: &'a Heartbeat,
 }
 
 impl std::fmt::Debug for RoundContext<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "RoundContext({:?})", self.pulse)
+        write!(f, "RoundContext({:?})", self.heartbeat)
     }
 }
 
 /// The service between two rounds.
 #[derive(Debug)]
 pub struct Service {
-    config: Config,
+    config: ServeConfig,
     request: LoadRequest,
     state: State,
     memories: BTreeMap<String, MemoryCache>,
     /// What was said last of each environment: it is said once.
     said: BTreeMap<String, String>,
-    events: Vec<Event>,
+    events: Vec<StepEvent>,
     _lock: File,
 }
 
@@ -152,7 +152,7 @@ impl Service {
     ///
     /// # Errors
     /// [`ServeError`] when that, or what the configuration names, cannot be used.
-    pub fn open(config: Config) -> Result<Self, ServeError> {
+    pub fn open(config: ServeConfig) -> Result<Self, ServeError> {
         for one in &config.environments {
             if let Some(bundle) = &one.bundle {
                 // Better now than after the first change, at night.
@@ -190,7 +190,7 @@ impl Service {
     }
 
     /// What it was told to do.
-    pub fn config(&self) -> &Config {
+    pub fn config(&self) -> &ServeConfig {
         &self.config
     }
 
@@ -207,21 +207,21 @@ impl Service {
     pub fn round(
         &mut self,
         around: RoundContext<'_>,
-    ) -> Result<BTreeMap<String, Problem>, ServeError> {
+    ) -> Result<BTreeMap<String, RoundProblem>, ServeError> {
         let mut wrong = BTreeMap::new();
         for _ in 0..MAX_PASSES {
             wrong.clear();
             for one in self.config.environments.clone() {
-                if around.pulse.stopping() {
+                if around.heartbeat.is_cancelled() {
                     return Ok(wrong);
                 }
-                around.pulse.beat();
+                around.heartbeat.beat();
                 if let Some(problem) = self.environment(&one, around)? {
                     wrong.insert(one.name, problem);
                 }
             }
-            around.pulse.beat();
-            if around.pulse.stopping() || !self.promote(around, &mut wrong) {
+            around.heartbeat.beat();
+            if around.heartbeat.is_cancelled() || !self.promote(around, &mut wrong) {
                 break;
             }
         }
@@ -232,7 +232,7 @@ impl Service {
         &mut self,
         one: &EnvironmentConfig,
         around: RoundContext<'_>,
-    ) -> Result<Option<Problem>, ServeError> {
+    ) -> Result<Option<RoundProblem>, ServeError> {
         let name = &one.name;
         let known = self.state.environments.get(name).cloned();
         let mut after = known.clone().unwrap_or_default();
@@ -255,7 +255,7 @@ impl Service {
                 after.trouble = None;
                 // What is broken stays wrong for as long as it is.
                 let broken = after.done.as_ref().filter(|done| !done.broken.is_empty());
-                broken.map(|done| Problem {
+                broken.map(|done| RoundProblem {
                     text: done.broken.join("\n"),
                     unreachable: false,
                 })
@@ -292,7 +292,11 @@ impl Service {
     }
 
     /// Follows the chain; whether an environment was moved.
-    fn promote(&mut self, around: RoundContext<'_>, wrong: &mut BTreeMap<String, Problem>) -> bool {
+    fn promote(
+        &mut self,
+        around: RoundContext<'_>,
+        wrong: &mut BTreeMap<String, RoundProblem>,
+    ) -> bool {
         let Some(chain) = &self.config.promote else {
             return false;
         };
@@ -300,7 +304,7 @@ impl Service {
             control_plane: &self.config.control_plane,
             sources: self.request.sources.clone(),
             cache: &self.request.cache,
-            hub: chain.hub.as_deref().map(|url| Hub {
+            hub: chain.hub.as_deref().map(|url| HubConnection {
                 url,
                 authority: chain.hub_ca.as_deref(),
             }),
@@ -321,14 +325,14 @@ impl Service {
                 (around.tell)(&format!("{CHAIN}: {event}"));
             }
             if matches!(event.outcome, StepOutcome::Failed(_)) {
-                let problem = Problem {
+                let problem = RoundProblem {
                     text: event.to_string(),
                     unreachable: true,
                 };
                 wrong.insert(CHAIN.to_owned(), problem);
             }
         }
-        let moved = |event: &Event| matches!(event.outcome, StepOutcome::Moved(_));
+        let moved = |event: &StepEvent| matches!(event.outcome, StepOutcome::Moved(_));
         let any = events.iter().any(moved);
         self.events = events;
         any

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use outhaul_bundler::project::Project;
-use outhaul_bundler::serve::{Config, knows_secret};
+use outhaul_bundler::serve::{ServeConfig, knows_secret};
 use outhaul_control::Diagnostics;
 use outhaul_control::diagnostic::SourceFile;
 use outhaul_control::kinds;
@@ -35,7 +35,7 @@ pub fn control_plane(bytes: &[u8]) {
 
 /// `serve.toml`.
 pub fn service(bytes: &[u8]) {
-    Config::parse(&String::from_utf8_lossy(bytes), "serve.toml").ok();
+    ServeConfig::parse(&String::from_utf8_lossy(bytes), "serve.toml").ok();
 }
 
 /// `outhaul.toml`: what is accepted fits the command line, and what is not has its place.

@@ -1,6 +1,6 @@
 //! `cargo +nightly fuzz run index`: any bytes through `bodies/bundle.rs`.
 #![no_main]
-#![allow(dead_code)]
+#![expect(dead_code, reason = "each target runs one of the bodies")]
 
 #[path = "../bodies/bundle.rs"]
 mod bodies;

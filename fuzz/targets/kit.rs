@@ -1,6 +1,6 @@
 //! `cargo +nightly fuzz run kit`: any bytes through `bodies/signer.rs`.
 #![no_main]
-#![allow(dead_code)]
+#![expect(dead_code, reason = "each target runs one of the bodies")]
 
 #[path = "../bodies/signer.rs"]
 mod bodies;

@@ -1,6 +1,6 @@
 //! `cargo +nightly fuzz run project`: any bytes through `bodies/centre.rs`.
 #![no_main]
-#![allow(dead_code)]
+#![expect(dead_code, reason = "each target runs one of the bodies")]
 
 #[path = "../bodies/centre.rs"]
 mod bodies;

@@ -1,6 +1,6 @@
 //! `cargo +nightly fuzz run serve_target`: any bytes through `bodies/serve.rs`.
 #![no_main]
-#![allow(dead_code)]
+#![expect(dead_code, reason = "each target runs one of the bodies")]
 
 #[path = "../bodies/serve.rs"]
 mod bodies;

@@ -4,11 +4,12 @@
 //! out: durable ingest (every signature checked, every batch on the disk) against `INSERT … SELECT` of the same rows
 //! by `SQLite` alone; the present of a fleet with a long history against one with none, and one page of it against
 //! all.
-#![allow(
+#![expect(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
-    clippy::cast_precision_loss
+    clippy::cast_precision_loss,
+    reason = "a helper of a benchmark that fails ends it"
 )]
 
 use std::path::Path;
@@ -18,8 +19,8 @@ use outhaul_bundle::Digest;
 use outhaul_bundle::index::{Snapshot, Source, Stream};
 use outhaul_bundle::name::Name;
 use outhaul_bundle::report::{
-    self, AssignmentResult, ComplianceStatus, ENROLMENT_PAYLOAD_TYPE, EnrolmentRequest, Event,
-    GenerationEvent, GenerationState, PAYLOAD_TYPE, Report, SiteTime,
+    self, AssignmentResult, ComplianceStatus, ENROLMENT_PAYLOAD_TYPE, EnrolmentRequest,
+    GenerationEvent, GenerationState, PAYLOAD_TYPE, Report, ReportEvent, SiteTime,
 };
 use outhaul_hub::Store;
 use outhaul_hub::enrol;
@@ -237,7 +238,7 @@ impl Site {
                 lower_bound_ms: 500,
                 trusted: false,
             },
-            event: Event::Generation(GenerationEvent {
+            event: ReportEvent::Generation(GenerationEvent {
                 stream: stream(),
                 number: 1,
                 index: Digest::of(b"index"),

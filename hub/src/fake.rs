@@ -9,8 +9,8 @@ use outhaul_bundle::index::{
 };
 use outhaul_bundle::name::Name;
 use outhaul_bundle::report::{
-    self, AssignmentResult, ComplianceStatus, ENROLMENT_PAYLOAD_TYPE, EnrolmentRequest, Event,
-    GenerationEvent, GenerationState, PAYLOAD_TYPE, Report, SiteTime,
+    self, AssignmentResult, ComplianceStatus, ENROLMENT_PAYLOAD_TYPE, EnrolmentRequest,
+    GenerationEvent, GenerationState, PAYLOAD_TYPE, Report, ReportEvent, SiteTime,
 };
 use outhaul_bundle::{Digest, Index};
 use outhaul_signer::enrol::kit_key;
@@ -172,7 +172,7 @@ impl Site {
         Digest::from_hex(&self.kit(token).public().id()).unwrap()
     }
 
-    pub fn report(&mut self, event: Event) -> Report {
+    pub fn report(&mut self, event: ReportEvent) -> Report {
         let report = Report {
             format: report::FORMAT.to_owned(),
             fleet: name(&self.fleet),
@@ -194,13 +194,13 @@ impl Site {
     }
 
     /// The next report, signed.
-    pub fn say(&mut self, event: Event) -> Vec<u8> {
+    pub fn say(&mut self, event: ReportEvent) -> Vec<u8> {
         let report = self.report(event);
         self.sign(&report)
     }
 
     pub fn started(&mut self) -> Vec<u8> {
-        self.say(Event::Started {
+        self.say(ReportEvent::Started {
             agent_version: "0.1.0".to_owned(),
         })
     }
@@ -223,7 +223,7 @@ impl Site {
         status: ComplianceStatus,
     ) -> Vec<u8> {
         let event = self.event(number, commit, state, status);
-        self.say(Event::Generation(event))
+        self.say(ReportEvent::Generation(event))
     }
 
     pub fn event(

@@ -11,19 +11,19 @@ mod standing;
 use std::collections::BTreeMap;
 
 use outhaul_bundle::Digest;
-pub use outhaul_bundle::hub_api::{Decision, Evidence, SiteStanding, SiteStatus, Verdict};
+pub use outhaul_bundle::hub_api::{Decision, Evidence, GateVerdict, SiteStanding, SiteStatus};
 
-use crate::moment;
 use crate::store::{
     DesiredAssignment, DesiredBundle, PastDecision, Session, SiteState, StoreError, Waiver,
 };
+use crate::time;
 
 /// How old a site's newest report may be, in hours, unless the question says otherwise.
 pub const DEFAULT_MAX_AGE_HOURS: u32 = 72;
 
 /// What is asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Question {
+pub struct GateQuestion {
     /// The environment.
     pub environment: String,
     /// The base commit that should run there.
@@ -50,7 +50,7 @@ pub struct Facts<'a> {
 }
 
 /// Decides.
-pub fn decide(question: &Question, facts: &Facts<'_>) -> Decision {
+pub fn decide(question: &GateQuestion, facts: &Facts<'_>) -> Decision {
     let in_scope =
         |site: &&SiteState| site.environment == question.environment && site.revoked_ms.is_none();
     let sites: Vec<SiteStanding> = facts
@@ -106,9 +106,9 @@ pub fn decide(question: &Question, facts: &Facts<'_>) -> Decision {
 
     // `enough` is asked again so that no way of building `reasons` can open the gate by itself.
     let verdict = if reasons.is_empty() && enough {
-        Verdict::Open
+        GateVerdict::Open
     } else {
-        Verdict::Closed
+        GateVerdict::Closed
     };
     let evidence = facts
         .sites
@@ -120,8 +120,8 @@ pub fn decide(question: &Question, facts: &Facts<'_>) -> Decision {
         verdict,
         environment: environment.clone(),
         commit: question.commit.clone(),
-        decided_at: moment::rfc3339(question.now_ms),
-        max_age_hours: question.max_age_ms / moment::HOUR_MS,
+        decided_at: time::rfc3339(question.now_ms),
+        max_age_hours: question.max_age_ms / time::HOUR_MS,
         quorum_percent,
         counted: counted.len(),
         confirmed,
@@ -177,14 +177,14 @@ fn evidence_of(site: &SiteState) -> Option<Evidence> {
         epoch: site.newest.as_ref()?.epoch.clone(),
         report: running.report,
         digest: running.digest.clone(),
-        received_at: moment::rfc3339(running.received_ms),
+        received_at: time::rfc3339(running.received_ms),
         bundle: running.bundle,
         state: running.state.clone(),
     })
 }
 
 /// A commit that no bundle of the environment comes from, as far as this hub knows: nobody can run it.
-fn unknown(question: &Question, facts: &Facts<'_>) -> Option<String> {
+fn unknown(question: &GateQuestion, facts: &Facts<'_>) -> Option<String> {
     let environment = &question.environment;
     let of_it = |bundle: &DesiredBundle| {
         bundle.environment == *environment
@@ -203,7 +203,7 @@ fn unknown(question: &Question, facts: &Facts<'_>) -> Option<String> {
 
 /// Streams in which a later bundle went back to a base that came before the commit: being "beyond" it
 /// then proves nothing, because the commit was taken back.
-fn withdrawn(question: &Question, facts: &Facts<'_>) -> Vec<String> {
+fn withdrawn(question: &GateQuestion, facts: &Facts<'_>) -> Vec<String> {
     let mut reasons = Vec::new();
     for (role, bundles) in streams(question, facts) {
         let waited_for = |site: &SiteState| site.role == role && site.revoked_ms.is_none();
@@ -230,7 +230,7 @@ fn withdrawn(question: &Question, facts: &Facts<'_>) -> Vec<String> {
     reasons
 }
 
-fn streams_without_sites(question: &Question, facts: &Facts<'_>) -> Vec<String> {
+fn streams_without_sites(question: &GateQuestion, facts: &Facts<'_>) -> Vec<String> {
     let mut notes = Vec::new();
     for (role, bundles) in streams(question, facts) {
         if !facts
@@ -248,7 +248,7 @@ fn streams_without_sites(question: &Question, facts: &Facts<'_>) -> Vec<String> 
 }
 
 fn streams<'a>(
-    question: &Question,
+    question: &GateQuestion,
     facts: &Facts<'a>,
 ) -> BTreeMap<&'a str, Vec<&'a DesiredBundle>> {
     let mut found: BTreeMap<&str, Vec<&DesiredBundle>> = BTreeMap::new();

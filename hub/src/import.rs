@@ -22,7 +22,7 @@ use crate::enrol::{self, EnrolError, Enrolled};
 use crate::error::HubError;
 use crate::ingest::{self, Batch, Complete, Ingested};
 use crate::state::{Hub, StateError};
-use crate::store::{Origin, Refusal, StoreError};
+use crate::store::{IngestRefusal, Origin, StoreError};
 
 /// How much of a folder is searched: a stick has few levels.
 const BOUNDS: Bounds = Bounds {
@@ -46,7 +46,7 @@ pub struct Imported {
     /// Bundles on record, new or known.
     pub bundles: Vec<RecordedBundle>,
     /// What became of each enrolment request.
-    pub requests: Vec<Requested>,
+    pub requests: Vec<ImportedRequest>,
     /// Reports that are new.
     pub reports: u64,
     /// Reports that were on record already.
@@ -74,7 +74,7 @@ impl Imported {
 
 /// An enrolment request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Requested {
+pub struct ImportedRequest {
     /// The site that it names.
     pub site: String,
     /// The fingerprint of its key.
@@ -355,7 +355,7 @@ fn import_request(
         let result = hub
             .store
             .write(|session| enrol::receive(session, &checked, Origin::FILE, now_ms))?;
-        Ok(Requested {
+        Ok(ImportedRequest {
             site: checked.request.site.to_string(),
             fingerprint: checked.key.id(),
             result,
@@ -446,7 +446,7 @@ fn record_refusals(hub: &mut Hub, refused: &[RefusedFile], now_ms: i64) -> Resul
     hub.store
         .write(|session| {
             whole.iter().try_for_each(|refused| {
-                session.add_refusal(&Refusal {
+                session.add_refusal(&IngestRefusal {
                     at_ms: now_ms,
                     source: text::file_name(Path::new(&refused.file)),
                     site: None,

@@ -16,8 +16,8 @@ use outhaul_bundle::hub_api::RefusedLine;
 use outhaul_signer::envelope::MAX_ENVELOPE_BYTES;
 use serde::Serialize;
 
-use crate::store::{Refusal, ReportPosition, Session, Store, StoreError};
-use line::{Refused, SIGNATURE, SignedReport, Taken, check_line, record_report};
+use crate::store::{IngestRefusal, ReportPosition, Session, Store, StoreError};
+use line::{LineRefusal, SIGNATURE, SignedReport, Taken, check_line, record_report};
 
 /// Lines of one transaction: enough to share its disk flush, few enough for others to write between.
 const LINES_AT_ONCE: usize = 2000;
@@ -154,7 +154,7 @@ pub struct Chunk(Vec<(u64, Line)>);
 
 /// Lines that were checked, to be recorded.
 #[derive(Debug)]
-pub struct Checked(Vec<(u64, Result<SignedReport, Refused>)>);
+pub struct CheckedLines(Vec<(u64, Result<SignedReport, LineRefusal>)>);
 
 impl Intake {
     /// A batch of which nothing was read yet. With `patience`, what comes after so many bad signatures is
@@ -221,15 +221,15 @@ impl Intake {
         session: &Session<'_>,
         batch: &Batch<'_>,
         chunk: Chunk,
-    ) -> Result<Checked, StoreError> {
+    ) -> Result<CheckedLines, StoreError> {
         let mut checked = Vec::with_capacity(chunk.0.len());
         for (number, line) in chunk.0 {
             let outcome = match line {
-                Line::TooLong => Err(Refused::new(
+                Line::TooLong => Err(LineRefusal::new(
                     "oversized",
                     format!("a line of more than {MAX_ENVELOPE_BYTES} bytes"),
                 )),
-                Line::Whole(_) if self.patience == Some(0) => Err(Refused::new(
+                Line::Whole(_) if self.patience == Some(0) => Err(LineRefusal::new(
                     "not-read",
                     "too many lines before it have a bad signature; send it without them",
                 )),
@@ -247,8 +247,8 @@ impl Intake {
             );
             checked.push((number, outcome));
         }
-        take_vouched_for(session, &mut checked)?;
-        Ok(Checked(checked))
+        take_covered(session, &mut checked)?;
+        Ok(CheckedLines(checked))
     }
 
     /// Records what was checked.
@@ -259,7 +259,7 @@ impl Intake {
         &mut self,
         session: &Session<'_>,
         batch: &Batch<'_>,
-        checked: Checked,
+        checked: CheckedLines,
     ) -> Result<(), StoreError> {
         let mut held = Vec::new();
         let mut changed = BTreeSet::new();
@@ -309,7 +309,7 @@ impl Intake {
         session: &Session<'_>,
         batch: &Batch<'_>,
         number: u64,
-        outcome: Result<Taken, Refused>,
+        outcome: Result<Taken, LineRefusal>,
     ) -> Result<(), StoreError> {
         let done = &mut self.done;
         match outcome {
@@ -323,7 +323,7 @@ impl Intake {
                 // Its site's own key signed it: the acknowledgement tells the site how it stands here.
                 self.touched.extend(refused.exchanged.clone());
                 if done.refused_lines <= MAX_RECORDED {
-                    session.add_refusal(&Refusal {
+                    session.add_refusal(&IngestRefusal {
                         at_ms: batch.received_ms,
                         source: batch.via.to_owned(),
                         site: refused.site.clone(),
@@ -332,7 +332,7 @@ impl Intake {
                     })?;
                 }
                 if done.refused.len() < MAX_LISTED {
-                    let Refused {
+                    let LineRefusal {
                         site, rule, reason, ..
                     } = refused;
                     done.refused.push(RefusedLine {
@@ -349,22 +349,22 @@ impl Intake {
 }
 
 /// The site of which something was recorded.
-fn new_of(outcome: &Result<Taken, Refused>) -> Option<String> {
+fn new_of(outcome: &Result<Taken, LineRefusal>) -> Option<String> {
     let taken = outcome.as_ref().ok().filter(|taken| taken.new)?;
     Some(taken.site.clone())
 }
 
 /// Turns refusals into reports to be recorded where the report after them vouches for them: one of the same
 /// lines that a key signed, or one on record.
-fn take_vouched_for(
+fn take_covered(
     session: &Session<'_>,
-    checked: &mut [(u64, Result<SignedReport, Refused>)],
+    checked: &mut [(u64, Result<SignedReport, LineRefusal>)],
 ) -> Result<(), StoreError> {
     let mut named: BTreeSet<String> = checked
         .iter()
         .filter_map(|(_, outcome)| outcome.as_ref().ok()?.previous())
         .collect();
-    let number = |outcome: &Result<SignedReport, Refused>| {
+    let number = |outcome: &Result<SignedReport, LineRefusal>| {
         let held = outcome.as_ref().err().and_then(|r| r.held.as_ref());
         held.map(|held| held.number())
     };

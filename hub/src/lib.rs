@@ -11,7 +11,7 @@
 //! are only ever added; the current state follows from them. The gate is a pure function and is
 //! closed unless the sites that should have reported did, and recently, and well.
 //! It never trusts the road by which a byte came, and never changes what a site reported.
-#![allow(
+#![expect(
     clippy::redundant_closure_for_method_calls,
     reason = "a method of `Session<'a>` named by its path is not general enough over 'a"
 )]
@@ -26,17 +26,17 @@ mod fake;
 pub mod gate;
 pub mod import;
 pub mod ingest;
-pub mod moment;
 pub mod orders;
 pub mod pages;
 pub mod registration;
 pub mod server;
 pub mod state;
 pub mod store;
+pub mod time;
 pub mod view;
 pub mod visible;
 
 pub use error::HubError;
-pub use gate::{Decision, Question, Verdict};
+pub use gate::{Decision, GateQuestion, GateVerdict};
 pub use state::Hub;
 pub use store::Store;

@@ -5,7 +5,7 @@
 //! goes out: a revoked site, an approved or exchanged key, a site in another stream. Only an order that
 //! a bundle brought counts, and only for the enrolment that it names.
 
-use outhaul_bundle::report::{ENROLMENT_PAYLOAD_TYPE, Event, Report};
+use outhaul_bundle::report::{ENROLMENT_PAYLOAD_TYPE, Report, ReportEvent};
 use outhaul_bundle::{Digest, Instruction, Order};
 use outhaul_signer::key::PublicKey;
 
@@ -38,10 +38,10 @@ pub fn record(
                 }
             }
             Instruction::Approve { key } => {
-                believe_waiting(session, site, fleet, now_ms)?;
+                accept_waiting(session, site, fleet, now_ms)?;
                 adopt_enrolment(session, site, &order.enrolment.to_string(), key, now_ms)?;
             }
-            Instruction::Rekey => believe_waiting(session, site, fleet, now_ms)?,
+            Instruction::Rekey => accept_waiting(session, site, fleet, now_ms)?,
             Instruction::Move { .. } => settle_moves(session, site)?,
             _ => {}
         }
@@ -50,7 +50,7 @@ pub fn record(
 }
 
 /// A request that came before the order by which it is believed.
-fn believe_waiting(
+fn accept_waiting(
     session: &Session<'_>,
     site: &str,
     fleet: &str,
@@ -238,7 +238,7 @@ pub fn signed_by_present_key(
 /// [`StoreError`] when the store fails.
 pub fn reported(session: &Session<'_>, report: &Report) -> Result<(), StoreError> {
     match &report.event {
-        Event::OrderDone { .. } => settle_moves(session, report.site.as_str()),
+        ReportEvent::OrderDone { .. } => settle_moves(session, report.site.as_str()),
         _ => Ok(()),
     }
 }

@@ -63,7 +63,7 @@ pub fn render(fleet: &Fleet) -> Result<String, minijinja::Error> {
     environment.add_filter("code", |text: String| Value::from_safe_string(code(&text)));
     environment.add_filter("short", |text: String| crate::gate::short(&text));
     environment.add_filter("minute", minute);
-    environment.add_filter("moment", crate::moment::rfc3339);
+    environment.add_filter("moment", crate::time::rfc3339);
     environment.add_filter("ranges", ranges);
     environment.add_template("style", include_str!("pages/style.css"))?;
     environment.add_template("parts", include_str!("pages/parts.html"))?;

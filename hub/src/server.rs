@@ -22,7 +22,7 @@ use axum::Router;
 use axum::extract::Extension;
 use hyper_util::service::TowerToHyperService;
 use outhaul_kit::service::{NotifyState, Watchdog, notify};
-use outhaul_listen::{Limits, Peer, StartError};
+use outhaul_listen::{ConnectionLimits, Peer, StartError};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::TlsAcceptor;
@@ -34,7 +34,7 @@ use shared::Shared;
 
 /// Where and how to listen.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct ServerOptions {
     /// Address and port; port 0 takes a free one.
     pub listen: SocketAddr,
     /// Certificate chain and key, both PEM files; plain HTTP without.
@@ -51,7 +51,7 @@ pub struct Options {
 pub fn serve(
     hub: Hub,
     state: &Path,
-    options: &Options,
+    options: &ServerOptions,
     ready: impl FnOnce(SocketAddr, &str),
 ) -> Result<(), HubError> {
     let _lock = hub.lock()?;
@@ -67,7 +67,7 @@ pub fn serve(
         router = router.nest_service("/repository", ServeDir::new(folder));
     }
     let is_tls = tls.is_some();
-    let listening = outhaul_listen::Options {
+    let listening = outhaul_listen::ListenOptions {
         listen: options.listen,
         tls,
         limits: LIMITS,
@@ -75,7 +75,7 @@ pub fn serve(
     outhaul_listen::run(
         listening,
         move |peer| service(&router, peer),
-        tell_that_it_lives(shared),
+        feed_watchdog(shared),
         |address| {
             ready(address, if is_tls { "https" } else { "http" });
             tracing::info!(%address, tls = is_tls, "serving");
@@ -90,7 +90,7 @@ fn service(router: &Router, peer: Peer) -> TowerToHyperService<Router> {
 }
 
 /// As long as the store answers, systemd's watchdog is told so, twice per period.
-async fn tell_that_it_lives(shared: Arc<Shared>) {
+async fn feed_watchdog(shared: Arc<Shared>) {
     let Some(period) = Watchdog::of_service().period() else {
         return;
     };
@@ -122,7 +122,7 @@ fn acceptor(cert: &Path, key: &Path) -> Result<TlsAcceptor, HubError> {
 }
 
 /// What clients may take of the hub.
-const LIMITS: Limits = Limits {
+const LIMITS: ConnectionLimits = ConnectionLimits {
     connections: 1024,
     of_peer: 128,
     receive: Duration::from_secs(15),

@@ -27,7 +27,7 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension as _, TransactionBehavio
 
 pub use callers::Caller;
 pub use current::{Attempt, Newest, ObservedAssignment, Running, SitePage, SiteState};
-pub use decisions::{NETWORK, PastDecision, Refusal, Waiver};
+pub use decisions::{IngestRefusal, NETWORK, PastDecision, Waiver};
 pub use desired::{DesiredAssignment, DesiredBundle, Signed};
 pub use orders::Carrier;
 pub use outcomes::{SiteOrder, TakenSlip};

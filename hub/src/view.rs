@@ -17,12 +17,12 @@ pub use orders::{OrderRow, SlipRow};
 pub use requests::{RequestRow, rows as request_rows};
 pub use rows::{AssignmentRow, BundleStatus, Connection, RefusalRow, SiteRow};
 
-use crate::gate::{self, DEFAULT_MAX_AGE_HOURS, Decision, Facts, Question};
-use crate::moment::{self, HOUR_MS};
+use crate::gate::{self, DEFAULT_MAX_AGE_HOURS, Decision, Facts, GateQuestion};
 use crate::store::{
-    DesiredAssignment, DesiredBundle, PendingRequest, Refusal, Session, SiteOrder, SitePage,
+    DesiredAssignment, DesiredBundle, IngestRefusal, PendingRequest, Session, SiteOrder, SitePage,
     SiteRefusal, SiteState, StoreError, TakenSlip, Waiver,
 };
+use crate::time::{self, HOUR_MS};
 
 /// Refusals shown.
 const REFUSALS_SHOWN: u32 = 20;
@@ -45,7 +45,7 @@ pub struct Reading {
     /// The waivers that hold.
     pub waivers: Vec<Waiver>,
     /// The newest refusals.
-    pub refusals: Vec<Refusal>,
+    pub refusals: Vec<IngestRefusal>,
     /// What sites report to have refused, the newest of each.
     pub site_refusals: BTreeMap<String, Vec<SiteRefusal>>,
     /// Requests that wait for approval, as many as are shown.
@@ -70,7 +70,7 @@ pub struct Fleet {
     /// The gate of each environment for its newest base commit.
     pub gates: Vec<Decision>,
     /// The newest refusals.
-    pub refusals: Vec<Refusal>,
+    pub refusals: Vec<IngestRefusal>,
     /// Requests that wait for approval, with their fingerprints, as many as are shown.
     pub pending: Vec<RequestRow>,
     /// How many wait.
@@ -157,7 +157,7 @@ impl Reading {
     }
 
     /// Asks the gate.
-    pub fn gate(&self, question: &Question) -> Decision {
+    pub fn gate(&self, question: &GateQuestion) -> Decision {
         let facts = Facts {
             sites: &self.sites,
             bundles: &self.bundles,
@@ -194,7 +194,7 @@ impl Reading {
         let assignments = self.assignment_rows();
         Fleet {
             fleet: fleet.to_owned(),
-            read_at: moment::rfc3339(now_ms),
+            read_at: time::rfc3339(now_ms),
             summary: summary(&sites, &assignments),
             sites,
             assignments,
@@ -202,7 +202,7 @@ impl Reading {
                 .newest_commits()
                 .iter()
                 .map(|(environment, commit)| {
-                    self.gate(&Question {
+                    self.gate(&GateQuestion {
                         environment: environment.clone(),
                         commit: commit.clone(),
                         now_ms,

@@ -15,7 +15,7 @@ fn active(centre: &Centre, site: &mut Site, number: u64, commit: &str, status: C
     let mut event = site.event(number, commit, G::Active, status);
     let index = centre.index(&site.stream, number, commit);
     event.index = outhaul_bundle::Digest::of(&index.to_bytes());
-    site.say(outhaul_bundle::report::Event::Generation(event))
+    site.say(outhaul_bundle::report::ReportEvent::Generation(event))
 }
 
 /// The rule of a decision's first reason.

@@ -10,7 +10,7 @@ use crate::centre::Centre;
 use crate::program::{Hub, code, stderr};
 
 /// A hub that knows a site, and a stick with a report of it.
-fn scene() -> (Hub, PathBuf) {
+fn fixture() -> (Hub, PathBuf) {
     let hub = Hub::new();
     let centre = Centre::new(hub.folder.path());
     hub.init(&centre.root());
@@ -46,7 +46,7 @@ fn assert_told(output: &Output, expected: i32, words: &[&str]) {
 
 #[test]
 fn acknowledgements_are_not_written_through_links() {
-    let (hub, stick) = scene();
+    let (hub, stick) = fixture();
     symlink(hub.path("outside"), stick.join("acks")).unwrap();
     let output = hub.run(&["import", stick.to_str().unwrap()]);
     let words = [
@@ -72,7 +72,7 @@ fn acknowledgements_are_not_written_through_links() {
 
 #[test]
 fn what_is_no_file_is_named_and_nothing_waits_for_it() {
-    let (hub, stick) = scene();
+    let (hub, stick) = fixture();
     for name in ["b.reports", "c.request", "d.outhaul", "\u{1b}[2J.reports"] {
         let made = Command::new("mkfifo").arg(stick.join(name)).status();
         assert!(made.unwrap().success());
@@ -134,7 +134,7 @@ fn what_set_up_and_approval_are_given_is_a_regular_file_or_refused_at_once() {
 
 #[test]
 fn a_file_of_reports_that_nobody_could_have_written_is_not_read() {
-    let (hub, stick) = scene();
+    let (hub, stick) = fixture();
     let sparse = fs::File::create(stick.join("reports/huge.reports")).unwrap();
     sparse.set_len(1 << 40).unwrap();
     let output = hub.run(&["import", stick.to_str().unwrap()]);

@@ -96,7 +96,7 @@ fn reports_and_bundles_over_http_then_the_gate_and_the_page() {
         outhaul_bundle::report::ComplianceStatus::Compliant,
     );
     event.index = outhaul_bundle::Digest::of(&centre.index(&stream, 1, NEW).to_bytes());
-    let line = site.say(outhaul_bundle::report::Event::Generation(event));
+    let line = site.say(outhaul_bundle::report::ReportEvent::Generation(event));
     let body = [b"<script>alert(1)</script>\n".as_slice(), &line].concat();
     let (status, answer) = json(address, "POST /api/v1/reports", &body);
     assert_eq!(
@@ -257,7 +257,7 @@ fn https_with_a_certificate() {
 }
 
 #[test]
-fn systemd_is_told_that_it_is_ready_lives_and_stops() {
+fn systemd_is_notified_of_start_work_and_stop() {
     let hub = Hub::new();
     let centre = Centre::new(hub.folder.path());
     hub.init(&centre.root());

@@ -13,10 +13,10 @@ pub mod counted;
 pub mod durable;
 pub mod failure;
 pub mod group;
+pub mod heartbeat;
 pub mod interrupt;
 pub mod lock;
 pub mod media;
-pub mod pulse;
 #[cfg(feature = "service")]
 pub mod service;
 #[cfg(feature = "signals")]

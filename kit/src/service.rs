@@ -1,11 +1,11 @@
 //! Word to systemd: that a service is ready, how it is, that it lives, that it ends.
 //!
-//! What comes in: states, and the [`Pulse`] of the work. What goes out: messages to the service manager, where there
+//! What comes in: states, and the [`Heartbeat`] of the work. What goes out: messages to the service manager, where there
 //! is one. Its watchdog is fed only while the work moves, so that a service that hangs is restarted.
 
 use std::time::Duration;
 
-use crate::pulse::Pulse;
+use crate::heartbeat::Heartbeat;
 
 pub use sd_notify::NotifyState;
 
@@ -46,8 +46,8 @@ impl Watchdog {
     }
 
     /// Feeds it when the work has moved since the last time.
-    pub fn feed(&mut self, pulse: &Pulse) {
-        let now = pulse.beats();
+    pub fn feed(&mut self, heartbeat: &Heartbeat) {
+        let now = heartbeat.beats();
         if self.period.is_some() && now != self.beats {
             self.beats = now;
             notify(NotifyState::Watchdog);

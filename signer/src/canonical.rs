@@ -103,7 +103,6 @@ fn encode_text(text: &str, out: &mut Vec<u8>) -> Result<(), CanonicalError> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use proptest::prelude::*;
     use serde_json::json;
 

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 
 use crate::durable::{self, PUBLIC_MODE};
-use crate::fleet::{Fleet, FleetError, Published};
+use crate::fleet::{Fleet, FleetError, PublishedRoles};
 use crate::key::{PublicKey, Secret};
 use crate::metadata::{self, Holder, Holders, Key, MetadataSignature, RoleKeys, Root, is_label};
 use crate::publish::{Online, named};
@@ -243,7 +243,7 @@ impl Fleet {
     /// Signs with what is here and what was answered; publishes when that is enough.
     fn sign_root(
         &self,
-        published: &Published,
+        published: &PublishedRoles,
         root: &Root,
         payload: &[u8],
         now: Timestamp,
@@ -305,7 +305,7 @@ impl Fleet {
     /// Publishes a new root and, in the same step, what its new keys must sign anew.
     fn publish_root(
         &self,
-        published: &Published,
+        published: &PublishedRoles,
         root: &Root,
         file: &str,
         bytes: Vec<u8>,
@@ -318,7 +318,7 @@ impl Fleet {
             .into_iter()
             .any(changed)
         {
-            let next = Published {
+            let next = PublishedRoles {
                 root: root.clone(),
                 ..published.clone()
             };

@@ -79,7 +79,6 @@ impl Signs for CommandKey {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use std::fs;
     use std::os::unix::fs::PermissionsExt as _;
 

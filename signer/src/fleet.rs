@@ -30,7 +30,7 @@ mod state;
 pub use attest::{StatementSigner, statement_keys};
 pub use error::FleetError;
 pub use ring::{KeyEntry, Ring};
-pub(crate) use state::{Marks, Published, StreamMark};
+pub(crate) use state::{Marks, PublishedRoles, StreamMark};
 
 /// The format's name; another is refused.
 pub const FORMAT: &str = "outhaul.dev/fleet/v1";
@@ -80,7 +80,7 @@ impl InitOptions {
 /// `fleet.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Settings {
+pub(crate) struct FleetSettings {
     pub(crate) format: String,
     pub(crate) id: String,
     /// Random, so that nobody guesses a stream's names from its role. 32 hexadecimal digits.
@@ -117,7 +117,7 @@ pub(crate) struct Lock {
 #[derive(Debug, Clone)]
 pub struct Fleet {
     pub(crate) folder: PathBuf,
-    pub(crate) settings: Settings,
+    pub(crate) settings: FleetSettings,
 }
 
 impl Fleet {
@@ -133,7 +133,7 @@ impl Fleet {
         let path = folder.join("fleet.json");
         let bytes = durable::read_if_present(&path, MAX_STATE_BYTES)?;
         let bytes = bytes.ok_or_else(|| none("there is no `fleet.json`".to_owned()))?;
-        let settings: Settings =
+        let settings: FleetSettings =
             serde_json::from_slice(&bytes).map_err(|error| FleetError::Damaged {
                 folder: folder.to_owned(),
                 problem: format!("`fleet.json`: {error}"),
@@ -253,13 +253,13 @@ impl Fleet {
         Ring::of(&self.folder)
     }
 
-    pub(crate) fn published(&self) -> Result<Published, FleetError> {
+    pub(crate) fn published(&self) -> Result<PublishedRoles, FleetError> {
         let damaged = |problem: String| FleetError::Damaged {
             folder: self.folder.clone(),
             problem,
         };
         // A file that is gone or cannot be understood; a disk that cannot be read is another matter.
-        Published::read(&self.metadata_folder()).map_err(|error| match error {
+        PublishedRoles::read(&self.metadata_folder()).map_err(|error| match error {
             FleetError::File(error) if error.is_missing() => damaged(error.to_string()),
             FleetError::Metadata { file, source } => damaged(format!("`{file}`: {source}")),
             other => other,

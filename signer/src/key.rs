@@ -21,11 +21,11 @@ use zeroize::Zeroizing;
 
 use crate::durable::{self, FileError, SECRET_MODE};
 
+mod encrypted;
 mod prompt;
-mod rest;
 mod secret;
 
-pub use rest::Cost;
+pub use encrypted::Cost;
 pub use secret::Secret;
 
 /// Largest key file in bytes; a real one has some 300.
@@ -136,7 +136,7 @@ impl SigningKey {
                 "an encrypted key (`BEGIN ENCRYPTED PRIVATE KEY`)",
             ));
         }
-        let opened = rest::decrypt(der.as_bytes(), secret);
+        let opened = encrypted::decrypt(der.as_bytes(), secret);
         let key = opened.and_then(|opened| KeypairBytes::from_pkcs8_der(opened.as_bytes()).ok());
         let key = key.ok_or_else(|| KeyError::WrongPassphrase {
             path: path.to_owned(),
@@ -161,7 +161,7 @@ impl SigningKey {
             .keypair()
             .to_pkcs8_der()
             .map_err(|_| not_a_key(path, "a key that can be written"))?;
-        let pem = rest::encrypt(plain.as_bytes(), secret, cost)?;
+        let pem = encrypted::encrypt(plain.as_bytes(), secret, cost)?;
         Ok(durable::write(path, pem.as_bytes(), SECRET_MODE)?)
     }
 
@@ -173,7 +173,7 @@ impl SigningKey {
         let pem = read_secret_file(path)?;
         let (_, der) = pkcs8::SecretDocument::from_pem(&pem)
             .map_err(|_| not_a_key(path, "an Ed25519 key as encrypted PKCS#8 PEM"))?;
-        Ok(rest::cost_of(der.as_bytes()).is_none_or(|found| found < cost))
+        Ok(encrypted::cost_of(der.as_bytes()).is_none_or(|found| found < cost))
     }
 
     /// A key from `path` that is not encrypted: a site's own, in the folder that only its agent reads.

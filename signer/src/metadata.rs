@@ -356,7 +356,6 @@ pub fn days_after(time: Timestamp, days: u32) -> Timestamp {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]

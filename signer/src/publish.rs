@@ -17,7 +17,9 @@ use sha2::{Digest as _, Sha256};
 
 use crate::clock::TimePolicy;
 use crate::durable::{self, PUBLIC_MODE};
-use crate::fleet::{Fleet, FleetError, InitOptions, Marks, Published, StreamMark, StreamSettings};
+use crate::fleet::{
+    Fleet, FleetError, InitOptions, Marks, PublishedRoles, StreamMark, StreamSettings,
+};
 use crate::key::{Secret, SigningKey};
 use crate::metadata::{
     self, DelegatedRole, Delegations, Key, MetaFile, RoleKeys, SPEC_VERSION, Signs, Snapshot,

@@ -105,7 +105,7 @@ fn a_wrong_old_or_a_weak_new_passphrase_changes_no_key() {
 }
 
 #[test]
-fn one_key_file_elsewhere_gets_it_and_an_empty_folder_is_told() {
+fn one_key_file_elsewhere_gets_it_and_an_empty_folder_is_reported() {
     let dir = folder_with_passphrase();
     let at = dir.path();
     run(at, 0, "key vault");

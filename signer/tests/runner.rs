@@ -1,5 +1,10 @@
 //! All integration tests of this crate, in one program.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "helpers of tests"
+)]
 
 mod attacks;
 mod centre;

@@ -140,7 +140,7 @@ fn a_slip_past_its_date_raises_floors_and_says_that_it_is_expired() {
 }
 
 #[test]
-fn a_slip_may_tell_of_a_bundle_whose_date_has_passed() {
+fn a_slip_may_name_a_bundle_whose_date_has_passed() {
     let mut centre = Centre::new();
     let mut site = Site::enrolled(&centre);
     site.accept(&centre.bundle(ROLE));

@@ -3,7 +3,7 @@
 //! What comes in: nothing; it makes a fleet, a site that asks before it applies, and bundles of 256 MiB and
 //! 2 GiB of content that does not compress. What goes out: the speed of `outhaul-agent import` up to the
 //! question (verified, staged, synced to disk), the ratio, and the agent's peak memory for both sizes.
-#![allow(
+#![expect(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,

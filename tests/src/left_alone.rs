@@ -62,14 +62,15 @@ const SENTENCES: [(&str, Scope); 25] = [
 
 /// What of the same output says that something else was done: the sentence is then about one file of many,
 /// and only what it says of what runs can be compared, where nothing was installed.
-const NEWS: [&str; 8] = [
+const NEWS: [&str; 9] = [
     " is active",
     "\"state\": \"active\"",
     "order `",
     "taken in",
     "Made a hub",
     "runs again",
-    "had been cut off",
+    "the interrupted import was discarded",
+    " was interrupted; it is",
     "not applied yet; it is",
 ];
 
@@ -388,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_to_be_left_alone_is_compared() {
+    fn what_is_reported_to_be_left_alone_is_compared() {
         let claim = "echo 'error: it is refused, nothing was changed' >&2";
         assert!(said(claim).is_ok());
         assert!(said("echo two > state").is_ok(), "nothing was said");

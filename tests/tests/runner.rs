@@ -45,8 +45,6 @@ mod rekeyed;
 mod reported;
 #[path = "runner/restored.rs"]
 mod restored;
-#[path = "runner/scene.rs"]
-mod scene;
 #[path = "runner/secrets.rs"]
 mod secrets;
 #[path = "runner/selected.rs"]
@@ -59,5 +57,7 @@ mod skips;
 mod story;
 #[path = "runner/stuck.rs"]
 mod stuck;
+#[path = "runner/system.rs"]
+mod system;
 #[path = "runner/threat_model.rs"]
 mod threat_model;

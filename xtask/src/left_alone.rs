@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_test_that_did_not_come_to_a_sentence_is_told_from_one_that_did() {
+    fn a_test_that_did_not_come_to_a_sentence_is_distinguished_from_one_that_did() {
         let record = "runner::media::a_test\toutbox\t4\terror: `x` is refused, nothing was changed\nother\tp\t0\tfine\n";
         let runs = runs(record);
         assert!(reached(

@@ -12,21 +12,21 @@ use std::rc::Rc;
 
 use outhaul_bundle::report::{AssignmentResult, ComplianceStatus, StepResult};
 use outhaul_kit::durable;
-use outhaul_kit::pulse::Pulse;
+use outhaul_kit::heartbeat::Heartbeat;
 use zeroize::Zeroizing;
 
 use crate::assignment::Desired;
 use crate::error::ApplyError;
+use crate::facilities::Facilities;
 use crate::inventory::{Item, Ledger};
 use crate::outcome::{Change, failed, result, step};
 use crate::reconciler::Reconciler;
 use crate::sealed::{Binding, Scratch, SealedError, copy_opened, struck_out};
 use crate::settings::AnsibleConfig;
-use crate::site::Facilities;
 
 mod playbook;
 
-use playbook::{Outcome, Run};
+use playbook::{PlaybookOutput, PlaybookRun};
 
 /// Its name in the index and the inventory.
 pub const KIND: &str = "ansible";
@@ -69,11 +69,11 @@ impl Ansible {
 
     fn run(
         &self,
-        place: &Place<'_>,
+        place: &AssignmentFolder<'_>,
         playbooks: &[&str],
         check: bool,
-        pulse: &Pulse,
-    ) -> Result<Outcome, ApplyError> {
+        heartbeat: &Heartbeat,
+    ) -> Result<PlaybookOutput, ApplyError> {
         let python = self.python()?;
         let opened = self
             .site
@@ -85,7 +85,7 @@ impl Ansible {
             Ok(None) => (None, Vec::new()),
             Err(Ok(error)) => return Err(error.into()),
             Err(Err(error)) => {
-                return Ok(Outcome {
+                return Ok(PlaybookOutput {
                     steps: Vec::new(),
                     success: false,
                     reason: error.to_string(),
@@ -104,7 +104,7 @@ impl Ansible {
         variables["outhaul_generation"] = serde_json::json!(place.generation);
         variables["ansible_python_interpreter"] = serde_json::json!(python);
         let outcome = playbook::run(
-            &Run {
+            &PlaybookRun {
                 program: &self.config.playbook_program,
                 playbooks: playbooks.iter().map(|name| folder.join(name)).collect(),
                 folder,
@@ -114,7 +114,7 @@ impl Ansible {
                 home: &own,
                 lock: &self.site.ansible().join("running"),
             },
-            pulse,
+            heartbeat,
         )?;
         Ok(without(outcome, &values))
     }
@@ -151,13 +151,13 @@ impl Ansible {
 }
 
 /// What came of a run, with no secret value in it.
-fn without(outcome: Outcome, values: &[Zeroizing<String>]) -> Outcome {
+fn without(outcome: PlaybookOutput, values: &[Zeroizing<String>]) -> PlaybookOutput {
     let clean = |found: StepResult| StepResult {
         name: struck_out(&found.name, values),
         message: struck_out(&found.message, values),
         ..found
     };
-    Outcome {
+    PlaybookOutput {
         steps: outcome.steps.into_iter().map(clean).collect(),
         reason: struck_out(&outcome.reason, values),
         ..outcome
@@ -172,7 +172,7 @@ fn kept_place(kept: &Path) -> [String; 3] {
 }
 
 /// Where a playbook runs.
-struct Place<'a> {
+struct AssignmentFolder<'a> {
     folder: &'a Path,
     payload: &'a Path,
     assignment: &'a str,
@@ -181,7 +181,7 @@ struct Place<'a> {
     sealed_for: Binding<'a>,
 }
 
-impl<'a> Place<'a> {
+impl<'a> AssignmentFolder<'a> {
     fn of(desired: &'a Desired) -> Self {
         Self {
             folder: &desired.rendered,
@@ -266,7 +266,7 @@ impl Reconciler for Ansible {
         desired: &Desired,
         _recorded: &[Item],
         ledger: &mut dyn Ledger,
-        pulse: &Pulse,
+        heartbeat: &Heartbeat,
     ) -> Result<AssignmentResult, ApplyError> {
         let names = playbooks(desired);
         if names.is_empty() {
@@ -277,11 +277,11 @@ impl Reconciler for Ansible {
         self.keep(desired)?;
         ledger.passed("inventory-intended");
         // One start for both: Ansible keeps the order and stops at the first playbook that fails.
-        let Outcome {
+        let PlaybookOutput {
             steps,
             success,
             reason,
-        } = self.run(&Place::of(desired), &names, false, pulse)?;
+        } = self.run(&AssignmentFolder::of(desired), &names, false, heartbeat)?;
         if !success {
             return Ok(failed(desired, &reason, steps));
         }
@@ -293,12 +293,17 @@ impl Reconciler for Ansible {
         &self,
         desired: &Desired,
         _recorded: &[Item],
-        pulse: &Pulse,
+        heartbeat: &Heartbeat,
     ) -> Result<AssignmentResult, ApplyError> {
         let mut differing = Vec::new();
         let mut same = 0;
         let mut message = String::new();
-        let outcome = self.run(&Place::of(desired), &playbooks(desired), true, pulse)?;
+        let outcome = self.run(
+            &AssignmentFolder::of(desired),
+            &playbooks(desired),
+            true,
+            heartbeat,
+        )?;
         // In check mode a task that needs what an earlier one would make fails: that is drift, too.
         for found in outcome.steps {
             match found.status.as_str() {
@@ -334,7 +339,7 @@ impl Reconciler for Ansible {
         assignment: &str,
         recorded: &[Item],
         ledger: &mut dyn Ledger,
-        pulse: &Pulse,
+        heartbeat: &Heartbeat,
     ) -> Result<Vec<StepResult>, ApplyError> {
         let kept = self.site.kept(assignment);
         let generation = recorded
@@ -351,7 +356,7 @@ impl Reconciler for Ansible {
         }
         let place = kept_place(&kept);
         let [fleet, environment, workload] = &place;
-        let place = Place {
+        let place = AssignmentFolder {
             folder: &kept,
             payload: &kept,
             assignment,
@@ -362,7 +367,7 @@ impl Reconciler for Ansible {
                 workload,
             },
         };
-        let outcome = self.run(&place, &[REMOVE], false, pulse)?;
+        let outcome = self.run(&place, &[REMOVE], false, heartbeat)?;
         let mut steps = outcome.steps;
         if outcome.success {
             ledger.forget(recorded)?;

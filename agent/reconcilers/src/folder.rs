@@ -17,19 +17,19 @@ use outhaul_kit::durable::at;
 use rustix::fs::Access;
 use zeroize::Zeroizing;
 
-use outhaul_kit::pulse::Pulse;
+use outhaul_kit::heartbeat::Heartbeat;
 
 use crate::assignment::Desired;
 use crate::error::ApplyError;
+use crate::facilities::Facilities;
 use crate::inventory::{Item, Ledger};
 use crate::outcome::{Change, failed, result, step};
 use crate::reconciler::Reconciler;
 use crate::sealed::SealedError;
-use crate::site::Facilities;
 
 mod beneath;
 
-use beneath::{Beneath, Found};
+use beneath::{Beneath, PathState};
 
 /// Its name in the index and the inventory.
 pub const KIND: &str = "folder";
@@ -42,7 +42,7 @@ pub struct Folder {
 }
 
 /// One file to be.
-struct Wanted {
+struct DesiredFile {
     content: Digest,
     size: u64,
     executable: bool,
@@ -51,7 +51,7 @@ struct Wanted {
     opened: Option<Zeroizing<String>>,
 }
 
-impl Wanted {
+impl DesiredFile {
     /// Digest of what the target is to hold.
     fn in_target(&self) -> Digest {
         self.opened
@@ -103,8 +103,8 @@ impl Folder {
         let (mut same, mut changed) = (Vec::new(), Vec::new());
         for (path, file) in wanted {
             let found = match target.look(&path, Some(file.size_in_target())) {
-                Ok(Found::File(digest, _)) if digest == file.in_target() => &mut same,
-                Ok(Found::File(..) | Found::OfSize(_)) => &mut changed,
+                Ok(PathState::File(digest, _)) if digest == file.in_target() => &mut same,
+                Ok(PathState::File(..) | PathState::OfSize(_)) => &mut changed,
                 _ => continue,
             };
             let item = Item::intent(KIND, desired, path, file.content.to_string());
@@ -119,7 +119,7 @@ impl Folder {
     }
 
     /// What is wanted, with sealed values opened.
-    fn opened(&self, desired: &Desired) -> Result<BTreeMap<String, Wanted>, SealedError> {
+    fn opened(&self, desired: &Desired) -> Result<BTreeMap<String, DesiredFile>, SealedError> {
         let mut wanted = wanted(desired);
         let keys = self.site.keys()?;
         for (told, file) in &mut wanted {
@@ -131,11 +131,11 @@ impl Folder {
     }
 }
 
-fn wanted(desired: &Desired) -> BTreeMap<String, Wanted> {
+fn wanted(desired: &Desired) -> BTreeMap<String, DesiredFile> {
     let one = |(file, from, told): (&outhaul_bundle::index::File, PathBuf, String)| {
         (
             told,
-            Wanted {
+            DesiredFile {
                 content: file.content,
                 size: file.size,
                 executable: file.executable,
@@ -206,7 +206,7 @@ impl Reconciler for Folder {
         desired: &Desired,
         recorded: &[Item],
         ledger: &mut dyn Ledger,
-        pulse: &Pulse,
+        heartbeat: &Heartbeat,
     ) -> Result<AssignmentResult, ApplyError> {
         let assignment = desired.assignment.name.as_str();
         let wanted = match self.opened(desired).map_err(SealedError::of_the_disk) {
@@ -229,21 +229,23 @@ impl Reconciler for Folder {
         // Look at everything before anything is written.
         let mut statuses = BTreeMap::new();
         for (path, file) in &wanted {
-            pulse.beat();
+            heartbeat.beat();
             let found = match target.look(path, Some(file.size_in_target())) {
                 Ok(found) => found,
                 Err(error) if error.is_of_the_disk() => return Err(error.into()),
                 Err(error) => return Ok(failed(desired, &error.to_string(), Vec::new())),
             };
             let status = match found {
-                Found::File(digest, executable)
+                PathState::File(digest, executable)
                     if digest == file.in_target() && executable == file.executable =>
                 {
                     "ok"
                 }
-                Found::Nothing => "changed",
-                Found::File(..) | Found::OfSize(_) if ours.contains_key(path.as_str()) => "changed",
-                Found::File(..) | Found::OfSize(_) | Found::Other => {
+                PathState::Nothing => "changed",
+                PathState::File(..) | PathState::OfSize(_) if ours.contains_key(path.as_str()) => {
+                    "changed"
+                }
+                PathState::File(..) | PathState::OfSize(_) | PathState::Other => {
                     let message = format!(
                         "`{}` is there and is not Outhaul's; move it away, nothing of `{assignment}` was written",
                         self.target.join(path).display()
@@ -265,7 +267,7 @@ impl Reconciler for Folder {
 
         let mut steps = Vec::new();
         for (path, file) in &wanted {
-            pulse.beat();
+            heartbeat.beat();
             let status = statuses.get(path).copied().unwrap_or("changed");
             if status == "changed" {
                 let content: Box<dyn Read> = match &file.opened {
@@ -304,7 +306,7 @@ impl Reconciler for Folder {
         &self,
         desired: &Desired,
         _recorded: &[Item],
-        pulse: &Pulse,
+        heartbeat: &Heartbeat,
     ) -> Result<AssignmentResult, ApplyError> {
         let mut drifted = Vec::new();
         let wanted = match self.opened(desired) {
@@ -313,21 +315,23 @@ impl Reconciler for Folder {
         };
         let target = self.open_target(false)?;
         for (path, file) in &wanted {
-            pulse.beat();
+            heartbeat.beat();
             let size = file.size_in_target();
             let message = match target.as_ref().map(|target| target.look(path, Some(size))) {
-                Some(Ok(Found::File(digest, executable))) if digest == file.in_target() => {
+                Some(Ok(PathState::File(digest, executable))) if digest == file.in_target() => {
                     if executable == file.executable {
                         continue;
                     }
                     "its mode was changed".to_owned()
                 }
-                Some(Ok(Found::File(digest, _))) => format!("it was changed: {}", digest.short()),
-                Some(Ok(Found::OfSize(found))) => {
+                Some(Ok(PathState::File(digest, _))) => {
+                    format!("it was changed: {}", digest.short())
+                }
+                Some(Ok(PathState::OfSize(found))) => {
                     format!("it was changed: {found} bytes, and {size} were applied")
                 }
-                Some(Ok(Found::Nothing)) | None => "it was removed".to_owned(),
-                Some(Ok(Found::Other)) => {
+                Some(Ok(PathState::Nothing)) | None => "it was removed".to_owned(),
+                Some(Ok(PathState::Other)) => {
                     "it was replaced by something that is not a file".to_owned()
                 }
                 Some(Err(error)) => error.to_string(),
@@ -355,9 +359,9 @@ impl Reconciler for Folder {
         &self,
         desired: &Desired,
         recorded: &[Item],
-        pulse: &Pulse,
+        heartbeat: &Heartbeat,
     ) -> Result<Option<AssignmentResult>, ApplyError> {
-        self.observe(desired, recorded, pulse).map(Some)
+        self.observe(desired, recorded, heartbeat).map(Some)
     }
 
     fn remove(
@@ -366,7 +370,7 @@ impl Reconciler for Folder {
         _assignment: &str,
         recorded: &[Item],
         ledger: &mut dyn Ledger,
-        _pulse: &Pulse,
+        _pulse: &Heartbeat,
     ) -> Result<Vec<StepResult>, ApplyError> {
         match self.open_target(false)? {
             Some(target) => remove_files(&target, recorded, ledger),
@@ -391,7 +395,9 @@ fn remove_files(
     let mut removed = Vec::new();
     for item in items {
         let outcome = match target.look(&item.item, None) {
-            Ok(Found::Other) => Err("it is not a plain file any more: left as it is".to_owned()),
+            Ok(PathState::Other) => {
+                Err("it is not a plain file any more: left as it is".to_owned())
+            }
             Ok(_) => target.remove(&item.item).map_err(|error| error.to_string()),
             Err(error) => Err(error.to_string()),
         };

@@ -10,22 +10,22 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use outhaul_bundle::report::{AssignmentResult, ComplianceStatus, StepResult};
-use outhaul_kit::pulse::Pulse;
+use outhaul_kit::heartbeat::Heartbeat;
 
 use crate::assignment::Desired;
 use crate::error::ApplyError;
+use crate::facilities::Facilities;
 use crate::inventory::{Item, Ledger};
 use crate::outcome::{Stop, failed, of_assignment, result, step};
 use crate::reconciler::Reconciler;
 use crate::settings::HookConfig;
-use crate::site::Facilities;
 
 mod contract;
 mod program;
 mod question;
 
-use contract::{Answer, Became, Message, Status, Told, Verb};
-use program::Said;
+use contract::{AssignmentDescription, HookAnswer, HookStatus, HookVerb, Message, StepStatus};
+use program::HookReply;
 
 /// The name under which a site takes streams of any kind with its program.
 pub const KIND: &str = "hook";
@@ -60,12 +60,12 @@ impl Hook {
         desired: &Desired,
         recorded: &[Item],
         ledger: &mut dyn Ledger,
-        pulse: &Pulse,
+        heartbeat: &Heartbeat,
     ) -> Result<AssignmentResult, Stop> {
         // Whoever is broken altogether is this host's trouble, not the bundle's.
-        self.ask_whether_ready(pulse)?;
-        let plan = self.ask_about(Verb::Plan, desired, recorded, None, pulse)?;
-        if plan.status == Status::Failed {
+        self.ask_whether_ready(heartbeat)?;
+        let plan = self.ask_about(HookVerb::Plan, desired, recorded, None, heartbeat)?;
+        if plan.status == HookStatus::Failed {
             return Ok(verdict(desired, &plan));
         }
         let planned = plan
@@ -89,7 +89,7 @@ impl Hook {
         }
         ledger.intend(&wanted)?;
         ledger.passed("inventory-intended");
-        let done = self.ask_about(Verb::Apply, desired, recorded, Some(&wanted), pulse)?;
+        let done = self.ask_about(HookVerb::Apply, desired, recorded, Some(&wanted), heartbeat)?;
         ledger.passed("hook-applied");
         let mut found = verdict(desired, &done);
         if found.status != ComplianceStatus::Compliant {
@@ -102,7 +102,7 @@ impl Hook {
             .cloned()
             .collect();
         if !gone.is_empty() {
-            let steps = self.take_away(name, &gone, ledger, pulse)?;
+            let steps = self.take_away(name, &gone, ledger, heartbeat)?;
             if let Some(left) = steps.iter().find(|step| step.status != "removed") {
                 found.message = format!("`{}` was left behind: {}", left.name, left.message);
             }
@@ -118,23 +118,23 @@ impl Hook {
         assignment: &str,
         items: &[Item],
         ledger: &mut dyn Ledger,
-        pulse: &Pulse,
+        heartbeat: &Heartbeat,
     ) -> Result<Vec<StepResult>, ApplyError> {
-        let told = Told {
+        let told = AssignmentDescription {
             name: assignment,
             generation: items.iter().map(|item| item.generation).max().unwrap_or(0),
             desired: None,
         };
         let message = Message {
             items: Some(contract::items(items)),
-            ..self.message(Verb::Remove, Some(&told))
+            ..self.message(HookVerb::Remove, Some(&told))
         };
         let all_failed = |why: &str| Ok(vec![step(assignment, "failed", why)]);
-        let said = self.ask(&message, pulse)?;
+        let said = self.ask(&message, heartbeat)?;
         ledger.passed("hook-removed");
         let answer = match said {
-            Said::Broken(how) => return all_failed(&self.broken(&how)),
-            Said::Answer(answer, words) => match self.without(*answer, &words, &[]) {
+            HookReply::Broken(how) => return all_failed(&self.broken(&how)),
+            HookReply::Answer(answer, words) => match self.without(*answer, &words, &[]) {
                 Ok(answer) => answer,
                 Err(Stop::Site(error)) => return Err(error),
                 Err(Stop::Assignment(_, how)) => return all_failed(&how),
@@ -149,12 +149,12 @@ impl Hook {
         for item in items {
             let told = answer.steps.iter().find(|step| step.item == item.item);
             match told.map(|step| step.status) {
-                Some(Became::Removed) => removed.push(item.clone()),
-                Some(Became::Left) => left.push(item.clone().left()),
+                Some(StepStatus::Removed) => removed.push(item.clone()),
+                Some(StepStatus::Left) => left.push(item.clone().left()),
                 _ => {
                     let why = told.map_or("", |step| step.message.as_str());
                     let why = match why {
-                        "" if answer.status == Status::Failed => &answer.message,
+                        "" if answer.status == HookStatus::Failed => &answer.message,
                         "" => "the hook did not say that it removed it",
                         why => why,
                     };
@@ -162,7 +162,7 @@ impl Hook {
                     continue;
                 }
             }
-            steps.extend(told.map(contract::Step::told));
+            steps.extend(told.map(contract::HookStep::to_result));
         }
         ledger.forget(&removed)?;
         ledger.intend(&left)?;
@@ -171,14 +171,18 @@ impl Hook {
 }
 
 /// What an answer says of an assignment.
-fn verdict(desired: &Desired, answer: &Answer) -> AssignmentResult {
+fn verdict(desired: &Desired, answer: &HookAnswer) -> AssignmentResult {
     let status = match answer.status {
-        Status::Ok | Status::None => ComplianceStatus::Compliant,
-        Status::Drifted => ComplianceStatus::Drifted,
-        Status::Waiting => ComplianceStatus::InProgress,
-        Status::Failed | Status::Unable => ComplianceStatus::Failed,
+        HookStatus::Ok | HookStatus::None => ComplianceStatus::Compliant,
+        HookStatus::Drifted => ComplianceStatus::Drifted,
+        HookStatus::Waiting => ComplianceStatus::InProgress,
+        HookStatus::Failed | HookStatus::Unable => ComplianceStatus::Failed,
     };
-    let steps = answer.steps.iter().map(contract::Step::told).collect();
+    let steps = answer
+        .steps
+        .iter()
+        .map(contract::HookStep::to_result)
+        .collect();
     result(desired, status, &answer.message, steps)
 }
 
@@ -188,7 +192,7 @@ impl Reconciler for Hook {
     }
 
     fn ready(&self) -> Result<(), ApplyError> {
-        self.ask_whether_ready(&Pulse::default())
+        self.ask_whether_ready(&Heartbeat::default())
     }
 
     fn apply(
@@ -196,9 +200,9 @@ impl Reconciler for Hook {
         desired: &Desired,
         recorded: &[Item],
         ledger: &mut dyn Ledger,
-        pulse: &Pulse,
+        heartbeat: &Heartbeat,
     ) -> Result<AssignmentResult, ApplyError> {
-        let done = self.apply_or_stop(desired, recorded, ledger, pulse);
+        let done = self.apply_or_stop(desired, recorded, ledger, heartbeat);
         of_assignment(desired, done)
     }
 
@@ -206,9 +210,9 @@ impl Reconciler for Hook {
         &self,
         desired: &Desired,
         recorded: &[Item],
-        pulse: &Pulse,
+        heartbeat: &Heartbeat,
     ) -> Result<AssignmentResult, ApplyError> {
-        let found = self.ask_about(Verb::Observe, desired, recorded, None, pulse);
+        let found = self.ask_about(HookVerb::Observe, desired, recorded, None, heartbeat);
         of_assignment(desired, found.map(|answer| verdict(desired, &answer)))
     }
 
@@ -217,12 +221,12 @@ impl Reconciler for Hook {
         &self,
         desired: &Desired,
         recorded: &[Item],
-        pulse: &Pulse,
+        heartbeat: &Heartbeat,
     ) -> Result<Option<AssignmentResult>, ApplyError> {
         let start = Instant::now();
         loop {
-            let found = match self.ask_about(Verb::Health, desired, recorded, None, pulse) {
-                Ok(answer) if answer.status == Status::None => return Ok(None),
+            let found = match self.ask_about(HookVerb::Health, desired, recorded, None, heartbeat) {
+                Ok(answer) if answer.status == HookStatus::None => return Ok(None),
                 Ok(answer) => verdict(desired, &answer),
                 Err(stop) => return of_assignment(desired, Err(stop)).map(Some),
             };
@@ -238,10 +242,10 @@ impl Reconciler for Hook {
             }
             let asked = Instant::now();
             while asked.elapsed() < ASK_AGAIN {
-                if pulse.stopping() {
+                if heartbeat.is_cancelled() {
                     return Err(ApplyError::Stopped);
                 }
-                pulse.beat();
+                heartbeat.beat();
                 std::thread::sleep(TICK);
             }
         }
@@ -257,8 +261,8 @@ impl Reconciler for Hook {
         assignment: &str,
         recorded: &[Item],
         ledger: &mut dyn Ledger,
-        pulse: &Pulse,
+        heartbeat: &Heartbeat,
     ) -> Result<Vec<StepResult>, ApplyError> {
-        self.take_away(assignment, recorded, ledger, pulse)
+        self.take_away(assignment, recorded, ledger, heartbeat)
     }
 }

@@ -11,35 +11,35 @@ use std::time::Duration;
 
 use outhaul_bundle::index::DriftPolicy;
 use outhaul_bundle::report::{AssignmentResult, ComplianceStatus, StepResult};
-use outhaul_kit::pulse::Pulse;
+use outhaul_kit::heartbeat::Heartbeat;
 use outhaul_kubernetes::{Access, Cluster, Health, Trouble, order};
 use zeroize::Zeroizing;
 
 use crate::assignment::Desired;
 use crate::error::ApplyError;
+use crate::facilities::Facilities;
 use crate::inventory::{Item, Ledger};
 use crate::outcome::{Stop, of_assignment, result, step};
 use crate::reconciler::Reconciler;
 use crate::sealed::struck_out;
 use crate::settings::{FluxConfig, KubernetesConfig};
-use crate::site::Facilities;
 
 pub mod controller;
 pub mod flux;
-mod look;
-mod mark;
+mod inspect;
+mod objects;
+mod ownership;
 mod prune;
 mod site_error;
 mod values;
 mod wait;
-mod wanted;
 
-use controller::{Controller, Plain};
+use controller::{Controller, PlainManifests};
 use flux::Flux;
-use look::Looked;
-use mark::{Mark, Origin, Owner, uid_of};
+use inspect::InspectedObject;
+use objects::DesiredObjects;
+use ownership::{Owner, Ownership, OwnershipRecord, uid_of};
 use site_error::{site_error, site_error_of};
-use wanted::All;
 
 /// The name of plain manifests in the index and the inventory.
 pub const KIND: &str = "kubernetes";
@@ -57,7 +57,7 @@ impl Kubernetes {
     pub fn new(config: &KubernetesConfig, site: Rc<dyn Facilities>) -> Self {
         Self {
             config: config.clone(),
-            controller: Box::new(Plain),
+            controller: Box::new(PlainManifests),
             site,
         }
     }
@@ -70,8 +70,8 @@ impl Kubernetes {
         }
     }
 
-    fn read(&self, desired: &Desired) -> Result<All, String> {
-        wanted::read(desired, &*self.site, self.controller.applies_payload())
+    fn read(&self, desired: &Desired) -> Result<DesiredObjects, String> {
+        objects::read(desired, &*self.site, self.controller.applies_payload())
     }
 
     fn access(&self) -> Result<Access, ApplyError> {
@@ -87,15 +87,15 @@ impl Kubernetes {
         Cluster::new(&self.access()?, timeout).map_err(|trouble| site_error(&trouble))
     }
 
-    fn patience(&self, all: &All) -> Duration {
+    fn patience(&self, all: &DesiredObjects) -> Duration {
         Duration::from_secs(all.settings.wait_seconds.unwrap_or(self.config.wait_s))
     }
 }
 
 /// A result without any opened value: in the message, in the objects' names, and in what is said of them.
-fn told(
+fn redacted_result(
     desired: &Desired,
-    all: &All,
+    all: &DesiredObjects,
     status: ComplianceStatus,
     message: &str,
     steps: Vec<StepResult>,
@@ -114,7 +114,7 @@ fn without(mut steps: Vec<StepResult>, values: &[Zeroizing<String>]) -> Vec<Step
 }
 
 /// Files that nothing was made of, as steps.
-fn without_manifests(all: &All) -> Vec<StepResult> {
+fn without_manifests(all: &DesiredObjects) -> Vec<StepResult> {
     let others = all.others.iter();
     others
         .map(|name| step(name, "skipped", "it holds no manifests"))
@@ -136,10 +136,10 @@ impl Reconciler for Kubernetes {
         desired: &Desired,
         recorded: &[Item],
         ledger: &mut dyn Ledger,
-        pulse: &Pulse,
+        heartbeat: &Heartbeat,
     ) -> Result<AssignmentResult, ApplyError> {
         self.with_read(desired, |all| {
-            self.apply_all(desired, all, recorded, ledger, pulse)
+            self.apply_all(desired, all, recorded, ledger, heartbeat)
         })
     }
 
@@ -147,10 +147,10 @@ impl Reconciler for Kubernetes {
         &self,
         desired: &Desired,
         recorded: &[Item],
-        pulse: &Pulse,
+        heartbeat: &Heartbeat,
     ) -> Result<AssignmentResult, ApplyError> {
         self.with_read(desired, |all| {
-            self.observe_all(desired, all, recorded, pulse)
+            self.observe_all(desired, all, recorded, heartbeat)
         })
     }
 
@@ -159,10 +159,10 @@ impl Reconciler for Kubernetes {
         &self,
         desired: &Desired,
         recorded: &[Item],
-        pulse: &Pulse,
+        heartbeat: &Heartbeat,
     ) -> Result<Option<AssignmentResult>, ApplyError> {
         self.with_read(desired, |all| {
-            self.health_all(desired, all, recorded, pulse)
+            self.health_all(desired, all, recorded, heartbeat)
         })
         .map(Some)
     }
@@ -180,7 +180,7 @@ impl Reconciler for Kubernetes {
         desired: &Desired,
         recorded: &[Item],
         ledger: &mut dyn Ledger,
-        pulse: &Pulse,
+        heartbeat: &Heartbeat,
     ) -> Result<Option<AssignmentResult>, ApplyError> {
         // What is wanted was recorded anew when it was applied.
         if recorded
@@ -190,7 +190,7 @@ impl Reconciler for Kubernetes {
             return Ok(None);
         }
         self.with_read(desired, |all| {
-            self.prune_all(desired, all, recorded, ledger, pulse)
+            self.prune_all(desired, all, recorded, ledger, heartbeat)
         })
         .map(Some)
     }
@@ -201,18 +201,18 @@ impl Reconciler for Kubernetes {
         _assignment: &str,
         recorded: &[Item],
         ledger: &mut dyn Ledger,
-        pulse: &Pulse,
+        heartbeat: &Heartbeat,
     ) -> Result<Vec<StepResult>, ApplyError> {
         // What the server says of an object may quote what was sealed in it.
         let values = values::of_recorded(&*self.site, recorded);
         self.cluster()
             .and_then(|cluster| {
-                let manner = prune::Manner {
+                let manner = prune::PruneOptions {
                     controller: &*self.controller,
                     patience: Duration::from_secs(self.config.wait_s),
                     gone: true,
                 };
-                prune::prune(&cluster, recorded, manner, ledger, pulse)
+                prune::prune(&cluster, recorded, manner, ledger, heartbeat)
             })
             .map(|steps| values.strike_out_of(steps))
             .map_err(|error| error.without(values.known()))
@@ -221,8 +221,14 @@ impl Reconciler for Kubernetes {
 
 impl Kubernetes {
     /// The row of one object.
-    fn item(&self, desired: &Desired, looked: &Looked, origin: Origin, owner: &Owner) -> Item {
-        let mark = Mark {
+    fn item(
+        &self,
+        desired: &Desired,
+        looked: &InspectedObject,
+        origin: Ownership,
+        owner: &Owner,
+    ) -> Item {
+        let mark = OwnershipRecord {
             content: looked.content,
             origin,
             owner: owner.clone(),
@@ -250,8 +256,8 @@ impl Kubernetes {
             tracing::warn!("{error}");
         }
         let objects = all.objects.into_iter().map(|wanted| {
-            let looked = Looked::unseen(wanted);
-            self.item(desired, &looked, Origin::New, &owner)
+            let looked = InspectedObject::unseen(wanted);
+            self.item(desired, &looked, Ownership::New, &owner)
         });
         objects.collect()
     }
@@ -260,7 +266,7 @@ impl Kubernetes {
     fn with_read(
         &self,
         desired: &Desired,
-        work: impl FnOnce(All) -> Result<AssignmentResult, Stop>,
+        work: impl FnOnce(DesiredObjects) -> Result<AssignmentResult, Stop>,
     ) -> Result<AssignmentResult, ApplyError> {
         let mut values = Vec::new();
         let done = self.read(desired).map_err(Stop::failed).and_then(|all| {
@@ -279,10 +285,10 @@ impl Kubernetes {
     fn apply_all(
         &self,
         desired: &Desired,
-        mut all: All,
+        mut all: DesiredObjects,
         recorded: &[Item],
         ledger: &mut dyn Ledger,
-        pulse: &Pulse,
+        heartbeat: &Heartbeat,
     ) -> Result<AssignmentResult, Stop> {
         let cluster = self.cluster()?;
         let owner = Owner::of(desired);
@@ -290,8 +296,8 @@ impl Kubernetes {
 
         // Look at everything before anything is changed.
         let (controller, objects) = (&*self.controller, &mut all);
-        let looked = look::look(
-            &cluster, controller, objects, recorded, &owner, correct, pulse,
+        let looked = inspect::inspect(
+            &cluster, controller, objects, recorded, &owner, correct, heartbeat,
         );
         let looked = looked.map_err(|stop| match stop {
             Stop::Assignment(steps, problem) => Stop::Assignment(
@@ -310,7 +316,7 @@ impl Kubernetes {
         let mut steps = without_manifests(&all);
         let mut founded = false;
         for (at, one) in looked.iter().enumerate() {
-            pulse.beat();
+            heartbeat.beat();
             let key = &one.object.key;
             if !founded && order::rank(key) > order::FOUNDATION {
                 founded = true;
@@ -319,7 +325,7 @@ impl Kubernetes {
                     .take(at)
                     .filter(|one| one.object.key.is_definition());
                 let patience = self.patience(&all);
-                if let Err(why) = self.wait(&cluster, foundation, patience, pulse)? {
+                if let Err(why) = self.wait(&cluster, foundation, patience, heartbeat)? {
                     return Err(self.unready(why, steps, patience));
                 }
                 cluster.forget_kinds();
@@ -331,14 +337,14 @@ impl Kubernetes {
             } else {
                 Duration::ZERO
             };
-            let Some(resource) = self.resource(&cluster, one, patience, pulse)? else {
-                let problem = look::unknown_kind(&one.object);
+            let Some(resource) = self.resource(&cluster, one, patience, heartbeat)? else {
+                let problem = inspect::unknown_kind(&one.object);
                 steps.push(step(key.to_string(), "failed", ""));
                 return Err(Stop::Assignment(steps, problem));
             };
             let applied = match cluster.apply(&resource, key, &one.object.value, one.force, false) {
                 Ok(applied) => applied,
-                Err(trouble) if look::is_of_the_site(&trouble) => {
+                Err(trouble) if inspect::is_of_the_site(&trouble) => {
                     return Err(site_error_of(key, &trouble).into());
                 }
                 Err(refused) => {
@@ -353,8 +359,8 @@ impl Kubernetes {
             ledger.passed("object-applied");
             let uid = uid_of(&applied.value).to_owned();
             let origin = match &one.origin {
-                Origin::Took(_) => Origin::Took(uid),
-                Origin::New | Origin::Made(_) => Origin::Made(uid),
+                Ownership::Took(_) => Ownership::Took(uid),
+                Ownership::New | Ownership::Made(_) => Ownership::Made(uid),
             };
             ledger.intend(&[self.item(desired, one, origin, &owner)])?;
             ledger.passed("object-recorded");
@@ -364,61 +370,67 @@ impl Kubernetes {
         self.ask_for_attention(&cluster, desired, &looked)?;
 
         ledger.confirm(self.kind(), desired.assignment.name.as_str())?;
-        Ok(told(desired, &all, ComplianceStatus::Compliant, "", steps))
+        Ok(redacted_result(
+            desired,
+            &all,
+            ComplianceStatus::Compliant,
+            "",
+            steps,
+        ))
     }
 
     fn prune_all(
         &self,
         desired: &Desired,
-        mut all: All,
+        mut all: DesiredObjects,
         recorded: &[Item],
         ledger: &mut dyn Ledger,
-        pulse: &Pulse,
+        heartbeat: &Heartbeat,
     ) -> Result<AssignmentResult, Stop> {
         let cluster = self.cluster()?;
-        look::prepare(&cluster, &*self.controller, &mut all, &Owner::of(desired))?;
+        inspect::prepare(&cluster, &*self.controller, &mut all, &Owner::of(desired))?;
         let surplus = prune::surplus(&cluster, recorded, &all, ledger)?;
-        let manner = prune::Manner {
+        let manner = prune::PruneOptions {
             controller: &*self.controller,
             patience: self.patience(&all),
             gone: false,
         };
-        let removed = prune::prune(&cluster, &surplus, manner, ledger, pulse)?;
+        let removed = prune::prune(&cluster, &surplus, manner, ledger, heartbeat)?;
         let left = removed.iter().find(|step| step.status != "removed");
         let message = left.map_or_else(String::new, |step| step.message.clone());
         let status = ComplianceStatus::Compliant;
-        Ok(told(desired, &all, status, &message, removed))
+        Ok(redacted_result(desired, &all, status, &message, removed))
     }
 
     fn observe_all(
         &self,
         desired: &Desired,
-        mut all: All,
+        mut all: DesiredObjects,
         recorded: &[Item],
-        pulse: &Pulse,
+        heartbeat: &Heartbeat,
     ) -> Result<AssignmentResult, Stop> {
         let cluster = self.cluster()?;
         let owner = Owner::of(desired);
-        look::prepare(&cluster, &*self.controller, &mut all, &owner)?;
+        inspect::prepare(&cluster, &*self.controller, &mut all, &owner)?;
         let (mut drifted, mut sick, mut late) = (Vec::new(), Vec::new(), Vec::new());
         let mut well = Vec::new();
         for wanted in &all.objects {
-            pulse.beat();
+            heartbeat.beat();
             let key = &wanted.object.key;
-            let mark = look::mark_of(recorded, key);
-            match look::drift(&cluster, &*self.controller, wanted, mark.as_ref())? {
-                look::Seen::Drifted(why) => {
+            let mark = inspect::mark_of(recorded, key);
+            match inspect::drift(&cluster, &*self.controller, wanted, mark.as_ref())? {
+                inspect::ObjectState::Drifted(why) => {
                     drifted.push(step(key.to_string(), "changed", why));
                 }
-                look::Seen::AsApplied(Health::Ready, words) => {
+                inspect::ObjectState::AsApplied(Health::Ready, words) => {
                     if !words.is_empty() {
                         well.push(step(key.to_string(), "ok", words));
                     }
                 }
-                look::Seen::AsApplied(Health::Waiting(why) | Health::Silent(why), _) => {
+                inspect::ObjectState::AsApplied(Health::Waiting(why) | Health::Silent(why), _) => {
                     late.push(step(key.to_string(), "skipped", why));
                 }
-                look::Seen::AsApplied(Health::Failed(why) | Health::Failing(why), _) => {
+                inspect::ObjectState::AsApplied(Health::Failed(why) | Health::Failing(why), _) => {
                     sick.push(step(key.to_string(), "failed", why));
                 }
             }
@@ -441,23 +453,24 @@ impl Kubernetes {
             steps.append(&mut well);
             (ComplianceStatus::Compliant, String::new(), steps)
         };
-        Ok(told(desired, &all, status, &message, steps))
+        Ok(redacted_result(desired, &all, status, &message, steps))
     }
 
     fn health_all(
         &self,
         desired: &Desired,
-        mut all: All,
+        mut all: DesiredObjects,
         recorded: &[Item],
-        pulse: &Pulse,
+        heartbeat: &Heartbeat,
     ) -> Result<AssignmentResult, Stop> {
         let cluster = self.cluster()?;
         let owner = Owner::of(desired);
-        look::prepare(&cluster, &*self.controller, &mut all, &owner)?;
+        inspect::prepare(&cluster, &*self.controller, &mut all, &owner)?;
         let patience = self.patience(&all);
-        let objects: Vec<Looked> = all.objects.drain(..).map(Looked::unseen).collect();
-        match self.wait(&cluster, objects.iter(), patience, pulse)? {
-            Ok(()) => Ok(self.observe(desired, recorded, pulse)?),
+        let objects: Vec<InspectedObject> =
+            all.objects.drain(..).map(InspectedObject::unseen).collect();
+        match self.wait(&cluster, objects.iter(), patience, heartbeat)? {
+            Ok(()) => Ok(self.observe(desired, recorded, heartbeat)?),
             Err(why) => Err(self.unready(why, Vec::new(), patience)),
         }
     }

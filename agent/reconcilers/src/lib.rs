@@ -7,6 +7,7 @@
 pub mod ansible;
 pub mod assignment;
 pub mod error;
+pub mod facilities;
 pub mod folder;
 pub mod hook;
 pub mod inventory;
@@ -18,15 +19,14 @@ pub mod reconciler;
 pub mod remote;
 pub mod sealed;
 pub mod settings;
-pub mod site;
 mod watched;
 
 #[cfg(test)]
-mod bench_for_tests;
+mod fixture_for_tests;
 
 pub use assignment::Desired;
 pub use error::ApplyError;
+pub use facilities::Facilities;
 pub use inventory::{Item, Ledger, LedgerError};
 pub use outcome::{Change, shortened};
 pub use reconciler::Reconciler;
-pub use site::Facilities;

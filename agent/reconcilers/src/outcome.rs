@@ -92,7 +92,7 @@ pub fn failed(desired: &Desired, message: &str, steps: Vec<StepResult>) -> Assig
 }
 
 /// Adds what is said of things that are well to the steps by which they were applied.
-pub fn add_words(result: &mut AssignmentResult, said: Vec<StepResult>) {
+pub fn add_messages(result: &mut AssignmentResult, said: Vec<StepResult>) {
     for said in said.into_iter().filter(|said| !said.message.is_empty()) {
         let mut steps = result.steps.iter_mut();
         let Some(step) = steps.find(|step| step.name == said.name) else {

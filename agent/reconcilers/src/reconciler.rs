@@ -1,7 +1,7 @@
 //! The contract of a reconciler, in one place.
 //!
 //! What comes in: an assignment that was verified and unpacked ([`Desired`]), what the inventory has of it
-//! ([`Item`]s), and the [`Pulse`] of the work. What goes out: the assignment's own result.
+//! ([`Item`]s), and the [`Heartbeat`] of the work. What goes out: the assignment's own result.
 //!
 //! A reconciler
 //!
@@ -21,7 +21,7 @@
 use std::fmt;
 
 use outhaul_bundle::report::{AssignmentResult, StepResult};
-use outhaul_kit::pulse::Pulse;
+use outhaul_kit::heartbeat::Heartbeat;
 
 use crate::assignment::Desired;
 use crate::error::ApplyError;
@@ -46,7 +46,7 @@ pub trait Reconciler: fmt::Debug {
     ///
     /// # Errors
     /// [`ApplyError`] names what will keep it from being applied.
-    fn prepare(&self, _desired: &Desired, _pulse: &Pulse) -> Result<(), ApplyError> {
+    fn prepare(&self, _desired: &Desired, _pulse: &Heartbeat) -> Result<(), ApplyError> {
         Ok(())
     }
 
@@ -80,7 +80,7 @@ pub trait Reconciler: fmt::Debug {
         desired: &Desired,
         recorded: &[Item],
         ledger: &mut dyn Ledger,
-        pulse: &Pulse,
+        heartbeat: &Heartbeat,
     ) -> Result<AssignmentResult, ApplyError>;
 
     /// Compares one assignment with the host and changes nothing.
@@ -91,7 +91,7 @@ pub trait Reconciler: fmt::Debug {
         &self,
         desired: &Desired,
         recorded: &[Item],
-        pulse: &Pulse,
+        heartbeat: &Heartbeat,
     ) -> Result<AssignmentResult, ApplyError>;
 
     /// The verdict on an assignment that was just applied, where looking is cheap and certain.
@@ -103,7 +103,7 @@ pub trait Reconciler: fmt::Debug {
         &self,
         _desired: &Desired,
         _recorded: &[Item],
-        _pulse: &Pulse,
+        _pulse: &Heartbeat,
     ) -> Result<Option<AssignmentResult>, ApplyError> {
         Ok(None)
     }
@@ -131,7 +131,7 @@ pub trait Reconciler: fmt::Debug {
         _desired: &Desired,
         _recorded: &[Item],
         _ledger: &mut dyn Ledger,
-        _pulse: &Pulse,
+        _pulse: &Heartbeat,
     ) -> Result<Option<AssignmentResult>, ApplyError> {
         Ok(None)
     }
@@ -147,6 +147,6 @@ pub trait Reconciler: fmt::Debug {
         assignment: &str,
         recorded: &[Item],
         ledger: &mut dyn Ledger,
-        pulse: &Pulse,
+        heartbeat: &Heartbeat,
     ) -> Result<Vec<StepResult>, ApplyError>;
 }

@@ -14,20 +14,20 @@ use std::time::Duration;
 
 use outhaul_bundle::index::DriftPolicy;
 use outhaul_bundle::report::{AssignmentResult, ComplianceStatus, StepResult};
-use outhaul_kit::pulse::Pulse;
+use outhaul_kit::heartbeat::Heartbeat;
 
 use crate::assignment::Desired;
 use crate::error::ApplyError;
+use crate::facilities::Facilities;
 use crate::inventory::{Item, Ledger};
 use crate::line;
 use crate::outcome::{Change, failed};
 use crate::reconciler::Reconciler;
 use crate::settings::ApplyConfig;
-use crate::site::Facilities;
 
 pub mod protocol;
 
-use protocol::{Answer, FORMAT, MAX_ANSWER_BYTES, Request, Rest, Verb};
+use protocol::{FORMAT, HelperAnswer, HelperRequest, HelperVerb, MAX_ANSWER_BYTES, Remaining};
 
 /// How often somebody who waits for an answer gives a sign of life.
 const TICK: Duration = Duration::from_secs(1);
@@ -78,12 +78,12 @@ impl Remote {
     /// One request, and its answer; an answer that the host cannot do it is an error.
     fn ask(
         &self,
-        verb: Verb,
+        verb: HelperVerb,
         number: u64,
         assignment: &str,
-        pulse: &Pulse,
-    ) -> Result<Answer, ApplyError> {
-        let request = Request {
+        heartbeat: &Heartbeat,
+    ) -> Result<HelperAnswer, ApplyError> {
+        let request = HelperRequest {
             format: FORMAT.to_owned(),
             verb,
             number,
@@ -99,13 +99,15 @@ impl Remote {
         stream.set_write_timeout(Some(TICK)).map_err(broken)?;
         // One that refuses whoever asks has answered already.
         let _ = (&stream).write_all(line.as_bytes());
-        match self.listen(verb, &stream, pulse)? {
-            Answer::Unable { problem, help } => Err(ApplyError::Helper {
+        match self.listen(verb, &stream, heartbeat)? {
+            HelperAnswer::Unable { problem, help } => Err(ApplyError::Helper {
                 problem: format!("the apply helper cannot do it: {problem}"),
                 help,
             }),
             // No bundle's fault.
-            Answer::Refused { rule, message } if ["peer", "request"].contains(&rule.as_str()) => {
+            HelperAnswer::Refused { rule, message }
+                if ["peer", "request"].contains(&rule.as_str()) =>
+            {
                 Err(self.gone(&format!("refuses this agent ({rule}): {message}")))
             }
             answer => Ok(answer),
@@ -113,14 +115,19 @@ impl Remote {
     }
 
     /// The answer, after as many signs of life as it takes.
-    fn listen(&self, verb: Verb, stream: &UnixStream, pulse: &Pulse) -> Result<Answer, ApplyError> {
+    fn listen(
+        &self,
+        verb: HelperVerb,
+        stream: &UnixStream,
+        heartbeat: &Heartbeat,
+    ) -> Result<HelperAnswer, ApplyError> {
         let mut reader = BufReader::new(stream.take(MAX_ANSWER_BYTES + self.silence_s * 86_400));
         let mut line = Vec::new();
         let mut silent_s = 0;
         loop {
-            pulse.beat();
+            heartbeat.beat();
             // A mere look ends when the agent is to end; what changes something is waited for.
-            if verb == Verb::Health && pulse.stopping() {
+            if verb == HelperVerb::Health && heartbeat.is_cancelled() {
                 return Err(ApplyError::Stopped);
             }
             match reader.read_until(b'\n', &mut line) {
@@ -155,9 +162,9 @@ impl Remote {
             .map_err(|error| self.gone(&format!("is of another version: {error}")))
     }
 
-    fn unexpected(&self, answer: &Answer) -> ApplyError {
+    fn unexpected(&self, answer: &HelperAnswer) -> ApplyError {
         match answer {
-            Answer::Refused { rule, message } => ApplyError::Helper {
+            HelperAnswer::Refused { rule, message } => ApplyError::Helper {
                 problem: format!("the apply helper refuses it ({rule}): {message}"),
                 help: "report it: the agent's folder holds something else than the helper accepted, or \
                        somebody changed it"
@@ -169,14 +176,18 @@ impl Remote {
 
     fn verdict(
         &self,
-        verb: Verb,
+        verb: HelperVerb,
         desired: &Desired,
-        pulse: &Pulse,
+        heartbeat: &Heartbeat,
     ) -> Result<Option<AssignmentResult>, ApplyError> {
         let name = &desired.assignment.name;
-        match self.ask(verb, desired.generation, name.as_str(), pulse)? {
-            Answer::Result(None) if verb == Verb::Health || verb == Verb::Prepare => Ok(None),
-            Answer::Result(Some(found)) if found.name == *name => Ok(Some(found)),
+        match self.ask(verb, desired.generation, name.as_str(), heartbeat)? {
+            HelperAnswer::Result(None)
+                if verb == HelperVerb::Health || verb == HelperVerb::Prepare =>
+            {
+                Ok(None)
+            }
+            HelperAnswer::Result(Some(found)) if found.name == *name => Ok(Some(found)),
             other => Err(self.unexpected(&other)),
         }
     }
@@ -187,25 +198,25 @@ impl Remote {
     fn applied(
         &self,
         desired: &Desired,
-        pulse: &Pulse,
+        heartbeat: &Heartbeat,
     ) -> Result<(AssignmentResult, Option<Vec<Item>>), ApplyError> {
         let verb = match desired.drift {
-            DriftPolicy::Correct => Verb::Correct,
-            DriftPolicy::Report => Verb::Apply,
+            DriftPolicy::Correct => HelperVerb::Correct,
+            DriftPolicy::Report => HelperVerb::Apply,
         };
-        self.changed(verb, desired, pulse)
+        self.changed(verb, desired, heartbeat)
     }
 
     /// Has something done with an assignment.
     fn changed(
         &self,
-        verb: Verb,
+        verb: HelperVerb,
         desired: &Desired,
-        pulse: &Pulse,
+        heartbeat: &Heartbeat,
     ) -> Result<(AssignmentResult, Option<Vec<Item>>), ApplyError> {
         let name = &desired.assignment.name;
-        match self.ask(verb, desired.generation, name.as_str(), pulse)? {
-            Answer::Applied { result, items } if result.name == *name => {
+        match self.ask(verb, desired.generation, name.as_str(), heartbeat)? {
+            HelperAnswer::Applied { result, items } if result.name == *name => {
                 let ours =
                     |item: &Item| item.kind == self.kind() && item.assignment == name.as_str();
                 match items.as_deref().unwrap_or_default().iter().all(ours) {
@@ -213,7 +224,7 @@ impl Remote {
                     false => Err(self.gone("answered something else than it was asked")),
                 }
             }
-            Answer::Refused { rule, message } => {
+            HelperAnswer::Refused { rule, message } => {
                 let message = format!("the apply helper refuses it ({rule}): {message}");
                 Ok((failed(desired, &message, Vec::new()), None))
             }
@@ -239,8 +250,9 @@ impl Reconciler for Remote {
     }
 
     /// The helper accepts the bundle as it looks: its signatures may expire while it waits.
-    fn prepare(&self, desired: &Desired, pulse: &Pulse) -> Result<(), ApplyError> {
-        self.verdict(Verb::Prepare, desired, pulse).map(|_| ())
+    fn prepare(&self, desired: &Desired, heartbeat: &Heartbeat) -> Result<(), ApplyError> {
+        self.verdict(HelperVerb::Prepare, desired, heartbeat)
+            .map(|_| ())
     }
 
     fn plan(&self, desired: &Desired, recorded: &[Item]) -> Vec<Change> {
@@ -256,7 +268,7 @@ impl Reconciler for Remote {
         desired: &Desired,
         recorded: &[Item],
         ledger: &mut dyn Ledger,
-        pulse: &Pulse,
+        heartbeat: &Heartbeat,
     ) -> Result<AssignmentResult, ApplyError> {
         let mut items = self.items(desired);
         let mut known = recorded.to_vec();
@@ -266,7 +278,7 @@ impl Reconciler for Remote {
         }
         ledger.intend(&items)?;
         ledger.passed("inventory-intended");
-        let (found, theirs) = self.applied(desired, pulse)?;
+        let (found, theirs) = self.applied(desired, heartbeat)?;
         let compliant = found.status == ComplianceStatus::Compliant;
         let said = theirs.is_some();
         if let Some(theirs) = theirs {
@@ -287,9 +299,9 @@ impl Reconciler for Remote {
         &self,
         desired: &Desired,
         _recorded: &[Item],
-        pulse: &Pulse,
+        heartbeat: &Heartbeat,
     ) -> Result<AssignmentResult, ApplyError> {
-        self.verdict(Verb::Observe, desired, pulse)?
+        self.verdict(HelperVerb::Observe, desired, heartbeat)?
             .ok_or_else(|| self.gone("answered something else than it was asked"))
     }
 
@@ -297,9 +309,9 @@ impl Reconciler for Remote {
         &self,
         desired: &Desired,
         _recorded: &[Item],
-        pulse: &Pulse,
+        heartbeat: &Heartbeat,
     ) -> Result<Option<AssignmentResult>, ApplyError> {
-        self.verdict(Verb::Health, desired, pulse)
+        self.verdict(HelperVerb::Health, desired, heartbeat)
     }
 
     fn health_waits(&self) -> bool {
@@ -315,7 +327,7 @@ impl Reconciler for Remote {
         desired: &Desired,
         recorded: &[Item],
         ledger: &mut dyn Ledger,
-        pulse: &Pulse,
+        heartbeat: &Heartbeat,
     ) -> Result<Option<AssignmentResult>, ApplyError> {
         if recorded
             .iter()
@@ -323,7 +335,7 @@ impl Reconciler for Remote {
         {
             return Ok(None);
         }
-        let (found, theirs) = self.changed(Verb::Prune, desired, pulse)?;
+        let (found, theirs) = self.changed(HelperVerb::Prune, desired, heartbeat)?;
         if let Some(theirs) = theirs {
             let stays = |old: &Item| theirs.iter().any(|new| new.item == old.item);
             let gone: Vec<Item> = recorded.iter().filter(|old| !stays(old)).cloned().collect();
@@ -338,17 +350,17 @@ impl Reconciler for Remote {
         assignment: &str,
         recorded: &[Item],
         ledger: &mut dyn Ledger,
-        pulse: &Pulse,
+        heartbeat: &Heartbeat,
     ) -> Result<Vec<StepResult>, ApplyError> {
-        match self.ask(Verb::Remove, instead, assignment, pulse)? {
-            Answer::Removed { steps, rest } => {
+        match self.ask(HelperVerb::Remove, instead, assignment, heartbeat)? {
+            HelperAnswer::Removed { steps, rest } => {
                 match rest {
-                    Rest::Nothing => ledger.forget(recorded)?,
-                    Rest::Left => {
+                    Remaining::Nothing => ledger.forget(recorded)?,
+                    Remaining::Left => {
                         let left = recorded.iter().cloned().map(Item::left);
                         ledger.intend(&left.collect::<Vec<_>>())?;
                     }
-                    Rest::Some => {}
+                    Remaining::Some => {}
                 }
                 Ok(steps)
             }

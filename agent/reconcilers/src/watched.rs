@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use outhaul_kit::durable::{FileError, at};
 use outhaul_kit::group;
-use outhaul_kit::pulse::Pulse;
+use outhaul_kit::heartbeat::Heartbeat;
 use rustix::process::{WaitId, WaitIdOptions, waitid};
 
 /// How often the program is looked at.
@@ -32,7 +32,7 @@ const DRAIN: Duration = Duration::from_secs(2);
 
 /// The bounds of a run.
 #[derive(Debug)]
-pub struct Bounds<'a> {
+pub struct RunLimits<'a> {
     /// What stands on its standard input.
     pub input: &'a [u8],
     /// The file that carries the input, and the lock.
@@ -49,7 +49,7 @@ pub struct Bounds<'a> {
 
 /// How it ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
+pub enum RunEnd {
     /// By itself.
     Exited(ExitStatus),
     /// Its time was over.
@@ -64,9 +64,9 @@ pub enum End {
 
 /// What came of it.
 #[derive(Debug)]
-pub struct Ran {
+pub struct RunOutput {
     /// How it ended.
-    pub end: End,
+    pub end: RunEnd,
     /// The end of its standard output.
     pub stdout: Vec<u8>,
     /// The end of its standard error.
@@ -75,15 +75,15 @@ pub struct Ran {
 
 /// Why it was not started, or lost.
 #[derive(Debug)]
-pub enum Lost {
+pub enum RunError {
     /// The file with its input.
     File(FileError),
     /// The program itself.
     Program(io::Error),
 }
 
-impl Ran {
-    fn without_output(end: End) -> Self {
+impl RunOutput {
+    fn without_output(end: RunEnd) -> Self {
         Self {
             end,
             stdout: Vec::new(),
@@ -93,45 +93,49 @@ impl Ran {
 }
 
 /// Runs `command` to its end, with signs of life.
-pub fn run(mut command: Command, bounds: &Bounds<'_>, pulse: &Pulse) -> Result<Ran, Lost> {
-    let input = match input(bounds, pulse).map_err(Lost::File)? {
+pub fn run(
+    mut command: Command,
+    bounds: &RunLimits<'_>,
+    heartbeat: &Heartbeat,
+) -> Result<RunOutput, RunError> {
+    let input = match input(bounds, heartbeat).map_err(RunError::File)? {
         Ok(input) => input,
-        Err(end) => return Ok(Ran::without_output(end)),
+        Err(end) => return Ok(RunOutput::without_output(end)),
     };
-    let own = input.try_clone().map_err(Lost::Program)?;
+    let own = input.try_clone().map_err(RunError::Program)?;
     command
         .stdin(Stdio::from(own))
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .process_group(0);
-    let mut child = command.spawn().map_err(Lost::Program)?;
+    let mut child = command.spawn().map_err(RunError::Program)?;
     // It would keep the pipes and the file open.
     drop(command);
     let (stdout, stderr) = (
         Output::of(child.stdout.take(), bounds.kept),
         Output::of(child.stderr.take(), bounds.kept),
     );
-    let end = watch(&mut child, bounds, &stdout, pulse);
-    if end.is_err() || bounds.whole || !matches!(end, Ok(End::Exited(_))) {
+    let end = watch(&mut child, bounds, &stdout, heartbeat);
+    if end.is_err() || bounds.whole || !matches!(end, Ok(RunEnd::Exited(_))) {
         group::kill(&child);
     }
-    let status = child.wait().map_err(Lost::Program)?;
-    let end = match end.map_err(Lost::Program)? {
+    let status = child.wait().map_err(RunError::Program)?;
+    let end = match end.map_err(RunError::Program)? {
         // Whoever stops a service sends the signal to all of its processes.
-        End::Exited(_) if pulse.stopping() && !status.success() => End::Stopped,
-        End::Exited(_) => End::Exited(status),
+        RunEnd::Exited(_) if heartbeat.is_cancelled() && !status.success() => RunEnd::Stopped,
+        RunEnd::Exited(_) => RunEnd::Exited(status),
         other => other,
     };
     // Somebody who outlives it does not keep the next run waiting.
     let _ = input.unlock();
-    let ran = Ran {
+    let ran = RunOutput {
         end,
         stdout: stdout.end(),
         stderr: stderr.end(),
     };
     match bounds.no_more && stdout.all() > bounds.kept as u64 {
-        true if matches!(ran.end, End::Exited(_)) => Ok(Ran {
-            end: End::TooMuch,
+        true if matches!(ran.end, RunEnd::Exited(_)) => Ok(RunOutput {
+            end: RunEnd::TooMuch,
             ..ran
         }),
         _ => Ok(ran),
@@ -139,7 +143,7 @@ pub fn run(mut command: Command, bounds: &Bounds<'_>, pulse: &Pulse) -> Result<R
 }
 
 /// The locked file with the input, at its beginning.
-fn input(bounds: &Bounds<'_>, pulse: &Pulse) -> Result<Result<File, End>, FileError> {
+fn input(bounds: &RunLimits<'_>, heartbeat: &Heartbeat) -> Result<Result<File, RunEnd>, FileError> {
     let path = bounds.lock;
     let mut options = File::options();
     let mut writer = options
@@ -163,13 +167,13 @@ fn input(bounds: &Bounds<'_>, pulse: &Pulse) -> Result<Result<File, End>, FileEr
             }
             Err(TryLockError::Error(error)) => return Err(at("lock", path)(error)),
         }
-        if pulse.stopping() {
-            return Ok(Err(End::Stopped));
+        if heartbeat.is_cancelled() {
+            return Ok(Err(RunEnd::Stopped));
         }
         if start.elapsed() > bounds.timeout {
-            return Ok(Err(End::Busy));
+            return Ok(Err(RunEnd::Busy));
         }
-        pulse.beat();
+        heartbeat.beat();
         thread::sleep(LOOK);
     }
     writer.set_len(0).map_err(at("write", path))?;
@@ -220,31 +224,33 @@ fn holders(path: &Path) -> Vec<u32> {
 /// Waits until it has ended, without taking its status: its group cannot become somebody else's before.
 fn watch(
     child: &mut Child,
-    bounds: &Bounds<'_>,
+    bounds: &RunLimits<'_>,
     stdout: &Output,
-    pulse: &Pulse,
-) -> io::Result<End> {
+    heartbeat: &Heartbeat,
+) -> io::Result<RunEnd> {
     let start = Instant::now();
     let mut asked: Option<Instant> = None;
     loop {
         if has_ended(child)? {
             // The status is taken when its group is gone.
             return Ok(match asked {
-                Some(_) => End::Stopped,
-                None => End::Exited(ExitStatus::default()),
+                Some(_) => RunEnd::Stopped,
+                None => RunEnd::Exited(ExitStatus::default()),
             });
         }
         match asked {
-            Some(since) if since.elapsed() > GRACE => return Ok(End::Stopped),
-            None if pulse.stopping() => {
+            Some(since) if since.elapsed() > GRACE => return Ok(RunEnd::Stopped),
+            None if heartbeat.is_cancelled() => {
                 group::terminate(child);
                 asked = Some(Instant::now());
             }
-            None if start.elapsed() > bounds.timeout => return Ok(End::TooLong),
-            None if bounds.no_more && stdout.all() > bounds.kept as u64 => return Ok(End::TooMuch),
+            None if start.elapsed() > bounds.timeout => return Ok(RunEnd::TooLong),
+            None if bounds.no_more && stdout.all() > bounds.kept as u64 => {
+                return Ok(RunEnd::TooMuch);
+            }
             Some(_) | None => {}
         }
-        pulse.beat();
+        heartbeat.beat();
         thread::sleep(LOOK);
     }
 }
@@ -311,7 +317,7 @@ fn read(mut pipe: impl Read, kept: &Mutex<Kept>, limit: usize, open: Sender<()>)
 }
 
 /// The last lines of what a program said, in one.
-pub fn last_words(bytes: &[u8]) -> String {
+pub fn output_tail(bytes: &[u8]) -> String {
     const LINES: usize = 5;
     let text = String::from_utf8_lossy(bytes);
     let text = text.replace(|c: char| c.is_control() && c != '\n', " ");

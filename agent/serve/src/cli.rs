@@ -228,7 +228,7 @@ fn serve(cli: &Cli, args: &Run) -> Result<(), ServeError> {
         Some(authority) => Some(authority.acceptor(&settings.names, &addresses)?),
     };
     let current = Arc::new(Current::new(Box::new(FolderView::new(&cli.state))));
-    let options = outhaul_listen::Options {
+    let options = outhaul_listen::ListenOptions {
         listen: settings.listen,
         tls,
         limits: LIMITS,

@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn the_endpoints_of_the_specification_are_told_apart() {
+    fn the_endpoints_of_the_specification_are_distinguished() {
         let digest = Digest::of(b"x");
         assert_eq!(parse("/v2/", ""), Ok(Route::Ping));
         assert_eq!(parse("/v2", ""), Ok(Route::Ping));

@@ -12,7 +12,7 @@ use hyper::body::{Body as _, Bytes, Incoming};
 use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_ENCODING, HOST, HeaderMap};
 use hyper::service::{Service, service_fn};
 use hyper::{Method, Request, StatusCode};
-use outhaul_listen::Limits;
+use outhaul_listen::ConnectionLimits;
 
 use crate::answer::{self, Answer, Code, error, header, text};
 use crate::body::{Content, FileBody, Framing, Source};
@@ -25,7 +25,7 @@ use crate::route::{self, Route, RouteError};
 use crate::view::Current;
 
 /// What clients may take of this machine.
-pub const LIMITS: Limits = Limits {
+pub const LIMITS: ConnectionLimits = ConnectionLimits {
     connections: 256,
     of_peer: 256,
     receive: Duration::from_secs(15),

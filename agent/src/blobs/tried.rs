@@ -16,8 +16,8 @@ use rustix::fs::{Mode, OFlags};
 use super::Blobs;
 use crate::content_error::GenerationError;
 use crate::durable;
-use crate::home::Home;
 use crate::secrets::Secrets;
+use crate::state_folder::StateFolder;
 
 /// What is wanted of a bundle, and what came of trying it.
 #[derive(Debug)]
@@ -73,17 +73,17 @@ impl Trial {
 }
 
 impl Blobs {
-    /// The store of `home` for a reader whose blobs are verified, unpacked to nowhere and kept nowhere.
+    /// The store of `state_folder` for a reader whose blobs are verified, unpacked to nowhere and kept nowhere.
     ///
     /// # Errors
     /// [`GenerationError`] of the keys that open what is sealed.
     pub fn for_rehearsal(
-        home: &Home,
+        state_folder: &StateFolder,
         index: &Index,
         limits: Limits,
     ) -> Result<Self, GenerationError> {
         let secrets = if index.blobs.iter().any(|blob| blob.sealed.is_some()) {
-            Secrets::load(&home.identities())?
+            Secrets::load(&state_folder.identities())?
         } else {
             Secrets::default()
         };
@@ -100,7 +100,7 @@ impl Blobs {
                 file: None,
                 tried: BTreeMap::new(),
             }),
-            ..Self::new(home)
+            ..Self::new(state_folder)
         })
     }
 

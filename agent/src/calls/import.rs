@@ -59,7 +59,7 @@ pub fn plan_text(agent: &mut Agent, text: &str) -> CommandResult {
 }
 
 fn would(path: &Path, mut findings: Findings, agent: &mut Agent, answer: &mut CommandResult) {
-    let skipped = findings.passed_over.iter();
+    let skipped = findings.skipped.iter();
     let skipped = skipped.map(|line| format!("skipped {line}"));
     answer.messages.extend(skipped);
     let slips: Vec<String> = findings.slips.iter().map(News::plan).collect();
@@ -101,10 +101,10 @@ fn would(path: &Path, mut findings: Findings, agent: &mut Agent, answer: &mut Co
             },
         ) => {
             let more = if note.is_empty() { "" } else { ": " };
-            let word = state.word();
+            let shown = state.shown();
             (
-                format!("bundle {number} is here already and would go on ({word}{more}{note})"),
-                serde_json::json!({ "number": number, "state": word, "message": note }),
+                format!("bundle {number} is here already and would go on ({shown}{more}{note})"),
+                serde_json::json!({ "number": number, "state": state.word(), "message": note }),
             )
         }
     };
@@ -116,7 +116,7 @@ fn would(path: &Path, mut findings: Findings, agent: &mut Agent, answer: &mut Co
 }
 
 fn found(path: &Path, mut findings: Findings, answer: &mut CommandResult) {
-    let skipped = findings.passed_over.iter();
+    let skipped = findings.skipped.iter();
     answer
         .messages
         .extend(skipped.map(|line| format!("skipped {line}")));
@@ -152,7 +152,7 @@ fn found(path: &Path, mut findings: Findings, answer: &mut CommandResult) {
         } => (number, state, note),
     };
     let more = if note.is_empty() { "" } else { ": " };
-    answer.text = format!("bundle {number} is {}{more}{note}", state.word());
+    answer.text = format!("bundle {number} is {}{more}{note}", state.shown());
     answer.value = serde_json::json!({
         "number": number, "state": state.word(), "message": note, "file": taken,
         "slips": slips_json(&findings.slips),
@@ -195,7 +195,7 @@ fn nothing(path: &Path, findings: &Findings, answer: &mut CommandResult) {
     // A stick that only brought acknowledgements did its work, whatever else lies on it.
     let acknowledged = findings.acknowledged.as_ref();
     let is_news = |done: &Acknowledged| done.gone > 0 || done.renumbered.is_some();
-    let did = acknowledged.filter(|done| is_news(done) || findings.passed_over.is_empty());
+    let did = acknowledged.filter(|done| is_news(done) || findings.skipped.is_empty());
     if let Some(done) = did {
         let renumbered = done.renumbered.as_ref().map(Renumbered::sentence);
         if findings.slips.is_empty() {
@@ -208,7 +208,7 @@ fn nothing(path: &Path, findings: &Findings, answer: &mut CommandResult) {
         return;
     }
     let place = path.display();
-    let (message, help) = match (findings.passed_over.is_empty(), findings.others) {
+    let (message, help) = match (findings.skipped.is_empty(), findings.others) {
         (false, _) => (
             format!("no bundle for this site in `{place}`"),
             "what was skipped is listed above, with the reason; what is older than this site needs no import, and \

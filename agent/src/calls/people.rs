@@ -49,13 +49,13 @@ pub fn outcome(
     ordered: Ordered,
 ) -> Result<CommandResult, AgentError> {
     if let Some(mut agent) = here {
-        interrupted::stops(&agent.pulse);
+        interrupted::stops(&agent.heartbeat);
         return Ok(carry_out(&mut agent, &ordered));
     }
     let call = Call::Ordered(ordered.clone());
     Ok(match super::perform_or_wait(state, &call)? {
         Performer::ThisProcess(mut agent) => {
-            interrupted::stops(&agent.pulse);
+            interrupted::stops(&agent.heartbeat);
             carry_out(&mut agent, &ordered)
         }
         Performer::OtherProcess(answer) => answer,
@@ -65,7 +65,7 @@ pub fn outcome(
 /// Carries an order out as far as it goes.
 pub fn carry_out(agent: &mut Agent, ordered: &Ordered) -> CommandResult {
     let mut answer = CommandResult::default();
-    if let Err(error) = visit::settle(agent) {
+    if let Err(error) = visit::close_interrupted(agent) {
         answer.fail(&error.into());
         return answer;
     }

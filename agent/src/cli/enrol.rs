@@ -9,7 +9,7 @@ use outhaul_kit::media;
 use super::Context;
 use crate::enrol;
 use crate::error::AgentError;
-use crate::home::Home;
+use crate::state_folder::StateFolder;
 
 /// How the name of a bundle's first member begins.
 const FIRST_MEMBER: &[u8; 9] = b"metadata/";
@@ -40,7 +40,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
         });
     }
     let kit = media::read_file(&args.kit, outhaul_signer::enrol::MAX_KIT_BYTES as u64)?;
-    let enrolled = enrol::enrol(&Home::new(&context.state), &kit, args.adopt_changed)?;
+    let enrolled = enrol::enrol(&StateFolder::new(&context.state), &kit, args.adopt_changed)?;
     let site = &enrolled.site;
     let request = enrolled.request.display();
     let again = if enrolled.again { " (as before)" } else { "" };

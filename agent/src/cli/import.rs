@@ -11,6 +11,7 @@ use crate::durable;
 use crate::error::AgentError;
 use crate::intake::visit;
 use crate::interrupted;
+use crate::machine::State;
 use crate::runner::{self, tidy};
 
 /// Verifies a bundle (or the newest acceptable one in a folder) and applies it; accepts freshness slips.
@@ -37,19 +38,20 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
     };
     let answer = match calls::perform_or_wait(&context.state, &call)? {
         Performer::ThisProcess(mut agent) => {
-            interrupted::stops(&agent.pulse);
-            visit::settle(&mut agent)?;
+            interrupted::stops(&agent.heartbeat);
+            visit::close_interrupted(&mut agent)?;
             match runner::resume(&mut agent) {
                 Ok(Some((number, state, waited))) => {
-                    let what = if waited {
-                        "was staged and not applied yet"
-                    } else {
-                        "had been cut off"
-                    };
-                    super::say(&format!(
-                        "bundle {number} {what}; it is {} now",
-                        state.word()
-                    ));
+                    let now = state.shown();
+                    super::say(&match (waited, state) {
+                        (true, _) => format!(
+                            "bundle {number} was staged and not applied yet; it is {now} now"
+                        ),
+                        (false, State::Rejected) => {
+                            format!("bundle {number}: the interrupted import was discarded")
+                        }
+                        (false, _) => format!("bundle {number} was interrupted; it is {now} now"),
+                    });
                 }
                 Ok(None) => {}
                 // What came before cannot go on: a newer bundle may.

@@ -1,11 +1,11 @@
-//! `rollback`: back to the bundle before, by a person's decision.
+//! `rollback`: back to the previous bundle, by a person's decision.
 
 use super::Context;
 use crate::calls::people::{self, Ordered};
 use crate::error::AgentError;
 use crate::runner::decisions;
 
-/// Goes back to the bundle before the active one. It stays there until a newer bundle comes; one that
+/// Goes back to the previous bundle. It stays there until a newer bundle comes; one that
 /// waits already then needs an approval.
 #[derive(Debug, clap::Args)]
 #[command(

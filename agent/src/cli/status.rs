@@ -3,7 +3,7 @@
 use super::Context;
 use crate::agent::Agent;
 use crate::error::AgentError;
-use crate::home::Home;
+use crate::state_folder::StateFolder;
 use crate::status;
 use crate::status::blind::Blind;
 
@@ -23,7 +23,7 @@ pub(super) fn run(context: &Context, _args: &Args) -> Result<u8, AgentError> {
         }
         // What can be said is said; the error and its way out follow.
         Err(error) => {
-            if let Some(blind) = Blind::look(&Home::new(&context.state), &error) {
+            if let Some(blind) = Blind::look(&StateFolder::new(&context.state), &error) {
                 context.print(&blind.text(), &blind);
             }
             Err(error)

@@ -9,7 +9,7 @@ fn refusal(text: &str) -> String {
 
 #[test]
 fn an_empty_file_is_the_defaults() {
-    assert_eq!(parse("", "agent.toml").unwrap(), Config::default());
+    assert_eq!(parse("", "agent.toml").unwrap(), AgentConfig::default());
 }
 
 /// The names that a section takes, as its own refusal lists them.
@@ -29,7 +29,7 @@ fn the_operators_page_has_every_key_with_its_default() {
     let page = include_str!("../../../docs/operator.md");
     let (_, block) = page.split_once("```toml\n# agent.toml\n").unwrap();
     let (block, _) = block.split_once("```").unwrap();
-    assert_eq!(parse(block, "operator.md").unwrap(), Config::default());
+    assert_eq!(parse(block, "operator.md").unwrap(), AgentConfig::default());
     let mut section = "";
     let mut named = std::collections::BTreeSet::new();
     for line in block.lines().filter(|line| !line.is_empty()) {

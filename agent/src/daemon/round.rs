@@ -6,7 +6,7 @@
 
 use std::time::{Duration, Instant};
 
-use outhaul_bundle::report::Event as ReportEvent;
+use outhaul_bundle::report::ReportEvent;
 
 use outhaul_kit::service;
 
@@ -148,7 +148,7 @@ impl Round {
             // Tried again soon, because a person may have put it right; told once.
             let known =
                 problem == self.unfinished && matches!(decided, Err(AgentError::Blocked { .. }));
-            if known || !self.told("what is unfinished", decided)? {
+            if known || !self.log_failure("what is unfinished", decided)? {
                 self.decide.done(true);
             }
             self.unfinished = problem;
@@ -165,17 +165,17 @@ impl Round {
         }
         if self.poll.is_due() {
             let pulled = pull(agent);
-            let worked = self.told("the repository", pulled)?;
+            let worked = self.log_failure("the repository", pulled)?;
             self.poll.done(worked);
         }
         if self.drift.is_due() {
             let observed = observe::observe(agent).map(|_| ());
-            let worked = self.told("looking for drift", observed)?;
+            let worked = self.log_failure("looking for drift", observed)?;
             self.drift.done(worked);
         }
         if self.send.is_due() {
             let sent = report::send(agent).map(|_| ());
-            let worked = self.told("the hub", sent)?;
+            let worked = self.log_failure("the hub", sent)?;
             self.send.done(worked);
         }
         self.show(agent)
@@ -184,7 +184,7 @@ impl Round {
     /// Does what commands ask for, one after the other, and answers them.
     fn answer_calls(&mut self, agent: &mut Agent) -> Result<(), AgentError> {
         while let Some((id, call)) = calls::next(agent.store.read())? {
-            if agent.pulse.stopping() {
+            if agent.heartbeat.is_cancelled() {
                 return Err(AgentError::Stopped);
             }
             tracing::info!(?call, "a command asks for this");
@@ -209,7 +209,7 @@ impl Round {
                 }
             }
             calls::answer(&mut agent.store, id, &answer)?;
-            agent.pulse.beat();
+            agent.heartbeat.beat();
         }
         Ok(())
     }
@@ -264,7 +264,11 @@ impl Round {
     }
 
     /// Whether it worked; a failure that time may mend is told and is no reason to end.
-    fn told<T>(&self, what: &str, result: Result<T, AgentError>) -> Result<bool, AgentError> {
+    fn log_failure<T>(
+        &self,
+        what: &str,
+        result: Result<T, AgentError>,
+    ) -> Result<bool, AgentError> {
         match result {
             Ok(_) => Ok(true),
             Err(error @ (AgentError::State(_) | AgentError::Stopped)) => Err(error),
@@ -278,7 +282,7 @@ impl Round {
 
 /// What is unfinished: a cut-off bundle, or what people decided while the service ran.
 fn decisions(agent: &mut Agent) -> Result<(), AgentError> {
-    visit::settle(agent)?;
+    visit::close_interrupted(agent)?;
     if let Some((number, state, _)) = runner::resume(agent)? {
         tracing::info!(
             number,
@@ -294,7 +298,7 @@ fn pull(agent: &mut Agent) -> Result<(), AgentError> {
     let site = agent.site.clone();
     let config = agent.config.repository.clone();
     let limits = agent.limits;
-    let Some(mut source) = Repository::open(&config, &site, limits, &agent.pulse)? else {
+    let Some(mut source) = Repository::open(&config, &site, limits, &agent.heartbeat)? else {
         return Ok(());
     };
     match intake::accept(agent, &mut source)? {

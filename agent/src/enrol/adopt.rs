@@ -19,11 +19,11 @@ use outhaul_reconcilers::{Desired, Item, ansible};
 use rusqlite::Connection;
 
 use crate::apply;
-use crate::config::Config;
+use crate::config::AgentConfig;
 use crate::durable;
 use crate::generation;
-use crate::home::Home;
 use crate::state::{self, StateError, inventory, key};
+use crate::state_folder::StateFolder;
 
 /// Most generations that are looked at; two are kept.
 const MAX_GENERATIONS: usize = 16;
@@ -41,34 +41,37 @@ pub struct Adopted {
 /// Puts what is known again into the inventory; with `changed` files of another content, too. What the inventory
 /// has already stays as it is.
 pub(super) fn adopt(
-    home: &Home,
-    config: &Config,
+    state_folder: &StateFolder,
+    config: &AgentConfig,
     site: &Name,
     changed_too: bool,
     db: &Connection,
 ) -> Result<Adopted, StateError> {
-    let mut numbers: Vec<u64> = durable::list(&home.generations())?
+    let mut numbers: Vec<u64> = durable::list(&state_folder.generations())?
         .iter()
         .filter_map(|path| path.file_name()?.to_str()?.parse().ok())
         .collect();
     // The newest last: what two of them wrote is the newer one's.
     numbers.sort_unstable();
-    let folder = apply::folder(config, home);
+    let folder = apply::folder(config, state_folder);
     let mut ours: BTreeSet<_> = inventory::items(db, None)?.iter().map(named).collect();
     let before = ours.clone();
     let mut differing = Vec::new();
     for number in numbers.iter().copied().rev().take(MAX_GENERATIONS).rev() {
-        let Some(index) = index(home, number) else {
+        let Some(index) = index(state_folder, number) else {
             continue;
         };
-        let kind = apply::reconciler(index.reconciler.kind.as_str(), config, home);
+        let kind = apply::reconciler(index.reconciler.kind.as_str(), config, state_folder);
         let kind = kind.map_or_else(|_| String::new(), |reconciler| reconciler.kind().to_owned());
-        for desired in generation::desired(home, &index.for_site(site), site) {
+        for desired in generation::desired(state_folder, &index.for_site(site), site) {
             let (same, changed) = if kind == ansible::KIND {
                 let oldest = numbers.first() == Some(&number);
-                (ansible::known_again(home, &desired, oldest), Vec::new())
+                (
+                    ansible::known_again(state_folder, &desired, oldest),
+                    Vec::new(),
+                )
             } else if matches!(kind.as_str(), "kubernetes" | "flux") {
-                (objects(home, config, &kind, &desired), Vec::new())
+                (objects(state_folder, config, &kind, &desired), Vec::new())
             } else {
                 folder.known_again(&desired)
             };
@@ -111,25 +114,30 @@ fn named(item: &Item) -> (String, String) {
 }
 
 #[cfg(feature = "kubernetes")]
-fn objects(home: &Home, config: &Config, kind: &str, desired: &Desired) -> Vec<Item> {
+fn objects(
+    state_folder: &StateFolder,
+    config: &AgentConfig,
+    kind: &str,
+    desired: &Desired,
+) -> Vec<Item> {
     use outhaul_reconcilers::kubernetes::Kubernetes;
     let reconciler = match kind {
-        "flux" => apply::flux(config, home),
-        _ => Kubernetes::new(&config.kubernetes, Rc::new(home.clone())),
+        "flux" => apply::flux(config, state_folder),
+        _ => Kubernetes::new(&config.kubernetes, Rc::new(state_folder.clone())),
     };
     reconciler.known_again(desired)
 }
 
 #[cfg(not(feature = "kubernetes"))]
-fn objects(_: &Home, _: &Config, _: &str, _: &Desired) -> Vec<Item> {
+fn objects(_: &StateFolder, _: &AgentConfig, _: &str, _: &Desired) -> Vec<Item> {
     Vec::new()
 }
 
 /// The index that a generation kept. Nothing vouches for it any more but the folder that it lies in, so that
 /// it only says which files to look at.
-fn index(home: &Home, number: u64) -> Option<Index> {
+fn index(state_folder: &StateFolder, number: u64) -> Option<Index> {
     let limits = Limits::default();
-    let path = home.generation(number).join("index.json");
+    let path = state_folder.generation(number).join("index.json");
     let bytes = durable::read(&path, limits.max_index_bytes).ok()?;
     let index = Index::from_bytes(&bytes, &limits).ok()?;
     (index.number == number).then_some(index)

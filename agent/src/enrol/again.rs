@@ -6,27 +6,27 @@
 //! anew, and what runs is reported again.
 
 use outhaul_bundle::Digest;
-use outhaul_bundle::report::Event as ReportEvent;
+use outhaul_bundle::report::ReportEvent;
 use outhaul_signer::{Kit, SigningKey};
 
 use crate::config::ClockConfig;
 use crate::error::AgentError;
-use crate::home::Home;
 use crate::keys::{self, NextKeys};
 use crate::state::outbox::{self, Author};
-use crate::state::{self, Site, StateError, Store, events, key};
+use crate::state::{self, SiteIdentity, StateError, Store, events, key};
+use crate::state_folder::StateFolder;
 
 pub(super) fn enrol_again(
-    home: &Home,
+    state_folder: &StateFolder,
     store: &mut Store,
-    mut site: Site,
+    mut site: SiteIdentity,
     kit: &Kit,
     clock: &ClockConfig,
-) -> Result<(Site, SigningKey), AgentError> {
+) -> Result<(SiteIdentity, SigningKey), AgentError> {
     let enrolment = super::enrolment(kit)?;
     // As sites knew their kit before requests proved it by a signature.
     let formerly = Digest::of(kit.token.as_bytes());
-    let key = keys::key_in_use(home, store.read())?;
+    let key = keys::key_in_use(state_folder, store.read())?;
     if [enrolment, formerly].map(Some).contains(&site.enrolment) {
         return Ok((site, key));
     }
@@ -41,7 +41,7 @@ pub(super) fn enrol_again(
     site.hub_ca.clone_from(&kit.hub_ca);
     let revoked = state::meta::<u64>(store.read(), key::REVOKED)?.is_some();
     let next = if revoked {
-        Some(NextKeys::make(home)?)
+        Some(NextKeys::make(state_folder)?)
     } else {
         None
     };
@@ -74,6 +74,6 @@ pub(super) fn enrol_again(
         }
         Ok::<_, StateError>(())
     })?;
-    let key = keys::key_in_use(home, store.read())?;
+    let key = keys::key_in_use(state_folder, store.read())?;
     Ok((site, key))
 }

@@ -95,7 +95,9 @@ impl Helper {
         let row = generations::one(self.store.read(), number)?;
         let row = row.filter(|row| row.index == *digest);
         if let Some(row) = row {
-            if let Ok(index) = unpacked::read_index(&self.home, number, digest, &self.limits) {
+            if let Ok(index) =
+                unpacked::read_index(&self.state_folder, number, digest, &self.limits)
+            {
                 return Ok(index.for_site(&self.site.name));
             }
             // Its folder was lost. The digest was accepted, so that the same content is, too.
@@ -161,7 +163,7 @@ impl Helper {
     /// What the fleet's metadata says of the site's stream.
     fn verify(&self, number: u64, digest: &Digest) -> Result<Acceptance, RequestFailure> {
         let db = self.store.read();
-        let floors = floors::floors(db, &self.home.floors())?;
+        let floors = floors::floors(db, &self.state_folder.floors())?;
         let trusted = floors::trusted(db)?;
         let now = clock::now(db, &self.config.clock)?.policy();
         let source = HandedOver {
@@ -233,7 +235,7 @@ impl Helper {
 
     /// Copies what an index needs, each blob against its digest, and unpacks it: whole or not at all.
     pub(super) fn copy(&mut self, index: &Index, bytes: &[u8]) -> Result<(), RequestFailure> {
-        let mut blobs = Blobs::new(&self.home);
+        let mut blobs = Blobs::new(&self.state_folder);
         blobs.clear_partial()?;
         self.check_space(blobs.missing_bytes(&index.blobs), index)?;
         for blob in &index.blobs {
@@ -242,7 +244,14 @@ impl Helper {
         blobs.sync()?;
         let keys = self.copy_keys()?;
         let none = BTreeMap::default();
-        let done = unpacked::unpack(&self.home, &blobs, index, bytes, &none, &self.limits);
+        let done = unpacked::unpack(
+            &self.state_folder,
+            &blobs,
+            index,
+            bytes,
+            &none,
+            &self.limits,
+        );
         // Only the unpacked files are needed from now on.
         blobs.retain(&BTreeSet::new())?;
         done.map_err(|error| match error {
@@ -300,7 +309,7 @@ impl Helper {
             return Ok(None);
         };
         let found = from.files(bounds, |name| name.as_bytes().ends_with(b".age"))?;
-        let own = self.home.identities();
+        let own = self.state_folder.identities();
         durable::make_folder(&own)?;
         let mut kept = BTreeSet::new();
         for name in &found.files {
@@ -324,7 +333,7 @@ impl Helper {
     /// Removes the keys that the agent's folder has no more, once a bundle was copied whole without them.
     fn drop_other_keys(&self, kept: Option<&BTreeSet<PathBuf>>) -> Result<(), RequestFailure> {
         let Some(kept) = kept else { return Ok(()) };
-        for known in durable::list(&self.home.identities())? {
+        for known in durable::list(&self.state_folder.identities())? {
             if !kept.contains(&known) {
                 durable::remove_file(&known)?;
             }
@@ -338,14 +347,14 @@ impl Helper {
         let needed = unpacked::unpacked_bytes(index)
             .saturating_add(missing)
             .saturating_add(reserve);
-        let free = durable::free_bytes(self.home.root())?;
+        let free = durable::free_bytes(self.state_folder.root())?;
         if free >= needed {
             return Ok(());
         }
         Err(RequestFailure::Unable {
             problem: format!(
                 "not enough space in `{}`: {} MiB are needed, {} MiB are free",
-                self.home.root().display(),
+                self.state_folder.root().display(),
                 needed.div_ceil(MIB),
                 free / MIB
             ),
@@ -360,7 +369,11 @@ impl Helper {
         digest: Digest,
         found: &Acceptance,
     ) -> Result<(), RequestFailure> {
-        floors::write_sidecar(self.store.read(), &self.home.floors(), &found.versions)?;
+        floors::write_sidecar(
+            self.store.read(),
+            &self.state_folder.floors(),
+            &found.versions,
+        )?;
         cut::here("helper-floors-raised");
         let mut reading = clock::now(self.store.read(), &self.config.clock)?;
         let row = row(
@@ -371,7 +384,7 @@ impl Helper {
         let kept = self.store.commit(|db| {
             floors::store(db, &found.versions)?;
             floors::store_trusted(db, &found.trusted)?;
-            reading.believe(db, found)?;
+            reading.accept(db, found)?;
             generations::put(db, &row)?;
             let used: BTreeSet<u64> = inventory::items(db, None)?
                 .into_iter()
@@ -396,7 +409,7 @@ impl Helper {
             Ok::<_, StateError>(kept)
         })?;
         cut::here("helper-accepted");
-        for path in durable::list(&self.home.generations())? {
+        for path in durable::list(&self.state_folder.generations())? {
             let name = path.file_name().and_then(|name| name.to_str());
             let number = name.and_then(|name| name.parse().ok());
             if !number.is_some_and(|number: u64| kept.contains(&number)) {

@@ -11,7 +11,7 @@ use outhaul_bundle::Index;
 use outhaul_bundle::index::DriftPolicy;
 use outhaul_bundle::report::ComplianceStatus;
 use outhaul_reconcilers::outcome::result;
-use outhaul_reconcilers::remote::protocol::{Answer, Request, Rest, Verb};
+use outhaul_reconcilers::remote::protocol::{HelperAnswer, HelperRequest, HelperVerb, Remaining};
 use outhaul_reconcilers::{Desired, Item, Reconciler, shortened};
 
 use super::{Helper, RequestFailure, refused};
@@ -26,13 +26,16 @@ const MAX_STEPS: usize = 100;
 
 impl Helper {
     /// Carries out one request.
-    pub(super) fn perform(&mut self, request: &Request) -> Result<Answer, RequestFailure> {
+    pub(super) fn perform(
+        &mut self,
+        request: &HelperRequest,
+    ) -> Result<HelperAnswer, RequestFailure> {
         let index = self.accepted(request.number, &request.index)?;
-        if request.verb == Verb::Remove {
+        if request.verb == HelperVerb::Remove {
             return self.remove(&index, request);
         }
         let name = request.assignment.as_str();
-        let all = generation::desired(&self.home, &index, &self.site.name);
+        let all = generation::desired(&self.state_folder, &index, &self.site.name);
         let desired = all.into_iter().find(|d| d.assignment.name.as_str() == name);
         let Some(mut desired) = desired else {
             return Err(refused(
@@ -44,23 +47,23 @@ impl Helper {
             ));
         };
         // A person on site, or the stream itself, has it taken back; which bytes are applied, the index says.
-        if request.verb == Verb::Correct {
+        if request.verb == HelperVerb::Correct {
             desired.drift = DriftPolicy::Correct;
         }
         let kind = index.reconciler.kind.as_str();
-        let reconciler = apply::reconciler(kind, &self.config, &self.home)?;
+        let reconciler = apply::reconciler(kind, &self.config, &self.state_folder)?;
         self.act(request.verb, reconciler.as_ref(), &desired)
     }
 
     fn act(
         &mut self,
-        verb: Verb,
+        verb: HelperVerb,
         reconciler: &dyn Reconciler,
         desired: &Desired,
-    ) -> Result<Answer, RequestFailure> {
+    ) -> Result<HelperAnswer, RequestFailure> {
         // A disk may lie, the helper's own, too: its copy is made again from the agent's.
         if let Err(torn) = generation::check(desired) {
-            crate::durable::remove_tree(&self.home.generation(desired.generation))?;
+            crate::durable::remove_tree(&self.state_folder.generation(desired.generation))?;
             return Err(RequestFailure::Unable {
                 problem: format!("the apply helper's copy is damaged: {torn}"),
                 help: "check the disk; the next try copies it again".into(),
@@ -68,30 +71,34 @@ impl Helper {
         }
         let name = desired.assignment.name.as_str();
         let recorded = self.recorded(reconciler.kind(), name)?;
-        Ok(Answer::Result(match verb {
-            Verb::Apply | Verb::Correct => {
+        Ok(HelperAnswer::Result(match verb {
+            HelperVerb::Apply | HelperVerb::Correct => {
                 reconciler.ready()?;
-                let result = reconciler.apply(desired, &recorded, &mut self.store, &self.pulse)?;
+                let result =
+                    reconciler.apply(desired, &recorded, &mut self.store, &self.heartbeat)?;
                 cut::here("helper-applied");
                 let items = match reconciler.items(desired).is_empty() {
                     true => Some(self.recorded(reconciler.kind(), name)?),
                     false => None,
                 };
-                return Ok(Answer::Applied { result, items });
+                return Ok(HelperAnswer::Applied { result, items });
             }
-            Verb::Prune => {
-                let pruned = reconciler.prune(desired, &recorded, &mut self.store, &self.pulse)?;
+            HelperVerb::Prune => {
+                let pruned =
+                    reconciler.prune(desired, &recorded, &mut self.store, &self.heartbeat)?;
                 let nothing = || result(desired, ComplianceStatus::Compliant, "", Vec::new());
                 let items = Some(self.recorded(reconciler.kind(), name)?);
                 let result = pruned.unwrap_or_else(nothing);
-                return Ok(Answer::Applied { result, items });
+                return Ok(HelperAnswer::Applied { result, items });
             }
-            Verb::Prepare => {
-                reconciler.prepare(desired, &self.pulse)?;
+            HelperVerb::Prepare => {
+                reconciler.prepare(desired, &self.heartbeat)?;
                 None
             }
-            Verb::Observe => Some(reconciler.observe(desired, &recorded, &self.pulse)?),
-            Verb::Health | Verb::Remove => reconciler.health(desired, &recorded, &self.pulse)?,
+            HelperVerb::Observe => Some(reconciler.observe(desired, &recorded, &self.heartbeat)?),
+            HelperVerb::Health | HelperVerb::Remove => {
+                reconciler.health(desired, &recorded, &self.heartbeat)?
+            }
         }))
     }
 
@@ -101,7 +108,11 @@ impl Helper {
         Ok(recorded)
     }
 
-    fn remove(&mut self, index: &Index, request: &Request) -> Result<Answer, RequestFailure> {
+    fn remove(
+        &mut self,
+        index: &Index,
+        request: &HelperRequest,
+    ) -> Result<HelperAnswer, RequestFailure> {
         let name = request.assignment.as_str();
         if index.assignments.iter().any(|a| a.name.as_str() == name) {
             return Err(refused(
@@ -119,13 +130,13 @@ impl Helper {
         }
         let mut steps = Vec::new();
         for (kind, items) in kinds {
-            let reconciler = apply::reconciler_of(&kind, &self.config, &self.home)?;
+            let reconciler = apply::reconciler_of(&kind, &self.config, &self.state_folder)?;
             steps.extend(reconciler.remove(
                 index.number,
                 name,
                 &items,
                 &mut self.store,
-                &self.pulse,
+                &self.heartbeat,
             )?);
         }
         cut::here("helper-removed");
@@ -137,15 +148,15 @@ impl Helper {
             step.message = shortened(&step.message);
         }
         let rest = self.rest(name)?;
-        Ok(Answer::Removed { steps, rest })
+        Ok(HelperAnswer::Removed { steps, rest })
     }
 
-    fn rest(&self, name: &str) -> Result<Rest, StateError> {
+    fn rest(&self, name: &str) -> Result<Remaining, StateError> {
         let items = inventory::items(self.store.read(), Some(name))?;
         Ok(match items.iter().any(|item| item.phase != "left") {
-            true => Rest::Some,
-            false if items.is_empty() => Rest::Nothing,
-            false => Rest::Left,
+            true => Remaining::Some,
+            false if items.is_empty() => Remaining::Nothing,
+            false => Remaining::Left,
         })
     }
 }

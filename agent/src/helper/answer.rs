@@ -14,8 +14,10 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use outhaul_kit::pulse::Pulse;
-use outhaul_reconcilers::remote::protocol::{Answer, FORMAT, MAX_REQUEST_BYTES, Request};
+use outhaul_kit::heartbeat::Heartbeat;
+use outhaul_reconcilers::remote::protocol::{
+    FORMAT, HelperAnswer, HelperRequest, MAX_REQUEST_BYTES,
+};
 use outhaul_signer::trust::MAX_VERSION;
 
 use super::{Helper, RequestFailure, refused};
@@ -44,16 +46,16 @@ pub fn run(folder: &Path, agent: &Path) -> Result<(), AgentError> {
         // Somebody looked whether anything answers here.
         Ok(None) => return Ok(()),
         Ok(Some(request)) => {
-            let pulse = Pulse::default();
+            let heartbeat = Heartbeat::default();
             // What changes something is brought to its end, whoever listens; a mere look is not.
-            let ends = (!request.verb.changes()).then(|| pulse.clone());
-            let (done, living) = signs_of_life(&stream, ends).map_err(broken)?;
+            let ends = (!request.verb.changes()).then(|| heartbeat.clone());
+            let (done, living) = heartbeat_lines(&stream, ends).map_err(broken)?;
             let verb = request.verb.word();
             let number = request.number;
             tracing::info!(number, "{verb} `{}`", request.assignment);
             // The lock and the database are given back before the answer: the next request may follow it.
-            let answer =
-                Helper::open(folder, agent, pulse).and_then(|mut helper| helper.perform(&request));
+            let answer = Helper::open(folder, agent, heartbeat)
+                .and_then(|mut helper| helper.perform(&request));
             drop(done);
             let _ = living.join();
             answer
@@ -61,15 +63,15 @@ pub fn run(folder: &Path, agent: &Path) -> Result<(), AgentError> {
         Err(problem) => Err(problem),
     };
     let answer = answer.unwrap_or_else(|problem| match problem {
-        RequestFailure::Refused { rule, message } => Answer::Refused { rule, message },
-        RequestFailure::Unable { problem, help } => Answer::Unable { problem, help },
+        RequestFailure::Refused { rule, message } => HelperAnswer::Refused { rule, message },
+        RequestFailure::Unable { problem, help } => HelperAnswer::Unable { problem, help },
     });
     match &answer {
-        Answer::Refused { rule, message } => {
+        HelperAnswer::Refused { rule, message } => {
             tracing::warn!("refused ({rule}): {message}; nothing was changed");
         }
-        Answer::Unable { problem, .. } => tracing::warn!("cannot do it: {problem}"),
-        Answer::Result(_) | Answer::Applied { .. } | Answer::Removed { .. } => {}
+        HelperAnswer::Unable { problem, .. } => tracing::warn!("cannot do it: {problem}"),
+        HelperAnswer::Result(_) | HelperAnswer::Applied { .. } | HelperAnswer::Removed { .. } => {}
     }
     let mut line = crate::state::to_json(&answer);
     line.push('\n');
@@ -91,7 +93,7 @@ fn connection() -> Result<UnixStream, AgentError> {
 }
 
 /// What an allowed peer asks for; `None` when it went away without a word.
-fn request(stream: &UnixStream, agent: &Path) -> Result<Option<Request>, RequestFailure> {
+fn request(stream: &UnixStream, agent: &Path) -> Result<Option<HelperRequest>, RequestFailure> {
     let peer = rustix::net::sockopt::socket_peercred(stream).map_err(|error| {
         refused(
             "peer",
@@ -124,7 +126,7 @@ fn request(stream: &UnixStream, agent: &Path) -> Result<Option<Request>, Request
         let message = format!("it is larger than {MAX_REQUEST_BYTES} bytes");
         return Err(refused("request", message));
     }
-    let request: Request = serde_json::from_slice(&bytes)
+    let request: HelperRequest = serde_json::from_slice(&bytes)
         .map_err(|error| refused("request", format!("it is not understood: {error}")))?;
     if request.format != FORMAT {
         return Err(refused(
@@ -140,17 +142,17 @@ fn request(stream: &UnixStream, agent: &Path) -> Result<Option<Request>, Request
 
 /// A thread that says every few seconds that work goes on, until its sender is dropped. When nobody listens any
 /// more, it asks the work behind `ends` to stop.
-fn signs_of_life(
+fn heartbeat_lines(
     stream: &UnixStream,
-    ends: Option<Pulse>,
+    ends: Option<Heartbeat>,
 ) -> io::Result<(Sender<()>, JoinHandle<()>)> {
     let mut stream = stream.try_clone()?;
     let (done, ended) = mpsc::channel::<()>();
     let thread = thread::Builder::new().spawn(move || {
         while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(SIGN_OF_LIFE) {
             if stream.write_all(b"\n").is_err() {
-                if let Some(pulse) = &ends {
-                    pulse.stop();
+                if let Some(heartbeat) = &ends {
+                    heartbeat.cancel();
                 }
                 return;
             }

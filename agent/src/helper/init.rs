@@ -12,8 +12,8 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 
 use outhaul_bundle::{Digest, Index, Limits};
+use outhaul_kit::heartbeat::Heartbeat;
 use outhaul_kit::media::Media;
-use outhaul_kit::pulse::Pulse;
 use rustix::process::{Gid, Uid};
 use rustix::thread::{self, CapabilitySet, CapabilitySets};
 
@@ -21,9 +21,9 @@ use super::accept::row;
 use super::{Helper, RequestFailure, generation, settings};
 use crate::durable::{self, at};
 use crate::error::AgentError;
-use crate::home::Home;
 use crate::state::clock;
-use crate::state::{self, Site, StateError, Store, floors, generations, inventory, key};
+use crate::state::{self, SiteIdentity, StateError, Store, floors, generations, inventory, key};
+use crate::state_folder::StateFolder;
 
 /// Largest database of an agent in bytes.
 const MAX_DATABASE_BYTES: u64 = 4 * 1024 * 1024 * 1024;
@@ -31,9 +31,9 @@ const MAX_FLOORS_BYTES: u64 = 4 * 1024 * 1024;
 
 /// What was set up.
 #[derive(Debug)]
-pub struct Ready {
+pub struct PreparedHelper {
     /// Who this site is.
-    pub site: Site,
+    pub site: SiteIdentity,
     /// The numbers of the bundles that the helper has now.
     pub bundles: Vec<u64>,
     /// What could not be taken, in sentences.
@@ -44,30 +44,30 @@ pub struct Ready {
 ///
 /// # Errors
 /// [`AgentError`]; a helper that is set up already stays as it is, unless `again`.
-pub fn run(folder: &Path, agent: &Path, again: bool) -> Result<Ready, AgentError> {
-    let home = Home::new(folder);
+pub fn run(folder: &Path, agent: &Path, again: bool) -> Result<PreparedHelper, AgentError> {
+    let state_folder = StateFolder::new(folder);
     act_as_owner(folder)?;
     let from = Media::open(agent)?;
-    durable::create_private_folder(home.root()).or_else(|error| {
-        match fs::metadata(home.root()) {
+    durable::create_private_folder(state_folder.root()).or_else(|error| {
+        match fs::metadata(state_folder.root()) {
             Ok(_) => Ok(()),
             Err(_) => Err(error),
         }
     })?;
     let own = rustix::process::getuid().as_raw();
-    if fs::metadata(home.root()).is_ok_and(|found| found.uid() != own) {
+    if fs::metadata(state_folder.root()).is_ok_and(|found| found.uid() != own) {
         return Err(AgentError::Usage {
             message: format!("`{}` belongs to another user", folder.display()),
             help: "run this as root; it works as the user whom the folder belongs to".into(),
         });
     }
-    fs::set_permissions(home.root(), fs::Permissions::from_mode(0o700))
-        .map_err(at("protect", home.root()))?;
-    let lock = home.lock()?;
-    let config = settings(&home)?;
-    home.create()?;
-    let mut store = Store::open(&home.database())?;
-    let known = state::meta::<Site>(store.read(), key::SITE)?.is_some();
+    fs::set_permissions(state_folder.root(), fs::Permissions::from_mode(0o700))
+        .map_err(at("protect", state_folder.root()))?;
+    let lock = state_folder.lock()?;
+    let config = settings(&state_folder)?;
+    state_folder.create()?;
+    let mut store = Store::open(&state_folder.database())?;
+    let known = state::meta::<SiteIdentity>(store.read(), key::SITE)?.is_some();
     if known && !again {
         return Err(AgentError::Usage {
             message: format!(
@@ -77,17 +77,17 @@ pub fn run(folder: &Path, agent: &Path, again: bool) -> Result<Ready, AgentError
             help: "after a move or a new enrolment of the site, add `--again`".into(),
         });
     }
-    let copy = copy_of(&from, &home)?;
+    let copy = copy_of(&from, &state_folder)?;
     let site = state::site(copy.read())?;
     let trusted = floors::trusted(copy.read())?;
-    let beliefs = floors::floors(copy.read(), &home.root().join("init/floors.json"))?;
+    let beliefs = floors::floors(copy.read(), &state_folder.root().join("init/floors.json"))?;
     let reading = clock::now(copy.read(), &config.clock)?;
     let items = match known {
         true => Vec::new(),
         false => inventory::items(copy.read(), None)?,
     };
     // Who sets it up again says so: older floors of the helper count no more.
-    durable::remove_file(&home.floors())?;
+    durable::remove_file(&state_folder.floors())?;
     store.commit(|db| {
         floors::store_trusted(db, &trusted)?;
         floors::store(db, &beliefs)?;
@@ -96,16 +96,16 @@ pub fn run(folder: &Path, agent: &Path, again: bool) -> Result<Ready, AgentError
         state::set_meta(db, key::SITE, Some(&site))
     })?;
     let mut helper = Helper {
-        home,
+        state_folder,
         config,
         store,
         site,
         limits: Limits::default(),
-        pulse: Pulse::default(),
+        heartbeat: Heartbeat::default(),
         agent: from,
         _lock: lock,
     };
-    let mut ready = Ready {
+    let mut ready = PreparedHelper {
         site: helper.site.clone(),
         bundles: Vec::new(),
         without: Vec::new(),
@@ -125,7 +125,7 @@ pub fn run(folder: &Path, agent: &Path, again: bool) -> Result<Ready, AgentError
         }
     }
     drop(copy);
-    durable::remove_tree(&helper.home.root().join("init"))?;
+    durable::remove_tree(&helper.state_folder.root().join("init"))?;
     Ok(ready)
 }
 
@@ -152,8 +152,8 @@ fn act_as_owner(folder: &Path) -> Result<(), AgentError> {
 }
 
 /// A copy of the agent's memory, so that nothing of it is opened where somebody else may change it.
-fn copy_of(from: &Media, home: &Home) -> Result<Store, AgentError> {
-    let folder = home.root().join("init");
+fn copy_of(from: &Media, state_folder: &StateFolder) -> Result<Store, AgentError> {
+    let folder = state_folder.root().join("init");
     durable::remove_tree(&folder)?;
     durable::make_folder(&folder)?;
     for (name, max_bytes) in [

@@ -9,7 +9,7 @@ use outhaul_bundle::index::Stream;
 use outhaul_bundle::name::Name;
 use outhaul_signer::TrustError;
 
-use super::{BundleSource, ImportOutcome, Offer, believe, expected};
+use super::{BundleSource, ImportOutcome, Offer, accept_metadata, expected};
 use crate::agent::Agent;
 use crate::blobs::Blobs;
 use crate::cut;
@@ -17,7 +17,7 @@ use crate::error::AgentError;
 use crate::generation::{self, GenerationError};
 use crate::intake;
 use crate::machine::{Event, State};
-use crate::orders::carried::{self, arrived};
+use crate::orders::executed::{self, arrived};
 use crate::roots;
 use crate::runner::tidy;
 use crate::runner::{self, Transition};
@@ -41,17 +41,17 @@ pub(super) fn back_from_move(
     agent: &mut Agent,
     source: &mut dyn BundleSource,
 ) -> Result<Option<Followed>, AgentError> {
-    let Some(moved) = carried::moved(agent.store.read())? else {
+    let Some(moved) = executed::moved(agent.store.read())? else {
         return Ok(None);
     };
-    let floors = floors::floors(agent.store.read(), &agent.home.floors())?;
+    let floors = floors::floors(agent.store.read(), &agent.state_folder.floors())?;
     let Ok(offer) = intake::verify_above(agent, source, &floors, &moved.from) else {
         return Ok(None);
     };
     let Ok((index, bytes)) = source.index(&expected(&offer)) else {
         return Ok(None);
     };
-    if index.stream != moved.from || !carried::take_back_move(agent, &moved, &index, &offer)? {
+    if index.stream != moved.from || !executed::take_back_move(agent, &moved, &index, &offer)? {
         return Ok(None);
     }
     Ok(Some(Followed {
@@ -78,7 +78,7 @@ pub(crate) fn check_index(
     }
     // An order to move names the new stream; what the stream calls itself, its own key signs.
     let arrives =
-        index.stream.role == site.stream.role && carried::moved(agent.store.read())?.is_some();
+        index.stream.role == site.stream.role && executed::moved(agent.store.read())?.is_some();
     if index.stream != site.stream && !arrives {
         let message = format!(
             "this bundle is for {}, this site is {} of {}",
@@ -166,13 +166,13 @@ pub(super) fn stage(
     source.blobs(index, blobs)?;
     blobs.sync()?;
     cut::here("blobs-complete");
-    agent.pulse.beat();
-    if agent.pulse.stopping() {
+    agent.heartbeat.beat();
+    if agent.heartbeat.is_cancelled() {
         return Err(AgentError::Stopped);
     }
     let metadata = &offer.acceptance.trusted.0;
-    let home = &agent.home;
-    generation::unpack(home, blobs, index, bytes, metadata, &agent.limits)
+    let state_folder = &agent.state_folder;
+    generation::unpack(state_folder, blobs, index, bytes, metadata, &agent.limits)
         .map_err(|error| of_unpacking(source.name(), error))
 }
 
@@ -206,8 +206,8 @@ fn leave_nothing(
 ) -> Result<(), AgentError> {
     let lost = Transition::new(Event::CopyLost(number), why);
     runner::transition(agent, &lost)?;
-    crate::durable::remove_tree(&agent.home.generation(number).with_extension("new"))?;
-    crate::durable::remove_tree(&agent.home.generation(number))?;
+    crate::durable::remove_tree(&agent.state_folder.generation(number).with_extension("new"))?;
+    crate::durable::remove_tree(&agent.state_folder.generation(number))?;
     if blobs_too {
         blobs.take_back()?;
     }
@@ -223,7 +223,7 @@ pub(super) fn commit_staged(
     let number = index.number;
     roots::keep(agent, offer)?;
     let versions = &offer.acceptance.versions;
-    floors::raise(&agent.home, agent.store.read(), versions)?;
+    floors::raise(&agent.state_folder, agent.store.read(), versions)?;
     cut::here("floors-raised");
     let staged = Event::CopyEnded(number);
     let mut site = agent.site.clone();
@@ -231,7 +231,7 @@ pub(super) fn commit_staged(
     runner::transition_with(agent, &staged.into(), |db, author| {
         state::set_meta(db, key::SITE, Some(&site))?;
         arrived(db)?;
-        believe(db, author.reading, offer)
+        accept_metadata(db, author.reading, offer)
     })?;
     agent.site = site;
     runner::drive(agent)?;

@@ -15,13 +15,13 @@ use outhaul_signer::MetadataSource;
 use super::BundleSource;
 use crate::blobs::Blobs;
 use crate::error::AgentError;
-use outhaul_kit::pulse::Pulse;
+use outhaul_kit::heartbeat::Heartbeat;
 
 /// A file that is being read.
 #[derive(Debug)]
 pub struct BundleFile {
     name: String,
-    pulse: Pulse,
+    heartbeat: Heartbeat,
     reader: BundleReader<Beating>,
     metadata: Option<BTreeMap<String, Vec<u8>>>,
 }
@@ -30,14 +30,14 @@ pub struct BundleFile {
 #[derive(Debug)]
 struct Beating {
     file: File,
-    pulse: Pulse,
+    heartbeat: Heartbeat,
     meter: Meter,
 }
 
 impl Read for Beating {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.pulse.beat();
-        if self.pulse.stopping() {
+        self.heartbeat.beat();
+        if self.heartbeat.is_cancelled() {
             return Err(io::Error::other("it was stopped on request"));
         }
         let count = self.file.read(buffer)?;
@@ -48,16 +48,16 @@ impl Read for Beating {
 
 impl BundleFile {
     /// Reads `file`, which is called `name` in messages.
-    pub fn new(name: String, file: File, limits: Limits, pulse: &Pulse) -> Self {
+    pub fn new(name: String, file: File, limits: Limits, heartbeat: &Heartbeat) -> Self {
         let bytes = file.metadata().map(|found| found.len()).ok();
         let meter = Meter::new(&format!("reading {name}"), Unit::Bytes, bytes);
         Self {
             name,
-            pulse: pulse.clone(),
+            heartbeat: heartbeat.clone(),
             reader: BundleReader::new(
                 Beating {
                     file,
-                    pulse: pulse.clone(),
+                    heartbeat: heartbeat.clone(),
                     meter,
                 },
                 limits,
@@ -108,8 +108,8 @@ impl BundleFile {
 }
 
 /// What reading said, unless it was only asked to stop.
-fn failed(name: &str, pulse: &Pulse, error: &ReadError) -> AgentError {
-    match pulse.stopping() && error.is_environment() {
+fn failed(name: &str, heartbeat: &Heartbeat, error: &ReadError) -> AgentError {
+    match heartbeat.is_cancelled() && error.is_environment() {
         true => AgentError::Stopped,
         false => AgentError::from_read(name, error),
     }
@@ -126,7 +126,7 @@ impl BundleSource for BundleFile {
             None => self
                 .reader
                 .read_metadata()
-                .map_err(|error| failed(&self.name, &self.pulse, &error))?,
+                .map_err(|error| failed(&self.name, &self.heartbeat, &error))?,
         };
         Ok(self.metadata.insert(metadata))
     }
@@ -138,19 +138,19 @@ impl BundleSource for BundleFile {
             .is_some_and(|files| files.keys().any(|name| name.ends_with(&own)))
     }
 
-    fn is_carried(&self) -> bool {
+    fn is_on_media(&self) -> bool {
         true
     }
 
     fn index(&mut self, expected: &Content) -> Result<(Index, Vec<u8>), AgentError> {
         self.reader
             .read_index(expected)
-            .map_err(|error| failed(&self.name, &self.pulse, &error))
+            .map_err(|error| failed(&self.name, &self.heartbeat, &error))
     }
 
     fn blobs(&mut self, index: &Index, store: &mut Blobs) -> Result<(), AgentError> {
         self.reader
             .read_blobs(index, store)
-            .map_err(|error| failed(&self.name, &self.pulse, &error))
+            .map_err(|error| failed(&self.name, &self.heartbeat, &error))
     }
 }

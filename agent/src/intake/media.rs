@@ -19,8 +19,8 @@ use crate::agent::Agent;
 use crate::durable::FileError;
 use crate::error::AgentError;
 use crate::intake::{self, refusals};
-use crate::orders::carried;
-use crate::state::Site;
+use crate::orders::executed;
+use crate::state::SiteIdentity;
 
 /// What is looked at of a medium.
 const BOUNDS: Bounds = Bounds {
@@ -49,7 +49,7 @@ pub struct Findings {
     /// What freshness slips brought.
     pub slips: Vec<News>,
     /// Why others were passed over, one sentence each.
-    pub passed_over: Vec<String>,
+    pub skipped: Vec<String>,
     /// Bundles that a rule of trust refused though they are for this stream.
     pub refused: Vec<AgentError>,
     /// What acknowledgements did; `None` when there were none for this site.
@@ -120,7 +120,7 @@ fn import_file(agent: &mut Agent, path: &Path, file: File) -> Result<Findings, A
         let message = format!("{message}; nothing was changed");
         return Err(AgentError::Usage { message, help });
     }
-    let mut source = BundleFile::new(name, file, agent.limits, &agent.pulse);
+    let mut source = BundleFile::new(name, file, agent.limits, &agent.heartbeat);
     findings.outcome =
         Some(intake::accept(agent, &mut source).map_err(|e| with_claim(e, &source, &agent.site))?);
     findings.taken = Some(path.to_owned());
@@ -132,7 +132,7 @@ fn import_folder(agent: &mut Agent, media: &Media) -> Result<Findings, AgentErro
     let Some(ImportOutcome::Ordered { number, note }) = &first.outcome else {
         return Ok(first);
     };
-    if carried::moved(agent.store.read())?.is_none() {
+    if executed::moved(agent.store.read())?.is_none() {
         return Ok(first);
     }
     // The stream that this site follows now may lie beside the one that said so.
@@ -181,12 +181,10 @@ fn look_through(
     findings: &mut Findings,
 ) -> Result<Vec<(PathBuf, Offer)>, AgentError> {
     let found = bundles(media)?;
-    findings
-        .passed_over
-        .extend(found.unusable.iter().map(unusable));
+    findings.skipped.extend(found.unusable.iter().map(unusable));
     findings.others = found.ignored;
     if found.incomplete {
-        findings.passed_over.push(format!(
+        findings.skipped.push(format!(
             "a part of `{}`: it holds more than {} entries or {} bundles; name the folder or file \
              that is meant",
             text::path(media.path()),
@@ -196,14 +194,14 @@ fn look_through(
     }
     match take_acks(agent, media, findings) {
         Ok(()) => {}
-        Err(AgentError::File(error)) => findings.passed_over.push(unusable(&error)),
+        Err(AgentError::File(error)) => findings.skipped.push(unusable(&error)),
         Err(other) => return Err(other),
     }
     // Slips first: a key that one of them takes away signs no bundle any more.
     let mut files = Vec::new();
     let is_known = |path: &PathBuf| known.is_some_and(|known| known == media.path().join(path));
     for path in found.files.into_iter().filter(|path| !is_known(path)) {
-        if agent.pulse.stopping() {
+        if agent.heartbeat.is_cancelled() {
             return Err(AgentError::Stopped);
         }
         let file = match media.open_file(&path) {
@@ -211,7 +209,7 @@ fn look_through(
             // Gone since it was listed.
             Ok(None) => continue,
             Err(error) => {
-                findings.passed_over.push(unusable(&error));
+                findings.skipped.push(unusable(&error));
                 continue;
             }
         };
@@ -227,7 +225,7 @@ fn look_through(
     }
     let mut offers: Vec<(PathBuf, Offer)> = Vec::new();
     for path in files {
-        if agent.pulse.stopping() {
+        if agent.heartbeat.is_cancelled() {
             return Err(AgentError::Stopped);
         }
         match look_at(agent, media, &path) {
@@ -257,7 +255,7 @@ fn take_newest(
                 _ => "is older",
             };
             findings
-                .passed_over
+                .skipped
                 .push(format!("`{name}`: bundle {number} {is}"));
             continue;
         }
@@ -296,7 +294,7 @@ fn open_bundle(agent: &Agent, media: &Media, path: &Path) -> Result<BundleFile, 
         });
     };
     mistaken::refuse_mistaken(&name, &file)?;
-    Ok(BundleFile::new(name, file, agent.limits, &agent.pulse))
+    Ok(BundleFile::new(name, file, agent.limits, &agent.heartbeat))
 }
 
 fn look_at(agent: &Agent, media: &Media, path: &Path) -> Result<Offer, AgentError> {
@@ -368,22 +366,26 @@ fn pass_over(name: &str, error: AgentError, findings: &mut Findings) -> Result<(
                 ""
             };
             findings
-                .passed_over
+                .skipped
                 .push(format!("`{source_name}`: {older}{message}"));
         }
         refused @ AgentError::Refused { .. } => findings.refused.push(refused),
         // The memory cannot be used: no other file will do better.
         error @ AgentError::State(_) => return Err(error),
         // It names the file itself.
-        error @ AgentError::Usage { .. } => findings.passed_over.push(error.to_string()),
-        other => findings.passed_over.push(format!("`{name}`: {other}")),
+        error @ AgentError::Usage { .. } => findings.skipped.push(error.to_string()),
+        other => findings.skipped.push(format!("`{name}`: {other}")),
     }
     Ok(())
 }
 
 /// A refusal of a bundle for another stream names both, whichever rule it met first: the version of what
 /// is for somebody else says nothing here. What the bundle says of itself is not verified.
-pub(crate) fn with_claim(error: AgentError, source: &BundleFile, site: &Site) -> AgentError {
+pub(crate) fn with_claim(
+    error: AgentError,
+    source: &BundleFile,
+    site: &SiteIdentity,
+) -> AgentError {
     let own = format!("{}/{}", site.stream.environment, site.stream.cluster_type);
     match (error, source.claims()) {
         (

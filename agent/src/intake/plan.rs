@@ -146,7 +146,7 @@ pub(crate) fn rehearse(
     if orders.is_empty() {
         agent.reconciler(&kind)?.ready()?;
     }
-    let mut blobs = Blobs::for_rehearsal(&agent.home, &index, agent.limits)?;
+    let mut blobs = Blobs::for_rehearsal(&agent.state_folder, &index, agent.limits)?;
     let needed = blobs
         .missing_bytes(&index.blobs)
         .saturating_add(generation::unpacked_bytes(&index));
@@ -198,7 +198,7 @@ fn plan_assignments(agent: &Agent, index: &Index, plan: &mut ImportPlan) -> Resu
         None => Ok(Vec::new()),
     };
     let running = running.unwrap_or_default();
-    for desired in generation::desired(&agent.home, index, &agent.site.name) {
+    for desired in generation::desired(&agent.state_folder, index, &agent.site.name) {
         let name = desired.assignment.name.as_str().to_owned();
         let recorded = agent.recorded(reconciler.kind(), &name)?;
         let mut changes = reconciler.plan(&desired, &recorded);

@@ -21,8 +21,8 @@ use crate::config::RepositoryConfig;
 use crate::durable::at;
 use crate::error::AgentError;
 use crate::http::{Client, Span};
-use crate::state::Site;
-use outhaul_kit::pulse::Pulse;
+use crate::state::SiteIdentity;
+use outhaul_kit::heartbeat::Heartbeat;
 
 const BUFFER_BYTES: usize = 64 * 1024;
 /// The least that must come in one part: some 700 bytes a second, slower than any link that carries bundles.
@@ -97,7 +97,7 @@ pub struct Repository {
     role: String,
     client: Client,
     limits: Limits,
-    pulse: Pulse,
+    heartbeat: Heartbeat,
     max_issued_age_h: Option<u64>,
 }
 
@@ -108,9 +108,9 @@ impl Repository {
     /// [`AgentError`] for a URL or an authority that cannot be used.
     pub fn open(
         config: &RepositoryConfig,
-        site: &Site,
+        site: &SiteIdentity,
         limits: Limits,
-        pulse: &Pulse,
+        heartbeat: &Heartbeat,
     ) -> Result<Option<Self>, AgentError> {
         let Some(url) = &config.url else {
             return Ok(None);
@@ -120,7 +120,7 @@ impl Repository {
             role: site.stream.role.to_string(),
             client: Client::new(url, config.ca.as_deref(), &site.hub_ca)?,
             limits,
-            pulse: pulse.clone(),
+            heartbeat: heartbeat.clone(),
             max_issued_age_h: config.max_issued_age_h,
         }))
     }
@@ -178,7 +178,7 @@ impl Repository {
         }
         let mut buffer = vec![0; BUFFER_BYTES];
         while part.have < size {
-            if self.pulse.stopping() {
+            if self.heartbeat.is_cancelled() {
                 return Err(AgentError::Stopped);
             }
             let left = usize::try_from(size - part.have).unwrap_or(usize::MAX);
@@ -192,7 +192,7 @@ impl Repository {
                 let early = io::Error::from(io::ErrorKind::UnexpectedEof);
                 return Err(self.broke(path, &early));
             }
-            self.pulse.beat();
+            self.heartbeat.beat();
             part.add(&buffer[..count])?;
             meter.add(count as u64);
         }
@@ -209,7 +209,7 @@ impl Repository {
 
 impl MetadataSource for Repository {
     fn fetch(&self, name: &str, max_bytes: u64) -> Result<Option<Vec<u8>>, SourceError> {
-        self.pulse.beat();
+        self.heartbeat.beat();
         self.client
             .get(&format!("metadata/{name}"), max_bytes)
             .map_err(|error| SourceError::Unreadable {

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use outhaul_bundle::report::Event as ReportEvent;
+use outhaul_bundle::report::ReportEvent;
 use outhaul_reconcilers::shortened;
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
@@ -20,7 +20,7 @@ const KEPT: usize = 8;
 
 /// A bundle or slip that was refused.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Refused {
+pub struct PastRefusal {
     /// When, milliseconds since 1970 by the site's clock.
     pub at_ms: i64,
     /// The rule.
@@ -34,12 +34,12 @@ fn remember_refusal(db: &Connection, at_ms: i64, error: &AgentError) -> Result<(
     let AgentError::Refused { rule, .. } = error else {
         return Ok(());
     };
-    let refused = Refused {
+    let refused = PastRefusal {
         at_ms,
         rule: rule.clone(),
         text: shortened(&error.to_string()),
     };
-    let mut all: Vec<Refused> = state::meta(db, key::REFUSALS)?.unwrap_or_default();
+    let mut all: Vec<PastRefusal> = state::meta(db, key::REFUSALS)?.unwrap_or_default();
     all.retain(|known| known.text != refused.text);
     all.push(refused);
     all.drain(..all.len().saturating_sub(KEPT));

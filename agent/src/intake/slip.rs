@@ -13,11 +13,11 @@ use std::path::Path;
 
 use jiff::Timestamp;
 use outhaul_bundle::index::{Content, Index};
-use outhaul_bundle::report::Event as ReportEvent;
+use outhaul_bundle::report::ReportEvent;
 use outhaul_signer::slip::{MAGIC, MAX_TEXT_BYTES, Slip, SlipError};
 use outhaul_signer::{Acceptance, MetadataSource, TimePolicy, TrustedMetadata, trust};
 
-use super::{BundleSource, Offer, believe};
+use super::{BundleSource, Offer, accept_metadata};
 use crate::agent::Agent;
 use crate::blobs::Blobs;
 use crate::cut;
@@ -201,7 +201,7 @@ fn accept(
     let slip = slip.map_err(|error| AgentError::refused(name, error.rule(), error.to_string()))?;
     check_claims(&agent.site, name, &slip)?;
     let db = agent.store.read();
-    let sidecar = agent.home.floors();
+    let sidecar = agent.state_folder.floors();
     let (floors, doubtful) = match floors::floors(db, &sidecar) {
         Ok(floors) => (floors, false),
         Err(StateError::Floors { .. }) => (floors::highest(db, &sidecar)?, true),
@@ -250,11 +250,11 @@ fn store(agent: &mut Agent, name: &str, offer: &Offer) -> Result<(), AgentError>
     };
     roots::keep(agent, offer)?;
     let versions = &accepted.versions;
-    floors::raise(&agent.home, agent.store.read(), versions)?;
+    floors::raise(&agent.state_folder, agent.store.read(), versions)?;
     cut::here("slip-floors-raised");
     agent
         .commit(|db, author| {
-            believe(db, author.reading, offer)?;
+            accept_metadata(db, author.reading, offer)?;
             outbox::queue(db, author, event).map(drop)
         })
         .map_err(|error: StateError| error.into())
@@ -302,7 +302,7 @@ fn refuse_unless_newer(
 }
 
 /// A slip for others says so itself: clearer words than those of the signatures.
-fn check_claims(site: &state::Site, name: &str, slip: &Slip) -> Result<(), AgentError> {
+fn check_claims(site: &state::SiteIdentity, name: &str, slip: &Slip) -> Result<(), AgentError> {
     let shown = |text: &str| {
         text.chars()
             .filter(|c| !c.is_control())

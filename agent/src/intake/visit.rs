@@ -15,11 +15,11 @@ use super::ImportOutcome;
 use super::media::Findings;
 use crate::agent::Agent;
 use crate::error::AgentError;
-use crate::home::Home;
 use crate::intake::media;
 use crate::report::{self, Exported};
 use crate::runner;
 use crate::state::{self, StateError, generations, key};
+use crate::state_folder::StateFolder;
 use outhaul_reconcilers::shortened;
 
 /// How many sticks are remembered.
@@ -73,9 +73,9 @@ impl Visit {
 ///
 /// # Errors
 /// [`StateError`]
-pub fn visits(db: &Connection, home: &Home) -> Result<Vec<Visit>, StateError> {
+pub fn visits(db: &Connection, state_folder: &StateFolder) -> Result<Vec<Visit>, StateError> {
     let mut all: Vec<Visit> = state::meta(db, key::MEDIA)?.unwrap_or_default();
-    if !home.is_locked() {
+    if !state_folder.is_locked() {
         let unfinished = runner::site_now(db)?.worked_on();
         for visit in &mut all {
             visit.cut_off(unfinished);
@@ -89,7 +89,7 @@ pub fn visits(db: &Connection, home: &Home) -> Result<Vec<Visit>, StateError> {
             continue;
         };
         let row = generations::one(db, number)?;
-        let state = row.as_ref().map_or("gone", |row| row.state.word());
+        let state = row.as_ref().map_or("gone", |row| row.state.shown());
         let mut now = format!("bundle {number} was copied from it, and is {state} now");
         if let (None, Some(row)) = (blocked, row) {
             let note = shortened(&row.note).replace('\n', " ");
@@ -170,7 +170,7 @@ pub fn import_noted(agent: &mut Agent, place: &Path) -> Result<Findings, AgentEr
 ///
 /// # Errors
 /// [`StateError`]
-pub(crate) fn settle(agent: &mut Agent) -> Result<(), StateError> {
+pub(crate) fn close_interrupted(agent: &mut Agent) -> Result<(), StateError> {
     let all: Vec<Visit> = state::meta(agent.store.read(), key::MEDIA)?.unwrap_or_default();
     if !all.iter().any(|visit| visit.busy) {
         return Ok(());
@@ -280,12 +280,12 @@ fn parts(findings: &Findings) -> Vec<String> {
             number,
             state,
             note,
-        } if note.is_empty() => format!("bundle {number} is {}", state.word()),
+        } if note.is_empty() => format!("bundle {number} is {}", state.shown()),
         ImportOutcome::Rests {
             number,
             state,
             note,
-        } => format!("bundle {number} is {}: {}", state.word(), shortened(note)),
+        } => format!("bundle {number} is {}: {}", state.shown(), shortened(note)),
     }));
     let slips = findings.slips.iter();
     parts.extend(slips.map(|news| format!("slip {}", news.sentence())));
@@ -295,7 +295,7 @@ fn parts(findings: &Findings) -> Vec<String> {
             findings.refused.iter().map(ToString::to_string).collect(),
             "refused",
         ),
-        (findings.passed_over.clone(), "skipped"),
+        (findings.skipped.clone(), "skipped"),
     ] {
         let lines: Vec<String> = lines;
         let more = lines.len().saturating_sub(MAX_NAMED);

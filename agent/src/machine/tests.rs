@@ -22,7 +22,7 @@ enum Host {
 
 /// What the newest report says of what runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-enum ReportEvent {
+enum Reported {
     #[default]
     Nothing,
     Runs(u64),
@@ -35,7 +35,7 @@ enum ReportEvent {
 struct World {
     site: Site,
     host: Host,
-    told: ReportEvent,
+    told: Reported,
     /// The newest bundle that came.
     newest: u64,
 }
@@ -50,12 +50,12 @@ impl World {
         };
         for action in &actions {
             next.told = match *action {
-                Action::Report(number, State::Active) => ReportEvent::Runs(number),
+                Action::Report(number, State::Active) => Reported::Runs(number),
                 Action::Report(_, State::Failed) | Action::ReportAgain(_, State::Failed) => {
-                    ReportEvent::Failed
+                    Reported::Failed
                 }
-                Action::Report(_, State::Applying) => ReportEvent::UnderWay,
-                Action::ReportRevert { to, .. } => ReportEvent::Runs(to),
+                Action::Report(_, State::Applying) => Reported::UnderWay,
+                Action::ReportRevert { to, .. } => Reported::Runs(to),
                 Action::Report(_, State::Staged | State::Gated | State::Rejected)
                 | Action::Remember(_)
                 | Action::End(..)
@@ -121,15 +121,15 @@ impl World {
     fn check_at_rest(&self) {
         let Some(active) = self.site.active else {
             assert!(
-                self.host == Host::Nothing || self.told == ReportEvent::Failed,
+                self.host == Host::Nothing || self.told == Reported::Failed,
                 "{self:?}"
             );
             return;
         };
         if active.broken {
-            assert_eq!(self.told, ReportEvent::Failed, "{self:?}");
+            assert_eq!(self.told, Reported::Failed, "{self:?}");
         } else {
-            assert_eq!(self.told, ReportEvent::Runs(active.number), "{self:?}");
+            assert_eq!(self.told, Reported::Runs(active.number), "{self:?}");
             assert_eq!(self.host, Host::Whole(active.number), "{self:?}");
         }
     }
@@ -312,7 +312,7 @@ fn from_every_site_a_healthy_bundle_becomes_active_whatever_its_number_and_repor
             let active = after.site.active.unwrap();
             assert_eq!((active.number, active.broken), (number, false));
             assert_eq!(after.host, Host::Whole(number));
-            assert_eq!(after.told, ReportEvent::Runs(number));
+            assert_eq!(after.told, Reported::Runs(number));
         }
     }
     println!("{} worlds with {} sites", all.len(), sites.len());

@@ -4,7 +4,7 @@
 //! one transaction, so that it stands even when another process does the work. What is impossible now is
 //! refused before anything is changed.
 
-use outhaul_bundle::report::Event as ReportEvent;
+use outhaul_bundle::report::ReportEvent;
 use serde::{Deserialize, Serialize};
 
 use super::Transition;
@@ -48,9 +48,7 @@ pub fn order_rollback(agent: &mut Agent, who: &str) -> Result<Rollback, AgentErr
         return Err(nothing("no bundle is active on this site"));
     };
     let Some((from, to)) = site.rollback_target() else {
-        return Err(nothing(
-            "there is no generation before the active one to go back to",
-        ));
+        return Err(nothing("there is no previous generation to go back to"));
     };
     if let Err(AgentError::Generation(error)) = runner::index_of(agent, to) {
         let lost = Transition::new(Event::FolderLost(to), error.to_string());

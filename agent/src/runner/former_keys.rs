@@ -15,10 +15,10 @@ use crate::agent::Agent;
 use crate::durable;
 use crate::error::AgentError;
 use crate::generation;
-use crate::home::Home;
 use crate::secrets::own::{FORMER, OWN_KEY};
 use crate::secrets::{SecretError, place, text_with_markers};
 use crate::state::{self, StateError, generations, key};
+use crate::state_folder::StateFolder;
 
 /// Files of the keys that were replaced.
 fn former(folder: &Path) -> Vec<PathBuf> {
@@ -43,19 +43,19 @@ fn present(folder: &Path) -> Result<Identities, SecretError> {
 
 /// Each sealed thing of a generation: whether some keys open it.
 fn opened(
-    home: &Home,
+    state_folder: &StateFolder,
     index: &Index,
     site: &Name,
     keys: &Identities,
 ) -> Result<Vec<bool>, SecretError> {
     let mut found = Vec::new();
     for blob in index.blobs.iter().filter(|blob| blob.sealed.is_some()) {
-        let path = home.blobs().join(blob.digest.hex());
+        let path = state_folder.blobs().join(blob.digest.hex());
         // A head is enough to know for whom it is.
         let file = File::open(&path).map_err(durable::at("open", &path))?;
         found.push(seal::reader(file, keys).is_ok());
     }
-    for desired in generation::desired(home, index, site) {
+    for desired in generation::desired(state_folder, index, site) {
         for (_, path, told) in desired.files() {
             if let Some(text) = text_with_markers(&path)? {
                 let here = place(&desired.binding());
@@ -73,7 +73,7 @@ fn opened(
 /// # Errors
 /// [`AgentError`] of the memory or the disk.
 pub(super) fn forget(agent: &Agent) -> Result<(), AgentError> {
-    let folder = agent.home.identities();
+    let folder = agent.state_folder.identities();
     let former = former(&folder);
     if former.is_empty() {
         return Ok(());
@@ -87,10 +87,11 @@ pub(super) fn forget(agent: &Agent) -> Result<(), AgentError> {
     let active: Option<u64> = state::meta(db, key::ACTIVE)?;
     let mut active_is_sealed_for_own = false;
     for row in generations::all(db)?.into_iter().filter(|row| row.whole) {
-        let index = generation::read_index(&agent.home, row.number, &row.index, &agent.limits)?
-            .for_site(&agent.site.name);
+        let index =
+            generation::read_index(&agent.state_folder, row.number, &row.index, &agent.limits)?
+                .for_site(&agent.site.name);
         let by = |keys: &Identities| {
-            opened(&agent.home, &index, &agent.site.name, keys).map_err(StateError::from)
+            opened(&agent.state_folder, &index, &agent.site.name, keys).map_err(StateError::from)
         };
         if by(&present)? != by(&all)? {
             return Ok(());

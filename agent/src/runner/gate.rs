@@ -40,13 +40,13 @@ fn prepare(agent: &Agent, index: &Index) {
     if !matches!(waits, Ok(Some(State::Staged))) {
         return;
     }
-    let first = generation::desired(&agent.home, index, &agent.site.name)
+    let first = generation::desired(&agent.state_folder, index, &agent.site.name)
         .into_iter()
         .next();
     let asked = first.map_or(Ok(()), |first| {
         agent
             .reconciler(index.reconciler.kind.as_str())?
-            .prepare(&first, &agent.pulse)
+            .prepare(&first, &agent.heartbeat)
     });
     if let Err(error) = asked {
         tracing::warn!(number = index.number, "{error}");
@@ -69,14 +69,16 @@ pub(crate) fn why_shut(agent: &Agent, index: &Index) -> Result<Option<String>, A
     }
     if state::meta::<u64>(db, key::NEEDS_APPROVAL)? == Some(number) {
         return Ok(Some(format!(
-            "a rollback was ordered after it came; waits for `outhaul-agent approve {number}`"
+            "a rollback was ordered after it came; approve it with `outhaul-agent approve {number}`"
         )));
     }
     if generations::approval(db, &row.index)?.is_some() {
         return Ok(None);
     }
     if agent.config.approval == Approval::Always {
-        return Ok(Some(format!("waits for `outhaul-agent approve {number}`")));
+        return Ok(Some(format!(
+            "approve it with `outhaul-agent approve {number}`"
+        )));
     }
     let applied: BTreeSet<String> = inventory::items(db, None)?
         .into_iter()
@@ -98,7 +100,7 @@ pub(crate) fn why_shut(agent: &Agent, index: &Index) -> Result<Option<String>, A
             .collect();
         let more = if gone.len() > 5 { " …" } else { "" };
         return Ok(Some(format!(
-            "removes {} of {} assignments ({}{more}); waits for `outhaul-agent approve {number}`",
+            "removes {} of {} assignments ({}{more}); approve it with `outhaul-agent approve {number}`",
             gone.len(),
             applied.len(),
             names.join(", "),

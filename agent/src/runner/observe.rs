@@ -4,7 +4,7 @@
 //! verdict. Under a hold nothing is corrected. A host that cannot be looked at is itself a finding.
 
 use outhaul_bundle::index::DriftPolicy;
-use outhaul_bundle::report::{AssignmentResult, ComplianceStatus, Event as ReportEvent};
+use outhaul_bundle::report::{AssignmentResult, ComplianceStatus, ReportEvent};
 use outhaul_reconcilers::{Desired, Reconciler, outcome, shortened};
 
 use rusqlite::Connection;
@@ -52,7 +52,7 @@ pub fn observe(agent: &mut Agent) -> Result<Option<Vec<AssignmentResult>>, Agent
         other => other?,
     };
     let reconciler = agent.reconciler(index.reconciler.kind.as_str())?;
-    let desired = generation::desired(&agent.home, &index, &agent.site.name);
+    let desired = generation::desired(&agent.state_folder, &index, &agent.site.name);
     let mut results = look(agent, reconciler.as_ref(), &desired)?;
     let drifted = |r: &AssignmentResult| r.status == ComplianceStatus::Drifted;
     let held = state::meta::<Hold>(agent.store.read(), key::HOLD)?.is_some();
@@ -73,7 +73,7 @@ pub fn observe(agent: &mut Agent) -> Result<Option<Vec<AssignmentResult>>, Agent
             }) {
                 let name = desired.assignment.name.as_str();
                 let recorded = agent.recorded(reconciler.kind(), name)?;
-                reconciler.apply(desired, &recorded, &mut agent.store, &agent.pulse)?;
+                reconciler.apply(desired, &recorded, &mut agent.store, &agent.heartbeat)?;
             }
             if reconciler.health_waits() {
                 wait_for(agent, reconciler.as_ref(), &desired)?;
@@ -113,7 +113,7 @@ fn wait_for(
 ) -> Result<(), AgentError> {
     for desired in desired {
         let recorded = agent.recorded(reconciler.kind(), desired.assignment.name.as_str())?;
-        if let Err(error) = reconciler.health(desired, &recorded, &agent.pulse) {
+        if let Err(error) = reconciler.health(desired, &recorded, &agent.heartbeat) {
             tracing::warn!("{error}");
         }
     }
@@ -127,12 +127,12 @@ fn look(
 ) -> Result<Vec<AssignmentResult>, AgentError> {
     let mut results = Vec::new();
     for desired in desired {
-        agent.pulse.beat();
+        agent.heartbeat.beat();
         let failed = |problem: String| outcome::failed(desired, &problem, Vec::new());
         let recorded = agent.recorded(reconciler.kind(), desired.assignment.name.as_str())?;
         results.push(match generation::check(desired) {
             Ok(()) => reconciler
-                .observe(desired, &recorded, &agent.pulse)
+                .observe(desired, &recorded, &agent.heartbeat)
                 .unwrap_or_else(|error| failed(error.to_string())),
             Err(torn) => failed(torn.to_string()),
         });

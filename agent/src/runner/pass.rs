@@ -31,7 +31,7 @@ pub(super) fn pass(
     let done: BTreeMap<_, _> = done.into_iter().map(|r| (r.name.clone(), r)).collect();
     let mut results = Vec::new();
     let takes_back = state::meta::<u64>(agent.store.read(), key::TAKES_BACK)? == Some(index.number);
-    for mut desired in generation::desired(&agent.home, index, &agent.site.name) {
+    for mut desired in generation::desired(&agent.state_folder, index, &agent.site.name) {
         if takes_back {
             desired.drift = DriftPolicy::Correct;
         }
@@ -64,10 +64,10 @@ pub(super) fn prune(
         return Ok(String::new());
     }
     let mut told = Vec::new();
-    for desired in generation::desired(&agent.home, index, &agent.site.name) {
+    for desired in generation::desired(&agent.state_folder, index, &agent.site.name) {
         let name = &desired.assignment.name;
         let recorded = agent.recorded(reconciler.kind(), name.as_str())?;
-        let done = reconciler.prune(&desired, &recorded, &mut agent.store, &agent.pulse)?;
+        let done = reconciler.prune(&desired, &recorded, &mut agent.store, &agent.heartbeat)?;
         let Some(done) = done else { continue };
         if !done.message.is_empty() {
             told.push(format!("`{name}`: {}", done.message));
@@ -87,10 +87,10 @@ fn apply_one(
     reconciler: &dyn Reconciler,
     desired: &Desired,
 ) -> Result<AssignmentResult, AgentError> {
-    if agent.pulse.stopping() {
+    if agent.heartbeat.is_cancelled() {
         return Err(AgentError::Stopped);
     }
-    agent.pulse.beat();
+    agent.heartbeat.beat();
     let name = desired.assignment.name.as_str().to_owned();
     let number = desired.generation;
     agent.commit(|db, author| {
@@ -105,7 +105,7 @@ fn apply_one(
     cut::here("step-intended");
     let recorded = agent.recorded(reconciler.kind(), &name)?;
     generation::check(desired)?;
-    let result = reconciler.apply(desired, &recorded, &mut agent.store, &agent.pulse)?;
+    let result = reconciler.apply(desired, &recorded, &mut agent.store, &agent.heartbeat)?;
     cut::here("step-applied");
     agent.commit(|db, _| generations::record(db, pass, &result))?;
     cut::here("step-recorded");
@@ -126,9 +126,14 @@ fn remove_surplus(agent: &mut Agent, index: &Index) -> Result<String, AgentError
     }
     let mut told = Vec::new();
     for ((assignment, kind), items) in surplus {
-        let reconciler = apply::reconciler_of(&kind, &agent.config, &agent.home)?;
-        let steps =
-            reconciler.remove(instead, &assignment, &items, &mut agent.store, &agent.pulse)?;
+        let reconciler = apply::reconciler_of(&kind, &agent.config, &agent.state_folder)?;
+        let steps = reconciler.remove(
+            instead,
+            &assignment,
+            &items,
+            &mut agent.store,
+            &agent.heartbeat,
+        )?;
         let trouble = steps
             .iter()
             .find(|step| matches!(step.status.as_str(), "failed" | "skipped"));

@@ -98,14 +98,14 @@ fn looked_after(
     index: &Index,
     mut results: Vec<AssignmentResult>,
 ) -> Result<Vec<AssignmentResult>, AgentError> {
-    for desired in generation::desired(&agent.home, index, &agent.site.name) {
+    for desired in generation::desired(&agent.state_folder, index, &agent.site.name) {
         let name = &desired.assignment.name;
         let recorded = agent.recorded(reconciler.kind(), name.as_str())?;
-        if let Some(verdict) = reconciler.health(&desired, &recorded, &agent.pulse)?
+        if let Some(verdict) = reconciler.health(&desired, &recorded, &agent.heartbeat)?
             && let Some(known) = results.iter_mut().find(|r| r.name == *name)
         {
             match verdict.status {
-                ComplianceStatus::Compliant => outcome::add_words(known, verdict.steps),
+                ComplianceStatus::Compliant => outcome::add_messages(known, verdict.steps),
                 _ => *known = verdict,
             }
         }

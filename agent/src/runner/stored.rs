@@ -8,12 +8,12 @@
 use rusqlite::{Connection, Transaction};
 
 use super::{Transition, unknown, why};
-use crate::machine::{Action, Active, Event, Site, State, Waiting, Work};
+use crate::machine::{Action, Active, Event, Site, State, WaitingBundle, Work};
 use crate::state::events::generation_event;
 use crate::state::generations::{self, Generation};
 use crate::state::outbox::{self, Author};
 use crate::state::{self, Hold, StateError, key};
-use outhaul_bundle::report::{Event as ReportEvent, RevertedFrom};
+use outhaul_bundle::report::{ReportEvent, RevertedFrom};
 use outhaul_reconcilers::shortened;
 
 /// How the site stands.
@@ -61,7 +61,7 @@ pub fn load(db: &Connection) -> Result<Site, StateError> {
         }),
         previous,
         incoming: other(State::Verified).map(|row| row.number),
-        waiting: waiting.map(|row| Waiting {
+        waiting: waiting.map(|row| WaitingBundle {
             number: row.number,
             gated: row.state == State::Gated,
             needs_approval: needs == Some(row.number),

@@ -11,9 +11,9 @@ use crate::blobs::Blobs;
 use crate::durable;
 use crate::error::AgentError;
 use crate::generation;
-use crate::home::Home;
 use crate::runner::{self, former_keys};
 use crate::state::{floors, generations};
+use crate::state_folder::StateFolder;
 
 /// Removes what the site does not keep, when there is something, and what a cut-off copy unpacked.
 ///
@@ -24,18 +24,18 @@ pub fn tidy_up(agent: &mut Agent) -> Result<(), AgentError> {
         return Ok(());
     }
     // A database that somebody put back knows less than the disk: nothing is removed by its word.
-    if floors::floors(agent.store.read(), &agent.home.floors()).is_err() {
+    if floors::floors(agent.store.read(), &agent.state_folder.floors()).is_err() {
         return Ok(());
     }
     let site = runner::site_now(agent.store.read())?;
     let all = generations::all(agent.store.read())?;
     let kept = all.iter().map(|row| row.number);
     let kept: BTreeSet<u64> = kept.filter(|number| site.keeps(*number)).collect();
-    let surplus = surplus(&agent.home, &kept)?;
+    let surplus = surplus(&agent.state_folder, &kept)?;
     if surplus.is_empty() {
         return Ok(());
     }
-    Blobs::new(&agent.home).clear_partial()?;
+    Blobs::new(&agent.state_folder).clear_partial()?;
     retain_blobs(agent)?;
     // Last, because by them the next start sees that it was not finished.
     for path in surplus {
@@ -49,8 +49,8 @@ pub fn tidy_up(agent: &mut Agent) -> Result<(), AgentError> {
 }
 
 /// Folders of generations that are not among `kept`.
-fn surplus(home: &Home, kept: &BTreeSet<u64>) -> Result<Vec<PathBuf>, AgentError> {
-    let mut paths = durable::list(&home.generations())?;
+fn surplus(state_folder: &StateFolder, kept: &BTreeSet<u64>) -> Result<Vec<PathBuf>, AgentError> {
+    let mut paths = durable::list(&state_folder.generations())?;
     paths.retain(|path| {
         let name = path
             .file_name()
@@ -66,7 +66,7 @@ pub(crate) fn discard(agent: &mut Agent) -> Result<(), AgentError> {
     if agent.config.repository.url.is_some() {
         return Ok(());
     }
-    Blobs::new(&agent.home).clear_partial()?;
+    Blobs::new(&agent.state_folder).clear_partial()?;
     retain_blobs(agent)
 }
 
@@ -77,9 +77,10 @@ fn retain_blobs(agent: &Agent) -> Result<(), AgentError> {
         .filter(|g| g.whole)
     {
         // A folder that is gone needs no blobs, and must not keep the others from being tidied.
-        let index = generation::read_index(&agent.home, row.number, &row.index, &agent.limits);
+        let index =
+            generation::read_index(&agent.state_folder, row.number, &row.index, &agent.limits);
         let blobs = index.iter().flat_map(|index| index.blobs.iter());
         wanted.extend(blobs.map(|blob| blob.digest.hex()));
     }
-    Ok(Blobs::new(&agent.home).retain(&wanted)?)
+    Ok(Blobs::new(&agent.state_folder).retain(&wanted)?)
 }

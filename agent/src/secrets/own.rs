@@ -14,8 +14,8 @@ use rusqlite::Connection;
 use super::{SecretError, Secrets};
 use crate::cut;
 use crate::durable;
-use crate::home::Home;
 use crate::state::{self, StateError, key};
+use crate::state_folder::StateFolder;
 
 /// The site's own key in its folder of keys; those of streams lie beside it.
 pub(crate) const OWN_KEY: &str = "site.age";
@@ -46,8 +46,8 @@ impl Secrets {
     ///
     /// # Errors
     /// [`SecretError`] when it cannot be read or written.
-    pub fn next_public_key(home: &Home) -> Result<String, SecretError> {
-        let path = home.next_seal_key();
+    pub fn next_public_key(state_folder: &StateFolder) -> Result<String, SecretError> {
+        let path = state_folder.next_seal_key();
         if !path.exists() {
             Identity::generate().save(&path)?;
         }
@@ -83,19 +83,19 @@ fn public(path: &Path) -> Result<String, SecretError> {
 /// # Errors
 /// [`StateError::Key`] when a key cannot be written. One that is lost is no error: what is not sealed
 /// goes on.
-pub(crate) fn finish(home: &Home, db: &Connection) -> Result<(), StateError> {
+pub(crate) fn finish(state_folder: &StateFolder, db: &Connection) -> Result<(), StateError> {
     let Some(wanted) = state::meta::<String>(db, key::SEAL_KEY)? else {
         return Ok(());
     };
-    let own = home.identities().join(OWN_KEY);
-    let next = home.next_seal_key();
+    let own = state_folder.identities().join(OWN_KEY);
+    let next = state_folder.next_seal_key();
     let is_wanted = |path: &Path| public(path).is_ok_and(|found| found == wanted);
     if is_wanted(&own) {
         return Ok(());
     }
     if is_wanted(&next) {
         if let Ok(old) = Identity::load(&own) {
-            let path = home
+            let path = state_folder
                 .identities()
                 .join(format!("{FORMER}{}.age", old.recipient().id()));
             old.save(&path).map_err(SecretError::from)?;
@@ -111,7 +111,7 @@ pub(crate) fn finish(home: &Home, db: &Connection) -> Result<(), StateError> {
         tracing::warn!(
             "the key that opens what is sealed for this site ({wanted:.12}…) is not in `{}`; restore it \
              from a backup, or ask the centre for a `rekey`",
-            home.identities().display()
+            state_folder.identities().display()
         );
     }
     Ok(())

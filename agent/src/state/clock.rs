@@ -76,7 +76,7 @@ impl ClockReading {
     ///
     /// # Errors
     /// [`StateError`]
-    pub fn believe(&mut self, db: &Connection, accepted: &Acceptance) -> Result<(), StateError> {
+    pub fn accept(&mut self, db: &Connection, accepted: &Acceptance) -> Result<(), StateError> {
         if accepted.time_restarts {
             self.bound.restart(accepted.signed_at);
         } else {
@@ -89,7 +89,7 @@ impl ClockReading {
     ///
     /// # Errors
     /// [`StateError`]
-    pub fn believe_hub(&mut self, db: &Connection, hub_time_ms: i64) -> Result<(), StateError> {
+    pub fn accept_hub_time(&mut self, db: &Connection, hub_time_ms: i64) -> Result<(), StateError> {
         if let Ok(at) = Timestamp::from_millisecond(hub_time_ms) {
             self.bound.raise_by_hub(at);
         }

@@ -3,7 +3,7 @@
 //! What comes in: a row, and each assignment's result. What goes out: the event of a report, and what runs, told
 //! again to a hub that does not know it. It changes no generation.
 
-use outhaul_bundle::report::{AssignmentResult, Event as ReportEvent, GenerationEvent};
+use outhaul_bundle::report::{AssignmentResult, GenerationEvent, ReportEvent};
 use outhaul_reconcilers::shortened;
 use rusqlite::Connection;
 

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{StateError, doing, signed, unsigned};
 use crate::durable;
-use crate::home::Home;
+use crate::state_folder::StateFolder;
 
 /// Highest versions by metadata name.
 pub type Floors = BTreeMap<String, u64>;
@@ -62,11 +62,15 @@ pub fn write_sidecar(db: &Connection, path: &Path, after: &Floors) -> Result<(),
 ///
 /// # Errors
 /// [`StateError`]
-pub fn raise(home: &Home, db: &Connection, after: &Floors) -> Result<(), StateError> {
-    if home.keeps_floors_in_copy() {
+pub fn raise(
+    state_folder: &StateFolder,
+    db: &Connection,
+    after: &Floors,
+) -> Result<(), StateError> {
+    if state_folder.keeps_floors_in_copy() {
         return Ok(());
     }
-    write_sidecar(db, &home.floors(), after)
+    write_sidecar(db, &state_folder.floors(), after)
 }
 
 /// What differs between two sets of floors, for people.

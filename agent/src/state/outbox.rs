@@ -9,19 +9,19 @@ use std::collections::BTreeSet;
 
 use outhaul_bundle::Digest;
 use outhaul_bundle::name::Name;
-use outhaul_bundle::report::{self, Ack, Event, GenerationState, Report, SiteTime};
+use outhaul_bundle::report::{self, Ack, GenerationState, Report, ReportEvent, SiteTime};
 use outhaul_signer::{Envelope, SigningKey};
 use rusqlite::{Connection, OptionalExtension, params};
 use serde::{Deserialize, Serialize};
 
 use super::clock::ClockReading;
-use super::{Site, StateError, doing, key, meta, set_meta, signed, unsigned};
+use super::{SiteIdentity, StateError, doing, key, meta, set_meta, signed, unsigned};
 
 /// Who speaks, when, and how much may wait.
 #[derive(Debug)]
 pub struct Author<'a> {
     /// The site.
-    pub site: &'a Site,
+    pub site: &'a SiteIdentity,
     /// Its key.
     pub key: &'a SigningKey,
     /// Its clock.
@@ -45,18 +45,18 @@ pub struct Cursor {
 }
 
 /// How much a report would be missed. Stored as text; dropped in the order of `DROPPABLE`.
-fn class(event: &Event) -> &'static str {
+fn class(event: &ReportEvent) -> &'static str {
     match event {
-        Event::Observation(_) => "observation",
-        Event::Generation(told) if told.reverted_from.is_some() => "failure",
-        Event::Generation(told) => match told.state {
+        ReportEvent::Observation(_) => "observation",
+        ReportEvent::Generation(told) if told.reverted_from.is_some() => "failure",
+        ReportEvent::Generation(told) => match told.state {
             GenerationState::Failed | GenerationState::Reverted => "failure",
             GenerationState::Active => "active",
             _ => "passage",
         },
-        Event::Refusal { .. } => "refusal",
-        Event::Gap { .. } => "gap",
-        Event::Started { .. } => "started",
+        ReportEvent::Refusal { .. } => "refusal",
+        ReportEvent::Gap { .. } => "gap",
+        ReportEvent::Started { .. } => "started",
         _ => "decision",
     }
 }
@@ -68,7 +68,7 @@ const DROPPABLE: [&str; 5] = ["observation", "started", "passage", "refusal", "a
 ///
 /// # Errors
 /// [`StateError`]
-pub fn queue(db: &Connection, author: &Author<'_>, event: Event) -> Result<u64, StateError> {
+pub fn queue(db: &Connection, author: &Author<'_>, event: ReportEvent) -> Result<u64, StateError> {
     let waiting = count(db)?;
     if waiting >= author.max_rows {
         make_room(db, author)?;
@@ -76,7 +76,7 @@ pub fn queue(db: &Connection, author: &Author<'_>, event: Event) -> Result<u64, 
     append(db, author, event)
 }
 
-fn append(db: &Connection, author: &Author<'_>, event: Event) -> Result<u64, StateError> {
+fn append(db: &Connection, author: &Author<'_>, event: ReportEvent) -> Result<u64, StateError> {
     append_at(db, author, author.reading.site_time(), event)
 }
 
@@ -84,7 +84,7 @@ fn append_at(
     db: &Connection,
     author: &Author<'_>,
     at: SiteTime,
-    event: Event,
+    event: ReportEvent,
 ) -> Result<u64, StateError> {
     let mut cursor = cursor(db)?;
     let class = class(&event);
@@ -131,7 +131,7 @@ pub fn count(db: &Connection) -> Result<u64, StateError> {
 
 /// One waiting report: its number and its envelope as one line of JSON.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Waiting {
+pub struct WaitingReports {
     /// The report's number.
     pub number: u64,
     /// The signed envelope.
@@ -142,13 +142,17 @@ pub struct Waiting {
 ///
 /// # Errors
 /// [`StateError`]
-pub fn waiting(db: &Connection, after: u64, max_bytes: usize) -> Result<Vec<Waiting>, StateError> {
+pub fn waiting(
+    db: &Connection,
+    after: u64,
+    max_bytes: usize,
+) -> Result<Vec<WaitingReports>, StateError> {
     let mut query = db
         .prepare("SELECT number, envelope FROM outbox WHERE number > ?1 ORDER BY number")
         .map_err(doing("read reports"))?;
     let rows = query
         .query_map([signed(after)], |row| {
-            Ok(Waiting {
+            Ok(WaitingReports {
                 number: unsigned(row.get(0)?),
                 envelope: row.get(1)?,
             })
@@ -172,7 +176,7 @@ pub fn waiting(db: &Connection, after: u64, max_bytes: usize) -> Result<Vec<Wait
 ///
 /// # Errors
 /// [`StateError`]
-pub fn acknowledge(db: &Connection, site: &Site, ack: &Ack) -> Result<u64, StateError> {
+pub fn acknowledge(db: &Connection, site: &SiteIdentity, ack: &Ack) -> Result<u64, StateError> {
     let mut cursor = cursor(db)?;
     let ours: (&Name, &Name, &Name) = (&site.fleet, &site.name, &site.epoch);
     if ours != (&ack.fleet, &ack.site, &ack.epoch)
@@ -199,7 +203,11 @@ pub fn acknowledge(db: &Connection, site: &Site, ack: &Ack) -> Result<u64, State
 ///
 /// # Errors
 /// [`StateError`]
-pub fn is_lost_at_the_hub(db: &Connection, site: &Site, ack: &Ack) -> Result<bool, StateError> {
+pub fn is_lost_at_the_hub(
+    db: &Connection,
+    site: &SiteIdentity,
+    ack: &Ack,
+) -> Result<bool, StateError> {
     let ours: (&Name, &Name, &Name) = (&site.fleet, &site.name, &site.epoch);
     let cursor = cursor(db)?;
     Ok(ours == (&ack.fleet, &ack.site, &ack.epoch)
@@ -213,7 +221,7 @@ pub fn is_lost_at_the_hub(db: &Connection, site: &Site, ack: &Ack) -> Result<boo
 ///
 /// # Errors
 /// [`StateError`]
-pub fn contradicts(db: &Connection, site: &Site, ack: &Ack) -> Result<bool, StateError> {
+pub fn contradicts(db: &Connection, site: &SiteIdentity, ack: &Ack) -> Result<bool, StateError> {
     let ours: (&Name, &Name, &Name) = (&site.fleet, &site.name, &site.epoch);
     if ours != (&ack.fleet, &ack.site, &ack.epoch) {
         return Ok(false);
@@ -260,7 +268,7 @@ fn digest_of(bytes: &[u8]) -> Result<Digest, StateError> {
 pub fn renumber(
     db: &Connection,
     author: &Author<'_>,
-    next: &Site,
+    next: &SiteIdentity,
     who: &str,
 ) -> Result<(), StateError> {
     let waiting = waiting(db, 0, usize::MAX)?;
@@ -274,7 +282,7 @@ pub fn renumber(
         site: next,
         ..*author
     };
-    let told = Event::Decision {
+    let told = ReportEvent::Decision {
         what: "renumber".to_owned(),
         who: who.to_owned(),
         number: None,
@@ -287,7 +295,7 @@ pub fn renumber(
             problem: error.to_string(),
         })?;
         // A gap of the old numbering is none of the new one.
-        if !matches!(report.event, Event::Gap { .. }) {
+        if !matches!(report.event, ReportEvent::Gap { .. }) {
             append_at(db, &author, report.at, report.event)?;
         }
     }
@@ -326,7 +334,7 @@ fn make_room(db: &Connection, author: &Author<'_>) -> Result<(), StateError> {
     }
     for (from, to) in gaps(db)? {
         let reason = "the outbox was full: older observations were merged".to_owned();
-        append(db, author, Event::Gap { from, to, reason })?;
+        append(db, author, ReportEvent::Gap { from, to, reason })?;
     }
     Ok(())
 }

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use jiff::Timestamp;
-use outhaul_bundle::report::{Ack, Event, GenerationEvent, GenerationState, Report};
+use outhaul_bundle::report::{Ack, GenerationEvent, GenerationState, Report, ReportEvent};
 use outhaul_signer::{Envelope, LowerBound, SigningKey};
 use tempfile::TempDir;
 
@@ -19,7 +19,7 @@ use crate::state::clock::ClockReading;
 struct Memory {
     folder: TempDir,
     store: Store,
-    site: Site,
+    site: SiteIdentity,
     key: SigningKey,
 }
 
@@ -33,7 +33,7 @@ impl Memory {
             environment: name("dev"),
             cluster_type: name("drone"),
         };
-        let site = Site {
+        let site = SiteIdentity {
             fleet: name("f0"),
             name: name("drone-7"),
             stream,
@@ -55,7 +55,7 @@ impl Memory {
         self.folder.path().join("floors.json")
     }
 
-    fn queue(&mut self, max_rows: u64, event: Event) {
+    fn queue(&mut self, max_rows: u64, event: ReportEvent) {
         let reading = ClockReading {
             bound: LowerBound::new(Timestamp::UNIX_EPOCH),
             wall: Timestamp::UNIX_EPOCH,
@@ -75,7 +75,7 @@ impl Memory {
 
     fn reports(&self) -> Vec<Report> {
         let rows = outbox::waiting(self.store.read(), 0, usize::MAX).unwrap();
-        let payload = |row: outbox::Waiting| {
+        let payload = |row: outbox::WaitingReports| {
             let envelope = Envelope::from_json(&row.envelope).unwrap();
             Report::from_bytes(envelope.unverified_payload()).unwrap()
         };
@@ -117,7 +117,7 @@ fn floors_of(role: u64) -> Floors {
 }
 
 #[test]
-fn a_damaged_database_is_told_and_stays_as_it_is() {
+fn a_damaged_database_is_reported_and_stays_as_it_is() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("agent.db");
     fs::write(&path, vec![b'x'; 4096]).unwrap();
@@ -207,7 +207,7 @@ fn an_acknowledgement_frees_what_it_covers_and_an_old_one_nothing() {
     for _ in 0..5 {
         memory.queue(
             100,
-            Event::Started {
+            ReportEvent::Started {
                 agent_version: "1".into(),
             },
         );
@@ -224,29 +224,29 @@ fn an_acknowledgement_frees_what_it_covers_and_an_old_one_nothing() {
 }
 
 #[test]
-fn a_full_outbox_keeps_failures_decisions_and_the_newest_and_tells_the_gaps() {
+fn a_full_outbox_keeps_failures_decisions_and_the_newest_and_reports_the_gaps() {
     let mut memory = Memory::new();
-    let hold = Event::Decision {
+    let hold = ReportEvent::Decision {
         what: "hold".into(),
         who: "ann".into(),
         number: None,
     };
     let failed = memory.told(GenerationState::Failed);
     memory.queue(20, hold.clone());
-    memory.queue(20, Event::Generation(failed.clone()));
+    memory.queue(20, ReportEvent::Generation(failed.clone()));
     for at in 0..60 {
         let message = at.to_string();
         let seen = GenerationEvent {
             message,
             ..memory.told(GenerationState::Active)
         };
-        memory.queue(20, Event::Observation(seen));
+        memory.queue(20, ReportEvent::Observation(seen));
         assert!(outbox::count(memory.store.read()).unwrap() <= 20);
     }
     let reports = memory.reports();
-    let has = |event: &Event| reports.iter().any(|report| report.event == *event);
-    assert!(has(&hold) && has(&Event::Generation(failed)));
-    let Event::Observation(newest) = &reports.last().unwrap().event else {
+    let has = |event: &ReportEvent| reports.iter().any(|report| report.event == *event);
+    assert!(has(&hold) && has(&ReportEvent::Generation(failed)));
+    let ReportEvent::Observation(newest) = &reports.last().unwrap().event else {
         panic!("{reports:?}")
     };
     assert_eq!(newest.message, "59");
@@ -255,7 +255,7 @@ fn a_full_outbox_keeps_failures_decisions_and_the_newest_and_tells_the_gaps() {
     let told = |number: &u64| {
         reports.iter().any(|report| match &report.event {
             _ if report.number == *number => true,
-            Event::Gap { from, to, .. } => (from..=to).contains(&number),
+            ReportEvent::Gap { from, to, .. } => (from..=to).contains(&number),
             _ => false,
         })
     };

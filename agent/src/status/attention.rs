@@ -56,7 +56,7 @@ pub(super) fn find(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
         });
     }
     found.extend(disputed(agent)?);
-    if !Secrets::has_own_key(&agent.home.identities()) {
+    if !Secrets::has_own_key(&agent.state_folder.identities()) {
         found.push(Attention {
             assignment: None,
             what: "seal-key",
@@ -66,7 +66,7 @@ pub(super) fn find(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
                     .to_owned(),
             help: format!(
                 "restore `{}` from a backup of the state folder, or ask the centre for a `rekey`",
-                agent.home.identities().display()
+                agent.state_folder.identities().display()
             ),
         });
     }
@@ -80,7 +80,7 @@ fn disputed(agent: &Agent) -> Result<Option<Attention>, AgentError> {
     if disputed.is_empty() {
         return Ok(None);
     }
-    let folder = apply::folder(&agent.config, &agent.home);
+    let folder = apply::folder(&agent.config, &agent.state_folder);
     let ours = inventory::items(db, None)?;
     let ours: BTreeSet<&str> = ours.iter().map(|item| item.item.as_str()).collect();
     let mut names: Vec<String> = disputed
@@ -136,7 +136,7 @@ fn waiting(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
 /// The apply helper, when nobody answers for it.
 fn without_helper(agent: &Agent) -> Option<Attention> {
     agent.config.apply.helper.as_ref()?;
-    let asked = apply::reconciler_of(folder::KIND, &agent.config, &agent.home);
+    let asked = apply::reconciler_of(folder::KIND, &agent.config, &agent.state_folder);
     let error = asked.and_then(|reconciler| reconciler.ready()).err()?;
     Some(Attention {
         assignment: None,
@@ -159,12 +159,12 @@ fn drifted_now(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
     let looked = runner::index_of(agent, active).and_then(|index| {
         let reconciler = agent.reconciler(index.reconciler.kind.as_str())?;
         let mut differing = Vec::new();
-        for desired in generation::desired(&agent.home, &index, &agent.site.name) {
+        for desired in generation::desired(&agent.state_folder, &index, &agent.site.name) {
             let name = desired.assignment.name.as_str();
             let recorded = agent.recorded(reconciler.kind(), name)?;
             let verdict = match reconciler.health_waits() {
-                true => Some(reconciler.observe(&desired, &recorded, &agent.pulse)?),
-                false => reconciler.health(&desired, &recorded, &agent.pulse)?,
+                true => Some(reconciler.observe(&desired, &recorded, &agent.heartbeat)?),
+                false => reconciler.health(&desired, &recorded, &agent.heartbeat)?,
             };
             let verdict = verdict.filter(|v| v.status != ComplianceStatus::Compliant);
             differing.extend(verdict.map(|v| {

@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use crate::durable;
 use crate::error::AgentError;
-use crate::home::{Home, LockError};
-use crate::state::{self, Site, StateError, Store, key};
+use crate::state::{self, SiteIdentity, StateError, Store, key};
+use crate::state_folder::{LockError, StateFolder};
 
 /// What can still be said.
 #[derive(Debug, Serialize)]
@@ -29,7 +29,7 @@ pub struct Blind {
 
 impl Blind {
     /// What is left to say after `error`; `None` where there is nothing to look at.
-    pub fn look(home: &Home, error: &AgentError) -> Option<Self> {
+    pub fn look(state_folder: &StateFolder, error: &AgentError) -> Option<Self> {
         if let AgentError::State(
             StateError::NotEnrolled
             | StateError::File(_)
@@ -38,7 +38,7 @@ impl Blind {
         {
             return None;
         }
-        let names = durable::list(&home.generations()).ok()?;
+        let names = durable::list(&state_folder.generations()).ok()?;
         let mut on_disk: Vec<u64> = names
             .iter()
             .filter_map(|path| path.file_name()?.to_str()?.parse().ok())
@@ -47,10 +47,10 @@ impl Blind {
         // Opening what is gone would make an empty one in its place.
         let store = match error {
             AgentError::State(StateError::Gone { .. }) => None,
-            _ => Store::open(&home.database()).ok(),
+            _ => Store::open(&state_folder.database()).ok(),
         };
         let db = store.as_ref().map(Store::read);
-        let site: Option<Site> = db.and_then(|db| state::site(db).ok());
+        let site: Option<SiteIdentity> = db.and_then(|db| state::site(db).ok());
         Some(Self {
             fleet: site.as_ref().map(|site| site.fleet.to_string()),
             site: site.map(|site| site.name.to_string()),

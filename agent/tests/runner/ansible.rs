@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use outhaul_bundle::report::{AssignmentResult, ComplianceStatus, Event, GenerationState};
+use outhaul_bundle::report::{AssignmentResult, ComplianceStatus, GenerationState, ReportEvent};
 
 use crate::centre::{Centre, Draft, Load};
 use crate::media::is_root;
@@ -54,7 +54,9 @@ fn results(site: &Site, number: u64, state: GenerationState) -> Vec<AssignmentRe
         .into_iter()
         .rev()
         .filter_map(|report| match report.event {
-            Event::Generation(told) if (told.number, told.state) == (number, state) => Some(told),
+            ReportEvent::Generation(told) if (told.number, told.state) == (number, state) => {
+                Some(told)
+            }
             _ => None,
         });
     found.next().expect("such a report").assignments
@@ -144,7 +146,7 @@ fn a_failing_playbook_goes_back_to_the_bundle_before() {
 }
 
 #[test]
-fn an_assignment_that_leaves_without_remove_yaml_is_told_as_left_behind() {
+fn an_assignment_that_leaves_without_remove_yaml_is_reported_as_left_behind() {
     let Some((centre, site)) = with_ansible() else {
         return;
     };

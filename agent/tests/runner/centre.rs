@@ -8,8 +8,8 @@ use std::process::Command;
 
 use jiff::{SignedDuration, Timestamp};
 use outhaul_bundle::digest::Digest;
-use outhaul_bundle::encode::{Candidate, encode_blob, plan_blobs};
-use outhaul_bundle::fake::{FakeBundle, Memory};
+use outhaul_bundle::encode::{ContentToEncode, encode_blob, plan_blobs};
+use outhaul_bundle::fake::{FakeBundle, MemoryBlobs};
 use outhaul_bundle::index::{Assignment, Content, DriftPolicy, File, Overlay, Stream, format_of};
 use outhaul_bundle::write::write_bundle;
 use outhaul_bundle::{BundleReader, Index, Instruction, Limits, Order};
@@ -358,8 +358,8 @@ impl Centre {
         self.fleet.change_root(&changes, now(), &secret()).unwrap();
     }
 
-    fn index(&self, draft: &Draft, number: u64) -> (Index, Memory) {
-        let (mut contents, mut blobs) = (Memory::default(), Memory::default());
+    fn index(&self, draft: &Draft, number: u64) -> (Index, MemoryBlobs) {
+        let (mut contents, mut blobs) = (MemoryBlobs::default(), MemoryBlobs::default());
         let mut candidates = Vec::new();
         let mut index = FakeBundle::new(number, &[]).unwrap().index;
         index.fleet = self.fleet.id().parse().unwrap();
@@ -391,7 +391,7 @@ impl Centre {
                 .iter()
                 .map(|(path, bytes)| {
                     let (digest, size) = (contents.put(bytes.clone()), bytes.len() as u64);
-                    candidates.push(Candidate {
+                    candidates.push(ContentToEncode {
                         digest,
                         size,
                         path: path.clone(),
@@ -477,7 +477,7 @@ pub fn unpack_for_web(bundle: &Path, folder: &Path) {
     };
     let (index, bytes) = reader.read_index(&content).unwrap();
     put(format!("targets/{role}/{digest}.index.json"), &bytes);
-    let mut blobs = Memory::default();
+    let mut blobs = MemoryBlobs::default();
     reader.read_blobs(&index, &mut blobs).unwrap();
     for (digest, bytes) in &blobs.by_digest {
         put(format!("blobs/sha256/{}", digest.hex()), bytes);

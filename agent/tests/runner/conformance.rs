@@ -7,7 +7,7 @@
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Child, Command, Stdio};
 
-use outhaul_bundle::report::{Event, GenerationState};
+use outhaul_bundle::report::{GenerationState, ReportEvent};
 
 use crate::centre::{Centre, Draft, Load};
 use crate::reconciler_flux::Flux;
@@ -125,7 +125,7 @@ impl Stage<'_> {
             .into_iter()
             .rev()
             .find_map(|report| match report.event {
-                Event::Generation(told)
+                ReportEvent::Generation(told)
                     if (told.number, told.state) == (number, GenerationState::Active) =>
                 {
                     Some(told)

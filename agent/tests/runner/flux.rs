@@ -9,7 +9,7 @@ use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use outhaul_bundle::report::{Event, StepResult};
+use outhaul_bundle::report::{ReportEvent, StepResult};
 use outhaul_tests::flux::{Flux as Controller, Sources};
 use outhaul_tests::kubernetes::{ADMIN, ApiServer};
 use serde_json::json;
@@ -152,7 +152,7 @@ impl Offline {
 fn newest(site: &Site, number: u64) -> Vec<StepResult> {
     let reports = site.reports().into_iter().rev();
     let found = reports.filter_map(|report| match report.event {
-        Event::Generation(told) | Event::Observation(told) => Some(told),
+        ReportEvent::Generation(told) | ReportEvent::Observation(told) => Some(told),
         _ => None,
     });
     let mut found = found.filter(|told| told.number == number && !told.assignments.is_empty());
@@ -313,7 +313,7 @@ fn keeps_most(flux: &Flux) -> Load {
 }
 
 #[test]
-fn who_suspends_flux_by_hand_is_named_and_what_flux_refuses_is_told_word_for_word() {
+fn who_suspends_flux_by_hand_is_named_and_what_flux_refuses_is_reported_word_for_word() {
     let Some((flux, centre, site)) = impatient() else {
         return;
     };

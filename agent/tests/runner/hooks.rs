@@ -307,7 +307,7 @@ fn a_program_that_others_may_change_is_not_started() {
     assert_told(
         &site.import(&bundle),
         3,
-        &["is not to be had", "help: install the program"],
+        &["cannot be found", "help: install the program"],
     );
     fs::rename(site.folder.path().join("away"), path(&site)).unwrap();
     site.take(&bundle);

@@ -7,7 +7,7 @@ use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use outhaul_bundle::report::Event;
+use outhaul_bundle::report::ReportEvent;
 use outhaul_tests::Checked as _;
 
 use crate::centre::{Centre, Draft};
@@ -229,7 +229,7 @@ fn a_name_with_escape_sequences_reaches_no_terminal() {
         .reports()
         .iter()
         .filter_map(|report| match &report.event {
-            Event::Refusal { source, .. } => Some(source.clone()),
+            ReportEvent::Refusal { source, .. } => Some(source.clone()),
             _ => None,
         })
         .collect();
@@ -260,7 +260,7 @@ fn a_stick_with_very_many_names_is_looked_at_up_to_a_bound_and_says_so() {
     let refusals: Vec<_> = reports
         .iter()
         .filter_map(|report| match &report.event {
-            Event::Refusal {
+            ReportEvent::Refusal {
                 source,
                 rule,
                 message,
@@ -296,7 +296,7 @@ fn attack_copies_of_a_genuine_bundle_damaged_late_leave_as_few_reports_as_forger
     assert_told(&fixture.on_stick("import"), 4, &["`39.outhaul` is refused"]);
     let reports = fixture.site.reports();
     let refusals = reports.iter().filter_map(|report| match &report.event {
-        Event::Refusal { source, rule, .. } => Some((source.as_str(), rule.as_str())),
+        ReportEvent::Refusal { source, rule, .. } => Some((source.as_str(), rule.as_str())),
         _ => None,
     });
     let refusals: Vec<_> = refusals.collect();

@@ -138,7 +138,7 @@ fn plan_says_what_would_change_and_changes_nothing() {
 }
 
 #[test]
-fn a_wrong_agent_toml_is_told_with_its_place() {
+fn a_wrong_agent_toml_is_reported_with_its_place() {
     let centre = Centre::new();
     let site = Site::new(&centre, "drone-7");
     let bundle = centre.publish(&Draft::hello("hi"));

@@ -226,7 +226,7 @@ fn of_many_bundles_on_a_stick_the_newest_for_this_stream_is_taken() {
 }
 
 #[test]
-fn an_empty_stick_is_told_as_such() {
+fn an_empty_stick_is_reported_as_such() {
     let centre = Centre::new();
     let site = Site::new(&centre, "drone-7");
     let stick = tempfile::tempdir().unwrap();

@@ -95,7 +95,7 @@ fn a_download_that_broke_off_goes_on_from_its_last_byte() {
 }
 
 #[test]
-fn a_blob_changed_on_the_server_is_refused_and_told_once() {
+fn a_blob_changed_on_the_server_is_refused_and_reported_once() {
     let (centre, web) = (Centre::new(), Web::new());
     let blob = web.publish(&centre, &Draft::hello("one"));
     let good = fs::read(&blob).unwrap();

@@ -104,7 +104,7 @@ fn a_site_is_requested_until_the_approval_of_its_key_comes_with_a_bundle() {
 }
 
 #[test]
-fn an_approval_of_another_key_under_the_site_s_name_is_told_loudly() {
+fn an_approval_of_another_key_under_the_site_s_name_is_reported_loudly() {
     let centre = Centre::new();
     let site = running(&centre);
     let key = Digest::of(b"an impostor's");
@@ -298,7 +298,7 @@ fn a_moved_site_takes_the_new_stream_though_it_was_signed_before_the_order() {
 }
 
 #[test]
-fn an_order_to_move_back_in_time_is_refused_and_told() {
+fn an_order_to_move_back_in_time_is_refused_and_reported() {
     let centre = Centre::new();
     let site = running(&centre);
     centre.publish(&hello("early").cluster_type("tractor"));

@@ -11,7 +11,7 @@ use crate::site::{Site, assert_told, code, stderr, stdout, tree};
 use crate::split::{NOBODY, as_user, give, no_other_user};
 
 #[test]
-fn a_second_service_on_the_same_state_is_told_of_the_first() {
+fn a_second_service_on_the_same_state_reports_the_first() {
     let centre = Centre::new();
     let site = Site::new(&centre, "drone-7");
     let service = Service::start(&site);
@@ -227,7 +227,7 @@ fn rollback_goes_to_the_bundle_before_and_stays_there() {
     assert_told(
         &site.run(&["rollback"]),
         1,
-        &["no generation before", "nothing was changed"],
+        &["no previous generation", "nothing was changed"],
     );
     let extra = Load::new("extra").file("e.yaml", "e");
     let second = Draft::new([Load::new("hello").file("manifest.yaml", "two\n"), extra]);

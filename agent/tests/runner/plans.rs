@@ -144,18 +144,19 @@ fn a_plan_says_what_would_wait_and_for_whom() {
     let (planned, imported) = as_import(&site, &[text(&two)]);
     let told = stdout(&planned);
     assert!(
-        told.contains("it would wait: waits for `outhaul-agent approve 2`"),
+        told.contains("it would wait: approve it with `outhaul-agent approve 2`"),
         "{told}"
     );
     assert!(
-        stdout(&imported).contains("bundle 2 is gated"),
+        stdout(&imported)
+            .contains("bundle 2 is waiting: approve it with `outhaul-agent approve 2`"),
         "{}",
         stdout(&imported)
     );
     // It is here now and waits: that is said, too.
     site.ok(&["import", text(&two)]);
     let (planned, _) = as_import(&site, &[text(&two)]);
-    assert!(stdout(&planned).contains("gated"), "{}", stdout(&planned));
+    assert!(stdout(&planned).contains("waiting"), "{}", stdout(&planned));
 }
 
 #[test]

@@ -381,7 +381,7 @@ impl Fixture for Hook {
     }
 
     fn said_when_absent(&self) -> &'static [&'static str] {
-        &["is not to be had", "help: install the program"]
+        &["cannot be found", "help: install the program"]
     }
 
     fn removing(&self) -> &'static [&'static str] {

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use outhaul_bundle::report::{ComplianceStatus, Event};
+use outhaul_bundle::report::{ComplianceStatus, ReportEvent};
 
 use crate::centre::{Centre, Draft, Load};
 use crate::site::{Site, assert_told, tree};
@@ -30,7 +30,7 @@ fn reports_are_numbered_chained_and_signed_by_the_site() {
     ];
     assert_eq!(site.story(), expected);
     let reports = site.reports();
-    let Event::Generation(active) = &reports[6].event else {
+    let ReportEvent::Generation(active) = &reports[6].event else {
         panic!("{:?}", reports[6])
     };
     assert_eq!(active.assignments[0].name.as_str(), "hello");
@@ -76,7 +76,7 @@ fn an_export_names_site_and_numbers_and_leaves_other_files_alone() {
 }
 
 #[test]
-fn drift_is_found_and_told_by_a_timer() {
+fn drift_is_found_and_reported_by_a_timer() {
     let centre = Centre::new();
     let site = Site::new(&centre, "drone-7");
     site.take(&centre.publish(&Draft::hello("one")));
@@ -87,7 +87,7 @@ fn drift_is_found_and_told_by_a_timer() {
     .unwrap();
     assert_told(&site.run(&["run", "--once"]), 0, &[]);
     let reports = site.reports();
-    let Event::Observation(found) = &reports.last().unwrap().event else {
+    let ReportEvent::Observation(found) = &reports.last().unwrap().event else {
         panic!("{reports:?}")
     };
     assert_eq!(found.assignments[0].status, ComplianceStatus::Drifted);
@@ -116,7 +116,7 @@ fn a_revert_is_one_report_of_what_runs_now_and_why() {
     site.import(&centre.publish(&Draft::new([load])));
     assert_eq!(after_two(&site), ["2 applying", "2 failed", "1 active"]);
     let reports = site.reports();
-    let Event::Generation(back) = &reports.last().unwrap().event else {
+    let ReportEvent::Generation(back) = &reports.last().unwrap().event else {
         panic!("{reports:?}")
     };
     let left = back.reverted_from.clone().unwrap();
@@ -140,7 +140,7 @@ fn a_rollback_is_one_report_with_the_name_of_who_decided_it() {
     let expected = ["2 applying", "2 active", "decision rollback", "1 active"];
     assert_eq!(after_two(&site), expected);
     let reports = site.reports();
-    let Event::Generation(back) = &reports.last().unwrap().event else {
+    let ReportEvent::Generation(back) = &reports.last().unwrap().event else {
         panic!("{reports:?}")
     };
     let left = back.reverted_from.clone().unwrap();

@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 
 use outhaul_bundle::digest::Digest;
 use outhaul_bundle::report::{
-    ENROLMENT_PAYLOAD_TYPE, EnrolmentRequest, Event, GenerationState, PAYLOAD_TYPE, Report,
+    ENROLMENT_PAYLOAD_TYPE, EnrolmentRequest, GenerationState, PAYLOAD_TYPE, Report, ReportEvent,
 };
 use outhaul_signer::{Envelope, PublicKey};
 use outhaul_tests::Checked as _;
@@ -243,17 +243,17 @@ impl Site {
     }
 }
 
-pub fn in_words(event: &Event) -> String {
+pub fn in_words(event: &ReportEvent) -> String {
     let state = |state: GenerationState| serde_json::to_value(state).unwrap();
     match event {
-        Event::Started { .. } => "started".to_owned(),
-        Event::Generation(g) => format!("{} {}", g.number, state(g.state).as_str().unwrap()),
-        Event::Observation(g) => format!("{} observed", g.number),
-        Event::Refusal { rule, .. } => format!("refusal {rule}"),
-        Event::Decision { what, .. } => format!("decision {what}"),
-        Event::OrderDone { what, .. } => format!("order {what}"),
-        Event::OrderRefused { what, .. } => format!("order {what} refused"),
-        Event::FreshnessSlip { number, .. } => format!("slip {number}"),
+        ReportEvent::Started { .. } => "started".to_owned(),
+        ReportEvent::Generation(g) => format!("{} {}", g.number, state(g.state).as_str().unwrap()),
+        ReportEvent::Observation(g) => format!("{} observed", g.number),
+        ReportEvent::Refusal { rule, .. } => format!("refusal {rule}"),
+        ReportEvent::Decision { what, .. } => format!("decision {what}"),
+        ReportEvent::OrderDone { what, .. } => format!("order {what}"),
+        ReportEvent::OrderRefused { what, .. } => format!("order {what} refused"),
+        ReportEvent::FreshnessSlip { number, .. } => format!("slip {number}"),
         other => format!("{other:?}"),
     }
 }

@@ -52,7 +52,7 @@ fn status_names_what_differs_now_what_waits_and_what_is_missing() {
 }
 
 #[test]
-fn a_damaged_database_and_a_lost_key_are_told_apart_and_status_answers() {
+fn a_damaged_database_and_a_lost_key_are_distinguished_and_status_answers() {
     let (_centre, site) = running();
     let key = fs::read(site.state().join("site.key")).unwrap();
     fs::remove_file(site.state().join("site.key")).unwrap();
@@ -98,7 +98,7 @@ fn a_damaged_database_and_a_lost_key_are_told_apart_and_status_answers() {
 }
 
 #[test]
-fn a_user_who_may_not_enter_is_told_so_and_not_to_enrol() {
+fn a_user_who_may_not_enter_gets_that_reason_and_no_advice_to_enrol() {
     let (centre, site) = running();
     let bundle = centre.publish(&Draft::hello("two"));
     let open = fs::Permissions::from_mode(0o755);
@@ -128,7 +128,7 @@ fn a_user_who_may_not_enter_is_told_so_and_not_to_enrol() {
 }
 
 #[test]
-fn a_full_disk_is_told_as_such_by_every_command_that_writes() {
+fn a_full_disk_is_reported_as_such_by_every_command_that_writes() {
     let Some(disk) = Stick::new("1m").filter(Stick::is_mounted) else {
         return skipped("only root can mount a small file system");
     };

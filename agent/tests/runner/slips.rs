@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use jiff::{SignedDuration, Timestamp};
-use outhaul_bundle::report::Event;
+use outhaul_bundle::report::ReportEvent;
 use outhaul_signer::Slip;
 use serde_json::Value;
 
@@ -82,7 +82,7 @@ fn a_slip_raises_floors_and_time_and_leaves_what_runs_alone() {
     assert_eq!(site.active(), Some(1));
     assert_eq!(site.story().last().unwrap(), "slip 1");
     let reports = site.reports();
-    let Event::FreshnessSlip {
+    let ReportEvent::FreshnessSlip {
         issued_ms,
         versions,
         ..

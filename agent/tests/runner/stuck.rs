@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use outhaul_bundle::report::{ComplianceStatus, Event, GenerationState};
+use outhaul_bundle::report::{ComplianceStatus, GenerationState, ReportEvent};
 use outhaul_tests::Checked as _;
 
 use crate::centre::{Centre, Draft, Load};
@@ -29,7 +29,7 @@ fn obstacle(site: &Site) -> PathBuf {
     folder
 }
 
-fn last_report(site: &Site) -> Event {
+fn last_report(site: &Site) -> ReportEvent {
     site.reports().pop().unwrap().event
 }
 
@@ -49,7 +49,7 @@ fn a_rollback_that_fails_says_so_and_the_bundle_that_ran_goes_on() {
     assert_eq!(site.applied()["hello/manifest.yaml"], b"two\n");
     assert_eq!(fs::read(folder.join("diary.txt")).unwrap(), b"somebody's");
     // What is reported is what runs, and why.
-    let Event::Generation(told) = last_report(&site) else {
+    let ReportEvent::Generation(told) = last_report(&site) else {
         panic!("{:?}", last_report(&site))
     };
     assert_eq!((told.number, told.state), (2, GenerationState::Active));
@@ -121,7 +121,7 @@ fn when_going_back_and_forth_both_fail_status_says_what_to_do_and_apply_repairs(
     ];
     assert_told(&site.run(&["rollback"]), 1, &words);
     assert_eq!(site.state_of(2), "failed");
-    let Event::Generation(told) = last_report(&site) else {
+    let ReportEvent::Generation(told) = last_report(&site) else {
         panic!("{:?}", last_report(&site))
     };
     assert_eq!((told.number, told.state), (2, GenerationState::Failed));
@@ -137,7 +137,7 @@ fn when_going_back_and_forth_both_fail_status_says_what_to_do_and_apply_repairs(
     assert_eq!(fs::read(&file).unwrap(), b"two\n");
     assert_eq!(site.state_of(2), "active");
     assert!(site.status().get("to_do").is_none());
-    let Event::Generation(told) = last_report(&site) else {
+    let ReportEvent::Generation(told) = last_report(&site) else {
         panic!("{:?}", last_report(&site))
     };
     assert_eq!((told.number, told.state), (2, GenerationState::Active));
@@ -189,8 +189,9 @@ fn rollback_after_a_hold_was_released_does_not_install_what_waited() {
     );
     let status = stdout(&site.run(&["status"]));
     assert!(
-        status
-            .contains("a rollback was ordered after it came; waits for `outhaul-agent approve 3`"),
+        status.contains(
+            "a rollback was ordered after it came; approve it with `outhaul-agent approve 3`"
+        ),
         "{status}"
     );
     site.ok(&["approve", "3"]);
@@ -337,7 +338,7 @@ fn folders_of_older_bundles_that_are_gone_block_no_newer_one() {
     fs::remove_dir_all(site.state().join("generations/2")).unwrap();
     // What runs cannot be compared any more, and that is told.
     assert_told(&site.run(&["run", "--once"]), 0, &[]);
-    let Event::Observation(found) = last_report(&site) else {
+    let ReportEvent::Observation(found) = last_report(&site) else {
         panic!("{:?}", last_report(&site))
     };
     assert!(
@@ -429,7 +430,7 @@ fn drift_is_corrected_where_the_stream_says_so() {
         .reports()
         .into_iter()
         .filter_map(|report| match report.event {
-            Event::Observation(found) => Some(found.message),
+            ReportEvent::Observation(found) => Some(found.message),
             _ => None,
         })
         .collect();

@@ -79,7 +79,7 @@ fn an_empty_file_and_a_file_cut_short_are_copies_to_be_made_again() {
     let whole = fs::read(&two).unwrap();
     for length in [100, 700, whole.len() / 2, whole.len() - 1] {
         fs::write(&copy, &whole[..length]).unwrap();
-        let words = ["is truncated", "help: copy it again"];
+        let words = ["is incomplete", "help: copy it again"];
         both_told(&site, &copy, 4, &words);
         let told = stderr(&site.import(&copy));
         assert!(!told.contains("``"), "{told}");
@@ -89,7 +89,7 @@ fn an_empty_file_and_a_file_cut_short_are_copies_to_be_made_again() {
 }
 
 #[test]
-fn an_empty_stick_and_one_with_other_files_are_told_apart() {
+fn an_empty_stick_and_one_with_other_files_are_distinguished() {
     let (centre, site) = running();
     let stick = tempfile::tempdir().unwrap();
     both_told(&site, stick.path(), 1, &["is empty", "help: ", "findmnt"]);
@@ -146,7 +146,7 @@ fn the_line_of_a_stick_follows_the_bundle_that_waited_when_it_was_read() {
         line.unwrap_or_else(|| panic!("{told}")).1.to_owned()
     };
     let held = line();
-    assert!(held.starts_with("bundle 2 is gated"), "{held}");
+    assert!(held.starts_with("bundle 2 is waiting"), "{held}");
     assert!(held.contains("harvest until Friday"), "{held}");
     assert_eq!(line(), held);
     site.ok(&["hold", "--release"]);

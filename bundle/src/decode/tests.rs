@@ -1,6 +1,4 @@
 //! Tests of `decode`: exactly one frame, exactly the contents, and nothing else.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 use super::*;
 
 fn content(bytes: &[u8]) -> Content {

@@ -1,11 +1,9 @@
 //! Tests of `encode`: what travels together, and what is compressed.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 use super::*;
-use crate::fake::Memory;
+use crate::fake::MemoryBlobs;
 
-fn candidate(path: &str, size: u64) -> Candidate {
-    Candidate {
+fn candidate(path: &str, size: u64) -> ContentToEncode {
+    ContentToEncode {
         digest: Digest::of(path.as_bytes()),
         size,
         path: path.to_owned(),
@@ -89,7 +87,7 @@ fn a_content_with_two_paths_travels_once() {
 fn content_that_is_compressed_already_is_stored_whatever_its_name() {
     let mut bytes = b"\x1f\x8b\x08".to_vec();
     bytes.resize(100_000, 7);
-    let mut contents = Memory::default();
+    let mut contents = MemoryBlobs::default();
     let digest = contents.put(bytes.clone());
     let contents_of_plan = vec![Content {
         digest,
@@ -110,7 +108,7 @@ fn content_that_is_compressed_already_is_stored_whatever_its_name() {
 fn a_source_that_changed_is_refused() {
     for encoding in [Encoding::Identity, Encoding::Zstd, Encoding::Pack] {
         for size in [99_999, 100_001] {
-            let mut contents = Memory::default();
+            let mut contents = MemoryBlobs::default();
             let digest = contents.put(vec![1; 100_000]);
             let plan = BlobPlan {
                 encoding,
@@ -119,7 +117,7 @@ fn a_source_that_changed_is_refused() {
             assert!(encode_blob(&plan, &mut contents, Vec::new()).is_err());
         }
         let digest = Digest::of(b"other");
-        let mut contents = Memory::default();
+        let mut contents = MemoryBlobs::default();
         contents.by_digest.insert(digest, vec![1; 5]);
         let plan = BlobPlan {
             encoding,
@@ -149,7 +147,7 @@ impl ContentSource for Slowly {
 #[test]
 fn short_reads_do_not_show_in_the_blob() {
     let bytes: Vec<u8> = (0..1_500_000u32).map(|n| (n / 3 % 251) as u8).collect();
-    let mut contents = Memory::default();
+    let mut contents = MemoryBlobs::default();
     let digest = contents.put(bytes.clone());
     let listed = vec![Content {
         digest,
@@ -170,18 +168,18 @@ fn short_reads_do_not_show_in_the_blob() {
 /// with them every bundle of every user.
 #[test]
 fn the_encoding_is_frozen() {
-    let mut contents = Memory::default();
+    let mut contents = MemoryBlobs::default();
     let small = contents.put(b"kind: Namespace\n".to_vec());
     let large: Vec<u8> = (0..700_000u32).map(|n| (n / 3 % 251) as u8).collect();
     let size = large.len() as u64;
     let large = contents.put(large);
     let digests = plan_blobs(&[
-        Candidate {
+        ContentToEncode {
             digest: small,
             size: 16,
             path: "a".into(),
         },
-        Candidate {
+        ContentToEncode {
             digest: large,
             size,
             path: "b".into(),

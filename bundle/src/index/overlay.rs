@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::tree::{Carried, Tree};
+use super::tree::{BundleContents, Tree};
 use super::{Assignment, File, IndexError};
 use crate::digest::Digest;
 use crate::name::Name;
@@ -52,7 +52,7 @@ impl Assignment {
     pub(super) fn check_overlays(
         &self,
         base: &Tree<'_>,
-        carried: Carried<'_>,
+        carried: BundleContents<'_>,
     ) -> Result<(), IndexError> {
         let fail = |problem: String| Err(IndexError::Inconsistent { problem });
         let mut seen: BTreeSet<&Name> = BTreeSet::new();

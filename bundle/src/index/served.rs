@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::tree::Carried;
+use super::tree::BundleContents;
 use super::{Content, IndexError};
 
 /// The longest name of an image, URL or ref, in bytes.
@@ -72,7 +72,7 @@ impl Served {
             .chain(self.repositories.iter().map(|one| &one.pack))
     }
 
-    pub(super) fn check(&self, carried: Carried<'_>) -> Result<(), IndexError> {
+    pub(super) fn check(&self, carried: BundleContents<'_>) -> Result<(), IndexError> {
         let fail = |problem: String| Err(IndexError::Inconsistent { problem });
         let mut names = BTreeSet::new();
         for image in &self.images {
@@ -146,7 +146,6 @@ fn shown(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::Index;
     use crate::fake::FakeBundle;

@@ -82,7 +82,6 @@ pub(super) fn problem(index: &Index) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::fake::FakeBundle;
     use crate::limits::Limits;

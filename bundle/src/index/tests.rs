@@ -1,6 +1,4 @@
 //! Tests of the index: what is consistent, and every way in which it can be not.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 use super::*;
 use crate::fake::FakeBundle;
 

@@ -17,7 +17,7 @@ pub(super) struct Tree<'a>(BTreeMap<String, &'a str>);
 
 /// What files are checked against.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Carried<'a> {
+pub(super) struct BundleContents<'a> {
     /// Every content of the bundle, with its size.
     pub(super) sizes: &'a BTreeMap<Digest, u64>,
     /// Whether contents may be left out, because a site has them already.
@@ -41,7 +41,7 @@ impl<'a> Tree<'a> {
     pub(super) fn new(
         owner: &str,
         files: &'a [File],
-        carried: Carried<'_>,
+        carried: BundleContents<'_>,
     ) -> Result<Self, IndexError> {
         let mut tree = BTreeMap::new();
         for file in files {

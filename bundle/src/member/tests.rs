@@ -1,6 +1,4 @@
 //! Tests of `member`: names, the one header, and what is said about foreign blocks.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 use super::*;
 
 fn name(text: &str) -> MetadataName {

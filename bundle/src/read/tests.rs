@@ -1,8 +1,6 @@
 //! Tests of `read`: steps out of turn, broken media, sinks that fail or have a blob already.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 use super::*;
-use crate::fake::{FakeBundle, Memory};
+use crate::fake::{FakeBundle, MemoryBlobs};
 
 fn fake() -> FakeBundle {
     FakeBundle::new(1, &[("a", b"alpha"), ("b.gz", &vec![b'b'; 70_000])]).unwrap()
@@ -40,7 +38,7 @@ fn a_bundle_may_end_after_its_index_if_nobody_asks_for_blobs() {
     let (index, _) = reader.read_index(&fake.expected_index()).unwrap();
     assert_eq!(reader.offset(), upto_index.len() as u64);
     let error = reader
-        .read_blobs(&index, &mut Memory::default())
+        .read_blobs(&index, &mut MemoryBlobs::default())
         .unwrap_err();
     assert_eq!(error.rule(), "truncated");
 }
@@ -49,7 +47,7 @@ fn a_bundle_may_end_after_its_index_if_nobody_asks_for_blobs() {
 fn a_blob_that_is_there_already_is_checked_but_not_written() {
     let fake = fake();
     let bytes = fake.to_bytes().unwrap();
-    let mut store = Memory::default();
+    let mut store = MemoryBlobs::default();
     let there = fake.index.blobs[1].digest;
     // A stand-in: if it were overwritten, it would show.
     store.by_digest.insert(there, b"there".to_vec());
@@ -94,7 +92,7 @@ impl BlobSink for Full {
 }
 
 #[test]
-fn a_full_disk_is_told_from_a_bad_bundle_and_what_was_begun_is_discarded() {
+fn a_full_disk_is_distinguished_from_a_bad_bundle_and_what_was_begun_is_discarded() {
     let fake = fake();
     let bytes = fake.to_bytes().unwrap();
     let mut reader = BundleReader::new(bytes.as_slice(), Limits::default());
@@ -119,7 +117,7 @@ impl Read for Pulled<'_> {
 }
 
 #[test]
-fn a_stick_that_is_pulled_out_is_told_from_a_bad_bundle() {
+fn a_stick_that_is_pulled_out_is_distinguished_from_a_bad_bundle() {
     let bytes = fake().to_bytes().unwrap();
     let mut reader = BundleReader::new(Pulled(&bytes[..700]), Limits::default());
     let error = reader.read_metadata().unwrap_err();

@@ -1,13 +1,11 @@
 //! Tests of sealed blobs with a toy cipher: the order of the checks, and what the index must say.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 use std::io;
 
 use super::*;
 use crate::decode::{DecodeError, decode, decode_sealed};
 use crate::digest::Digest;
-use crate::encode::{Candidate, encode_blob, plan_blobs};
-use crate::fake::{FakeBundle, Memory};
+use crate::encode::{ContentToEncode, encode_blob, plan_blobs};
+use crate::fake::{FakeBundle, MemoryBlobs};
 use crate::index::{Content, Encoding, Index};
 use crate::limits::Limits;
 use crate::name::Name;
@@ -58,11 +56,11 @@ fn readers() -> std::collections::BTreeMap<Name, Name> {
 
 /// One blob of `content`, sealed with the key `AAAA`, and its carried bytes.
 fn sealed_blob(content: &[u8], path: &str) -> (Blob, Vec<u8>) {
-    let mut contents = Memory::default();
+    let mut contents = MemoryBlobs::default();
     let digest = contents.put(content.to_vec());
     let size = content.len() as u64;
     let path = path.to_owned();
-    let plan = plan_blobs(&[Candidate { digest, size, path }]);
+    let plan = plan_blobs(&[ContentToEncode { digest, size, path }]);
     let (blob, bytes) = encode_blob(&plan[0], &mut contents, Vec::new()).unwrap();
     let carried = seal("AAAA", &bytes);
     let blob = Blob {

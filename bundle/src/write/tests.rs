@@ -1,6 +1,4 @@
 //! Tests of `write`: the bytes that standard tools see, and what is never finished.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 use super::*;
 use crate::fake::FakeBundle;
 

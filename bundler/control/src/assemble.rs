@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use super::diagnostic::{Diagnostic, Diagnostics, Location};
 use super::kinds::{Object, Workload, composition};
-use super::model::{CompositionPolicy, ControlPlane, DeploymentTarget, Lost};
+use super::model::{CompositionPolicy, ControlPlane, DeploymentTarget, UnreadableRegistration};
 
 /// Labels that Flux puts on what it applies; templates of a Kalypso control plane may print them.
 const FLUX_NAME: &str = "kustomize.toolkit.fluxcd.io/name";
@@ -46,7 +46,7 @@ pub struct RawObjects {
     /// The commit that is promoted into the environment.
     pub promoted_commit: Option<String>,
     /// Registrations whose repository gives no whole workload.
-    pub lost: BTreeMap<String, Lost>,
+    pub lost: BTreeMap<String, UnreadableRegistration>,
 }
 
 /// One control plane of `everything`; what contradicts itself in it is among `findings`.
@@ -136,10 +136,13 @@ fn add(plane: &mut ControlPlane, object: Object, by: ObjectOrigin, findings: &mu
 /// The registration cannot be followed.
 fn lose(plane: &mut ControlPlane, by: &ObjectOrigin, finding: &Diagnostic) {
     if let ObjectOrigin::Registration { name, workspace } = by {
-        let lost = plane.lost.entry(name.clone()).or_insert_with(|| Lost {
-            workspace: workspace.clone(),
-            ..Lost::default()
-        });
+        let lost = plane
+            .lost
+            .entry(name.clone())
+            .or_insert_with(|| UnreadableRegistration {
+                workspace: workspace.clone(),
+                ..UnreadableRegistration::default()
+            });
         lost.findings.push(finding.clone());
     }
 }

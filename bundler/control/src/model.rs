@@ -66,14 +66,14 @@ pub struct ControlPlane {
     pub acknowledgements: BTreeMap<String, Acknowledgement>,
     /// Workload registrations whose repository cannot be read or holds a mistake, by name. Nothing of
     /// them is among the targets: what ran of them stays as it was.
-    pub lost: BTreeMap<String, Lost>,
+    pub lost: BTreeMap<String, UnreadableRegistration>,
     /// Warnings and notes of the load.
     pub findings: Diagnostics,
 }
 
 /// A workload registration that cannot be followed.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Lost {
+pub struct UnreadableRegistration {
     /// The workspace (team) that owns it.
     pub workspace: String,
     /// Why.

@@ -4,7 +4,7 @@
 //! in the output (`%!d(string=a)`), never an error, as in Go; only the budget can fail.
 //! Maps print sorted by key.
 
-use crate::runtime::{Budget, FIELDS, IntKind, Outcome, Text, Value};
+use crate::runtime::{Budget, FIELDS, IntKind, RuntimeResult, Text, Value};
 
 mod float;
 mod number;
@@ -44,14 +44,14 @@ pub(crate) struct Printer<'a> {
 }
 
 /// `fmt.Sprint` of one value, which is also what `{{ value }}` prints.
-pub(crate) fn sprint(value: &Value, budget: &Budget) -> Outcome<Vec<u8>> {
+pub(crate) fn sprint(value: &Value, budget: &Budget) -> RuntimeResult<Vec<u8>> {
     let mut printer = Printer::new(budget);
     printer.verb(value, 'v')?;
     Ok(printer.out)
 }
 
 /// `fmt.Sprint`: a space between operands when neither side is a string.
-pub(crate) fn sprint_all(values: &[Value], budget: &Budget) -> Outcome<Vec<u8>> {
+pub(crate) fn sprint_all(values: &[Value], budget: &Budget) -> RuntimeResult<Vec<u8>> {
     let mut printer = Printer::new(budget);
     let mut after_string = false;
     for (at, value) in values.iter().enumerate() {
@@ -66,7 +66,7 @@ pub(crate) fn sprint_all(values: &[Value], budget: &Budget) -> Outcome<Vec<u8>> 
 }
 
 /// `fmt.Sprintln`: always a space, and a newline at the end.
-pub(crate) fn sprint_line(values: &[Value], budget: &Budget) -> Outcome<Vec<u8>> {
+pub(crate) fn sprint_line(values: &[Value], budget: &Budget) -> RuntimeResult<Vec<u8>> {
     let mut printer = Printer::new(budget);
     for (at, value) in values.iter().enumerate() {
         if at > 0 {
@@ -79,7 +79,7 @@ pub(crate) fn sprint_line(values: &[Value], budget: &Budget) -> Outcome<Vec<u8>>
 }
 
 /// sprig's `strval`: strings as they are, everything else as `%v`.
-pub(crate) fn string_of(value: &Value, budget: &Budget) -> Outcome<Text> {
+pub(crate) fn string_of(value: &Value, budget: &Budget) -> RuntimeResult<Text> {
     match value {
         Value::Str(text) => Ok(text.clone()),
         other => Ok(sprint(other, budget)?.into()),
@@ -100,7 +100,7 @@ impl<'a> Printer<'a> {
     }
 
     /// Formats one operand.
-    pub fn verb(&mut self, value: &Value, verb: char) -> Outcome<()> {
+    pub fn verb(&mut self, value: &Value, verb: char) -> RuntimeResult<()> {
         match verb {
             'T' => {
                 self.pad_text(value.type_name().as_bytes());
@@ -115,7 +115,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    fn value(&mut self, value: &Value, verb: char, depth: usize) -> Outcome<()> {
+    fn value(&mut self, value: &Value, verb: char, depth: usize) -> RuntimeResult<()> {
         self.budget.visit(depth)?;
         let before = self.out.len();
         if let Some(text) = self.stringer(value, verb) {
@@ -169,7 +169,7 @@ impl<'a> Printer<'a> {
         list: &crate::runtime::List,
         verb: char,
         depth: usize,
-    ) -> Outcome<()> {
+    ) -> RuntimeResult<()> {
         let (open, close, separator) = if self.flags.sharp_v {
             self.text(value.type_name());
             if list.nil {
@@ -197,7 +197,7 @@ impl<'a> Printer<'a> {
         map: &crate::runtime::Map,
         verb: char,
         depth: usize,
-    ) -> Outcome<()> {
+    ) -> RuntimeResult<()> {
         let (open, close, separator) = if self.flags.sharp_v {
             self.text(value.type_name());
             if map.nil {
@@ -228,7 +228,7 @@ impl<'a> Printer<'a> {
         fields: &[Value],
         verb: char,
         depth: usize,
-    ) -> Outcome<()> {
+    ) -> RuntimeResult<()> {
         if matches!(value, Value::Version(_)) {
             self.text("&");
         }
@@ -250,12 +250,12 @@ impl<'a> Printer<'a> {
         Ok(())
     }
 
-    fn nested(&mut self, value: &Value, verb: char, depth: usize) -> Outcome<()> {
+    fn nested(&mut self, value: &Value, verb: char, depth: usize) -> RuntimeResult<()> {
         self.value(value, verb, depth + 1)
     }
 
     /// `%!verb(type=value)`.
-    pub fn bad_verb(&mut self, value: &Value, verb: char) -> Outcome<()> {
+    pub fn bad_verb(&mut self, value: &Value, verb: char) -> RuntimeResult<()> {
         let mut encoded = [0; 4];
         self.text("%!");
         self.text(verb.encode_utf8(&mut encoded));

@@ -5,7 +5,7 @@
 //! Functions that would read a clock, randomness, the network or the host are listed with
 //! the reason why they are refused, and have no body.
 
-use crate::runtime::{Budget, Outcome, Value};
+use crate::runtime::{Budget, RuntimeResult, Value};
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
@@ -46,7 +46,7 @@ pub(crate) struct Env<'a> {
 
 /// How a function is run.
 pub(crate) enum Body {
-    Call(fn(&Env<'_>, &[Value]) -> Outcome<Value>),
+    Call(fn(&Env<'_>, &[Value]) -> RuntimeResult<Value>),
     /// The first false argument, or the last.
     And,
     /// The first true argument, or the last.
@@ -69,7 +69,7 @@ impl Function {
     pub const fn new(
         name: &'static str,
         params: &'static [Ty],
-        call: fn(&Env<'_>, &[Value]) -> Outcome<Value>,
+        call: fn(&Env<'_>, &[Value]) -> RuntimeResult<Value>,
     ) -> Self {
         Self {
             name,
@@ -84,7 +84,7 @@ impl Function {
         name: &'static str,
         params: &'static [Ty],
         rest: Ty,
-        call: fn(&Env<'_>, &[Value]) -> Outcome<Value>,
+        call: fn(&Env<'_>, &[Value]) -> RuntimeResult<Value>,
     ) -> Self {
         Self {
             name,

@@ -5,7 +5,7 @@
 //! Integers hash by value and width, so `1` and `1.0` differ, and a `bool` is one byte.
 
 use crate::gotime::Time;
-use crate::runtime::{Budget, FIELDS, IntKind, Key, Outcome, UintKind, Value};
+use crate::runtime::{Budget, FIELDS, IntKind, Key, RuntimeResult, UintKind, Value};
 
 const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
 const PRIME: u64 = 0x0100_0000_01b3;
@@ -24,13 +24,13 @@ fn ordered(a: u64, b: u64) -> u64 {
 }
 
 /// The decimal hash; empty for what hashstructure does not hash.
-pub(crate) fn decimal(value: &Value, budget: &Budget) -> Outcome<String> {
+pub(crate) fn decimal(value: &Value, budget: &Budget) -> RuntimeResult<String> {
     Ok(visit(value, budget, 0)?
         .map(|hash| hash.to_string())
         .unwrap_or_default())
 }
 
-fn visit(value: &Value, budget: &Budget, depth: usize) -> Outcome<Option<u64>> {
+fn visit(value: &Value, budget: &Budget, depth: usize) -> RuntimeResult<Option<u64>> {
     budget.visit(depth)?;
     Ok(Some(match value {
         // hashstructure takes a nil for the zero of `int`.

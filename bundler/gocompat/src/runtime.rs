@@ -18,7 +18,7 @@ mod budget;
 mod convert;
 mod graph;
 
-pub(crate) use budget::{Budget, Fault, Outcome};
+pub(crate) use budget::{Budget, Fault, RuntimeResult};
 pub(crate) use convert::{from_go, root};
 pub(crate) use graph::{deep_copy, deep_equal, reaches};
 

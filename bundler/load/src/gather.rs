@@ -17,7 +17,9 @@ use super::{LoadRequest, MAIN, Origin, unread};
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics, Location, SourceFile};
 use outhaul_control::kinds::foreign::OF_CONTROL_PLANES;
 use outhaul_control::kinds::{self, Object};
-use outhaul_control::model::{BaseRepo, Environment, Lost, RepositoryPath, WorkloadRegistration};
+use outhaul_control::model::{
+    BaseRepo, Environment, RepositoryPath, UnreadableRegistration, WorkloadRegistration,
+};
 use outhaul_control::snapshot::snapshot;
 use outhaul_control::{FoundObject, ObjectOrigin, RawObjects};
 use outhaul_git::source::{
@@ -337,7 +339,7 @@ impl<'a> Loader<'a> {
         self.everything.objects.truncate(objects);
         self.workloads.truncate(workloads);
         let workspace = registration.workspace.clone();
-        let lost = Lost {
+        let lost = UnreadableRegistration {
             workspace,
             findings: found,
         };

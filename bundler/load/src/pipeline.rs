@@ -22,7 +22,7 @@ use outhaul_control::{ControlPlane, Diagnostics};
 use outhaul_git::source::{Cache, SourceMap};
 use outhaul_git::terminal;
 use outhaul_plane::compose::{self, Composition, Mode};
-use outhaul_plane::render::{self, Cache as RenderCache, Job, Rendered, Rendering};
+use outhaul_plane::render::{self, Job, RenderCache, Rendered, Rendering};
 use outhaul_plane::schedule::{self, AssignmentId, Schedule, SchedulerAnswers};
 
 /// What the first stage gave: all that the others are functions of.

@@ -22,7 +22,7 @@ use outhaul_plane::schedule::selects_target;
 
 mod program;
 
-use program::{Fault, run};
+use program::{SchedulerFault, run};
 
 /// What the question says it is.
 pub const FORMAT: &str = "outhaul.dev/scheduler/v1";
@@ -97,7 +97,7 @@ fn ask_within(plane: &ControlPlane, schedulers: &Schedulers, limit: Duration) ->
             .and_then(|text| read(&text, plane, policy, &choice, &targets));
         let answer = match answer {
             Ok(chosen) => SchedulerAnswer::Chosen(chosen),
-            Err(fault) => told(&scheduler.value, program, fault),
+            Err(fault) => fault_answer(&scheduler.value, program, fault),
         };
         answers.insert(policy.name.clone(), answer);
     }
@@ -179,8 +179,8 @@ fn read(
     policy: &SchedulingPolicy,
     choice: &Choice<'_>,
     targets: &[&DeploymentTarget],
-) -> Result<BTreeMap<ChosenPair, String>, Fault> {
-    let wrong = |message: String, help: String| Fault::Answer { message, help };
+) -> Result<BTreeMap<ChosenPair, String>, SchedulerFault> {
+    let wrong = |message: String, help: String| SchedulerFault::Answer { message, help };
     let reply: Reply = serde_json::from_slice(text).map_err(|error| {
         wrong(
             format!("its answer does not read: {error}"),
@@ -250,7 +250,7 @@ fn shown(text: &str) -> String {
 }
 
 /// The program's path is for who runs it: it stays out of the message, which may end up in git.
-fn told(scheduler: &str, program: &Path, fault: Fault) -> SchedulerAnswer {
+fn fault_answer(scheduler: &str, program: &Path, fault: SchedulerFault) -> SchedulerAnswer {
     let program = program.display();
     let said = |message: String, help: String, environment| SchedulerAnswer::Fault {
         message: format!("scheduler `{scheduler}`: {message}"),
@@ -258,8 +258,8 @@ fn told(scheduler: &str, program: &Path, fault: Fault) -> SchedulerAnswer {
         environment,
     };
     match fault {
-        Fault::Answer { message, help } => said(message, help, false),
-        Fault::Failed { status, stderr } => {
+        SchedulerFault::Answer { message, help } => said(message, help, false),
+        SchedulerFault::Failed { status, stderr } => {
             let last = stderr.lines().rev().find(|line| !line.trim().is_empty());
             let last = last.map_or(String::new(), |line| format!(": {}", shown(line)));
             said(
@@ -268,17 +268,17 @@ fn told(scheduler: &str, program: &Path, fault: Fault) -> SchedulerAnswer {
                 true,
             )
         }
-        Fault::Start(error) => said(
+        SchedulerFault::Start(error) => said(
             format!("it cannot be started: {error}"),
             format!("`{program}` must be the path of an executable file"),
             true,
         ),
-        Fault::TooMuch { limit } => said(
+        SchedulerFault::TooMuch { limit } => said(
             format!("it answered with more than {limit} bytes and was stopped"),
             "name only the pairs that it chooses".to_owned(),
             false,
         ),
-        Fault::TooSlow { limit } => said(
+        SchedulerFault::TooSlow { limit } => said(
             format!(
                 "it gave no answer in {} s and was stopped",
                 limit.as_secs_f32()

@@ -1,6 +1,6 @@
 //! Sides: from two words that a person typed to two control planes.
 //!
-//! What comes in: a [`Question`]: two revisions of a control plane's repository, or two folders. What
+//! What comes in: a [`DiffRequest`]: two revisions of a control plane's repository, or two folders. What
 //! goes out: one [`EnvironmentSides`] of platforms for each environment, or every finding of both sides. A revision
 //! is promoted content when it lists environments, and an environment's own content otherwise; what
 //! is not changed by it is read as it is now. It writes nothing outside the cache.
@@ -23,7 +23,7 @@ use outhaul_plane::compose::Mode;
 
 /// What to compare.
 #[derive(Debug, Clone)]
-pub struct Question {
+pub struct DiffRequest {
     /// The side before and the side after, as typed.
     pub words: [String; 2],
     /// Whether the side after is the control plane's working copy, edits and all, and not the commit that
@@ -171,7 +171,7 @@ enum SideSource {
 /// # Errors
 /// [`DiffError`], with the findings of every side that cannot be loaded.
 pub fn load(
-    question: &Question,
+    question: &DiffRequest,
     folders: &dyn RenderedFolders,
 ) -> Result<Vec<EnvironmentSides>, DiffError> {
     let [before, after] = [question.place(0, folders)?, question.place(1, folders)?];
@@ -229,7 +229,7 @@ struct Meant {
     at: Option<Environment>,
 }
 
-impl Question {
+impl DiffRequest {
     fn place(&self, at: usize, folders: &dyn RenderedFolders) -> Result<SideSource, DiffError> {
         let word = &self.words[at];
         let Some(url) = &self.control_plane else {

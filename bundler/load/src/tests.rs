@@ -88,7 +88,7 @@ fn folders_and_the_workloads_they_lead_to_become_one_control_plane() {
 }
 
 #[test]
-fn findings_of_all_sources_are_told_at_once() {
+fn findings_of_all_sources_are_reported_at_once() {
     let root = tempfile::tempdir().unwrap();
     folders(root.path());
     write(&root.path().join("env/a.yaml"), "a: b: c\n");

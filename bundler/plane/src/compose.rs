@@ -326,12 +326,13 @@ impl<'a> Composer<'a> {
             GoValue::Map(map) => Some(map),
             _ => None,
         };
-        let counts =
-            |setting: &&layers::Setting<'_>| match values.and_then(|map| map.get(setting.key)) {
-                // What another container's value replaced is not used.
-                Some(GoValue::Str(text)) => **text == *setting.text.value,
-                value => value.is_some(),
-            };
+        let counts = |setting: &&layers::LayerSetting<'_>| match values
+            .and_then(|map| map.get(setting.key))
+        {
+            // What another container's value replaced is not used.
+            Some(GoValue::Str(text)) => **text == *setting.text.value,
+            value => value.is_some(),
+        };
         let settings = positions
             .iter()
             .filter(|at| self.sealed.contains(at))
@@ -380,7 +381,7 @@ fn merge_layers(
     rules: &Rules<'_>,
     lean: bool,
 ) -> Result<Composed, Diagnostics> {
-    let mut settings: Vec<&layers::Setting<'_>> = positions
+    let mut settings: Vec<&layers::LayerSetting<'_>> = positions
         .iter()
         .flat_map(|at| layers.settings(*at))
         .collect();
@@ -430,7 +431,7 @@ fn merge_layers(
 }
 
 /// What Kalypso cannot merge, where its bytes are asked for.
-fn uncomparable_names(setting: &layers::Setting<'_>) -> Diagnostic {
+fn uncomparable_names(setting: &layers::LayerSetting<'_>) -> Diagnostic {
     let message = format!(
         "`{}` of `{}` has an item whose `name` is a list or a map: Kalypso fails on it",
         setting.key, setting.container
@@ -442,7 +443,7 @@ fn uncomparable_names(setting: &layers::Setting<'_>) -> Diagnostic {
 
 fn note(
     provenance: &mut BTreeMap<String, Provenance>,
-    setting: &layers::Setting<'_>,
+    setting: &layers::LayerSetting<'_>,
     merged: bool,
 ) {
     let of_key = provenance.entry(setting.key.to_owned()).or_default();

@@ -19,10 +19,10 @@ mod counted;
 pub mod files;
 pub mod lines;
 pub mod markdown;
+mod phrases;
 mod plain;
 mod selected;
 mod sites;
-mod tell;
 mod templates;
 pub mod text;
 pub mod values;
@@ -80,7 +80,7 @@ impl<'a> Side<'a> {
         let policies = undecided.filter_map(|policy| self.schedule.failures.get(policy));
         let findings = policies.chain(self.rendering.failures.get(id));
         let findings = findings.flat_map(Diagnostics::iter);
-        findings.map(tell::finding).collect()
+        findings.map(phrases::finding).collect()
     }
 
     /// Its values, schemas left aside.
@@ -265,7 +265,7 @@ pub fn compare(before: Side<'_>, after: Side<'_>) -> Difference {
     let mut cluster_types = BTreeMap::new();
     let mut unchanged = 0;
     let mut counts = Counts::default();
-    let mut cache = values::Cache::default();
+    let mut cache = values::ValueCache::default();
     let known: BTreeSet<String> = old_types.union(&new_types).cloned().collect();
     // Sites may be of a cluster type that is not there: an error of `check`, but no reason to be silent.
     let strays: Vec<String> = sites.keys().cloned().collect();
@@ -321,7 +321,7 @@ fn one(
     (after, new): (&Side<'_>, &BTreeSet<AssignmentId>),
     presence: Presence,
     sites: sites::OfType,
-    cache: &mut values::Cache,
+    cache: &mut values::ValueCache,
 ) -> ClusterTypeChange {
     let come = |side: &Side<'_>, id: &AssignmentId| AssignmentChange {
         target: id.target.clone(),

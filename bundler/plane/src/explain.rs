@@ -12,12 +12,12 @@ use crate::compose::{self, Composed, Mode, Provenance, layers, schema};
 use crate::inputs::Inputs;
 use crate::render::trace::{self, How};
 use crate::schedule::SchedulerAnswers;
-use crate::schedule::explain::{Verdict, explain_on};
+use crate::schedule::explain::{PolicyVerdict, explain_on};
 use outhaul_control::ControlPlane;
 use outhaul_control::diagnostic::{Diagnostics, Location};
 use outhaul_control::model::{ClusterType, DeploymentTarget, Site};
 
-use requested::Candidate;
+use requested::ContainerCandidate;
 
 pub mod key;
 pub mod requested;
@@ -29,18 +29,18 @@ pub struct Explanation {
     /// The cluster type's name.
     pub cluster_type: String,
     /// What each policy says of the pair, nearest first.
-    pub verdicts: Vec<Verdict>,
+    pub verdicts: Vec<PolicyVerdict>,
     /// The templates that make it.
     pub templates: Vec<TemplateAt>,
     /// The schemas that check its config.
     pub schemas: Vec<SchemaAt>,
     /// Its config; `None` where it does not run, and nobody asked for it.
-    pub config: Option<Config>,
+    pub config: Option<ConfigExplanation>,
 }
 
 /// The config of a pair.
 #[derive(Debug, Clone)]
-pub struct Config {
+pub struct ConfigExplanation {
     /// The config's version; absent when it cannot be composed.
     pub version: Option<String>,
     /// Its keys.
@@ -81,9 +81,9 @@ pub struct KeyStory {
     /// Who set it: the one that counts first.
     pub layers: Vec<LayerAt>,
     /// Who sets it and does not apply.
-    pub passed_over: Vec<PassedOver>,
+    pub skipped_layers: Vec<SkippedLayer>,
     /// When nothing that applies sets it: where it could be set, for most first.
-    pub could_be_set_in: Vec<Candidate>,
+    pub could_be_set_in: Vec<ContainerCandidate>,
     /// What schemas say of it.
     pub schemas: Vec<SchemaSays>,
     /// The template lines that it reaches.
@@ -95,7 +95,7 @@ pub struct KeyStory {
 /// What one container did with a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Role {
+pub enum LayerRole {
     /// Its value is the value.
     Decides,
     /// Its value is merged over the others.
@@ -106,7 +106,7 @@ pub enum Role {
     Overridden,
 }
 
-impl Role {
+impl LayerRole {
     /// For people, before the container's name.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -122,7 +122,7 @@ impl Role {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LayerAt {
     /// What it did.
-    pub role: Role,
+    pub role: LayerRole,
     /// The container.
     pub container: String,
     /// Where: `file:line`.
@@ -133,7 +133,7 @@ pub struct LayerAt {
 
 /// A container that sets the key and does not apply.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct PassedOver {
+pub struct SkippedLayer {
     /// The container.
     pub container: String,
     /// Where it sets the key.
@@ -211,7 +211,7 @@ fn config(
     site: Option<&Site>,
     key: Option<&str>,
     mode: Mode,
-) -> Config {
+) -> ConfigExplanation {
     let made = match site {
         Some(site) => compose::compose_for_site(plane, cluster_type, target, site, mode),
         None => compose::compose_one(plane, cluster_type, target, mode),
@@ -219,7 +219,7 @@ fn config(
     let composed = match made {
         Ok(composed) => composed,
         Err(findings) => {
-            return Config {
+            return ConfigExplanation {
                 version: None,
                 keys: Vec::new(),
                 findings,
@@ -248,7 +248,7 @@ fn config(
             mode,
         ));
     }
-    Config {
+    ConfigExplanation {
         version: Some(composed.version.short()),
         keys,
         findings,
@@ -274,7 +274,7 @@ fn one_key(
         key: key.to_owned(),
         value: value.map(|value| unsealed(schema::to_json(value))),
         layers: provenance.map(layers_at).unwrap_or_default(),
-        passed_over: passed_over(plane, cluster_type, target, key, mode, &applies),
+        skipped_layers: skipped_layers(plane, cluster_type, target, key, mode, &applies),
         could_be_set_in: match provenance {
             Some(_) => Vec::new(),
             None => requested::candidates(plane, cluster_type, target, mode),
@@ -301,10 +301,10 @@ fn one_key(
 fn layers_at(provenance: &Provenance) -> Vec<LayerAt> {
     let layers = &provenance.layers;
     let role = |at: usize, merged: bool| match (at + 1 == layers.len(), merged) {
-        (true, false) => Role::Decides,
-        (true, true) => Role::MergedIn,
-        (false, _) if layers[at + 1..].iter().all(|layer| layer.merged) => Role::Under,
-        (false, _) => Role::Overridden,
+        (true, false) => LayerRole::Decides,
+        (true, true) => LayerRole::MergedIn,
+        (false, _) if layers[at + 1..].iter().all(|layer| layer.merged) => LayerRole::Under,
+        (false, _) => LayerRole::Overridden,
     };
     layers
         .iter()
@@ -339,14 +339,14 @@ pub(crate) fn unsealed(value: serde_json::Value) -> serde_json::Value {
     }
 }
 
-fn passed_over(
+fn skipped_layers(
     plane: &ControlPlane,
     cluster_type: &ClusterType,
     target: &DeploymentTarget,
     key: &str,
     mode: Mode,
     applies: &dyn Fn(&str) -> bool,
-) -> Vec<PassedOver> {
+) -> Vec<SkippedLayer> {
     let mut found = Vec::new();
     for container in plane.configs.values().filter(|c| !applies(&c.name)) {
         let Some(text) = container.data.get(key) else {
@@ -371,7 +371,7 @@ fn passed_over(
             .labels
             .get(label)
             .map_or(&container.location, |spot| &spot.location);
-        found.push(PassedOver {
+        found.push(SkippedLayer {
             container: container.name.clone(),
             at: text.location.file_line(),
             needs: format!("{label} = {value}"),

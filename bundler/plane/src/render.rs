@@ -1,6 +1,6 @@
 //! Render: from an assignment and its values to files.
 //!
-//! What comes in: a [`Job`], that is a [`ControlPlane`] and its [`Schedule`], and a [`Cache`]. What goes out:
+//! What comes in: a [`Job`], that is a [`ControlPlane`] and its [`Schedule`], and a [`RenderCache`]. What goes out:
 //! a [`Rendering`]: for each cluster type its assignments' files, and what failed. Kalypso's templates
 //! are Go templates, ours are Jinja; both see the same data. It is pure and bounded: templates cannot
 //! read the clock, the network or the machine, and cannot run for ever. One assignment's error never
@@ -116,7 +116,7 @@ pub struct Job<'a> {
 
 /// What an earlier render of the environment left. Another environment's only costs a full render.
 #[derive(Debug)]
-pub enum Cache<'c> {
+pub enum RenderCache<'c> {
     /// Nothing: everything is rendered.
     None,
     /// The last rendering, in memory.
@@ -138,11 +138,11 @@ pub struct Rendered {
 
 /// Composes and renders every assignment that `cache` does not have, on every processor, and brings the
 /// cache up to date. Without a cache, and with an empty one, that is all of them.
-pub fn render(job: Job<'_>, cache: Cache<'_>) -> Rendered {
+pub fn render(job: Job<'_>, cache: RenderCache<'_>) -> Rendered {
     match cache {
-        Cache::None => MemoryCache::default().render(job),
-        Cache::Memory(cache) => cache.render(job),
-        Cache::Disk(cache) => cache.render(job),
+        RenderCache::None => MemoryCache::default().render(job),
+        RenderCache::Memory(cache) => cache.render(job),
+        RenderCache::Disk(cache) => cache.render(job),
     }
 }
 

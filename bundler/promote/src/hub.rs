@@ -54,7 +54,7 @@ impl Classified for GateError {
 
 /// Where the hub is.
 #[derive(Debug, Clone, Copy)]
-pub struct Hub<'a> {
+pub struct HubConnection<'a> {
     /// Its URL.
     pub url: &'a str,
     /// A PEM file, when a private authority signed its certificate.
@@ -63,14 +63,14 @@ pub struct Hub<'a> {
 
 /// What a gate is asked for; what is not said is as the hub has it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Rule {
+pub struct GateRule {
     /// The oldest report that counts, in hours.
     pub max_age_hours: Option<u32>,
     /// The share of sites that must have confirmed.
     pub quorum_percent: Option<u8>,
 }
 
-impl Rule {
+impl GateRule {
     /// What `policy` asks for.
     pub fn of(policy: &PromotionPolicy) -> Self {
         Self {
@@ -90,12 +90,17 @@ impl Rule {
     }
 }
 
-impl Hub<'_> {
+impl HubConnection<'_> {
     /// Asks whether `commit` may leave `environment`.
     ///
     /// # Errors
     /// [`GateError`] when there is no decision.
-    pub fn ask(&self, environment: &str, commit: &str, rule: Rule) -> Result<Decision, GateError> {
+    pub fn ask(
+        &self,
+        environment: &str,
+        commit: &str,
+        rule: GateRule,
+    ) -> Result<Decision, GateError> {
         check_commit(commit)?;
         let hub = self.url.trim_end_matches('/');
         let query = GateQuery {

@@ -30,9 +30,9 @@ pub mod required;
 pub mod watch;
 
 pub use error::PromoteError;
-pub use hub::{GateError, Hub, Rule, check_commit};
-use order::{Before, Order};
-pub use outhaul_bundle::hub_api::{Decision, Evidence, Verdict};
+pub use hub::{GateError, GateRule, HubConnection, check_commit};
+use order::{Before, PromotionOrder};
+pub use outhaul_bundle::hub_api::{Decision, Evidence, GateVerdict};
 pub use problems::problems;
 pub use promotion::{Promoted, Promotion};
 use record::Basis;
@@ -61,7 +61,7 @@ pub struct Chain<'a> {
     cache: &'a Cache,
     environments: BTreeMap<String, Environment>,
     policies: Vec<PromotionPolicy>,
-    order: Order,
+    order: PromotionOrder,
 }
 
 impl<'a> Chain<'a> {
@@ -88,7 +88,7 @@ impl<'a> Chain<'a> {
         let opened = open(url, branch.as_deref(), &sources, cache)?;
         let (environments, policies) = listed(&opened)?;
         policy::contradictions(&policies)?;
-        let order = Order::of(&environments, &policies);
+        let order = PromotionOrder::of(&environments, &policies);
         Ok(Self {
             url,
             branch,

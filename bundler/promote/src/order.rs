@@ -15,21 +15,21 @@ pub enum Before {
     /// It is the first: no gate is before it.
     First,
     /// The gate of one of these decides.
-    After(BTreeSet<String>, Source),
+    After(BTreeSet<String>, OrderSource),
     /// Nothing says where it is.
     Unknown,
 }
 
 /// What the order was read from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Source {
+pub enum OrderSource {
     /// A policy or a label, written there.
     Written(String),
     /// The usual order of names.
     Names,
 }
 
-impl std::fmt::Display for Source {
+impl std::fmt::Display for OrderSource {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Written(at) => f.write_str(at),
@@ -40,11 +40,11 @@ impl std::fmt::Display for Source {
 
 /// The chain.
 #[derive(Debug, Clone, Default)]
-pub struct Order {
+pub struct PromotionOrder {
     before: BTreeMap<String, Before>,
 }
 
-impl Order {
+impl PromotionOrder {
     /// The order of `environments`.
     pub fn of<'p>(
         environments: &BTreeMap<String, Environment>,
@@ -70,7 +70,7 @@ impl Order {
         let sources: BTreeSet<&String> = sources.by_ref().collect();
         let before = environments.keys().map(|name| {
             let before = match written.get(name) {
-                Some((names, at)) => Before::After(names.clone(), Source::Written(at.clone())),
+                Some((names, at)) => Before::After(names.clone(), OrderSource::Written(at.clone())),
                 None => by_name(name, environments, |other| {
                     written.contains_key(other) || sources.contains(other)
                 }),
@@ -153,7 +153,7 @@ fn by_name(
         };
     };
     let names = environments.keys().filter(|o| rank(o) == Some(nearest));
-    Before::After(names.cloned().collect(), Source::Names)
+    Before::After(names.cloned().collect(), OrderSource::Names)
 }
 
 /// The usual order of environments by their names: `prod-eu` and `eu-prod` are like `prod`.
@@ -179,7 +179,7 @@ mod tests {
     use outhaul_control::diagnostic::{Diagnostics, SourceFile};
     use outhaul_control::kinds::{self, Object};
 
-    fn order(names: &[(&str, &str)], steps: &[(&str, &str)]) -> Order {
+    fn order(names: &[(&str, &str)], steps: &[(&str, &str)]) -> PromotionOrder {
         let mut text = String::new();
         for (name, after) in names {
             text.push_str(&format!(
@@ -208,10 +208,10 @@ mod tests {
             }
         }
         assert!(findings.is_empty(), "{findings}");
-        Order::of(&environments, &policies)
+        PromotionOrder::of(&environments, &policies)
     }
 
-    fn after(order: &Order, name: &str) -> Vec<String> {
+    fn after(order: &PromotionOrder, name: &str) -> Vec<String> {
         match order.before(name) {
             Before::First => vec!["first".to_owned()],
             Before::After(names, _) => names.iter().cloned().collect(),

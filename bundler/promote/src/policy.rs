@@ -48,7 +48,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::order::Order;
+    use crate::order::PromotionOrder;
     use outhaul_control::diagnostic::SourceFile;
     use outhaul_control::kinds::{self, Object};
     use outhaul_control::model::Environment;
@@ -104,7 +104,7 @@ mod tests {
             branch: None,
             sources: SourceMap::default(),
             cache: &cache,
-            order: Order::of(&environments, &policies),
+            order: PromotionOrder::of(&environments, &policies),
             environments,
             policies,
         };

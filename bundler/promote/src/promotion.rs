@@ -6,7 +6,7 @@
 
 use super::order::Before;
 use super::record::Basis;
-use super::{Chain, Decision, Hub, Link, PromoteError, Rule, Verdict};
+use super::{Chain, Decision, GateRule, GateVerdict, HubConnection, Link, PromoteError};
 use outhaul_ship::overriding::Override;
 
 /// What is asked for.
@@ -22,7 +22,7 @@ pub struct Promotion<'a> {
     /// Who goes past the gate.
     pub past_gate: Option<Override>,
     /// Whom to ask.
-    pub hub: Option<Hub<'a>>,
+    pub hub: Option<HubConnection<'a>>,
     /// The oldest report that counts, in hours: stricter than the policy, never looser.
     pub max_age_hours: Option<u32>,
     /// A commit that is older than the one that is there, or comes from a later environment, is meant.
@@ -85,10 +85,12 @@ impl Chain<'_> {
                     environment: to.to_owned(),
                     from: from.clone(),
                 })?;
-                let rule = self.policy(&from, to).map_or(Rule::default(), Rule::of);
+                let rule = self
+                    .policy(&from, to)
+                    .map_or(GateRule::default(), GateRule::of);
                 let rule = rule.no_older_than(asked.max_age_hours);
                 let decision = hub.ask(&from, &commit, rule)?;
-                if decision.verdict != Verdict::Open {
+                if decision.verdict != GateVerdict::Open {
                     return Ok(Promoted::Closed {
                         from,
                         commit,

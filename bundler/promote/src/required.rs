@@ -9,7 +9,7 @@ use std::path::Path;
 
 use outhaul_bundle::index::Snapshot;
 
-use super::order::{Before, Order};
+use super::order::{Before, PromotionOrder};
 use super::overrides::{self, OverrideError};
 use super::record::{self, Passage};
 use super::{Chain, PromoteError, quoted};
@@ -22,10 +22,10 @@ use outhaul_ship::overriding::Override;
 /// A base commit that no gate let in. Nothing was written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Refusal {
+pub enum ShipRefusal {
     /// There is no evidence.
     #[error(
-        "environment `{environment}` is at base commit {commit}, and nothing says that it came there through the gate of {before}"
+        "environment `{environment}` is at base commit {commit}, and no record shows that it came there through the gate of {before}"
     )]
     NoEvidence {
         /// The environment.
@@ -43,7 +43,7 @@ pub enum Refusal {
     Record(#[from] OverrideError),
 }
 
-impl Classified for Refusal {
+impl Classified for ShipRefusal {
     fn class(&self) -> FailureClass {
         match self {
             Self::NoEvidence { .. } => FailureClass::Refused,
@@ -73,14 +73,14 @@ impl Classified for Refusal {
 /// what counts.
 ///
 /// # Errors
-/// [`Refusal`]
+/// [`ShipRefusal`]
 pub fn passage(
     request: &LoadRequest,
     plane: &ControlPlane,
     snapshot: &Snapshot,
     fleet: Option<&Path>,
     given: Option<&Override>,
-) -> Result<Passage, Refusal> {
+) -> Result<Passage, ShipRefusal> {
     let (environment, base) = (&request.environment, &snapshot.base.commit);
     let known = match fleet {
         Some(fleet) => overrides::find(fleet, environment, base)?,
@@ -101,7 +101,7 @@ fn evidence(
     plane: &ControlPlane,
     snapshot: &Snapshot,
     given: Option<&Override>,
-) -> Result<Passage, Refusal> {
+) -> Result<Passage, ShipRefusal> {
     let environment = &request.environment;
     let commit = &snapshot.base.commit;
     let (before, found) = match &request.from {
@@ -132,12 +132,12 @@ fn evidence(
         return Ok(found);
     }
     Err(match before {
-        Before::After(names, _) => Refusal::NoEvidence {
+        Before::After(names, _) => ShipRefusal::NoEvidence {
             environment: environment.clone(),
             commit: commit.clone(),
             before: quoted(&names),
         },
-        _ => Refusal::Promote(PromoteError::NoOrder {
+        _ => ShipRefusal::Promote(PromoteError::NoOrder {
             environment: environment.clone(),
         }),
     })
@@ -149,7 +149,7 @@ fn order_beside(
     plane: &ControlPlane,
     snapshot: &Snapshot,
     base_dir: Option<&Path>,
-) -> Result<Order, PromoteError> {
+) -> Result<PromotionOrder, PromoteError> {
     let opened = match (base_dir, plane.base_repos.get("main")) {
         (Some(dir), _) => source::open_plain(dir, "", None)?,
         (None, Some(base)) => {
@@ -164,11 +164,11 @@ fn order_beside(
                 &request.cache,
             )?
         }
-        (None, None) => return Ok(Order::default()),
+        (None, None) => return Ok(PromotionOrder::default()),
     };
     match super::listed(&opened) {
-        Ok((environments, policies)) => Ok(Order::of(&environments, &policies)),
-        Err(PromoteError::Source(SourceError::NoSuchPath { .. })) => Ok(Order::default()),
+        Ok((environments, policies)) => Ok(PromotionOrder::of(&environments, &policies)),
+        Err(PromoteError::Source(SourceError::NoSuchPath { .. })) => Ok(PromotionOrder::default()),
         Err(error) => Err(error),
     }
 }

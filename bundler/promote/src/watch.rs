@@ -1,7 +1,7 @@
 //! The chain of environments, followed: each step once, in order, as far as the gates are open.
 //!
 //! What comes in: a control plane, a hub, and optionally the first environment, which follows its base
-//! branch without a gate. What goes out: what was decided about each step, as an [`Event`] that is the
+//! branch without a gate. What goes out: what was decided about each step, as an [`StepEvent`] that is the
 //! same as long as nothing changed, so that whoever prints says it once. A silent hub, an unreadable
 //! branch or a closed gate stops its own step and no other. No environment is moved back.
 
@@ -11,7 +11,7 @@ use std::fmt;
 use serde::Serialize;
 
 use super::record::Basis;
-use super::{Chain, Hub, PromoteError, Rule, Verdict};
+use super::{Chain, GateRule, GateVerdict, HubConnection, PromoteError};
 use outhaul_control::model::PromotionPolicy;
 use outhaul_git::source::{Cache, SourceMap};
 
@@ -25,14 +25,14 @@ pub struct Watch<'a> {
     /// Where others are fetched to.
     pub cache: &'a Cache,
     /// Who decides; without it only the first environment moves.
-    pub hub: Option<Hub<'a>>,
+    pub hub: Option<HubConnection<'a>>,
     /// The environment that follows its base branch.
     pub first: Option<&'a str>,
 }
 
 /// What was decided about one step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Event {
+pub struct StepEvent {
     /// The environment before; `None` for the first.
     pub from: Option<String>,
     /// The environment that is moved.
@@ -57,7 +57,7 @@ pub enum StepOutcome {
     Moved(String),
 }
 
-impl fmt::Display for Event {
+impl fmt::Display for StepEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let short = self.commit.as_deref().unwrap_or("its commit");
         let short = short.get(..12).unwrap_or(short);
@@ -95,7 +95,7 @@ impl fmt::Display for Event {
 ///
 /// # Errors
 /// [`PromoteError`] when the environments cannot be read, or the policies are no chain.
-pub fn pass(watch: &Watch<'_>) -> Result<Vec<Event>, PromoteError> {
+pub fn pass(watch: &Watch<'_>) -> Result<Vec<StepEvent>, PromoteError> {
     let chain = Chain::open(watch.control_plane, watch.sources.clone(), watch.cache)?;
     let mut events = Vec::new();
     if let Some(first) = watch.first {
@@ -130,8 +130,8 @@ fn in_order(policies: &[PromotionPolicy]) -> Result<Vec<&PromotionPolicy>, Promo
     Ok(ordered)
 }
 
-fn follow(chain: &Chain<'_>, to: &str) -> Event {
-    let mut event = Event {
+fn follow(chain: &Chain<'_>, to: &str) -> StepEvent {
+    let mut event = StepEvent {
         from: None,
         to: to.to_owned(),
         commit: None,
@@ -155,9 +155,9 @@ fn follow(chain: &Chain<'_>, to: &str) -> Event {
     event
 }
 
-fn step(chain: &Chain<'_>, hub: &Hub<'_>, policy: &PromotionPolicy) -> Event {
+fn step(chain: &Chain<'_>, hub: &HubConnection<'_>, policy: &PromotionPolicy) -> StepEvent {
     let (from, to) = (&policy.from.value, &policy.to.value);
-    let mut event = Event {
+    let mut event = StepEvent {
         from: Some(from.clone()),
         to: to.clone(),
         commit: None,
@@ -171,8 +171,8 @@ fn step(chain: &Chain<'_>, hub: &Hub<'_>, policy: &PromotionPolicy) -> Event {
         if link.is_at(&pinned) || chain.is_beyond(&link, &pinned)? {
             return Ok(StepOutcome::Current);
         }
-        let decision = hub.ask(from, &pinned, Rule::of(policy))?;
-        if decision.verdict != Verdict::Open {
+        let decision = hub.ask(from, &pinned, GateRule::of(policy))?;
+        if decision.verdict != GateVerdict::Open {
             return Ok(StepOutcome::Closed(decision.reasons));
         }
         let from = from.clone();
@@ -190,14 +190,18 @@ fn step(chain: &Chain<'_>, hub: &Hub<'_>, policy: &PromotionPolicy) -> Event {
 fn failed(error: &PromoteError) -> StepOutcome {
     StepOutcome::Failed(match error {
         PromoteError::Candidate { findings, .. } => {
-            format!("{}\n{}", told(error), findings.render(false).trim_end())
+            format!(
+                "{}\n{}",
+                error_chain(error),
+                findings.render(false).trim_end()
+            )
         }
-        _ => told(error),
+        _ => error_chain(error),
     })
 }
 
 /// An error with its causes, in one line.
-pub fn told(error: &dyn std::error::Error) -> String {
+pub fn error_chain(error: &dyn std::error::Error) -> String {
     let mut parts: Vec<String> = Vec::new();
     let mut next = Some(error);
     while let Some(cause) = next {

@@ -15,7 +15,7 @@ use crate::client::RegistryError;
 
 /// The folder.
 #[derive(Debug, Clone)]
-pub struct Cache {
+pub struct ImageCache {
     folder: PathBuf,
 }
 
@@ -30,7 +30,7 @@ pub(crate) struct Part {
     pub(crate) there: u64,
 }
 
-impl Cache {
+impl ImageCache {
     /// A cache in `folder`, made when it is first needed.
     pub fn at(folder: impl Into<PathBuf>) -> Self {
         Self {

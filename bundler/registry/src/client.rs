@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use outhaul_bundle::Digest;
-use outhaul_http::{Answer, Authority, HttpError, Method, Settings};
+use outhaul_http::{Answer, Authority, ClientSettings, HttpError, Method};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use zeroize::Zeroizing;
@@ -143,7 +143,7 @@ impl Client {
     pub fn new(credentials: Credentials, authority: Option<&Path>) -> Result<Self, RegistryError> {
         let authority = authority.map_or(Authority::System, Authority::File);
         let agent = concat!("outhaul/", env!("CARGO_PKG_VERSION"));
-        let mut settings = Settings::new(agent, authority);
+        let mut settings = ClientSettings::new(agent, authority);
         settings.limits.connect = Some(Duration::from_secs(10));
         let http = outhaul_http::Client::new(&settings).map_err(RegistryError::Authority)?;
         Ok(Self {

@@ -16,7 +16,7 @@ pub mod reference;
 
 mod challenge;
 
-pub use cache::Cache;
+pub use cache::ImageCache;
 pub use client::{Client, RegistryError};
 pub use credentials::Credentials;
 pub use pull::{Pulled, pull};

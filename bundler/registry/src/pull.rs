@@ -13,7 +13,7 @@ use outhaul_bundle::index::Content;
 use outhaul_kit::console::progress::{Meter, Unit};
 use serde::Deserialize;
 
-use crate::cache::Cache;
+use crate::cache::ImageCache;
 use crate::client::{Client, MAX_MANIFEST, Manifest, RegistryError};
 use crate::reference::Reference;
 
@@ -61,7 +61,7 @@ struct Descriptor {
 /// [`RegistryError`]; what came stays in the cache.
 pub fn pull(
     client: &Client,
-    cache: &Cache,
+    cache: &ImageCache,
     image: &Reference,
     known: Option<Digest>,
 ) -> Result<Pulled, RegistryError> {
@@ -100,7 +100,7 @@ pub fn pull(
 
 struct Pull<'a> {
     client: &'a Client,
-    cache: &'a Cache,
+    cache: &'a ImageCache,
     image: &'a Reference,
     contents: BTreeMap<Digest, u64>,
     manifests: BTreeSet<Digest>,

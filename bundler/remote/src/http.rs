@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use outhaul_git::address::{Address, AddressError, Scheme, without_password};
 pub use outhaul_http::Method;
-use outhaul_http::{Authority, Limits, Settings};
+use outhaul_http::{Authority, ClientSettings, TimeLimits};
 
 /// Largest answer in bytes. 16 MiB: a gate's evidence for some ten thousand sites.
 const MAX_ANSWER_BYTES: u64 = 16 * 1024 * 1024;
@@ -193,16 +193,16 @@ impl Client {
 }
 
 fn client(authority: Authority) -> Result<outhaul_http::Client, outhaul_http::HttpError> {
-    let limits = Limits {
+    let limits = TimeLimits {
         connect: Some(Duration::from_secs(10)),
         answer: None,
         body: None,
         whole: Some(Duration::from_secs(60)),
     };
     let user_agent = concat!("outhaul/", env!("CARGO_PKG_VERSION"));
-    outhaul_http::Client::new(&Settings {
+    outhaul_http::Client::new(&ClientSettings {
         limits,
-        ..Settings::new(user_agent, authority)
+        ..ClientSettings::new(user_agent, authority)
     })
 }
 

@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Read};
 use std::sync::Arc;
 
-use outhaul_bundle::encode::{self, Candidate, ContentSource};
+use outhaul_bundle::encode::{self, ContentSource, ContentToEncode};
 use outhaul_bundle::index::{
     Assignment, Blob, Content, File as IndexFile, Overlay, ReconcilerSettings, Served, Snapshot,
     Stream, format_of,
@@ -23,7 +23,7 @@ use outhaul_kit::console::progress::{Meter, Unit};
 
 use outhaul_plane::render::RenderedAssignment;
 
-pub mod finish;
+pub mod attest_and_seal;
 pub mod spool;
 pub mod waiting;
 
@@ -31,7 +31,7 @@ pub use spool::{Spool, SpoolError};
 
 /// What a bundle is made of.
 #[derive(Debug)]
-pub struct Contents<'a> {
+pub struct BundleSources<'a> {
     /// The fleet's id.
     pub fleet: &'a str,
     /// The stream.
@@ -92,8 +92,11 @@ pub enum AssembleError {
 ///
 /// # Errors
 /// [`AssembleError`]; nothing was written outside the spool.
-pub fn assemble(contents: Contents<'_>, mut spool: Spool) -> Result<UnsignedBundle, AssembleError> {
-    let Contents {
+pub fn assemble(
+    contents: BundleSources<'_>,
+    mut spool: Spool,
+) -> Result<UnsignedBundle, AssembleError> {
+    let BundleSources {
         fleet,
         stream,
         number,
@@ -161,7 +164,7 @@ pub fn assemble(contents: Contents<'_>, mut spool: Spool) -> Result<UnsignedBund
             overlays,
         });
     }
-    candidates.extend(served.contents().map(|content| Candidate {
+    candidates.extend(served.contents().map(|content| ContentToEncode {
         digest: content.digest,
         size: content.size,
         path: format!("served/{}", content.digest.hex()),
@@ -213,13 +216,13 @@ fn to_encode(
     files: &[IndexFile],
     overlays: &[Overlay],
     payload: &[IndexFile],
-) -> Vec<Candidate> {
+) -> Vec<ContentToEncode> {
     let own = overlays.iter().flat_map(|overlay| &overlay.files);
     let files = files.iter().map(|file| ("files", file));
     let all = files
         .chain(own.map(|file| ("sites", file)))
         .chain(payload.iter().map(|file| ("payload", file)));
-    all.map(|(folder, file)| Candidate {
+    all.map(|(folder, file)| ContentToEncode {
         digest: file.content,
         size: file.size,
         path: format!("{name}/{folder}/{}", file.path),
@@ -227,7 +230,7 @@ fn to_encode(
     .collect()
 }
 
-fn encode_all(candidates: &[Candidate], spool: &Spool) -> Result<Vec<Blob>, AssembleError> {
+fn encode_all(candidates: &[ContentToEncode], spool: &Spool) -> Result<Vec<Blob>, AssembleError> {
     let mut blobs = Vec::new();
     let bytes = candidates.iter().map(|candidate| candidate.size).sum();
     let meter = Meter::new("packing", Unit::Bytes, Some(bytes));

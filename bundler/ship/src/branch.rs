@@ -14,7 +14,7 @@ use outhaul_bundle::index::Snapshot;
 use crate::destination::{self, Committed, Destination};
 use crate::guard::Removal;
 use crate::overriding::Override;
-use crate::plan::{Plan, Wanted};
+use crate::plan::{DesiredContent, Plan};
 use outhaul_control::model::Transport;
 use outhaul_control::{ControlPlane, Diagnostics};
 use outhaul_git::address::{Address, AddressError};
@@ -33,7 +33,7 @@ pub mod proposal;
 pub mod record;
 mod there;
 
-use plan::{Changes, OnRecord, PlanError};
+use plan::{CommitChanges, OnRecord, PlanError};
 
 /// How often a branch that others push to is read again.
 const ATTEMPTS: usize = 3;
@@ -278,13 +278,13 @@ impl From<ProgramError> for PublishError {
 
 /// What came of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Published {
+pub struct PublishedBranch {
     /// The branch's newest commit; `None` when it has none and there is nothing to write.
     pub commit: Option<String>,
     /// Whether that commit was made now.
     pub changed: bool,
     /// What was, or would have been, different.
-    pub plan: Changes,
+    pub plan: CommitChanges,
 }
 
 /// A platform repository that is written to.
@@ -348,7 +348,7 @@ impl Repository {
     ///
     /// # Errors
     /// [`PublishError`]; the branch is then as it was.
-    pub fn publish(&self, desired: &Desired<'_>) -> Result<Published, PublishError> {
+    pub fn publish(&self, desired: &Desired<'_>) -> Result<PublishedBranch, PublishError> {
         destination::ship(Branch {
             repository: self,
             desired,
@@ -365,7 +365,7 @@ impl Repository {
         let path = &self.target.path;
         let there = match tip {
             Some(commit) => there::read(&self.store, commit, path, desired)?,
-            None => plan::There::default(),
+            None => plan::BranchFiles::default(),
         };
         Ok(OnRecord::of(path, there, desired)?)
     }
@@ -408,12 +408,12 @@ struct Branch<'a> {
 
 impl Destination for Branch<'_> {
     type Shipped = OnRecord;
-    type Done = Published;
+    type Done = PublishedBranch;
     type Error = PublishError;
 
     const ATTEMPTS: usize = ATTEMPTS;
 
-    fn wanted(&self) -> Wanted<'_> {
+    fn wanted(&self) -> DesiredContent<'_> {
         self.desired.wanted()
     }
 
@@ -431,12 +431,12 @@ impl Destination for Branch<'_> {
         &mut self,
         on_record: OnRecord,
         plan: Plan<()>,
-    ) -> Result<Committed<Published, PublishError>, PublishError> {
+    ) -> Result<Committed<PublishedBranch, PublishError>, PublishError> {
         let Repository { target, store } = self.repository;
         let plan = plan::changes(&target.path, &on_record, self.desired, plan.isolation)?;
         let tip = self.tip.take();
         if plan.is_empty() {
-            return Ok(Committed::Done(Published {
+            return Ok(Committed::Done(PublishedBranch {
                 commit: tip,
                 changed: false,
                 plan,
@@ -445,7 +445,7 @@ impl Destination for Branch<'_> {
         let message = message::commit(self.desired, &plan);
         let made = store.commit(tip.as_deref(), &plan.edits, &message)?;
         match store.push(&target.branch, tip.as_deref(), &made) {
-            Ok(()) => Ok(Committed::Done(Published {
+            Ok(()) => Ok(Committed::Done(PublishedBranch {
                 commit: Some(made),
                 changed: true,
                 plan,

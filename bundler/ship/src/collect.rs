@@ -20,7 +20,7 @@ use outhaul_plane::render::RenderedAssignment;
 
 use images::OtherKey;
 use places::Clash;
-use served::{Asked, Ref, Serving};
+use served::{Ref, RepositoryReference, Serving};
 
 mod error;
 mod images;
@@ -295,7 +295,7 @@ fn serve_own(
     }
     let branch = assignment.manifests.get("branch").map(String::as_str);
     let branch = branch.filter(|branch| !branch.is_empty());
-    let own = |asked: &Asked| asked.is(&opened.url) && asked.is_at(branch, opened);
+    let own = |asked: &RepositoryReference| asked.is(&opened.url) && asked.is_at(branch, opened);
     let mut is_served = false;
     for asked in served::asked(assignment).into_iter().filter(own) {
         let at = asked.references().into_iter().next();

@@ -5,7 +5,7 @@
 //! it, and only then is anything written and recorded. It knows none of them.
 
 use crate::guard::Removal;
-use crate::plan::{self, Plan, Shipped, Wanted};
+use crate::plan::{self, DesiredContent, Plan, Shipped};
 
 /// Where a rendered platform goes.
 pub trait Destination {
@@ -20,7 +20,7 @@ pub trait Destination {
     const ATTEMPTS: usize = 1;
 
     /// What should be there.
-    fn wanted(&self) -> Wanted<'_>;
+    fn wanted(&self) -> DesiredContent<'_>;
 
     /// Reads what is there.
     ///

@@ -12,7 +12,7 @@ use outhaul_kit::suggest::did_you_mean;
 use outhaul_signer::seal::SealError;
 
 use crate::assemble::AssembleError;
-use crate::assemble::finish::FinishError;
+use crate::assemble::attest_and_seal::AttestSealError;
 use crate::branch::plan::PlanError;
 use crate::branch::proposal::ProposeError;
 use crate::branch::{PublishError, TargetError};
@@ -20,7 +20,7 @@ use crate::collect::CollectError;
 use crate::deliver::DeliverError;
 use crate::folder::OutputError;
 use crate::lock::LockError;
-use crate::stream::{LastError, ProduceError};
+use crate::stream::{ProduceError, ShippedError};
 
 fn of_source(source: &SourceError) -> FailureClass {
     match source.is_input() {
@@ -97,11 +97,11 @@ impl Classified for ProduceError {
             Self::Collect(CollectError::Gone { .. })
             | Self::Forbidden(_)
             | Self::Removals { .. } => Refused,
-            Self::Finish(FinishError::Seal(SealError::Recipients { .. }))
-            | Self::Last(LastError::Damaged { .. })
+            Self::Finish(AttestSealError::Seal(SealError::Recipients { .. }))
+            | Self::Last(ShippedError::Damaged { .. })
             | Self::Lock(LockError::Damaged { .. }) => Usage,
             Self::Assemble(AssembleError::Inconsistent(_))
-            | Self::Finish(FinishError::Inconsistent(_) | FinishError::Name(_)) => Internal,
+            | Self::Finish(AttestSealError::Inconsistent(_) | AttestSealError::Name(_)) => Internal,
             Self::Fleet(error) => error.class(),
             Self::Collect(CollectError::Image { error, .. }) if error.is_environment => Environment,
             Self::Assemble(AssembleError::Spool(_) | AssembleError::Encode(_))

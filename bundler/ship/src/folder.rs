@@ -23,15 +23,15 @@ use crate::isolation::Kept;
 mod exchange;
 mod remembered;
 mod rendered;
-mod settle;
 mod verify;
 mod walk;
 mod write;
+mod write_rendering;
 
 pub use remembered::{Remembered, remembered};
 pub use rendered::RenderedBefore;
-pub use settle::{Rest, WrittenRendering, settle};
 pub use verify::{Comparison, verify};
+pub use write_rendering::{ReusedOutput, WrittenRendering, write_rendering};
 
 /// The record's format.
 const FORMAT: &str = "outhaul.dev/render/v1";
@@ -41,7 +41,7 @@ const MAX_RECORD_BYTES: u64 = 64 * 1024 * 1024;
 /// What was rendered, from what.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Record {
+pub struct FolderRecord {
     format: String,
     /// The commits that the tree was rendered from.
     pub snapshot: Snapshot,
@@ -99,7 +99,7 @@ pub enum OutputError {
 
 /// What writing changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Changes {
+pub struct FolderChanges {
     /// Files that were not there.
     pub added: usize,
     /// Files with other content now.
@@ -116,7 +116,7 @@ pub struct Changes {
 ///
 /// # Errors
 /// [`OutputError`] when it cannot be read.
-pub fn record(folder: &Path) -> Result<Option<Record>, OutputError> {
+pub fn record(folder: &Path) -> Result<Option<FolderRecord>, OutputError> {
     let read = read_record(&record_path(&absolute(folder)?))?;
     Ok(read.map(|(record, _)| record))
 }
@@ -152,7 +152,7 @@ fn beside(folder: &Path, ending: &str) -> PathBuf {
 }
 
 /// The record at `path` and its digest.
-fn read_record(path: &Path) -> Result<Option<(Record, Digest)>, OutputError> {
+fn read_record(path: &Path) -> Result<Option<(FolderRecord, Digest)>, OutputError> {
     let bad = |problem: String| OutputError::Record {
         path: path.to_path_buf(),
         problem,
@@ -160,7 +160,8 @@ fn read_record(path: &Path) -> Result<Option<(Record, Digest)>, OutputError> {
     let Some(bytes) = durable::read_if_present(path, MAX_RECORD_BYTES)? else {
         return Ok(None);
     };
-    let record: Record = serde_json::from_slice(&bytes).map_err(|error| bad(error.to_string()))?;
+    let record: FolderRecord =
+        serde_json::from_slice(&bytes).map_err(|error| bad(error.to_string()))?;
     if record.format != FORMAT {
         return Err(bad(format!(
             "its format is `{}`, not `{FORMAT}`",
@@ -171,7 +172,7 @@ fn read_record(path: &Path) -> Result<Option<(Record, Digest)>, OutputError> {
 }
 
 /// Returns the digest of what it wrote.
-fn write_record(path: &Path, record: &Record) -> Result<Digest, OutputError> {
+fn write_record(path: &Path, record: &FolderRecord) -> Result<Digest, OutputError> {
     let bytes = serde_json::to_vec_pretty(record).map_err(|error| OutputError::Record {
         path: path.to_path_buf(),
         problem: error.to_string(),

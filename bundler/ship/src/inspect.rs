@@ -26,14 +26,14 @@ pub struct Inspection {
     /// Bytes of the whole file.
     pub bytes: u64,
     /// Each metadata file.
-    pub metadata: Vec<Role>,
+    pub metadata: Vec<MetadataFile>,
     /// Whether signatures hold against the root given; `None` when none was given.
     pub trusted: Option<Trusted>,
 }
 
 /// One metadata file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Role {
+pub struct MetadataFile {
     /// File name.
     pub file: String,
     /// Version.
@@ -139,7 +139,7 @@ pub fn inspect(
     reader.read_blobs(&index, &mut CheckOnly)?;
     let metadata = parsed
         .into_iter()
-        .map(|(file, envelope)| Role {
+        .map(|(file, envelope)| MetadataFile {
             file,
             version: envelope.signed.version,
             expires: envelope.signed.expires,

@@ -67,7 +67,7 @@ pub struct Lock {
 
 /// A pin that is another one now.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Moved {
+pub struct MovedPin {
     /// The image, or the repository and ref.
     pub name: String,
     /// What it was.
@@ -124,9 +124,9 @@ impl Lock {
     }
 
     /// What is another one than before.
-    pub fn moved(&self) -> Vec<Moved> {
+    pub fn moved(&self) -> Vec<MovedPin> {
         let moved = |name: &str, from: String, to: String| {
-            (from != to).then(|| Moved {
+            (from != to).then(|| MovedPin {
                 name: name.to_owned(),
                 from,
                 to,
@@ -187,7 +187,6 @@ fn read(fleet: &Path) -> Result<File, LockError> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]

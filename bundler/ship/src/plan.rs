@@ -1,6 +1,6 @@
 //! Plan: what a destination is to hold, decided once for folder, branch and stream.
 //!
-//! What comes in: what should be there ([`Wanted`]), and what the destination's record says of the last run
+//! What comes in: what should be there ([`DesiredContent`]), and what the destination's record says of the last run
 //! ([`Shipped`]). What goes out: a [`Plan`]: which assignments there are then, what of the broken ones stays as it was
 //! and what is left out; or, where too much would be removed, a [`Removal`]. It is pure: how the files are
 //! compared and written is each destination's own.
@@ -16,7 +16,7 @@ use crate::isolation::{self, Isolation, Last};
 
 /// What should be there.
 #[derive(Debug)]
-pub struct Wanted<'a> {
+pub struct DesiredContent<'a> {
     /// Where removals are acknowledged, and which workloads cannot be read.
     pub control_plane: &'a ControlPlane,
     /// What would lose assignments, as people know it: an environment or a stream, with its name.
@@ -27,7 +27,7 @@ pub struct Wanted<'a> {
     pub failures: Vec<(&'a AssignmentId, &'a Diagnostics)>,
     /// What no scheduler decided on, and why.
     pub undecided: Vec<(&'a AssignmentId, &'a Diagnostics)>,
-    /// The share of what is there that may go at once, in percent.
+    /// The share of what is there that may be removed in one run, in percent.
     pub max_removal_percent: u8,
 }
 
@@ -74,7 +74,7 @@ impl<T> Plan<T> {
 }
 
 /// Plans a destination that held what `shipped` says.
-pub fn plan<S: Shipped>(wanted: &Wanted<'_>, shipped: &mut S) -> Plan<S::Content> {
+pub fn plan<S: Shipped>(wanted: &DesiredContent<'_>, shipped: &mut S) -> Plan<S::Content> {
     let lost = match wanted.control_plane.lost.is_empty() {
         true => BTreeMap::new(),
         false => isolation::lost(wanted.control_plane, shipped.there()),
@@ -96,7 +96,7 @@ pub fn plan<S: Shipped>(wanted: &Wanted<'_>, shipped: &mut S) -> Plan<S::Content
 }
 
 fn guarded<S: Shipped>(
-    wanted: &Wanted<'_>,
+    wanted: &DesiredContent<'_>,
     shipped: &S,
     after: &BTreeSet<String>,
 ) -> Result<(), Removal> {
@@ -109,7 +109,7 @@ fn guarded<S: Shipped>(
         let sites = counted(sites, "site", "sites");
         before.insert(format!("{name} from {sites}"));
     }
-    let Wanted {
+    let DesiredContent {
         control_plane,
         what,
         max_removal_percent,

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 mod incoming;
 
-pub use incoming::{Candidate, SettleLine, SettledRequest};
+pub use incoming::{EnrolmentCandidate, SettleLine, SettledRequest};
 
 /// The format's name; another is refused.
 pub const FORMAT: &str = "outhaul.dev/site/v1";

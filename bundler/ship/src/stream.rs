@@ -19,13 +19,13 @@ use outhaul_signer::fleet::{Fleet, FleetError};
 use outhaul_signer::key::Secret;
 use outhaul_signer::publish::SignRequest;
 
-use crate::assemble::finish::Reader;
-use crate::assemble::{self, Contents, Spool, UnsignedBundle};
+use crate::assemble::attest_and_seal::Reader;
+use crate::assemble::{self, BundleSources, Spool, UnsignedBundle};
 use crate::collect::{Collector, ImageSource};
 use crate::deliver::{self, DeliverError};
 use crate::destination::{self, Committed, Destination as _};
 use crate::isolation::Isolation;
-use crate::lock::{Lock, Moved};
+use crate::lock::{Lock, MovedPin};
 use crate::sites::Sites;
 use outhaul_control::model::Drift;
 use outhaul_load::pipeline::Platform;
@@ -34,28 +34,28 @@ use outhaul_plane::schedule::AssignmentId;
 mod carried;
 mod countersigned;
 mod current;
+mod delivery_rules;
 mod error;
-mod last;
 mod next;
-mod obey;
 mod plan;
 mod recipients;
 mod sealed;
 mod share;
 mod shelf;
+mod shipped;
 mod signing;
 
-use countersigned::Ready;
-pub use countersigned::Waiting;
+pub use countersigned::AwaitedSignature;
+use countersigned::CountersignedBundle;
 use current::Current;
+pub use delivery_rules::PolicyViolation;
 pub use error::ProduceError;
-pub use last::LastError;
-use last::{LastAssignment, LastStream};
 use next::{ToStream, removed};
-pub use obey::Refusal;
 pub use plan::with_payloads;
 use plan::{Sound, StreamContents};
 use shelf::StoredBundle;
+pub use shipped::ShippedError;
+use shipped::{ShippedAssignment, ShippedStream};
 use signing::Signed;
 
 /// What to make, for whom, and where to put it.
@@ -101,7 +101,7 @@ pub struct Production {
     /// made for them. Only when every stream was asked for.
     pub orphans: BTreeMap<String, BTreeSet<Name>>,
     /// Images and repositories that were asked for anew and are others than before.
-    pub moved: Vec<Moved>,
+    pub moved: Vec<MovedPin>,
 }
 
 impl Production {
@@ -133,7 +133,7 @@ pub struct Produced {
     /// Why it has a new number although nothing changed.
     pub because: Option<String>,
     /// Whose signature it waits for; nothing is shipped before.
-    pub waiting: Option<Waiting>,
+    pub waiting: Option<AwaitedSignature>,
 }
 
 /// Makes the bundles of every stream that `request` names. A broken assignment is in its bundle as it
@@ -235,7 +235,7 @@ fn stream(
     let environment = &platform.rendering.environment;
     let (name, role) = (plan.cluster_type, &plan.role);
     let latest = fleet.latest(role)?;
-    if let Some(why) = obey::withheld(&plan.delivery) {
+    if let Some(why) = delivery_rules::withheld(&plan.delivery) {
         let number = latest.map_or(0, |latest| latest.number);
         return Ok(plan.held_back(why, number));
     }
@@ -251,7 +251,7 @@ fn stream(
         let mut spool = Spool::new(&std::env::temp_dir())?;
         let payloads = plan.payloads(collector, &mut spool)?;
         let reconciler = platform.reconciler_kind(plan.reconciler);
-        let contents = Contents {
+        let contents = BundleSources {
             fleet: fleet.id(),
             stream: Stream {
                 role: role.parse()?,
@@ -299,14 +299,14 @@ fn stream(
     if let Some(pending) = &pending {
         let same = build(pending.number)?;
         if countersigned::is_waiting(fleet, role, pending, &same)? {
-            let waiting = Waiting::of(pending, role);
+            let waiting = AwaitedSignature::of(pending, role);
             return Ok(countersigned::waits(plan, &same, pending.number, waiting));
         }
     }
     let number = fleet.next_number(role)?;
     let built = build(number)?;
     let index = &built.bundle.index;
-    obey::budget(
+    delivery_rules::budget(
         &plan.delivery,
         &format!("{environment}/{name}"),
         index,
@@ -333,7 +333,7 @@ fn ship_ready(
     secret: &Secret,
     request: &Request<'_>,
     plan: &StreamContents<'_>,
-    ready: Ready,
+    ready: CountersignedBundle,
 ) -> Result<Produced, ProduceError> {
     let sign = SignRequest {
         role: &plan.role,
@@ -355,7 +355,7 @@ fn ship_or_ask(
     plan: &StreamContents<'_>,
     sign: SignRequest<'_>,
     built: Built,
-    last: &LastStream,
+    last: &ShippedStream,
 ) -> Result<Produced, ProduceError> {
     match signing::sign(fleet, sign, secret) {
         Ok(signed) => {
@@ -370,7 +370,7 @@ fn ship_or_ask(
         }) => {
             let SignRequest { role, number, .. } = sign;
             countersigned::keep(fleet, role, number, &built, last)?;
-            let waiting = Waiting {
+            let waiting = AwaitedSignature {
                 role: role.to_owned(),
                 request,
                 threshold,
@@ -397,7 +397,7 @@ fn ship(
     sign: SignRequest<'_>,
     (signed, keys): Signed,
     (bundle, plain): (UnsignedBundle, Digest),
-    last: &LastStream,
+    last: &ShippedStream,
 ) -> Result<Produced, ProduceError> {
     let SignRequest { role, number, .. } = sign;
     let stream = &bundle.index.stream;
@@ -462,15 +462,15 @@ struct Built {
 }
 
 /// What the stream ships with this bundle.
-fn last_of(environment: &str, plan: &StreamContents<'_>, built: &Built) -> LastStream {
+fn last_of(environment: &str, plan: &StreamContents<'_>, built: &Built) -> ShippedStream {
     let now = built.bundle.index.snapshot.digest;
     let assignments = plan.assignments.iter().filter_map(|(name, rendered)| {
         let kept = plan.kept.iter().find(|(kept, _)| kept.as_str() == name);
         let from = kept.map_or(now, |(_, from)| *from);
         let commit = built.commits.get(name).cloned();
-        Some((name.clone(), LastAssignment::of(rendered, from, commit)?))
+        Some((name.clone(), ShippedAssignment::of(rendered, from, commit)?))
     });
-    LastStream::new(environment, plan.cluster_type, assignments.collect())
+    ShippedStream::new(environment, plan.cluster_type, assignments.collect())
 }
 
 fn remember(

@@ -21,7 +21,7 @@ use outhaul_signer::envelope::Envelope;
 use outhaul_signer::key::PublicKey;
 use serde_json::Value;
 
-use crate::assemble::finish::Keys;
+use crate::assemble::attest_and_seal::Keys;
 use crate::attest::{self, statement};
 use crate::collect::Payloads;
 use outhaul_plane::render::RenderedAssignment;
@@ -197,7 +197,7 @@ pub fn statement(
 
 /// One way in which a bundle is not what its commits give.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
-pub struct Difference {
+pub struct ContentDifference {
     /// `<assignment>/files/<path>`, `<assignment>/payload/<path>`, `<assignment>/config`,
     /// `<assignment>/sites`, `<assignment>/sites/<site>`, `<assignment>`.
     pub path: String,
@@ -211,9 +211,9 @@ pub fn differences(
     index: &Index,
     rendered: &BTreeMap<String, Arc<RenderedAssignment>>,
     payloads: &Payloads,
-) -> Vec<Difference> {
+) -> Vec<ContentDifference> {
     let mut found = Vec::new();
-    let mut tell = |path: String, what| found.push(Difference { path, what });
+    let mut tell = |path: String, what| found.push(ContentDifference { path, what });
     let carried: BTreeMap<&str, &Assignment> = index
         .assignments
         .iter()

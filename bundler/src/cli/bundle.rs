@@ -19,7 +19,7 @@ use outhaul_kit::counted::assignments;
 use outhaul_load::pipeline::Platform;
 use outhaul_promote::PromoteError;
 use outhaul_promote::record::Passage;
-use outhaul_promote::required::{self, Refusal};
+use outhaul_promote::required::{self, ShipRefusal};
 use outhaul_ship::guard::Removal;
 use outhaul_ship::overriding::Override;
 use outhaul_ship::stream::{self, ProduceError, Production, Request};
@@ -277,7 +277,7 @@ pub(super) fn pass_gate(
     let (plane, snapshot) = (&platform.control_plane, &platform.rendering.snapshot);
     let passage = required::passage(&input.request()?, plane, snapshot, fleet, given);
     let passage = passage.map_err(|error| match error {
-        Refusal::Promote(PromoteError::Findings(findings)) => {
+        ShipRefusal::Promote(PromoteError::Findings(findings)) => {
             Failure::findings(&findings).help("nothing was written")
         }
         error => Failure::of(&error),

@@ -12,7 +12,7 @@ use super::explain::could_be_set_in;
 use super::failure::Failure;
 use super::render::InputArgs;
 use super::{Exit, data, in_envelope, print_json, say};
-use crate::checked::{self, Checked};
+use crate::checked::{self, CheckedEnvironment};
 use outhaul_control::Diagnostics;
 use outhaul_control::diagnostic::{Diagnostic, Severity};
 use outhaul_git::source::git::{Repository, is_repository};
@@ -182,7 +182,7 @@ fn promoted_as_it_is(request: &mut LoadRequest) {
     }
 }
 
-fn document(one: &Checked) -> serde_json::Value {
+fn document(one: &CheckedEnvironment) -> serde_json::Value {
     let findings: Vec<_> = one.findings.iter().map(Diagnostic::to_json).collect();
     json!({
         "environment": one.environment,
@@ -205,7 +205,7 @@ fn sarif(all: &Diagnostics) -> Result<(), Failure> {
     Ok(())
 }
 
-fn summary(one: &Checked) {
+fn summary(one: &CheckedEnvironment) {
     if one.snapshot.is_none() {
         say(&format!(
             "{}: failed to load; dependent checks skipped",

@@ -6,7 +6,7 @@ use outhaul_kit::console;
 
 use super::failure::{self, Failure};
 use super::{Exit, Format};
-use crate::demo::{self, DemoError, Options};
+use crate::demo::{self, DemoError, DemoOptions};
 
 /// Show the whole loop on an example: control plane, bundle, gap, site, report, gate
 ///
@@ -30,7 +30,7 @@ impl Args {
     pub fn run(self) -> Result<Exit, Failure> {
         // In JSON the story's lines become the result.
         debug_assert_eq!(self.output == Format::Json, console::is_json());
-        let options = Options {
+        let options = DemoOptions {
             keep: self.keep,
             serve: self.serve,
         };

@@ -121,7 +121,7 @@ impl Args {
             .iter()
             .map(|story| text::explanation(story, &target.name, site, plane, self.key.is_some()))
             .collect();
-        tell(&loaded.snapshot, &texts.concat());
+        print_with_legend(&loaded.snapshot, &texts.concat());
         if cluster_types.is_empty() {
             data(&format!(
                 "environment `{}` has no cluster type",
@@ -140,7 +140,7 @@ impl Args {
             return print_json(&json!(story));
         }
         let known: Vec<&String> = plane.cluster_types.keys().collect();
-        tell(
+        print_with_legend(
             &loaded.snapshot,
             &text::site(&story, site, &did_you_mean(&story.cluster_type, &known)),
         );
@@ -162,7 +162,7 @@ impl Args {
                 "requested": asked,
             }));
         }
-        tell(
+        print_with_legend(
             &loaded.snapshot,
             &text::key(key, plane, schedule.assignments.len(), &found, &asked),
         );
@@ -171,7 +171,7 @@ impl Args {
 }
 
 /// Prints it with short names for the sources, which are told once.
-fn tell(snapshot: &Snapshot, told: &str) {
+fn print_with_legend(snapshot: &Snapshot, told: &str) {
     let mut told = told.to_owned();
     let mut legend = Vec::new();
     for source in [&snapshot.environment, &snapshot.base]

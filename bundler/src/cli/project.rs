@@ -131,7 +131,7 @@ fn trust(
 ) -> Result<Exit, Failure> {
     let Some(located) = located else {
         let message = format!(
-            "no `{FILE}` applies to `{}`, so that there is nothing to agree to",
+            "no `{FILE}` applies to `{}`, so there is nothing to trust",
             around.cwd.display()
         );
         return Err(Failure::say(failure::USAGE, message));

@@ -13,8 +13,8 @@ use super::{Exit, Format, print_json, say};
 use outhaul_git::source::{Cache, SourceMap};
 use outhaul_kit::failure::Classified as _;
 use outhaul_promote::record::Basis;
-use outhaul_promote::watch::{self, Event, StepOutcome, Watch};
-use outhaul_promote::{Chain, Decision, Hub, PromoteError, Promoted, Promotion};
+use outhaul_promote::watch::{self, StepEvent, StepOutcome, Watch};
+use outhaul_promote::{Chain, Decision, HubConnection, PromoteError, Promoted, Promotion};
 use outhaul_ship::overriding::Override;
 
 /// Move the next environment to a commit, when the gate of the one before is open
@@ -74,7 +74,7 @@ pub struct Args {
 /// Who goes past a gate, and why.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(super) struct OverrideArgs {
-    /// Go past the gate before the environment, for this reason; it is kept as evidence
+    /// Go past the gate before the environment, for this reason; it is recorded
     #[arg(long, value_name = "REASON", requires = "override_by")]
     override_gate: Option<String>,
     /// Who takes that upon them
@@ -133,8 +133,8 @@ impl Args {
         }
     }
 
-    fn hub(&self) -> Option<Hub<'_>> {
-        self.hub.as_deref().map(|url| Hub {
+    fn hub(&self) -> Option<HubConnection<'_>> {
+        self.hub.as_deref().map(|url| HubConnection {
             url,
             authority: self.hub_ca.as_deref(),
         })
@@ -149,7 +149,7 @@ impl Args {
             hub: self.hub(),
             first: self.first.as_deref(),
         };
-        let mut said: BTreeMap<(Option<String>, String), Event> = BTreeMap::new();
+        let mut said: BTreeMap<(Option<String>, String), StepEvent> = BTreeMap::new();
         let mut trouble = None;
         loop {
             let events = match watch::pass(&watch) {
@@ -159,7 +159,7 @@ impl Args {
                 }
                 Err(error) if self.interval == 0 => return Err(promote_failure(error)),
                 Err(error) => {
-                    let text = watch::told(&error);
+                    let text = watch::error_chain(&error);
                     if trouble.as_ref() != Some(&text) {
                         say(&format!("trying again in {} s: {text}", self.interval));
                     }
@@ -181,7 +181,7 @@ impl Args {
             for event in events {
                 let key = (event.from.clone(), event.to.clone());
                 if said.get(&key) != Some(&event) {
-                    self.tell(&event)?;
+                    self.print_event(&event)?;
                     said.insert(key, event);
                 }
             }
@@ -192,7 +192,7 @@ impl Args {
         }
     }
 
-    fn tell(&self, event: &Event) -> Result<(), Failure> {
+    fn print_event(&self, event: &StepEvent) -> Result<(), Failure> {
         if self.output == Format::Json {
             let value = serde_json::to_value(event)
                 .map_err(|error| Failure::new(failure::INTERNAL, &error))?;

@@ -12,7 +12,7 @@ use super::render::{InputArgs, isolation_failure, isolation_json, whole_or_refus
 use super::{Exit, Format, print_json, say};
 use crate::publication::{self, Publication, PublicationError, PullRequestOptions};
 use outhaul_remote::forge::{self, ForgeKind};
-use outhaul_ship::branch::plan::{Changes, PlanError};
+use outhaul_ship::branch::plan::{CommitChanges, PlanError};
 use outhaul_ship::branch::proposal::{ProposalAction, ProposeError, Proposed};
 use outhaul_ship::branch::{PublishError, Target, TargetChoice};
 
@@ -134,7 +134,7 @@ impl GitArgs {
     fn print(
         &self,
         target: &Target,
-        plan: &Changes,
+        plan: &CommitChanges,
         commit: Option<&str>,
         changed: bool,
         proposed: Option<&Proposed>,
@@ -182,7 +182,7 @@ fn request_line(place: &str, files: &str, proposed: &Proposed) -> String {
 
 fn report(
     target: &Target,
-    plan: &Changes,
+    plan: &CommitChanges,
     commit: Option<&str>,
     changed: bool,
     proposed: Option<&Proposed>,

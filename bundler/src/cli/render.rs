@@ -15,7 +15,7 @@ use outhaul_load::pipeline::{self, Loaded, Platform};
 use outhaul_load::scheduler::Schedulers;
 use outhaul_load::{LoadRequest, Origin};
 use outhaul_plane::compose::Mode;
-use outhaul_plane::render::{Cache, RenderedClusterType};
+use outhaul_plane::render::{RenderCache, RenderedClusterType};
 use outhaul_plane::schedule::AssignmentId;
 use outhaul_ship::folder::{self, OutputError, WrittenRendering};
 use outhaul_ship::isolation::Isolation;
@@ -185,8 +185,8 @@ impl InputArgs {
         pins: Option<&outhaul_bundle::index::Snapshot>,
     ) -> Result<Platform, Failure> {
         let failed = |findings| Failure::findings(&findings).help("nothing was written");
-        let platform =
-            pipeline::run(&self.request()?, self.mode(), pins, Cache::None).map_err(failed)?;
+        let platform = pipeline::run(&self.request()?, self.mode(), pins, RenderCache::None)
+            .map_err(failed)?;
         if pins.is_some() {
             // What is rendered again was whole.
             outhaul_load::without_lost(&platform.control_plane).map_err(failed)?;
@@ -340,25 +340,25 @@ impl Args {
             folder::remembered(folder, self.full).map_err(|error| output_failure(&error))?;
         let mut cache = std::mem::take(&mut before.cache);
         let mode = self.input.mode();
-        let platform = pipeline::run(&request, mode, None, Cache::Disk(&mut cache))
+        let platform = pipeline::run(&request, mode, None, RenderCache::Disk(&mut cache))
             .map_err(|findings| Failure::findings(&findings).help("nothing was written"))?;
         warn(&platform.control_plane);
         whole_or_refused(&platform, self.strict)?;
         let (control_plane, rendering) = (&platform.control_plane, &platform.rendering);
-        let rest = folder::Rest {
+        let rest = folder::ReusedOutput {
             before: &before,
             reused: &platform.reused,
             cache,
         };
         let settled =
-            folder::settle(folder, control_plane, rendering, rest).map_err(
-                |error| match &error {
+            folder::write_rendering(folder, control_plane, rendering, rest).map_err(|error| {
+                match &error {
                     OutputError::AllBroken => {
                         Failure::broken(&platform.broken()).help(error.to_string())
                     }
                     error => output_failure(error),
-                },
-            )?;
+                }
+            })?;
         let reused = platform.reused.len();
         self.print(folder, &platform, &settled, reused)?;
         isolation_failure(&platform, &settled.isolation, reused)

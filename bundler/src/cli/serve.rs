@@ -4,12 +4,12 @@ use std::path::PathBuf;
 
 use jiff::Timestamp;
 use outhaul_kit::console;
-use outhaul_kit::pulse::Pulse;
+use outhaul_kit::heartbeat::Heartbeat;
 use serde_json::json;
 
 use super::failure::{self, Failure};
 use super::{Exit, Format, print_json, say};
-use crate::serve::{Config, RoundContext, ServeError, Service, daemon};
+use crate::serve::{RoundContext, ServeConfig, ServeError, Service, daemon};
 
 /// Do it all on a schedule and on a webhook: fetch, render what changed, bundle, publish, promote
 #[derive(Debug, clap::Args)]
@@ -43,7 +43,7 @@ pub struct Args {
 impl Args {
     /// Does it.
     pub fn run(self) -> Result<Exit, Failure> {
-        let config = Config::read(&self.config).map_err(|error| {
+        let config = ServeConfig::read(&self.config).map_err(|error| {
             Failure::new(failure::USAGE, &error).help("`outhaul serve --help` shows an example")
         })?;
         let mut service = Service::open(config).map_err(|error| serve_failure(&error))?;
@@ -51,7 +51,7 @@ impl Args {
             let around = RoundContext {
                 clock: now,
                 tell: &say,
-                pulse: &Pulse::default(),
+                heartbeat: &Heartbeat::default(),
             };
             let wrong = service
                 .round(around)

@@ -18,10 +18,10 @@ use super::render::InputArgs;
 use super::{Exit, Format, data, print_json};
 use outhaul_plane::delivery;
 use outhaul_ship::assemble::Spool;
-use outhaul_ship::assemble::finish::Keys;
+use outhaul_ship::assemble::attest_and_seal::Keys;
 use outhaul_ship::collect::{self, Collector};
 use outhaul_ship::inspect;
-use outhaul_ship::verify::{self, Difference, Statement};
+use outhaul_ship::verify::{self, ContentDifference, Statement};
 
 /// Check that a bundle is whole and trusted, and with `--snapshot` that its commits render to it
 #[derive(Debug, clap::Args)]
@@ -107,7 +107,7 @@ impl Args {
             .snapshot
             .then(|| again(&self.input, &index))
             .transpose()?;
-        self.tell(&index, &statement, differences.as_deref())
+        self.print_result(&index, &statement, differences.as_deref())
     }
 
     fn root(&self) -> Result<Vec<u8>, Failure> {
@@ -128,11 +128,11 @@ impl Args {
         media::open_file(&self.file).map_err(|error| Failure::file(&error))
     }
 
-    fn tell(
+    fn print_result(
         &self,
         index: &Index,
         statement: &Statement,
-        differences: Option<&[Difference]>,
+        differences: Option<&[ContentDifference]>,
     ) -> Result<Exit, Failure> {
         let equal = differences.map(<[_]>::is_empty);
         let good = equal != Some(false) && !matches!(statement, Statement::Wrong(_));
@@ -197,7 +197,7 @@ impl Args {
 }
 
 /// Renders the index's commits again and compares.
-fn again(input: &InputArgs, index: &Index) -> Result<Vec<Difference>, Failure> {
+fn again(input: &InputArgs, index: &Index) -> Result<Vec<ContentDifference>, Failure> {
     let stream = &index.stream;
     if input.environment() != stream.environment.as_str() {
         let message = format!(
@@ -218,7 +218,7 @@ fn again(input: &InputArgs, index: &Index) -> Result<Vec<Difference>, Failure> {
         .get(stream.cluster_type.as_str())
     else {
         let path = format!("cluster type {}", stream.cluster_type);
-        return Ok(vec![Difference {
+        return Ok(vec![ContentDifference {
             path,
             what: "only in the bundle",
         }]);
@@ -248,7 +248,7 @@ fn again(input: &InputArgs, index: &Index) -> Result<Vec<Difference>, Failure> {
     let then = then.filter(|source| !source.name.starts_with(collect::KEPT));
     for source in then.filter(|source| !now.contains(source)) {
         let path = format!("commit {} of {}", source.commit, source.name);
-        found.push(Difference {
+        found.push(ContentDifference {
             path,
             what: "only in the bundle",
         });

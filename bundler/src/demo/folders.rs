@@ -108,16 +108,16 @@ impl DemoFolders {
                 &hub.url,
             ])
             .run()?;
-        let scene = Self {
+        let folders = Self {
             folder: folder.to_owned(),
             programs,
             ansible,
             hub,
         };
         for site in [BENCH, PRESS] {
-            scene.enrol(site)?;
+            folders.enrol(site)?;
         }
-        Ok(scene)
+        Ok(folders)
     }
 
     /// `outhaul`, in the demo's folder.
@@ -392,7 +392,7 @@ fn make(folder: &Path) -> Result<(), DemoError> {
     })
 }
 
-/// Writes a file of the scene; nothing of it need survive a power cut.
+/// Writes a file of the folders; nothing of it need survive a power cut.
 pub fn write(path: &Path, bytes: &[u8], mode: u32) -> Result<(), DemoError> {
     use std::io::Write as _;
     use std::os::unix::fs::OpenOptionsExt as _;

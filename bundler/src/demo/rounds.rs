@@ -1,6 +1,6 @@
 //! The two rounds: a first deployment, then one changed value, each all the way round the loop.
 //!
-//! What comes in: the scene. What goes out: the story's lines, each from what a program answered. It
+//! What comes in: the folders. What goes out: the story's lines, each from what a program answered. It
 //! asserts what it tells: a site that does not become active, or a gate that does not open, ends the
 //! demo with an error.
 
@@ -17,70 +17,70 @@ const OLD_TEXT: &str = "LABEL_TEXT: Made with care";
 const NEW_TEXT: &str = "LABEL_TEXT: Made with even more care";
 
 /// The first deployment.
-pub fn first(scene: &mut DemoFolders, story: &mut Transcript) -> Result<(), DemoError> {
+pub fn first(folders: &mut DemoFolders, story: &mut Transcript) -> Result<(), DemoError> {
     story.round("Round 1: the first deployment");
-    let commit = head(scene)?;
-    promote_first(scene, story, &commit)?;
-    story.why(&reasons(scene, BENCH)?);
-    go_round(scene, story, &commit)
+    let commit = head(folders)?;
+    promote_first(folders, story, &commit)?;
+    story.why(&reasons(folders, BENCH)?);
+    go_round(folders, story, &commit)
 }
 
 /// One changed value, and what the gate says before anybody reported it.
-pub fn second(scene: &mut DemoFolders, story: &mut Transcript) -> Result<(), DemoError> {
+pub fn second(folders: &mut DemoFolders, story: &mut Transcript) -> Result<(), DemoError> {
     story.round("Round 2: the platform team changes one value");
-    let path = scene.folder().join("control-plane/configs/common.yaml");
+    let path = folders.folder().join("control-plane/configs/common.yaml");
     let io = |doing| {
         let path = path.clone();
         move |error| DemoError::Io { doing, path, error }
     };
     let text = std::fs::read_to_string(&path).map_err(io("read"))?;
     write(&path, text.replace(OLD_TEXT, NEW_TEXT).as_bytes(), 0o644)?;
-    scene
+    folders
         .git()
         .args(["commit", "--quiet", "--all", "--message", "More care"])
         .run()?;
-    let commit = head(scene)?;
+    let commit = head(folders)?;
     story.step(
         "main",
         &format!("{}: {OLD_TEXT:?} becomes {NEW_TEXT:?}", &commit[..8]),
     );
-    promote_first(scene, story, &commit)?;
-    go_round(scene, story, &commit)
+    promote_first(folders, story, &commit)?;
+    go_round(folders, story, &commit)
 }
 
 /// From a promoted `dev` to reports of `stage`.
 fn go_round(
-    scene: &mut DemoFolders,
+    folders: &mut DemoFolders,
     story: &mut Transcript,
     commit: &str,
 ) -> Result<(), DemoError> {
-    bundle(scene, story, BENCH)?;
-    gate(scene, story, BENCH, commit, "closed")?;
-    let pulled = scene.agent(BENCH).args(["run", "--once"]).run()?;
+    bundle(folders, story, BENCH)?;
+    gate(folders, story, BENCH, commit, "closed")?;
+    let pulled = folders.agent(BENCH).args(["run", "--once"]).run()?;
     tracing::debug!(pulled, "bench-1");
-    applied(scene, story, BENCH, "over HTTP")?;
-    story.hub(&sites(scene, BENCH)?, "over HTTP");
-    gate(scene, story, BENCH, commit, "open")?;
-    promote_next(scene, story, commit)?;
+    applied(folders, story, BENCH, "over HTTP")?;
+    story.hub(&sites(folders, BENCH)?, "over HTTP");
+    gate(folders, story, BENCH, commit, "open")?;
+    promote_next(folders, story, commit)?;
 
-    bundle(scene, story, PRESS)?;
-    scene.agent(PRESS).args(["import", "stick"]).run()?;
-    applied(scene, story, PRESS, "from the stick")?;
-    let exported = scene
+    bundle(folders, story, PRESS)?;
+    folders.agent(PRESS).args(["import", "stick"]).run()?;
+    applied(folders, story, PRESS, "from the stick")?;
+    let exported = folders
         .agent(PRESS)
         .args(["--output", "json", "export", "stick"])
         .json()?;
-    scene.hub().args(["import", "stick"]).run()?;
+    folders.hub().args(["import", "stick"]).run()?;
     story.step(
         PRESS.name,
         &format!("wrote {} reports to the stick", exported["reports"]),
     );
-    story.hub(&sites(scene, PRESS)?, "on the stick");
-    gate(scene, story, PRESS, commit, "open")
+    story.hub(&sites(folders, PRESS)?, "on the stick");
+    gate(folders, story, PRESS, commit, "open")
 }
 
-fn head(scene: &DemoFolders) -> Result<String, DemoError> {
-    Ok(scene
+fn head(folders: &DemoFolders) -> Result<String, DemoError> {
+    Ok(folders
         .git()
         .args(["rev-parse", "main"])
         .run()?
@@ -94,11 +94,11 @@ fn sources() -> Vec<&'static str> {
 }
 
 fn promote_first(
-    scene: &DemoFolders,
+    folders: &DemoFolders,
     story: &mut Transcript,
     commit: &str,
 ) -> Result<(), DemoError> {
-    scene
+    folders
         .outhaul()
         .args([
             "promote",
@@ -122,12 +122,12 @@ fn promote_first(
 }
 
 fn promote_next(
-    scene: &DemoFolders,
+    folders: &DemoFolders,
     story: &mut Transcript,
     commit: &str,
 ) -> Result<(), DemoError> {
-    let hub = scene.hub_url().trim_end_matches('/').to_owned();
-    let answer = scene
+    let hub = folders.hub_url().trim_end_matches('/').to_owned();
+    let answer = folders
         .outhaul()
         .args([
             "promote",
@@ -157,7 +157,7 @@ fn promote_next(
 }
 
 /// Why the assignments of `site`'s cluster type are what they are, from the stages themselves.
-fn reasons(scene: &DemoFolders, site: SiteOf) -> Result<Vec<String>, DemoError> {
+fn reasons(folders: &DemoFolders, site: SiteOf) -> Result<Vec<String>, DemoError> {
     let command = "outhaul schedule".to_owned();
     let failed = |problem: String| DemoError::Answer {
         command: command.clone(),
@@ -166,12 +166,12 @@ fn reasons(scene: &DemoFolders, site: SiteOf) -> Result<Vec<String>, DemoError> 
     let sources: Vec<String> = SOURCES
         .iter()
         .filter_map(|source| source.split_once('='))
-        .map(|(url, folder)| format!("{url}={}", scene.folder().join(folder).display()))
+        .map(|(url, folder)| format!("{url}={}", folders.folder().join(folder).display()))
         .collect();
     let request = LoadRequest {
         environment: site.environment.to_owned(),
         from: Origin::Repository {
-            url: scene
+            url: folders
                 .folder()
                 .join("control-plane")
                 .to_string_lossy()
@@ -179,7 +179,7 @@ fn reasons(scene: &DemoFolders, site: SiteOf) -> Result<Vec<String>, DemoError> 
             branch: None,
         },
         sources: SourceMap::parse(&sources).map_err(|error| failed(error.to_string()))?,
-        cache: Cache::at(scene.folder().join("cache")),
+        cache: Cache::at(folders.folder().join("cache")),
         schedulers: outhaul_load::scheduler::Schedulers::default(),
     };
     let loaded = pipeline::load(&request, None).map_err(|found| failed(found.to_string()))?;
@@ -224,8 +224,8 @@ fn reasons(scene: &DemoFolders, site: SiteOf) -> Result<Vec<String>, DemoError> 
     Ok(lines)
 }
 
-fn bundle(scene: &DemoFolders, story: &mut Transcript, site: SiteOf) -> Result<(), DemoError> {
-    let typed = scene
+fn bundle(folders: &DemoFolders, story: &mut Transcript, site: SiteOf) -> Result<(), DemoError> {
+    let typed = folders
         .outhaul()
         .args([
             "bundle",
@@ -251,34 +251,34 @@ fn bundle(scene: &DemoFolders, story: &mut Transcript, site: SiteOf) -> Result<(
     let answer = typed.json()?;
     let made = &answer["bundles"][0];
     let file = made["file"].as_str().unwrap_or_default().to_owned();
-    scene.hub().args(["import", &file]).run()?;
+    folders.hub().args(["import", &file]).run()?;
     story.bundle(site, made);
     Ok(())
 }
 
 /// What the site's agent says of itself, after it must have become active.
 fn applied(
-    scene: &DemoFolders,
+    folders: &DemoFolders,
     story: &mut Transcript,
     site: SiteOf,
     transport: &str,
 ) -> Result<(), DemoError> {
-    let status = scene
+    let status = folders
         .agent(site)
         .args(["--output", "json", "status"])
         .json()?;
     let newest = &status["generations"][0];
     if newest["state"] != "active" {
         let command = format!("outhaul-agent status ({})", site.name);
-        let text = scene.agent(site).args(["status"]).run()?;
+        let text = folders.agent(site).args(["status"]).run()?;
         return Err(DemoError::Answer {
             command,
             problem: format!("not active\n{text}"),
         });
     }
-    let tasks = scene.ansible && site.name == PRESS.name;
+    let tasks = folders.ansible && site.name == PRESS.name;
     story.applied(site, transport, newest, &status["assignments"], tasks);
-    if let Some((name, line)) = result_of(&scene.folder().join(site.name).join("root")) {
+    if let Some((name, line)) = result_of(&folders.folder().join(site.name).join("root")) {
         story.step("", &format!("{name} on {}: {line}", site.name));
     }
     Ok(())
@@ -296,8 +296,8 @@ fn result_of(root: &std::path::Path) -> Option<(&'static str, String)> {
     Some(("platform-config.sh", line.to_owned()))
 }
 
-fn sites(scene: &DemoFolders, site: SiteOf) -> Result<Value, DemoError> {
-    let all = scene.hub().args(["--output", "json", "sites"]).json()?;
+fn sites(folders: &DemoFolders, site: SiteOf) -> Result<Value, DemoError> {
+    let all = folders.hub().args(["--output", "json", "sites"]).json()?;
     let found = all
         .as_array()
         .into_iter()
@@ -310,13 +310,13 @@ fn sites(scene: &DemoFolders, site: SiteOf) -> Result<Value, DemoError> {
 }
 
 fn gate(
-    scene: &DemoFolders,
+    folders: &DemoFolders,
     story: &mut Transcript,
     site: SiteOf,
     commit: &str,
     expected: &str,
 ) -> Result<(), DemoError> {
-    let typed = scene.hub().args(["--output", "json", "gate"]).args([
+    let typed = folders.hub().args(["--output", "json", "gate"]).args([
         "--environment",
         site.environment,
         "--commit",

@@ -65,12 +65,15 @@ impl Transcript {
     }
 
     /// Keys, hub and sites.
-    pub fn fleet(&self, scene: &DemoFolders) {
+    pub fn fleet(&self, folders: &DemoFolders) {
         self.step(
             "keys",
             "made and encrypted; the root metadata went to both sites, once, in their kits",
         );
-        self.step("hub", &format!("listens on {} (loopback)", scene.hub_url()));
+        self.step(
+            "hub",
+            &format!("listens on {} (loopback)", folders.hub_url()),
+        );
         self.step(
             BENCH.name,
             &format!(
@@ -195,17 +198,17 @@ impl Transcript {
     }
 
     /// What to type next.
-    pub fn next_commands(&self, kept: &Path, scene: &DemoFolders) {
+    pub fn next_commands(&self, kept: &Path, folders: &DemoFolders) {
         data("");
         data(
             "What to type next: change a value, bring it to dev, through the gate to stage, and look",
         );
-        let hub = scene.hub_url().trim_end_matches('/');
+        let hub = folders.hub_url().trim_end_matches('/');
         let listen = hub.trim_start_matches("http://");
         let keys = "--passphrase-file passphrase";
         for line in [
             format!("cd {}", kept.display()),
-            format!("export PATH={}:$PATH", scene.programs_folder().display()),
+            format!("export PATH={}:$PATH", folders.programs_folder().display()),
             // Control plane, sources, fleet and hub are in it.
             "cat outhaul.toml && outhaul project trust".to_owned(),
             format!("outhaul-hub --state hub serve --listen {listen} --repository published &"),

@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 
 use super::classify::{folder, holds};
-use super::{Report, Tree, Verdict};
+use super::{ImportReport, Tree, Verdict};
 use outhaul_git::source::SourceMap;
 use outhaul_git::source::{self, Reference};
 use outhaul_load::LoadRequest;
@@ -17,18 +17,18 @@ use outhaul_plane::compose::Mode;
 
 /// What may be tried.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
+pub struct HistoryLimits {
     /// Most commits of the base, and most of the environment.
     pub commits: usize,
 }
 
 /// Explains what can be explained.
 pub fn explain(
-    report: &mut Report,
+    report: &mut ImportReport,
     there: &Tree,
     platform: &Platform,
     request: &LoadRequest,
-    limits: Limits,
+    limits: HistoryLimits,
 ) {
     let snapshot = &platform.rendering.snapshot;
     let Some(base) = platform.control_plane.base_repos.get("main") else {
@@ -92,11 +92,11 @@ pub fn explain(
 
 /// Earlier states of the environment's own branch.
 fn environment(
-    report: &mut Report,
+    report: &mut ImportReport,
     there: &Tree,
     platform: &Platform,
     request: &LoadRequest,
-    limits: Limits,
+    limits: HistoryLimits,
 ) {
     let source = &platform.rendering.snapshot.environment;
     let start = Reference::Commit {
@@ -123,13 +123,13 @@ fn environment(
     }
 }
 
-fn nothing_open(report: &Report) -> bool {
+fn nothing_open(report: &ImportReport) -> bool {
     report.count(Verdict::Unexplained) == 0
 }
 
 /// Renders `request` in both modes and settles every open folder that one of them explains.
 fn attempt(
-    report: &mut Report,
+    report: &mut ImportReport,
     there: &Tree,
     request: &LoadRequest,
     settle: &dyn Fn(&str) -> (Verdict, String, String),
@@ -172,7 +172,7 @@ fn commits(
     start: &Reference,
     sources: &SourceMap,
     request: &LoadRequest,
-    limits: Limits,
+    limits: HistoryLimits,
 ) -> Vec<String> {
     source::open(url, start, sources, &request.cache)
         .and_then(|opened| opened.history(limits.commits))

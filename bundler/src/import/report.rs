@@ -1,23 +1,23 @@
 //! Report: what an import found, for people and for programs, and what to do next.
 //!
-//! What comes in: a [`Report`] for each environment. What goes out: lines, JSON, the exit code's reason
+//! What comes in: a [`ImportReport`] for each environment. What goes out: lines, JSON, the exit code's reason
 //! ([`is_explained`]), and advice that names the switches to use. It decides nothing.
 
 use std::collections::BTreeSet;
 
 use serde_json::json;
 
-use super::{Folder, Report, Verdict};
+use super::{Folder, ImportReport, Verdict};
 
 /// Whether everything is equal or has a reason.
-pub fn is_explained(reports: &[Report]) -> bool {
+pub fn is_explained(reports: &[ImportReport]) -> bool {
     reports
         .iter()
         .all(|report| report.count(Verdict::Unexplained) == 0)
 }
 
 /// For people.
-pub fn text(reports: &[Report]) -> Vec<String> {
+pub fn text(reports: &[ImportReport]) -> Vec<String> {
     let mut lines = Vec::new();
     for report in reports {
         lines.push(title(report));
@@ -61,7 +61,7 @@ pub fn text(reports: &[Report]) -> Vec<String> {
     lines
 }
 
-fn title(report: &Report) -> String {
+fn title(report: &ImportReport) -> String {
     let place = &report.platform;
     let short = |commit: &str| commit.get(..8).unwrap_or(commit).to_owned();
     let branch = place
@@ -90,7 +90,7 @@ fn title(report: &Report) -> String {
     format!("{}: {}{branch}{at}; {says}", report.environment, place.repo)
 }
 
-fn counts(report: &Report) -> String {
+fn counts(report: &ImportReport) -> String {
     let counted: Vec<String> = Verdict::ALL
         .into_iter()
         .map(|verdict| (report.count(verdict), verdict))
@@ -101,7 +101,7 @@ fn counts(report: &Report) -> String {
 }
 
 /// What to do, most important first.
-fn next(reports: &[Report]) -> Vec<String> {
+fn next(reports: &[ImportReport]) -> Vec<String> {
     let all: Vec<&Folder> = reports.iter().flat_map(|report| &report.folders).collect();
     let of = |verdict: Verdict| {
         all.iter()
@@ -193,7 +193,7 @@ fn next(reports: &[Report]) -> Vec<String> {
 }
 
 /// For programs.
-pub fn json(reports: &[Report]) -> serde_json::Value {
+pub fn json(reports: &[ImportReport]) -> serde_json::Value {
     let environments: Vec<_> = reports
         .iter()
         .map(|report| {

@@ -53,7 +53,7 @@ fn paths_are_after_the_file_and_urls_stay() {
 }
 
 #[test]
-fn every_problem_is_said_with_its_place() {
+fn every_problem_is_reported_with_its_place() {
     let problems = parse(
         "controlplane = \"c\"\nfleet = 3\npassphrase = \"p\"\nscheduler = \"x=/bin/sh\"\nhub_ca = \"ca.pem\"\n\
          hub = \"https://u:p@hub.example\"\n[sources]\nx = \"a\\u0007b\"\n",

@@ -14,7 +14,7 @@ use outhaul_control::model::{BaseRepo, TemplateType};
 use outhaul_git::source::{self, Cache, Reference, SourceMap, TreeLimits};
 use outhaul_kit::suggest::did_you_mean;
 use outhaul_plane::builtin;
-use outhaul_promote::order::Order;
+use outhaul_promote::order::PromotionOrder;
 
 /// What a working copy has checked out.
 pub(super) struct Here {
@@ -96,7 +96,7 @@ impl Here {
             Object::Promotion(policy) => Some(policy),
             _ => None,
         });
-        let order = Order::of(&environments.collect(), policies);
+        let order = PromotionOrder::of(&environments.collect(), policies);
         match order.last().as_slice() {
             [] => Ok(None),
             [last] => Ok(Some((*last).to_owned())),

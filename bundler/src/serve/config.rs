@@ -1,6 +1,6 @@
 //! The service's configuration: one TOML file, read once.
 //!
-//! What comes in: the file. What goes out: a [`Config`] in which every value can be used, or what is
+//! What comes in: the file. What goes out: a [`ServeConfig`] in which every value can be used, or what is
 //! wrong with it, and where. A word that is not known is an error. Secrets are not in it: it names the
 //! files that hold them.
 
@@ -22,7 +22,7 @@ const INTERVAL: std::ops::RangeInclusive<u64> = 5..=7 * 86_400;
 /// What the service does.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Config {
+pub struct ServeConfig {
     /// The folder that remembers what was done.
     pub state: PathBuf,
     /// The control plane's repository, a URL or folder.
@@ -157,7 +157,7 @@ fn kind<'de, D: Deserializer<'de>>(from: D) -> Result<Option<ForgeKind>, D::Erro
     text.parse().map(Some).map_err(serde::de::Error::custom)
 }
 
-impl Config {
+impl ServeConfig {
     /// Reads the file.
     ///
     /// # Errors
@@ -173,7 +173,7 @@ impl Config {
     /// A configuration from its text; `path` is for messages only.
     ///
     /// # Errors
-    /// As [`Config::read`].
+    /// As [`ServeConfig::read`].
     pub fn parse(text: &str, path: &str) -> Result<Self, ServeError> {
         let config: Self = toml::from_str(text).map_err(|error| {
             let offset = error.span().map_or(0, |span| span.start);
@@ -242,12 +242,14 @@ mod tests {
                          name = \"dev\"\ngit = { to = \"g\" }\n";
 
     fn refused(text: &str) -> String {
-        Config::parse(text, "serve.toml").unwrap_err().to_string()
+        ServeConfig::parse(text, "serve.toml")
+            .unwrap_err()
+            .to_string()
     }
 
     #[test]
     fn a_word_that_is_not_known_is_an_error_with_its_place() {
-        let config = Config::parse(SOUND, "serve.toml").unwrap();
+        let config = ServeConfig::parse(SOUND, "serve.toml").unwrap();
         assert_eq!(config.interval, Duration::from_secs(90));
         let said = refused(&SOUND.replace("interval =", "intervall ="));
         assert!(said.contains("serve.toml:3:1"), "{said}");

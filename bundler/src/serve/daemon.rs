@@ -11,7 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
-use outhaul_kit::pulse::Pulse;
+use outhaul_kit::heartbeat::Heartbeat;
 use outhaul_kit::service::{NotifyState, Watchdog, notify};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -40,7 +40,7 @@ pub fn run(
     let listen = config.listen;
     let secret = config.webhook_secret_file.as_deref();
     let secret = secret.map(HookSecret::read).transpose()?;
-    let pulse = Pulse::default();
+    let heartbeat = Heartbeat::default();
     let board = Arc::new(Board::default());
     let (wake, woken) = mpsc::sync_channel(1);
     let (finished, done) = oneshot::channel();
@@ -75,7 +75,7 @@ pub fn run(
             service,
             clock,
             tell,
-            pulse: pulse.clone(),
+            heartbeat: heartbeat.clone(),
             board,
         };
         let worker = thread::Builder::new()
@@ -98,13 +98,13 @@ pub fn run(
                 _ = terminate.recv() => {}
                 _ = interrupt.recv() => {}
                 _ = tick.tick() => {
-                    watchdog.feed(&pulse);
+                    watchdog.feed(&heartbeat);
                     continue;
                 }
             }
             tell("stopping after the step in hand");
             notify(NotifyState::Stopping);
-            pulse.stop();
+            heartbeat.cancel();
             // It may be awake already.
             let _ = wake.try_send(());
         }
@@ -129,7 +129,7 @@ struct Worker {
     service: Service,
     clock: fn() -> Timestamp,
     tell: fn(&str),
-    pulse: Pulse,
+    heartbeat: Heartbeat,
     board: Arc<Board>,
 }
 
@@ -137,13 +137,13 @@ impl Worker {
     fn work(mut self, woken: &Receiver<()>) -> Result<(), ServeError> {
         let interval = self.service.config().interval;
         self.show(None);
-        while !self.pulse.stopping() {
+        while !self.heartbeat.is_cancelled() {
             self.board.change(|status| status.running = true);
             notify(NotifyState::Status("looking for changes"));
             let around = RoundContext {
                 clock: self.clock,
                 tell: &self.tell,
-                pulse: &self.pulse,
+                heartbeat: &self.heartbeat,
             };
             let wrong = self.service.round(around)?;
             let next = (self.clock)()
@@ -165,8 +165,8 @@ impl Worker {
     /// Until it is time, the hook is called, or it is to stop.
     fn wait(&self, interval: Duration, woken: &Receiver<()>) {
         let begun = Instant::now();
-        while !self.pulse.stopping() {
-            self.pulse.beat();
+        while !self.heartbeat.is_cancelled() {
+            self.heartbeat.beat();
             let left = interval.saturating_sub(begun.elapsed());
             if left.is_zero() {
                 return;

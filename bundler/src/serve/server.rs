@@ -30,7 +30,7 @@ const WITHIN: Duration = Duration::from_secs(10);
 
 /// What `/status` shows.
 #[derive(Debug, Clone, Default, Serialize)]
-pub(super) struct Status {
+pub(super) struct ServiceStatus {
     /// Rounds since this process began.
     pub rounds: u64,
     /// Whether one is under way.
@@ -56,14 +56,14 @@ pub(super) struct Shown {
 
 /// What worker and server share.
 #[derive(Debug, Default)]
-pub(super) struct Board(Mutex<Status>);
+pub(super) struct Board(Mutex<ServiceStatus>);
 
 impl Board {
-    pub fn change(&self, change: impl FnOnce(&mut Status)) {
+    pub fn change(&self, change: impl FnOnce(&mut ServiceStatus)) {
         change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    fn now(&self) -> Status {
+    fn now(&self) -> ServiceStatus {
         let shown = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         shown.clone()
     }
@@ -92,7 +92,7 @@ async fn in_time(request: Request, next: Next) -> Response {
     answer.unwrap_or_else(|_| StatusCode::REQUEST_TIMEOUT.into_response())
 }
 
-async fn status(State(shared): State<Arc<Shared>>) -> Json<Status> {
+async fn status(State(shared): State<Arc<Shared>>) -> Json<ServiceStatus> {
     Json(shared.board.now())
 }
 

@@ -1,7 +1,7 @@
 //! What one round does for one environment: load, and when that changed render, bundle and publish.
 //!
 //! What comes in: the environment's configuration and what was done for it last. What goes out: what is
-//! done now, `None` when that is the same, or a [`Problem`]. Every step finds for itself what it did
+//! done now, `None` when that is the same, or a [`RoundProblem`]. Every step finds for itself what it did
 //! already, so that a round that was cut off is made again without doing anything twice.
 
 use std::collections::BTreeSet;
@@ -25,10 +25,10 @@ use outhaul_kit::failure::{Classified, FailureClass};
 use outhaul_load::LoadRequest;
 use outhaul_load::pipeline::{self, Loaded, Platform};
 use outhaul_plane::compose::Mode;
-use outhaul_plane::render::{Cache, MemoryCache};
+use outhaul_plane::render::{MemoryCache, RenderCache};
 use outhaul_promote::PromoteError;
-use outhaul_promote::required::{self, Refusal};
-use outhaul_promote::watch::told;
+use outhaul_promote::required::{self, ShipRefusal};
+use outhaul_promote::watch::error_chain;
 use outhaul_remote::forge;
 use outhaul_ship::branch::plan::PlanError;
 use outhaul_ship::branch::proposal::{ProposalAction as Proposed, ProposeError};
@@ -40,14 +40,14 @@ use outhaul_ship::stream::{self, ProduceError, Request};
 
 /// Why an environment, or the chain, could not be done.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct Problem {
+pub struct RoundProblem {
     /// For people: what, where, and what to do next.
     pub text: String,
     /// Whether it may go by itself: a network, a disk, a server.
     pub unreachable: bool,
 }
 
-impl Problem {
+impl RoundProblem {
     fn findings(findings: &Diagnostics) -> Self {
         Self {
             text: findings.render(false).trim_end().to_owned(),
@@ -57,7 +57,7 @@ impl Problem {
 
     /// An error with its causes in one line, and below it what to do next.
     pub(super) fn of(error: &(impl Classified + 'static)) -> Self {
-        let mut text = told(error);
+        let mut text = error_chain(error);
         let mut help = Vec::new();
         let mut next = Some(error as &(dyn Error + 'static));
         while let Some(cause) = next {
@@ -87,10 +87,10 @@ impl Problem {
 }
 
 /// Why the chain cannot be followed.
-pub(super) fn chain_problem(error: &PromoteError) -> Problem {
+pub(super) fn chain_problem(error: &PromoteError) -> RoundProblem {
     match error {
-        PromoteError::Findings(findings) => Problem::findings(findings),
-        _ => Problem::of(error),
+        PromoteError::Findings(findings) => RoundProblem::findings(findings),
+        _ => RoundProblem::of(error),
     }
 }
 
@@ -102,15 +102,19 @@ pub(super) fn bring(
     memory: &mut MemoryCache,
     now: Timestamp,
     lines: &mut Vec<String>,
-) -> Result<Option<LastRun>, Problem> {
-    let loaded = pipeline::load(request, None).map_err(|all| Problem::findings(&all))?;
+) -> Result<Option<LastRun>, RoundProblem> {
+    let loaded = pipeline::load(request, None).map_err(|all| RoundProblem::findings(&all))?;
     let snapshot = loaded.snapshot.digest;
     let key = key(one, &loaded);
     if known.done.as_ref().is_some_and(|done| done.key == key) {
         return Ok(None);
     }
     // What was read is what is rendered: no scheduler is asked twice.
-    let platform = pipeline::render(loaded.pinned(), Mode::default(), Cache::Memory(memory));
+    let platform = pipeline::render(
+        loaded.pinned(),
+        Mode::default(),
+        RenderCache::Memory(memory),
+    );
     if one.bundle.is_some() || one.git.is_some() {
         gate(one, request, &platform)?;
     }
@@ -147,13 +151,13 @@ fn gate(
     one: &EnvironmentConfig,
     request: &LoadRequest,
     platform: &Platform,
-) -> Result<(), Problem> {
+) -> Result<(), RoundProblem> {
     let (plane, snapshot) = (&platform.control_plane, &platform.rendering.snapshot);
     let fleet = one.bundle.as_ref().map(|bundle| bundle.fleet.as_path());
     match required::passage(request, plane, snapshot, fleet, None) {
         Ok(_) => Ok(()),
-        Err(Refusal::Promote(error)) => Err(chain_problem(&error)),
-        Err(refusal) => Err(Problem::of(&refusal)),
+        Err(ShipRefusal::Promote(error)) => Err(chain_problem(&error)),
+        Err(refusal) => Err(RoundProblem::of(&refusal)),
     }
 }
 
@@ -223,12 +227,12 @@ fn bundle(
     now: Timestamp,
     lines: &mut Vec<String>,
     broken: &mut BTreeSet<String>,
-) -> Result<(), Problem> {
-    let secret = secret(config).map_err(|error| Problem::of(&FleetError::Key(error)))?;
-    let fleet = Fleet::open(&config.fleet).map_err(|error| Problem::of(&error))?;
+) -> Result<(), RoundProblem> {
+    let secret = secret(config).map_err(|error| RoundProblem::of(&FleetError::Key(error)))?;
+    let fleet = Fleet::open(&config.fleet).map_err(|error| RoundProblem::of(&error))?;
     fleet
         .refuse_implausible_clock(now)
-        .map_err(|error| Problem::of(&error))?;
+        .map_err(|error| RoundProblem::of(&error))?;
     let images = Registries::of_user(&platform.cache);
     let request = Request {
         cluster_types: &[],
@@ -309,14 +313,14 @@ fn kept(platform: &Platform, isolation: &Isolation<()>, broken: &mut BTreeSet<St
     }
 }
 
-fn produce_problem(error: &ProduceError) -> Problem {
+fn produce_problem(error: &ProduceError) -> RoundProblem {
     match error {
-        ProduceError::Contradiction(findings) => Problem::findings(findings),
+        ProduceError::Contradiction(findings) => RoundProblem::findings(findings),
         ProduceError::Removals { removals } => {
             let texts: Vec<_> = removals.iter().map(Removal::explain).collect();
-            Problem::sentence(texts.join("\n"))
+            RoundProblem::sentence(texts.join("\n"))
         }
-        _ => Problem::of(error),
+        _ => RoundProblem::of(error),
     }
 }
 
@@ -326,7 +330,7 @@ fn git(
     platform: &Platform,
     lines: &mut Vec<String>,
     broken: &mut BTreeSet<String>,
-) -> Result<(), Problem> {
+) -> Result<(), RoundProblem> {
     let publication = Publication {
         target: TargetChoice {
             to: config.to.as_deref(),
@@ -337,7 +341,8 @@ fn git(
         adopt: false,
         overridden: None,
         forge: config.forge,
-        token: forge::token(config.token_file.as_deref()).map_err(|error| Problem::of(&error))?,
+        token: forge::token(config.token_file.as_deref())
+            .map_err(|error| RoundProblem::of(&error))?,
         pull_request: config.pull_request.then_some(PullRequestOptions {
             api: config.api.as_deref(),
             project: config.project.as_deref(),
@@ -378,20 +383,20 @@ fn git(
     Ok(())
 }
 
-fn publish_problem(error: &PublicationError) -> Problem {
+fn publish_problem(error: &PublicationError) -> RoundProblem {
     match error {
         PublicationError::Propose(ProposeError::Publish(PublishError::Plan(
             PlanError::Removal(removal),
-        ))) => Problem::sentence(removal.explain()),
+        ))) => RoundProblem::sentence(removal.explain()),
         PublicationError::AllBroken { findings, error } => {
-            let mut problem = Problem::findings(findings);
+            let mut problem = RoundProblem::findings(findings);
             let _ = write!(problem.text, "\nhelp: {error}");
             problem.unreachable = false;
             problem
         }
-        PublicationError::Findings(findings) => Problem::findings(findings),
-        PublicationError::Forge(error) => Problem::of(error),
-        PublicationError::Propose(error) => Problem::of(error),
-        PublicationError::Target(error) => Problem::of(error),
+        PublicationError::Findings(findings) => RoundProblem::findings(findings),
+        PublicationError::Forge(error) => RoundProblem::of(error),
+        PublicationError::Propose(error) => RoundProblem::of(error),
+        PublicationError::Target(error) => RoundProblem::of(error),
     }
 }

@@ -43,7 +43,7 @@ fn an_environment_is_not_promoted_into_one_before_it() {
 }
 
 #[test]
-fn a_clone_without_the_branch_is_told_to_make_it() {
+fn a_clone_without_the_branch_gets_the_command_that_makes_it() {
     let made = GateFixture::new();
     made.change();
     git(&made.path("."), &["clone", "--quiet", "cp", "clone"]);

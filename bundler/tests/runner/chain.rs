@@ -55,7 +55,7 @@ impl Chain {
                  forge = \"github\"\napi = \"{api}\"\nproject = \"team/platform\"\ntoken_file = \"token\"\n"
             );
         }
-        centre.scene.write("serve.toml", &text);
+        centre.fixture.write("serve.toml", &text);
         let chain = Self {
             centre,
             pulls,
@@ -66,7 +66,7 @@ impl Chain {
     }
 
     fn token(&self, token: &str) {
-        self.centre.scene.write("token", token);
+        self.centre.fixture.write("token", token);
         let private = fs::Permissions::from_mode(0o600);
         fs::set_permissions(self.centre.path("token"), private).unwrap();
     }
@@ -211,7 +211,7 @@ fn pull_requests_follow_promotions_and_a_restart_makes_neither_twice() {
 }
 
 #[test]
-fn a_pull_request_tells_what_changes_and_why_as_long_as_the_commits_can_be_had() {
+fn a_pull_request_reports_what_changes_and_why_as_long_as_the_commits_can_be_had() {
     let chain = Chain::new();
     chain.round();
     // People merge it.
@@ -227,7 +227,7 @@ fn a_pull_request_tells_what_changes_and_why_as_long_as_the_commits_can_be_had()
     insta::assert_snapshot!(without_commits(&body(3)));
 
     // The workload lies in a plain folder, which nobody can take back to what it was.
-    chain.centre.scene.edit(
+    chain.centre.fixture.edit(
         "app/workload.yaml",
         "purpose: test",
         "purpose: test\n        tier: low",

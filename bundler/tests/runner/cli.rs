@@ -109,16 +109,16 @@ spec:
 
 impl PlaneFixture {
     pub fn new() -> Self {
-        let scene = Self {
+        let fixture = Self {
             folder: tempfile::tempdir().unwrap(),
         };
-        scene.write("dev/types.yaml", CLUSTER_TYPE);
-        scene.write("dev/policy.yaml", POLICY);
-        scene.write("dev/config.yaml", CONFIG);
-        scene.write("main/templates.yaml", TEMPLATES);
-        scene.write("main/app.yaml", REGISTRATION);
-        scene.write("app/workload.yaml", WORKLOAD);
-        scene
+        fixture.write("dev/types.yaml", CLUSTER_TYPE);
+        fixture.write("dev/policy.yaml", POLICY);
+        fixture.write("dev/config.yaml", CONFIG);
+        fixture.write("main/templates.yaml", TEMPLATES);
+        fixture.write("main/app.yaml", REGISTRATION);
+        fixture.write("app/workload.yaml", WORKLOAD);
+        fixture
     }
 
     pub fn write(&self, path: &str, text: &str) {
@@ -177,13 +177,13 @@ impl PlaneFixture {
 
 #[test]
 fn a_sound_control_plane_renders_and_has_nothing_to_find() {
-    let scene = PlaneFixture::new();
+    let fixture = PlaneFixture::new();
     assert!(
-        scene.render().starts_with("exit code 0"),
+        fixture.render().starts_with("exit code 0"),
         "{}",
-        scene.render()
+        fixture.render()
     );
-    let config = scene
+    let config = fixture
         .folder
         .path()
         .join("out/drone/hello-test/platform-config.yaml");
@@ -191,7 +191,7 @@ fn a_sound_control_plane_renders_and_has_nothing_to_find() {
         fs::read_to_string(config).unwrap(),
         "data:\n  REGION: East US\n"
     );
-    let namespace = scene
+    let namespace = fixture
         .folder
         .path()
         .join("out/drone/hello-test/namespace.yaml");
@@ -201,115 +201,115 @@ fn a_sound_control_plane_renders_and_has_nothing_to_find() {
         expected,
         "Jinja sees the same data"
     );
-    insta::assert_snapshot!(scene.run(&["check"]));
-    insta::assert_snapshot!("schedule", scene.run(&["schedule"]));
-    insta::assert_snapshot!("explain", scene.run(&["explain", "hello-test", "drone"]));
+    insta::assert_snapshot!(fixture.run(&["check"]));
+    insta::assert_snapshot!("schedule", fixture.run(&["schedule"]));
+    insta::assert_snapshot!("explain", fixture.run(&["explain", "hello-test", "drone"]));
 }
 
 #[test]
 fn wrong_yaml() {
-    let scene = PlaneFixture::new();
-    scene.edit("dev/types.yaml", "  labels:\n", "  labels: {\n");
-    insta::assert_snapshot!(scene.render());
+    let fixture = PlaneFixture::new();
+    fixture.edit("dev/types.yaml", "  labels:\n", "  labels: {\n");
+    insta::assert_snapshot!(fixture.render());
 }
 
 #[test]
 fn a_missing_template() {
-    let scene = PlaneFixture::new();
-    scene.edit("dev/types.yaml", "configmap", "confgmap");
-    insta::assert_snapshot!(scene.render());
+    let fixture = PlaneFixture::new();
+    fixture.edit("dev/types.yaml", "configmap", "confgmap");
+    insta::assert_snapshot!(fixture.render());
 }
 
 #[test]
 fn an_unknown_reconciler() {
-    let scene = PlaneFixture::new();
-    scene.edit("dev/types.yaml", "reconciler: flux", "reconciler: fluxx");
-    scene.edit(
+    let fixture = PlaneFixture::new();
+    fixture.edit("dev/types.yaml", "reconciler: flux", "reconciler: fluxx");
+    fixture.edit(
         "main/templates.yaml",
         "  type: namespace\n",
         "  type: namespace\n  reconciler: ansibel\n",
     );
-    insta::assert_snapshot!(scene.render());
+    insta::assert_snapshot!(fixture.render());
 }
 
 #[test]
 fn an_unreachable_repository() {
-    let scene = PlaneFixture::new();
-    scene.edit(
+    let fixture = PlaneFixture::new();
+    fixture.edit(
         "main/app.yaml",
         "https://git.example.org/app",
         "https://nowhere.invalid/app",
     );
-    let seen = scene.run(&["render", "--out", "out"]);
+    let seen = fixture.run(&["render", "--out", "out"]);
     insta::assert_snapshot!(super::isolation::without_digests(&seen));
 }
 
 #[test]
 fn an_unknown_field_and_a_number_that_should_be_text() {
-    let scene = PlaneFixture::new();
-    scene.edit("dev/policy.yaml", "matchLabels:", "matchLabel:");
-    scene.edit("dev/config.yaml", "East US", "17");
-    insta::assert_snapshot!(scene.render());
+    let fixture = PlaneFixture::new();
+    fixture.edit("dev/policy.yaml", "matchLabels:", "matchLabel:");
+    fixture.edit("dev/config.yaml", "East US", "17");
+    insta::assert_snapshot!(fixture.render());
 }
 
 #[test]
 fn a_value_that_is_not_there_when_a_template_needs_it() {
-    let scene = PlaneFixture::new();
-    scene.edit("main/templates.yaml", ".Manifests.repo", ".Manifests.path");
-    scene.edit("main/templates.yaml", "{{ Namespace }}", "{{ Namespac }}");
-    insta::assert_snapshot!(scene.render());
+    let fixture = PlaneFixture::new();
+    fixture.edit("main/templates.yaml", ".Manifests.repo", ".Manifests.path");
+    fixture.edit("main/templates.yaml", "{{ Namespace }}", "{{ Namespac }}");
+    insta::assert_snapshot!(fixture.render());
 }
 
 #[test]
 fn a_config_that_breaks_its_schema() {
-    let scene = PlaneFixture::new();
-    scene.write(
+    let fixture = PlaneFixture::new();
+    fixture.write(
         "dev/schema.yaml",
         "apiVersion: scheduler.kalypso.io/v1alpha1\nkind: ConfigSchema\nmetadata:\n  name: s\nspec:\n  schema: |\n    \
          {\"properties\": {\"REGION\": {\"enum\": [\"West US\"]}}, \"required\": [\"DATABASE_URL\"]}\n",
     );
-    insta::assert_snapshot!(scene.render());
+    insta::assert_snapshot!(fixture.render());
 }
 
 #[test]
 fn a_failed_render_leaves_the_last_one_as_it_is() {
-    let scene = PlaneFixture::new();
-    scene.render();
-    let before = super::replay::files(&scene.folder.path().join("out"));
-    scene.edit("dev/types.yaml", "kind:", "kind");
+    let fixture = PlaneFixture::new();
+    fixture.render();
+    let before = super::replay::files(&fixture.folder.path().join("out"));
+    fixture.edit("dev/types.yaml", "kind:", "kind");
     assert!(
-        scene
+        fixture
             .run(&["render", "--out", "out"])
             .starts_with("exit code 2")
     );
     assert_eq!(
-        super::replay::files(&scene.folder.path().join("out")),
+        super::replay::files(&fixture.folder.path().join("out")),
         before
     );
 }
 
 #[test]
-fn check_tells_everything_that_is_doubtful() {
-    let scene = PlaneFixture::new();
-    scene.edit("dev/config.yaml", "region: east-us", "region: east-uss");
-    scene.edit("dev/policy.yaml", "purpose: test", "purpose: tset");
-    scene.write(
+fn check_reports_everything_that_is_doubtful() {
+    let fixture = PlaneFixture::new();
+    fixture.edit("dev/config.yaml", "region: east-us", "region: east-uss");
+    fixture.edit("dev/policy.yaml", "purpose: test", "purpose: tset");
+    fixture.write(
         "dev/more.yaml",
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: all, labels: {platform-config: \"true\"}}\ndata:\n  DEBUG: yes\n---\n\
          apiVersion: outhaul.dev/v1alpha1\nkind: Site\nmetadata: {name: hangar-1}\nspec: {clusterType: dron}\n",
     );
-    insta::assert_snapshot!(scene.run(&["check"]));
+    insta::assert_snapshot!(fixture.run(&["check"]));
 }
 
 #[test]
 fn names_that_are_not_there_are_met_with_those_that_are() {
-    let scene = PlaneFixture::new();
+    let fixture = PlaneFixture::new();
     insta::assert_snapshot!(
         "explain_wrong_target",
-        scene.run(&["explain", "hello-tset"])
+        fixture.run(&["explain", "hello-tset"])
     );
     insta::assert_snapshot!(
         "explain_wrong_key",
-        scene.run(&["explain", "hello-test", "drone", "--key", "REGIO"])
+        fixture.run(&["explain", "hello-test", "drone", "--key", "REGIO"])
     );
 }

@@ -139,19 +139,19 @@ impl Seen {
 
 impl DefectFixture {
     pub fn new() -> Self {
-        let scene = Self {
+        let fixture = Self {
             folder: tempfile::tempdir().unwrap(),
         };
-        scene.write("dev/types.yaml", CLUSTER_TYPE);
-        scene.write("dev/policy.yaml", POLICY);
-        scene.write(
+        fixture.write("dev/types.yaml", CLUSTER_TYPE);
+        fixture.write("dev/policy.yaml", POLICY);
+        fixture.write(
             "dev/config.yaml",
             &config("east", "region: east-us", "  REGION: East US\n"),
         );
-        scene.write("main/templates.yaml", TEMPLATES);
-        scene.write("main/app.yaml", REGISTRATION);
-        scene.write("app/workload.yaml", WORKLOAD);
-        scene
+        fixture.write("main/templates.yaml", TEMPLATES);
+        fixture.write("main/app.yaml", REGISTRATION);
+        fixture.write("app/workload.yaml", WORKLOAD);
+        fixture
     }
 
     pub fn path(&self, below: &str) -> PathBuf {

@@ -168,7 +168,7 @@ fn two_folders_as_markdown() {
 }
 
 #[test]
-fn both_sides_that_do_not_load_are_told() {
+fn both_sides_that_do_not_load_are_reported() {
     let folder = folders();
     write(folder.path(), "before/large.yaml", "apiVersion: [\n");
     let bad = config("east", "east", "  PORT: 80\n");
@@ -177,7 +177,7 @@ fn both_sides_that_do_not_load_are_told() {
 }
 
 #[test]
-fn an_assignment_that_breaks_is_told_as_broken() {
+fn an_assignment_that_breaks_is_reported_as_broken() {
     let folder = folders();
     let schema = format!(
         "{GROUP}\nkind: ConfigSchema\nmetadata:\n  name: strict\n  labels:\n    region: east\nspec:\n  schema: |\n    \
@@ -352,7 +352,7 @@ fn the_hunks_are_what_git_apply_takes() {
 }
 
 #[test]
-fn an_assignment_that_is_repaired_is_told_with_its_values() {
+fn an_assignment_that_is_repaired_is_reported_with_its_values() {
     let folder = folders();
     let schema = "apiVersion: scheduler.kalypso.io/v1alpha1\nkind: ConfigSchema\nmetadata:\n  name: strict\n  \
                   labels:\n    region: east\nspec:\n  schema: |\n    {\"type\": \

@@ -5,9 +5,9 @@
 
 use super::cli::PlaneFixture;
 
-fn scene() -> PlaneFixture {
-    let scene = PlaneFixture::new();
-    scene.write(
+fn fixture() -> PlaneFixture {
+    let fixture = PlaneFixture::new();
+    fixture.write(
         "dev/more.yaml",
         "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a-common\n  labels:\n    platform-config: \"true\"\ndata:\n  \
          REGION: somewhere\n  TLS: |\n    enabled: true\n    version: 2\n  TOKEN: ENC[age,0123456789abcdef/dev/app+hello/TOKEN,c2VjcmV0]\n---\n\
@@ -27,40 +27,46 @@ fn scene() -> PlaneFixture {
             )
         })
         .concat();
-    scene.write("dev/sites.yaml", &sites);
-    scene
+    fixture.write("dev/sites.yaml", &sites);
+    fixture
 }
 
 #[test]
 fn a_key_of_one_pair() {
-    insta::assert_snapshot!(scene().run(&["explain", "hello-test", "drone", "--key", "REGION"]));
+    insta::assert_snapshot!(fixture().run(&["explain", "hello-test", "drone", "--key", "REGION"]));
 }
 
 #[test]
 fn a_key_that_is_not_set_there() {
-    insta::assert_snapshot!(scene().run(&["explain", "hello-test", "drone", "--key", "ONLY_WEST"]));
+    insta::assert_snapshot!(fixture().run(&[
+        "explain",
+        "hello-test",
+        "drone",
+        "--key",
+        "ONLY_WEST"
+    ]));
 }
 
 #[test]
 fn a_key_everywhere() {
-    insta::assert_snapshot!(scene().run(&["explain", "--key", "REGION"]));
+    insta::assert_snapshot!(fixture().run(&["explain", "--key", "REGION"]));
 }
 
 #[test]
 fn a_whole_config_with_a_sealed_value() {
-    let seen = scene().run(&["explain", "hello-test", "drone"]);
+    let seen = fixture().run(&["explain", "hello-test", "drone"]);
     assert!(!seen.contains("c2VjcmV0"), "{seen}");
     insta::assert_snapshot!(seen);
 }
 
 #[test]
 fn a_site_with_values_of_its_own() {
-    insta::assert_snapshot!(scene().run(&["explain", "--site", "east-2"]));
+    insta::assert_snapshot!(fixture().run(&["explain", "--site", "east-2"]));
 }
 
 #[test]
 fn a_key_on_a_site() {
-    insta::assert_snapshot!(scene().run(&[
+    insta::assert_snapshot!(fixture().run(&[
         "explain",
         "hello-test",
         "--site",
@@ -72,14 +78,14 @@ fn a_key_on_a_site() {
 
 #[test]
 fn a_pair_that_is_not_assigned() {
-    let scene = scene();
-    scene.edit("dev/policy.yaml", "purpose: test", "purpos: tset");
-    insta::assert_snapshot!(scene.run(&["explain", "hello-test", "drone"]));
+    let fixture = fixture();
+    fixture.edit("dev/policy.yaml", "purpose: test", "purpos: tset");
+    insta::assert_snapshot!(fixture.run(&["explain", "hello-test", "drone"]));
 }
 
 #[test]
 fn json_has_what_the_text_has() {
-    let seen = scene().run(&[
+    let seen = fixture().run(&[
         "explain",
         "hello-test",
         "drone",
@@ -94,7 +100,7 @@ fn json_has_what_the_text_has() {
     assert_eq!(key["value"], "East US");
     assert_eq!(key["layers"][1]["at"], "dev/more.yaml:8");
     assert_eq!(key["layers"][1]["role"], "overridden");
-    assert_eq!(key["passed_over"][0]["needs"], "line = 7");
+    assert_eq!(key["skipped_layers"][0]["needs"], "line = 7");
     assert_eq!(key["schemas"][0]["name"], "strict");
     assert_eq!(key["reaches"][0]["how"], "named");
     assert_eq!(key["reaches"][1]["how"], "whole");

@@ -247,18 +247,18 @@ fn on_fake_git_lab() {
 #[test]
 fn a_commit_of_somebody_else_on_our_branch_is_left_alone() {
     let (api, pulls) = fake::serve(fake_git_hub);
-    let scene = PlaneFixture::new();
-    let at = scene.folder.path();
+    let fixture = PlaneFixture::new();
+    let at = fixture.folder.path();
     git(at, &["init", "--quiet", "--bare", "platform.git"]);
-    scene.write("token", TOKEN);
+    fixture.write("token", TOKEN);
     fs::set_permissions(at.join("token"), fs::Permissions::from_mode(0o600)).unwrap();
     let publish = ["publish", "git", "--to", "platform.git", "--branch", "dev"];
-    let seen = scene.run(&publish);
+    let seen = fixture.run(&publish);
     assert!(seen.starts_with("exit code 0"), "{seen}");
     let project = ["--project", "team/platform", "--token-file", "token"];
     let forge = ["--pull-request", "--forge", "github", "--api", &api];
-    let propose = || scene.run(&[&publish[..], &forge, &project].concat());
-    scene.edit("dev/config.yaml", "East US", "Far East");
+    let propose = || fixture.run(&[&publish[..], &forge, &project].concat());
+    fixture.edit("dev/config.yaml", "East US", "Far East");
     let seen = propose();
     assert!(seen.starts_with("exit code 0"), "{seen}");
     assert_eq!(pulls.lock().unwrap().len(), 1);
@@ -278,7 +278,7 @@ fn a_commit_of_somebody_else_on_our_branch_is_left_alone() {
     let fix = ["commit", "--quiet", "--allow-empty", "-m", "a fix by hand"];
     git(&copy, &fix);
     git(&copy, &["push", "--quiet", "origin", BRANCH]);
-    scene.edit("dev/config.yaml", "Far East", "West");
+    fixture.edit("dev/config.yaml", "Far East", "West");
     let seen = propose();
     assert!(seen.starts_with("exit code 1"), "{seen}");
     assert!(
@@ -302,7 +302,7 @@ fn on_a_real_gitea() {
 }
 
 #[test]
-fn a_refused_token_is_told_from_a_refused_request_and_never_shown() {
+fn a_refused_token_is_distinguished_from_a_refused_request_and_never_shown() {
     let (api, _) = fake::serve(fake_git_hub);
     let wrong = forge(ForgeKind::GitHub, &api, "wrong-secret");
     let error = wrong.find("a", "b").unwrap_err();

@@ -224,7 +224,7 @@ fn what_ships_a_later_environment_asks_for_the_evidence() {
     for command in [&bundle, &publish] {
         let (_, out, err) = made.ends(1, command);
         assert!(
-            err.contains("nothing says that it came there through the gate of `dev`"),
+            err.contains("no record shows that it came there through the gate of `dev`"),
             "{err}"
         );
         assert!(

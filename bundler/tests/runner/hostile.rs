@@ -32,24 +32,24 @@ struct Count {
 
 /// Two teams, each with a workload; `wave` is sound whatever the case does.
 fn stage(case: &Path) -> PlaneFixture {
-    let scene = super::isolation::scene();
-    let root = scene.folder.path().to_owned();
+    let fixture = super::isolation::fixture();
+    let root = fixture.folder.path().to_owned();
     let wave = fs::read_to_string(root.join("app/wave.yaml")).unwrap();
     fs::remove_file(root.join("app/wave.yaml")).unwrap();
-    scene.write("wave/workload.yaml", &wave);
+    fixture.write("wave/workload.yaml", &wave);
     let registration = fs::read_to_string(root.join("main/app.yaml")).unwrap();
     let wave = registration
         .replace("name: app", "name: wave")
         .replace("workspace: team", "workspace: surfers")
         .replace("git.example.org/app", "git.example.org/wave");
-    scene.write("main/wave.yaml", &wave);
-    scene.edit("dev/policy.yaml", "    workspace: team\n", "");
-    scene.write("manifests/here/app.yaml", "version: 1\n");
+    fixture.write("main/wave.yaml", &wave);
+    fixture.edit("dev/policy.yaml", "    workspace: team\n", "");
+    fixture.write("manifests/here/app.yaml", "version: 1\n");
     copy(case, &root);
-    scene
+    fixture
 }
 
-fn run(scene: &PlaneFixture, command: &[&str]) -> (Option<i32>, String) {
+fn run(fixture: &PlaneFixture, command: &[&str]) -> (Option<i32>, String) {
     let output = Command::new("timeout")
         .args([
             "300",
@@ -72,7 +72,7 @@ fn run(scene: &PlaneFixture, command: &[&str]) -> (Option<i32>, String) {
         .args(["--source", "https://git.example.org/wave=wave"])
         .args(["--source", "https://git.example.org/manifests=manifests"])
         .args(["--cache", "cache"])
-        .current_dir(scene.folder.path())
+        .current_dir(fixture.folder.path())
         .checked()
         .unwrap();
     let text = [output.stdout, output.stderr].concat();
@@ -112,13 +112,13 @@ fn every_hostile_input_is_one_failure_within_bounds() {
     for case in cases {
         let name = case.file_name().unwrap().to_str().unwrap().to_owned();
         let verdict = fs::read_to_string(case.join("verdict.txt")).unwrap();
-        let scene = stage(&case);
+        let fixture = stage(&case);
         if let Some(what) = name.strip_prefix("generated_") {
-            generate(&scene, what);
+            generate(&fixture, what);
         }
         let bundled = what_is_payload(&name);
         if bundled {
-            make_fleet(&scene);
+            make_fleet(&fixture);
         }
         count.tried += 1;
         let words: &[&str] = match bundled {
@@ -133,7 +133,7 @@ fn every_hostile_input_is_one_failure_within_bounds() {
             ],
             false => &["render", "--out", "out"],
         };
-        let seen = run(&scene, words);
+        let seen = run(&fixture, words);
         if !judge(&mut count, &name, &seen, true) {
             continue;
         }
@@ -143,7 +143,7 @@ fn every_hostile_input_is_one_failure_within_bounds() {
                 "exit" => seen.0 == rest.parse().ok(),
                 "says" => seen.1.contains(rest),
                 "others" if bundled => seen.1.contains("dev/drone: number 1, 4 assignments"),
-                "others" => scene
+                "others" => fixture
                     .folder
                     .path()
                     .join("out/drone/wave-0/namespace.yaml")
@@ -157,7 +157,7 @@ fn every_hostile_input_is_one_failure_within_bounds() {
                 ));
             }
         }
-        let checked = run(&scene, &["check"]);
+        let checked = run(&fixture, &["check"]);
         judge(&mut count, &format!("{name} (check)"), &checked, true);
     }
     let line = format!(
@@ -257,11 +257,11 @@ fn longer_than_it_says() -> Vec<u8> {
     made.stdout
 }
 
-fn make_fleet(scene: &PlaneFixture) {
+fn make_fleet(fixture: &PlaneFixture) {
     use std::os::unix::fs::PermissionsExt as _;
-    scene.write("passphrase", "correct horse battery staple");
+    fixture.write("passphrase", "correct horse battery staple");
     let private = fs::Permissions::from_mode(0o600);
-    fs::set_permissions(scene.folder.path().join("passphrase"), private).unwrap();
+    fs::set_permissions(fixture.folder.path().join("passphrase"), private).unwrap();
     let made = Command::new(env!("CARGO_BIN_EXE_outhaul"))
         .args([
             "key",
@@ -271,15 +271,15 @@ fn make_fleet(scene: &PlaneFixture) {
             "--passphrase-file",
             "passphrase",
         ])
-        .current_dir(scene.folder.path())
+        .current_dir(fixture.folder.path())
         .checked()
         .unwrap();
     assert!(made.status.success());
 }
 
 /// What is too large, or no file that git keeps.
-fn generate(scene: &PlaneFixture, what: &str) {
-    let root = scene.folder.path();
+fn generate(fixture: &PlaneFixture, what: &str) {
+    let root = fixture.folder.path();
     let app = root.join("app");
     match what {
         "tree_bomb" => {
@@ -353,7 +353,7 @@ fn generate(scene: &PlaneFixture, what: &str) {
             let text = text + "---\n[\n";
             fs::write(app.join("merges.yaml"), text).unwrap();
         }
-        "many_files" | "links" => payload(scene, what),
+        "many_files" | "links" => payload(fixture, what),
         _ if entry_of(what).is_some() => {
             let entry = entry_of(what).unwrap();
             let manifests = root.join("manifests");
@@ -361,7 +361,7 @@ fn generate(scene: &PlaneFixture, what: &str) {
             commit(&manifests, "first");
             let line = "repo: https://git.example.org/manifests";
             let raw = format!("{line}\n        branch: raw\n        path: here");
-            scene.edit("app/workload.yaml", line, &raw);
+            fixture.edit("app/workload.yaml", line, &raw);
             push_raw(&manifests, entry);
         }
         other => panic!("nobody knows how to make {other}"),
@@ -369,8 +369,8 @@ fn generate(scene: &PlaneFixture, what: &str) {
 }
 
 /// A payload of very many files, or with a symbolic link.
-fn payload(scene: &PlaneFixture, what: &str) {
-    let root = scene.folder.path();
+fn payload(fixture: &PlaneFixture, what: &str) {
+    let root = fixture.folder.path();
     let manifests = root.join("manifests");
     fs::create_dir_all(manifests.join("here")).unwrap();
     fs::write(manifests.join("here/app.yaml"), "version: 1\n").unwrap();
@@ -378,7 +378,7 @@ fn payload(scene: &PlaneFixture, what: &str) {
     commit(&manifests, "first");
     let ours = if what == "links" { "linked" } else { "many" };
     let line = "repo: https://git.example.org/manifests";
-    scene.edit(
+    fixture.edit(
         "app/workload.yaml",
         line,
         &format!("{line}\n        branch: {ours}"),

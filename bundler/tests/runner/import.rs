@@ -48,13 +48,13 @@ fn every_recorded_pair_is_equal_folder_by_folder() {
 
 /// A scene with its repositories, and a platform repository as Kalypso writes it.
 struct Installed {
-    scene: DefectFixture,
+    fixture: DefectFixture,
 }
 
 impl Installed {
-    fn new(scene: DefectFixture) -> Self {
-        scene.repositories();
-        let made = Self { scene };
+    fn new(fixture: DefectFixture) -> Self {
+        fixture.repositories();
+        let made = Self { fixture };
         made.kalypso_renders();
         made
     }
@@ -62,10 +62,10 @@ impl Installed {
     /// What Kalypso does: its bytes of the present commits, in the branch `dev`.
     fn kalypso_renders(&self) {
         let rendered = self
-            .scene
+            .fixture
             .run_repositories(&["render", "--compat", "--out", "platform"]);
         assert!(matches!(rendered.code, 0 | 1), "{}", rendered.stderr);
-        let platform = self.scene.path("platform");
+        let platform = self.fixture.path("platform");
         if !platform.join(".git").exists() {
             git(&platform, &["init", "--quiet", "--initial-branch=dev"]);
         }
@@ -74,8 +74,8 @@ impl Installed {
 
     /// Moves `main` on and pins `dev` to it.
     fn promote(&self, change: impl FnOnce(&std::path::Path)) -> String {
-        let made = self.scene.change("main", change);
-        self.scene.change("dev", |folder| {
+        let made = self.fixture.change("main", change);
+        self.fixture.change("dev", |folder| {
             fs::write(folder.join("base-repo.yaml"), base_repo(&made)).unwrap();
         });
         made
@@ -83,12 +83,12 @@ impl Installed {
 
     /// Somebody changes the platform repository by hand.
     fn by_hand(&self, path: &str, text: &str) {
-        let platform = self.scene.path("platform");
-        self.scene.write(&format!("platform/{path}"), text);
+        let platform = self.fixture.path("platform");
+        self.fixture.write(&format!("platform/{path}"), text);
         if !platform.join(".git").exists() {
             git(&platform, &["init", "--quiet", "--initial-branch=dev"]);
         }
-        commit(&self.scene.path("platform"), "by hand");
+        commit(&self.fixture.path("platform"), "by hand");
     }
 
     fn import(&self, more: &[&str]) -> Seen {
@@ -100,7 +100,7 @@ impl Installed {
             "--gitops",
             "platform",
         ];
-        self.scene
+        self.fixture
             .type_in(&[&words[..], &["--cache", "cache"], more].concat())
     }
 
@@ -133,7 +133,7 @@ fn an_equal_installation_needs_no_switch() {
 fn a_torn_render_names_the_commit_that_its_content_is_of() {
     let installed = Installed::new(DefectFixture::new());
     let first = git(
-        &installed.scene.path("control-plane"),
+        &installed.fixture.path("control-plane"),
         &["rev-parse", "main"],
     );
     let edit = |folder: &std::path::Path, from: &str, to: &str| {
@@ -174,10 +174,10 @@ fn a_torn_render_names_the_commit_that_its_content_is_of() {
 fn what_is_of_an_earlier_environment_is_older() {
     let installed = Installed::new(DefectFixture::new());
     let before = git(
-        &installed.scene.path("control-plane"),
+        &installed.fixture.path("control-plane"),
         &["rev-parse", "dev"],
     );
-    installed.scene.change("dev", |folder| {
+    installed.fixture.change("dev", |folder| {
         fs::write(
             folder.join("more.yaml"),
             config("more", "", "  MORE: \"1\"\n"),
@@ -192,7 +192,7 @@ fn what_is_of_an_earlier_environment_is_older() {
 }
 
 #[test]
-fn files_of_others_and_files_left_over_are_told_apart() {
+fn files_of_others_and_files_left_over_are_distinguished() {
     let installed = Installed::new(DefectFixture::new());
     installed.by_hand("docs/page.md", "mine");
     installed.by_hand("drone/notes/today.txt", "mine");
@@ -232,44 +232,46 @@ fn what_nobody_explains_is_shown_and_fails() {
 fn a_defect_is_named_by_its_trace() {
     type Case = (u8, &'static str, fn(&DefectFixture));
     let cases: [Case; 8] = [
-        (5, "`R`", |scene| {
-            scene.config_template("{{ toYaml .ConfigData }}");
-            scene.write(
+        (5, "`R`", |fixture| {
+            fixture.config_template("{{ toYaml .ConfigData }}");
+            fixture.write(
                 "dev/config.yaml",
                 &config("a", "", "  R: \"[{p: 1}, {p: 2}]\"\n"),
             );
-            scene.write("dev/more.yaml", &config("b", "", "  R: \"[{h: 1}]\"\n"));
+            fixture.write("dev/more.yaml", &config("b", "", "  R: \"[{h: 1}]\"\n"));
         }),
-        (7, "`HOSTS`", |scene| scene.data("  HOSTS: \"[a, b]\"\n")),
-        (8, "`Q`", |scene| scene.data("  Q: \"''x''\"\n")),
-        (9, "`EXTRA` is set by `extra`", |scene| {
-            scene.write(
+        (7, "`HOSTS`", |fixture| {
+            fixture.data("  HOSTS: \"[a, b]\"\n")
+        }),
+        (8, "`Q`", |fixture| fixture.data("  Q: \"''x''\"\n")),
+        (9, "`EXTRA` is set by `extra`", |fixture| {
+            fixture.write(
                 "dev/more.yaml",
                 &config("extra", "tier: \"\"", "  EXTRA: \"1\"\n"),
             );
         }),
-        (12, "`reconciler.yaml` holds `<no value>`", |scene| {
-            scene.edit("main/templates.yaml", ".Manifests.repo", ".Manifests.path");
+        (12, "`reconciler.yaml` holds `<no value>`", |fixture| {
+            fixture.edit("main/templates.yaml", ".Manifests.repo", ".Manifests.path");
         }),
-        (13, "`namespace.yaml`", |scene| {
+        (13, "`namespace.yaml`", |fixture| {
             let manifests =
                 "    - |\n      namespace: {{ .Namespace }}\n      workspace: {{ .Workspace }}\n";
-            scene.edit(
+            fixture.edit(
                 "main/templates.yaml",
                 manifests,
                 "    - 'a: 1'\n    - 'b: 2'\n",
             );
         }),
-        (16, "`reconciler.yaml`", |scene| {
-            scene.edit(
+        (16, "`reconciler.yaml`", |fixture| {
+            fixture.edit(
                 "main/templates.yaml",
                 "type: reconciler\n",
                 "type: reconciler\n  contentType: sh\n",
             );
         }),
-        (26, "characters", |scene| {
+        (26, "characters", |fixture| {
             let target = "a-target-with-a-name-that-goes-on-and-on-until-no-cluster-takes-it";
-            scene.edit(
+            fixture.edit(
                 "app/workload.yaml",
                 "name: test",
                 &format!("name: {target}"),
@@ -277,9 +279,9 @@ fn a_defect_is_named_by_its_trace() {
         }),
     ];
     for (number, trace, change) in cases {
-        let scene = DefectFixture::new();
-        change(&scene);
-        let installed = Installed::new(scene);
+        let fixture = DefectFixture::new();
+        change(&fixture);
+        let installed = Installed::new(fixture);
         let told = installed.import(&["--output", "json"]).ok();
         let told = outhaul_tests::result(&told.stdout);
         let folders = told["environments"][0]["folders"].as_array().unwrap();
@@ -294,15 +296,15 @@ fn a_defect_is_named_by_its_trace() {
 
 #[test]
 fn what_kalypso_could_not_write_is_missing() {
-    let scene = DefectFixture::new();
-    scene.data("  VERSION: \"11\"\n");
-    scene.write(
+    let fixture = DefectFixture::new();
+    fixture.data("  VERSION: \"11\"\n");
+    fixture.write(
         "dev/schema.yaml",
         "apiVersion: scheduler.kalypso.io/v1alpha1\nkind: ConfigSchema\nmetadata: {name: s}\nspec:\n  schema: |\n    \
          {\"properties\": {\"VERSION\": {\"type\": \"string\"}}}\n",
     );
-    scene.repositories();
-    let installed = Installed { scene };
+    fixture.repositories();
+    let installed = Installed { fixture };
     installed.by_hand(
         "drone/README.md",
         "This folder contains deployment targets scheduled on the cluster type",
@@ -315,7 +317,7 @@ fn what_kalypso_could_not_write_is_missing() {
 }
 
 #[test]
-fn namespaces_of_the_older_rule_are_told_as_such() {
+fn namespaces_of_the_older_rule_are_reported_as_such() {
     let installed = Installed::new(DefectFixture::new());
     installed.by_hand(
         &format!("{ASSIGNMENT}/namespace.yaml"),
@@ -333,13 +335,13 @@ fn namespaces_of_the_older_rule_are_told_as_such() {
 
 #[test]
 fn a_control_plane_without_environments_says_what_to_give() {
-    let scene = DefectFixture::new();
-    scene.repositories();
-    scene.change("main", |folder| {
+    let fixture = DefectFixture::new();
+    fixture.repositories();
+    fixture.change("main", |folder| {
         fs::remove_file(folder.join(".environments/dev.yaml")).unwrap();
     });
-    scene.write("platform/a.txt", "");
-    Installed { scene }
+    fixture.write("platform/a.txt", "");
+    Installed { fixture }
         .import(&[])
         .refused(2, "declares no environment");
 }

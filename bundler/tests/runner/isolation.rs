@@ -15,8 +15,8 @@ use super::replay::files;
 pub const BREAKS: &str = "boom: {{ .Manifests.path }}";
 
 /// `hello-test`, and `wave-0` to `wave-3` of a second workload; `{{ .Manifests.path }}` is theirs alone.
-pub fn scene() -> PlaneFixture {
-    let scene = PlaneFixture::new();
+pub fn fixture() -> PlaneFixture {
+    let fixture = PlaneFixture::new();
     let mut workload = String::from(
         "apiVersion: scheduler.kalypso.io/v1alpha1\nkind: Workload\nmetadata:\n  name: wave\nspec:\n  \
          deploymentTargets:\n",
@@ -27,45 +27,45 @@ pub fn scene() -> PlaneFixture {
              manifests:\n        repo: https://git.example.org/manifests\n        path: here\n"
         );
     }
-    scene.write("app/wave.yaml", &workload);
-    scene
+    fixture.write("app/wave.yaml", &workload);
+    fixture
 }
 
-fn tree(scene: &PlaneFixture) -> BTreeMap<String, Vec<u8>> {
-    files(&scene.folder.path().join("out"))
+fn tree(fixture: &PlaneFixture) -> BTreeMap<String, Vec<u8>> {
+    files(&fixture.folder.path().join("out"))
 }
 
-fn record(scene: &PlaneFixture) -> Value {
-    let path = scene.folder.path().join("out.outhaul.json");
+fn record(fixture: &PlaneFixture) -> Value {
+    let path = fixture.folder.path().join("out.outhaul.json");
     serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
 }
 
-fn render(scene: &PlaneFixture) -> String {
-    scene.run(&["render", "--out", "out"])
+fn render(fixture: &PlaneFixture) -> String {
+    fixture.run(&["render", "--out", "out"])
 }
 
 #[test]
 fn a_broken_assignment_stays_as_it_was_and_the_others_move_on() {
-    let scene = scene();
-    assert!(render(&scene).starts_with("exit code 0"));
-    let before = tree(&scene);
-    let good = record(&scene)["snapshot"]["digest"].clone();
+    let fixture = fixture();
+    assert!(render(&fixture).starts_with("exit code 0"));
+    let before = tree(&fixture);
+    let good = record(&fixture)["snapshot"]["digest"].clone();
     // `hello-test` has no `path`; everything gets a line more.
-    scene.edit(
+    fixture.edit(
         "main/templates.yaml",
         "repository: {{ .Manifests.repo }}",
         BREAKS,
     );
-    let seen = render(&scene);
+    let seen = render(&fixture);
     insta::assert_snapshot!(without_digests(&seen));
-    let after = tree(&scene);
+    let after = tree(&fixture);
     let broken = "drone/hello-test/";
     for (path, bytes) in &before {
         let same = after[path] == *bytes;
         let expected = path.starts_with(broken) || !path.ends_with("reconciler.yaml");
         assert_eq!(same, expected, "{path}");
     }
-    let kept = &record(&scene)["kept"]["drone/hello-test"];
+    let kept = &record(&fixture)["kept"]["drone/hello-test"];
     assert_eq!(kept["from"], good);
     assert!(
         kept["error"].as_str().unwrap().contains("hello-test"),
@@ -73,93 +73,93 @@ fn a_broken_assignment_stays_as_it_was_and_the_others_move_on() {
     );
 
     // Another change, still broken: it is still from the first snapshot.
-    scene.edit("dev/config.yaml", "East US", "Far East");
-    assert!(render(&scene).starts_with("exit code 1"));
-    assert_eq!(record(&scene)["kept"]["drone/hello-test"]["from"], good);
+    fixture.edit("dev/config.yaml", "East US", "Far East");
+    assert!(render(&fixture).starts_with("exit code 1"));
+    assert_eq!(record(&fixture)["kept"]["drone/hello-test"]["from"], good);
     let config = "drone/hello-test/platform-config.yaml";
-    assert_eq!(tree(&scene)[config], before[config]);
+    assert_eq!(tree(&fixture)[config], before[config]);
 
     // Mended: nothing is kept any more.
-    scene.edit(
+    fixture.edit(
         "main/templates.yaml",
         BREAKS,
         "repository: {{ .Manifests.repo }}",
     );
-    assert!(render(&scene).starts_with("exit code 0"));
-    assert_eq!(record(&scene).get("kept"), None);
-    assert_ne!(tree(&scene)[config], before[config]);
+    assert!(render(&fixture).starts_with("exit code 0"));
+    assert_eq!(record(&fixture).get("kept"), None);
+    assert_ne!(tree(&fixture)[config], before[config]);
 }
 
 #[test]
 fn a_broken_assignment_that_never_was_good_is_left_out() {
-    let scene = scene();
-    scene.edit(
+    let fixture = fixture();
+    fixture.edit(
         "main/templates.yaml",
         "repository: {{ .Manifests.repo }}",
         BREAKS,
     );
-    let seen = render(&scene);
+    let seen = render(&fixture);
     assert!(seen.starts_with("exit code 1"), "{seen}");
     let said = "left out: drone/hello-test: it has no last good output";
     assert!(seen.contains(said), "{seen}");
-    let names = tree(&scene);
+    let names = tree(&fixture);
     assert!(names.contains_key("drone/wave-0/reconciler.yaml"));
     assert!(!names.keys().any(|path| path.contains("hello-test")));
 }
 
 #[test]
 fn what_somebody_changed_is_not_a_last_good_output() {
-    let scene = scene();
-    render(&scene);
-    scene.write("out/drone/hello-test/namespace.yaml", "mine");
-    scene.edit(
+    let fixture = fixture();
+    render(&fixture);
+    fixture.write("out/drone/hello-test/namespace.yaml", "mine");
+    fixture.edit(
         "main/templates.yaml",
         "repository: {{ .Manifests.repo }}",
         BREAKS,
     );
-    let seen = render(&scene);
+    let seen = render(&fixture);
     let said = "left out: drone/hello-test: its last good file `drone/hello-test/namespace.yaml` was changed";
     assert!(seen.contains(said), "{seen}");
 }
 
 #[test]
 fn strict_writes_nothing_when_anything_is_broken() {
-    let scene = scene();
-    render(&scene);
-    let before = (tree(&scene), record(&scene));
-    scene.edit(
+    let fixture = fixture();
+    render(&fixture);
+    let before = (tree(&fixture), record(&fixture));
+    fixture.edit(
         "main/templates.yaml",
         "repository: {{ .Manifests.repo }}",
         BREAKS,
     );
-    let seen = scene.run(&["render", "--out", "out", "--strict"]);
+    let seen = fixture.run(&["render", "--out", "out", "--strict"]);
     assert!(seen.starts_with("exit code 1"), "{seen}");
-    assert_eq!((tree(&scene), record(&scene)), before);
+    assert_eq!((tree(&fixture), record(&fixture)), before);
 }
 
 #[test]
 fn a_large_removal_stops_until_git_says_that_it_is_meant() {
-    let scene = scene();
-    render(&scene);
-    let before = (tree(&scene), record(&scene));
-    fs::remove_file(scene.folder.path().join("app/wave.yaml")).unwrap();
-    let seen = render(&scene);
+    let fixture = fixture();
+    render(&fixture);
+    let before = (tree(&fixture), record(&fixture));
+    fs::remove_file(fixture.folder.path().join("app/wave.yaml")).unwrap();
+    let seen = render(&fixture);
     insta::assert_snapshot!(seen);
-    assert_eq!((tree(&scene), record(&scene)), before);
+    assert_eq!((tree(&fixture), record(&fixture)), before);
 
     // What was printed, committed as it is, lets it through.
     let object: Vec<&str> = seen
         .lines()
         .filter_map(|line| line.strip_prefix("        "))
         .collect();
-    scene.write("dev/acknowledgement.yaml", &object.join("\n"));
-    let seen = render(&scene);
+    fixture.write("dev/acknowledgement.yaml", &object.join("\n"));
+    let seen = render(&fixture);
     assert!(seen.starts_with("exit code 0"), "{seen}");
-    assert!(!tree(&scene).keys().any(|path| path.contains("wave")));
+    assert!(!tree(&fixture).keys().any(|path| path.contains("wave")));
 
     // It does not let the next one through.
-    scene.edit("dev/policy.yaml", "purpose: test", "purpose: none");
-    let seen = render(&scene);
+    fixture.edit("dev/policy.yaml", "purpose: test", "purpose: none");
+    let seen = render(&fixture);
     assert!(
         seen.contains("1 of 1 assignments would be removed (all)"),
         "{seen}"
@@ -168,45 +168,45 @@ fn a_large_removal_stops_until_git_says_that_it_is_meant() {
 
 #[test]
 fn a_given_output_is_rendered_again_and_compared() {
-    let scene = scene();
-    let verify = |scene: &PlaneFixture| scene.run(&["render", "--verify", "out"]);
-    let seen = verify(&scene);
+    let fixture = fixture();
+    let verify = |fixture: &PlaneFixture| fixture.run(&["render", "--verify", "out"]);
+    let seen = verify(&fixture);
     assert!(seen.starts_with("exit code 2"), "no record: {seen}");
-    render(&scene);
-    let seen = verify(&scene);
+    render(&fixture);
+    let seen = verify(&fixture);
     assert!(seen.starts_with("exit code 0"), "{seen}");
     assert!(seen.contains("equal (16 files are the same)"), "{seen}");
-    scene.write("out/drone/notes.txt", "of somebody else");
-    assert!(verify(&scene).starts_with("exit code 0"));
-    scene.write("out/drone/wave-0/namespace.yaml", "mine");
-    fs::remove_file(scene.folder.path().join("out/drone/README.md")).unwrap();
-    let seen = verify(&scene);
+    fixture.write("out/drone/notes.txt", "of somebody else");
+    assert!(verify(&fixture).starts_with("exit code 0"));
+    fixture.write("out/drone/wave-0/namespace.yaml", "mine");
+    fs::remove_file(fixture.folder.path().join("out/drone/README.md")).unwrap();
+    let seen = verify(&fixture);
     insta::assert_snapshot!(without_digests(&seen));
 
     // What was kept is named, and is what the record says or it differs.
-    render(&scene);
-    scene.edit(
+    render(&fixture);
+    fixture.edit(
         "main/templates.yaml",
         "repository: {{ .Manifests.repo }}",
         BREAKS,
     );
-    render(&scene);
-    let seen = verify(&scene);
+    render(&fixture);
+    let seen = verify(&fixture);
     assert!(seen.starts_with("exit code 0"), "{seen}");
     assert!(
         seen.contains("kept: drone/hello-test is as snapshot"),
         "{seen}"
     );
-    scene.write("out/drone/hello-test/namespace.yaml", "mine");
-    let seen = verify(&scene);
+    fixture.write("out/drone/hello-test/namespace.yaml", "mine");
+    let seen = verify(&fixture);
     assert!(
         seen.contains("`drone/hello-test/namespace.yaml` differs"),
         "{seen}"
     );
 
     // A folder cannot be read as it was: that is not passed over.
-    scene.edit("dev/config.yaml", "East US", "Far East");
-    let seen = verify(&scene);
+    fixture.edit("dev/config.yaml", "East US", "Far East");
+    let seen = verify(&fixture);
     assert!(seen.starts_with("exit code 1"), "{seen}");
     assert!(
         seen.contains("is a folder and is not what it was"),

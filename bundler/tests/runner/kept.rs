@@ -12,20 +12,20 @@ use outhaul_tests::Checked as _;
 use serde_json::Value;
 
 use super::cli::PlaneFixture;
-use super::isolation::{BREAKS, scene, without_digests};
+use super::isolation::{BREAKS, fixture, without_digests};
 use super::repositories::{commit, git};
 use super::scheduling::scheduler;
 
 pub struct Fleet {
-    pub scene: PlaneFixture,
+    pub fixture: PlaneFixture,
 }
 
 impl Fleet {
     pub fn new() -> Self {
-        let scene = scene();
-        scene.write("passphrase", "correct horse battery staple");
-        scene.write("manifests/here/app.yaml", "version: 1\n");
-        let fleet = Self { scene };
+        let fixture = fixture();
+        fixture.write("passphrase", "correct horse battery staple");
+        fixture.write("manifests/here/app.yaml", "version: 1\n");
+        let fleet = Self { fixture };
         let private = fs::Permissions::from_mode(0o600);
         fs::set_permissions(fleet.path("passphrase"), private).unwrap();
         git(&fleet.path("manifests"), &["init", "--quiet"]);
@@ -39,7 +39,7 @@ impl Fleet {
                 "--passphrase-file",
                 "passphrase",
             ])
-            .current_dir(fleet.scene.folder.path())
+            .current_dir(fleet.fixture.folder.path())
             .checked()
             .unwrap();
         let said = String::from_utf8_lossy(&made.stderr);
@@ -48,7 +48,7 @@ impl Fleet {
     }
 
     pub fn path(&self, path: &str) -> std::path::PathBuf {
-        self.scene.folder.path().join(path)
+        self.fixture.folder.path().join(path)
     }
 
     pub fn bundle(&self, more: &[&str]) -> String {
@@ -62,7 +62,7 @@ impl Fleet {
         command.extend(["--out", "out", "--source"]);
         command.extend(["https://git.example.org/manifests=manifests"]);
         command.extend(more);
-        self.scene.run(&command)
+        self.fixture.run(&command)
     }
 
     fn verify(&self, number: u64) -> (String, Value) {
@@ -76,9 +76,9 @@ impl Fleet {
             "--source",
         ];
         command.push("https://git.example.org/manifests=manifests");
-        let text = self.scene.run(&command);
+        let text = self.fixture.run(&command);
         command.extend(["--output", "json"]);
-        let seen = self.scene.run(&command);
+        let seen = self.fixture.run(&command);
         let json = seen.split_once("--- stdout\n").unwrap().1;
         let json = json.split("--- stderr").next().unwrap();
         (text, outhaul_tests::result(json))
@@ -93,7 +93,7 @@ impl Fleet {
 
     fn break_hello(&self) {
         let good = "repository: {{ .Manifests.repo }}";
-        self.scene.edit("main/templates.yaml", good, BREAKS);
+        self.fixture.edit("main/templates.yaml", good, BREAKS);
     }
 }
 
@@ -104,7 +104,9 @@ fn a_broken_assignment_is_shipped_as_it_was_with_its_payload() {
     assert!(seen.starts_with("exit code 0"), "{seen}");
     let first = fleet.last();
     fleet.break_hello();
-    fleet.scene.write("manifests/here/app.yaml", "version: 2\n");
+    fleet
+        .fixture
+        .write("manifests/here/app.yaml", "version: 2\n");
     commit(&fleet.path("manifests"), "second");
     let seen = fleet.bundle(&[]);
     assert!(seen.starts_with("exit code 1"), "{seen}");
@@ -181,7 +183,9 @@ fn a_payload_that_is_gone_cannot_be_kept() {
     fleet.break_hello();
     fs::remove_dir_all(fleet.path("manifests/.git")).unwrap();
     git(&fleet.path("manifests"), &["init", "--quiet"]);
-    fleet.scene.write("manifests/here/app.yaml", "version: 3\n");
+    fleet
+        .fixture
+        .write("manifests/here/app.yaml", "version: 3\n");
     commit(&fleet.path("manifests"), "another history");
     let seen = fleet.bundle(&[]);
     let said =
@@ -206,7 +210,7 @@ fn a_bundle_that_takes_too_much_away_is_not_made() {
         .filter_map(|line| line.strip_prefix("        "))
         .collect();
     fleet
-        .scene
+        .fixture
         .write("dev/acknowledgement.yaml", &object.join("\n"));
     let seen = fleet.bundle(&[]);
     assert!(seen.contains("dev/drone: number 2, 1 assignment"), "{seen}");
@@ -216,7 +220,7 @@ fn a_bundle_that_takes_too_much_away_is_not_made() {
 fn a_delivery_policy_says_how_much_a_bundle_may_take_away() {
     let fleet = Fleet::new();
     let policy = |percent: u8| {
-        fleet.scene.write(
+        fleet.fixture.write(
             "dev/delivery.yaml",
             &format!(
                 "apiVersion: outhaul.dev/v1alpha1\nkind: DeliveryPolicy\nmetadata: {{name: careful}}\nspec: \
@@ -228,14 +232,14 @@ fn a_delivery_policy_says_how_much_a_bundle_may_take_away() {
     let seen = fleet.bundle(&[]);
     assert!(seen.starts_with("exit code 0"), "{seen}");
     let before = fleet.last();
-    fleet.scene.edit(
+    fleet.fixture.edit(
         "app/wave.yaml",
         "name: \"3\"\n      environment: dev",
         "name: \"3\"\n      environment: other",
     );
     let seen = fleet.bundle(&[]);
     assert!(seen.starts_with("exit code 1"), "{seen}");
-    let said = "1 of 5 assignments would be removed (20 %), more than 10 % may go at once";
+    let said = "1 of 5 assignments would be removed (20 %), which exceeds the 10 % removal limit";
     assert!(seen.contains(said), "{seen}");
     assert!(seen.contains("drone/wave-3"), "{seen}");
     assert!(!fleet.path("out/dev-drone-2.outhaul").exists());
@@ -252,12 +256,12 @@ fn a_delivery_policy_says_how_much_a_bundle_may_take_away() {
 fn what_a_failing_scheduler_placed_is_shipped_as_it_was() {
     let fleet = Fleet::new();
     // `wave-3` is placed by a program alone.
-    fleet.scene.edit(
+    fleet.fixture.edit(
         "app/wave.yaml",
         "name: \"3\"\n      environment: dev\n      labels:\n        purpose: test",
         "name: \"3\"\n      environment: dev\n      labels:\n        purpose: picked",
     );
-    fleet.scene.write(
+    fleet.fixture.write(
         "dev/picked.yaml",
         "apiVersion: outhaul.dev/v1alpha1\nkind: SchedulingPolicy\nmetadata: {name: picked}\nspec:\n  \
          deploymentTargetSelector: {labelSelector: {matchLabels: {purpose: picked}}}\n  \
@@ -266,7 +270,7 @@ fn what_a_failing_scheduler_placed_is_shipped_as_it_was() {
     let says =
         r#"{"assignments": [{"target": "wave-3", "clusterType": "drone", "reason": "there"}]}"#;
     let good = scheduler(
-        fleet.scene.folder.path(),
+        fleet.fixture.folder.path(),
         &format!("cat >/dev/null; echo '{says}'"),
     );
     let by = |program: &Path| format!("picker={}", program.display());
@@ -277,11 +281,11 @@ fn what_a_failing_scheduler_placed_is_shipped_as_it_was() {
     );
     let first = fleet.last();
     let broken = scheduler(
-        fleet.scene.folder.path(),
+        fleet.fixture.folder.path(),
         "echo 'licence expired' >&2; exit 3",
     );
     fleet
-        .scene
+        .fixture
         .edit("main/templates.yaml", "repository: ", "url: ");
     let seen = fleet.bundle(&["--scheduler", &by(&broken)]);
     assert!(seen.starts_with("exit code 1"), "{seen}");

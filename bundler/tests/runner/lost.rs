@@ -91,7 +91,7 @@ fn shipped(more: &[&str]) -> Fleet {
     let fleet = Fleet::new();
     for file in ["app/workload.yaml", "app/wave.yaml"] {
         fleet
-            .scene
+            .fixture
             .edit(file, "https://git.example.org/manifests", SERVER);
     }
     let source = format!("{SERVER}=manifests");
@@ -110,9 +110,9 @@ fn payloads_that_cannot_be_reached_now_are_shipped_again_from_the_last_bundle() 
         &["clone", "--quiet", ".", "../waves"],
     );
     fleet
-        .scene
+        .fixture
         .edit("app/wave.yaml", SERVER, "https://git.example.org/waves");
-    fleet.scene.edit(
+    fleet.fixture.edit(
         "main/templates.yaml",
         "repository: {{ .Manifests.repo }}",
         BREAKS,
@@ -123,7 +123,7 @@ fn payloads_that_cannot_be_reached_now_are_shipped_again_from_the_last_bundle() 
         "--allow-host",
         "127.0.0.1:9",
     ];
-    fleet.scene.write("waves/here/app.yaml", "version: 2\n");
+    fleet.fixture.write("waves/here/app.yaml", "version: 2\n");
     commit(&fleet.path("waves"), "second");
     let seen = fleet.bundle(&reached);
     assert!(seen.starts_with("exit code 1"), "{seen}");
@@ -142,7 +142,7 @@ fn payloads_that_cannot_be_reached_now_are_shipped_again_from_the_last_bundle() 
     );
     // Its payload is in the bundle, byte for byte.
     let files = fleet
-        .scene
+        .fixture
         .run(&["verify", "out/dev-drone-2.outhaul", "--fleet", "fleet"]);
     assert!(files.contains("whole, signatures hold"), "{files}");
     let again = fleet.bundle(&reached);
@@ -170,12 +170,12 @@ fn payloads_that_cannot_be_reached_now_are_shipped_again_from_the_last_bundle() 
 fn check_says_which_payloads_it_did_not_look_at_and_with_network_that_is_an_error() {
     let fleet = Fleet::new();
     fleet
-        .scene
+        .fixture
         .edit("app/wave.yaml", "https://git.example.org/manifests", SERVER);
     let check = |more: &[&str]| {
         let command = ["check", "--allow-host", "127.0.0.1:9", "--source"];
         let source = ["https://git.example.org/manifests=manifests"];
-        fleet.scene.run(&[&command[..], &source, more].concat())
+        fleet.fixture.run(&[&command[..], &source, more].concat())
     };
     let seen = check(&[]);
     assert!(seen.starts_with("exit code 0"), "{seen}");

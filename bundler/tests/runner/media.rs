@@ -16,7 +16,7 @@ fn run(fleet: &Fleet, arguments: &[&str]) -> Output {
     Command::new("timeout")
         .args(["--signal=KILL", "120", env!("CARGO_BIN_EXE_outhaul")])
         .args(arguments)
-        .current_dir(fleet.scene.folder.path())
+        .current_dir(fleet.fixture.folder.path())
         .checked()
         .unwrap()
 }
@@ -90,7 +90,7 @@ fn what_is_named_from_a_stick_is_a_regular_file_or_refused_at_once() {
 #[test]
 fn settle_reads_the_other_files_of_a_stick_and_names_the_one_that_is_none() {
     let fleet = Fleet::new();
-    fleet.scene.write("good.reports", "");
+    fleet.fixture.write("good.reports", "");
     let made = Command::new("mkfifo")
         .arg(fleet.path("bad.reports"))
         .status();

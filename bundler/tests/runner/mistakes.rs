@@ -160,9 +160,9 @@ fn findings(seen: &str) -> usize {
 #[test]
 fn one_mistake_is_one_finding_at_its_place() {
     for (path, from, to, parts) in ONE_FINDING {
-        let scene = PlaneFixture::new();
-        scene.edit(path, from, to);
-        let seen = scene.run(&["check"]);
+        let fixture = PlaneFixture::new();
+        fixture.edit(path, from, to);
+        let seen = fixture.run(&["check"]);
         for part in *parts {
             assert!(seen.contains(part), "{part}: {to}\n{seen}");
         }
@@ -174,12 +174,12 @@ fn one_mistake_is_one_finding_at_its_place() {
 
 #[test]
 fn an_ending_of_lines_or_a_mark_at_the_beginning_is_no_mistake() {
-    let scene = PlaneFixture::new();
-    let path = scene.folder.path().join("dev/types.yaml");
+    let fixture = PlaneFixture::new();
+    let path = fixture.folder.path().join("dev/types.yaml");
     let text = fs::read_to_string(&path).unwrap();
     for other in [text.replace('\n', "\r\n"), format!("\u{feff}{text}")] {
         fs::write(&path, other).unwrap();
-        let seen = scene.run(&["check"]);
+        let seen = fixture.run(&["check"]);
         assert!(seen.contains("dev: no findings"), "{seen}");
     }
 }
@@ -187,8 +187,8 @@ fn an_ending_of_lines_or_a_mark_at_the_beginning_is_no_mistake() {
 /// It would render an environment that does not exist, and say that this went well.
 #[test]
 fn an_environment_that_the_control_plane_does_not_list_is_refused_everywhere() {
-    let scene = PlaneFixture::new();
-    scene.write(
+    let fixture = PlaneFixture::new();
+    fixture.write(
         "main/.environments/dev.yaml",
         "apiVersion: scheduler.kalypso.io/v1alpha1\nkind: Environment\nmetadata: {name: devl}\nspec:\n  \
          controlPlane: {repo: https://git.example.org/cp, branch: dev, path: .}\n",
@@ -199,7 +199,7 @@ fn an_environment_that_the_control_plane_does_not_list_is_refused_everywhere() {
         &["render", "--out", "out"],
         &["explain", "hello-test"],
     ] {
-        let seen = scene.run(command);
+        let seen = fixture.run(command);
         assert!(
             seen.contains("lists no environment `dev`"),
             "{command:?}: {seen}"
@@ -207,10 +207,10 @@ fn an_environment_that_the_control_plane_does_not_list_is_refused_everywhere() {
         assert!(seen.contains("did you mean `devl`?"), "{seen}");
         assert!(!seen.starts_with("exit code 0"), "{seen}");
     }
-    assert!(!scene.folder.path().join("out").exists());
-    scene.edit("main/.environments/dev.yaml", "devl", "dev");
-    scene.edit("app/workload.yaml", "environment: dev", "environment: dve");
-    let seen = scene.run(&["check"]);
+    assert!(!fixture.folder.path().join("out").exists());
+    fixture.edit("main/.environments/dev.yaml", "devl", "dev");
+    fixture.edit("app/workload.yaml", "environment: dev", "environment: dve");
+    let seen = fixture.run(&["check"]);
     assert!(
         seen.contains("is for environment `dve`, which does not exist"),
         "{seen}"
@@ -219,10 +219,10 @@ fn an_environment_that_the_control_plane_does_not_list_is_refused_everywhere() {
 }
 
 /// Runs `outhaul` in the scene's folder, with nothing added.
-fn typed(scene: &PlaneFixture, line: &[&str]) -> String {
+fn typed(fixture: &PlaneFixture, line: &[&str]) -> String {
     let output = std::process::Command::new(env!("CARGO_BIN_EXE_outhaul"))
         .args(line)
-        .current_dir(scene.folder.path())
+        .current_dir(fixture.folder.path())
         .checked()
         .unwrap();
     let code = output.status.code().unwrap();
@@ -232,7 +232,7 @@ fn typed(scene: &PlaneFixture, line: &[&str]) -> String {
 
 #[test]
 fn a_command_with_a_slip_says_what_was_meant() {
-    let scene = PlaneFixture::new();
+    let fixture = PlaneFixture::new();
     let source = |text: &'static str| {
         let folders = [
             "check",
@@ -268,30 +268,30 @@ fn a_command_with_a_slip_says_what_was_meant() {
             ],
         ),
     ] {
-        let seen = typed(&scene, &line);
+        let seen = typed(&fixture, &line);
         for part in parts {
             assert!(seen.contains(part), "{part}: {line:?}\n{seen}");
         }
         assert!(seen.starts_with(&format!("exit code {code}\n")), "{seen}");
     }
-    let seen = scene.run(&["explain", "drone", "hello-test"]);
+    let seen = fixture.run(&["explain", "drone", "hello-test"]);
     assert!(
         seen.contains("`drone` is a cluster type; the target comes first"),
         "{seen}"
     );
-    fs::write(scene.folder.path().join("out"), "").unwrap();
-    let seen = scene.run(&["render", "--out", "out"]);
+    fs::write(fixture.folder.path().join("out"), "").unwrap();
+    let seen = fixture.run(&["render", "--out", "out"]);
     assert!(seen.starts_with("exit code 2\n"), "{seen}");
     assert!(seen.contains("`out` is a file"), "{seen}");
 }
 
 #[test]
-fn branches_that_lie_as_folders_are_told_apart_from_a_repository() {
-    let scene = PlaneFixture::new();
-    scene.write("cp/main/.environments/dev.yaml", "# nothing yet\n");
-    scene.write("cp/dev/types.yaml", super::cli::CLUSTER_TYPE);
+fn branches_that_lie_as_folders_are_distinguished_from_a_repository() {
+    let fixture = PlaneFixture::new();
+    fixture.write("cp/main/.environments/dev.yaml", "# nothing yet\n");
+    fixture.write("cp/dev/types.yaml", super::cli::CLUSTER_TYPE);
     let seen = typed(
-        &scene,
+        &fixture,
         &["check", "--environment", "dev", "--control-plane", "cp"],
     );
     assert!(

@@ -16,7 +16,7 @@ fn a_pointer_of_git_lfs_does_not_travel_in_the_place_of_its_file() {
     let fleet = Fleet::new();
     let pointer = "version https://git-lfs.github.com/spec/v1\noid \
                    sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393\nsize 12345\n";
-    fleet.scene.write("manifests/here/model.bin", pointer);
+    fleet.fixture.write("manifests/here/model.bin", pointer);
     commit(&fleet.path("manifests"), "a model");
     let seen = fleet.bundle(&[]);
     assert!(seen.starts_with("exit code 1"), "{seen}");
@@ -27,11 +27,11 @@ fn a_pointer_of_git_lfs_does_not_travel_in_the_place_of_its_file() {
         "{seen}"
     );
     let source = "https://git.example.org/manifests=manifests";
-    let seen = fleet.scene.run(&["check", "--source", source]);
+    let seen = fleet.fixture.run(&["check", "--source", source]);
     assert!(seen.contains(said), "{seen}");
     // The same in a plain folder.
     fs::remove_dir_all(fleet.path("manifests/.git")).unwrap();
-    let seen = fleet.scene.run(&["check", "--source", source]);
+    let seen = fleet.fixture.run(&["check", "--source", source]);
     assert!(seen.contains(said), "{seen}");
 }
 
@@ -39,7 +39,7 @@ fn a_pointer_of_git_lfs_does_not_travel_in_the_place_of_its_file() {
 fn outhaul(fleet: &Fleet, arguments: &[&str], input: &str) -> String {
     let mut child = Command::new(env!("CARGO_BIN_EXE_outhaul"))
         .args(arguments)
-        .current_dir(fleet.scene.folder.path())
+        .current_dir(fleet.fixture.folder.path())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
@@ -78,7 +78,7 @@ fn a_value_that_is_sealed_for_another_fleet_is_not_shipped() {
         "--fleet",
     ]);
     let foreign = outhaul(&fleet, &[&seal[..], &["0123456789abcdef"]].concat(), "x");
-    fleet.scene.edit("dev/config.yaml", "East US", &foreign);
+    fleet.fixture.edit("dev/config.yaml", "East US", &foreign);
     let seen = fleet.bundle(&[]);
     assert!(seen.starts_with("exit code 1"), "{seen}");
     let said = "error[sealed]: `REGION`: the value is sealed for fleet `0123456789abcdef`, and this is fleet `";
@@ -89,11 +89,11 @@ fn a_value_that_is_sealed_for_another_fleet_is_not_shipped() {
     assert!(!fleet.path("out/dev-drone-1.outhaul").exists(), "{seen}");
     // For this one it travels, and cut off it does not.
     let own = outhaul(&fleet, &[&seal[..], &["fleet"]].concat(), "x");
-    fleet.scene.edit("dev/config.yaml", &foreign, &own);
+    fleet.fixture.edit("dev/config.yaml", &foreign, &own);
     let seen = fleet.bundle(&[]);
     assert!(seen.starts_with("exit code 0"), "{seen}");
     fleet
-        .scene
+        .fixture
         .edit("dev/config.yaml", &own, &own[..own.len() - 1]);
     let seen = fleet.bundle(&[]);
     assert!(seen.starts_with("exit code 1"), "{seen}");
@@ -120,7 +120,7 @@ fn sites_whose_cluster_type_is_gone_are_named() {
     outhaul(&fleet, &enrol, "");
     assert!(fleet.bundle(&[]).starts_with("exit code 0"));
     fleet
-        .scene
+        .fixture
         .edit("dev/types.yaml", "name: drone", "name: drone2");
     let seen = fleet.bundle(&[]);
     assert!(seen.starts_with("exit code 1"), "{seen}");
@@ -197,12 +197,12 @@ fn what_is_nearly_read_is_named() {
 fn a_misspelt_environment_is_shown_where_it_is_written() {
     let fleet = Fleet::new();
     fleet
-        .scene
+        .fixture
         .write("main/.environments/dev.yaml", ENVIRONMENT);
     fleet
-        .scene
+        .fixture
         .edit("app/workload.yaml", "environment: dev", "environment: Dev");
-    let seen = fleet.scene.run(&["check"]);
+    let seen = fleet.fixture.run(&["check"]);
     let finding = seen
         .split("\n\n")
         .find(|one| one.contains("[unknown-environment]"));

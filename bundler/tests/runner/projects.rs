@@ -156,7 +156,7 @@ fn options_win_over_the_environment_and_that_over_the_file() {
 }
 
 #[test]
-fn a_folder_that_is_not_there_is_said_to_be_not_there() {
+fn a_missing_folder_is_reported_as_missing() {
     let home = plant();
     let typed = "outhaul schedule --environment dev --control-plane";
     let err = home.refused("plant", 2, &format!("{typed} plan"));

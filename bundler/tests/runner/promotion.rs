@@ -11,10 +11,10 @@ use std::net::TcpListener;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use outhaul_bundle::hub_api::{GateAnswer, Verdict};
+use outhaul_bundle::hub_api::{GateAnswer, GateVerdict};
 use outhaul_git::source::{Cache, SourceMap};
-use outhaul_promote::Hub;
-use outhaul_promote::watch::{Event, StepOutcome, Watch, pass};
+use outhaul_promote::HubConnection;
+use outhaul_promote::watch::{StepEvent, StepOutcome, Watch, pass};
 
 use super::repositories::{git, on_branch};
 
@@ -75,13 +75,13 @@ impl ChainFixture {
         self.folder.path().join("plane")
     }
 
-    fn pass(&self, hub: &str) -> Vec<Event> {
+    fn pass(&self, hub: &str) -> Vec<StepEvent> {
         let plane = self.plane();
         let watch = Watch {
             control_plane: plane.to_str().unwrap(),
             sources: SourceMap::default(),
             cache: &Cache::at(self.folder.path().join("cache")),
-            hub: Some(Hub {
+            hub: Some(HubConnection {
                 url: hub,
                 authority: None,
             }),
@@ -132,7 +132,7 @@ pub fn fake_hub(open: Arc<Mutex<Vec<&'static str>>>, asked: Arc<Mutex<Vec<String
                 serde_json::from_str(include_str!("../../../bundle/tests/hub_api/gate-open.json"))
                     .unwrap();
             if !is_open {
-                answer.decision.verdict = Verdict::Closed;
+                answer.decision.verdict = GateVerdict::Closed;
                 answer.decision.reasons = vec!["press-7 has not reported".to_owned()];
             }
             let body = serde_json::to_string(&answer).unwrap();
@@ -148,9 +148,9 @@ pub fn fake_hub(open: Arc<Mutex<Vec<&'static str>>>, asked: Arc<Mutex<Vec<String
 
 #[test]
 fn each_environment_moves_when_the_gate_before_it_opens_and_none_moves_back() {
-    let scene = ChainFixture::new();
+    let fixture = ChainFixture::new();
     assert_eq!(
-        scene.outcomes(),
+        fixture.outcomes(),
         [
             StepOutcome::Current,
             StepOutcome::Current,
@@ -158,13 +158,13 @@ fn each_environment_moves_when_the_gate_before_it_opens_and_none_moves_back() {
         ]
     );
 
-    let second = scene.commit("second");
-    let events = scene.pass(&scene.hub);
+    let second = fixture.commit("second");
+    let events = fixture.pass(&fixture.hub);
     assert!(
         matches!(events[0].outcome, StepOutcome::Moved(_)),
         "{events:?}"
     );
-    assert_eq!(scene.base("dev"), second);
+    assert_eq!(fixture.base("dev"), second);
     let closed = StepOutcome::Closed(vec!["press-7 has not reported".into()]);
     assert_eq!(events[1].outcome, closed);
     assert!(
@@ -172,21 +172,21 @@ fn each_environment_moves_when_the_gate_before_it_opens_and_none_moves_back() {
             .to_string()
             .contains("the gate of `dev` is closed")
     );
-    let question = scene.asked.lock().unwrap().last().unwrap().clone();
+    let question = fixture.asked.lock().unwrap().last().unwrap().clone();
     assert!(
         question.contains("quorum_percent=90"),
         "the policy is asked for: {question}"
     );
 
-    let again = scene.pass(&scene.hub);
+    let again = fixture.pass(&fixture.hub);
     assert_eq!(
         again[1..],
         events[1..],
         "the same decision is the same event"
     );
 
-    scene.open.lock().unwrap().push("dev");
-    let moved = scene.pass(&scene.hub);
+    fixture.open.lock().unwrap().push("dev");
+    let moved = fixture.pass(&fixture.hub);
     assert!(
         matches!(moved[1].outcome, StepOutcome::Moved(_)),
         "{moved:?}"
@@ -195,24 +195,24 @@ fn each_environment_moves_when_the_gate_before_it_opens_and_none_moves_back() {
         moved[2].outcome, closed,
         "the gate of stage decides for prod"
     );
-    assert_eq!(scene.base("stage"), second);
-    assert_ne!(scene.base("prod"), second);
+    assert_eq!(fixture.base("stage"), second);
+    assert_ne!(fixture.base("prod"), second);
 
     // dev is set back by hand; what went on before stays.
-    let first = git(&scene.plane(), &["rev-parse", "main~1"]);
-    on_branch(&scene.plane(), "dev", |copy| {
+    let first = git(&fixture.plane(), &["rev-parse", "main~1"]);
+    on_branch(&fixture.plane(), "dev", |copy| {
         let path = copy.join("base-repo.yaml");
         let text = fs::read_to_string(&path).unwrap();
         fs::write(path, text.replace(&second, &first)).unwrap();
     });
-    git(&scene.plane(), &["checkout", "--quiet", "main"]);
-    let plane = scene.plane();
+    git(&fixture.plane(), &["checkout", "--quiet", "main"]);
+    let plane = fixture.plane();
     let watch_without_first = Watch {
         control_plane: plane.to_str().unwrap(),
         sources: SourceMap::default(),
-        cache: &Cache::at(scene.folder.path().join("cache")),
-        hub: Some(Hub {
-            url: &scene.hub,
+        cache: &Cache::at(fixture.folder.path().join("cache")),
+        hub: Some(HubConnection {
+            url: &fixture.hub,
             authority: None,
         }),
         first: None,
@@ -223,30 +223,30 @@ fn each_environment_moves_when_the_gate_before_it_opens_and_none_moves_back() {
         StepOutcome::Current,
         "never back: {events:?}"
     );
-    assert_eq!(scene.base("stage"), second);
+    assert_eq!(fixture.base("stage"), second);
 }
 
 #[test]
-fn a_silent_hub_is_told_and_stops_only_what_waits_for_it() {
-    let scene = ChainFixture::new();
-    let second = scene.commit("second");
+fn a_silent_hub_is_reported_and_stops_only_what_waits_for_it() {
+    let fixture = ChainFixture::new();
+    let second = fixture.commit("second");
     let nobody = TcpListener::bind("127.0.0.1:0")
         .unwrap()
         .local_addr()
         .unwrap();
-    let events = scene.pass(&format!("http://{nobody}"));
+    let events = fixture.pass(&format!("http://{nobody}"));
     assert!(
         matches!(events[0].outcome, StepOutcome::Moved(_)),
         "{events:?}"
     );
-    assert_eq!(scene.base("dev"), second);
+    assert_eq!(fixture.base("dev"), second);
     let StepOutcome::Failed(problem) = &events[1].outcome else {
         panic!("{events:?}")
     };
     assert!(problem.contains("cannot reach"), "{problem}");
-    scene.open.lock().unwrap().push("dev");
+    fixture.open.lock().unwrap().push("dev");
     assert!(
-        matches!(scene.outcomes()[1], StepOutcome::Moved(_)),
+        matches!(fixture.outcomes()[1], StepOutcome::Moved(_)),
         "it goes on afterwards"
     );
 }

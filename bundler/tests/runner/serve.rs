@@ -23,12 +23,12 @@ const BODY: &str = "Hello, World!";
 const SIGNATURE: &str = "757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17";
 
 pub struct Centre {
-    pub scene: PlaneFixture,
+    pub fixture: PlaneFixture,
 }
 
 impl Centre {
     pub fn new() -> Self {
-        let scene = PlaneFixture::new();
+        let fixture = PlaneFixture::new();
         let mut targets = String::new();
         for name in ["dev", "stage"] {
             targets += &format!(
@@ -38,8 +38,8 @@ impl Centre {
         }
         let workload = "apiVersion: scheduler.kalypso.io/v1alpha1\nkind: Workload\nmetadata:\n  name: hello\n\
                         spec:\n  deploymentTargets:\n";
-        scene.write("app/workload.yaml", &format!("{workload}{targets}"));
-        scene.write("manifests/deployment.yaml", "kind: Deployment\n");
+        fixture.write("app/workload.yaml", &format!("{workload}{targets}"));
+        fixture.write("manifests/deployment.yaml", "kind: Deployment\n");
         let mut list = String::new();
         for name in ["dev", "stage"] {
             list += &format!(
@@ -47,8 +47,8 @@ impl Centre {
                  controlPlane:\n    repo: https://git.example.org/plane\n    branch: {name}\n    path: .\n---\n"
             );
         }
-        scene.write("main/.environments/all.yaml", &list);
-        let root = scene.folder.path();
+        fixture.write("main/.environments/all.yaml", &list);
+        let root = fixture.folder.path();
         let branches = root.join("branches");
         for (from, to) in [("main", "main"), ("dev", "dev"), ("dev", "stage")] {
             super::repositories::copy(&root.join(from), &branches.join(to));
@@ -67,12 +67,12 @@ impl Centre {
         }
         git(&plane, &["checkout", "--quiet", "main"]);
         git(root, &["init", "--quiet", "--bare", "platform.git"]);
-        scene.write("passphrase", "a passphrase for tests\n");
-        scene.write("hook", &format!("{SECRET}\n"));
+        fixture.write("passphrase", "a passphrase for tests\n");
+        fixture.write("hook", &format!("{SECRET}\n"));
         fs::set_permissions(root.join("passphrase"), fs::Permissions::from_mode(0o600)).unwrap();
         let bundle = "bundle = { fleet = \"fleet\", passphrase_file = \"passphrase\", out = \"bundles\", \
                       publish = \"published\" }\n";
-        scene.write(
+        fixture.write(
             "serve.toml",
             &format!(
                 "state = \"state\"\ncontrol_plane = \"plane\"\ninterval = \"1h\"\nlisten = \"127.0.0.1:0\"\n\
@@ -82,7 +82,7 @@ impl Centre {
                  [[environment]]\nname = \"stage\"\n{bundle}git = {{ to = \"platform.git\" }}\n"
             ),
         );
-        let centre = Self { scene };
+        let centre = Self { fixture };
         let made = centre.outhaul("key init --fleet fleet --passphrase-file passphrase");
         assert_eq!(made.0, 0, "{}", made.1);
         // `stage` begins where it is: no gate was asked for its first base.
@@ -95,14 +95,14 @@ impl Centre {
     }
 
     pub fn path(&self, path: &str) -> PathBuf {
-        self.scene.folder.path().join(path)
+        self.fixture.folder.path().join(path)
     }
 
     fn command(&self, words: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_outhaul"));
         command
             .args(words.split_whitespace())
-            .current_dir(self.scene.folder.path())
+            .current_dir(self.fixture.folder.path())
             .env("GIT_CONFIG_GLOBAL", "/dev/null");
         command
     }
@@ -177,7 +177,7 @@ fn a_round_does_what_changed_and_a_restart_does_nothing_twice() {
 
     // A payload is no part of the snapshot, and is shipped all the same.
     centre
-        .scene
+        .fixture
         .write("manifests/deployment.yaml", "kind: Deployment\n# more\n");
     assert_eq!(centre.once().0, 0);
     assert_eq!(centre.made(), counts(5, "2", "1"));
@@ -260,14 +260,14 @@ fn what_is_broken_keeps_its_last_good_state_and_the_others_go_on() {
 #[test]
 fn what_cannot_be_reached_is_another_exit_code_and_an_unknown_word_has_its_place() {
     let centre = Centre::new();
-    centre.scene.edit(
+    centre.fixture.edit(
         "serve.toml",
         "control_plane = \"plane\"",
         "control_plane = \"file:///nowhere/plane.git\"",
     );
     let (code, said) = centre.once();
     assert_eq!(code, 3, "{said}");
-    centre.scene.edit("serve.toml", "interval", "intervall");
+    centre.fixture.edit("serve.toml", "interval", "intervall");
     let (code, said) = centre.once();
     assert_eq!(code, 2, "{said}");
     assert!(
@@ -334,7 +334,7 @@ impl Running {
 }
 
 #[test]
-fn the_server_begins_a_round_for_who_knows_the_secret_and_ends_when_told() {
+fn the_server_begins_a_round_for_who_knows_the_secret_and_ends_when_asked() {
     let centre = Centre::new();
     let mut running = Running::start(&centre);
     let first = running.after(1);

@@ -38,14 +38,14 @@ data:
   REGION: East US
 ";
 
-fn scene() -> PlaneFixture {
-    let scene = PlaneFixture::new();
-    scene.write("dev/sites.yaml", SITES);
-    scene
+fn fixture() -> PlaneFixture {
+    let fixture = PlaneFixture::new();
+    fixture.write("dev/sites.yaml", SITES);
+    fixture
 }
 
-fn read(scene: &PlaneFixture, path: &str) -> Option<String> {
-    fs::read_to_string(scene.folder.path().join("out").join(path)).ok()
+fn read(fixture: &PlaneFixture, path: &str) -> Option<String> {
+    fs::read_to_string(fixture.folder.path().join("out").join(path)).ok()
 }
 
 const OWN: &str = ".sites/drone-1/drone/hello-test/platform-config.yaml";
@@ -53,67 +53,67 @@ const BASE: &str = "drone/hello-test/platform-config.yaml";
 
 #[test]
 fn sites_have_their_own_files_beside_those_of_all() {
-    let scene = scene();
-    let seen = scene.run(&["render", "--out", "out"]);
+    let fixture = fixture();
+    let seen = fixture.run(&["render", "--out", "out"]);
     assert!(seen.starts_with("exit code 0"), "{seen}");
     let own = "data:\n  REGION: North of East US\n";
-    assert_eq!(read(&scene, OWN).unwrap(), own);
+    assert_eq!(read(&fixture, OWN).unwrap(), own);
     assert_eq!(
-        read(&scene, &OWN.replace("drone-1", "drone-2")).unwrap(),
+        read(&fixture, &OWN.replace("drone-1", "drone-2")).unwrap(),
         own
     );
-    assert_eq!(read(&scene, &OWN.replace("drone-1", "drone-3")), None);
-    assert_eq!(read(&scene, BASE).unwrap(), "data:\n  REGION: East US\n");
+    assert_eq!(read(&fixture, &OWN.replace("drone-1", "drone-3")), None);
+    assert_eq!(read(&fixture, BASE).unwrap(), "data:\n  REGION: East US\n");
     // The reconciler's file is the same for all.
     assert_eq!(
-        read(&scene, &OWN.replace("platform-config", "reconciler")),
+        read(&fixture, &OWN.replace("platform-config", "reconciler")),
         None
     );
-    let checked = scene.run(&["check"]);
+    let checked = fixture.run(&["check"]);
     assert!(checked.starts_with("exit code 0"), "{checked}");
     assert!(!checked.contains("unused-config"), "{checked}");
-    let verified = scene.run(&["render", "--verify", "out"]);
+    let verified = fixture.run(&["render", "--verify", "out"]);
     assert!(verified.starts_with("exit code 0"), "{verified}");
 }
 
 #[test]
 fn a_broken_assignment_keeps_the_files_of_its_sites() {
-    let scene = scene();
-    scene.run(&["render", "--out", "out"]);
-    scene.edit(
+    let fixture = fixture();
+    fixture.run(&["render", "--out", "out"]);
+    fixture.edit(
         "main/templates.yaml",
         ".ConfigData }}",
         ".ConfigData.NOWHERE }}",
     );
-    let seen = scene.run(&["render", "--out", "out"]);
+    let seen = fixture.run(&["render", "--out", "out"]);
     assert!(seen.contains("kept: drone/hello-test"), "{seen}");
     assert_eq!(
-        read(&scene, OWN).unwrap(),
+        read(&fixture, OWN).unwrap(),
         "data:\n  REGION: North of East US\n"
     );
-    scene.edit(
+    fixture.edit(
         "main/templates.yaml",
         ".ConfigData.NOWHERE }}",
         ".ConfigData }}",
     );
-    scene.edit("dev/sites.yaml", "hall: north}\ndata", "hall: south}\ndata");
-    let seen = scene.run(&["render", "--out", "out"]);
+    fixture.edit("dev/sites.yaml", "hall: north}\ndata", "hall: south}\ndata");
+    let seen = fixture.run(&["render", "--out", "out"]);
     assert!(seen.starts_with("exit code 0"), "{seen}");
-    assert_eq!(read(&scene, OWN), None);
-    assert!(read(&scene, BASE).is_some());
+    assert_eq!(read(&fixture, OWN), None);
+    assert!(read(&fixture, BASE).is_some());
 }
 
 #[test]
 fn one_site_of_fifty_runs_what_the_others_do_not() {
     let fleet = super::kept::Fleet::new();
-    let scene = &fleet.scene;
+    let fixture = &fleet.fixture;
     let drone = super::cli::CLUSTER_TYPE;
     let trial = drone
         .replace("name: drone", "name: drone-trial")
         .replace("region: east-us", "region: east-us\n    trial: hello");
-    scene.write("dev/trial.yaml", &trial);
+    fixture.write("dev/trial.yaml", &trial);
     // `hello` goes to the trial only; everything else to both, by the labels that they share.
-    scene.edit("app/workload.yaml", "purpose: test", "purpose: trial");
+    fixture.edit("app/workload.yaml", "purpose: test", "purpose: trial");
     let policy = super::cli::POLICY
         .replace("name: everywhere", "name: trial")
         .replace("purpose: test", "purpose: trial")
@@ -121,21 +121,21 @@ fn one_site_of_fifty_runs_what_the_others_do_not() {
             "labelSelector: {}",
             "labelSelector:\n      matchLabels:\n        trial: hello",
         );
-    scene.write("dev/trial-policy.yaml", &policy);
+    fixture.write("dev/trial-policy.yaml", &policy);
     for number in 1..=50 {
         let cluster_type = if number == 7 { "drone-trial" } else { "drone" };
         let site = format!(
             "apiVersion: outhaul.dev/v1alpha1\nkind: Site\nmetadata:\n  name: drone-{number}\nspec:\n  \
              clusterType: {cluster_type}\n"
         );
-        scene.write(&format!("dev/sites/{number}.yaml"), &site);
+        fixture.write(&format!("dev/sites/{number}.yaml"), &site);
     }
     let seen = fleet.bundle(&[]);
     assert!(seen.starts_with("exit code 0"), "{seen}");
     let inspect = |name: &str| {
         let output = std::process::Command::new(env!("CARGO_BIN_EXE_outhaul"))
             .args(["inspect", "--fleet", "fleet", name])
-            .current_dir(scene.folder.path())
+            .current_dir(fixture.folder.path())
             .checked()
             .unwrap();
         String::from_utf8(output.stdout).unwrap()
@@ -151,7 +151,7 @@ fn one_site_of_fifty_runs_what_the_others_do_not() {
     assert!(!all.contains("hello-test"), "{all}");
     assert!(one.contains("hello-test"), "{one}");
     for (site, runs) in [("drone-7", true), ("drone-8", false)] {
-        let story = scene.run(&["explain", "--site", site]);
+        let story = fixture.run(&["explain", "--site", site]);
         assert_eq!(story.contains("hello-test"), runs, "{story}");
     }
 }

@@ -12,12 +12,12 @@ use outhaul_tests::Checked as _;
 use super::cli::PlaneFixture;
 
 /// Renders from within `here`.
-fn render(scene: &PlaneFixture, to: &str) -> (Option<i32>, String) {
+fn render(fixture: &PlaneFixture, to: &str) -> (Option<i32>, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_outhaul"))
         .args(["render", "--environment", "dev", "--env-dir", "../dev"])
         .args(["--base-dir", "../main", "--cache", "../cache", "--out", to])
         .args(["--source", "https://git.example.org/app=../app"])
-        .current_dir(scene.folder.path().join("here"))
+        .current_dir(fixture.folder.path().join("here"))
         .checked()
         .unwrap();
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -26,14 +26,14 @@ fn render(scene: &PlaneFixture, to: &str) -> (Option<i32>, String) {
 
 #[test]
 fn rendering_into_the_folder_that_one_stands_in_leaves_it_and_what_is_its_owners() {
-    let scene = PlaneFixture::new();
-    scene.write("here/notes.txt", "mine");
-    scene.write("here/.git/config", "[core]\n");
-    scene.write("here/drone/by-hand.yaml", "mine, too");
-    let here = scene.folder.path().join("here");
+    let fixture = PlaneFixture::new();
+    fixture.write("here/notes.txt", "mine");
+    fixture.write("here/.git/config", "[core]\n");
+    fixture.write("here/drone/by-hand.yaml", "mine, too");
+    let here = fixture.folder.path().join("here");
     let folder = || fs::metadata(&here).unwrap().ino();
     let before = folder();
-    let (code, said) = render(&scene, ".");
+    let (code, said) = render(&fixture, ".");
     assert_eq!(code, Some(0), "{said}");
     assert_eq!(
         folder(),
@@ -47,26 +47,26 @@ fn rendering_into_the_folder_that_one_stands_in_leaves_it_and_what_is_its_owners
     assert_eq!(text("drone/by-hand.yaml"), "mine, too");
 
     // A change, and a cluster type that goes: its empty folder goes with it.
-    let drone = fs::read_to_string(scene.folder.path().join("dev/types.yaml")).unwrap();
-    scene.write(
+    let drone = fs::read_to_string(fixture.folder.path().join("dev/types.yaml")).unwrap();
+    fixture.write(
         "dev/other.yaml",
         &drone.replace("name: drone", "name: kite"),
     );
-    let (code, said) = render(&scene, ".");
+    let (code, said) = render(&fixture, ".");
     assert_eq!(code, Some(0), "{said}");
     assert!(here.join("kite/hello-test/namespace.yaml").is_file());
-    scene.write(
+    fixture.write(
         "dev/other.yaml",
         &drone.replace("name: drone", "name: heron"),
     );
-    scene.edit("dev/config.yaml", "East US", "Far East");
+    fixture.edit("dev/config.yaml", "East US", "Far East");
     // One of two assignments goes, which is meant.
-    scene.write(
+    fixture.write(
         "dev/delivery.yaml",
         "apiVersion: outhaul.dev/v1alpha1\nkind: DeliveryPolicy\nmetadata:\n  name: all\nspec:\n  \
          clusterTypeSelector:\n    labelSelector: {}\n  maxRemovalPercent: 100\n",
     );
-    let (code, said) = render(&scene, ".");
+    let (code, said) = render(&fixture, ".");
     assert_eq!(code, Some(0), "{said}");
     assert!(!here.join("kite").exists());
     assert!(here.join("heron/hello-test/namespace.yaml").is_file());
@@ -77,15 +77,15 @@ fn rendering_into_the_folder_that_one_stands_in_leaves_it_and_what_is_its_owners
 
 #[test]
 fn what_lies_where_a_rendered_folder_goes_is_refused_and_stays() {
-    let scene = PlaneFixture::new();
-    scene.write("here/drone", "a file of mine");
-    let (code, said) = render(&scene, ".");
+    let fixture = PlaneFixture::new();
+    fixture.write("here/drone", "a file of mine");
+    let (code, said) = render(&fixture, ".");
     assert_eq!(code, Some(2), "{said}");
     assert!(
         said.contains("is in the way: Outhaul did not write it"),
         "{said}"
     );
-    let drone = scene.folder.path().join("here/drone");
+    let drone = fixture.folder.path().join("here/drone");
     assert_eq!(fs::read_to_string(drone).unwrap(), "a file of mine");
-    assert!(!scene.folder.path().join("here.outhaul.json").exists());
+    assert!(!fixture.folder.path().join("here.outhaul.json").exists());
 }

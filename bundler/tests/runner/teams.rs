@@ -13,10 +13,10 @@ use super::repositories::{commit, git};
 
 /// The second team's registration, in a repository of its own.
 fn two_teams(fleet: &Fleet) {
-    let scene = &fleet.scene;
+    let fixture = &fleet.fixture;
     let wave = fs::read_to_string(fleet.path("app/wave.yaml")).unwrap();
     fs::remove_file(fleet.path("app/wave.yaml")).unwrap();
-    scene.write("wave/workload.yaml", &wave);
+    fixture.write("wave/workload.yaml", &wave);
     git(&fleet.path("wave"), &["init", "--quiet"]);
     commit(&fleet.path("wave"), "first");
     let registration = fs::read_to_string(fleet.path("main/app.yaml")).unwrap();
@@ -24,8 +24,8 @@ fn two_teams(fleet: &Fleet) {
         .replace("name: app", "name: wave")
         .replace("workspace: team", "workspace: surfers")
         .replace("git.example.org/app", "git.example.org/wave");
-    scene.write("main/wave.yaml", &other);
-    scene.edit("dev/policy.yaml", "    workspace: team\n", "");
+    fixture.write("main/wave.yaml", &other);
+    fixture.edit("dev/policy.yaml", "    workspace: team\n", "");
 }
 
 const WAVE: &[&str] = &["--source", "https://git.example.org/wave=wave"];
@@ -56,7 +56,7 @@ fn what_a_team_names_as_its_manifests_opens_nothing_of_this_machine() {
     ] {
         let quoted = format!("repo: \"{repo}\"");
         fleet
-            .scene
+            .fixture
             .edit("app/workload.yaml", &format!("repo: {before}"), &quoted);
         before = format!("\"{repo}\"");
         let seen = fleet.bundle(&[]);
@@ -66,7 +66,7 @@ fn what_a_team_names_as_its_manifests_opens_nothing_of_this_machine() {
             seen.contains("left out: drone/hello-test"),
             "{repo}: {seen}"
         );
-        let checked = fleet.scene.run(&["check"]);
+        let checked = fleet.fixture.run(&["check"]);
         assert!(
             checked.contains("error[not-collected]"),
             "{repo}: {checked}"
@@ -81,7 +81,7 @@ fn what_a_team_names_as_its_manifests_opens_nothing_of_this_machine() {
     let allowed = format!("127.0.0.1:{port}");
     let repo = format!("http://127.0.0.1:{port}/x");
     fleet
-        .scene
+        .fixture
         .edit("app/workload.yaml", &before, &format!("\"{repo}\""));
     let asked = std::thread::spawn(move || {
         server.set_nonblocking(false).unwrap();
@@ -97,13 +97,13 @@ fn what_a_team_names_as_its_manifests_opens_nothing_of_this_machine() {
 
 #[test]
 fn a_registration_is_no_way_to_this_machine_either() {
-    let scene = PlaneFixture::new();
-    let app = scene.folder.path().join("app").display().to_string();
+    let fixture = PlaneFixture::new();
+    let app = fixture.folder.path().join("app").display().to_string();
     for repo in [app.clone(), format!("file://{app}"), "app".to_owned()] {
-        let text = fs::read_to_string(scene.folder.path().join("main/app.yaml")).unwrap();
+        let text = fs::read_to_string(fixture.folder.path().join("main/app.yaml")).unwrap();
         let old = text.lines().find(|line| line.contains("repo:")).unwrap();
-        scene.edit("main/app.yaml", old, &format!("    repo: {repo}"));
-        let seen = scene.run(&["render", "--out", "out"]);
+        fixture.edit("main/app.yaml", old, &format!("    repo: {repo}"));
+        let seen = fixture.run(&["render", "--out", "out"]);
         assert!(seen.starts_with("exit code 1"), "{repo}: {seen}");
         assert!(seen.contains("error[forbidden-source]"), "{repo}: {seen}");
     }
@@ -126,7 +126,7 @@ fn a_broken_repository_of_one_team_keeps_what_it_ran_and_stops_nobody() {
         let rendered = |fleet: &Fleet| {
             let mut words = vec!["render", "--out", "tree"];
             words.extend(WAVE);
-            fleet.scene.run(&words)
+            fleet.fixture.run(&words)
         };
         rendered(&fleet);
 
@@ -134,7 +134,7 @@ fn a_broken_repository_of_one_team_keeps_what_it_ran_and_stops_nobody() {
         let mut sources = WAVE.to_vec();
         match what {
             "bad YAML" => {
-                fleet.scene.write("wave/workload.yaml", "kind: [Workload");
+                fleet.fixture.write("wave/workload.yaml", "kind: [Workload");
                 commit(&fleet.path("wave"), "oops");
             }
             "no branch" => {
@@ -143,11 +143,11 @@ fn a_broken_repository_of_one_team_keeps_what_it_ran_and_stops_nobody() {
             "unreachable" => sources.clear(),
             _ => {
                 let other = fs::read_to_string(fleet.path("app/workload.yaml")).unwrap();
-                fleet.scene.write("wave/second.yaml", &other);
+                fleet.fixture.write("wave/second.yaml", &other);
                 commit(&fleet.path("wave"), "mine");
             }
         }
-        fleet.scene.edit("dev/config.yaml", "East US", "Far East");
+        fleet.fixture.edit("dev/config.yaml", "East US", "Far East");
         let seen = fleet.bundle(&sources);
         assert!(seen.starts_with("exit code 1"), "{what}: {seen}");
         assert!(seen.contains(code), "{what}: {seen}");
@@ -171,13 +171,13 @@ fn a_broken_repository_of_one_team_keeps_what_it_ran_and_stops_nobody() {
         }
         let mut words = vec!["check"];
         words.extend(&sources);
-        let seen = fleet.scene.run(&words);
+        let seen = fleet.fixture.run(&words);
         assert!(!seen.starts_with("exit code 0"), "{what}: {seen}");
         assert!(seen.contains(code), "{what}: {seen}");
 
         let mut words = vec!["render", "--out", "tree"];
         words.extend(&sources);
-        let seen = fleet.scene.run(&words);
+        let seen = fleet.fixture.run(&words);
         assert!(seen.starts_with("exit code 1"), "{what}: {seen}");
         assert!(seen.contains("kept: drone/wave-3"), "{what}: {seen}");
         assert!(fleet.path("tree/drone/wave-3/reconciler.yaml").exists());
@@ -187,7 +187,7 @@ fn a_broken_repository_of_one_team_keeps_what_it_ran_and_stops_nobody() {
 
         // Mended: nothing is kept any more.
         match what {
-            "bad YAML" => fleet.scene.write("wave/workload.yaml", &text),
+            "bad YAML" => fleet.fixture.write("wave/workload.yaml", &text),
             "no branch" => drop(git(&fleet.path("wave"), &["branch", "-m", "main"])),
             "unreachable" => {}
             _ => fs::remove_file(fleet.path("wave/second.yaml")).unwrap(),
@@ -205,12 +205,12 @@ fn one_payload_that_cannot_be_collected_is_one_payload() {
     assert!(seen.starts_with("exit code 0"), "{seen}");
     let first = fleet.last();
     // Of five only the one that reads a branch of its own.
-    fleet.scene.edit(
+    fleet.fixture.edit(
         "app/workload.yaml",
         "        repo: https://git.example.org/manifests",
         "        repo: https://git.example.org/manifests\n        branch: gone",
     );
-    fleet.scene.edit("dev/config.yaml", "East US", "Far East");
+    fleet.fixture.edit("dev/config.yaml", "East US", "Far East");
     let seen = fleet.bundle(&[]);
     assert!(seen.starts_with("exit code 1"), "{seen}");
     assert!(seen.contains("has no branch `gone`"), "{seen}");
@@ -224,7 +224,7 @@ fn one_payload_that_cannot_be_collected_is_one_payload() {
     assert_eq!(of(&second, "hello-test"), of(&first, "hello-test"));
     assert_ne!(of(&second, "wave-1"), of(&first, "wave-1"));
     // What a bundle would leave out is told before.
-    let seen = fleet.scene.run(&[
+    let seen = fleet.fixture.run(&[
         "check",
         "--source",
         "https://git.example.org/manifests=manifests",
@@ -234,15 +234,15 @@ fn one_payload_that_cannot_be_collected_is_one_payload() {
 }
 
 #[test]
-fn payload_files_that_only_case_tells_apart_are_one_assignments_failure() {
+fn payload_files_that_differ_only_in_case_are_one_assignments_failure() {
     let fleet = Fleet::new();
     let manifests = fleet.path("manifests");
     git(&manifests, &["checkout", "--quiet", "-b", "alike"]);
-    fleet.scene.write("manifests/here/README", "one\n");
-    fleet.scene.write("manifests/here/readme", "two\n");
+    fleet.fixture.write("manifests/here/README", "one\n");
+    fleet.fixture.write("manifests/here/readme", "two\n");
     commit(&manifests, "two files that are one on a stick");
     git(&manifests, &["checkout", "--quiet", "-"]);
-    fleet.scene.edit(
+    fleet.fixture.edit(
         "app/workload.yaml",
         "        repo: https://git.example.org/manifests",
         "        repo: https://git.example.org/manifests\n        branch: alike",
@@ -270,7 +270,7 @@ fn a_teams_repository_brings_workloads_and_nothing_else() {
     ] {
         fs::copy(fleet.path(path), fleet.path(text)).unwrap();
     }
-    fleet.scene.write(
+    fleet.fixture.write(
         "app/base.yaml",
         "apiVersion: scheduler.kalypso.io/v1alpha1\nkind: BaseRepo\nmetadata: {name: mine}\nspec: {repo: \
          /etc, branch: main, path: .}\n",
@@ -291,9 +291,9 @@ fn a_teams_repository_brings_workloads_and_nothing_else() {
 
 #[test]
 fn a_name_or_a_message_steers_no_terminal_and_shows_no_password() {
-    let scene = PlaneFixture::new();
-    scene.write("app/\u{1b}]0;owned\u{7}\r.yaml", "kind: [\u{1b}[31m");
-    scene.edit(
+    let fixture = PlaneFixture::new();
+    fixture.write("app/\u{1b}]0;owned\u{7}\r.yaml", "kind: [\u{1b}[31m");
+    fixture.edit(
         "app/workload.yaml",
         "https://git.example.org/manifests",
         "https://me:hunter2@git.example.org/manifests",
@@ -304,7 +304,7 @@ fn a_name_or_a_message_steers_no_terminal_and_shows_no_password() {
         &["render", "--out", "out"],
         &["schedule"],
     ] {
-        let seen = scene.run(words);
+        let seen = fixture.run(words);
         let steers = |c: char| c.is_control() && c != '\n' && c != '\t';
         assert!(!seen.contains(steers), "{words:?}: {seen:?}");
         assert!(!seen.contains("hunter2"), "{words:?}: {seen}");

@@ -16,7 +16,7 @@ const SOURCE: [&str; 2] = ["--source", "https://git.example.org/manifests=manife
 /// A fleet whose cluster type applies Kubernetes objects, with sound manifests.
 fn kubernetes() -> Fleet {
     let fleet = Fleet::new();
-    let scene = &fleet.scene;
+    let fixture = &fleet.fixture;
     let template = |name: &str, kind: &str, more: &str| {
         let object = OBJECT.replace("NAME", &format!("{name}-{{{{ DeploymentTargetName }}}}"));
         let text = object.replace('\n', "\n      ");
@@ -28,21 +28,21 @@ fn kubernetes() -> Fleet {
     };
     let templates = template("apply", "reconciler", "  reconciler: kubernetes\n")
         + &template("space", "namespace", "");
-    scene.write("main/kubernetes.yaml", &templates);
-    scene.edit("dev/types.yaml", "reconciler: flux", "reconciler: apply");
-    scene.edit(
+    fixture.write("main/kubernetes.yaml", &templates);
+    fixture.edit("dev/types.yaml", "reconciler: flux", "reconciler: apply");
+    fixture.edit(
         "dev/types.yaml",
         "namespaceService: default",
         "namespaceService: space",
     );
-    scene.edit("dev/types.yaml", "  configType: configmap\n", "");
-    scene.write("manifests/here/app.yaml", &OBJECT.replace("NAME", "app"));
-    scene.edit(
+    fixture.edit("dev/types.yaml", "  configType: configmap\n", "");
+    fixture.write("manifests/here/app.yaml", &OBJECT.replace("NAME", "app"));
+    fixture.edit(
         "app/workload.yaml",
         "        repo: https://git.example.org/manifests\n",
         "        repo: https://git.example.org/manifests\n        path: there\n",
     );
-    scene.write("manifests/there/app.yaml", &OBJECT.replace("NAME", "there"));
+    fixture.write("manifests/there/app.yaml", &OBJECT.replace("NAME", "there"));
     commit(&fleet.path("manifests"), "objects");
     fleet
 }
@@ -52,7 +52,7 @@ fn manifests_that_no_cluster_takes_are_one_assignments_failure() {
     let fleet = kubernetes();
     let check = |fleet: &Fleet| {
         fleet
-            .scene
+            .fixture
             .run(&[&["check", "--output", "lines"][..], &SOURCE].concat())
     };
     let seen = check(&fleet);
@@ -80,10 +80,10 @@ fn manifests_that_no_cluster_takes_are_one_assignments_failure() {
     .into_iter()
     .enumerate()
     {
-        fleet.scene.write("manifests/there/app.yaml", &text);
+        fleet.fixture.write("manifests/there/app.yaml", &text);
         // Something of the others changes with it.
         let other = OBJECT.replace("NAME", &format!("app-{number}"));
-        fleet.scene.write("manifests/here/app.yaml", &other);
+        fleet.fixture.write("manifests/here/app.yaml", &other);
         commit(&fleet.path("manifests"), code);
         let seen = check(&fleet);
         let line = format!("{place}: error[{code}]");
@@ -111,28 +111,28 @@ fn a_template_that_makes_no_objects_is_found_when_it_is_rendered() {
     let fleet = kubernetes();
     let name = "  name: apply-{{ DeploymentTargetName }}";
     let broken = "  name: [apply{% if DeploymentTargetName != 'hello-test' %}]{% endif %}";
-    fleet.scene.edit("main/kubernetes.yaml", name, broken);
-    let seen = fleet.scene.run(&["render", "--out", "out"]);
+    fleet.fixture.edit("main/kubernetes.yaml", name, broken);
+    let seen = fleet.fixture.run(&["render", "--out", "out"]);
     assert!(seen.starts_with("exit code 1"), "{seen}");
     assert!(
         seen.contains("rendered drone/hello-test/reconciler.yaml:"),
         "{seen}"
     );
-    fleet.scene.edit("main/kubernetes.yaml", broken, name);
+    fleet.fixture.edit("main/kubernetes.yaml", broken, name);
     assert!(
         fleet
-            .scene
+            .fixture
             .run(&["render", "--out", "out"])
             .starts_with("exit code 0")
     );
 }
 
 #[test]
-fn an_assignment_that_a_misspelt_environment_drops_is_said_to_be_removed() {
+fn an_assignment_that_a_misspelt_environment_drops_is_reported_to_be_removed() {
     let fleet = Fleet::new();
     fleet.bundle(&[]);
     fleet
-        .scene
+        .fixture
         .edit("app/workload.yaml", "environment: dev", "environment: dve");
     let seen = fleet.bundle(&[]);
     assert!(
@@ -150,16 +150,16 @@ fn an_assignment_that_a_misspelt_environment_drops_is_said_to_be_removed() {
 
 #[test]
 fn a_rendering_does_not_go_into_what_it_is_made_from() {
-    let scene = PlaneFixture::new();
+    let fixture = PlaneFixture::new();
     for folder in ["dev", "main/out", "./main/../dev/deep/er"] {
-        let seen = scene.run(&["render", "--out", folder]);
+        let seen = fixture.run(&["render", "--out", folder]);
         assert!(
             seen.starts_with("exit code 2") && seen.contains("from which the rendering is made"),
             "{folder}: {seen}"
         );
     }
     let names = |folder: &str| {
-        fs::read_dir(scene.folder.path().join(folder))
+        fs::read_dir(fixture.folder.path().join(folder))
             .unwrap()
             .count()
     };
@@ -176,15 +176,15 @@ fn environment(name: &str, after: &str, branch: &str) -> String {
 
 #[test]
 fn a_promotion_chain_that_leads_nowhere_is_found_where_it_is_written() {
-    let scene = PlaneFixture::new();
+    let fixture = PlaneFixture::new();
     let file = |name: &str| format!("main/.environments/{name}.yaml");
-    scene.write(&file("dev"), &environment("dev", "", "dev"));
-    scene.write(&file("stage"), &environment("stage", "dev", "stage"));
-    let check = || scene.run(&["check", "--output", "lines"]);
+    fixture.write(&file("dev"), &environment("dev", "", "dev"));
+    fixture.write(&file("stage"), &environment("stage", "dev", "stage"));
+    let check = || fixture.run(&["check", "--output", "lines"]);
     let seen = check();
     assert!(!seen.contains(": error["), "{seen}");
 
-    scene.write(&file("stage"), &environment("stage", "dve", "stage"));
+    fixture.write(&file("stage"), &environment("stage", "dve", "stage"));
     let seen = check();
     assert!(seen.starts_with("exit code 1"), "{seen}");
     assert!(
@@ -193,18 +193,18 @@ fn a_promotion_chain_that_leads_nowhere_is_found_where_it_is_written() {
         ),
         "{seen}"
     );
-    let seen = scene.run(&["check"]);
+    let seen = fixture.run(&["check"]);
     assert!(seen.contains("did you mean `dev`"), "{seen}");
 
-    scene.write(&file("stage"), &environment("stage", "dev", "dev"));
+    fixture.write(&file("stage"), &environment("stage", "dev", "dev"));
     let seen = check();
     assert!(
         seen.contains("stage.yaml:10:13: error[shared-branch]: environments `dev` and `stage` are on one branch"),
         "{seen}"
     );
 
-    scene.write(&file("dev"), &environment("dev", "stage", "dev"));
-    scene.write(&file("stage"), &environment("stage", "dev", "stage"));
+    fixture.write(&file("dev"), &environment("dev", "stage", "dev"));
+    fixture.write(&file("stage"), &environment("stage", "dev", "stage"));
     let seen = check();
     assert!(
         seen.contains("error[promotion-circle]: the promotion chain is a circle:"),

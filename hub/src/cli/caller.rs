@@ -7,8 +7,8 @@ use serde_json::json;
 
 use super::{Common, Output, print};
 use crate::error::HubError;
-use crate::moment;
 use crate::state::{Hub, StateError};
+use crate::time;
 
 /// Tokens of programs whose gate questions are put on record
 ///
@@ -43,7 +43,7 @@ struct One {
 
 pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
     let mut hub = Hub::open(&common.state)?;
-    let now_ms = moment::now_ms();
+    let now_ms = time::now_ms();
     match &args.command {
         CallerCommand::Add(One { name }) => {
             let token = new_token().map_err(StateError::from)?;
@@ -67,7 +67,7 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
                 Output::Json => print::json(&callers),
                 Output::Text => {
                     let row = |caller: &crate::store::Caller| {
-                        vec![caller.name.clone(), moment::rfc3339(caller.added_ms)]
+                        vec![caller.name.clone(), time::rfc3339(caller.added_ms)]
                     };
                     let rows: Vec<_> = callers.iter().map(row).collect();
                     print::table(&["CALLER", "SINCE"], &rows);

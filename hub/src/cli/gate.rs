@@ -4,10 +4,10 @@ use outhaul_bundle::hub_api::{MAX_AGE_HOURS, QUORUM_PERCENT};
 
 use super::{Common, Output, print};
 use crate::error::HubError;
-use crate::gate::{self, DEFAULT_MAX_AGE_HOURS, Decision, Question, Verdict};
-use crate::moment::{self, HOUR_MS};
+use crate::gate::{self, DEFAULT_MAX_AGE_HOURS, Decision, GateQuestion, GateVerdict};
 use crate::state::Hub;
 use crate::store::StoreError;
+use crate::time::{self, HOUR_MS};
 use crate::view::Reading;
 
 /// Who asks, on record.
@@ -41,10 +41,10 @@ pub(crate) struct Args {
 
 pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
     let mut hub = Hub::open(&common.state)?;
-    let question = Question {
+    let question = GateQuestion {
         environment: args.environment.clone(),
         commit: args.commit.clone(),
-        now_ms: moment::now_ms(),
+        now_ms: time::now_ms(),
         max_age_ms: i64::from(args.max_age) * HOUR_MS,
         quorum_percent: args.quorum,
     };
@@ -57,7 +57,7 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
         Output::Json => print::json(&decision),
         Output::Text => text(&decision),
     }
-    Ok(u8::from(decision.verdict == Verdict::Closed))
+    Ok(u8::from(decision.verdict == GateVerdict::Closed))
 }
 
 fn text(decision: &Decision) {
@@ -85,7 +85,7 @@ fn text(decision: &Decision) {
             evidence.state
         ));
     }
-    if decision.verdict == Verdict::Closed {
+    if decision.verdict == GateVerdict::Closed {
         print::talk(
             "help: bring the missing reports in (`import`), mend what failed, or let one site be \
              missed for a time with `outhaul-hub waive`",

@@ -6,8 +6,8 @@ use super::{Common, Output, print};
 use crate::enrol::Enrolled;
 use crate::error::HubError;
 use crate::import::{self, Imported};
-use crate::moment;
 use crate::state::Hub;
+use crate::time;
 use crate::visible;
 
 /// Take in bundles, enrolment requests and reports, from files or whole folders
@@ -37,7 +37,7 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
     } else {
         Hub::open_signing(&common.state, common.passphrase_file.as_deref())?
     };
-    let done = import::import(&mut hub, &args.paths, !args.no_acks, moment::now_ms())?;
+    let done = import::import(&mut hub, &args.paths, !args.no_acks, time::now_ms())?;
     match common.output {
         Output::Json => print::json(&done),
         Output::Text => text(&done),

@@ -6,9 +6,9 @@ use serde_json::json;
 use super::{Common, Output, print};
 use crate::enrol::{Selected, select};
 use crate::error::HubError;
-use crate::moment;
 use crate::state::Hub;
 use crate::store::{PendingRequest, StoreError};
+use crate::time;
 use crate::view::{REQUESTS_SHOWN, RequestRow, request_rows};
 
 /// Requests that are looked at, at most; what beyond that waits is counted.
@@ -81,7 +81,7 @@ pub(super) fn list(common: &Common) -> Result<u8, HubError> {
 
 pub(super) fn reject(common: &Common, args: &Reject) -> Result<u8, HubError> {
     let mut hub = Hub::open(&common.state)?;
-    let now_ms = moment::now_ms();
+    let now_ms = time::now_ms();
     let Some(site) = &args.site else {
         let count = hub.store.write(|session| session.reject_network())?;
         match common.output {

@@ -9,7 +9,7 @@ use tracing_subscriber::EnvFilter;
 
 use super::{Common, Output, print};
 use crate::error::HubError;
-use crate::server::{self, Options};
+use crate::server::{self, ServerOptions};
 use crate::state::Hub;
 
 /// Serve the page and the API
@@ -73,7 +73,7 @@ pub(super) fn run(common: &Common, messages: console::Options, args: Args) -> Re
         });
     }
     let hub = Hub::open_signing(&common.state, common.passphrase_file.as_deref())?;
-    let options = Options {
+    let options = ServerOptions {
         listen: args.listen,
         tls,
         repository,

@@ -10,9 +10,9 @@ use serde_json::json;
 use super::{Common, Output, print, requests, sites};
 use crate::enrol::{self, CheckedRequest, Enrolled, MIN_FINGERPRINT_DIGITS};
 use crate::error::HubError;
-use crate::moment;
 use crate::state::Hub;
 use crate::store::StoreError;
+use crate::time;
 use crate::view::request_rows;
 
 /// Register, list and revoke sites
@@ -110,7 +110,7 @@ fn add(common: &Common, args: &Add) -> Result<u8, HubError> {
     };
     let checked = enrol::check(&bytes, hub.fleet()).map_err(refused)?;
     named(&checked, &args.fingerprint)?;
-    let now_ms = moment::now_ms();
+    let now_ms = time::now_ms();
     let enrolled = hub
         .store
         .write(|session| enrol::approve_by_hand(session, &checked, args.replace, now_ms))
@@ -185,7 +185,7 @@ fn expect(common: &Common, args: &Expect) -> Result<u8, HubError> {
         });
     }
     let mut hub = Hub::open(&common.state)?;
-    let now_ms = moment::now_ms();
+    let now_ms = time::now_ms();
     let waiting = hub.store.write(|session| {
         session.expect_site(args.site.as_str(), &kit, now_ms)?;
         let waiting = session.requests_of(args.site.as_str())?;
@@ -206,7 +206,7 @@ fn expect(common: &Common, args: &Expect) -> Result<u8, HubError> {
 
 fn revoke(common: &Common, args: &Revoke) -> Result<u8, HubError> {
     let mut hub = Hub::open(&common.state)?;
-    let now_ms = moment::now_ms();
+    let now_ms = time::now_ms();
     let revoked = hub
         .store
         .write(|session| session.revoke_site(&args.site, now_ms))?;

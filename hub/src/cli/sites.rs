@@ -2,8 +2,8 @@
 
 use super::{Common, Output, print, requests};
 use crate::error::HubError;
-use crate::moment;
 use crate::state::Hub;
+use crate::time;
 use crate::view::{Reading, SiteRow};
 use crate::visible;
 
@@ -14,7 +14,7 @@ pub(crate) struct Args {}
 
 pub(super) fn run(common: &Common, _args: &Args) -> Result<u8, HubError> {
     let mut hub = Hub::open(&common.state)?;
-    let now_ms = moment::now_ms();
+    let now_ms = time::now_ms();
     let reading = hub.store.read(|session| Reading::take(session, now_ms))?;
     let view = reading.view(hub.fleet(), now_ms);
     match common.output {

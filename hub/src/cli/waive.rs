@@ -4,9 +4,9 @@ use serde_json::json;
 
 use super::{Common, Output, print};
 use crate::error::HubError;
-use crate::moment::{self, DAY_MS};
 use crate::state::Hub;
 use crate::store::Waiver;
+use crate::time::{self, DAY_MS};
 
 /// A waiver is for a time; whoever needs longer should revoke the site.
 const LONGEST_MS: i64 = 366 * DAY_MS;
@@ -34,15 +34,15 @@ pub(crate) struct Args {
 
 pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
     let mut hub = Hub::open(&common.state)?;
-    let now_ms = moment::now_ms();
+    let now_ms = time::now_ms();
     let usage = |problem: String, help: &str| HubError::Usage {
         problem,
         help: help.to_owned(),
     };
-    let until_ms = moment::parse(&args.until, now_ms)
+    let until_ms = time::parse(&args.until, now_ms)
         .map_err(|problem| usage(problem, "name the time at which the waiver ends"))?;
     if until_ms <= now_ms || until_ms - now_ms > LONGEST_MS {
-        let problem = format!("a waiver cannot end {}", moment::rfc3339(until_ms));
+        let problem = format!("a waiver cannot end {}", time::rfc3339(until_ms));
         return Err(usage(
             problem,
             "choose a date in the future, within 366 days",
@@ -63,7 +63,7 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
         }
         Ok(session.add_waiver(&waiver)?)
     })?;
-    let until = moment::rfc3339(until_ms);
+    let until = time::rfc3339(until_ms);
     match common.output {
         Output::Json => print::json(&json!({ "id": id, "site": args.site, "until": until })),
         Output::Text => print::data(&format!("site `{}` is waived until {until}", args.site)),

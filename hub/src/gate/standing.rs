@@ -4,15 +4,15 @@
 //! [`SiteStatus`] and a sentence for people. The checks go from "we do not know" to "we know it is
 //! well"; only a site that passes all of them confirms.
 
-use super::{Facts, Question, SiteStanding, SiteStatus, short};
-use crate::moment;
+use super::{Facts, GateQuestion, SiteStanding, SiteStatus, short};
 use crate::store::{DesiredBundle, Running, SiteState};
+use crate::time;
 
 /// How far in the future a report may have been received before the hub's clock is in doubt.
 const CLOCK_SLACK_MS: i64 = 5 * 60 * 1000;
 
 /// Where `site`, which is in the question's environment and not revoked, stands.
-pub(super) fn of(question: &Question, facts: &Facts<'_>, site: &SiteState) -> SiteStanding {
+pub(super) fn of(question: &GateQuestion, facts: &Facts<'_>, site: &SiteState) -> SiteStanding {
     let needed = facts
         .bundles
         .iter()
@@ -27,7 +27,7 @@ pub(super) fn of(question: &Question, facts: &Facts<'_>, site: &SiteState) -> Si
     if let (Some(waiver), true) = (waiver, standing != SiteStatus::Confirmed) {
         message = format!(
             "is waived until {} by {} ({}); it would be `{}`: it {message}",
-            moment::rfc3339(waiver.until_ms),
+            time::rfc3339(waiver.until_ms),
             waiver.granted_by,
             waiver.reason,
             standing.word()
@@ -44,7 +44,7 @@ pub(super) fn of(question: &Question, facts: &Facts<'_>, site: &SiteState) -> Si
         last_seen: site
             .newest
             .as_ref()
-            .map(|newest| moment::rfc3339(newest.received_ms)),
+            .map(|newest| time::rfc3339(newest.received_ms)),
     }
 }
 
@@ -62,14 +62,14 @@ fn taken_back(facts: &Facts<'_>, running: &Running) -> Option<(SiteStatus, Strin
 }
 
 fn assess(
-    question: &Question,
+    question: &GateQuestion,
     facts: &Facts<'_>,
     site: &SiteState,
     needed: Option<&DesiredBundle>,
 ) -> (SiteStatus, String) {
     let now_ms = question.now_ms;
     let Some(newest) = &site.newest else {
-        let since = moment::ago(site.enrolled_ms, now_ms);
+        let since = time::ago(site.enrolled_ms, now_ms);
         return (
             SiteStatus::NeverReported,
             format!("never reported (enrolled {since})"),
@@ -114,7 +114,7 @@ fn assess(
         return (SiteStatus::Stale, text);
     }
     if age_ms > question.max_age_ms {
-        let (age, most) = (moment::span(age_ms), moment::span(question.max_age_ms));
+        let (age, most) = (time::span(age_ms), time::span(question.max_age_ms));
         return (
             SiteStatus::Stale,
             format!("last reported {age} ago, at most {most} are allowed"),

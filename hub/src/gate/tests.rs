@@ -6,8 +6,8 @@ use outhaul_bundle::Digest;
 
 use super::*;
 use crate::fake::{self, NEW, OLD};
-use crate::moment::HOUR_MS;
 use crate::store::{Attempt, Newest, ObservedAssignment, Running, Signed};
+use crate::time::HOUR_MS;
 
 mod laws;
 
@@ -55,7 +55,7 @@ impl World {
             .iter()
             .map(|b| ((b.role.clone(), b.number), desired(b.number)))
             .collect::<BTreeMap<_, _>>();
-        let question = Question {
+        let question = GateQuestion {
             environment: "dev".into(),
             commit: commit.into(),
             now_ms: NOW,
@@ -78,7 +78,7 @@ impl World {
     #[track_caller]
     fn closed(&self, word: &str) -> Decision {
         let decision = self.ask(NEW, 100);
-        assert_eq!(decision.verdict, Verdict::Closed);
+        assert_eq!(decision.verdict, GateVerdict::Closed);
         assert!(
             decision.reasons[0].starts_with(&format!("{word}: ")),
             "{:?}",
@@ -92,7 +92,7 @@ impl World {
         let decision = self.ask(NEW, 100);
         assert_eq!(
             (decision.verdict, &decision.reasons),
-            (Verdict::Open, &vec![])
+            (GateVerdict::Open, &vec![])
         );
         decision
     }
@@ -323,7 +323,7 @@ fn a_site_that_left_the_bundle_again_closes_at_any_quorum_and_for_ever() {
     let many = |first| std::iter::once(first).chain((0..9).map(|n| well(&format!("s{n}"), 2)));
     let mut world = World::new().with(many(left(2)));
     let decision = world.ask(NEW, 50);
-    assert_eq!(decision.verdict, Verdict::Closed);
+    assert_eq!(decision.verdict, GateVerdict::Closed);
     let reason = "runs bundle 1 again: bundle 2 is reverted by bob: the printer stopped";
     assert!(
         decision.reasons[0].contains(reason),
@@ -379,7 +379,10 @@ fn what_a_key_that_was_taken_away_signed_confirms_nothing() {
     world.bundles.push(bundle(9, NEW));
     world.bundles[3].taken_back = true;
     let decision = world.ask(NEW, 50);
-    assert_eq!((decision.verdict, decision.confirmed), (Verdict::Open, 1));
+    assert_eq!(
+        (decision.verdict, decision.confirmed),
+        (GateVerdict::Open, 1)
+    );
     world.closed("signer-revoked");
 }
 
@@ -437,7 +440,7 @@ fn closed_by_a_gap_after_the_state_and_not_by_one_before() {
 }
 
 #[test]
-fn closed_when_a_site_has_not_told_what_it_runs() {
+fn closed_when_a_site_has_not_reported_what_it_runs() {
     let mut site = well("a", 2);
     site.running = None;
     World::new().with([site]).closed("no-state");
@@ -476,11 +479,14 @@ fn a_waiver_lets_one_site_be_missed_until_it_ends() {
 #[test]
 fn a_quorum_goes_without_the_silent_but_not_over_the_failed() {
     let world = World::new().with([well("a", 2), well("b", 2), well("c", 2), silent("d")]);
-    assert_eq!(world.ask(NEW, 76).verdict, Verdict::Closed);
+    assert_eq!(world.ask(NEW, 76).verdict, GateVerdict::Closed);
     let decision = world.ask(NEW, 75);
-    assert_eq!((decision.verdict, decision.notes.len()), (Verdict::Open, 1));
+    assert_eq!(
+        (decision.verdict, decision.notes.len()),
+        (GateVerdict::Open, 1)
+    );
     let failed = world.with([status("e", "failed")]);
-    assert_eq!(failed.ask(NEW, 1).verdict, Verdict::Closed);
+    assert_eq!(failed.ask(NEW, 1).verdict, GateVerdict::Closed);
 }
 
 #[test]

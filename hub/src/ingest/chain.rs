@@ -3,7 +3,7 @@
 //! What comes in: a report and the store. What goes out: whether it is new, why it contradicts its
 //! neighbours, or whether the one after it vouches for it. It writes nothing.
 
-use outhaul_bundle::report::{Event, Report};
+use outhaul_bundle::report::{Report, ReportEvent};
 
 use crate::store::{ReportPosition, Session, StoreError};
 
@@ -33,9 +33,12 @@ pub(super) fn out_of_range(report: &Report) -> Option<String> {
         }
     }
     match &report.event {
-        Event::Gap { from, to, .. } if *from == 0 || from > to || *to >= report.number => Some(
-            format!("report {} declares {from} to {to} lost", report.number),
-        ),
+        ReportEvent::Gap { from, to, .. } if *from == 0 || from > to || *to >= report.number => {
+            Some(format!(
+                "report {} declares {from} to {to} lost",
+                report.number
+            ))
+        }
         _ => None,
     }
 }
@@ -43,7 +46,7 @@ pub(super) fn out_of_range(report: &Report) -> Option<String> {
 /// Whether the report after this one is on record and names this very one as the one before: then the key
 /// that signed that one vouches for this one, whoever signed it. So the reports of a site that changed its
 /// key on the way, or was enrolled again, are complete.
-pub(super) fn is_vouched_for(
+pub(super) fn is_covered(
     session: &Session<'_>,
     report: &Report,
     digest: &str,

@@ -10,7 +10,7 @@ use outhaul_signer::key::PublicKey;
 use serde::Deserialize;
 
 use super::Batch;
-use super::chain::{fits, is_vouched_for, out_of_range, place};
+use super::chain::{fits, is_covered, out_of_range, place};
 use crate::orders;
 use crate::store::{NewReport, Registration, Session, StoreError};
 
@@ -26,7 +26,7 @@ pub(super) struct Taken {
 }
 
 #[derive(Debug)]
-pub(super) struct Refused {
+pub(super) struct LineRefusal {
     pub site: Option<String>,
     pub rule: &'static str,
     pub reason: String,
@@ -36,7 +36,7 @@ pub(super) struct Refused {
     pub exchanged: Option<(String, String)>,
 }
 
-impl Refused {
+impl LineRefusal {
     pub fn new(rule: &'static str, reason: impl Into<String>) -> Self {
         Self {
             site: None,
@@ -81,7 +81,7 @@ impl SignedReport {
 
     /// Whether the report after it is on record and names it.
     pub fn is_named_on_record(&self, session: &Session<'_>) -> Result<bool, StoreError> {
-        is_vouched_for(session, &self.report, &self.digest)
+        is_covered(session, &self.report, &self.digest)
     }
 
     /// The digest of the report before it, as it says.
@@ -95,17 +95,20 @@ pub(super) fn check_line(
     session: &Session<'_>,
     batch: &Batch<'_>,
     line: Vec<u8>,
-) -> Result<Result<SignedReport, Refused>, StoreError> {
+) -> Result<Result<SignedReport, LineRefusal>, StoreError> {
     let envelope = match Envelope::from_json(&line) {
         Ok(envelope) => envelope,
-        Err(error) => return Ok(Err(Refused::new("malformed", error.to_string()))),
+        Err(error) => return Ok(Err(LineRefusal::new("malformed", error.to_string()))),
     };
     let Ok(claim) = serde_json::from_slice::<Claim>(envelope.unverified_payload()) else {
-        return Ok(Err(Refused::new("malformed", "the payload names no site")));
+        return Ok(Err(LineRefusal::new(
+            "malformed",
+            "the payload names no site",
+        )));
     };
     let checked = check_claimed(session, batch, &envelope, &claim)?;
     Ok(match checked {
-        Ok((report, digest, Signed::ByNobody(problem))) => Err(Refused {
+        Ok((report, digest, Signed::ByNobody(problem))) => Err(LineRefusal {
             site: Some(claim.site.to_string()),
             held: Some(Box::new(SignedReport {
                 report,
@@ -113,7 +116,7 @@ pub(super) fn check_line(
                 line,
                 signed: Signed::ByNobody(problem.clone()),
             })),
-            ..Refused::new(SIGNATURE, problem)
+            ..LineRefusal::new(SIGNATURE, problem)
         }),
         Ok((report, digest, signed)) => Ok(SignedReport {
             report,
@@ -121,7 +124,7 @@ pub(super) fn check_line(
             line,
             signed,
         }),
-        Err(refused) => Err(Refused {
+        Err(refused) => Err(LineRefusal {
             site: Some(claim.site.to_string()),
             ..refused
         }),
@@ -138,15 +141,15 @@ struct Claim {
 fn registered(
     session: &Session<'_>,
     site: &Name,
-) -> Result<Result<Registration, Refused>, StoreError> {
+) -> Result<Result<Registration, LineRefusal>, StoreError> {
     let Some(known) = session.site(site.as_str())? else {
         let help = "register it with `outhaul-hub site add` and import again";
         let text = format!("site `{site}` is not registered; {help}");
-        return Ok(Err(Refused::new("unknown-site", text)));
+        return Ok(Err(LineRefusal::new("unknown-site", text)));
     };
     if known.revoked_ms.is_some() {
         let text = format!("site `{site}` is revoked");
-        return Ok(Err(Refused::new("revoked", text)));
+        return Ok(Err(LineRefusal::new("revoked", text)));
     }
     Ok(Ok(known))
 }
@@ -156,8 +159,8 @@ fn check_claimed(
     batch: &Batch<'_>,
     envelope: &Envelope,
     claim: &Claim,
-) -> Result<Result<(Report, String, Signed), Refused>, StoreError> {
-    let refuse = |rule, reason: String| Ok(Err(Refused::new(rule, reason)));
+) -> Result<Result<(Report, String, Signed), LineRefusal>, StoreError> {
+    let refuse = |rule, reason: String| Ok(Err(LineRefusal::new(rule, reason)));
     let site = match registered(session, &claim.site)? {
         Ok(site) => site,
         Err(refused) => return Ok(Err(refused)),
@@ -224,13 +227,13 @@ pub(super) fn record_report(
     session: &Session<'_>,
     batch: &Batch<'_>,
     checked: &SignedReport,
-) -> Result<Result<Taken, Refused>, StoreError> {
+) -> Result<Result<Taken, LineRefusal>, StoreError> {
     let report = &checked.report;
     let site = report.site.to_string();
     let refuse = |rule, reason: String| {
-        Ok(Err(Refused {
+        Ok(Err(LineRefusal {
             site: Some(report.site.to_string()),
-            ..Refused::new(rule, reason)
+            ..LineRefusal::new(rule, reason)
         }))
     };
     let known = match registered(session, &report.site)? {
@@ -258,7 +261,7 @@ pub(super) fn record_report(
             if generation < of_epoch && report.number < first => {}
         (Some(generation), Some((of_epoch, _))) if of_epoch == generation => {}
         (Some(generation), None) if present => session.start_epoch(report, generation)?,
-        _ if is_vouched_for(session, report, &checked.digest)? => {}
+        _ if is_covered(session, report, &checked.digest)? => {}
         (Some(_), Some(_)) => {
             let text = format!("epoch `{epoch}` is signed by another key of this site");
             return refuse("epoch-key", text);
@@ -277,10 +280,10 @@ pub(super) fn record_report(
     let new = match fits(session, report, &checked.digest)? {
         Ok(new) => new,
         Err(reason) => {
-            return Ok(Err(Refused {
+            return Ok(Err(LineRefusal {
                 site: Some(site.clone()),
                 exchanged: generation.map(|_| (site, epoch.to_owned())),
-                ..Refused::new("exchanged", reason)
+                ..LineRefusal::new("exchanged", reason)
             }));
         }
     };

@@ -1,6 +1,6 @@
 //! Attacks on the way home, one test each: nothing of them is taken in, the rest of the file is.
 
-use outhaul_bundle::report::{Event, PAYLOAD_TYPE};
+use outhaul_bundle::report::{PAYLOAD_TYPE, ReportEvent};
 use outhaul_signer::envelope::Envelope;
 use outhaul_signer::key::SigningKey;
 
@@ -57,7 +57,7 @@ fn refused_between_good_ones(bad: impl FnOnce(&mut Site) -> Vec<u8>) -> String {
 #[test]
 fn foreign_key() {
     let rule = refused_between_good_ones(|site| {
-        let report = site.report(Event::Started {
+        let report = site.report(ReportEvent::Started {
             agent_version: "x".into(),
         });
         let key = SigningKey::generate().unwrap();
@@ -71,7 +71,7 @@ fn altered_payload() {
     let rule = refused_between_good_ones(|site| {
         let honest = site.active(9, NEW);
         let mut wire: serde_json::Value = serde_json::from_slice(&honest).unwrap();
-        let report = site.report(Event::Started {
+        let report = site.report(ReportEvent::Started {
             agent_version: "x".into(),
         });
         let other: serde_json::Value = serde_json::from_slice(&site.sign(&report)).unwrap();
@@ -84,7 +84,7 @@ fn altered_payload() {
 #[test]
 fn other_payload_type() {
     let rule = refused_between_good_ones(|site| {
-        let report = site.report(Event::Started {
+        let report = site.report(ReportEvent::Started {
             agent_version: "x".into(),
         });
         line(Envelope::sign("application/other", report.to_bytes(), &site.key).to_json())
@@ -106,7 +106,7 @@ fn other_fleet() {
 #[test]
 fn report_in_another_sites_name() {
     let rule = refused_between_good_ones(|site| {
-        let mut report = site.report(Event::Started {
+        let mut report = site.report(ReportEvent::Started {
             agent_version: "x".into(),
         });
         report.site = name("b");
@@ -139,7 +139,7 @@ fn garbage() {
 #[test]
 fn impossible_gap() {
     for (from, to) in [(0, 1), (5, 4), (1, 2), (1, u64::MAX)] {
-        let gap = Event::Gap {
+        let gap = ReportEvent::Gap {
             from,
             to,
             reason: String::new(),
@@ -423,7 +423,7 @@ fn what_is_on_record_is_known_again_without_a_look_at_its_signature() {
         Site::new("a", "dev", "drone"),
     );
     let mut store = store_with(&[&site]);
-    let report = site.report(Event::Started {
+    let report = site.report(ReportEvent::Started {
         agent_version: "1".to_owned(),
     });
     assert_eq!(take(&mut store, &[site.sign(&report)]).accepted, 1);

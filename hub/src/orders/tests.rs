@@ -1,6 +1,6 @@
 //! Orders as the hub sees them: only what a bundle brought, only for the enrolment that it names.
 
-use outhaul_bundle::report::{EnrolmentRequest, Event};
+use outhaul_bundle::report::{EnrolmentRequest, ReportEvent};
 use outhaul_signer::envelope::Envelope;
 use outhaul_signer::key::SigningKey;
 use proptest::prelude::*;
@@ -111,7 +111,7 @@ fn order(number: u64, token: &str, what: Instruction) -> Order {
 }
 
 fn done(site: &mut Site, token: &str, number: u64, what: &str) -> Vec<u8> {
-    site.say(Event::OrderDone {
+    site.say(ReportEvent::OrderDone {
         number,
         what: what.to_owned(),
         message: String::new(),
@@ -182,10 +182,10 @@ fn after_a_new_key_the_old_one_signs_only_what_came_before() {
     fixture.order(1, TOKEN, Instruction::Rekey);
     let both = fixture.rekey(&next, true);
     fixture.receive(&both).unwrap();
-    let report = fixture.site.report(Event::Started {
+    let report = fixture.site.report(ReportEvent::Started {
         agent_version: "0.1.0".to_owned(),
     });
-    let later = fixture.site.report(Event::Started {
+    let later = fixture.site.report(ReportEvent::Started {
         agent_version: "0.1.0".to_owned(),
     });
     let by_old = fixture.site.sign(&later);
@@ -207,7 +207,7 @@ fn a_site_that_reports_its_move_is_expected_in_its_new_stream_whichever_comes_fi
             let report = if named {
                 done(&mut fixture.site, TOKEN, 1, "move")
             } else {
-                fixture.site.say(Event::OrderDone {
+                fixture.site.say(ReportEvent::OrderDone {
                     number: 1,
                     what: "move".to_owned(),
                     message: String::new(),
@@ -247,7 +247,7 @@ fn a_refused_order_moves_nobody() {
     let mut fixture = Fixture::registered();
     let to = stream("dev", "tractor");
     fixture.order(1, TOKEN, Instruction::Move { to, first: 5 });
-    let report = fixture.site.say(Event::OrderRefused {
+    let report = fixture.site.say(ReportEvent::OrderRefused {
         number: 1,
         what: "move".to_owned(),
         message: String::new(),

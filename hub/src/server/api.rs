@@ -31,12 +31,12 @@ use super::shown::Json;
 use crate::desired::{self, DesiredError};
 use crate::enrol::{self, EnrolError};
 use crate::error::HubError;
-use crate::gate::{self, DEFAULT_MAX_AGE_HOURS, Question, keep};
+use crate::gate::{self, DEFAULT_MAX_AGE_HOURS, GateQuestion, keep};
 use crate::ingest::{Batch, Intake};
-use crate::moment::{self, HOUR_MS};
 use crate::pages;
 use crate::state::StateError;
 use crate::store::{NETWORK, Origin, SitePage, StoreError};
+use crate::time::{self, HOUR_MS};
 use crate::view::{Reading, request_rows};
 
 /// Largest body of reports, in bytes.
@@ -172,7 +172,7 @@ async fn gate(
     Query(query): Query<GateQuery>,
     headers: HeaderMap,
 ) -> Result<Json<Value>, Problem> {
-    let now_ms = moment::now_ms();
+    let now_ms = time::now_ms();
     let hours = query.max_age_hours.unwrap_or(DEFAULT_MAX_AGE_HOURS);
     let quorum_percent = query.quorum_percent.unwrap_or(100);
     if !MAX_AGE_HOURS.contains(&hours) || !QUORUM_PERCENT.contains(&quorum_percent.into()) {
@@ -181,7 +181,7 @@ async fn gate(
     }
     gate::commit(&query.commit).map_err(|text| Problem::new(StatusCode::BAD_REQUEST, text))?;
     let caller = caller(&shared, &headers).await?;
-    let question = Question {
+    let question = GateQuestion {
         environment: query.environment,
         commit: query.commit,
         now_ms,
@@ -245,7 +245,7 @@ async fn reports(
 ) -> Result<Json<Value>, Problem> {
     let fewer = "send fewer reports at once";
     let bytes = body::whole(&shared.reports, peer, body, MAX_REPORTS_BYTES, fewer).await?;
-    let now_ms = moment::now_ms();
+    let now_ms = time::now_ms();
     let mut intake = Intake::new(Some(MAX_BAD_SIGNATURES));
     let mut lines = std::io::Cursor::new(bytes);
     loop {
@@ -316,7 +316,7 @@ async fn requests(
 ) -> Result<Response, Problem> {
     let other = "this is not an enrolment request";
     let bytes = body::whole(&shared.requests, peer, body, MAX_REQUEST_BYTES, other).await?;
-    let now_ms = moment::now_ms();
+    let now_ms = time::now_ms();
     let checked = enrol::check(bytes.trim_ascii(), &shared.fleet);
     let received = match checked {
         Err(error) => Err(error),
@@ -363,7 +363,7 @@ async fn bundles(
 ) -> Result<Response, Problem> {
     // A whole bundle may be sent: what comes after the index is not even read.
     let (bytes, _) = body::read(&shared.bundles, peer, body, MAX_BUNDLE_BYTES).await?;
-    let now_ms = moment::now_ms();
+    let now_ms = time::now_ms();
     // First beside the store: what does not hold keeps nobody from writing.
     let (bytes, checked) = shared
         .check(move |store, fleet| {

@@ -13,9 +13,9 @@ use tokio::sync::Semaphore;
 use super::lanes::Lane;
 use crate::clock;
 use crate::error::HubError;
-use crate::moment;
 use crate::state::Hub;
-use crate::store::{NETWORK, Refusal, SitePage, Store};
+use crate::store::{IngestRefusal, NETWORK, SitePage, Store};
+use crate::time;
 use crate::view::{Fleet, Reading};
 
 /// Connections that answer questions.
@@ -106,7 +106,7 @@ impl Shared {
                 .liveness
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner);
-            Ok(clock::problem(&mut store, moment::now_ms())?)
+            Ok(clock::problem(&mut store, time::now_ms())?)
         })
         .await
     }
@@ -164,7 +164,7 @@ impl Shared {
         page: SitePage,
         shown: impl FnOnce(&Reading, u64, i64) -> Result<T, HubError> + Send + 'static,
     ) -> Result<T, HubError> {
-        let now_ms = moment::now_ms();
+        let now_ms = time::now_ms();
         self.look(move |store, _| {
             let (reading, count) = store.read(|session| {
                 let reading = Reading::of(session, page, now_ms)?;
@@ -180,7 +180,7 @@ impl Shared {
         self: &Arc<Self>,
         shown: impl FnOnce(Fleet) -> Result<T, HubError> + Send + 'static,
     ) -> Result<T, HubError> {
-        let now_ms = moment::now_ms();
+        let now_ms = time::now_ms();
         self.look(move |store, fleet| {
             let reading = store.read(|session| Reading::take(session, now_ms))?;
             shown(reading.view(fleet, now_ms))
@@ -206,7 +206,7 @@ impl Shared {
                 return Ok(());
             }
         }
-        let refusal = Refusal {
+        let refusal = IngestRefusal {
             at_ms: now_ms,
             source: NETWORK.to_owned(),
             site: None,

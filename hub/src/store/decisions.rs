@@ -24,7 +24,7 @@ const MAX_REFUSAL_CHARS: usize = 600;
 
 /// Something that was not taken in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Refusal {
+pub struct IngestRefusal {
     /// When, milliseconds since 1970.
     pub at_ms: i64,
     /// The file or road that it came by.
@@ -74,7 +74,7 @@ impl Session<'_> {
     ///
     /// # Errors
     /// [`StoreError`] when the store fails.
-    pub fn add_refusal(&self, refusal: &Refusal) -> Result<(), StoreError> {
+    pub fn add_refusal(&self, refusal: &IngestRefusal) -> Result<(), StoreError> {
         let id = self.next_id("refusals")?;
         let message: String = refusal.message.chars().take(MAX_REFUSAL_CHARS).collect();
         let text = "INSERT INTO refusals (id, at_ms, source, site, rule, message)
@@ -104,12 +104,12 @@ impl Session<'_> {
     ///
     /// # Errors
     /// [`StoreError`] when the store fails.
-    pub fn refusals(&self, at_most: u32) -> Result<Vec<Refusal>, StoreError> {
+    pub fn refusals(&self, at_most: u32) -> Result<Vec<IngestRefusal>, StoreError> {
         let mut query = self.db.prepare_cached(
             "SELECT at_ms, source, site, rule, message FROM refusals ORDER BY id DESC LIMIT $1",
         )?;
         let rows = query.query_map(params![at_most], |row| {
-            Ok(Refusal {
+            Ok(IngestRefusal {
                 at_ms: row.get(0)?,
                 source: row.get(1)?,
                 site: row.get(2)?,

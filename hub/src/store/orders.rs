@@ -5,7 +5,7 @@
 //! changes; only the bundle that it is said to have come with first does, when an older one turns up.
 
 use outhaul_bundle::index::Stream;
-use outhaul_bundle::report::{Event, Report};
+use outhaul_bundle::report::{Report, ReportEvent};
 use outhaul_bundle::{Digest, Instruction, Order};
 use rusqlite::{OptionalExtension as _, params};
 
@@ -190,23 +190,23 @@ impl Session<'_> {
     ///
     /// # Errors
     /// [`StoreError`] when the store fails.
-    pub(super) fn add_told(&self, report: &Report) -> Result<(), StoreError> {
+    pub(super) fn add_outcome(&self, report: &Report) -> Result<(), StoreError> {
         let (site, epoch) = (report.site.as_str(), report.epoch.as_str());
         let at = to_sql(report.number);
         let (number, what, message, enrolment, done) = match &report.event {
-            Event::OrderDone {
+            ReportEvent::OrderDone {
                 number,
                 what,
                 message,
                 enrolment,
             } => (*number, what, message, enrolment.as_ref(), true),
-            Event::OrderRefused {
+            ReportEvent::OrderRefused {
                 number,
                 what,
                 message,
                 enrolment,
             } => (*number, what, message, Some(enrolment), false),
-            Event::FreshnessSlip {
+            ReportEvent::FreshnessSlip {
                 source,
                 issued_ms,
                 number,

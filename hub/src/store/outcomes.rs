@@ -22,7 +22,7 @@ pub struct SiteOrder {
     /// The first bundle that carried it; `None` when that was not recorded.
     pub carrier: Option<OrderCarrier>,
     /// What the site told of it.
-    pub told: Option<Told>,
+    pub told: Option<ReportedOutcome>,
     /// Whether a later approval is for another enrolment of the site: it was enrolled anew.
     pub is_void: bool,
 }
@@ -42,7 +42,7 @@ pub struct OrderCarrier {
 
 /// What a site told of an order.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Told {
+pub struct ReportedOutcome {
     /// Whether it was carried out; else it never will be.
     pub done: bool,
     /// What the site said.
@@ -109,7 +109,7 @@ impl Session<'_> {
             let done: Option<i64> = row.get(7)?;
             let told = match done {
                 None => None,
-                Some(done) => Some(Told {
+                Some(done) => Some(ReportedOutcome {
                     done: done != 0,
                     message: row.get(8)?,
                     wall_ms: row.get(9)?,

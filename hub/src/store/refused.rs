@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use outhaul_bundle::report::{Event, Report};
+use outhaul_bundle::report::{Report, ReportEvent};
 use outhaul_signer::Envelope;
 use rusqlite::params;
 use serde::Serialize;
@@ -104,7 +104,7 @@ impl Session<'_> {
             let report = Envelope::from_json(&bytes)
                 .ok()
                 .and_then(|envelope| Report::from_bytes(envelope.unverified_payload()).ok());
-            if let Some(Event::Refusal {
+            if let Some(ReportEvent::Refusal {
                 source,
                 rule,
                 message,

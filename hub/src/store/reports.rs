@@ -4,7 +4,9 @@
 //! one place of a chain, and how far each chain is complete. The order of a site's epochs is kept here
 //! too, because it decides which of them tells the present.
 
-use outhaul_bundle::report::{ComplianceStatus, Event, GenerationEvent, GenerationState, Report};
+use outhaul_bundle::report::{
+    ComplianceStatus, GenerationEvent, GenerationState, Report, ReportEvent,
+};
 use rusqlite::{OptionalExtension as _, params};
 use serde::Serialize;
 
@@ -173,9 +175,11 @@ impl Session<'_> {
             i64::from(report.at.trusted)
         ])?;
         match &report.event {
-            Event::Generation(event) => self.add_observation(report, event, runs(event.state)),
-            Event::Observation(event) => self.add_observation(report, event, true),
-            Event::Gap { from, to, reason } => {
+            ReportEvent::Generation(event) => {
+                self.add_observation(report, event, runs(event.state))
+            }
+            ReportEvent::Observation(event) => self.add_observation(report, event, true),
+            ReportEvent::Gap { from, to, reason } => {
                 let text = "INSERT INTO declared_gaps
                      (site, epoch, number, first_lost, last_lost, reason)
                      VALUES ($1, $2, $3, $4, $5, $6)";
@@ -185,7 +189,7 @@ impl Session<'_> {
                     .execute(text, params![site, epoch, number, lost.0, lost.1, reason])?;
                 Ok(())
             }
-            Event::Refusal {
+            ReportEvent::Refusal {
                 source,
                 rule,
                 message,
@@ -194,7 +198,7 @@ impl Session<'_> {
                 self.add_site_refusal(site, epoch, report.number, row)
             }
             // Kept whole in `reports`; they change nothing about what runs.
-            _ => self.add_told(report),
+            _ => self.add_outcome(report),
         }
     }
 
@@ -327,17 +331,17 @@ impl Session<'_> {
     }
 }
 
-fn kind(event: &Event) -> &'static str {
+fn kind(event: &ReportEvent) -> &'static str {
     match event {
-        Event::Generation(_) => "generation",
-        Event::Observation(_) => "observation",
-        Event::Refusal { .. } => "refusal",
-        Event::Gap { .. } => "gap",
-        Event::Decision { .. } => "decision",
-        Event::OrderDone { .. } => "order_done",
-        Event::OrderRefused { .. } => "order_refused",
-        Event::FreshnessSlip { .. } => "freshness_slip",
-        Event::Started { .. } => "started",
+        ReportEvent::Generation(_) => "generation",
+        ReportEvent::Observation(_) => "observation",
+        ReportEvent::Refusal { .. } => "refusal",
+        ReportEvent::Gap { .. } => "gap",
+        ReportEvent::Decision { .. } => "decision",
+        ReportEvent::OrderDone { .. } => "order_done",
+        ReportEvent::OrderRefused { .. } => "order_refused",
+        ReportEvent::FreshnessSlip { .. } => "freshness_slip",
+        ReportEvent::Started { .. } => "started",
         _ => "other",
     }
 }

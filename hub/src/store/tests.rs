@@ -3,7 +3,9 @@
 mod history;
 mod kept;
 
-use outhaul_bundle::report::{ComplianceStatus as C, Event, GenerationState as G, RevertedFrom};
+use outhaul_bundle::report::{
+    ComplianceStatus as C, GenerationState as G, ReportEvent, RevertedFrom,
+};
 use proptest::prelude::*;
 
 use crate::enrol::{self, Enrolled};
@@ -56,7 +58,7 @@ fn left_again(site: &mut Site, decided_by: Option<&str>) -> Vec<u8> {
         decided_by: decided_by.map(str::to_owned),
         reason: "the printer stopped".to_owned(),
     });
-    site.say(Event::Generation(event))
+    site.say(ReportEvent::Generation(event))
 }
 
 #[test]
@@ -83,7 +85,7 @@ fn a_revert_shows_what_runs_and_why_and_stays_until_a_newer_bundle_comes() {
         // A look at what runs says nothing of the bundle that was left.
         take(
             &mut store,
-            &[site.say(Event::Observation(look.clone()))],
+            &[site.say(ReportEvent::Observation(look.clone()))],
             200,
         );
     }
@@ -122,7 +124,7 @@ fn what_a_site_refused_is_on_record_also_from_before_there_was_a_table_for_it() 
     store
         .write(|session| enrol::approve(session, &checked, false, 10))
         .unwrap();
-    let line = site.say(Event::Refusal {
+    let line = site.say(ReportEvent::Refusal {
         source: "stick".to_owned(),
         rule: "rollback".to_owned(),
         message: "too old".to_owned(),
@@ -148,7 +150,7 @@ fn what_a_site_refused_is_on_record_also_from_before_there_was_a_table_for_it() 
 #[test]
 fn what_the_network_sends_does_not_push_out_other_refusals() {
     let mut store = Store::in_memory().unwrap();
-    let refusal = |source: &str, at_ms| crate::store::Refusal {
+    let refusal = |source: &str, at_ms| crate::store::IngestRefusal {
         at_ms,
         source: source.to_owned(),
         site: None,
@@ -211,14 +213,17 @@ fn drift_found_later_replaces_the_good_state() {
     let mut site = Site::new("a", "dev", "drone");
     let mut store = store_with(&[&site]);
     let drift = site.event(1, OLD, G::Active, C::Drifted);
-    let lines = [site.active(1, OLD), site.say(Event::Observation(drift))];
+    let lines = [
+        site.active(1, OLD),
+        site.say(ReportEvent::Observation(drift)),
+    ];
     take(&mut store, &lines, 100);
     let running = state(&mut store, "a").running.unwrap();
     assert!(running.assignments.values().all(|a| a.status == "drifted"));
 }
 
 #[test]
-fn the_newest_epoch_tells_the_present_even_when_the_old_one_still_arrives() {
+fn the_newest_epoch_gives_the_present_even_when_the_old_one_still_arrives() {
     let mut site = Site::new("a", "dev", "drone");
     let mut store = store_with(&[&site]);
     let old = [
@@ -282,7 +287,7 @@ fn a_declared_loss_is_no_gap() {
     for _ in 0..3 {
         site.started();
     }
-    let gap = site.say(Event::Gap {
+    let gap = site.say(ReportEvent::Gap {
         from: 2,
         to: 4,
         reason: "the queue was full".into(),
@@ -313,7 +318,7 @@ fn refusals_are_bounded() {
     store
         .write(|session| {
             for number in 0..1010 {
-                session.add_refusal(&crate::store::Refusal {
+                session.add_refusal(&crate::store::IngestRefusal {
                     at_ms: number,
                     source: "flood".into(),
                     site: None,

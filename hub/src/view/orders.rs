@@ -6,8 +6,8 @@
 use outhaul_bundle::Instruction;
 use serde::Serialize;
 
-use crate::moment;
 use crate::store::{SiteOrder, TakenSlip};
+use crate::time;
 
 /// One order of a site's present enrolment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -78,12 +78,12 @@ impl From<&SiteOrder> for OrderRow {
             number: order.number,
             kind: kind.to_owned(),
             what,
-            ordered_at: carrier.map(|c| moment::rfc3339(c.signed_ms)),
+            ordered_at: carrier.map(|c| time::rfc3339(c.signed_ms)),
             stream: carrier.map(|c| format!("{}/{}", c.environment, c.cluster_type)),
             bundle: carrier.map(|c| c.bundle),
             status,
-            told_at: told.map(|told| moment::rfc3339(told.received_ms)),
-            site_time: told.map(|told| moment::rfc3339(told.wall_ms)),
+            told_at: told.map(|told| time::rfc3339(told.received_ms)),
+            site_time: told.map(|told| time::rfc3339(told.wall_ms)),
             message,
         }
     }
@@ -92,10 +92,10 @@ impl From<&SiteOrder> for OrderRow {
 impl From<&TakenSlip> for SlipRow {
     fn from(slip: &TakenSlip) -> Self {
         Self {
-            brought_time: moment::rfc3339(slip.issued_ms),
+            brought_time: time::rfc3339(slip.issued_ms),
             bundle: slip.bundle,
             source: slip.source.clone(),
-            told_at: moment::rfc3339(slip.received_ms),
+            told_at: time::rfc3339(slip.received_ms),
         }
     }
 }

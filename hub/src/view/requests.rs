@@ -7,8 +7,8 @@ use outhaul_bundle::report::EnrolmentRequest;
 use outhaul_signer::Envelope;
 use serde::Serialize;
 
-use crate::moment;
 use crate::store::{PendingRequest, SiteState};
+use crate::time;
 
 /// One request that waits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -55,7 +55,7 @@ pub fn rows(pending: &[PendingRequest], sites: &[SiteState]) -> Vec<RequestRow> 
             } else {
                 request.peer.clone()
             },
-            received_at: moment::rfc3339(request.received_ms),
+            received_at: time::rfc3339(request.received_ms),
             conflict: conflict(request, pending, sites, by_order),
         }
     };

@@ -9,8 +9,8 @@ use serde::Serialize;
 
 use super::{OrderRow, Reading, SlipRow, newest_for};
 use crate::gate::DEFAULT_MAX_AGE_HOURS;
-use crate::moment::{self, HOUR_MS};
 use crate::store::{Attempt, DesiredAssignment, DesiredBundle, SiteRefusal, SiteState};
+use crate::time::{self, HOUR_MS};
 
 /// Whether a site is heard of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -65,8 +65,8 @@ impl From<&SiteRefusal> for RefusalRow {
             source: refusal.source.clone(),
             rule: refusal.rule.clone(),
             message: refusal.message.clone(),
-            told_at: moment::rfc3339(refusal.received_ms),
-            site_time: moment::rfc3339(refusal.wall_ms),
+            told_at: time::rfc3339(refusal.received_ms),
+            site_time: time::rfc3339(refusal.wall_ms),
         }
     }
 }
@@ -192,13 +192,13 @@ pub(super) fn site(reading: &Reading, site: &SiteState, now_ms: i64) -> SiteRow 
         role: site.role.clone(),
         key: site.key_id.chars().take(12).collect(),
         connection,
-        last_seen: newest.map(|newest| moment::rfc3339(newest.received_ms)),
+        last_seen: newest.map(|newest| time::rfc3339(newest.received_ms)),
         last_seen_ago: newest.map_or_else(
             || "never".to_owned(),
-            |newest| moment::ago(newest.received_ms, now_ms),
+            |newest| time::ago(newest.received_ms, now_ms),
         ),
         via: newest.map(|newest| newest.via.clone()),
-        site_time: newest.map(|newest| moment::rfc3339(newest.wall_ms)),
+        site_time: newest.map(|newest| time::rfc3339(newest.wall_ms)),
         clock_trusted: newest.is_some_and(|newest| newest.clock_trusted),
         newest_report: newest.map(|newest| newest.number),
         acknowledged: newest.map(|newest| newest.acked),
@@ -223,7 +223,7 @@ pub(super) fn site(reading: &Reading, site: &SiteState, now_ms: i64) -> SiteRow 
                 orders.iter().map(OrderRow::from).collect()
             }),
         slip: reading.slips.get(&site.site).map(SlipRow::from),
-        waived_until: waiver.map(moment::rfc3339),
+        waived_until: waiver.map(time::rfc3339),
         verdict,
         attention,
     }

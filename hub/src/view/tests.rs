@@ -1,6 +1,6 @@
 //! What is newest, where clocks alone do not tell.
 
-use outhaul_bundle::report::Event;
+use outhaul_bundle::report::ReportEvent;
 
 use super::*;
 use crate::fake::{self, FLEET, NEW, OLD};
@@ -10,7 +10,7 @@ use crate::store::{Signed, Store};
 /// Signed times are whole seconds: of two streams' bundles of one second, the order of signing tells which
 /// commit is the newest, not the number that each stream counts for itself.
 #[test]
-fn of_two_streams_bundles_signed_within_one_second_the_later_one_tells_the_newest_commit() {
+fn of_two_streams_bundles_signed_within_one_second_the_later_one_gives_the_newest_commit() {
     let mut store = Store::in_memory().unwrap();
     for (cluster_type, number, commit, signed_as) in
         [("drone", 7, OLD, 20), ("tractor", 1, NEW, 21)]
@@ -97,7 +97,7 @@ fn a_page_of_sites_is_a_part_of_the_whole() {
         if at > 0 {
             lines.push(site.active(1, OLD));
             site.next += u64::from(at == 2);
-            lines.push(site.say(Event::Refusal {
+            lines.push(site.say(ReportEvent::Refusal {
                 source: "stick".to_owned(),
                 rule: "rollback".to_owned(),
                 message: format!("too old for {at}"),

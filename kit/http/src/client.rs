@@ -1,6 +1,6 @@
 //! One client: TLS, time limits, redirects, and answers that are bounded.
 //!
-//! What comes in: [`Settings`] once, then requests with full URLs. What goes out: an [`Answer`] whatever its status. It retries
+//! What comes in: [`ClientSettings`] once, then requests with full URLs. What goes out: an [`Answer`] whatever its status. It retries
 //! nothing and keeps nothing between requests but open connections. Each URL is checked before it is used:
 //! see [`crate::address`].
 
@@ -18,7 +18,7 @@ use crate::error::HttpError;
 
 /// How long things may last; `None` is without a limit of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct TimeLimits {
     /// Until a connection stands.
     pub connect: Option<Duration>,
     /// Until an answer begins, once the request was sent.
@@ -55,7 +55,7 @@ pub enum Proxy {
 
 /// How a client behaves.
 #[derive(Debug, Clone, Copy)]
-pub struct Settings<'a> {
+pub struct ClientSettings<'a> {
     /// `User-Agent`: the program and its version.
     pub user_agent: &'a str,
     /// Which certificate authorities are trusted.
@@ -63,21 +63,21 @@ pub struct Settings<'a> {
     /// The client's own certificate.
     pub identity: Option<Identity<'a>>,
     /// Time limits.
-    pub limits: Limits,
+    pub limits: TimeLimits,
     /// Most redirects that are followed; with 0 a redirect is an answer. Plain HTTP follows none.
     pub redirects: u32,
     /// Whether a proxy is used.
     pub proxy: Proxy,
 }
 
-impl<'a> Settings<'a> {
+impl<'a> ClientSettings<'a> {
     /// Careful ones: no redirects, no proxy, 30 s for a connection, 60 s until an answer begins and for its body.
     pub fn new(user_agent: &'a str, authority: Authority<'a>) -> Self {
         Self {
             user_agent,
             authority,
             identity: None,
-            limits: Limits {
+            limits: TimeLimits {
                 connect: Some(Duration::from_secs(30)),
                 answer: Some(Duration::from_secs(60)),
                 body: Some(Duration::from_secs(60)),
@@ -103,7 +103,7 @@ impl Client {
     ///
     /// # Errors
     /// [`HttpError`] for certificates and keys that cannot be used.
-    pub fn new(settings: &Settings) -> Result<Self, HttpError> {
+    pub fn new(settings: &ClientSettings) -> Result<Self, HttpError> {
         let limits = settings.limits;
         let common = || {
             ureq::Agent::config_builder()

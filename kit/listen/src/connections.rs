@@ -29,7 +29,7 @@ const REST: Duration = Duration::from_millis(100);
 
 /// What clients may take of this machine.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
+pub struct ConnectionLimits {
     /// Connections open at once.
     pub connections: usize,
     /// Connections of one peer open at once.
@@ -47,7 +47,7 @@ pub struct Limits {
 pub async fn accept<S, B>(
     listener: TcpListener,
     tls: Option<TlsAcceptor>,
-    limits: Limits,
+    limits: ConnectionLimits,
     service: impl Fn(Peer) -> S,
     mut stopped: watch::Receiver<bool>,
 ) where
@@ -119,7 +119,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
 async fn opened(
     stream: TcpStream,
     tls: Option<TlsAcceptor>,
-    limits: Limits,
+    limits: ConnectionLimits,
 ) -> Option<Box<dyn Stream>> {
     // Answers are written whole; waiting for more would only delay small ones.
     let _ = stream.set_nodelay(true);
@@ -137,7 +137,7 @@ async fn opened(
 
 async fn http<S, B>(
     stream: Box<dyn Stream>,
-    limits: Limits,
+    limits: ConnectionLimits,
     service: S,
     mut stopped: watch::Receiver<bool>,
 ) where

@@ -8,9 +8,9 @@ mod patient;
 mod peer;
 mod server;
 
-pub use connections::{Limits, accept};
+pub use connections::{ConnectionLimits, accept};
 pub use peer::Peer;
-pub use server::{Options, StartError, run};
+pub use server::{ListenOptions, StartError, run};
 
 use std::sync::Arc;
 

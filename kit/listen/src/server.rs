@@ -17,22 +17,22 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
-use crate::connections::{Limits, accept};
+use crate::connections::{ConnectionLimits, accept};
 use crate::peer::Peer;
 
 /// Where and how to listen.
-pub struct Options {
+pub struct ListenOptions {
     /// Address and port; port 0 takes a free one.
     pub listen: SocketAddr,
     /// TLS; plain HTTP without.
     pub tls: Option<TlsAcceptor>,
     /// What clients may take.
-    pub limits: Limits,
+    pub limits: ConnectionLimits,
 }
 
-impl std::fmt::Debug for Options {
+impl std::fmt::Debug for ListenOptions {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Options")
+        f.debug_struct("ListenOptions")
             .field("listen", &self.listen)
             .field("tls", &self.tls.is_some())
             .field("limits", &self.limits)
@@ -56,7 +56,7 @@ pub struct StartError {
 /// # Errors
 /// [`StartError`] when the address cannot be used.
 pub fn run<S, B>(
-    options: Options,
+    options: ListenOptions,
     service: impl Fn(Peer) -> S + Send + 'static,
     beside: impl Future<Output = ()> + Send + 'static,
     ready: impl FnOnce(SocketAddr),

@@ -10,7 +10,7 @@ use outhaul_kit::interrupt;
 use sha2::{Digest as _, Sha256};
 
 use crate::durable::{self, PUBLIC_MODE};
-use crate::fleet::{FORMAT, Fleet, FleetError, InitOptions, Ring, Settings};
+use crate::fleet::{FORMAT, Fleet, FleetError, FleetSettings, InitOptions, Ring};
 use crate::key::{self, PublicKey, SigningKey};
 use crate::metadata::{self, RoleKeys, Root, SPEC_VERSION};
 use crate::publish::Online;
@@ -53,7 +53,7 @@ impl Fleet {
             })?;
         let mut salt = [0u8; 16];
         key::random(&mut salt)?;
-        let settings = Settings {
+        let settings = FleetSettings {
             format: FORMAT.to_owned(),
             id: hex::encode(&Sha256::digest(&root_bytes)[..8]),
             salt: hex::encode(salt),

@@ -115,7 +115,7 @@ impl Args {
                 vec![RootChange::NameKey { id, called }]
             }
             Change::Finish => {
-                return Ok(tell(
+                return Ok(print_done(
                     common,
                     &fleet.finish_root(common.sign_at(&fleet)?, &secret)?,
                 ));
@@ -124,7 +124,7 @@ impl Args {
             Change::Renew => vec![RootChange::Renew],
             Change::Threshold { count } => vec![RootChange::Threshold(count)],
         };
-        Ok(tell(
+        Ok(print_done(
             common,
             &fleet.change_root(&changes, common.sign_at(&fleet)?, &secret)?,
         ))
@@ -138,7 +138,7 @@ pub fn read_public(path: &Path) -> std::result::Result<PublicKey, Failure> {
 }
 
 /// Says where a change of the root stands.
-pub fn tell(common: &Common, state: &Ceremony) -> Outcome {
+pub fn print_done(common: &Common, state: &Ceremony) -> Outcome {
     match state {
         Ceremony::Done { version } => {
             let text = format!("root version {version} is published");

@@ -42,6 +42,6 @@ impl Args {
         .collect();
         let fleet = Fleet::open(&self.folder)?;
         let state = fleet.change_root(&changes, common.sign_at(&fleet)?, &common.secret()?)?;
-        Ok(root::tell(common, &state))
+        Ok(root::print_done(common, &state))
     }
 }

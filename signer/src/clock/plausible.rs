@@ -64,7 +64,6 @@ impl fmt::Display for Implausible {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]

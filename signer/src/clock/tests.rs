@@ -1,6 +1,5 @@
 //! The lower bound of time under every clock of the design's matrix, and that it never falls.
 
-#![allow(clippy::unwrap_used)]
 use proptest::prelude::*;
 
 use super::*;

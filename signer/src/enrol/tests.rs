@@ -1,6 +1,5 @@
 //! Kits: whole, changed on the way, of another fleet, and random bytes.
 
-#![allow(clippy::unwrap_used)]
 use proptest::prelude::*;
 
 use super::*;

@@ -1,6 +1,5 @@
 //! Envelopes: the published vector, keys and types that do not fit, and random bytes.
 
-#![allow(clippy::unwrap_used)]
 use proptest::prelude::*;
 
 use super::*;

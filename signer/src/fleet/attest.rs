@@ -61,7 +61,6 @@ pub fn statement_keys(trusted: &TrustedMetadata) -> Vec<PublicKey> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::fleet::InitOptions;
 

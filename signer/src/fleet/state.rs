@@ -16,7 +16,7 @@ use crate::metadata::{self, MetadataError, Root, Snapshot, Targets, TimestampRol
 
 /// The roles that are published now.
 #[derive(Debug, Clone)]
-pub(crate) struct Published {
+pub(crate) struct PublishedRoles {
     pub(crate) root: Root,
     pub(crate) timestamp: TimestampRole,
     pub(crate) snapshot: Snapshot,
@@ -24,7 +24,7 @@ pub(crate) struct Published {
     pub(crate) targets_bytes: Vec<u8>,
 }
 
-impl Published {
+impl PublishedRoles {
     pub(crate) fn read(folder: &Path) -> Result<Self, FleetError> {
         let mut version = 1;
         while folder.join(format!("{}.root.json", version + 1)).is_file() {

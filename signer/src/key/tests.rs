@@ -1,6 +1,5 @@
 //! Keys at rest and in use: passphrases, modes, ids, weak keys, and signatures that do not hold.
 
-#![allow(clippy::unwrap_used)]
 use std::fs::Permissions;
 
 use super::*;

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use super::{DelegatedRole, Delegations, Key, MetaFile, RoleKeys, SPEC_VERSION, Signs};
-use super::{InitOptions, Published, Secret, SigningKey, Snapshot, Targets, TimestampRole};
+use super::{InitOptions, PublishedRoles, Secret, SigningKey, Snapshot, Targets, TimestampRole};
 use crate::durable;
 use crate::fleet::{Fleet, FleetError, Marks};
 use crate::metadata::{self, MetadataError};
@@ -18,7 +18,7 @@ use crate::metadata::{self, MetadataError};
 pub(crate) struct Online<'a> {
     fleet: &'a Fleet,
     secret: &'a Secret,
-    published: &'a Published,
+    published: &'a PublishedRoles,
     targets: Targets,
     targets_changed: bool,
     targets_bytes: Vec<u8>,
@@ -54,7 +54,7 @@ impl<'a> Online<'a> {
         ])
     }
 
-    pub(crate) fn on(fleet: &'a Fleet, published: &'a Published, secret: &'a Secret) -> Self {
+    pub(crate) fn on(fleet: &'a Fleet, published: &'a PublishedRoles, secret: &'a Secret) -> Self {
         Self {
             fleet,
             secret,

@@ -1,6 +1,5 @@
 //! Requests and answers: what is put before a signer, and whose answer counts.
 
-#![allow(clippy::unwrap_used)]
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;

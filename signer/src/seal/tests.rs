@@ -1,6 +1,4 @@
 //! Tests of sealing: who can open, who cannot, and what a stranger's change to the bytes does.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 use std::os::unix::fs::PermissionsExt as _;
 
 use proptest::prelude::*;

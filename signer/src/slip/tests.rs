@@ -1,6 +1,4 @@
 //! The spelling of slips: there and back byte for byte, bounded on anything else, kind to typists.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -240,7 +238,7 @@ fn a_damaged_file_says_so() {
 }
 
 #[test]
-fn what_is_no_slip_and_what_is_of_a_later_version_is_told_apart() {
+fn what_is_no_slip_and_what_is_of_a_later_version_is_distinguished() {
     for bytes in [
         &b""[..],
         b"hello, this is a letter",

@@ -42,7 +42,6 @@ impl CryptoProvider for Provider {
             HashAlgorithm::Sha2256 => Ok(Box::new(Hash(Sha256::new()))),
             HashAlgorithm::Sha2384 => Ok(Box::new(Hash(Sha384::new()))),
             HashAlgorithm::Sha2512 => Ok(Box::new(Hash(Sha512::new()))),
-            #[allow(unreachable_patterns, reason = "the core may learn further algorithms")]
             other => Err(Error::UnsupportedAlgorithm(format!("{other:?}"))),
         }
     }

@@ -44,7 +44,7 @@ const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
 #[derive(Debug)]
 pub struct Walk {
     set: TrustedMetadataSet,
-    /// What expiry is judged by. [`Timestamp::MIN`] judges nothing expired: see [`Walk::judge_dates`].
+    /// What expiry is judged by. [`Timestamp::MIN`] judges nothing expired: see [`Walk::check_dates`].
     now: Timestamp,
     files: BTreeMap<String, Vec<u8>>,
 }
@@ -85,7 +85,7 @@ impl Walk {
     /// From here on, a role whose date is before `now` is refused. Without this call dates are left to
     /// the caller, who reads them from the accepted roles.
     #[must_use]
-    pub fn judge_dates(self, now: Timestamp) -> Self {
+    pub fn check_dates(self, now: Timestamp) -> Self {
         Self { now, ..self }
     }
 

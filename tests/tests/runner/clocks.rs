@@ -5,7 +5,7 @@ use std::process::Command;
 
 use outhaul_tests::{Ran, available_or_skip, program, run};
 
-use super::scene::SystemFixture;
+use super::system::SystemFixture;
 
 /// `date -u`, as the programs read times.
 fn date(when: &str) -> String {
@@ -16,8 +16,8 @@ fn date(when: &str) -> String {
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
-fn under(scene: &SystemFixture, clock: &str, name: &str, arguments: &[&str]) -> Ran {
-    let mut command = scene.command("faketime".as_ref());
+fn under(fixture: &SystemFixture, clock: &str, name: &str, arguments: &[&str]) -> Ran {
+    let mut command = fixture.command("faketime".as_ref());
     command.args(["-f", clock]).arg(program(name).unwrap());
     run(command.args(arguments)).unwrap()
 }
@@ -29,8 +29,8 @@ fn told(ran: &Ran, code: i32, words: &[&str]) {
     }
 }
 
-fn bound(scene: &SystemFixture) -> String {
-    let status = scene.agent("edge-1", 0, &["--output", "json", "status"]);
+fn bound(fixture: &SystemFixture) -> String {
+    let status = fixture.agent("edge-1", 0, &["--output", "json", "status"]);
     let status = outhaul_tests::result(&status.stdout);
     status["time_lower_bound"].as_str().unwrap().to_owned()
 }
@@ -40,17 +40,17 @@ fn a_wrong_clock_signs_nothing_and_what_it_signed_is_undone() {
     if !available_or_skip("faketime") {
         return;
     }
-    let scene = SystemFixture::new();
+    let fixture = SystemFixture::new();
     let init = ["init", "control-plane", "--environments", "dev"];
-    scene.run("outhaul", 0, &init);
-    scene.fleet();
-    scene.site("edge-1", "dev", "edge");
-    scene.on_branch("control-plane", "main", |_| {});
+    fixture.run("outhaul", 0, &init);
+    fixture.fleet();
+    fixture.site("edge-1", "dev", "edge");
+    fixture.on_branch("control-plane", "main", |_| {});
     let promote = ["promote", "--control-plane", "control-plane", "--to", "dev"];
-    scene.run("outhaul", 0, &promote);
-    scene.bundle("dev");
-    scene.carry("edge-1");
-    scene.home("edge-1");
+    fixture.run("outhaul", 0, &promote);
+    fixture.bundle("dev");
+    fixture.carry("edge-1");
+    fixture.home("edge-1");
 
     let keys = ["--fleet", "fleet", "--passphrase-file", "passphrase"];
     let stream = [
@@ -70,55 +70,55 @@ fn a_wrong_clock_signs_nothing_and_what_it_signed_is_undone() {
         "online",
     ];
     let acks = ["--state", "hub", "acks", "elsewhere"];
-    std::fs::create_dir(scene.path("elsewhere")).unwrap();
+    std::fs::create_dir(fixture.path("elsewhere")).unwrap();
     for (clock, words) in [
         ("2099-01-01 00:00:00", "more than 400 days after"),
         ("-30d", "before the newest time that the fleet signed"),
     ] {
         let nothing = [words, "nothing was signed", "help:"];
-        told(&under(&scene, clock, "outhaul", &slip), 2, &nothing);
+        told(&under(&fixture, clock, "outhaul", &slip), 2, &nothing);
         told(
-            &under(&scene, clock, "outhaul-signer", &rotate),
+            &under(&fixture, clock, "outhaul-signer", &rotate),
             2,
             &nothing,
         );
         told(
-            &under(&scene, clock, "outhaul-hub", &acks),
+            &under(&fixture, clock, "outhaul-hub", &acks),
             3,
             &[words, "help:"],
         );
     }
-    assert!(!scene.path("s.slip").exists() && !scene.path("elsewhere/acks").exists());
+    assert!(!fixture.path("s.slip").exists() && !fixture.path("elsewhere/acks").exists());
 
     // A person types a wrong time, and a site believes it.
     let (issued, expires) = (date("+600 days"), date("+700 days"));
     let wrong = ["--issued", &issued, "--expires", &expires];
-    scene.run("outhaul", 0, &[&slip[..], &wrong].concat());
-    scene.agent("edge-1", 0, &["import", "s.slip"]);
+    fixture.run("outhaul", 0, &[&slip[..], &wrong].concat());
+    fixture.agent("edge-1", 0, &["import", "s.slip"]);
     // To the second: fractions sort before the `Z`.
-    assert!(bound(&scene)[..19] >= issued[..19]);
+    assert!(bound(&fixture)[..19] >= issued[..19]);
     let out = [&keys[..], &["--out", "stick", "--renew"]].concat();
-    let refused = scene.plane(2, "bundle", "dev", &out);
+    let refused = fixture.plane(2, "bundle", "dev", &out);
     told(&refused, 2, &["before the newest time"]);
 
     // As docs/operator.md says.
     let now = date("now");
-    scene.run(
+    fixture.run(
         "outhaul-signer",
         0,
         &[&["--now", &now][..], &rotate].concat(),
     );
     let right = [&out[..], &["--issued", &now]].concat();
-    scene.plane(0, "bundle", "dev", &right);
-    scene.carry("edge-1");
-    assert!(bound(&scene) < date("+1 day"), "{}", bound(&scene));
-    let status = scene.agent("edge-1", 0, &["status"]);
+    fixture.plane(0, "bundle", "dev", &right);
+    fixture.carry("edge-1");
+    assert!(bound(&fixture) < date("+1 day"), "{}", bound(&fixture));
+    let status = fixture.agent("edge-1", 0, &["status"]);
     assert!(
         status.stdout.contains("active: bundle 2"),
         "{}",
         status.stdout
     );
     // And the hub goes on signing.
-    scene.home("edge-1");
-    scene.run("outhaul-hub", 0, &acks);
+    fixture.home("edge-1");
+    fixture.run("outhaul-hub", 0, &acks);
 }

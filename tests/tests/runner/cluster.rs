@@ -9,11 +9,11 @@ use std::path::Path;
 use outhaul_tests::kubernetes::{ADMIN, ApiServer};
 use serde_json::{Value, json};
 
-use super::scene::{SystemFixture, copy};
+use super::system::{SystemFixture, copy};
 
 /// A site with a cluster, and the control plane that it follows.
 struct Store {
-    scene: SystemFixture,
+    fixture: SystemFixture,
     server: ApiServer,
 }
 
@@ -22,44 +22,44 @@ const NAMESPACE: &str = "dev-store-stock-report-nightly";
 const IMAGE: &str = "registry.store.example/stock-report";
 
 /// The control plane of `examples/cluster` with its sources, and a site of its stream `dev/store`.
-pub fn follow_the_example(scene: &mut SystemFixture) {
+pub fn follow_the_example(fixture: &mut SystemFixture) {
     let example = outhaul_tests::workspace_root().join("examples/cluster");
-    scene.repository(&example.join("control-plane"), "control-plane");
+    fixture.repository(&example.join("control-plane"), "control-plane");
     copy(
         &example.join("stock-report/source"),
-        &scene.path("from/main"),
+        &fixture.path("from/main"),
     );
-    scene.repository(&scene.path("from"), "stock-report");
-    scene.repository(&example.join("stock-report/manifests"), "manifests");
+    fixture.repository(&fixture.path("from"), "stock-report");
+    fixture.repository(&example.join("stock-report/manifests"), "manifests");
     for (url, folder) in [
         ("stock-report", "stock-report"),
         ("stock-report-manifests", "manifests"),
     ] {
-        scene
+        fixture
             .sources
             .push(format!("https://git.store.example/{url}={folder}"));
     }
-    scene.fleet();
-    scene.site(SITE, "dev", "store");
+    fixture.fleet();
+    fixture.site(SITE, "dev", "store");
 }
 
 impl Store {
     #[track_caller]
     fn new() -> Option<Self> {
-        let mut scene = SystemFixture::new();
-        let server = ApiServer::start_or_skip(&scene.path("server"))?.unwrap();
-        follow_the_example(&mut scene);
+        let mut fixture = SystemFixture::new();
+        let server = ApiServer::start_or_skip(&fixture.path("server"))?.unwrap();
+        follow_the_example(&mut fixture);
         let kubeconfig = server.kubeconfig(ADMIN);
         let config = format!(
             "[kubernetes]\nkubeconfig = \"{}\"\nwait_s = 5\n",
             kubeconfig.display()
         );
-        fs::write(scene.path(&format!("sites/{SITE}/agent.toml")), config).unwrap();
-        Some(Self { scene, server })
+        fs::write(fixture.path(&format!("sites/{SITE}/agent.toml")), config).unwrap();
+        Some(Self { fixture, server })
     }
 
     fn agent(&self, code: i32, arguments: &[&str]) -> outhaul_tests::Ran {
-        self.scene.agent(SITE, code, arguments)
+        self.fixture.agent(SITE, code, arguments)
     }
 
     /// What is in the namespace below a path of the API.
@@ -79,7 +79,7 @@ impl Store {
 
     /// Another version of what the team wrote: another image, and its queries under another name.
     fn second_version(&self) {
-        self.scene.on_branch("manifests", "dev", |folder| {
+        self.fixture.on_branch("manifests", "dev", |folder| {
             let path = folder.join("report.yaml");
             let text = fs::read_to_string(&path).unwrap();
             let text = text
@@ -100,9 +100,9 @@ impl Store {
 #[test]
 fn manifests_are_rendered_delivered_applied_observed_pruned_and_rolled_back() {
     let Some(store) = Store::new() else { return };
-    let (scene, server) = (&store.scene, &store.server);
-    let rendered = scene.plane(0, "render", "dev", &["--out", "rendered"]);
-    let settings = scene.path("rendered/store/stock-report-nightly/reconciler.yaml");
+    let (fixture, server) = (&store.fixture, &store.server);
+    let rendered = fixture.plane(0, "render", "dev", &["--out", "rendered"]);
+    let settings = fixture.path("rendered/store/stock-report-nightly/reconciler.yaml");
     let settings =
         fs::read_to_string(&settings).unwrap_or_else(|error| panic!("{error}: {rendered:?}"));
     assert!(
@@ -110,8 +110,8 @@ fn manifests_are_rendered_delivered_applied_observed_pruned_and_rolled_back() {
         "{settings}"
     );
 
-    scene.bundle("dev");
-    scene.carry(SITE);
+    fixture.bundle("dev");
+    fixture.carry(SITE);
     assert_eq!(store.image().as_deref(), Some(&*format!("{IMAGE}:1.4.0")));
     let config = store.get("/api/v1/configmaps/platform-config").unwrap();
     assert_eq!(
@@ -127,10 +127,10 @@ fn manifests_are_rendered_delivered_applied_observed_pruned_and_rolled_back() {
 
     // The team's next version: what it dropped goes, what it added comes.
     store.second_version();
-    scene.bundle("dev");
+    fixture.bundle("dev");
     let plan = store.agent(0, &["plan", "stick/dev-store-2.outhaul"]);
     assert!(plan.stdout.contains("report.yaml"), "{plan:?}");
-    scene.carry(SITE);
+    fixture.carry(SITE);
     assert_eq!(store.image().as_deref(), Some(&*format!("{IMAGE}:1.5.0")));
     assert!(store.get("/api/v1/configmaps/questions").is_some());
     assert!(
@@ -151,7 +151,7 @@ fn manifests_are_rendered_delivered_applied_observed_pruned_and_rolled_back() {
     // The hub's address answers nobody; everything else of the round is done.
     store.agent(3, &["run", "--once"]);
     assert!(store.get("/api/v1/configmaps/questions").is_some());
-    scene.home(SITE);
+    fixture.home(SITE);
 
     // A person goes back, and what was pruned is there again.
     let back = store.agent(0, &["rollback", "--who", "ann"]);
@@ -159,23 +159,25 @@ fn manifests_are_rendered_delivered_applied_observed_pruned_and_rolled_back() {
     assert_eq!(store.image().as_deref(), Some(&*format!("{IMAGE}:1.4.0")));
     assert!(store.get("/api/v1/configmaps/queries").is_some());
     assert!(store.get("/api/v1/configmaps/questions").is_none());
-    scene.home(SITE);
+    fixture.home(SITE);
 }
 
 #[test]
 fn a_version_that_the_server_refuses_leaves_the_one_before_it_running() {
     let Some(store) = Store::new() else { return };
-    store.scene.bundle("dev");
-    store.scene.carry(SITE);
-    store.scene.on_branch("manifests", "dev", |folder: &Path| {
-        let path = folder.join("report.yaml");
-        let text = fs::read_to_string(&path).unwrap();
-        let text = text
-            .replace("1.4.0", "1.5.0")
-            .replace("0 3 * * *", "every night");
-        fs::write(path, text).unwrap();
-    });
-    store.scene.bundle("dev");
+    store.fixture.bundle("dev");
+    store.fixture.carry(SITE);
+    store
+        .fixture
+        .on_branch("manifests", "dev", |folder: &Path| {
+            let path = folder.join("report.yaml");
+            let text = fs::read_to_string(&path).unwrap();
+            let text = text
+                .replace("1.4.0", "1.5.0")
+                .replace("0 3 * * *", "every night");
+            fs::write(path, text).unwrap();
+        });
+    store.fixture.bundle("dev");
     let refused = store.agent(1, &["import", "stick"]);
     let told = refused.everything();
     assert!(
@@ -183,27 +185,27 @@ fn a_version_that_the_server_refuses_leaves_the_one_before_it_running() {
         "{told}"
     );
     assert_eq!(store.image().as_deref(), Some(&*format!("{IMAGE}:1.4.0")));
-    store.scene.home(SITE);
+    store.fixture.home(SITE);
 }
 
 #[test]
 fn a_site_that_lost_its_database_adopts_its_own_objects_and_prunes_what_the_next_bundle_drops() {
     let Some(store) = Store::new() else { return };
-    let (scene, server) = (&store.scene, &store.server);
-    scene.bundle("dev");
-    scene.carry(SITE);
+    let (fixture, server) = (&store.fixture, &store.server);
+    fixture.bundle("dev");
+    fixture.carry(SITE);
     let job = "/apis/batch/v1/cronjobs/stock-report";
     let before = store.get(job).unwrap();
     let foreign = json!({"metadata": {"name": "foreign"}, "data": {"a": "b"}});
     let maps = format!("/api/v1/namespaces/{NAMESPACE}/configmaps");
     server.create(&maps, &foreign).unwrap();
     for name in ["agent.db", "agent.db-wal", "agent.db-shm"] {
-        let _ = fs::remove_file(scene.path(&format!("sites/{SITE}/{name}")));
+        let _ = fs::remove_file(fixture.path(&format!("sites/{SITE}/{name}")));
     }
 
     // Without its memory it touches nothing, and says what to do.
     store.second_version();
-    scene.bundle("dev");
+    fixture.bundle("dev");
     let lost = store.agent(3, &["import", "stick"]);
     assert!(lost.stderr.contains("outhaul site enrol"), "{lost:?}");
     assert_eq!(store.get(job).unwrap(), before);
@@ -218,7 +220,7 @@ fn a_site_that_lost_its_database_adopts_its_own_objects_and_prunes_what_the_next
         "again.kit",
     ];
     let stream = ["--environment", "dev", "--cluster-type", "store"];
-    scene.run("outhaul", 0, &[&enrol[..], &stream].concat());
+    fixture.run("outhaul", 0, &[&enrol[..], &stream].concat());
     store.agent(0, &["enrol", "again.kit"]);
     assert_eq!(store.get(job).unwrap(), before);
     store.agent(0, &["import", "stick"]);

@@ -2,27 +2,27 @@
 
 use std::process::Command;
 
-use super::scene::SystemFixture;
+use super::system::SystemFixture;
 
 #[test]
 fn the_centres_programs_print_their_own_completions() {
-    let scene = SystemFixture::new();
+    let fixture = SystemFixture::new();
     for (program, subcommand) in [
         ("outhaul", "promote"),
         ("outhaul-hub", "waive"),
         ("outhaul-signer", "countersign"),
     ] {
         for shell in ["bash", "zsh", "fish"] {
-            let script = scene.run(program, 0, &["completions", shell]).stdout;
+            let script = fixture.run(program, 0, &["completions", shell]).stdout;
             assert!(script.contains(program), "{script}");
             assert!(script.contains(subcommand), "{program} {shell}");
         }
-        let script = scene.run(program, 0, &["completions", "bash"]).stdout;
-        let file = scene.path(program);
+        let script = fixture.run(program, 0, &["completions", "bash"]).stdout;
+        let file = fixture.path(program);
         std::fs::write(&file, &script).unwrap();
         let read = Command::new("bash").arg("-n").arg(file).output();
         assert!(read.unwrap().status.success(), "{program}");
-        let json = scene.run(program, 0, &["completions", "bash", "--output", "json"]);
+        let json = fixture.run(program, 0, &["completions", "bash", "--output", "json"]);
         let result = outhaul_tests::result(&json.stdout);
         assert_eq!(
             result["script"].as_str().unwrap().trim_end(),

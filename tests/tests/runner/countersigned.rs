@@ -9,22 +9,22 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use super::scene::{SystemFixture, files_below};
+use super::system::{SystemFixture, files_below};
 
 /// A control plane, a fleet and a site that took number 1.
 fn first_bundle() -> SystemFixture {
-    let scene = SystemFixture::new();
+    let fixture = SystemFixture::new();
     let init = ["init", "control-plane", "--environments", "dev"];
-    scene.run("outhaul", 0, &init);
-    scene.fleet();
-    scene.site("edge-1", "dev", "edge");
-    scene.bundle("dev");
-    scene.carry("edge-1");
-    scene
+    fixture.run("outhaul", 0, &init);
+    fixture.fleet();
+    fixture.site("edge-1", "dev", "edge");
+    fixture.bundle("dev");
+    fixture.carry("edge-1");
+    fixture
 }
 
-fn greet(scene: &SystemFixture, greeting: &str) {
-    scene.on_branch("control-plane", "dev", |folder| {
+fn greet(fixture: &SystemFixture, greeting: &str) {
+    fixture.on_branch("control-plane", "dev", |folder| {
         let config = folder.join("configs/greeting.yaml");
         let _ = fs::remove_file(config);
         let set = format!("NOTE={greeting}");
@@ -37,11 +37,11 @@ fn greet(scene: &SystemFixture, greeting: &str) {
             "--set",
             &set,
         ];
-        scene.run("outhaul", 0, &new);
+        fixture.run("outhaul", 0, &new);
     });
 }
 
-fn bundle(scene: &SystemFixture, code: i32, more: &[&str]) -> Value {
+fn bundle(fixture: &SystemFixture, code: i32, more: &[&str]) -> Value {
     let keys = [
         "--fleet",
         "fleet",
@@ -51,7 +51,7 @@ fn bundle(scene: &SystemFixture, code: i32, more: &[&str]) -> Value {
         "stick",
     ];
     let json = ["--output", "json"];
-    let ran = scene.plane(code, "bundle", "dev", &[&keys[..], &json, more].concat());
+    let ran = fixture.plane(code, "bundle", "dev", &[&keys[..], &json, more].concat());
     match outhaul_tests::result(&ran.stdout) {
         Value::Null => Value::String(ran.stderr),
         told => told,
@@ -59,9 +59,9 @@ fn bundle(scene: &SystemFixture, code: i32, more: &[&str]) -> Value {
 }
 
 /// The second person: takes the request over, reads it, signs it by its digest, hands the answer back.
-fn countersign(scene: &SystemFixture, request: &str) -> Value {
+fn countersign(fixture: &SystemFixture, request: &str) -> Value {
     let carried = "auditor/the.request";
-    fs::copy(scene.path(request), scene.path(carried)).unwrap();
+    fs::copy(fixture.path(request), fixture.path(carried)).unwrap();
     let common = [
         "--passphrase-file",
         "auditor/passphrase",
@@ -77,26 +77,26 @@ fn countersign(scene: &SystemFixture, request: &str) -> Value {
         "auditor/auditor.pem",
     ];
     let show = [&common[..], &line, &["--show"]].concat();
-    let shown = outhaul_tests::result(&scene.run("outhaul-signer", 0, &show).stdout);
+    let shown = outhaul_tests::result(&fixture.run("outhaul-signer", 0, &show).stdout);
     let digest = shown["digest"].as_str().unwrap();
     let sign = [&common[..], &line, &["--digest", digest]].concat();
-    let answered = outhaul_tests::result(&scene.run("outhaul-signer", 0, &sign).stdout);
+    let answered = outhaul_tests::result(&fixture.run("outhaul-signer", 0, &sign).stdout);
     let answer = PathBuf::from(answered["answer"].as_str().unwrap());
     let home = format!("{request}.auditor.answer");
-    fs::rename(scene.path(answer.to_str().unwrap()), scene.path(&home)).unwrap();
+    fs::rename(fixture.path(answer.to_str().unwrap()), fixture.path(&home)).unwrap();
     shown["review"].clone()
 }
 
-fn two_signatures(scene: &SystemFixture) -> String {
-    fs::create_dir(scene.path("auditor")).unwrap();
-    let pass = scene.path("auditor/passphrase");
+fn two_signatures(fixture: &SystemFixture) -> String {
+    fs::create_dir(fixture.path("auditor")).unwrap();
+    let pass = fixture.path("auditor/passphrase");
     fs::write(&pass, "of the second person alone\n").unwrap();
     let private = std::os::unix::fs::PermissionsExt::from_mode(0o600);
     fs::set_permissions(pass, private).unwrap();
     let first = "1.root.json";
     fs::copy(
-        scene.path("fleet/metadata/1.root.json"),
-        scene.path("auditor").join(first),
+        fixture.path("fleet/metadata/1.root.json"),
+        fixture.path("auditor").join(first),
     )
     .unwrap();
     let key = [
@@ -105,9 +105,9 @@ fn two_signatures(scene: &SystemFixture) -> String {
         "key",
         "auditor/auditor",
     ];
-    scene.run("outhaul-signer", 0, &key);
+    fixture.run("outhaul-signer", 0, &key);
     let status = ["key", "status", "--fleet", "fleet", "--output", "json"];
-    let status = outhaul_tests::result(&scene.run("outhaul", 0, &status).stdout);
+    let status = outhaul_tests::result(&fixture.run("outhaul", 0, &status).stdout);
     let role = status["streams"][0]["role"].as_str().unwrap().to_owned();
     let change = [
         "--passphrase-file",
@@ -120,24 +120,24 @@ fn two_signatures(scene: &SystemFixture) -> String {
         "--threshold",
         "2",
     ];
-    scene.run("outhaul-signer", 1, &change);
-    let review = countersign(scene, &format!("fleet/requests/1.{role}.json.request"));
+    fixture.run("outhaul-signer", 1, &change);
+    let review = countersign(fixture, &format!("fleet/requests/1.{role}.json.request"));
     assert_eq!(review["again"], true, "{review}");
-    scene.run("outhaul-signer", 0, &change);
+    fixture.run("outhaul-signer", 0, &change);
     role
 }
 
 #[test]
 fn a_stream_of_two_signatures_ships_number_after_number() {
-    let scene = first_bundle();
-    two_signatures(&scene);
+    let fixture = first_bundle();
+    two_signatures(&fixture);
     let recipients = ["site", "list", "--fleet", "fleet", "--recipients"];
-    scene.run("outhaul", 1, &recipients);
-    let request = files_below(&scene.path("sites/edge-1"))
+    fixture.run("outhaul", 1, &recipients);
+    let request = files_below(&fixture.path("sites/edge-1"))
         .into_iter()
         .find(|path| path.to_string_lossy().contains("request"))
         .unwrap();
-    let status = scene.agent("edge-1", 0, &["--output", "json", "status"]);
+    let status = fixture.agent("edge-1", 0, &["--output", "json", "status"]);
     let status = outhaul_tests::result(&status.stdout);
     let approve = [
         "site",
@@ -148,14 +148,14 @@ fn a_stream_of_two_signatures_ships_number_after_number() {
         "--fingerprint",
         status["key"].as_str().unwrap(),
     ];
-    scene.run("outhaul", 0, &approve);
-    let keys = scene.run("outhaul", 0, &recipients).stdout;
-    fs::write(scene.path("sites.keys"), keys).unwrap();
+    fixture.run("outhaul", 0, &approve);
+    let keys = fixture.run("outhaul", 0, &recipients).stdout;
+    fs::write(fixture.path("sites.keys"), keys).unwrap();
     // The third is sealed: no two seals are alike, so what was signed can only ship as it was kept.
     for (number, seal) in [(2, &[][..]), (3, &["--seal-for", "sites.keys"])] {
         let greeting = format!("hello {number}");
-        greet(&scene, &greeting);
-        let asked = bundle(&scene, 1, seal);
+        greet(&fixture, &greeting);
+        let asked = bundle(&fixture, 1, seal);
         let waiting = &asked["bundles"][0];
         assert_eq!(
             (&waiting["number"], &waiting["waiting"]["found"]),
@@ -163,9 +163,9 @@ fn a_stream_of_two_signatures_ships_number_after_number() {
             "{asked}"
         );
         assert_eq!(waiting["file"], Value::Null);
-        assert_eq!(bundle(&scene, 1, seal), asked, "the request stands");
+        assert_eq!(bundle(&fixture, 1, seal), asked, "the request stands");
         let request = waiting["waiting"]["request"].as_str().unwrap();
-        let review = countersign(&scene, request);
+        let review = countersign(&fixture, request);
         assert_eq!(
             (&review["number_before"], &review["number"]),
             (&(number - 1).into(), &number.into())
@@ -176,16 +176,18 @@ fn a_stream_of_two_signatures_ships_number_after_number() {
         );
         assert_eq!(review["contents"]["sealed"], !seal.is_empty());
         // The control plane goes on meanwhile; what was signed is what ships.
-        greet(&scene, "not yet");
-        let shipped = bundle(&scene, 0, seal);
+        greet(&fixture, "not yet");
+        let shipped = bundle(&fixture, 0, seal);
         assert_eq!(shipped["bundles"][0]["number"], number, "{shipped}");
         assert!(shipped["bundles"][0]["file"].is_string(), "{shipped}");
         assert_eq!(
-            fs::read_dir(scene.path("fleet/requests")).unwrap().count(),
+            fs::read_dir(fixture.path("fleet/requests"))
+                .unwrap()
+                .count(),
             0
         );
-        scene.carry("edge-1");
-        let applied = files_below(&scene.path("sites/edge-1/applied/hello-dev"));
+        fixture.carry("edge-1");
+        let applied = files_below(&fixture.path("sites/edge-1/applied/hello-dev"));
         let applied: Vec<_> = applied
             .iter()
             .map(|path| fs::read_to_string(path).unwrap())
@@ -195,32 +197,35 @@ fn a_stream_of_two_signatures_ships_number_after_number() {
             "{applied:?}"
         );
     }
-    let status = scene.agent("edge-1", 0, &["status"]).stdout;
+    let status = fixture.agent("edge-1", 0, &["status"]).stdout;
     assert!(status.contains('3'), "{status}");
 }
 
 #[test]
 fn other_content_is_asked_for_anew_and_nothing_ships_by_an_older_answer() {
-    let scene = first_bundle();
-    two_signatures(&scene);
-    greet(&scene, "first thought");
-    let first = bundle(&scene, 1, &[]);
+    let fixture = first_bundle();
+    two_signatures(&fixture);
+    greet(&fixture, "first thought");
+    let first = bundle(&fixture, 1, &[]);
     let first = first["bundles"][0]["waiting"]["request"].as_str().unwrap();
-    let old = fs::read(scene.path(first)).unwrap();
-    greet(&scene, "second thought");
-    let second = bundle(&scene, 1, &[]);
+    let old = fs::read(fixture.path(first)).unwrap();
+    greet(&fixture, "second thought");
+    let second = bundle(&fixture, 1, &[]);
     assert_eq!(second["bundles"][0]["number"], 3, "{second}");
-    assert!(!scene.path(first).exists());
-    fs::write(scene.path("stale.request"), old).unwrap();
-    countersign(&scene, "stale.request");
+    assert!(!fixture.path(first).exists());
+    fs::write(fixture.path("stale.request"), old).unwrap();
+    countersign(&fixture, "stale.request");
     fs::copy(
-        scene.path("stale.request.auditor.answer"),
-        scene.path("fleet/requests/stale.answer"),
+        fixture.path("stale.request.auditor.answer"),
+        fixture.path("fleet/requests/stale.answer"),
     )
     .unwrap();
-    assert_eq!(bundle(&scene, 1, &[])["bundles"][0]["waiting"]["found"], 1);
     assert_eq!(
-        fs::read_dir(scene.path("stick"))
+        bundle(&fixture, 1, &[])["bundles"][0]["waiting"]["found"],
+        1
+    );
+    assert_eq!(
+        fs::read_dir(fixture.path("stick"))
             .unwrap()
             .filter(|entry| {
                 entry
@@ -237,40 +242,40 @@ fn other_content_is_asked_for_anew_and_nothing_ships_by_an_older_answer() {
 
 #[test]
 fn a_list_of_readers_that_names_nobody_seals_nothing_and_writes_nothing() {
-    let scene = first_bundle();
-    greet(&scene, "a secret plan");
-    let before = files_below(&scene.path("stick"));
+    let fixture = first_bundle();
+    greet(&fixture, "a secret plan");
+    let before = files_below(&fixture.path("stick"));
     for text in ["", "# edge-1 age1...\n\n", "\n \n"] {
-        fs::write(scene.path("sites.keys"), text).unwrap();
-        let said = bundle(&scene, 2, &["--seal-for", "sites.keys"]);
+        fs::write(fixture.path("sites.keys"), text).unwrap();
+        let said = bundle(&fixture, 2, &["--seal-for", "sites.keys"]);
         let said = said.as_str().unwrap().to_owned();
         assert!(said.contains("names nobody to seal for"), "{said}");
-        assert_eq!(files_below(&scene.path("stick")), before);
+        assert_eq!(files_below(&fixture.path("stick")), before);
     }
     // One that names somebody does not make up for one that names nobody.
-    let key = scene
+    let key = fixture
         .run("outhaul", 0, &["secret", "keygen", "--out", "k.age"])
         .stdout;
-    fs::write(scene.path("good.keys"), format!("edge-1 {key}")).unwrap();
+    fs::write(fixture.path("good.keys"), format!("edge-1 {key}")).unwrap();
     bundle(
-        &scene,
+        &fixture,
         2,
         &["--seal-for", "good.keys", "--seal-for", "sites.keys"],
     );
-    assert_eq!(files_below(&scene.path("stick")), before);
+    assert_eq!(files_below(&fixture.path("stick")), before);
 }
 
 #[test]
 fn a_stream_whose_key_is_lost_says_how_it_gets_another() {
-    let scene = first_bundle();
-    let lost = files_below(&scene.path("fleet/keys"))
+    let fixture = first_bundle();
+    let lost = files_below(&fixture.path("fleet/keys"))
         .into_iter()
         .find(|path| {
             let name = path.file_name().unwrap().to_string_lossy().into_owned();
             name.starts_with("stream-") && name.ends_with(".pem")
         });
     fs::remove_file(lost.unwrap()).unwrap();
-    greet(&scene, "hello");
+    greet(&fixture, "hello");
     let keys = [
         "--fleet",
         "fleet",
@@ -279,13 +284,13 @@ fn a_stream_whose_key_is_lost_says_how_it_gets_another() {
         "--out",
         "stick",
     ];
-    let told = scene.plane(1, "bundle", "dev", &keys).stderr;
+    let told = fixture.plane(1, "bundle", "dev", &keys).stderr;
     let (_, command) = told.split_once("`outhaul-signer revoke fleet ").unwrap();
     let (role, _) = command.split_once('`').unwrap();
     let revoke = ["--passphrase-file", "passphrase", "revoke", "fleet", role];
-    scene.run("outhaul-signer", 0, &revoke);
-    scene.plane(0, "bundle", "dev", &keys);
-    scene.carry("edge-1");
-    let status = scene.agent("edge-1", 0, &["status"]).stdout;
+    fixture.run("outhaul-signer", 0, &revoke);
+    fixture.plane(0, "bundle", "dev", &keys);
+    fixture.carry("edge-1");
+    let status = fixture.agent("edge-1", 0, &["status"]).stdout;
     assert!(status.contains("active: bundle 3"), "{status}");
 }

@@ -2,30 +2,30 @@
 
 use std::fs;
 
-use super::scene::SystemFixture;
+use super::system::SystemFixture;
 
 #[test]
-fn damage_at_the_centre_and_the_hub_is_told_from_absence_and_nothing_new_is_made() {
-    let scene = SystemFixture::new();
-    scene.fleet();
+fn damage_at_the_centre_and_the_hub_is_distinguished_from_absence_and_nothing_new_is_made() {
+    let fixture = SystemFixture::new();
+    fixture.fleet();
     let status = ["key", "status", "--fleet", "fleet"];
-    let good = fs::read(scene.path("fleet/fleet.json")).unwrap();
-    fs::write(scene.path("fleet/fleet.json"), "{").unwrap();
-    let told = scene.run("outhaul", 3, &status).stderr;
+    let good = fs::read(fixture.path("fleet/fleet.json")).unwrap();
+    fs::write(fixture.path("fleet/fleet.json"), "{").unwrap();
+    let told = fixture.run("outhaul", 3, &status).stderr;
     for words in ["is damaged", "backup", "make no new fleet"] {
         assert!(told.contains(words), "{told}");
     }
     assert!(!told.contains("`outhaul-signer init` makes one"), "{told}");
-    fs::remove_file(scene.path("fleet/fleet.json")).unwrap();
-    let told = scene.run("outhaul", 2, &status).stderr;
+    fs::remove_file(fixture.path("fleet/fleet.json")).unwrap();
+    let told = fixture.run("outhaul", 2, &status).stderr;
     assert!(told.contains("is not a fleet"), "{told}");
-    fs::write(scene.path("fleet/fleet.json"), good).unwrap();
+    fs::write(fixture.path("fleet/fleet.json"), good).unwrap();
 
     for name in ["hub.db-wal", "hub.db-shm"] {
-        let _ = fs::remove_file(scene.path("hub").join(name));
+        let _ = fs::remove_file(fixture.path("hub").join(name));
     }
-    fs::write(scene.path("hub/hub.db"), [b'x'; 8192]).unwrap();
-    let told = scene
+    fs::write(fixture.path("hub/hub.db"), [b'x'; 8192]).unwrap();
+    let told = fixture
         .run("outhaul-hub", 3, &["--state", "hub", "sites"])
         .stderr;
     assert!(
@@ -33,7 +33,7 @@ fn damage_at_the_centre_and_the_hub_is_told_from_absence_and_nothing_new_is_made
         "{told}"
     );
     // A file where a folder is to be is no damaged disk.
-    let told = scene
+    let told = fixture
         .run("outhaul-hub", 2, &["--state", "hub.pub", "sites"])
         .stderr;
     assert!(told.contains("`hub.pub/hub.db` does not exist"), "{told}");

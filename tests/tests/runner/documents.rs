@@ -13,7 +13,7 @@ use std::process::{Child, Stdio};
 
 use outhaul_tests::{Ran, program, run_script, workspace_root};
 
-use super::scene::SystemFixture;
+use super::system::SystemFixture;
 
 /// What is in the documents where this test has something else.
 const PORT: &str = "8420";
@@ -181,23 +181,23 @@ impl Drop for Ending {
 
 /// The folder in which pages are typed, and the names that pages have for what is in it.
 struct Desk {
-    scene: SystemFixture,
+    fixture: SystemFixture,
     folder: PathBuf,
     port: String,
 }
 
 impl Desk {
     fn new() -> Self {
-        let scene = SystemFixture::new();
-        std::fs::create_dir(scene.path("tutorial")).unwrap();
-        let folder = scene.path("tutorial").canonicalize().unwrap();
+        let fixture = SystemFixture::new();
+        std::fs::create_dir(fixture.path("tutorial")).unwrap();
+        let folder = fixture.path("tutorial").canonicalize().unwrap();
         let port = std::net::TcpListener::bind("127.0.0.1:0")
             .unwrap()
             .local_addr()
             .unwrap()
             .port();
         Self {
-            scene,
+            fixture,
             folder,
             port: port.to_string(),
         }
@@ -236,7 +236,7 @@ impl Desk {
         if !machine.is_empty() {
             std::fs::create_dir_all(self.folder.join("stick")).unwrap();
         }
-        let mut shell = self.scene.command(Path::new("sh"));
+        let mut shell = self.fixture.command(Path::new("sh"));
         shell.arg("-c").arg(script).env("PATH", path);
         if !machine.is_empty() {
             shell

@@ -12,7 +12,7 @@ use std::process::Stdio;
 use outhaul_tests::{Ran, envelope, program, run};
 use serde_json::Value;
 
-use super::scene::SystemFixture;
+use super::system::SystemFixture;
 
 #[path = "envelopes/table.rs"]
 mod table;
@@ -22,11 +22,11 @@ use table::TABLE;
 const PROGRAMS: [&str; 4] = ["outhaul", "outhaul-agent", "outhaul-hub", "outhaul-signer"];
 
 /// Commands that do something: those without subcommands, as typed.
-fn commands(scene: &SystemFixture, name: &str) -> BTreeSet<String> {
+fn commands(fixture: &SystemFixture, name: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let mut waiting = vec![name.to_owned()];
     while let Some(command) = waiting.pop() {
-        let help = typed(scene, &format!("{command} --help"), "");
+        let help = typed(fixture, &format!("{command} --help"), "");
         assert_eq!(help.code, Some(0), "{command}: {}", help.everything());
         let listed = help.stdout.split("\nCommands:\n").nth(1);
         let listed = listed
@@ -59,9 +59,9 @@ fn commands(scene: &SystemFixture, name: &str) -> BTreeSet<String> {
 }
 
 /// Types a line in the scene's folder, with `input` on standard input.
-fn typed(scene: &SystemFixture, line: &str, input: &str) -> Ran {
+fn typed(fixture: &SystemFixture, line: &str, input: &str) -> Ran {
     let mut words = line.split_whitespace();
-    let mut command = scene.command(&program(words.next().unwrap()).unwrap());
+    let mut command = fixture.command(&program(words.next().unwrap()).unwrap());
     command
         .args(words)
         .stdin(Stdio::piped())
@@ -79,8 +79,8 @@ fn typed(scene: &SystemFixture, line: &str, input: &str) -> Ran {
 }
 
 #[track_caller]
-fn checked(scene: &SystemFixture, line: &str, input: &str) -> (Ran, Value) {
-    let ran = typed(scene, &format!("{line} --output json"), input);
+fn checked(fixture: &SystemFixture, line: &str, input: &str) -> (Ran, Value) {
+    let ran = typed(fixture, &format!("{line} --output json"), input);
     match envelope(&ran.stdout, ran.code) {
         Ok(envelope) => (ran, envelope),
         Err(error) => panic!("{line}: {error}\n{}", ran.everything()),
@@ -89,12 +89,12 @@ fn checked(scene: &SystemFixture, line: &str, input: &str) -> (Ran, Value) {
 
 #[test]
 fn what_cannot_be_parsed_has_an_envelope_in_every_command() {
-    let scene = SystemFixture::new();
+    let fixture = SystemFixture::new();
     for name in PROGRAMS {
-        let all = commands(&scene, name);
+        let all = commands(&fixture, name);
         assert!(all.len() >= 10, "{all:?}");
         for command in all.iter().map(String::as_str).chain([name]) {
-            let (ran, envelope) = checked(&scene, &format!("{command} --no-such-option"), "");
+            let (ran, envelope) = checked(&fixture, &format!("{command} --no-such-option"), "");
             assert_eq!(ran.code, Some(2), "{command}: {}", ran.everything());
             assert_eq!(envelope["command"], command.replace(" third", ""));
             let error = &envelope["errors"][0];
@@ -112,15 +112,15 @@ fn what_cannot_be_parsed_has_an_envelope_in_every_command() {
 
 #[test]
 fn findings_are_where_the_text_says() {
-    let scene = SystemFixture::new();
-    scene.run("outhaul", 0, &["init", "cp", "--environments", "dev"]);
-    scene.on_branch("cp", "dev", |folder| {
+    let fixture = SystemFixture::new();
+    fixture.run("outhaul", 0, &["init", "cp", "--environments", "dev"]);
+    fixture.on_branch("cp", "dev", |folder| {
         fs::write(folder.join("scheduling/x.yaml"), "kind: SchedulingPolicy\n").unwrap();
     });
     for command in ["check", "render --out out", "schedule"] {
         let line = format!("outhaul {command} --environment dev --control-plane cp");
-        let (_, envelope) = checked(&scene, &line, "");
-        let text = typed(&scene, &line, "");
+        let (_, envelope) = checked(&fixture, &line, "");
+        let text = typed(&fixture, &line, "");
         let text = text.stdout + &text.stderr;
         let findings = envelope["findings"].as_array().unwrap();
         assert!(!findings.is_empty(), "{command}: {envelope}");
@@ -171,26 +171,26 @@ const fn not_here(command: &'static str, why: &'static str, fails: &'static str)
 
 #[test]
 fn every_command_has_one_envelope_when_it_works_and_when_it_fails() {
-    let scene = SystemFixture::new();
-    scene.run(
+    let fixture = SystemFixture::new();
+    fixture.run(
         "outhaul",
         0,
         &["init", "control-plane", "--environments", "dev"],
     );
-    scene.fleet();
-    scene.site("edge-1", "dev", "edge");
-    scene.bundle("dev");
-    prepare(&scene);
+    fixture.fleet();
+    fixture.site("edge-1", "dev", "edge");
+    fixture.bundle("dev");
+    prepare(&fixture);
     let listed: BTreeSet<String> = TABLE.iter().map(|case| case.command.to_owned()).collect();
     let known: BTreeSet<String> = PROGRAMS
         .iter()
-        .flat_map(|name| commands(&scene, name))
+        .flat_map(|name| commands(&fixture, name))
         .collect();
     assert_eq!(listed, known, "each command has a line in the table");
     for case in TABLE {
         if let Ok(arguments) = case.works {
             let line = format!("{} {arguments}", case.command);
-            let (ran, envelope) = checked(&scene, &line, case.input);
+            let (ran, envelope) = checked(&fixture, &line, case.input);
             // Some say by their exit code what they found.
             assert!(
                 matches!(ran.code, Some(0 | 1)),
@@ -209,7 +209,7 @@ fn every_command_has_one_envelope_when_it_works_and_when_it_fails() {
             assert_eq!(envelope["command"], case.command.replace(" third", ""));
         }
         let line = format!("{} {}", case.command, case.fails);
-        let (ran, envelope) = checked(&scene, &line, "");
+        let (ran, envelope) = checked(&fixture, &line, "");
         assert!(
             !matches!(ran.code, None | Some(0)),
             "{line}: {}",
@@ -227,14 +227,14 @@ fn every_command_has_one_envelope_when_it_works_and_when_it_fails() {
 }
 
 /// Types a line into pipes that nobody reads: standard output, or both.
-fn unread(scene: &SystemFixture, line: &str, input: &str, both: bool) -> Option<i32> {
+fn unread(fixture: &SystemFixture, line: &str, input: &str, both: bool) -> Option<i32> {
     let closed = || {
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
         Stdio::from(writer)
     };
     let mut words = line.split_whitespace();
-    let mut command = scene.command(&program(words.next().unwrap()).unwrap());
+    let mut command = fixture.command(&program(words.next().unwrap()).unwrap());
     command.args(words).stdin(Stdio::piped()).stdout(closed());
     command.stderr(if both { closed() } else { Stdio::null() });
     let mut child = command.spawn().unwrap();
@@ -245,53 +245,56 @@ fn unread(scene: &SystemFixture, line: &str, input: &str, both: bool) -> Option<
 
 #[test]
 fn no_command_minds_that_nobody_reads_what_it_prints() {
-    let scene = SystemFixture::new();
+    let fixture = SystemFixture::new();
     let init = ["init", "control-plane", "--environments", "dev"];
-    scene.run("outhaul", 0, &init);
-    scene.fleet();
-    scene.site("edge-1", "dev", "edge");
-    scene.bundle("dev");
-    prepare(&scene);
+    fixture.run("outhaul", 0, &init);
+    fixture.fleet();
+    fixture.site("edge-1", "dev", "edge");
+    fixture.bundle("dev");
+    prepare(&fixture);
     for (at, case) in TABLE.iter().enumerate() {
         let json = if at % 3 == 0 { " --output json" } else { "" };
         if let Ok(arguments) = case.works {
             let line = format!("{} {arguments}{json}", case.command);
-            let code = unread(&scene, &line, case.input, at % 2 == 0);
+            let code = unread(&fixture, &line, case.input, at % 2 == 0);
             // A panic is 101, an abort none; some say by their exit code what they found.
             assert!(matches!(code, Some(0 | 1)), "{line}: {code:?}");
         }
         let line = format!("{} {}{json}", case.command, case.fails);
-        let code = unread(&scene, &line, "", at % 2 == 1);
+        let code = unread(&fixture, &line, "", at % 2 == 1);
         assert!(matches!(code, Some(1..=5)), "{line}: {code:?}");
         let line = format!("{} --help", case.command);
-        assert_eq!(unread(&scene, &line, "", true), Some(0), "{line}");
+        assert_eq!(unread(&fixture, &line, "", true), Some(0), "{line}");
     }
 }
 
 /// What the lines of the table need beside the scene.
-fn prepare(scene: &SystemFixture) {
-    fs::write(scene.path("recipients"), "").unwrap();
-    let copied = run(scene
+fn prepare(fixture: &SystemFixture) {
+    fs::write(fixture.path("recipients"), "").unwrap();
+    let copied = run(fixture
         .command("cp".as_ref())
         .args(["-a", "control-plane", "copy"]))
     .unwrap();
     assert_eq!(copied.code, Some(0));
-    scene.git("copy", &["checkout", "--quiet", "main"]);
-    let copied = run(scene.command("cp".as_ref()).args(["-a", "copy", "on-dev"])).unwrap();
+    fixture.git("copy", &["checkout", "--quiet", "main"]);
+    let copied = run(fixture
+        .command("cp".as_ref())
+        .args(["-a", "copy", "on-dev"]))
+    .unwrap();
     assert_eq!(copied.code, Some(0));
-    scene.git("on-dev", &["checkout", "--quiet", "dev"]);
-    fs::create_dir(scene.path("app")).unwrap();
-    scene.git("app", &["init", "--quiet", "--initial-branch=main"]);
-    scene.git(
+    fixture.git("on-dev", &["checkout", "--quiet", "dev"]);
+    fs::create_dir(fixture.path("app")).unwrap();
+    fixture.git("app", &["init", "--quiet", "--initial-branch=main"]);
+    fixture.git(
         "app",
         &["commit", "--quiet", "--allow-empty", "-m", "nothing"],
     );
-    fs::create_dir(scene.path("platform.git")).unwrap();
-    scene.git("platform.git", &["init", "--quiet", "--bare"]);
+    fs::create_dir(fixture.path("platform.git")).unwrap();
+    fixture.git("platform.git", &["init", "--quiet", "--bare"]);
     let serve = format!(
         "state = \"{0}/serve\"\ncontrol_plane = \"{0}/control-plane\"\n\n[[environment]]\nname = \"dev\"\n\
          bundle = {{ fleet = \"{0}/fleet\", passphrase_file = \"{0}/passphrase\", out = \"{0}/served\" }}\n",
-        scene.path("").display().to_string().trim_end_matches('/')
+        fixture.path("").display().to_string().trim_end_matches('/')
     );
-    fs::write(scene.path("serve.toml"), serve).unwrap();
+    fs::write(fixture.path("serve.toml"), serve).unwrap();
 }

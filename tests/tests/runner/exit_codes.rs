@@ -9,7 +9,7 @@ use std::process::Stdio;
 
 use outhaul_tests::{Ran, program, run, workspace_root};
 
-use super::scene::SystemFixture;
+use super::system::SystemFixture;
 
 /// Code and situation of each row.
 fn situations() -> Vec<(i32, String)> {
@@ -37,18 +37,18 @@ struct World(SystemFixture);
 
 impl World {
     fn new() -> Self {
-        let scene = SystemFixture::new();
-        scene.run(
+        let fixture = SystemFixture::new();
+        fixture.run(
             "outhaul",
             0,
             &["init", "control-plane", "--environments", "dev"],
         );
-        scene.fleet();
+        fixture.fleet();
         for site in ["edge-1", "edge-2"] {
-            scene.site(site, "dev", "edge");
+            fixture.site(site, "dev", "edge");
         }
-        scene.bundle("dev");
-        let world = Self(scene);
+        fixture.bundle("dev");
+        let world = Self(fixture);
         world.copy("control-plane", "broken");
         world.0.on_branch("broken", "dev", |folder| {
             fs::write(folder.join("cluster-types/x.yaml"), "kind: [").unwrap();

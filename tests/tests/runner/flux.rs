@@ -13,7 +13,7 @@ use outhaul_tests::workspace_root;
 use serde_json::{Value, json};
 
 use super::cluster::{SITE, follow_the_example};
-use super::scene::SystemFixture;
+use super::system::SystemFixture;
 
 const NAMESPACE: &str = "dev-store-stock-report-nightly";
 const IMAGE: &str = "registry.store.example/stock-report";
@@ -57,7 +57,7 @@ spec:
 
 /// A site with a cluster on which Flux works.
 struct Store {
-    scene: SystemFixture,
+    fixture: SystemFixture,
     _flux: Flux,
     server: ApiServer,
 }
@@ -67,20 +67,20 @@ impl Store {
     #[track_caller]
     fn new(reconciler: (&str, &str), namespace: (&str, &str)) -> Option<Self> {
         let programs = Flux::available_or_skip()?;
-        let mut scene = SystemFixture::new();
-        let server = ApiServer::start_or_skip(&scene.path("server"))?.unwrap();
+        let mut fixture = SystemFixture::new();
+        let server = ApiServer::start_or_skip(&fixture.path("server"))?.unwrap();
         let sources = Sources::Git(vec![(
             "https://git.store.example/stock-report-manifests".to_owned(),
-            scene.path("manifests"),
+            fixture.path("manifests"),
         )]);
-        let flux = Flux::start(&programs, &server, &scene.path("flux"), sources).unwrap();
-        follow_the_example(&mut scene);
-        scene.on_branch("control-plane", "main", |folder| {
+        let flux = Flux::start(&programs, &server, &fixture.path("flux"), sources).unwrap();
+        follow_the_example(&mut fixture);
+        fixture.on_branch("control-plane", "main", |folder| {
             for (name, text) in [reconciler, namespace] {
                 fs::write(folder.join(format!("templates/{name}.yaml")), text).unwrap();
             }
         });
-        scene.on_branch("control-plane", "dev", |folder| {
+        fixture.on_branch("control-plane", "dev", |folder| {
             let path = folder.join("cluster-types/store.yaml");
             let text = fs::read_to_string(&path).unwrap();
             let text = text.replace(
@@ -94,9 +94,9 @@ impl Store {
             "[kubernetes]\nkubeconfig = \"{}\"\nwait_s = 60\n",
             server.kubeconfig(ADMIN).display()
         );
-        fs::write(scene.path(&format!("sites/{SITE}/agent.toml")), config).unwrap();
+        fs::write(fixture.path(&format!("sites/{SITE}/agent.toml")), config).unwrap();
         Some(Self {
-            scene,
+            fixture,
             _flux: flux,
             server,
         })
@@ -119,9 +119,9 @@ impl Store {
 
     /// The team's next version on a branch of its own: another image, and its queries under another name.
     fn second_version(&self) {
-        let scene = &self.scene;
-        scene.git("manifests", &["branch", "next", "dev"]);
-        scene.on_branch("manifests", "next", |folder| {
+        let fixture = &self.fixture;
+        fixture.git("manifests", &["branch", "next", "dev"]);
+        fixture.on_branch("manifests", "next", |folder| {
             let path = folder.join("report.yaml");
             let text = fs::read_to_string(&path).unwrap();
             let text = text
@@ -133,7 +133,7 @@ impl Store {
             )
             .unwrap();
         });
-        scene.on_branch("stock-report", "main", |folder| {
+        fixture.on_branch("stock-report", "main", |folder| {
             let path = folder.join("workload.yaml");
             let text = fs::read_to_string(&path).unwrap();
             fs::write(path, text.replace("branch: dev", "branch: next")).unwrap();
@@ -142,15 +142,15 @@ impl Store {
 
     /// What the hub says of the site, after its reports came home.
     fn at_the_hub(&self) -> Value {
-        self.scene.home(SITE);
+        self.fixture.home(SITE);
         let sites = ["--state", "hub", "--output", "json", "sites"];
-        outhaul_tests::result(&self.scene.run("outhaul-hub", 0, &sites).stdout)[0].clone()
+        outhaul_tests::result(&self.fixture.run("outhaul-hub", 0, &sites).stdout)[0].clone()
     }
 
     fn first_second_and_back(&self) {
-        let scene = &self.scene;
-        scene.bundle("dev");
-        scene.carry(SITE);
+        let fixture = &self.fixture;
+        fixture.bundle("dev");
+        fixture.carry(SITE);
         let version = |version: &str| Some(format!("{IMAGE}:{version}"));
         assert_eq!(self.image(), version("1.4.0"));
         let job = self.get("/apis/batch/v1/cronjobs/stock-report").unwrap();
@@ -160,8 +160,8 @@ impl Store {
         assert_eq!(self.at_the_hub()["verdict"], "ok");
 
         self.second_version();
-        scene.bundle("dev");
-        scene.carry(SITE);
+        fixture.bundle("dev");
+        fixture.carry(SITE);
         assert_eq!(self.image(), version("1.5.0"));
         assert!(self.get("/api/v1/configmaps/questions").is_some());
         assert!(
@@ -170,7 +170,7 @@ impl Store {
         );
         assert_eq!(self.at_the_hub()["verdict"], "ok");
 
-        let back = scene.agent(SITE, 0, &["rollback", "--who", "ann"]);
+        let back = fixture.agent(SITE, 0, &["rollback", "--who", "ann"]);
         assert!(back.everything().contains("bundle 1"), "{back:?}");
         assert_eq!(self.image(), version("1.4.0"));
         assert!(self.get("/api/v1/configmaps/queries").is_some());
@@ -211,21 +211,21 @@ fn flux_works_as_the_teams_account_in_the_namespace_that_the_templates_make() {
         .patch(&kustomization, "flux", &suspend)
         .unwrap();
     // The hub's address answers nobody; everything else of the round is done.
-    store.scene.agent(SITE, 3, &["run", "--once"]);
+    store.fixture.agent(SITE, 3, &["run", "--once"]);
     let found = store.server.get(&kustomization).unwrap().unwrap();
     assert_eq!(found["spec"]["suspend"], false);
 
     // The team may not leave its namespace: Flux says so, and the site goes back.
-    store.scene.on_branch("manifests", "next", |folder| {
+    store.fixture.on_branch("manifests", "next", |folder| {
         let outside = "apiVersion: v1\nkind: Namespace\nmetadata: {name: outside}\n";
         fs::write(folder.join("outside.yaml"), outside).unwrap();
     });
-    let settings = store.scene.path(&format!("sites/{SITE}/agent.toml"));
+    let settings = store.fixture.path(&format!("sites/{SITE}/agent.toml"));
     let text = fs::read_to_string(&settings).unwrap();
     fs::write(&settings, text.replace("wait_s = 60", "wait_s = 10")).unwrap();
-    store.scene.bundle("dev");
+    store.fixture.bundle("dev");
     let refused = store
-        .scene
+        .fixture
         .agent(SITE, 1, &["import", "stick"])
         .everything();
     let words = "User \"system:serviceaccount:dev-store-stock-report-nightly:inventory\" cannot";

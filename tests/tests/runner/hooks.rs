@@ -10,7 +10,7 @@ use std::path::Path;
 use outhaul_tests::{available_or_skip, workspace_root};
 
 use super::cluster::{SITE, follow_the_example};
-use super::scene::{SystemFixture, files_below};
+use super::system::{SystemFixture, files_below};
 
 fn names(folder: &Path) -> Vec<String> {
     let name = |path: &std::path::PathBuf| path.file_name().unwrap().to_str().unwrap().to_owned();
@@ -20,8 +20,8 @@ fn names(folder: &Path) -> Vec<String> {
 }
 
 /// Replaces a word in every file of a branch of the control plane.
-fn replace(scene: &SystemFixture, from: &str, to: &str) {
-    scene.on_branch("control-plane", "main", |folder| {
+fn replace(fixture: &SystemFixture, from: &str, to: &str) {
+    fixture.on_branch("control-plane", "main", |folder| {
         for path in files_below(&folder.join("templates")) {
             let text = fs::read_to_string(&path).unwrap();
             fs::write(&path, text.replace(from, to)).unwrap();
@@ -34,32 +34,32 @@ fn any_reconciler_is_rendered_delivered_applied_observed_pruned_and_rolled_back_
     if !available_or_skip("python3") {
         return;
     }
-    let mut scene = SystemFixture::new();
-    follow_the_example(&mut scene);
+    let mut fixture = SystemFixture::new();
+    follow_the_example(&mut fixture);
     replace(
-        &scene,
+        &fixture,
         "  reconciler: kubernetes",
         "  reconciler: kubernets",
     );
-    let near = scene.plane(0, "check", "dev", &[]);
+    let near = fixture.plane(0, "check", "dev", &[]);
     assert!(
         near.everything().contains("did you mean `kubernetes`?"),
         "{near:?}"
     );
     replace(
-        &scene,
+        &fixture,
         "  reconciler: kubernets",
         "  reconciler: static-pods",
     );
 
-    scene.bundle("dev");
-    let named = scene.run("outhaul", 0, &["inspect", "stick/dev-store-1.outhaul"]);
+    fixture.bundle("dev");
+    let named = fixture.run("outhaul", 0, &["inspect", "stick/dev-store-1.outhaul"]);
     assert!(
         named.stdout.contains("applied by  static-pods"),
         "{named:?}"
     );
     // A site that has no such program says so, and what to set.
-    let refused = scene.agent(SITE, 2, &["import", "stick"]);
+    let refused = fixture.agent(SITE, 2, &["import", "stick"]);
     assert!(
         refused
             .stderr
@@ -67,7 +67,7 @@ fn any_reconciler_is_rendered_delivered_applied_observed_pruned_and_rolled_back_
         "{refused:?}"
     );
 
-    let pods = scene.path("pods");
+    let pods = fixture.path("pods");
     fs::create_dir(&pods).unwrap();
     let program = workspace_root().join("examples/hooks/static-pods");
     let config = format!(
@@ -75,8 +75,8 @@ fn any_reconciler_is_rendered_delivered_applied_observed_pruned_and_rolled_back_
         program.display(),
         pods.display()
     );
-    fs::write(scene.path(&format!("sites/{SITE}/agent.toml")), config).unwrap();
-    scene.carry(SITE);
+    fs::write(fixture.path(&format!("sites/{SITE}/agent.toml")), config).unwrap();
+    fixture.carry(SITE);
     let first = names(&pods);
     assert!(
         first
@@ -85,11 +85,11 @@ fn any_reconciler_is_rendered_delivered_applied_observed_pruned_and_rolled_back_
         "{first:?}"
     );
 
-    scene.on_branch("manifests", "dev", |folder| {
+    fixture.on_branch("manifests", "dev", |folder| {
         fs::write(folder.join("extra.yaml"), "kind: Pod\n").unwrap();
     });
-    scene.bundle("dev");
-    scene.carry(SITE);
+    fixture.bundle("dev");
+    fixture.carry(SITE);
     let second = names(&pods);
     assert_eq!(second.len(), first.len() + 1, "{second:?}");
 
@@ -101,18 +101,18 @@ fn any_reconciler_is_rendered_delivered_applied_observed_pruned_and_rolled_back_
     );
     fs::write(&report, "somebody's").unwrap();
     // The hub's address answers nobody; everything else of the round is done.
-    scene.agent(SITE, 3, &["run", "--once"]);
+    fixture.agent(SITE, 3, &["run", "--once"]);
     assert_ne!(
         fs::read_to_string(&report).unwrap(),
         "somebody's",
         "the stream corrects drift"
     );
 
-    scene.agent(SITE, 0, &["rollback", "--who", "ann"]);
+    fixture.agent(SITE, 0, &["rollback", "--who", "ann"]);
     assert_eq!(
         names(&pods),
         first,
         "what came with the second bundle is pruned"
     );
-    scene.home(SITE);
+    fixture.home(SITE);
 }

@@ -12,7 +12,7 @@ use std::process::Command;
 
 use outhaul_tests::{Ran, program, run, run_expecting, workspace_root};
 
-use super::scene::SystemFixture;
+use super::system::SystemFixture;
 
 #[path = "hostile/answers.rs"]
 mod answers;
@@ -141,16 +141,16 @@ impl Count {
 }
 
 /// `program`, with a lid on its memory and its time.
-fn limited(scene: &SystemFixture, name: &str) -> Command {
-    let mut command = scene.command(Path::new("timeout"));
+fn limited(fixture: &SystemFixture, name: &str) -> Command {
+    let mut command = fixture.command(Path::new("timeout"));
     command.args(["--signal=KILL", &SECONDS.to_string(), "sh"]);
     lid(&mut command, name);
     command
 }
 
 /// A program that serves until it is ended, with a lid on its memory.
-fn serving(scene: &SystemFixture, name: &str) -> Command {
-    let mut command = scene.command(Path::new("sh"));
+fn serving(fixture: &SystemFixture, name: &str) -> Command {
+    let mut command = fixture.command(Path::new("sh"));
     lid(&mut command, name);
     command
 }
@@ -167,7 +167,7 @@ fn lid(command: &mut Command, name: &str) {
 }
 
 /// Runs `agent …`, `hub …`, `centre …` or `signer …` in the scene, under limits.
-fn typed(scene: &SystemFixture, line: &str) -> Ran {
+fn typed(fixture: &SystemFixture, line: &str) -> Ran {
     let mut words = line.split(' ');
     let who = words.next().unwrap();
     let (name, first): (_, &[&str]) = match who {
@@ -177,30 +177,33 @@ fn typed(scene: &SystemFixture, line: &str) -> Ran {
         "signer" => ("outhaul-signer", &["--passphrase-file", "passphrase"]),
         other => panic!("nobody is called `{other}`"),
     };
-    run(limited(scene, name).args(first).args(words)).unwrap()
+    run(limited(fixture, name).args(first).args(words)).unwrap()
 }
 
 /// A copy of the scene, so that no case sees what another one did.
-fn copy(scene: &SystemFixture) -> SystemFixture {
+fn copy(fixture: &SystemFixture) -> SystemFixture {
     let mut copied = SystemFixture::new();
-    copied.sources.clone_from(&scene.sources);
+    copied.sources.clone_from(&fixture.sources);
     let mut command = Command::new("cp");
-    command.arg("-a").arg(scene.path(".")).arg(copied.path(""));
+    command
+        .arg("-a")
+        .arg(fixture.path("."))
+        .arg(copied.path(""));
     run_expecting(&mut command, 0).unwrap();
     copied
 }
 
 /// A centre, a hub and a site on which bundle 1 runs; bundle 2 lies in `next`, both are published.
 fn stage() -> SystemFixture {
-    let scene = SystemFixture::new();
+    let fixture = SystemFixture::new();
     let init = ["init", "control-plane", "--environments", "dev,stage"];
-    scene.run("outhaul", 0, &init);
-    scene.fleet();
-    scene.site("edge-1", "dev", "edge");
+    fixture.run("outhaul", 0, &init);
+    fixture.fleet();
+    fixture.site("edge-1", "dev", "edge");
     // `dev` has something that `stage` waits for.
-    scene.on_branch("control-plane", "main", |_| {});
+    fixture.on_branch("control-plane", "main", |_| {});
     let promote = ["promote", "--control-plane", "control-plane", "--to", "dev"];
-    scene.run("outhaul", 0, &promote);
+    fixture.run("outhaul", 0, &promote);
     let keys = [
         "--fleet",
         "fleet",
@@ -208,34 +211,36 @@ fn stage() -> SystemFixture {
         "passphrase",
         "--out",
     ];
-    let bundle = |more: &[&str]| scene.plane(0, "bundle", "dev", &[&keys[..], more].concat());
+    let bundle = |more: &[&str]| fixture.plane(0, "bundle", "dev", &[&keys[..], more].concat());
     bundle(&["stick", "--publish", "published"]);
-    scene.run("outhaul-hub", 0, &["--state", "hub", "import", "stick"]);
-    scene.carry("edge-1");
+    fixture.run("outhaul-hub", 0, &["--state", "hub", "import", "stick"]);
+    fixture.carry("edge-1");
     let published = |name: &str| {
         let mut command = Command::new("cp");
         command.arg("-a");
-        command.arg(scene.path("published")).arg(scene.path(name));
+        command
+            .arg(fixture.path("published"))
+            .arg(fixture.path(name));
         run_expecting(&mut command, 0).unwrap();
     };
     published("published-1");
     bundle(&["next", "--publish", "published", "--renew"]);
     published("published-2");
-    fs::create_dir(scene.path("outside")).unwrap();
-    fs::write(scene.path("outside/file"), "kept").unwrap();
-    scene
+    fs::create_dir(fixture.path("outside")).unwrap();
+    fs::write(fixture.path("outside/file"), "kept").unwrap();
+    fixture
 }
 
-fn status(scene: &SystemFixture) -> serde_json::Value {
-    let told = scene.agent("edge-1", 0, &["--output", "json", "status"]);
+fn status(fixture: &SystemFixture) -> serde_json::Value {
+    let told = fixture.agent("edge-1", 0, &["--output", "json", "status"]);
     outhaul_tests::result(&told.stdout)
 }
 
 /// What nothing hostile may change: what runs on site, what the hub and the centre know, what lies outside.
-fn standing(scene: &SystemFixture) -> String {
+fn standing(fixture: &SystemFixture) -> String {
     let hub = |arguments: &[&str]| {
         let words = [&["--state", "hub"][..], arguments, &["--output", "json"]].concat();
-        scene.run("outhaul-hub", 0, &words).stdout
+        fixture.run("outhaul-hub", 0, &words).stdout
     };
     let sites: serde_json::Value = serde_json::from_str(&hub(&["sites"])).unwrap();
     let names: Vec<_> = sites["sites"]
@@ -252,14 +257,14 @@ fn standing(scene: &SystemFixture) -> String {
         })
         .collect();
     let centre = ["site", "list", "--fleet", "fleet", "--output", "json"];
-    let outside: Vec<_> = super::scene::files_below(&scene.path("outside"))
+    let outside: Vec<_> = super::system::files_below(&fixture.path("outside"))
         .into_iter()
         .map(|path| fs::read_to_string(path).unwrap())
         .collect();
     format!(
         "active {}, hub {names:?}, centre {}, stage at {}, outside {outside:?}",
-        status(scene)["active"],
-        scene.run("outhaul", 0, &centre).stdout,
-        scene.git("control-plane", &["rev-parse", "stage"]),
+        status(fixture)["active"],
+        fixture.run("outhaul", 0, &centre).stdout,
+        fixture.git("control-plane", &["rev-parse", "stage"]),
     )
 }

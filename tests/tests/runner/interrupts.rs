@@ -11,29 +11,29 @@ use std::process::Command;
 
 use outhaul_tests::{Ran, program, run};
 
-use super::scene::{SystemFixture, files_below};
+use super::system::{SystemFixture, files_below};
 
 type Tree = BTreeMap<PathBuf, Vec<u8>>;
 
-fn scene() -> SystemFixture {
-    let scene = SystemFixture::new();
-    scene.run(
+fn fixture() -> SystemFixture {
+    let fixture = SystemFixture::new();
+    fixture.run(
         "outhaul",
         0,
         &["init", "control-plane", "--environments", "dev"],
     );
-    scene.fleet();
-    scene.site("edge-1", "dev", "edge");
-    fs::create_dir(scene.path("tmp")).unwrap();
-    scene
+    fixture.fleet();
+    fixture.site("edge-1", "dev", "edge");
+    fs::create_dir(fixture.path("tmp")).unwrap();
+    fixture
 }
 
 /// A copy of the scene's folder.
-fn copy(scene: &SystemFixture) -> tempfile::TempDir {
+fn copy(fixture: &SystemFixture) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let copied = Command::new("cp")
         .args(["-a", "--"])
-        .arg(scene.path("."))
+        .arg(fixture.path("."))
         .arg(folder.path())
         .status();
     assert!(copied.unwrap().success());
@@ -70,29 +70,29 @@ fn typed(folder: &Path, name: &str, line: &str, variable: &str, value: &str) -> 
 
 /// Interrupts `line` at every instant; `same` compares two trees as far as they must be equal.
 fn at_every_instant(
-    scene: &SystemFixture,
+    fixture: &SystemFixture,
     line: &str,
     same: impl Fn(&Tree, &Tree) -> bool,
 ) -> usize {
-    of_program(scene, "outhaul", line, 0, same)
+    of_program(fixture, "outhaul", line, 0, same)
 }
 
 /// The same for any program; `again` is how a second run ends after one that was done whole.
 fn of_program(
-    scene: &SystemFixture,
+    fixture: &SystemFixture,
     name: &str,
     line: &str,
     again: i32,
     same: impl Fn(&Tree, &Tree) -> bool,
 ) -> usize {
-    let whole = copy(scene);
+    let whole = copy(fixture);
     let before = tree(whole.path());
     let ran = typed(whole.path(), name, line, "UNUSED", "");
     assert_eq!(ran.code, Some(0), "{}", ran.everything());
     let after = tree(whole.path());
     assert!(!same(&before, &after), "the command changes nothing");
     for number in 1.. {
-        let folder = copy(scene);
+        let folder = copy(fixture);
         let ran = typed(
             folder.path(),
             name,
@@ -140,20 +140,24 @@ fn of_program(
 
 #[test]
 fn a_render_that_is_interrupted_leaves_nothing_behind() {
-    let scene = scene();
+    let fixture = fixture();
     let line = "render --environment dev --control-plane control-plane --out rendered";
-    let first = at_every_instant(&scene, line, |a, b| without_memory(a) == without_memory(b));
+    let first = at_every_instant(&fixture, line, |a, b| {
+        without_memory(a) == without_memory(b)
+    });
     assert!(first >= 3, "{first} instants");
     // The same over an output that is there already.
-    scene.run("outhaul", 0, &line.split(' ').collect::<Vec<_>>());
-    scene.on_branch("control-plane", "main", |folder| {
+    fixture.run("outhaul", 0, &line.split(' ').collect::<Vec<_>>());
+    fixture.on_branch("control-plane", "main", |folder| {
         let path = folder.join("configs/common.yaml");
         let text = fs::read_to_string(&path).unwrap();
         fs::write(path, text.replace("Hello", "Good morning")).unwrap();
     });
     let promote = ["promote", "--control-plane", "control-plane", "--to", "dev"];
-    scene.run("outhaul", 0, &promote);
-    let again = at_every_instant(&scene, line, |a, b| without_memory(a) == without_memory(b));
+    fixture.run("outhaul", 0, &promote);
+    let again = at_every_instant(&fixture, line, |a, b| {
+        without_memory(a) == without_memory(b)
+    });
     assert!(again >= 3, "{again} instants");
 }
 
@@ -182,10 +186,10 @@ fn without_ids(path: &Path) -> String {
 
 #[test]
 fn a_bundle_that_is_interrupted_leaves_nothing_behind() {
-    let scene = scene();
+    let fixture = fixture();
     let line = "bundle --environment dev --control-plane control-plane --fleet fleet \
                 --passphrase-file passphrase --out stick";
-    let instants = at_every_instant(&scene, line, |a, b| names(a) == names(b));
+    let instants = at_every_instant(&fixture, line, |a, b| names(a) == names(b));
     assert!(instants >= 5, "{instants} instants");
 }
 
@@ -196,7 +200,7 @@ fn names(tree: &Tree) -> Vec<String> {
 
 #[test]
 fn a_ceremony_that_is_interrupted_is_made_whole_or_not_at_all() {
-    let scene = scene();
+    let fixture = fixture();
     let same = |a: &Tree, b: &Tree| names(a) == names(b);
     for (line, again, least) in [
         (
@@ -207,18 +211,18 @@ fn a_ceremony_that_is_interrupted_is_made_whole_or_not_at_all() {
         ("--passphrase-file passphrase key cosigner", 2, 1),
         ("--passphrase-file passphrase rotate fleet online", 0, 3),
     ] {
-        let instants = of_program(&scene, "outhaul-signer", line, again, same);
+        let instants = of_program(&fixture, "outhaul-signer", line, again, same);
         assert!(instants >= least, "{line}: {instants} instants");
     }
 }
 
 #[test]
 fn a_hub_that_is_interrupted_while_it_is_made_is_made_by_the_next_run() {
-    let scene = scene();
+    let fixture = fixture();
     let line = "--state other init --root fleet/metadata/1.root.json --plain-key test";
     let instants = (1..1000)
         .take_while(|number| {
-            let folder = copy(&scene);
+            let folder = copy(&fixture);
             let number = number.to_string();
             let ran = typed(
                 folder.path(),
@@ -244,16 +248,16 @@ fn a_hub_that_is_interrupted_while_it_is_made_is_made_by_the_next_run() {
 
 #[test]
 fn an_import_that_is_interrupted_leaves_nothing_or_goes_on_from_there() {
-    let scene = scene();
-    scene.bundle("dev");
+    let fixture = fixture();
+    fixture.bundle("dev");
     let import = "--state sites/edge-1 import stick";
-    let whole = copy(&scene);
+    let whole = copy(&fixture);
     assert_eq!(
         typed(whole.path(), "outhaul-agent", import, "UNUSED", "").code,
         Some(0)
     );
     let applied = tree(&whole.path().join("sites/edge-1/applied"));
-    let before = tree(&scene.path("sites/edge-1"));
+    let before = tree(&fixture.path("sites/edge-1"));
     let lasting = |tree: &Tree| -> Vec<PathBuf> {
         let names = tree
             .keys()
@@ -271,7 +275,7 @@ fn an_import_that_is_interrupted_leaves_nothing_or_goes_on_from_there() {
         "soaking-committed",
         "active-committed",
     ] {
-        let folder = copy(&scene);
+        let folder = copy(&fixture);
         let value = format!("interrupt-{instant}");
         let ran = typed(
             folder.path(),

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use outhaul_tests::{Ran, program, run_compared};
 
-use super::scene::SystemFixture;
+use super::system::SystemFixture;
 
 #[path = "left_alone/approvals.rs"]
 mod approvals;
@@ -33,11 +33,11 @@ struct World(SystemFixture);
 impl World {
     /// A control plane with `dev` and `stage`, a fleet and a hub.
     fn new() -> Self {
-        let scene = SystemFixture::new();
+        let fixture = SystemFixture::new();
         let init = ["init", "control-plane", "--environments", "dev,stage"];
-        scene.run("outhaul", 0, &init);
-        scene.fleet();
-        Self(scene)
+        fixture.run("outhaul", 0, &init);
+        fixture.fleet();
+        Self(fixture)
     }
 
     fn path(&self, name: &str) -> PathBuf {

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use outhaul_tests::{program, run};
 
-use super::scene::SystemFixture;
+use super::system::SystemFixture;
 
 /// The end of a pipe that nobody reads.
 fn closed() -> Stdio {
@@ -15,16 +15,16 @@ fn closed() -> Stdio {
 }
 
 /// A folder with a fleet, a hub and an enrolled site.
-fn scene() -> SystemFixture {
-    let scene = SystemFixture::new();
-    scene.run(
+fn fixture() -> SystemFixture {
+    let fixture = SystemFixture::new();
+    fixture.run(
         "outhaul",
         0,
         &["init", "control-plane", "--environments", "dev"],
     );
-    scene.fleet();
-    scene.site("edge-1", "dev", "edge");
-    scene
+    fixture.fleet();
+    fixture.site("edge-1", "dev", "edge");
+    fixture
 }
 
 /// One command of each program that prints much, one that fails, and help.
@@ -48,20 +48,20 @@ const COMMANDS: [(&str, &str); 14] = [
     ("outhaul-signer", "status nowhere"),
 ];
 
-fn command(scene: &SystemFixture, name: &str, line: &str) -> Command {
-    let mut command = scene.command(&program(name).unwrap());
+fn command(fixture: &SystemFixture, name: &str, line: &str) -> Command {
+    let mut command = fixture.command(&program(name).unwrap());
     command.args(line.split(' ')).env("OUTHAUL_LOG", "trace");
     command
 }
 
 #[test]
 fn a_reader_that_went_away_ends_no_program_otherwise() {
-    let scene = scene();
+    let fixture = fixture();
     for (name, line) in COMMANDS {
-        let expected = run(&mut command(&scene, name, line)).unwrap().code;
+        let expected = run(&mut command(&fixture, name, line)).unwrap().code;
         for (out, err) in [(true, false), (false, true), (true, true)] {
             let end = |is_closed| if is_closed { closed() } else { Stdio::null() };
-            let status = command(&scene, name, line)
+            let status = command(&fixture, name, line)
                 .stdout(end(out))
                 .stderr(end(err))
                 .status()
@@ -76,15 +76,15 @@ fn a_reader_that_went_away_ends_no_program_otherwise() {
 }
 
 #[test]
-fn what_cannot_be_written_is_said_and_is_no_success() {
-    let scene = scene();
+fn what_cannot_be_written_is_reported_and_is_no_success() {
+    let fixture = fixture();
     for (name, line) in COMMANDS {
-        let expected = run(&mut command(&scene, name, line)).unwrap();
+        let expected = run(&mut command(&fixture, name, line)).unwrap();
         if expected.stdout.is_empty() {
             continue;
         }
         let full = File::options().write(true).open("/dev/full").unwrap();
-        let output = command(&scene, name, line)
+        let output = command(&fixture, name, line)
             .stdout(full)
             .stderr(Stdio::piped())
             .spawn()
@@ -107,11 +107,11 @@ fn what_cannot_be_written_is_said_and_is_no_success() {
 
 #[test]
 fn colour_is_for_terminals_and_for_those_who_ask() {
-    let scene = scene();
+    let fixture = fixture();
     let wrong = ["outhaul", "outhaul-agent", "outhaul-hub", "outhaul-signer"];
     for name in wrong {
         let told = |more: &str, variable: (&str, &str)| {
-            let mut command = scene.command(&program(name).unwrap());
+            let mut command = fixture.command(&program(name).unwrap());
             command
                 .args(["--no-such-option", more])
                 .env(variable.0, variable.1);
@@ -135,17 +135,17 @@ fn colour_is_for_terminals_and_for_those_who_ask() {
 
 #[test]
 fn quiet_leaves_errors_and_results() {
-    let scene = scene();
+    let fixture = fixture();
     let export = ["--state", "sites/edge-1", "export", "stick"];
-    let told = scene.run("outhaul-agent", 0, &export);
+    let told = fixture.run("outhaul-agent", 0, &export);
     assert!(
         told.stderr.contains("safe to remove now"),
         "{}",
         told.stderr
     );
-    let quiet = scene.run("outhaul-agent", 0, &[&export[..], &["-q"]].concat());
+    let quiet = fixture.run("outhaul-agent", 0, &[&export[..], &["-q"]].concat());
     assert_eq!(quiet.stderr, "");
     assert_eq!(quiet.stdout, told.stdout);
-    let failed = scene.run("outhaul-signer", 2, &["-q", "status", "nowhere"]);
+    let failed = fixture.run("outhaul-signer", 2, &["-q", "status", "nowhere"]);
     assert!(failed.stderr.starts_with("error: "), "{}", failed.stderr);
 }

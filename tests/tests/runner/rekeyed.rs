@@ -7,40 +7,40 @@ use std::fs;
 
 use serde_json::Value;
 
-use super::scene::SystemFixture;
+use super::system::SystemFixture;
 
-fn json(scene: &SystemFixture, name: &str, arguments: &[&str]) -> Value {
-    let ran = scene.run(name, 0, &[&["--output", "json"], arguments].concat());
+fn json(fixture: &SystemFixture, name: &str, arguments: &[&str]) -> Value {
+    let ran = fixture.run(name, 0, &[&["--output", "json"], arguments].concat());
     outhaul_tests::result(&ran.stdout)
 }
 
-fn bundle(scene: &SystemFixture) {
+fn bundle(fixture: &SystemFixture) {
     let keys = ["--fleet", "fleet", "--passphrase-file", "passphrase"];
     let more = ["--out", "stick", "--renew"];
-    scene.plane(0, "bundle", "dev", &[&keys[..], &more].concat());
+    fixture.plane(0, "bundle", "dev", &[&keys[..], &more].concat());
 }
 
-fn enrolled_anew(scene: &SystemFixture) {
+fn enrolled_anew(fixture: &SystemFixture) {
     let stream = ["--environment", "dev", "--cluster-type", "edge"];
     let out = ["--fleet", "fleet", "--out", "again.kit"];
     let enrol = ["site", "enrol", "edge-1"];
-    scene.run("outhaul", 0, &[&enrol[..], &out, &stream].concat());
-    scene.agent("edge-1", 0, &["enrol", "again.kit"]);
+    fixture.run("outhaul", 0, &[&enrol[..], &out, &stream].concat());
+    fixture.agent("edge-1", 0, &["enrol", "again.kit"]);
 }
 
 /// The order has reached the site (`made`: it made its new key), or is still on the stick.
 fn enrolled_anew_with_an_order_pending(made: bool) {
-    let scene = SystemFixture::new();
+    let fixture = SystemFixture::new();
     let init = ["init", "control-plane", "--environments", "dev"];
-    scene.run("outhaul", 0, &init);
-    scene.fleet();
-    scene.site("edge-1", "dev", "edge");
-    bundle(&scene);
-    scene.carry("edge-1");
+    fixture.run("outhaul", 0, &init);
+    fixture.fleet();
+    fixture.site("edge-1", "dev", "edge");
+    bundle(&fixture);
+    fixture.carry("edge-1");
     let rekey = ["site", "rekey", "edge-1", "--fleet", "fleet"];
     let request = "sites/edge-1/edge-1.request";
     let key = |at: &str| -> Value {
-        let told = scene.agent("edge-1", 0, &["--output", "json", "status"]);
+        let told = fixture.agent("edge-1", 0, &["--output", "json", "status"]);
         let told = outhaul_tests::result(&told.stdout);
         told[at].clone()
     };
@@ -48,56 +48,56 @@ fn enrolled_anew_with_an_order_pending(made: bool) {
     let first = key("key");
     let approve = ["site", "approve", request, "--fleet", "fleet"];
     let named = ["--fingerprint", first.as_str().unwrap()];
-    scene.run("outhaul", 0, &[&approve[..], &named].concat());
-    scene.run("outhaul", 0, &rekey);
-    bundle(&scene);
+    fixture.run("outhaul", 0, &[&approve[..], &named].concat());
+    fixture.run("outhaul", 0, &rekey);
+    bundle(&fixture);
     if made {
-        scene.carry("edge-1");
+        fixture.carry("edge-1");
         assert_ne!(key("key"), first, "the order made a new key");
-        enrolled_anew(&scene);
+        enrolled_anew(&fixture);
     } else {
-        enrolled_anew(&scene);
-        scene.carry("edge-1");
+        enrolled_anew(&fixture);
+        fixture.carry("edge-1");
         assert_eq!(
             key("key"),
             first,
             "an order for the enrolment before is none"
         );
     }
-    bundle(&scene);
-    scene.carry("edge-1");
-    scene.agent("edge-1", 0, &["export", "stick"]);
+    bundle(&fixture);
+    fixture.carry("edge-1");
+    fixture.agent("edge-1", 0, &["export", "stick"]);
 
     // At home: whoever approves compares what the machine shows with what the request has.
     let own = key("key");
     let request = "stick/requests/edge-1.request";
     let named = ["--fingerprint", own.as_str().unwrap()];
     let approve = ["site", "approve", request, "--fleet", "fleet"];
-    scene.run("outhaul", 0, &[&approve[..], &named].concat());
+    fixture.run("outhaul", 0, &[&approve[..], &named].concat());
     let add = ["--state", "hub", "site", "add", "--replace", request];
-    scene.run("outhaul-hub", 0, &[&add[..], &named].concat());
+    fixture.run("outhaul-hub", 0, &[&add[..], &named].concat());
     let import = ["--state", "hub", "import", "stick"];
-    let taken = scene.run("outhaul-hub", 0, &import);
+    let taken = fixture.run("outhaul-hub", 0, &import);
     assert!(
         !taken.everything().contains("refused"),
         "{}",
         taken.everything()
     );
-    scene.carry("edge-1");
+    fixture.carry("edge-1");
     assert_eq!(key("reports_waiting"), 0, "made: {made}");
     assert_eq!(key("renumbered"), Value::Null, "nobody restored anything");
-    let sites = json(&scene, "outhaul-hub", &["--state", "hub", "sites"]);
+    let sites = json(&fixture, "outhaul-hub", &["--state", "hub", "sites"]);
     let site = &sites.as_array().or(sites["sites"].as_array()).unwrap()[0];
     assert_eq!(site["verdict"], "ok", "{sites}");
 
-    fs::remove_dir_all(scene.path("stick")).unwrap();
-    fs::create_dir(scene.path("stick")).unwrap();
-    bundle(&scene);
-    scene.carry("edge-1");
+    fs::remove_dir_all(fixture.path("stick")).unwrap();
+    fs::create_dir(fixture.path("stick")).unwrap();
+    bundle(&fixture);
+    fixture.carry("edge-1");
     assert_eq!(key("active"), 4);
-    let status = scene.agent("edge-1", 0, &["status"]).stdout;
+    let status = fixture.agent("edge-1", 0, &["status"]).stdout;
     assert!(status.contains("enrolment: approved"), "{status}");
-    scene.home("edge-1");
+    fixture.home("edge-1");
 }
 
 #[test]

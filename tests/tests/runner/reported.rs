@@ -7,7 +7,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use super::scene::SystemFixture;
+use super::system::SystemFixture;
 
 const PLANE: [(&str, &str); 4] = [
     (
@@ -35,14 +35,14 @@ const PLANE: [(&str, &str); 4] = [
 ];
 
 /// Bundle `number`, of a base commit of that digit, whose template writes what no other does.
-fn bundle(scene: &SystemFixture, number: u64) -> String {
+fn bundle(fixture: &SystemFixture, number: u64) -> String {
     let template = format!(
         "apiVersion: outhaul.dev/v1alpha1\nkind: Template\nmetadata:\n  name: out\nspec:\n  type: \
          reconciler\n  reconciler: folder\n  manifests:\n    - |\n      run: lamp\n      number: \
          {number}\n---\napiVersion: outhaul.dev/v1alpha1\nkind: Template\nmetadata:\n  name: place\nspec:\n  \
          type: namespace\n  manifests:\n    - |\n      name: place\n"
     );
-    fs::write(scene.path("main/templates.yaml"), template).unwrap();
+    fs::write(fixture.path("main/templates.yaml"), template).unwrap();
     let commit = number.to_string().repeat(40);
     let made = [
         "bundle",
@@ -63,59 +63,59 @@ fn bundle(scene: &SystemFixture, number: u64) -> String {
         "--out",
         "stick",
     ];
-    scene.run("outhaul", 0, &made);
-    scene.run("outhaul-hub", 0, &["--state", "hub", "import", "stick"]);
+    fixture.run("outhaul", 0, &made);
+    fixture.run("outhaul-hub", 0, &["--state", "hub", "import", "stick"]);
     commit
 }
 
-fn json(scene: &SystemFixture, code: i32, arguments: &[&str]) -> Value {
+fn json(fixture: &SystemFixture, code: i32, arguments: &[&str]) -> Value {
     let hub = ["--state", "hub", "--output", "json"];
-    let ran = scene.run("outhaul-hub", code, &[&hub[..], arguments].concat());
+    let ran = fixture.run("outhaul-hub", code, &[&hub[..], arguments].concat());
     outhaul_tests::result(&ran.stdout)
 }
 
 /// What the hub says of the site, after its reports came home.
-fn at_the_hub(scene: &SystemFixture) -> Value {
-    scene.home("bench-1");
-    json(scene, 0, &["sites"])[0].clone()
+fn at_the_hub(fixture: &SystemFixture) -> Value {
+    fixture.home("bench-1");
+    json(fixture, 0, &["sites"])[0].clone()
 }
 
 #[test]
 fn a_revert_a_failure_and_a_refusal_show_at_the_hub_as_the_agent_wrote_them() {
-    let scene = SystemFixture::new();
+    let fixture = SystemFixture::new();
     for (path, text) in PLANE {
-        let path = scene.path(path);
+        let path = fixture.path(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
-    scene.fleet();
-    bundle(&scene, 1);
-    scene.site("bench-1", "dev", "bench");
+    fixture.fleet();
+    bundle(&fixture, 1);
+    fixture.site("bench-1", "dev", "bench");
     fs::copy(
-        scene.path("stick/dev-bench-1.outhaul"),
-        scene.path("first.outhaul"),
+        fixture.path("stick/dev-bench-1.outhaul"),
+        fixture.path("first.outhaul"),
     )
     .unwrap();
-    scene.carry("bench-1");
-    let second = bundle(&scene, 2);
+    fixture.carry("bench-1");
+    let second = bundle(&fixture, 2);
     // It never came to the second: what it said of the first is no word about it.
-    let site = at_the_hub(&scene);
+    let site = at_the_hub(&fixture);
     assert_eq!(
         (&site["verdict"], &site["bundle"]),
         (&"behind".into(), &"behind".into()),
         "{site}"
     );
-    scene.carry("bench-1");
-    let site = at_the_hub(&scene);
+    fixture.carry("bench-1");
+    let site = at_the_hub(&fixture);
     assert_eq!(
         (&site["verdict"], &site["bundle"]),
         (&"ok".into(), &"current".into()),
         "{site}"
     );
 
-    scene.agent("bench-1", 0, &["rollback", "--who", "ann"]);
+    fixture.agent("bench-1", 0, &["rollback", "--who", "ann"]);
     for look in 0..2 {
-        let site = at_the_hub(&scene);
+        let site = at_the_hub(&fixture);
         assert_eq!(
             (&site["actual"], &site["state"]),
             (&1.into(), &"active".into()),
@@ -139,40 +139,40 @@ fn a_revert_a_failure_and_a_refusal_show_at_the_hub_as_the_agent_wrote_them() {
             "--quorum",
             "1%",
         ];
-        let gate = json(&scene, 1, &asked);
+        let gate = json(&fixture, 1, &asked);
         assert!(
             gate["reasons"][0].as_str().unwrap().starts_with("failed: "),
             "{gate}"
         );
         if look == 0 {
             // Only the look for drift comes after: there is no stick, and its hub does not answer.
-            scene.agent("bench-1", 3, &["run", "--once"]);
+            fixture.agent("bench-1", 3, &["run", "--once"]);
         }
     }
 
     // A file of somebody else is in the way of what the third adds.
-    bundle(&scene, 3);
-    let applied = scene.path("sites/bench-1/applied");
-    let files = super::scene::files_below(&applied);
+    bundle(&fixture, 3);
+    let applied = fixture.path("sites/bench-1/applied");
+    let files = super::system::files_below(&applied);
     let file = files.iter().find(|file| file.is_file()).unwrap();
     let text = fs::read(file).unwrap();
     fs::remove_file(file).unwrap();
     fs::create_dir(file).unwrap();
     fs::write(file.join("theirs"), "somebody else's").unwrap();
-    scene.agent("bench-1", 1, &["import", "stick"]);
-    let site = at_the_hub(&scene);
+    fixture.agent("bench-1", 1, &["import", "stick"]);
+    let site = at_the_hub(&fixture);
     assert_eq!(site["bundle"], "not_taken", "{site}");
     assert_ne!(site["verdict"], "ok", "{site}");
     fs::remove_dir_all(file).unwrap();
     fs::write(file, text).unwrap();
 
-    let old = scene.path("first.outhaul");
-    scene.agent("bench-1", 4, &["import", old.to_str().unwrap()]);
-    let site = at_the_hub(&scene);
+    let old = fixture.path("first.outhaul");
+    fixture.agent("bench-1", 4, &["import", old.to_str().unwrap()]);
+    let site = at_the_hub(&fixture);
     let refusal = &site["refused"][0];
     assert_eq!(refusal["source"], "first.outhaul", "{site}");
     assert_eq!(refusal["rule"], "rollback", "{site}");
-    let listed = scene.run("outhaul-hub", 0, &["--state", "hub", "sites"]);
+    let listed = fixture.run("outhaul-hub", 0, &["--state", "hub", "sites"]);
     assert!(
         listed.stderr.contains("refused on site"),
         "{}",

@@ -9,23 +9,23 @@ use std::process::Command;
 
 use outhaul_tests::{Ran, program, run};
 
-use super::scene::SystemFixture;
+use super::system::SystemFixture;
 
-fn hub(scene: &SystemFixture, arguments: &[&str]) -> Ran {
-    let mut command: Command = scene.command(&program("outhaul-hub").unwrap());
+fn hub(fixture: &SystemFixture, arguments: &[&str]) -> Ran {
+    let mut command: Command = fixture.command(&program("outhaul-hub").unwrap());
     run(command.args(["--state", "hub"]).args(arguments)).unwrap()
 }
 
 /// A new stick goes to the hub and back: what the hub said, and what the site said.
-fn there_and_back(scene: &SystemFixture, site: &str) -> (Ran, Ran) {
-    let _ = fs::remove_dir_all(scene.path("stick"));
-    fs::create_dir(scene.path("stick")).unwrap();
-    scene.agent(site, 0, &["export", "stick"]);
-    let told = hub(scene, &["import", "stick"]);
+fn there_and_back(fixture: &SystemFixture, site: &str) -> (Ran, Ran) {
+    let _ = fs::remove_dir_all(fixture.path("stick"));
+    fs::create_dir(fixture.path("stick")).unwrap();
+    fixture.agent(site, 0, &["export", "stick"]);
+    let told = hub(fixture, &["import", "stick"]);
     // Something else lies on it, too, which is skipped.
     let request = format!("sites/{site}/{site}.request");
-    fs::copy(scene.path(&request), scene.path("stick/old.outhaul")).unwrap();
-    let mut command = scene.command(&program("outhaul-agent").unwrap());
+    fs::copy(fixture.path(&request), fixture.path("stick/old.outhaul")).unwrap();
+    let mut command = fixture.command(&program("outhaul-agent").unwrap());
     let state = format!("sites/{site}");
     let back = run(command.args(["--state", &state, "import", "stick"])).unwrap();
     assert_eq!(back.code, Some(0), "{}", back.everything());
@@ -34,56 +34,56 @@ fn there_and_back(scene: &SystemFixture, site: &str) -> (Ran, Ran) {
     (told, back)
 }
 
-fn status(scene: &SystemFixture, site: &str) -> serde_json::Value {
-    let told = scene.agent(site, 0, &["--output", "json", "status"]);
+fn status(fixture: &SystemFixture, site: &str) -> serde_json::Value {
+    let told = fixture.agent(site, 0, &["--output", "json", "status"]);
     outhaul_tests::result(&told.stdout)
 }
 
 #[test]
 fn a_site_restored_from_a_backup_is_heard_again_and_no_report_is_lost() {
     for kit in [false, true] {
-        let scene = SystemFixture::new();
+        let fixture = SystemFixture::new();
         let init = ["init", "control-plane", "--environments", "dev"];
-        scene.run("outhaul", 0, &init);
-        scene.fleet();
-        scene.site("edge-1", "dev", "edge");
-        let say = |why: &str| scene.agent("edge-1", 0, &["hold", "--why", why]);
+        fixture.run("outhaul", 0, &init);
+        fixture.fleet();
+        fixture.site("edge-1", "dev", "edge");
+        let say = |why: &str| fixture.agent("edge-1", 0, &["hold", "--why", why]);
         say("before the backup");
-        assert_eq!(there_and_back(&scene, "edge-1").0.code, Some(0));
+        assert_eq!(there_and_back(&fixture, "edge-1").0.code, Some(0));
         let copied = Command::new("cp")
             .args(["-a", "sites/edge-1", "backup"])
-            .current_dir(scene.path(""))
+            .current_dir(fixture.path(""))
             .status();
         assert!(copied.unwrap().success());
         for why in ["after it", "and again"] {
             say(why);
         }
-        assert_eq!(there_and_back(&scene, "edge-1").0.code, Some(0));
-        let before = status(&scene, "edge-1");
+        assert_eq!(there_and_back(&fixture, "edge-1").0.code, Some(0));
+        let before = status(&fixture, "edge-1");
         assert_eq!(before["reports_waiting"], 0, "{before}");
 
         // The disk dies; the backup comes back, and goes its own way.
-        fs::remove_dir_all(scene.path("sites/edge-1")).unwrap();
-        fs::rename(scene.path("backup"), scene.path("sites/edge-1")).unwrap();
+        fs::remove_dir_all(fixture.path("sites/edge-1")).unwrap();
+        fs::rename(fixture.path("backup"), fixture.path("sites/edge-1")).unwrap();
         if kit {
             let out = ["--fleet", "fleet", "--out", "again.kit"];
             let stream = ["--environment", "dev", "--cluster-type", "edge"];
             let enrol = ["site", "enrol", "edge-1"];
             let plane = ["--control-plane", "control-plane"];
-            scene.run("outhaul", 0, &[&enrol[..], &out, &stream, &plane].concat());
-            let told = scene.agent("edge-1", 0, &["--output", "json", "enrol", "again.kit"]);
+            fixture.run("outhaul", 0, &[&enrol[..], &out, &stream, &plane].concat());
+            let told = fixture.agent("edge-1", 0, &["--output", "json", "enrol", "again.kit"]);
             let told = outhaul_tests::result(&told.stdout);
             let request = told["request"].as_str().unwrap();
-            let status = status(&scene, "edge-1");
+            let status = status(&fixture, "edge-1");
             let key = status["key"].as_str().unwrap();
             let add = ["site", "add", "--replace", "--fingerprint", key, request];
-            let added = hub(&scene, &add);
+            let added = hub(&fixture, &add);
             assert_eq!(added.code, Some(0), "{}", added.everything());
         }
         for why in ["restored", "still restored", "really"] {
             say(why);
         }
-        let (refused, back) = there_and_back(&scene, "edge-1");
+        let (refused, back) = there_and_back(&fixture, "edge-1");
         let anew = "reports are numbered anew";
         assert!(back.stderr.contains(anew), "{}", back.everything());
         assert!(
@@ -91,14 +91,14 @@ fn a_site_restored_from_a_backup_is_heard_again_and_no_report_is_lost() {
             "{}",
             refused.everything()
         );
-        let told = status(&scene, "edge-1");
+        let told = status(&fixture, "edge-1");
         assert!(
             told["renumbered"].as_str().unwrap().contains("restored"),
             "{told}"
         );
-        let (accepted, _) = there_and_back(&scene, "edge-1");
+        let (accepted, _) = there_and_back(&fixture, "edge-1");
         assert_eq!(accepted.code, Some(0), "{}", accepted.everything());
-        let told = status(&scene, "edge-1");
+        let told = status(&fixture, "edge-1");
         assert_eq!(told["reports_waiting"], 0, "{told}");
         // The new numbering has the word of it and all that waited.
         let waited = 3 + i64::from(kit);

@@ -5,13 +5,13 @@
 
 use std::fs;
 
-use super::scene::{SystemFixture, files_below};
+use super::system::{SystemFixture, files_below};
 
 /// With what YAML takes for syntax, so that a value that is only pasted in would show.
 const VALUE: &str = "it's: a \"secret\" # \\ {x} 4711";
 
-fn seal(scene: &SystemFixture, key: &str, value: &str) -> String {
-    let mut command = scene.command(&outhaul_tests::program("outhaul").unwrap());
+fn seal(fixture: &SystemFixture, key: &str, value: &str) -> String {
+    let mut command = fixture.command(&outhaul_tests::program("outhaul").unwrap());
     command.args(["secret", "seal", "--recipient", &format!("edge-1={key}")]);
     command.args(["--fleet", "fleet", "--environment", "dev"]);
     command.args(["--workload", "hello", "--key", "PASSWORD"]);
@@ -25,21 +25,21 @@ fn seal(scene: &SystemFixture, key: &str, value: &str) -> String {
 }
 
 /// `dev` gets the templates for Secrets, and a config with the sealed value.
-fn use_secret(scene: &SystemFixture, sealed: &str) {
+fn use_secret(fixture: &SystemFixture, sealed: &str) {
     for template in ["secret", "namespace"] {
-        scene.run(
+        fixture.run(
             "outhaul",
             0,
             &["new", "template", template, "--in", "control-plane"],
         );
     }
-    scene.on_branch("control-plane", "main", |_| {});
-    scene.run(
+    fixture.on_branch("control-plane", "main", |_| {});
+    fixture.run(
         "outhaul",
         0,
         &["promote", "--control-plane", "control-plane", "--to", "dev"],
     );
-    scene.on_branch("control-plane", "dev", |folder| {
+    fixture.on_branch("control-plane", "dev", |folder| {
         let path = folder.join("cluster-types/edge.yaml");
         let text = fs::read_to_string(&path).unwrap();
         let text = text
@@ -59,13 +59,13 @@ fn use_secret(scene: &SystemFixture, sealed: &str) {
             "--set",
             &password,
         ];
-        scene.run("outhaul", 0, &config);
+        fixture.run("outhaul", 0, &config);
     });
 }
 
 /// Writes the sealed value into its config anew.
-fn replace_secret(scene: &SystemFixture, old: &str, new: &str) {
-    scene.on_branch("control-plane", "dev", |folder| {
+fn replace_secret(fixture: &SystemFixture, old: &str, new: &str) {
+    fixture.on_branch("control-plane", "dev", |folder| {
         let path = folder.join("configs/database.yaml");
         let text = fs::read_to_string(&path).unwrap();
         assert!(text.contains(old), "{text}");
@@ -75,17 +75,17 @@ fn replace_secret(scene: &SystemFixture, old: &str, new: &str) {
 
 #[test]
 fn a_sealed_value_that_was_damaged_fails_its_bundle_and_what_ran_runs_again() {
-    let scene = SystemFixture::new();
+    let fixture = SystemFixture::new();
     let init = ["init", "control-plane", "--environments", "dev"];
-    scene.run("outhaul", 0, &init);
-    scene.fleet();
-    let key = scene.site("edge-1", "dev", "edge");
-    let sealed = seal(&scene, &key, VALUE);
-    use_secret(&scene, &sealed);
-    scene.bundle("dev");
-    scene.carry("edge-1");
+    fixture.run("outhaul", 0, &init);
+    fixture.fleet();
+    let key = fixture.site("edge-1", "dev", "edge");
+    let sealed = seal(&fixture, &key, VALUE);
+    use_secret(&fixture, &sealed);
+    fixture.bundle("dev");
+    fixture.carry("edge-1");
     let target = "hello-dev/platform-config.yaml";
-    let before = scene.applied("edge-1", target);
+    let before = fixture.applied("edge-1", target);
     // One letter in the middle of the word, as a slip of the hand in an editor does it.
     let at = sealed.len() - 20;
     let other = if sealed.as_bytes()[at] == b'A' {
@@ -94,37 +94,37 @@ fn a_sealed_value_that_was_damaged_fails_its_bundle_and_what_ran_runs_again() {
         'A'
     };
     let damaged = format!("{}{other}{}", &sealed[..at], &sealed[at + 1..]);
-    replace_secret(&scene, &sealed, &damaged);
-    scene.bundle("dev");
-    let ran = scene.agent("edge-1", 1, &["import", "stick"]);
+    replace_secret(&fixture, &sealed, &damaged);
+    fixture.bundle("dev");
+    let ran = fixture.agent("edge-1", 1, &["import", "stick"]);
     let said = format!("{}{}", ran.stdout, ran.stderr);
     assert!(said.contains("the seal does not hold"), "{said}");
-    assert_eq!(scene.applied("edge-1", target), before);
-    let status = scene.agent("edge-1", 0, &["status"]).stdout;
+    assert_eq!(fixture.applied("edge-1", target), before);
+    let status = fixture.agent("edge-1", 0, &["status"]).stdout;
     assert!(status.contains("active: bundle 1"), "{status}");
 }
 
 #[test]
 fn a_secret_is_in_the_clear_in_the_target_and_nowhere_else() {
-    let scene = SystemFixture::new();
-    scene.run(
+    let fixture = SystemFixture::new();
+    fixture.run(
         "outhaul",
         0,
         &["init", "control-plane", "--environments", "dev"],
     );
-    scene.fleet();
-    let key = scene.site("edge-1", "dev", "edge");
-    let sealed = seal(&scene, &key, VALUE);
+    fixture.fleet();
+    let key = fixture.site("edge-1", "dev", "edge");
+    let sealed = seal(&fixture, &key, VALUE);
     assert!(sealed.starts_with("ENC[age,"), "{sealed}");
 
-    use_secret(&scene, &sealed);
-    let checked = scene.plane(0, "check", "dev", &["--strict"]);
+    use_secret(&fixture, &sealed);
+    let checked = fixture.plane(0, "check", "dev", &["--strict"]);
     assert!(checked.stderr.contains("no findings"), "{}", checked.stderr);
 
-    scene.bundle("dev");
-    scene.carry("edge-1");
+    fixture.bundle("dev");
+    fixture.carry("edge-1");
     let target = "hello-dev/platform-config.yaml";
-    let applied = scene.applied("edge-1", target);
+    let applied = fixture.applied("edge-1", target);
     let (map, secret) = applied.split_once("\n---\n").unwrap();
     assert!(
         map.contains("kind: ConfigMap") && !map.contains("PASSWORD"),
@@ -138,16 +138,16 @@ fn a_secret_is_in_the_clear_in_the_target_and_nowhere_else() {
         "{secret}"
     );
     let mode = std::os::unix::fs::PermissionsExt::mode(
-        &fs::metadata(scene.path(&format!("sites/edge-1/applied/{target}")))
+        &fs::metadata(fixture.path(&format!("sites/edge-1/applied/{target}")))
             .unwrap()
             .permissions(),
     );
     assert_eq!(mode & 0o777, 0o600);
 
     // Nowhere else: control plane, bundle, the agent's state, reports, the hub.
-    scene.home("edge-1");
+    fixture.home("edge-1");
     let inner = &as_yaml[1..as_yaml.len() - 1];
-    let clear: Vec<_> = files_below(&scene.path("."))
+    let clear: Vec<_> = files_below(&fixture.path("."))
         .into_iter()
         .filter(|path| {
             let bytes = fs::read(path).unwrap();
@@ -167,7 +167,7 @@ fn a_host_with_ansible_gets_its_secret_in_a_file_that_a_shell_reads() {
     if !outhaul_tests::available_or_skip("ansible-playbook") {
         return;
     }
-    let scene = SystemFixture::new();
+    let fixture = SystemFixture::new();
     let init = [
         "init",
         "control-plane",
@@ -176,12 +176,12 @@ fn a_host_with_ansible_gets_its_secret_in_a_file_that_a_shell_reads() {
         "--reconciler",
         "ansible",
     ];
-    scene.run("outhaul", 0, &init);
-    scene.fleet();
-    let key = scene.site("edge-1", "dev", "edge");
+    fixture.run("outhaul", 0, &init);
+    fixture.fleet();
+    let key = fixture.site("edge-1", "dev", "edge");
     let value = "pa\"$`id` #1";
-    let password = format!("PASSWORD={}", seal(&scene, &key, value));
-    scene.on_branch("control-plane", "dev", |_| {
+    let password = format!("PASSWORD={}", seal(&fixture, &key, value));
+    fixture.on_branch("control-plane", "dev", |_| {
         let config = [
             "new",
             "config",
@@ -191,20 +191,20 @@ fn a_host_with_ansible_gets_its_secret_in_a_file_that_a_shell_reads() {
             "--set",
             &password,
         ];
-        scene.run("outhaul", 0, &config);
+        fixture.run("outhaul", 0, &config);
     });
-    let root = scene.path("root");
+    let root = fixture.path("root");
     let settings = format!(
         "[ansible]\nvars = {{ site_root = {:?} }}\n",
         root.display().to_string()
     );
-    fs::write(scene.path("sites/edge-1/agent.toml"), settings).unwrap();
-    scene.bundle("dev");
-    scene.carry("edge-1");
+    fs::write(fixture.path("sites/edge-1/agent.toml"), settings).unwrap();
+    fixture.bundle("dev");
+    fixture.carry("edge-1");
     let home = root.join("dev-edge-hello-dev");
     let said = fs::read_to_string(home.join("hello.txt")).unwrap();
     assert_eq!(said, "Hello from dev\n");
-    let mut shell = scene.command(std::path::Path::new("sh"));
+    let mut shell = fixture.command(std::path::Path::new("sh"));
     let script = ". \"$0\"; printf %s \"$PASSWORD\"";
     shell
         .arg("-c")

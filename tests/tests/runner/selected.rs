@@ -10,7 +10,7 @@ use std::net::TcpStream;
 
 use serde_json::Value;
 
-use super::scene::{SystemFixture, copy};
+use super::system::{SystemFixture, copy};
 
 const SITES: [(&str, &str); 3] = [
     ("bench-1", "canary"),
@@ -30,18 +30,18 @@ fn select(ring: &str) -> String {
     format!("  siteSelector:\n    labelSelector:\n      matchLabels:\n        ring: {ring}\n")
 }
 
-fn write(scene: &SystemFixture, path: &str, text: &str) {
-    let path = scene.path(path);
+fn write(fixture: &SystemFixture, path: &str, text: &str) {
+    let path = fixture.path(path);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(path, text).unwrap();
 }
 
 /// The trial goes to the sites of a ring; everything else everywhere.
-fn scene() -> SystemFixture {
-    let scene = SystemFixture::new();
+fn fixture() -> SystemFixture {
+    let fixture = SystemFixture::new();
     let kind = "apiVersion: scheduler.kalypso.io/v1alpha1\nkind:";
     write(
-        &scene,
+        &fixture,
         "dev/bench.yaml",
         &format!(
             "{kind} ClusterType\nmetadata:\n  name: bench\nspec:\n  reconciler: out\n  namespaceService: place\n"
@@ -52,16 +52,16 @@ fn scene() -> SystemFixture {
             "apiVersion: outhaul.dev/v1alpha1\nkind: Site\nmetadata:\n  name: {name}\nspec:\n  clusterType: \
              bench\n  ring: {ring}\n"
         );
-        write(&scene, &format!("dev/sites/{name}.yaml"), &site);
+        write(&fixture, &format!("dev/sites/{name}.yaml"), &site);
     }
-    write(&scene, "dev/policy.yaml", &policy("all", "light", ""));
+    write(&fixture, "dev/policy.yaml", &policy("all", "light", ""));
     write(
-        &scene,
+        &fixture,
         "dev/trial.yaml",
         &policy("trial", "trial", &select("canary")),
     );
     write(
-        &scene,
+        &fixture,
         "main/lamp.yaml",
         &format!(
             "{kind} WorkloadRegistration\nmetadata:\n  name: lamp\nspec:\n  workload:\n    repo: \
@@ -69,7 +69,7 @@ fn scene() -> SystemFixture {
         ),
     );
     write(
-        &scene,
+        &fixture,
         "main/templates.yaml",
         "apiVersion: outhaul.dev/v1alpha1\nkind: Template\nmetadata:\n  name: out\nspec:\n  type: \
          reconciler\n  reconciler: folder\n  manifests:\n    - |\n      run: {{ DeploymentTargetName }}\n---\n\
@@ -82,17 +82,17 @@ fn scene() -> SystemFixture {
         )
     });
     write(
-        &scene,
+        &fixture,
         "lamp/workload.yaml",
         &format!(
             "{kind} Workload\nmetadata:\n  name: lamp\nspec:\n  deploymentTargets:\n{}",
             targets.concat()
         ),
     );
-    scene
+    fixture
 }
 
-fn outhaul(scene: &SystemFixture, code: i32, command: &str, more: &[&str]) -> String {
+fn outhaul(fixture: &SystemFixture, code: i32, command: &str, more: &[&str]) -> String {
     let commit = "1".repeat(40);
     let at = [
         command,
@@ -107,11 +107,11 @@ fn outhaul(scene: &SystemFixture, code: i32, command: &str, more: &[&str]) -> St
         "--source",
         "https://git.example/lamp=lamp",
     ];
-    let ran = scene.run("outhaul", code, &[&at[..], more].concat());
+    let ran = fixture.run("outhaul", code, &[&at[..], more].concat());
     format!("{}{}", ran.stdout, ran.stderr)
 }
 
-fn bundle(scene: &SystemFixture, code: i32) -> String {
+fn bundle(fixture: &SystemFixture, code: i32) -> String {
     let keys = [
         "--fleet",
         "fleet",
@@ -120,9 +120,9 @@ fn bundle(scene: &SystemFixture, code: i32) -> String {
         "--out",
         "stick",
     ];
-    let made = outhaul(scene, code, "bundle", &keys);
+    let made = outhaul(fixture, code, "bundle", &keys);
     if code == 0 {
-        scene.run("outhaul-hub", 0, &["--state", "hub", "import", "stick"]);
+        fixture.run("outhaul-hub", 0, &["--state", "hub", "import", "stick"]);
     }
     made
 }
@@ -139,29 +139,29 @@ fn get(url: &str, path: &str) -> Value {
 
 #[test]
 fn one_site_of_three_gets_what_a_policy_selects_it_for_and_the_gate_asks_nobody_else() {
-    let scene = scene();
-    scene.fleet();
-    let checked = outhaul(&scene, 0, "check", &[]);
+    let fixture = fixture();
+    fixture.fleet();
+    let checked = outhaul(&fixture, 0, "check", &[]);
     assert!(!checked.contains("selects-nothing"), "{checked}");
-    let schedule = outhaul(&scene, 0, "schedule", &[]);
+    let schedule = outhaul(&fixture, 0, "schedule", &[]);
     assert!(schedule.contains("trial; only on bench-1"), "{schedule}");
 
-    bundle(&scene, 0);
+    bundle(&fixture, 0);
     let inspect = ["inspect", "stick/dev-bench-1.outhaul", "--fleet", "fleet"];
-    let inspected = scene.run("outhaul", 0, &inspect).stdout;
+    let inspected = fixture.run("outhaul", 0, &inspect).stdout;
     assert!(inspected.contains("only for bench-1"), "{inspected}");
     let verify = ["stick/dev-bench-1.outhaul", "--fleet", "fleet"];
-    outhaul(&scene, 0, "verify", &verify);
+    outhaul(&fixture, 0, "verify", &verify);
 
     for (site, _) in SITES {
-        scene.site(site, "dev", "bench");
-        scene.carry(site);
-        scene.home(site);
-        scene.applied(site, "lamp-dim/reconciler.yaml");
+        fixture.site(site, "dev", "bench");
+        fixture.carry(site);
+        fixture.home(site);
+        fixture.applied(site, "lamp-dim/reconciler.yaml");
     }
-    scene.applied("bench-1", "lamp-new/reconciler.yaml");
-    assert!(!scene.path("sites/bench-2/applied/lamp-new").exists());
-    let status = scene.agent("bench-2", 0, &["status"]).stdout;
+    fixture.applied("bench-1", "lamp-new/reconciler.yaml");
+    assert!(!fixture.path("sites/bench-2/applied/lamp-new").exists());
+    let status = fixture.agent("bench-2", 0, &["status"]).stdout;
     let told = "lamp-new: for other sites, not for this one";
     assert!(status.contains(told), "{status}");
     let commit = "1".repeat(40);
@@ -174,9 +174,9 @@ fn one_site_of_three_gets_what_a_policy_selects_it_for_and_the_gate_asks_nobody_
         "--commit",
         &commit,
     ];
-    scene.run("outhaul-hub", 0, &gate);
+    fixture.run("outhaul-hub", 0, &gate);
 
-    let hub = scene.serve();
+    let hub = fixture.serve();
     let rows = get(&hub.url, "/api/v1/assignments");
     let rows = rows
         .get("items")
@@ -194,34 +194,34 @@ fn one_site_of_three_gets_what_a_policy_selects_it_for_and_the_gate_asks_nobody_
 }
 
 #[test]
-fn another_site_is_told_apart_in_a_difference_and_a_slip_of_the_pen_is_found() {
-    let scene = scene();
-    outhaul(&scene, 0, "render", &["--out", "before"]);
+fn another_site_is_distinguished_in_a_difference_and_a_slip_of_the_pen_is_found() {
+    let fixture = fixture();
+    outhaul(&fixture, 0, "render", &["--out", "before"]);
     let whole = "before/.sites/bench-1/bench/lamp-new/reconciler.yaml";
-    assert!(scene.path(whole).is_file());
-    assert!(!scene.path("before/bench/lamp-new").exists());
-    outhaul(&scene, 0, "render", &["--verify", "before"]);
+    assert!(fixture.path(whole).is_file());
+    assert!(!fixture.path("before/bench/lamp-new").exists());
+    outhaul(&fixture, 0, "render", &["--verify", "before"]);
 
-    let story = outhaul(&scene, 0, "explain", &["lamp-new", "bench"]);
+    let story = outhaul(&fixture, 0, "explain", &["lamp-new", "bench"]);
     assert!(
         story.contains("only on sites with: ring = canary (dev/trial.yaml:12): 1 of 3, bench-1"),
         "{story}"
     );
-    let story = outhaul(&scene, 0, "explain", &["lamp-new", "--site", "bench-2"]);
+    let story = outhaul(&fixture, 0, "explain", &["lamp-new", "--site", "bench-2"]);
     assert!(story.contains("not assigned"), "{story}");
     assert!(
         story.contains("needs a site with ring = canary (dev/trial.yaml:14); it has ring = rest"),
         "{story}"
     );
-    let story = outhaul(&scene, 0, "explain", &["--site", "bench-2"]);
+    let story = outhaul(&fixture, 0, "explain", &["--site", "bench-2"]);
     assert!(
         story.contains("`lamp-new` by `trial` is for other sites, not for this one"),
         "{story}"
     );
 
-    copy(&scene.path("dev"), &scene.path("dev-before"));
+    copy(&fixture.path("dev"), &fixture.path("dev-before"));
     write(
-        &scene,
+        &fixture,
         "dev/trial.yaml",
         &policy("trial", "trial", &select("rest")),
     );
@@ -229,7 +229,7 @@ fn another_site_is_told_apart_in_a_difference_and_a_slip_of_the_pen_is_found() {
     let sides = ["diff", "dev-before", "dev", "--environment", "dev"];
     let base = ["--base-dir", "main", "--base-commit", &commit];
     let source = ["--source", "https://git.example/lamp=lamp"];
-    let told = scene
+    let told = fixture
         .run("outhaul", 1, &[&sides[..], &base, &source].concat())
         .stdout;
     assert!(
@@ -240,11 +240,11 @@ fn another_site_is_told_apart_in_a_difference_and_a_slip_of_the_pen_is_found() {
     );
 
     write(
-        &scene,
+        &fixture,
         "dev/trial.yaml",
         &policy("trial", "trial", &select("canry")),
     );
-    let checked = outhaul(&scene, 0, "check", &[]);
+    let checked = outhaul(&fixture, 0, "check", &[]);
     for part in [
         "policy `trial` selects no site",
         "dev/trial.yaml:14",
@@ -257,23 +257,23 @@ fn another_site_is_told_apart_in_a_difference_and_a_slip_of_the_pen_is_found() {
 
 #[test]
 fn what_would_take_it_from_sites_stops_like_any_removal() {
-    let scene = scene();
-    scene.fleet();
-    write(&scene, "dev/trial.yaml", &policy("trial", "trial", ""));
-    bundle(&scene, 0);
+    let fixture = fixture();
+    fixture.fleet();
+    write(&fixture, "dev/trial.yaml", &policy("trial", "trial", ""));
+    bundle(&fixture, 0);
     write(
-        &scene,
+        &fixture,
         "dev/trial.yaml",
         &policy("trial", "trial", &select("canary")),
     );
-    let refused = bundle(&scene, 1);
+    let refused = bundle(&fixture, 1);
     assert!(
         refused.contains("- bench/lamp-new from 2 sites"),
         "{refused}"
     );
     // A site that is no longer there loses nothing.
     for site in ["bench-2", "bench-3"] {
-        fs::remove_file(scene.path(&format!("dev/sites/{site}.yaml"))).unwrap();
+        fs::remove_file(fixture.path(&format!("dev/sites/{site}.yaml"))).unwrap();
     }
-    bundle(&scene, 0);
+    bundle(&fixture, 0);
 }

@@ -12,19 +12,19 @@ use std::process::{Child, Command, Stdio};
 use outhaul_tests::{available_or_skip, program, run_script};
 
 use super::cluster::{SITE, follow_the_example};
-use super::scene::SystemFixture;
+use super::system::SystemFixture;
 
 const URL: &str = "https://git.store.example/stock-report-manifests";
 
 /// The template of Flux, applied by the folder reconciler: no Flux runs in a test.
-fn with_flux(scene: &SystemFixture) {
+fn with_flux(fixture: &SystemFixture) {
     let template = outhaul_tests::workspace_root().join("bundler/plane/templates/flux-git.yaml");
     let text = fs::read_to_string(template).unwrap();
     let text = text.replace("reconciler: flux\n", "reconciler: folder\n");
-    scene.on_branch("control-plane", "main", |folder| {
+    fixture.on_branch("control-plane", "main", |folder| {
         fs::write(folder.join("templates/flux-git.yaml"), &text).unwrap();
     });
-    scene.on_branch("control-plane", "dev", |folder| {
+    fixture.on_branch("control-plane", "dev", |folder| {
         let path = folder.join("cluster-types/store.yaml");
         let text = fs::read_to_string(&path).unwrap();
         let text = text.replace("reconciler: kubernetes", "reconciler: flux-git");
@@ -34,9 +34,9 @@ fn with_flux(scene: &SystemFixture) {
 
 /// Runs `script` on site: beside `outhaul-mirror` on 443, which has the names of the servers, without a network.
 #[track_caller]
-fn on_site(scene: &SystemFixture, script: &str, programs: &[(&str, &Path)]) -> String {
+fn on_site(fixture: &SystemFixture, script: &str, programs: &[(&str, &Path)]) -> String {
     let hosts = "127.0.0.1 localhost git.store.example registry.store.example\n";
-    fs::write(scene.path("hosts"), hosts).unwrap();
+    fs::write(fixture.path("hosts"), hosts).unwrap();
     let around = format!(
         r#"
         ip link set lo up
@@ -51,13 +51,13 @@ fn on_site(scene: &SystemFixture, script: &str, programs: &[(&str, &Path)]) -> S
         awk '$1 == "Ip:" {{ if (!n) {{ for (i = 1; i <= NF; i++) if ($i == "OutNoRoutes") n = i }} else print "tried to leave:", $n }}' /proc/net/snmp
         "#
     );
-    let mut shell = scene.command(Path::new("unshare"));
+    let mut shell = fixture.command(Path::new("unshare"));
     shell
         .args([
             "--net", "--mount", "bash", "-euo", "pipefail", "-c", &around,
         ])
         .env("MIRROR", program("outhaul-mirror").unwrap())
-        .env("STATE", scene.path(&format!("sites/{SITE}")));
+        .env("STATE", fixture.path(&format!("sites/{SITE}")));
     for (name, program) in programs {
         shell.env(name, program);
     }
@@ -92,16 +92,16 @@ fn a_repository_that_flux_is_to_fetch_is_cloned_on_site_at_its_commit_and_travel
     if !isolated_or_skip() || !available_or_skip("git") {
         return;
     }
-    let mut scene = SystemFixture::new();
-    follow_the_example(&mut scene);
-    with_flux(&scene);
+    let mut fixture = SystemFixture::new();
+    follow_the_example(&mut fixture);
+    with_flux(&fixture);
     // History does not travel, and the repository's other branches do not.
-    scene.on_branch("manifests", "dev", |folder| {
+    fixture.on_branch("manifests", "dev", |folder| {
         fs::write(folder.join("notes.md"), "second\n").unwrap();
     });
-    let commit = scene.git("manifests", &["rev-parse", "dev"]);
-    scene.bundle("dev");
-    let shown = scene.run("outhaul", 0, &["inspect", "stick/dev-store-1.outhaul"]);
+    let commit = fixture.git("manifests", &["rev-parse", "dev"]);
+    fixture.bundle("dev");
+    let shown = fixture.run("outhaul", 0, &["inspect", "stick/dev-store-1.outhaul"]);
     let line = format!("  repository  {URL}: refs/heads/dev at {}", &commit[..15]);
     assert!(shown.stdout.contains(&line), "{}", shown.stdout);
     // Once: in the pack, and not as files besides.
@@ -110,15 +110,15 @@ fn a_repository_that_flux_is_to_fetch_is_cloned_on_site_at_its_commit_and_travel
         "{}",
         shown.stdout
     );
-    scene.carry(SITE);
-    let said = on_site(&scene, CLONE, &[]);
+    fixture.carry(SITE);
+    let said = on_site(&fixture, CLONE, &[]);
     assert!(said.starts_with(&format!("{commit}\n")), "{said}");
     assert!(said.contains("notes.md\nreport.yaml\n"), "{said}");
-    let applied = scene.applied(SITE, "stock-report-nightly/reconciler.yaml");
+    let applied = fixture.applied(SITE, "stock-report-nightly/reconciler.yaml");
     assert!(applied.contains(URL), "{applied}");
 
     // Another machine writes the same bytes: here, a clone whose git packed everything in its own way.
-    scene.git("manifests", &["gc", "--quiet", "--aggressive"]);
+    fixture.git("manifests", &["gc", "--quiet", "--aggressive"]);
     let again = [
         "--renew",
         "--fleet",
@@ -128,9 +128,9 @@ fn a_repository_that_flux_is_to_fetch_is_cloned_on_site_at_its_commit_and_travel
         "--out",
         "other",
     ];
-    scene.plane(0, "bundle", "dev", &again);
+    fixture.plane(0, "bundle", "dev", &again);
     let pack = |file: &str| {
-        let told = scene.run("outhaul", 0, &["inspect", file, "--output", "json"]);
+        let told = fixture.run("outhaul", 0, &["inspect", file, "--output", "json"]);
         let told = outhaul_tests::result(&told.stdout);
         told["index"]["served"]["repositories"][0]["pack"].clone()
     };
@@ -140,14 +140,14 @@ fn a_repository_that_flux_is_to_fetch_is_cloned_on_site_at_its_commit_and_travel
     );
 
     // The next commit: the site's reconciler fetches it as from the original.
-    scene.on_branch("manifests", "dev", |folder| {
+    fixture.on_branch("manifests", "dev", |folder| {
         fs::write(folder.join("notes.md"), "third\n").unwrap();
     });
-    let commit = scene.git("manifests", &["rev-parse", "dev"]);
-    fs::remove_dir_all(scene.path("clone")).unwrap();
-    scene.bundle("dev");
-    scene.carry(SITE);
-    let said = on_site(&scene, CLONE, &[]);
+    let commit = fixture.git("manifests", &["rev-parse", "dev"]);
+    fs::remove_dir_all(fixture.path("clone")).unwrap();
+    fixture.bundle("dev");
+    fixture.carry(SITE);
+    let said = on_site(&fixture, CLONE, &[]);
     assert!(said.starts_with(&format!("{commit}\n")), "{said}");
     // What was signed renders to it again.
     let verify = [
@@ -156,7 +156,7 @@ fn a_repository_that_flux_is_to_fetch_is_cloned_on_site_at_its_commit_and_travel
         "fleet",
         "--snapshot",
     ];
-    scene.plane(0, "verify", "dev", &verify);
+    fixture.plane(0, "verify", "dev", &verify);
 }
 
 /// crane, which builds images, and is a registry.
@@ -209,7 +209,7 @@ impl Drop for Registry {
 }
 
 /// Pushes an image whose one layer holds `text` and noise, and returns its digest.
-fn push(scene: &SystemFixture, crane: &Path, name: &str, text: &str) -> String {
+fn push(fixture: &SystemFixture, crane: &Path, name: &str, text: &str) -> String {
     let script = r#"
         mkdir -p rootfs
         echo "$TEXT" >rootfs/report
@@ -218,7 +218,7 @@ fn push(scene: &SystemFixture, crane: &Path, name: &str, text: &str) -> String {
         "$CRANE" append --oci-empty-base -f layer.tar.gz -t "$NAME" >/dev/null 2>&1
         "$CRANE" digest "$NAME"
     "#;
-    let mut shell = scene.command(Path::new("bash"));
+    let mut shell = fixture.command(Path::new("bash"));
     shell
         .args(["-euc", script])
         .env("CRANE", crane)
@@ -230,8 +230,8 @@ fn push(scene: &SystemFixture, crane: &Path, name: &str, text: &str) -> String {
 }
 
 /// The example, whose policy says that images travel, and whose workload needs `image`.
-fn with_image(scene: &SystemFixture, image: &str) {
-    scene.on_branch("control-plane", "dev", |folder| {
+fn with_image(fixture: &SystemFixture, image: &str) {
+    fixture.on_branch("control-plane", "dev", |folder| {
         let path = folder.join("delivery/cluster.yaml");
         let text = fs::read_to_string(&path).unwrap();
         fs::write(path, text.replace("images: reference", "images: carry")).unwrap();
@@ -241,10 +241,10 @@ fn with_image(scene: &SystemFixture, image: &str) {
         fs::write(path, text).unwrap();
     });
     let template = outhaul_tests::workspace_root().join("bundler/plane/templates/folder.yaml");
-    scene.on_branch("control-plane", "main", |folder| {
+    fixture.on_branch("control-plane", "main", |folder| {
         fs::copy(template, folder.join("templates/folder.yaml")).unwrap();
     });
-    scene.on_branch("manifests", "dev", |folder| {
+    fixture.on_branch("manifests", "dev", |folder| {
         let path = folder.join("report.yaml");
         let text = fs::read_to_string(&path).unwrap();
         let text = text.replace("registry.store.example/stock-report:1.4.0", image);
@@ -258,12 +258,12 @@ fn an_image_is_pulled_on_site_by_its_original_name_and_moves_only_when_asked() {
         return;
     }
     let Some(crane) = crane_or_skip() else { return };
-    let mut scene = SystemFixture::new();
-    follow_the_example(&mut scene);
+    let mut fixture = SystemFixture::new();
+    follow_the_example(&mut fixture);
     let registry = Registry::start(&crane);
     let name = format!("{}/team/stock-report:1.4.0", registry.address);
-    let digest = push(&scene, &crane, &name, "first");
-    with_image(&scene, &name);
+    let digest = push(&fixture, &crane, &name, "first");
+    with_image(&fixture, &name);
 
     // A host of this machine is not asked because a team's manifest names it.
     let keys = [
@@ -274,30 +274,30 @@ fn an_image_is_pulled_on_site_by_its_original_name_and_moves_only_when_asked() {
         "--out",
         "stick",
     ];
-    let refused = scene.plane(1, "bundle", "dev", &keys);
+    let refused = fixture.plane(1, "bundle", "dev", &keys);
     assert!(refused.stderr.contains(&name), "{}", refused.everything());
     let allowed = [&keys[..], &["--allow-host", &registry.address]].concat();
-    scene.plane(0, "bundle", "dev", &allowed);
-    let shown = scene.run("outhaul", 0, &["inspect", "stick/dev-store-1.outhaul"]);
+    fixture.plane(0, "bundle", "dev", &allowed);
+    let shown = fixture.run("outhaul", 0, &["inspect", "stick/dev-store-1.outhaul"]);
     assert!(
         shown.stdout.contains(&format!("  image       {name} (")),
         "{}",
         shown.stdout
     );
-    let lock = fs::read_to_string(scene.path("fleet/outhaul.lock")).unwrap();
+    let lock = fs::read_to_string(fixture.path("fleet/outhaul.lock")).unwrap();
     assert!(
         lock.contains(&format!("\"{name}\": \"{digest}\"")),
         "{lock}"
     );
 
     // The tag is another image now: nothing floats, and nothing is pulled again.
-    let other = push(&scene, &crane, &name, "second");
+    let other = push(&fixture, &crane, &name, "second");
     assert_ne!(digest, other);
-    let told = scene.plane(0, "bundle", "dev", &allowed);
+    let told = fixture.plane(0, "bundle", "dev", &allowed);
     assert!(told.stderr.contains("unchanged"), "{}", told.everything());
 
-    scene.carry(SITE);
-    let state = scene.path(&format!("sites/{SITE}"));
+    fixture.carry(SITE);
+    let state = fixture.path(&format!("sites/{SITE}"));
     let layer = fs::read_dir(state.join("generations/1/images/blobs/sha256")).unwrap();
     let links = layer.map(|entry| entry.unwrap().metadata().unwrap());
     let links = links.filter(|found| std::os::unix::fs::MetadataExt::nlink(found) == 2);
@@ -311,7 +311,7 @@ fn an_image_is_pulled_on_site_by_its_original_name_and_moves_only_when_asked() {
     "#;
     let listen = registry.address.replace("localhost", "127.0.0.1");
     let told = at_plain_mirror(
-        &scene,
+        &fixture,
         &listen,
         script,
         &[("CRANE", &crane), ("NAME", Path::new(&name))],
@@ -321,18 +321,18 @@ fn an_image_is_pulled_on_site_by_its_original_name_and_moves_only_when_asked() {
 
     // Asked for, it moves, and says so.
     let update = [&allowed[..], &["--update"]].concat();
-    let told = scene.plane(0, "bundle", "dev", &update);
+    let told = fixture.plane(0, "bundle", "dev", &update);
     let moved = format!("updated: {name} from {digest} to {other}");
     assert!(told.stderr.contains(&moved), "{}", told.everything());
-    assert!(scene.path("stick/dev-store-2.outhaul").is_file());
+    assert!(fixture.path("stick/dev-store-2.outhaul").is_file());
 
     // A tag that nobody has is that assignment's failure, by name.
-    scene.on_branch("manifests", "dev", |folder| {
+    fixture.on_branch("manifests", "dev", |folder| {
         let path = folder.join("report.yaml");
         let text = fs::read_to_string(&path).unwrap();
         fs::write(path, text.replace(":1.4.0", ":9.9.9")).unwrap();
     });
-    let told = scene.plane(1, "bundle", "dev", &allowed);
+    let told = fixture.plane(1, "bundle", "dev", &allowed);
     let missing = "has no `team/stock-report:9.9.9`";
     assert!(told.stderr.contains(missing), "{}", told.everything());
     assert!(
@@ -345,7 +345,7 @@ fn an_image_is_pulled_on_site_by_its_original_name_and_moves_only_when_asked() {
 /// Runs `script` on site beside a mirror without TLS at `listen`, the centre's registry's own address.
 #[track_caller]
 fn at_plain_mirror(
-    scene: &SystemFixture,
+    fixture: &SystemFixture,
     listen: &str,
     script: &str,
     programs: &[(&str, &Path)],
@@ -361,13 +361,13 @@ fn at_plain_mirror(
         awk '$1 == "Ip:" {{ if (!n) {{ for (i = 1; i <= NF; i++) if ($i == "OutNoRoutes") n = i }} else print "tried to leave:", $n }}' /proc/net/snmp
         "#
     );
-    let mut shell = scene.command(Path::new("unshare"));
+    let mut shell = fixture.command(Path::new("unshare"));
     shell
         .args([
             "--net", "--mount", "bash", "-euo", "pipefail", "-c", &around,
         ])
         .env("MIRROR", program("outhaul-mirror").unwrap())
-        .env("STATE", scene.path(&format!("sites/{SITE}")));
+        .env("STATE", fixture.path(&format!("sites/{SITE}")));
     for (name, program) in programs {
         shell.env(name, program);
     }

@@ -7,7 +7,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use super::scene::{SystemFixture, copy};
+use super::system::{SystemFixture, copy};
 
 fn tutorial() -> Option<PathBuf> {
     let kalypso = outhaul_tests::kalypso_or_skip("tutorial/story")?;
@@ -20,8 +20,8 @@ const STAGE: &str = "0.0.1-22";
 const NEW: &str = "0.0.2-34";
 
 /// The tutorial's repositories, the application registered, and policies on both environments.
-fn scene(tutorial: &std::path::Path) -> SystemFixture {
-    let mut scene = SystemFixture::new();
+fn fixture(tutorial: &std::path::Path) -> SystemFixture {
+    let mut fixture = SystemFixture::new();
     for (name, repository) in [
         ("kalypso-control-plane", "control-plane"),
         ("kalypso-app-src", "app-src"),
@@ -29,21 +29,21 @@ fn scene(tutorial: &std::path::Path) -> SystemFixture {
         ("kalypso-svc-src", "svc-src"),
         ("kalypso-svc-gitops", "svc-gitops"),
     ] {
-        scene.repository(&tutorial.join(name), repository);
+        fixture.repository(&tutorial.join(name), repository);
         if name != "kalypso-control-plane" {
-            scene
+            fixture
                 .sources
                 .push(format!("https://github.com/microsoft/{name}={repository}"));
         }
     }
     let step = |name: &str| tutorial.join("story").join(name);
-    scene.on_branch("control-plane", "main", |folder| {
+    fixture.on_branch("control-plane", "main", |folder| {
         copy(&step("1-onboard"), &folder.join("workloads"));
         let template = outhaul_tests::workspace_root().join("bundler/plane/templates/folder.yaml");
         fs::copy(template, folder.join("templates/folder.yaml")).unwrap();
     });
     for (branch, policies) in [("dev", "2-schedule-dev"), ("stage", "3-promote-to-stage")] {
-        scene.on_branch("control-plane", branch, |folder| {
+        fixture.on_branch("control-plane", branch, |folder| {
             copy(&step(policies), &folder.join("scheduling"));
             for name in ["east-us/restricted/drones/drone", "west-us/large/large"] {
                 let path = folder.join(format!("cluster-types/{name}-cluster-type.yaml"));
@@ -57,44 +57,48 @@ fn scene(tutorial: &std::path::Path) -> SystemFixture {
         });
     }
     // The tutorial's own stage branch has no folder for `uat-test` yet.
-    scene.on_branch("app-gitops", "stage", |folder| {
+    fixture.on_branch("app-gitops", "stage", |folder| {
         copy(&folder.join("functional-test"), &folder.join("uat-test"));
     });
-    scene.fleet();
+    fixture.fleet();
     for (site, environment, cluster_type) in [
         ("drone-1", "dev", "drone"),
         ("large-1", "dev", "large"),
         ("drone-2", "stage", "drone"),
     ] {
-        scene.site(site, environment, cluster_type);
+        fixture.site(site, environment, cluster_type);
     }
-    scene
+    fixture
 }
 
 #[test]
 fn a_commit_reaches_stage_when_the_sites_of_dev_confirm_it_and_a_version_when_its_team_says_so() {
     let Some(tutorial) = tutorial() else { return };
-    let scene = scene(&tutorial);
-    let hub = scene.serve();
+    let fixture = fixture(&tutorial);
+    let hub = fixture.serve();
     let promote = |code: i32, more: &[&str]| {
         let command = ["promote", "--control-plane", "control-plane"];
-        let sources: Vec<&str> = scene.sources.iter().flat_map(|s| ["--source", s]).collect();
-        scene.run("outhaul", code, &[&command[..], &sources, more].concat())
+        let sources: Vec<&str> = fixture
+            .sources
+            .iter()
+            .flat_map(|s| ["--source", s])
+            .collect();
+        fixture.run("outhaul", code, &[&command[..], &sources, more].concat())
     };
     let to_stage =
         |code: i32| promote(code, &["--from", "dev", "--to", "stage", "--hub", &hub.url]);
-    let base_of_stage = || scene.git("control-plane", &["show", "stage:base-repo.yaml"]);
-    let main = scene.git("control-plane", &["rev-parse", "main"]);
+    let base_of_stage = || fixture.git("control-plane", &["show", "stage:base-repo.yaml"]);
+    let main = fixture.git("control-plane", &["rev-parse", "main"]);
     promote(0, &["--to", "dev"]);
 
     // 3: silent sites keep the gate closed, each by its name.
-    scene.bundle("dev");
+    fixture.bundle("dev");
     let refused = to_stage(1);
     for site in ["drone-1", "large-1"] {
         assert!(refused.stderr.contains(site), "{}", refused.stderr);
     }
-    scene.carry("large-1");
-    scene.home("large-1");
+    fixture.carry("large-1");
+    fixture.home("large-1");
     let refused = to_stage(1);
     assert!(refused.stderr.contains("drone-1"), "{}", refused.stderr);
     assert!(!refused.stderr.contains("large-1"), "{}", refused.stderr);
@@ -102,19 +106,19 @@ fn a_commit_reaches_stage_when_the_sites_of_dev_confirm_it_and_a_version_when_it
 
     // A drone that cannot apply is no confirmation either.
     let in_the_way = "sites/drone-1/applied/hello-world-app-functional-test/namespace.yaml";
-    fs::create_dir_all(scene.path(in_the_way).parent().unwrap()).unwrap();
-    fs::write(scene.path(in_the_way), "somebody else's\n").unwrap();
-    scene.agent("drone-1", 1, &["import", "stick"]);
-    scene.home("drone-1");
+    fs::create_dir_all(fixture.path(in_the_way).parent().unwrap()).unwrap();
+    fs::write(fixture.path(in_the_way), "somebody else's\n").unwrap();
+    fixture.agent("drone-1", 1, &["import", "stick"]);
+    fixture.home("drone-1");
     let refused = to_stage(1);
     assert!(refused.stderr.contains("drone-1"), "{}", refused.stderr);
-    fs::remove_file(scene.path(in_the_way)).unwrap();
-    scene.agent("drone-1", 0, &["approve", "1"]);
-    scene.carry("drone-1");
-    scene.home("drone-1");
+    fs::remove_file(fixture.path(in_the_way)).unwrap();
+    fixture.agent("drone-1", 0, &["approve", "1"]);
+    fixture.carry("drone-1");
+    fixture.home("drone-1");
     to_stage(0);
     assert!(base_of_stage().contains(&main), "{}", base_of_stage());
-    let message = scene.git("control-plane", &["log", "-1", "--format=%B", "stage"]);
+    let message = fixture.git("control-plane", &["log", "-1", "--format=%B", "stage"]);
     for site in ["drone-1", "large-1"] {
         assert!(
             message.contains(site),
@@ -123,10 +127,10 @@ fn a_commit_reaches_stage_when_the_sites_of_dev_confirm_it_and_a_version_when_it
     }
 
     // 4: a new version. The team merges it for dev, and proposes it for stage on a branch of its own.
-    scene.bundle("stage");
-    scene.carry("drone-2");
+    fixture.bundle("stage");
+    fixture.carry("drone-2");
     let runs = |site: &str, target: &str| {
-        scene.applied(
+        fixture.applied(
             site,
             &format!("hello-world-app-{target}/payload/gen_manifests.yaml"),
         )
@@ -134,21 +138,21 @@ fn a_commit_reaches_stage_when_the_sites_of_dev_confirm_it_and_a_version_when_it
     assert!(runs("drone-1", "functional-test").contains(DEV));
     assert!(runs("drone-2", "uat-test").contains(STAGE));
     let update = |folder: &std::path::Path| {
-        for file in super::scene::files_below(folder) {
+        for file in super::system::files_below(folder) {
             if file.ends_with("gen_manifests.yaml") {
                 let text = fs::read_to_string(&file).unwrap();
                 fs::write(file, text.replace(DEV, NEW).replace(STAGE, NEW)).unwrap();
             }
         }
     };
-    scene.on_branch("app-gitops", "dev", update);
-    scene.git("app-gitops", &["branch", "proposed", "stage"]);
-    scene.on_branch("app-gitops", "proposed", update);
+    fixture.on_branch("app-gitops", "dev", update);
+    fixture.git("app-gitops", &["branch", "proposed", "stage"]);
+    fixture.on_branch("app-gitops", "proposed", update);
     for environment in ["dev", "stage"] {
-        scene.bundle(environment);
+        fixture.bundle(environment);
     }
     for site in ["drone-1", "drone-2"] {
-        scene.carry(site);
+        fixture.carry(site);
     }
     assert!(runs("drone-1", "functional-test").contains(NEW));
     assert!(
@@ -156,9 +160,9 @@ fn a_commit_reaches_stage_when_the_sites_of_dev_confirm_it_and_a_version_when_it
         "nobody has approved it"
     );
     // Approved: merged, and on its way. No control plane was touched, no cluster was named.
-    scene.git("app-gitops", &["branch", "--force", "stage", "proposed"]);
-    scene.bundle("stage");
-    scene.carry("drone-2");
+    fixture.git("app-gitops", &["branch", "--force", "stage", "proposed"]);
+    fixture.bundle("stage");
+    fixture.carry("drone-2");
     assert!(runs("drone-2", "uat-test").contains(NEW));
-    assert_eq!(scene.git("control-plane", &["rev-parse", "main"]), main);
+    assert_eq!(fixture.git("control-plane", &["rev-parse", "main"]), main);
 }

@@ -7,27 +7,27 @@
 use std::fs;
 use std::path::Path;
 
-use super::scene::SystemFixture;
+use super::system::SystemFixture;
 
 /// A hub and two sites, with a report each.
-fn scene() -> SystemFixture {
-    let scene = SystemFixture::new();
+fn fixture() -> SystemFixture {
+    let fixture = SystemFixture::new();
     let init = ["init", "control-plane", "--environments", "dev"];
-    scene.run("outhaul", 0, &init);
-    scene.fleet();
+    fixture.run("outhaul", 0, &init);
+    fixture.fleet();
     for site in ["edge-1", "edge-2"] {
-        scene.site(site, "dev", "edge");
+        fixture.site(site, "dev", "edge");
     }
-    scene
+    fixture
 }
 
-fn hub(scene: &SystemFixture, code: i32, folder: &str) -> String {
-    let ran = scene.run("outhaul-hub", code, &["--state", "hub", "import", folder]);
+fn hub(fixture: &SystemFixture, code: i32, folder: &str) -> String {
+    let ran = fixture.run("outhaul-hub", code, &["--state", "hub", "import", folder]);
     ran.everything()
 }
 
-fn waiting(scene: &SystemFixture, site: &str) -> u64 {
-    let told = scene.agent(site, 0, &["--output", "json", "status"]);
+fn waiting(fixture: &SystemFixture, site: &str) -> u64 {
+    let told = fixture.agent(site, 0, &["--output", "json", "status"]);
     let told = outhaul_tests::result(&told.stdout);
     told["reports_waiting"].as_u64().unwrap()
 }
@@ -41,40 +41,46 @@ fn has(text: &str, words: &[&str]) {
 
 #[test]
 fn damaged_and_foreign_acknowledgements_are_named_and_leave_the_reports_here() {
-    let scene = scene();
-    scene.home("edge-1");
-    let own = scene.path("stick/acks/edge-1.acks");
+    let fixture = fixture();
+    fixture.home("edge-1");
+    let own = fixture.path("stick/acks/edge-1.acks");
     let good = fs::read(&own).unwrap();
     let mut flipped = good.clone();
     flipped[good.len() / 2] ^= 1;
     let damaged = [flipped, good[..100].to_vec(), Vec::new(), vec![0x93; 500]];
     for bytes in damaged {
         fs::write(&own, &bytes).unwrap();
-        let told = scene.agent("edge-1", 4, &["import", "stick"]).everything();
+        let told = fixture
+            .agent("edge-1", 4, &["import", "stick"])
+            .everything();
         has(
             &told,
             &["acks/edge-1.acks", "help: at the hub", "outhaul-hub acks"],
         );
         assert!(!told.contains("known already"), "{told}");
-        assert!(waiting(&scene, "edge-1") > 0, "{told}");
+        assert!(waiting(&fixture, "edge-1") > 0, "{told}");
     }
-    fs::copy(&own, scene.path("stick/acks/edge-2.acks")).unwrap();
-    fs::write(scene.path("stick/acks/edge-2.acks"), &good).unwrap();
-    let told = scene.agent("edge-2", 4, &["import", "stick"]).everything();
+    fs::copy(&own, fixture.path("stick/acks/edge-2.acks")).unwrap();
+    fs::write(fixture.path("stick/acks/edge-2.acks"), &good).unwrap();
+    let told = fixture
+        .agent("edge-2", 4, &["import", "stick"])
+        .everything();
     has(&told, &["they are for site edge-1, this site is edge-2"]);
 
     // The whole file again: each refusal above was a report more, the first ones leave.
     fs::write(&own, &good).unwrap();
-    let told = scene.agent("edge-1", 0, &["import", "stick"]).everything();
+    let told = fixture
+        .agent("edge-1", 0, &["import", "stick"])
+        .everything();
     has(&told, &["the hub acknowledged"]);
 }
 
 #[test]
 fn names_that_a_fat_stick_changed_are_read_by_hub_and_site() {
-    let scene = scene();
-    scene.agent("edge-1", 0, &["export", "stick"]);
-    scene.agent("edge-2", 0, &["export", "stick"]);
-    let reports = scene.path("stick/reports");
+    let fixture = fixture();
+    fixture.agent("edge-1", 0, &["export", "stick"]);
+    fixture.agent("edge-2", 0, &["export", "stick"]);
+    let reports = fixture.path("stick/reports");
     for entry in fs::read_dir(&reports).unwrap() {
         let path = entry.unwrap().path();
         let site = path.file_name().unwrap().to_str().unwrap();
@@ -84,35 +90,37 @@ fn names_that_a_fat_stick_changed_are_read_by_hub_and_site() {
         };
         fs::rename(&path, reports.join(name)).unwrap();
     }
-    has(&hub(&scene, 0, "stick"), &["2 reports taken in"]);
-    let acks = scene.path("stick/acks");
+    has(&hub(&fixture, 0, "stick"), &["2 reports taken in"]);
+    let acks = fixture.path("stick/acks");
     fs::rename(acks.join("edge-1.acks"), acks.join("EDGE-1.ACKS")).unwrap();
-    fs::rename(&acks, scene.path("stick/ACKS")).unwrap();
-    let told = scene.agent("edge-1", 0, &["import", "stick"]).everything();
+    fs::rename(&acks, fixture.path("stick/ACKS")).unwrap();
+    let told = fixture
+        .agent("edge-1", 0, &["import", "stick"])
+        .everything();
     has(&told, &["the hub acknowledged 1 reports"]);
-    assert_eq!(waiting(&scene, "edge-1"), 0);
+    assert_eq!(waiting(&fixture, "edge-1"), 0);
 }
 
 #[test]
 fn an_empty_stick_and_an_empty_file_of_reports_are_findings_at_the_hub() {
-    let scene = scene();
-    fs::create_dir_all(scene.path("empty/reports")).unwrap();
+    let fixture = fixture();
+    fs::create_dir_all(fixture.path("empty/reports")).unwrap();
     has(
-        &hub(&scene, 1, "empty"),
+        &hub(&fixture, 1, "empty"),
         &["error: nothing to import was found", "help: "],
     );
-    fs::write(scene.path("empty/reports/edge-1-1-4.reports"), "").unwrap();
+    fs::write(fixture.path("empty/reports/edge-1-1-4.reports"), "").unwrap();
     has(
-        &hub(&scene, 1, "empty"),
+        &hub(&fixture, 1, "empty"),
         &["edge-1-1-4.reports", "it is empty", "all of it was refused"],
     );
 }
 
 #[test]
 fn after_an_order_for_a_new_key_the_request_travels_until_the_centre_knows_the_key() {
-    let scene = scene();
+    let fixture = fixture();
     let key = || -> String {
-        let told = scene.agent("edge-1", 0, &["--output", "json", "status"]);
+        let told = fixture.agent("edge-1", 0, &["--output", "json", "status"]);
         let told = outhaul_tests::result(&told.stdout);
         told["key"].as_str().unwrap().to_owned()
     };
@@ -125,16 +133,16 @@ fn after_an_order_for_a_new_key_the_request_travels_until_the_centre_knows_the_k
             "fleet",
         ];
         let named = ["--fingerprint", &key()];
-        scene
+        fixture
             .run("outhaul", 0, &[&approve[..], &named].concat())
             .everything()
     };
     let order = |what: &str| {
-        scene.run("outhaul", 0, &["site", what, "edge-1", "--fleet", "fleet"]);
+        fixture.run("outhaul", 0, &["site", what, "edge-1", "--fleet", "fleet"]);
         let keys = ["--fleet", "fleet", "--passphrase-file", "passphrase"];
         let more = ["--out", "stick", "--renew"];
-        scene.plane(0, "bundle", "dev", &[&keys[..], &more].concat());
-        scene.carry("edge-1");
+        fixture.plane(0, "bundle", "dev", &[&keys[..], &more].concat());
+        fixture.carry("edge-1");
     };
     let settle = |code: i32| {
         let mut arguments = vec![
@@ -143,40 +151,40 @@ fn after_an_order_for_a_new_key_the_request_travels_until_the_centre_knows_the_k
             "--fleet".into(),
             "fleet".into(),
         ];
-        for entry in fs::read_dir(scene.path("stick/reports")).unwrap() {
+        for entry in fs::read_dir(fixture.path("stick/reports")).unwrap() {
             arguments.push(entry.unwrap().path().to_str().unwrap().to_owned());
         }
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        scene.run("outhaul", code, &arguments).everything()
+        fixture.run("outhaul", code, &arguments).everything()
     };
     let wipe = || {
-        fs::remove_dir_all(scene.path("stick")).unwrap();
-        fs::create_dir(scene.path("stick")).unwrap();
+        fs::remove_dir_all(fixture.path("stick")).unwrap();
+        fs::create_dir(fixture.path("stick")).unwrap();
     };
-    let request = scene.path("stick/requests/edge-1.request");
+    let request = fixture.path("stick/requests/edge-1.request");
 
     // The hub alone knows the first key: the request goes on travelling.
-    scene.home("edge-1");
-    scene.carry("edge-1");
+    fixture.home("edge-1");
+    fixture.carry("edge-1");
     wipe();
-    scene.agent("edge-1", 0, &["export", "stick"]);
+    fixture.agent("edge-1", 0, &["export", "stick"]);
     approve(&request);
     order("rekey");
-    scene.home("edge-1");
-    scene.carry("edge-1");
+    fixture.home("edge-1");
+    fixture.carry("edge-1");
     wipe();
-    scene.agent("edge-1", 0, &["hold", "--why", "harvest"]);
-    scene.agent("edge-1", 0, &["export", "stick"]);
+    fixture.agent("edge-1", 0, &["hold", "--why", "harvest"]);
+    fixture.agent("edge-1", 0, &["export", "stick"]);
     assert!(
         request.is_file(),
         "the centre does not know the new key yet"
     );
 
     // What the new key signs settles nothing until then, and is named.
-    let new = scene.path("new.request");
+    let new = fixture.path("new.request");
     fs::copy(&request, &new).unwrap();
     order("revoke");
-    scene.agent("edge-1", 0, &["export", "stick"]);
+    fixture.agent("edge-1", 0, &["export", "stick"]);
     has(
         &settle(1),
         &[

@@ -2,7 +2,12 @@
 //!
 //! What comes in: the command lines of the four programs. What must come out: pages and scripts that the
 //! tools which read them accept, and for each subcommand an example that its own program takes.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "helpers of tests"
+)]
 
 use std::fmt::Write as _;
 use std::path::Path;

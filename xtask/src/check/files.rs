@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_of_a_machine_are_told_from_others() {
+    fn paths_of_a_machine_are_distinguished_from_others() {
         let own = format!("path = \"/{}/me/x\"", "home");
         assert_eq!(machine_paths("f", &own).len(), 1);
         let url = format!("see https://example.org/{}/me", "home");

@@ -18,7 +18,7 @@ const PURE: &[&str] = &[
     "agent/reconcilers/kubernetes/src/yaml",
     "agent/reconcilers/src/assignment",
     "agent/reconcilers/src/inventory",
-    "agent/reconcilers/src/kubernetes/mark",
+    "agent/reconcilers/src/kubernetes/ownership",
     "agent/reconcilers/src/outcome",
     "agent/src/machine",
     "bundle/src",

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use outhaul_http::{Answer, Authority, HttpError, Limits, Method, Request, Settings};
+use outhaul_http::{Answer, Authority, ClientSettings, HttpError, Method, Request, TimeLimits};
 use serde_json::Value;
 use zeroize::Zeroizing;
 
@@ -79,16 +79,16 @@ impl Client {
             origin: "certificate-authority",
             pem: &access.authority,
         };
-        let limits = Limits {
+        let limits = TimeLimits {
             connect: None,
             answer: None,
             body: None,
             whole: Some(timeout),
         };
-        let http = outhaul_http::Client::new(&Settings {
+        let http = outhaul_http::Client::new(&ClientSettings {
             identity,
             limits,
-            ..Settings::new(user_agent, authority)
+            ..ClientSettings::new(user_agent, authority)
         });
         Ok(Self {
             http: http.map_err(unusable)?,

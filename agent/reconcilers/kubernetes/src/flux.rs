@@ -60,7 +60,7 @@ pub fn source_of(object: &Value) -> Option<Key> {
 }
 
 /// What Flux says of `object` now, word for word: that it is ready, and by which revision.
-pub fn words(object: &Value) -> String {
+pub fn status_text(object: &Value) -> String {
     let conditions = object["status"]["conditions"].as_array();
     let mut ready = conditions
         .into_iter()
@@ -133,7 +133,7 @@ fn behind(object: &Value, source: &Value) -> Option<String> {
 }
 
 /// What stays on the cluster when `object` is deleted, and why.
-pub fn stays(object: &Value) -> Option<String> {
+pub fn remains_after(object: &Value) -> Option<String> {
     let is = |kind: &str| object["kind"] == kind;
     if !is("Kustomization") && !is("HelmRelease") {
         return None;

@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_yaml_is_told_with_its_line() {
+    fn what_is_not_yaml_is_reported_with_its_line() {
         let told = |text: &str| documents(text).unwrap_err().to_string();
         assert_eq!(told("a: 1\nb: 2\na: 3\n"), "line 3: `a` is written twice");
         assert!(told("a: [1\nb: 2\n").starts_with("line "));

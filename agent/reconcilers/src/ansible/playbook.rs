@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use outhaul_bundle::report::StepResult;
 use outhaul_kit::durable;
-use outhaul_kit::pulse::Pulse;
+use outhaul_kit::heartbeat::Heartbeat;
 use serde::Deserialize;
 
 use crate::error::ApplyError;
 use crate::outcome::step;
-use crate::watched::{self, Bounds, End, Lost};
+use crate::watched::{self, RunEnd, RunError, RunLimits};
 
 /// Our own callback, written into the state folder because ansible-core has none that gives JSON.
 pub const CALLBACK: &str = include_str!("outhaul_results.py");
@@ -27,7 +27,7 @@ const MAX_OUTPUT_BYTES: usize = 16 * 1024;
 
 /// What to run.
 #[derive(Debug)]
-pub struct Run<'a> {
+pub struct PlaybookRun<'a> {
     /// `ansible-playbook`
     pub program: &'a Path,
     /// The playbooks' files, in the order in which they run.
@@ -48,7 +48,7 @@ pub struct Run<'a> {
 
 /// What came of it.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct PlaybookOutput {
     /// Each task's result, in order.
     pub steps: Vec<StepResult>,
     /// Whether the program itself said that all is well.
@@ -68,7 +68,7 @@ struct Line {
 ///
 /// # Errors
 /// [`ApplyError::Program`] when it does not start, [`ApplyError::File`] for the state folder.
-pub fn run(run: &Run<'_>, pulse: &Pulse) -> Result<Outcome, ApplyError> {
+pub fn run(run: &PlaybookRun<'_>, heartbeat: &Heartbeat) -> Result<PlaybookOutput, ApplyError> {
     let plugins = run.home.join("plugins");
     let results = run.home.join("results.jsonl");
     durable::make_folder(&plugins)?;
@@ -82,7 +82,7 @@ pub fn run(run: &Run<'_>, pulse: &Pulse) -> Result<Outcome, ApplyError> {
     }
     durable::remove_file(&results)?;
 
-    let bounds = Bounds {
+    let bounds = RunLimits {
         input: b"",
         lock: run.lock,
         timeout: run.timeout,
@@ -91,10 +91,10 @@ pub fn run(run: &Run<'_>, pulse: &Pulse) -> Result<Outcome, ApplyError> {
         // A task may leave something running on purpose.
         whole: false,
     };
-    let ran = watched::run(command(run, &plugins, &results), &bounds, pulse);
+    let ran = watched::run(command(run, &plugins, &results), &bounds, heartbeat);
     let ran = ran.map_err(|lost| match lost {
-        Lost::File(error) => error.into(),
-        Lost::Program(error) => ApplyError::Program {
+        RunError::File(error) => error.into(),
+        RunError::Program(error) => ApplyError::Program {
             program: run.program.display().to_string(),
             problem: error.to_string(),
         },
@@ -103,32 +103,32 @@ pub fn run(run: &Run<'_>, pulse: &Pulse) -> Result<Outcome, ApplyError> {
     let bytes = durable::read_if_present(&results, MAX_RESULT_BYTES)?.unwrap_or_default();
     let steps = parse(&bytes);
     let reason = match ran.end {
-        End::Exited(status) if status.success() => {
-            return Ok(Outcome {
+        RunEnd::Exited(status) if status.success() => {
+            return Ok(PlaybookOutput {
                 steps,
                 success: true,
                 reason: String::new(),
             });
         }
-        End::Stopped => return Err(ApplyError::Stopped),
-        End::Busy => {
+        RunEnd::Stopped => return Err(ApplyError::Stopped),
+        RunEnd::Busy => {
             return Err(ApplyError::Busy {
                 program: run.program.display().to_string(),
             });
         }
-        End::TooLong | End::TooMuch => {
+        RunEnd::TooLong | RunEnd::TooMuch => {
             format!("stopped after {} s, its time limit", run.timeout.as_secs())
         }
-        End::Exited(status) => reason(&steps, [&ran.stdout, &ran.stderr], status),
+        RunEnd::Exited(status) => reason(&steps, [&ran.stdout, &ran.stderr], status),
     };
-    Ok(Outcome {
+    Ok(PlaybookOutput {
         steps,
         success: false,
         reason,
     })
 }
 
-fn command(run: &Run<'_>, plugins: &Path, results: &Path) -> Command {
+fn command(run: &PlaybookRun<'_>, plugins: &Path, results: &Path) -> Command {
     let mut command = Command::new(run.program);
     command
         .arg("-i")

@@ -23,7 +23,7 @@ const FOLDER: OFlags = OFlags::DIRECTORY
 
 /// What lies at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Found {
+pub enum PathState {
     /// Nothing.
     Nothing,
     /// A file with this content, executable or not.
@@ -107,26 +107,26 @@ impl Beneath {
 
     /// What lies at `relative`. Only a file of `size` bytes is read, and no more of it: one that somebody made
     /// larger than the disk is known by its size.
-    pub fn look(&self, relative: &str, size: Option<u64>) -> Result<Found, FileError> {
+    pub fn look(&self, relative: &str, size: Option<u64>) -> Result<PathState, FileError> {
         let (folder, name) = match self.parent(relative, false) {
             Ok(Some(found)) => found,
-            Ok(None) => return Ok(Found::Nothing),
+            Ok(None) => return Ok(PathState::Nothing),
             Err(error) => return Err(error),
         };
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let file = match rustix::fs::openat(&folder, name, flags, Mode::empty()) {
             Ok(file) => file,
-            Err(Errno::NOENT) => return Ok(Found::Nothing),
-            Err(Errno::LOOP) => return Ok(Found::Other),
+            Err(Errno::NOENT) => return Ok(PathState::Nothing),
+            Err(Errno::LOOP) => return Ok(PathState::Other),
             Err(error) => return Err(self.fail("read", relative, error)),
         };
         let stat = rustix::fs::fstat(&file).map_err(|e| self.fail("read", relative, e))?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-            return Ok(Found::Other);
+            return Ok(PathState::Other);
         }
         let there = u64::try_from(stat.st_size).unwrap_or_default();
         if size != Some(there) {
-            return Ok(Found::OfSize(there));
+            return Ok(PathState::OfSize(there));
         }
         let mut hasher = Hasher::new();
         let mut file = File::from(file).take(there.saturating_add(1));
@@ -135,7 +135,10 @@ impl Beneath {
             path: self.path.join(relative),
             source,
         })?;
-        Ok(Found::File(hasher.finish().0, stat.st_mode & 0o111 != 0))
+        Ok(PathState::File(
+            hasher.finish().0,
+            stat.st_mode & 0o111 != 0,
+        ))
     }
 
     /// Writes a file of this mode: afterwards the whole new content is there, or what was there before.

@@ -10,18 +10,18 @@ use outhaul_bundle::index::DriftPolicy;
 use tempfile::TempDir;
 
 use super::*;
-use crate::bench_for_tests::{self, Memory, Site};
+use crate::fixture_for_tests::{self, FakeFacilities, MemoryLedger};
 
-struct Bench {
+struct Fixture {
     folder: TempDir,
-    memory: Memory,
+    memory: MemoryLedger,
 }
 
-impl Bench {
+impl Fixture {
     fn new() -> Self {
         Self {
             folder: tempfile::tempdir().unwrap(),
-            memory: Memory::default(),
+            memory: MemoryLedger::default(),
         }
     }
 
@@ -29,12 +29,12 @@ impl Bench {
         self.folder.path().join("target")
     }
 
-    fn site(&self) -> Rc<Site> {
-        Rc::new(Site(self.folder.path().to_owned()))
+    fn site(&self) -> Rc<FakeFacilities> {
+        Rc::new(FakeFacilities(self.folder.path().to_owned()))
     }
 
     fn desired(&self, files: &[(&str, &str)]) -> Desired {
-        bench_for_tests::desired(
+        fixture_for_tests::desired(
             self.folder.path(),
             "drone-7",
             "app",
@@ -48,7 +48,7 @@ impl Bench {
         let recorded = self.memory.0.clone();
         let folder = Folder::new(self.target(), self.site());
         folder
-            .apply(&desired, &recorded, &mut self.memory, &Pulse::default())
+            .apply(&desired, &recorded, &mut self.memory, &Heartbeat::default())
             .unwrap()
     }
 
@@ -56,7 +56,7 @@ impl Bench {
         let desired = self.desired(files);
         let folder = Folder::new(self.target(), self.site());
         folder
-            .observe(&desired, &self.memory.0, &Pulse::default())
+            .observe(&desired, &self.memory.0, &Heartbeat::default())
             .unwrap()
     }
 
@@ -67,17 +67,19 @@ impl Bench {
 
 #[test]
 fn files_appear_change_and_go_with_the_generation() {
-    let mut bench = Bench::new();
+    let mut fixture = Fixture::new();
     assert_eq!(
-        bench.apply(&[("a.yaml", "1"), ("sub/b.yaml", "2")]).status,
+        fixture
+            .apply(&[("a.yaml", "1"), ("sub/b.yaml", "2")])
+            .status,
         ComplianceStatus::Compliant
     );
-    assert_eq!(bench.read("app/sub/b.yaml").as_deref(), Some("2"));
+    assert_eq!(fixture.read("app/sub/b.yaml").as_deref(), Some("2"));
 
-    let second = bench.apply(&[("a.yaml", "changed")]);
-    assert_eq!(bench.read("app/a.yaml").as_deref(), Some("changed"));
+    let second = fixture.apply(&[("a.yaml", "changed")]);
+    assert_eq!(fixture.read("app/a.yaml").as_deref(), Some("changed"));
     assert!(
-        !bench.target().join("app/sub").exists(),
+        !fixture.target().join("app/sub").exists(),
         "its empty folder went as well"
     );
     let told: Vec<_> = second
@@ -89,16 +91,16 @@ fn files_appear_change_and_go_with_the_generation() {
         told,
         [("app/a.yaml", "changed"), ("app/sub/b.yaml", "removed")]
     );
-    assert_eq!(bench.memory.0.len(), 1);
+    assert_eq!(fixture.memory.0.len(), 1);
 }
 
 #[test]
 fn a_foreign_file_in_the_way_is_named_and_never_overwritten_or_removed() {
-    let mut bench = Bench::new();
-    fs::create_dir_all(bench.target().join("app")).unwrap();
-    fs::write(bench.target().join("app/a.yaml"), "theirs").unwrap();
-    fs::write(bench.target().join("app/notes"), "theirs").unwrap();
-    let result = bench.apply(&[("a.yaml", "ours"), ("b.yaml", "ours")]);
+    let mut fixture = Fixture::new();
+    fs::create_dir_all(fixture.target().join("app")).unwrap();
+    fs::write(fixture.target().join("app/a.yaml"), "theirs").unwrap();
+    fs::write(fixture.target().join("app/notes"), "theirs").unwrap();
+    let result = fixture.apply(&[("a.yaml", "ours"), ("b.yaml", "ours")]);
     assert_eq!(result.status, ComplianceStatus::Failed);
     assert!(
         result
@@ -106,28 +108,38 @@ fn a_foreign_file_in_the_way_is_named_and_never_overwritten_or_removed() {
             .contains("app/a.yaml` is there and is not Outhaul's"),
         "{result:?}"
     );
-    assert_eq!(bench.read("app/a.yaml").as_deref(), Some("theirs"));
-    assert_eq!(bench.read("app/b.yaml"), None, "nothing was written at all");
+    assert_eq!(fixture.read("app/a.yaml").as_deref(), Some("theirs"));
+    assert_eq!(
+        fixture.read("app/b.yaml"),
+        None,
+        "nothing was written at all"
+    );
 
-    fs::remove_file(bench.target().join("app/a.yaml")).unwrap();
-    bench.apply(&[("a.yaml", "ours")]);
-    let folder = Folder::new(bench.target(), bench.site());
-    let recorded = bench.memory.0.clone();
+    fs::remove_file(fixture.target().join("app/a.yaml")).unwrap();
+    fixture.apply(&[("a.yaml", "ours")]);
+    let folder = Folder::new(fixture.target(), fixture.site());
+    let recorded = fixture.memory.0.clone();
     folder
-        .remove(2, "app", &recorded, &mut bench.memory, &Pulse::default())
+        .remove(
+            2,
+            "app",
+            &recorded,
+            &mut fixture.memory,
+            &Heartbeat::default(),
+        )
         .unwrap();
-    assert_eq!(bench.read("app/a.yaml"), None);
-    assert_eq!(bench.read("app/notes").as_deref(), Some("theirs"));
+    assert_eq!(fixture.read("app/a.yaml"), None);
+    assert_eq!(fixture.read("app/notes").as_deref(), Some("theirs"));
 }
 
 #[test]
 fn links_below_the_target_are_never_followed() {
-    let mut bench = Bench::new();
-    let outside = bench.folder.path().join("outside");
+    let mut fixture = Fixture::new();
+    let outside = fixture.folder.path().join("outside");
     fs::create_dir_all(&outside).unwrap();
-    fs::create_dir_all(bench.target()).unwrap();
-    symlink(&outside, bench.target().join("app")).unwrap();
-    let result = bench.apply(&[("a.yaml", "x")]);
+    fs::create_dir_all(fixture.target()).unwrap();
+    symlink(&outside, fixture.target().join("app")).unwrap();
+    let result = fixture.apply(&[("a.yaml", "x")]);
     assert_eq!(result.status, ComplianceStatus::Failed);
     assert!(
         result.message.contains("not followed"),
@@ -136,11 +148,11 @@ fn links_below_the_target_are_never_followed() {
     );
     assert!(is_empty(&outside));
 
-    fs::remove_file(bench.target().join("app")).unwrap();
-    bench.apply(&[("a.yaml", "x")]);
-    fs::remove_file(bench.target().join("app/a.yaml")).unwrap();
-    symlink(outside.join("victim"), bench.target().join("app/a.yaml")).unwrap();
-    let again = bench.apply(&[("a.yaml", "y")]);
+    fs::remove_file(fixture.target().join("app")).unwrap();
+    fixture.apply(&[("a.yaml", "x")]);
+    fs::remove_file(fixture.target().join("app/a.yaml")).unwrap();
+    symlink(outside.join("victim"), fixture.target().join("app/a.yaml")).unwrap();
+    let again = fixture.apply(&[("a.yaml", "y")]);
     assert_eq!(
         again.status,
         ComplianceStatus::Failed,
@@ -151,17 +163,17 @@ fn links_below_the_target_are_never_followed() {
 
 #[test]
 fn drift_is_seen_by_content_absence_and_kind() {
-    let mut bench = Bench::new();
+    let mut fixture = Fixture::new();
     let files = [("a.yaml", "1"), ("b.yaml", "2")];
-    bench.apply(&files);
-    assert_eq!(bench.observe(&files).status, ComplianceStatus::Compliant);
-    fs::write(bench.target().join("app/a.yaml"), "edited").unwrap();
-    fs::remove_file(bench.target().join("app/b.yaml")).unwrap();
-    let result = bench.observe(&files);
+    fixture.apply(&files);
+    assert_eq!(fixture.observe(&files).status, ComplianceStatus::Compliant);
+    fs::write(fixture.target().join("app/a.yaml"), "edited").unwrap();
+    fs::remove_file(fixture.target().join("app/b.yaml")).unwrap();
+    let result = fixture.observe(&files);
     assert_eq!(result.status, ComplianceStatus::Drifted);
     assert_eq!(result.message, "2 of 2 files are not as applied");
-    bench.apply(&files);
-    assert_eq!(bench.observe(&files).status, ComplianceStatus::Compliant);
+    fixture.apply(&files);
+    assert_eq!(fixture.observe(&files).status, ComplianceStatus::Compliant);
 }
 
 fn is_empty(path: &Path) -> bool {
@@ -174,15 +186,17 @@ fn a_sealed_value_is_in_the_clear_in_the_target_alone_and_for_its_owner_alone() 
 
     use outhaul_signer::seal::marker;
 
-    let mut bench = Bench::new();
-    let key = Site::public_key(bench.folder.path()).parse().unwrap();
+    let mut fixture = Fixture::new();
+    let key = FakeFacilities::public_key(fixture.folder.path())
+        .parse()
+        .unwrap();
     let text = format!(
         "password: {}\n",
         marker::seal_value("hunter2", &[key], &bound("app")).unwrap()
     );
-    let done = bench.apply(&[("secret.yaml", &text), ("open.yaml", "a: b\n")]);
+    let done = fixture.apply(&[("secret.yaml", &text), ("open.yaml", "a: b\n")]);
     assert_eq!(done.status, ComplianceStatus::Compliant, "{done:?}");
-    let written = bench.target().join("app/secret.yaml");
+    let written = fixture.target().join("app/secret.yaml");
     assert_eq!(
         fs::read_to_string(&written).unwrap(),
         "password: \"hunter2\"\n"
@@ -192,21 +206,21 @@ fn a_sealed_value_is_in_the_clear_in_the_target_alone_and_for_its_owner_alone() 
         0o600
     );
     assert_eq!(
-        fs::read_to_string(bench.folder.path().join("rendered/secret.yaml")).unwrap(),
+        fs::read_to_string(fixture.folder.path().join("rendered/secret.yaml")).unwrap(),
         text
     );
-    assert!(!format!("{done:?}{:?}", bench.memory.0).contains("hunter2"));
-    let again = bench.apply(&[("secret.yaml", &text), ("open.yaml", "a: b\n")]);
+    assert!(!format!("{done:?}{:?}", fixture.memory.0).contains("hunter2"));
+    let again = fixture.apply(&[("secret.yaml", &text), ("open.yaml", "a: b\n")]);
     assert!(
         again.steps.iter().all(|step| step.status == "ok"),
         "{again:?}"
     );
 
     fs::write(&written, "password: other\n").unwrap();
-    let folder = Folder::new(bench.target(), bench.site());
-    let desired = bench.desired(&[("secret.yaml", &text), ("open.yaml", "a: b\n")]);
+    let folder = Folder::new(fixture.target(), fixture.site());
+    let desired = fixture.desired(&[("secret.yaml", &text), ("open.yaml", "a: b\n")]);
     let seen = folder
-        .observe(&desired, &bench.memory.0, &Pulse::default())
+        .observe(&desired, &fixture.memory.0, &Heartbeat::default())
         .unwrap();
     assert_eq!(seen.status, ComplianceStatus::Drifted);
 }
@@ -215,19 +229,19 @@ fn a_sealed_value_is_in_the_clear_in_the_target_alone_and_for_its_owner_alone() 
 fn a_value_sealed_for_another_site_fails_its_assignment_and_writes_nothing() {
     use outhaul_signer::seal::{Identity, marker};
 
-    let mut bench = Bench::new();
+    let mut fixture = Fixture::new();
     let other = Identity::generate().recipient();
     let text = format!(
         "password: {}\n",
         marker::seal_value("hunter2", &[other], &bound("app")).unwrap()
     );
-    let done = bench.apply(&[("a.yaml", "a: b\n"), ("secret.yaml", &text)]);
+    let done = fixture.apply(&[("a.yaml", "a: b\n"), ("secret.yaml", &text)]);
     assert_eq!(done.status, ComplianceStatus::Failed);
     assert!(
         done.message.contains("secret.yaml") && done.message.contains("sealed for others"),
         "{done:?}"
     );
-    assert!(!bench.target().join("app/a.yaml").exists());
+    assert!(!fixture.target().join("app/a.yaml").exists());
 }
 
 fn bound(workload: &str) -> outhaul_signer::seal::marker::Binding {
@@ -238,45 +252,45 @@ fn bound(workload: &str) -> outhaul_signer::seal::marker::Binding {
 fn a_value_of_another_workload_fails_its_assignment_by_name_and_writes_nothing() {
     use outhaul_signer::seal::marker;
 
-    let mut bench = Bench::new();
-    let key = Site::public_key(bench.folder.path());
+    let mut fixture = Fixture::new();
+    let key = FakeFacilities::public_key(fixture.folder.path());
     let theirs = marker::seal_value("hunter2", &[key.parse().unwrap()], &bound("payroll")).unwrap();
     let text = format!("motto: {theirs}\n");
-    let done = bench.apply(&[("a.yaml", "a: b\n"), ("motto.yaml", &text)]);
+    let done = fixture.apply(&[("a.yaml", "a: b\n"), ("motto.yaml", &text)]);
     assert_eq!(done.status, ComplianceStatus::Failed);
     let says = "sealed for workload `payroll`, and this is workload `app`";
     assert!(
         done.message.contains(says) && done.message.contains("motto.yaml"),
         "{done:?}"
     );
-    assert!(!bench.target().join("app/a.yaml").exists());
+    assert!(!fixture.target().join("app/a.yaml").exists());
 }
 
 /// The attack: `truncate -s 1T` of an applied file, which takes hours to read.
 #[test]
 fn attack_a_file_made_larger_than_the_disk_is_known_by_its_size() {
-    let mut bench = Bench::new();
-    bench.apply(&[("a.yaml", "1"), ("gone.yaml", "2")]);
+    let mut fixture = Fixture::new();
+    fixture.apply(&[("a.yaml", "1"), ("gone.yaml", "2")]);
     for name in ["a.yaml", "gone.yaml"] {
-        let path = bench.target().join("app").join(name);
+        let path = fixture.target().join("app").join(name);
         let file = fs::File::options().write(true).open(path).unwrap();
         file.set_len(1 << 40).unwrap();
     }
-    let seen = bench.observe(&[("a.yaml", "1"), ("gone.yaml", "2")]);
+    let seen = fixture.observe(&[("a.yaml", "1"), ("gone.yaml", "2")]);
     assert_eq!(seen.status, ComplianceStatus::Drifted);
     let told = "it was changed: 1099511627776 bytes, and 1 were applied";
     assert_eq!(seen.steps[0].message, told);
-    let mended = bench.apply(&[("a.yaml", "1")]);
+    let mended = fixture.apply(&[("a.yaml", "1")]);
     assert_eq!(mended.status, ComplianceStatus::Compliant, "{mended:?}");
-    assert_eq!(bench.read("app/a.yaml").as_deref(), Some("1"));
-    assert!(!bench.target().join("app/gone.yaml").exists());
+    assert_eq!(fixture.read("app/a.yaml").as_deref(), Some("1"));
+    assert!(!fixture.target().join("app/gone.yaml").exists());
 }
 
 #[test]
 fn a_name_as_long_as_a_file_system_allows_is_written() {
-    let mut bench = Bench::new();
+    let mut fixture = Fixture::new();
     let (one, other) = ("n".repeat(255), format!("{}m", "n".repeat(254)));
-    let result = bench.apply(&[(&one, "1"), (&other, "2")]);
+    let result = fixture.apply(&[(&one, "1"), (&other, "2")]);
     assert_eq!(result.status, ComplianceStatus::Compliant, "{result:?}");
-    assert_eq!(bench.read(&format!("app/{other}")).as_deref(), Some("2"));
+    assert_eq!(fixture.read(&format!("app/{other}")).as_deref(), Some("2"));
 }

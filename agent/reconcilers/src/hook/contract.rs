@@ -25,7 +25,7 @@ const MAX_NAME_BYTES: usize = 300;
 /// What is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Verb {
+pub enum HookVerb {
     /// Is everything there that the program needs?
     Ready,
     /// What will an assignment be on this host? Nothing is changed.
@@ -40,7 +40,7 @@ pub enum Verb {
     Remove,
 }
 
-impl Verb {
+impl HookVerb {
     /// The word of the message.
     pub fn word(self) -> &'static str {
         match self {
@@ -54,8 +54,8 @@ impl Verb {
     }
 
     /// The words by which it may be answered.
-    fn statuses(self) -> &'static [Status] {
-        use Status::{Drifted, Failed, None, Ok, Unable, Waiting};
+    fn statuses(self) -> &'static [HookStatus] {
+        use HookStatus::{Drifted, Failed, None, Ok, Unable, Waiting};
         match self {
             Self::Ready | Self::Plan | Self::Apply | Self::Remove => &[Ok, Failed, Unable],
             Self::Observe => &[Ok, Drifted, Waiting, Failed, Unable],
@@ -70,15 +70,15 @@ pub struct Message<'a> {
     /// [`PROTOCOL`]
     pub protocol: &'static str,
     /// What is asked.
-    pub verb: Verb,
+    pub verb: HookVerb,
     /// What the stream is rendered for.
     pub reconciler: &'a str,
     /// Which assignment, unless the program itself is asked.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub assignment: Option<&'a Told<'a>>,
+    pub assignment: Option<&'a AssignmentDescription<'a>>,
     /// What the inventory has of it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub recorded: Option<Vec<Recorded<'a>>>,
+    pub recorded: Option<Vec<RecordedItem<'a>>>,
     /// What is applied, or removed: nothing else may be.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub items: Option<Vec<ItemRef<'a>>>,
@@ -86,19 +86,19 @@ pub struct Message<'a> {
 
 /// An assignment, as the program is told of it.
 #[derive(Debug, Serialize)]
-pub struct Told<'a> {
+pub struct AssignmentDescription<'a> {
     /// Its name, unlike that of any other on this site.
     pub name: &'a str,
     /// The bundle's number.
     pub generation: u64,
     /// What a removal does not know any more.
     #[serde(flatten)]
-    pub desired: Option<Wanted<'a>>,
+    pub desired: Option<DesiredFields<'a>>,
 }
 
 /// What is wanted.
 #[derive(Debug, Serialize)]
-pub struct Wanted<'a> {
+pub struct DesiredFields<'a> {
     /// This site.
     pub site: &'a str,
     /// The fleet.
@@ -139,7 +139,7 @@ pub struct ItemRef<'a> {
 
 /// One thing of the inventory.
 #[derive(Debug, Serialize)]
-pub struct Recorded<'a> {
+pub struct RecordedItem<'a> {
     /// Its name.
     pub item: &'a str,
     /// The program's own word for its content.
@@ -151,7 +151,7 @@ pub struct Recorded<'a> {
 /// The program's verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Status {
+pub enum HookStatus {
     /// It is so.
     Ok,
     /// The assignment is at fault.
@@ -169,11 +169,11 @@ pub enum Status {
 /// What the program answered.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Answer {
+pub struct HookAnswer {
     #[serde(rename = "protocol")]
     _protocol: String,
     /// The verdict.
-    pub status: Status,
+    pub status: HookStatus,
     /// Why, in a sentence.
     #[serde(default)]
     pub message: String,
@@ -182,16 +182,16 @@ pub struct Answer {
     pub help: String,
     /// What the assignment will be on this host.
     #[serde(default)]
-    pub items: Vec<Item>,
+    pub items: Vec<HookItem>,
     /// What was done or found.
     #[serde(default)]
-    pub steps: Vec<Step>,
+    pub steps: Vec<HookStep>,
 }
 
 /// One thing that the program will make.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Item {
+pub struct HookItem {
     /// Its name.
     pub item: String,
     /// The program's own word for its content.
@@ -202,11 +202,11 @@ pub struct Item {
 /// One thing that was done or found.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Step {
+pub struct HookStep {
     /// What it is about: an item's name, or any other text.
     pub item: String,
     /// What came of it.
-    pub status: Became,
+    pub status: StepStatus,
     /// Why.
     #[serde(default)]
     pub message: String,
@@ -215,7 +215,7 @@ pub struct Step {
 /// What came of one thing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Became {
+pub enum StepStatus {
     /// As wanted already.
     Ok,
     /// Made so; or, when observed, different.
@@ -230,23 +230,23 @@ pub enum Became {
     Left,
 }
 
-impl Step {
+impl HookStep {
     /// As a report has it.
-    pub fn told(&self) -> StepResult {
+    pub fn to_result(&self) -> StepResult {
         let status = match self.status {
-            Became::Ok => "ok",
-            Became::Changed => "changed",
-            Became::Skipped | Became::Left => "skipped",
-            Became::Failed => "failed",
-            Became::Removed => "removed",
+            StepStatus::Ok => "ok",
+            StepStatus::Changed => "changed",
+            StepStatus::Skipped | StepStatus::Left => "skipped",
+            StepStatus::Failed => "failed",
+            StepStatus::Removed => "removed",
         };
         step(&self.item, status, &self.message)
     }
 }
 
-impl Answer {
+impl HookAnswer {
     /// An answer without details.
-    pub fn only(status: Status, message: String) -> Self {
+    pub fn only(status: HookStatus, message: String) -> Self {
         Self {
             _protocol: PROTOCOL.to_owned(),
             status,
@@ -258,7 +258,7 @@ impl Answer {
     }
 
     /// The answer to `verb` in `bytes`; or what is wrong with it.
-    pub fn read(verb: Verb, bytes: &[u8]) -> Result<Self, String> {
+    pub fn read(verb: HookVerb, bytes: &[u8]) -> Result<Self, String> {
         #[derive(Deserialize)]
         struct Version {
             protocol: String,
@@ -290,7 +290,7 @@ impl Answer {
                 verb.word()
             ));
         }
-        if verb != Verb::Plan && !answer.items.is_empty() {
+        if verb != HookVerb::Plan && !answer.items.is_empty() {
             return Err(format!(
                 "its answer to `{}` names items; they are named by `plan`, before anything is done",
                 verb.word()
@@ -300,9 +300,12 @@ impl Answer {
     }
 
     /// Whether its verdict and its steps say the same; or in what they differ. A removal is told item by item.
-    pub fn agrees(&self, verb: Verb) -> Result<(), String> {
-        let failed = self.steps.iter().find(|step| step.status == Became::Failed);
-        match failed.filter(|_| self.status == Status::Ok && verb != Verb::Remove) {
+    pub fn agrees(&self, verb: HookVerb) -> Result<(), String> {
+        let failed = self
+            .steps
+            .iter()
+            .find(|step| step.status == StepStatus::Failed);
+        match failed.filter(|_| self.status == HookStatus::Ok && verb != HookVerb::Remove) {
             None => Ok(()),
             Some(step) => {
                 let why = match step.message.trim() {
@@ -318,7 +321,7 @@ impl Answer {
     }
 
     /// What a plan names, each once and each with a sound name; or what is wrong with it.
-    pub fn planned(self) -> Result<Vec<Item>, String> {
+    pub fn planned(self) -> Result<Vec<HookItem>, String> {
         let mut items = self.items;
         if items.is_empty() {
             return Err("it names no item, so that nothing could be removed again".into());
@@ -362,8 +365,8 @@ fn shown(text: &str) -> String {
 }
 
 /// What the inventory has, for a message.
-pub fn recorded(items: &[inventory::Item]) -> Vec<Recorded<'_>> {
-    let told = items.iter().map(|item| Recorded {
+pub fn recorded(items: &[inventory::Item]) -> Vec<RecordedItem<'_>> {
+    let told = items.iter().map(|item| RecordedItem {
         item: &item.item,
         digest: &item.digest,
         state: &item.phase,

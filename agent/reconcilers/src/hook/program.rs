@@ -11,13 +11,13 @@ use std::process::Command;
 use std::time::Duration;
 
 use outhaul_kit::durable;
-use outhaul_kit::pulse::Pulse;
+use outhaul_kit::heartbeat::Heartbeat;
 
-use super::contract::{Answer, MAX_ANSWER_BYTES, Message, Status, Verb};
+use super::contract::{HookAnswer, HookStatus, HookVerb, MAX_ANSWER_BYTES, Message};
 use crate::error::ApplyError;
 use crate::line;
 use crate::settings::HookConfig;
-use crate::watched::{self, Bounds, End, Lost};
+use crate::watched::{self, RunEnd, RunError, RunLimits};
 
 /// Where its own programs are looked for.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -35,9 +35,9 @@ const UNABLE: i32 = 3;
 
 /// What a run came to.
 #[derive(Debug)]
-pub enum Said {
+pub enum HookReply {
     /// An answer that holds to the contract, with the end of what was said on standard error.
-    Answer(Box<Answer>, String),
+    Answer(Box<HookAnswer>, String),
     /// It broke the contract: how.
     Broken(String),
 }
@@ -66,7 +66,7 @@ pub fn checked(config: &HookConfig) -> Result<PathBuf, ApplyError> {
     let program = fs::canonicalize(set).map_err(|error| {
         let help = "install the program, or correct `program` under `[hook]` in agent.toml";
         unusable(
-            format!("the hook program `{told}` is not to be had: {error}"),
+            format!("the hook program `{told}` cannot be found: {error}"),
             help,
         )
     })?;
@@ -124,8 +124,8 @@ pub fn ask(
     config: &HookConfig,
     home: &Path,
     message: &Message<'_>,
-    pulse: &Pulse,
-) -> Result<Said, ApplyError> {
+    heartbeat: &Heartbeat,
+) -> Result<HookReply, ApplyError> {
     let program = checked(config)?;
     durable::make_folder(home)?;
     let mut command = Command::new(&program);
@@ -138,10 +138,10 @@ pub fn ask(
         .envs(&config.environment);
     let input = line::of(message);
     let seconds = match message.verb {
-        Verb::Ready => READY_S.min(config.timeout_s),
+        HookVerb::Ready => READY_S.min(config.timeout_s),
         _ => config.timeout_s,
     };
-    let bounds = Bounds {
+    let bounds = RunLimits {
         input: input.as_bytes(),
         lock: &home.join(".request"),
         timeout: Duration::from_secs(seconds),
@@ -150,9 +150,9 @@ pub fn ask(
         whole: true,
     };
     let verb = message.verb;
-    let ran = watched::run(command, &bounds, pulse).map_err(|lost| match lost {
-        Lost::File(error) => error.into(),
-        Lost::Program(error) => unusable(
+    let ran = watched::run(command, &bounds, heartbeat).map_err(|lost| match lost {
+        RunError::File(error) => error.into(),
+        RunError::Program(error) => unusable(
             format!(
                 "the hook program `{}` does not start: {error}",
                 program.display()
@@ -160,32 +160,32 @@ pub fn ask(
             "see that its first line names an interpreter that is installed here",
         ),
     })?;
-    let words = watched::last_words(&ran.stderr);
+    let words = watched::output_tail(&ran.stderr);
     let with_words = |what: String| match words.as_str() {
         "" => what,
         words => format!("{what}: {words}"),
     };
-    let broken = |what: String| Ok(Said::Broken(with_words(what)));
+    let broken = |what: String| Ok(HookReply::Broken(with_words(what)));
     let status = match ran.end {
-        End::Stopped => return Err(ApplyError::Stopped),
-        End::Busy => {
+        RunEnd::Stopped => return Err(ApplyError::Stopped),
+        RunEnd::Busy => {
             return Err(ApplyError::Busy {
                 program: program.display().to_string(),
             });
         }
-        End::TooLong => {
+        RunEnd::TooLong => {
             return broken(format!(
                 "stopped while it was asked to `{}`, after {seconds} s, its time limit",
                 verb.word()
             ));
         }
-        End::TooMuch => {
+        RunEnd::TooMuch => {
             return broken(format!(
                 "stopped while it was asked to `{}`: it printed more than {MAX_ANSWER_BYTES} bytes",
                 verb.word()
             ));
         }
-        End::Exited(status) => status,
+        RunEnd::Exited(status) => status,
     };
     let said = |what: &str| match words.as_str() {
         "" => format!(
@@ -195,18 +195,18 @@ pub fn ask(
         words => words.to_owned(),
     };
     match status.code() {
-        Some(0) => match Answer::read(verb, &ran.stdout) {
-            Ok(answer) => Ok(Said::Answer(Box::new(answer), words)),
+        Some(0) => match HookAnswer::read(verb, &ran.stdout) {
+            Ok(answer) => Ok(HookReply::Answer(Box::new(answer), words)),
             Err(problem) => broken(problem),
         },
         Some(FAILED) => {
-            let answer = Answer::only(Status::Failed, said("failed"));
-            Ok(Said::Answer(Box::new(answer), words))
+            let answer = HookAnswer::only(HookStatus::Failed, said("failed"));
+            Ok(HookReply::Answer(Box::new(answer), words))
         }
         Some(NOT_UNDERSTOOD) => broken(format!("it does not know `{}`", verb.word())),
         Some(UNABLE) => {
-            let answer = Answer::only(Status::Unable, said("could not do it"));
-            Ok(Said::Answer(Box::new(answer), words))
+            let answer = HookAnswer::only(HookStatus::Unable, said("could not do it"));
+            Ok(HookReply::Answer(Box::new(answer), words))
         }
         _ => broken(format!("it ended at `{}` with {status}", verb.word())),
     }

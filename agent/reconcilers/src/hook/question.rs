@@ -6,14 +6,15 @@
 
 use std::path::PathBuf;
 
-use outhaul_kit::pulse::Pulse;
+use outhaul_kit::heartbeat::Heartbeat;
 use zeroize::Zeroizing;
 
 use super::Hook;
 use super::contract::{
-    self, Answer, Became, FileRef, Message, PROTOCOL, Status, Told, Verb, Wanted,
+    self, AssignmentDescription, DesiredFields, FileRef, HookAnswer, HookStatus, HookVerb, Message,
+    PROTOCOL, StepStatus,
 };
-use super::program::{self, Said};
+use super::program::{self, HookReply};
 use crate::assignment::Desired;
 use crate::error::ApplyError;
 use crate::inventory::Item;
@@ -21,12 +22,12 @@ use crate::outcome::{Stop, shortened};
 use crate::sealed::{OpenedFolder, copy_opened, struck_out};
 
 /// What the program is told of one assignment, and what of it must not be told on.
-struct Brief {
+struct AssignmentFiles {
     files: Vec<PathBuf>,
     opened: Option<OpenedFolder>,
 }
 
-impl Brief {
+impl AssignmentFiles {
     fn values(&self) -> &[Zeroizing<String>] {
         self.opened.as_ref().map_or(&[], |opened| &opened.values)
     }
@@ -45,7 +46,7 @@ impl Hook {
         )
     }
 
-    pub(super) fn unable(&self, answer: Answer) -> ApplyError {
+    pub(super) fn unable(&self, answer: HookAnswer) -> ApplyError {
         ApplyError::Hook {
             problem: format!(
                 "the hook for `{}` cannot do it now: {}",
@@ -60,8 +61,8 @@ impl Hook {
 
     pub(super) fn message<'a>(
         &'a self,
-        verb: Verb,
-        assignment: Option<&'a Told<'a>>,
+        verb: HookVerb,
+        assignment: Option<&'a AssignmentDescription<'a>>,
     ) -> Message<'a> {
         Message {
             protocol: PROTOCOL,
@@ -73,20 +74,24 @@ impl Hook {
         }
     }
 
-    pub(super) fn ask(&self, message: &Message<'_>, pulse: &Pulse) -> Result<Said, ApplyError> {
+    pub(super) fn ask(
+        &self,
+        message: &Message<'_>,
+        heartbeat: &Heartbeat,
+    ) -> Result<HookReply, ApplyError> {
         let home = self.site.hook(&self.name);
-        program::ask(&self.config, &home, message, pulse)
+        program::ask(&self.config, &home, message, heartbeat)
     }
 
     /// Asked once: a pass has many assignments.
-    pub(super) fn ask_whether_ready(&self, pulse: &Pulse) -> Result<(), ApplyError> {
+    pub(super) fn ask_whether_ready(&self, heartbeat: &Heartbeat) -> Result<(), ApplyError> {
         if self.ready.get().is_some() {
             return Ok(());
         }
-        let problem = match self.ask(&self.message(Verb::Ready, None), pulse)? {
-            Said::Broken(how) => self.broken(&how),
-            Said::Answer(answer, words) => match self.without(*answer, &words, &[]) {
-                Ok(answer) if answer.status == Status::Ok => {
+        let problem = match self.ask(&self.message(HookVerb::Ready, None), heartbeat)? {
+            HookReply::Broken(how) => self.broken(&how),
+            HookReply::Answer(answer, words) => match self.without(*answer, &words, &[]) {
+                Ok(answer) if answer.status == HookStatus::Ok => {
                     let _ = self.ready.set(());
                     return Ok(());
                 }
@@ -104,7 +109,7 @@ impl Hook {
     }
 
     /// Sealed values opened, in memory.
-    fn brief(&self, desired: &Desired) -> Result<Brief, Stop> {
+    fn brief(&self, desired: &Desired) -> Result<AssignmentFiles, Stop> {
         let opened = self
             .site
             .keys()
@@ -121,7 +126,7 @@ impl Hook {
         let files = of_rendered
             .map(|file| rendered.join(file.path.as_str()))
             .chain(of_payload.map(|file| desired.payload.join(file.path.as_str())));
-        Ok(Brief {
+        Ok(AssignmentFiles {
             files: files.collect(),
             opened,
         })
@@ -130,21 +135,21 @@ impl Hook {
     /// One question about an assignment that is wanted. No value leaves in the answer.
     pub(super) fn ask_about(
         &self,
-        verb: Verb,
+        verb: HookVerb,
         desired: &Desired,
         recorded: &[Item],
         items: Option<&[Item]>,
-        pulse: &Pulse,
-    ) -> Result<Answer, Stop> {
+        heartbeat: &Heartbeat,
+    ) -> Result<HookAnswer, Stop> {
         let brief = self.brief(desired)?;
         let assignment = &desired.assignment;
         let rendered = assignment.files.iter().map(|file| (file, ""));
         let payload = assignment.payload.iter().map(|file| (file, "payload/"));
         let files = rendered.chain(payload).zip(&brief.files);
-        let told = Told {
+        let told = AssignmentDescription {
             name: assignment.name.as_str(),
             generation: desired.generation,
-            desired: Some(Wanted {
+            desired: Some(DesiredFields {
                 site: desired.site.as_str(),
                 fleet: desired.fleet.as_str(),
                 environment: desired.environment.as_str(),
@@ -166,9 +171,11 @@ impl Hook {
             items: items.map(contract::items),
             ..self.message(verb, Some(&told))
         };
-        match self.ask(&message, pulse)? {
-            Said::Broken(how) => Err(Stop::failed(self.broken(&struck_out(&how, brief.values())))),
-            Said::Answer(answer, words) => {
+        match self.ask(&message, heartbeat)? {
+            HookReply::Broken(how) => {
+                Err(Stop::failed(self.broken(&struck_out(&how, brief.values()))))
+            }
+            HookReply::Answer(answer, words) => {
                 let answer = self.without(*answer, &words, brief.values())?;
                 let agrees = answer.agrees(verb);
                 agrees.map_err(|how| Stop::failed(self.broken(&how)))?;
@@ -184,10 +191,10 @@ impl Hook {
     /// An answer with no sealed value in it, and with a reason where something is wrong.
     pub(super) fn without(
         &self,
-        mut answer: Answer,
+        mut answer: HookAnswer,
         words: &str,
         values: &[Zeroizing<String>],
-    ) -> Result<Answer, Stop> {
+    ) -> Result<HookAnswer, Stop> {
         let clean = |text: &str| {
             let text = text.replace(|c: char| c.is_control(), " ");
             struck_out(&text, values)
@@ -205,11 +212,11 @@ impl Hook {
             step.item = clean(&step.item);
             step.message = clean(&step.message);
         }
-        let why: &[Became] = match answer.status {
-            Status::Failed | Status::Unable => &[Became::Failed],
-            Status::Drifted => &[Became::Failed, Became::Changed, Became::Removed],
-            Status::Waiting => &[Became::Failed, Became::Changed, Became::Skipped],
-            Status::Ok | Status::None => &[],
+        let why: &[StepStatus] = match answer.status {
+            HookStatus::Failed | HookStatus::Unable => &[StepStatus::Failed],
+            HookStatus::Drifted => &[StepStatus::Failed, StepStatus::Changed, StepStatus::Removed],
+            HookStatus::Waiting => &[StepStatus::Failed, StepStatus::Changed, StepStatus::Skipped],
+            HookStatus::Ok | HookStatus::None => &[],
         };
         if !why.is_empty() && answer.message.trim().is_empty() {
             let told = answer.steps.iter().find(|step| why.contains(&step.status));
@@ -223,7 +230,7 @@ impl Hook {
         answer.message = clean(&answer.message);
         answer.help = clean(&answer.help);
         match answer.status {
-            Status::Unable => Err(Stop::Site(self.unable(answer))),
+            HookStatus::Unable => Err(Stop::Site(self.unable(answer))),
             _ => Ok(answer),
         }
     }

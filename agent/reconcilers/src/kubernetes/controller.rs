@@ -9,7 +9,7 @@ use std::fmt;
 use outhaul_kubernetes::{Cluster, Health, Key, Object, Resource, Trouble, health};
 use serde_json::Value;
 
-use super::wanted::All;
+use super::objects::DesiredObjects;
 use crate::error::ApplyError;
 
 /// One kind of stream that goes to a cluster.
@@ -23,7 +23,7 @@ pub trait Controller: fmt::Debug {
     }
 
     /// Whether it looks at objects of `key`'s kind: what is deleted of these is waited for.
-    fn looks_at(&self, _key: &Key) -> bool {
+    fn watches(&self, _key: &Key) -> bool {
         false
     }
 
@@ -49,7 +49,7 @@ pub trait Controller: fmt::Debug {
     ///
     /// # Errors
     /// One sentence: the site's settings cannot be used.
-    fn adapt(&self, _all: &mut All) -> Result<(), ApplyError> {
+    fn adapt(&self, _all: &mut DesiredObjects) -> Result<(), ApplyError> {
         Ok(())
     }
 
@@ -67,17 +67,17 @@ pub trait Controller: fmt::Debug {
     }
 
     /// What the controller says of an object that is well.
-    fn words(&self, _key: &Key, _found: &Value) -> String {
+    fn status_text(&self, _key: &Key, _found: &Value) -> String {
         String::new()
     }
 
     /// What stays on the cluster though `found` is deleted.
-    fn stays(&self, _found: &Value) -> Option<String> {
+    fn remains_after(&self, _found: &Value) -> Option<String> {
         None
     }
 
     /// Why nothing goes on: nobody answers for the object of which `why` says so.
-    fn silent(&self, why: &str) -> ApplyError {
+    fn not_responding(&self, why: &str) -> ApplyError {
         ApplyError::Cluster {
             problem: why.to_owned(),
             help: "see that its controller runs; the agent tries again by itself".into(),
@@ -87,9 +87,9 @@ pub trait Controller: fmt::Debug {
 
 /// Plain manifests: nothing but the cluster itself.
 #[derive(Debug)]
-pub struct Plain;
+pub struct PlainManifests;
 
-impl Controller for Plain {
+impl Controller for PlainManifests {
     fn kind(&self) -> &'static str {
         super::KIND
     }

@@ -8,7 +8,7 @@ use outhaul_kubernetes::{Cluster, Health, Key, Object, Resource, Trouble, flux};
 use serde_json::Value;
 
 use super::controller::Controller;
-use super::wanted::All;
+use super::objects::DesiredObjects;
 use crate::error::ApplyError;
 use crate::settings::FluxConfig;
 
@@ -44,7 +44,7 @@ impl Controller for Flux {
         false
     }
 
-    fn looks_at(&self, key: &Key) -> bool {
+    fn watches(&self, key: &Key) -> bool {
         flux::is_flux(key)
     }
 
@@ -73,7 +73,7 @@ impl Controller for Flux {
         })
     }
 
-    fn adapt(&self, all: &mut All) -> Result<(), ApplyError> {
+    fn adapt(&self, all: &mut DesiredObjects) -> Result<(), ApplyError> {
         for wanted in &mut all.objects {
             let object = &mut wanted.object;
             // Who suspends it by hand changes a field of ours then, and it is seen.
@@ -100,19 +100,19 @@ impl Controller for Flux {
         Ok(flux::health_of(key, found, source.as_ref()))
     }
 
-    fn words(&self, key: &Key, found: &Value) -> String {
+    fn status_text(&self, key: &Key, found: &Value) -> String {
         match (flux::is_flux(key), flux::is_suspended(found)) {
             (false, _) => String::new(),
             (true, true) => "the bundle says `suspend: true`: Flux leaves it alone".into(),
-            (true, false) => flux::words(found),
+            (true, false) => flux::status_text(found),
         }
     }
 
-    fn stays(&self, found: &Value) -> Option<String> {
-        flux::stays(found)
+    fn remains_after(&self, found: &Value) -> Option<String> {
+        flux::remains_after(found)
     }
 
-    fn silent(&self, why: &str) -> ApplyError {
+    fn not_responding(&self, why: &str) -> ApplyError {
         ApplyError::Cluster {
             problem: format!("Flux does not answer: {why}"),
             help: format!("{SEE_PODS}; start what does not; the agent tries again by itself"),

@@ -9,13 +9,13 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use outhaul_bundle::report::StepResult;
-use outhaul_kit::pulse::Pulse;
+use outhaul_kit::heartbeat::Heartbeat;
 use outhaul_kubernetes::{Cluster, Key, Reason, Resource, Trouble, flux, order};
 use serde_json::Value;
 
 use super::controller::Controller;
-use super::mark::{Mark, Origin, owner_of, uid_of};
-use super::wanted::All;
+use super::objects::DesiredObjects;
+use super::ownership::{Ownership, OwnershipRecord, owner_of, uid_of};
 use crate::error::ApplyError;
 use crate::inventory::{Item, Ledger};
 use crate::outcome::step;
@@ -25,7 +25,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 /// How something is removed.
 #[derive(Clone, Copy)]
-pub struct Manner<'a> {
+pub struct PruneOptions<'a> {
     /// Whose objects are waited for until they are gone.
     pub controller: &'a dyn Controller,
     /// How long.
@@ -35,7 +35,7 @@ pub struct Manner<'a> {
 }
 
 /// What became of one object.
-enum Outcome {
+enum RemovalOutcome {
     /// It is being removed, and what else there is to remove may be needed for it.
     Going(String),
     /// It is gone, or going.
@@ -53,7 +53,7 @@ enum Outcome {
 pub fn surplus(
     cluster: &Cluster,
     recorded: &[Item],
-    all: &All,
+    all: &DesiredObjects,
     ledger: &mut dyn Ledger,
 ) -> Result<Vec<Item>, ApplyError> {
     let wanted: BTreeSet<String> = all
@@ -94,9 +94,9 @@ pub fn surplus(
 pub fn prune(
     cluster: &Cluster,
     items: &[Item],
-    manner: Manner<'_>,
+    manner: PruneOptions<'_>,
     ledger: &mut dyn Ledger,
-    pulse: &Pulse,
+    heartbeat: &Heartbeat,
 ) -> Result<Vec<StepResult>, ApplyError> {
     let mut ordered: Vec<(Option<Key>, &Item)> = items
         .iter()
@@ -108,25 +108,25 @@ pub fn prune(
     });
     let mut steps = Vec::new();
     for (key, item) in ordered {
-        pulse.beat();
-        let mark = Mark::parse(&item.digest);
+        heartbeat.beat();
+        let mark = OwnershipRecord::parse(&item.digest);
         let outcome = match (key, mark) {
-            (Some(key), Some(mark)) => remove(cluster, &key, &mark, manner, pulse)?,
-            _ => Ok(Outcome::Kept(
+            (Some(key), Some(mark)) => remove(cluster, &key, &mark, manner, heartbeat)?,
+            _ => Ok(RemovalOutcome::Kept(
                 "the inventory's row of it cannot be read".into(),
             )),
         };
         let (status, message) = match outcome {
-            Ok(Outcome::Removed(message)) => {
+            Ok(RemovalOutcome::Removed(message)) => {
                 ledger.forget(std::slice::from_ref(item))?;
                 ledger.passed("object-removed");
                 ("removed", message)
             }
-            Ok(Outcome::Lingers(message) | Outcome::Released(message)) => {
+            Ok(RemovalOutcome::Lingers(message) | RemovalOutcome::Released(message)) => {
                 ledger.forget(std::slice::from_ref(item))?;
                 ("skipped", message)
             }
-            Ok(Outcome::Kept(message)) => {
+            Ok(RemovalOutcome::Kept(message)) => {
                 if manner.gone {
                     let left = Item {
                         phase: "left".into(),
@@ -136,7 +136,7 @@ pub fn prune(
                 }
                 ("skipped", message)
             }
-            Ok(Outcome::Going(why)) => return Err(manner.controller.silent(&why)),
+            Ok(RemovalOutcome::Going(why)) => return Err(manner.controller.not_responding(&why)),
             Err(trouble) if trouble.is_of_the_site() => return Err(trouble.into()),
             Err(refused) => ("failed", format!("it cannot be removed: {refused}")),
         };
@@ -148,26 +148,26 @@ pub fn prune(
 fn remove(
     cluster: &Cluster,
     key: &Key,
-    mark: &Mark,
-    manner: Manner<'_>,
-    pulse: &Pulse,
-) -> Result<Result<Outcome, Trouble>, ApplyError> {
+    mark: &OwnershipRecord,
+    manner: PruneOptions<'_>,
+    heartbeat: &Heartbeat,
+) -> Result<Result<RemovalOutcome, Trouble>, ApplyError> {
     let resource = match cluster.resource_of(key) {
         Ok(Some(resource)) => resource,
         Ok(None) => {
-            return Ok(Ok(Outcome::Removed(
+            return Ok(Ok(RemovalOutcome::Removed(
                 "its kind is not there any more".into(),
             )));
         }
         Err(trouble) => return Ok(Err(trouble)),
     };
-    let stays = |found: &Value| manner.controller.stays(found).unwrap_or_default();
+    let remains_after = |found: &Value| manner.controller.remains_after(found).unwrap_or_default();
     match delete(cluster, &resource, key, mark) {
-        Ok(Deleted::Going(found)) if manner.controller.looks_at(key) => {
-            let gone = wait_until_gone(cluster, &resource, key, &found, manner, pulse)?;
+        Ok(Deleted::Going(found)) if manner.controller.watches(key) => {
+            let gone = wait_until_gone(cluster, &resource, key, &found, manner, heartbeat)?;
             Ok(gone.map(|still| match still {
-                None => Outcome::Removed(stays(&found)),
-                Some(still) => Outcome::Going(format!(
+                None => RemovalOutcome::Removed(remains_after(&found)),
+                Some(still) => RemovalOutcome::Going(format!(
                     "`{key}` is not gone after {} s: {}",
                     manner.patience.as_secs(),
                     waits_for(&still)
@@ -177,11 +177,11 @@ fn remove(
         Ok(Deleted::Going(found)) => {
             let why = waits_for(&found);
             Ok(Ok(match has_finalizers(&found) {
-                true => Outcome::Lingers(format!("`{key}`: {why}")),
-                false => Outcome::Removed(why),
+                true => RemovalOutcome::Lingers(format!("`{key}`: {why}")),
+                false => RemovalOutcome::Removed(why),
             }))
         }
-        Ok(Deleted::Was(found)) => Ok(Ok(Outcome::Removed(stays(&found)))),
+        Ok(Deleted::Was(found)) => Ok(Ok(RemovalOutcome::Removed(remains_after(&found)))),
         Ok(Deleted::Not(outcome)) => Ok(Ok(outcome)),
         Err(trouble) => Ok(Err(trouble)),
     }
@@ -193,8 +193,8 @@ fn wait_until_gone(
     resource: &Resource,
     key: &Key,
     found: &Value,
-    manner: Manner<'_>,
-    pulse: &Pulse,
+    manner: PruneOptions<'_>,
+    heartbeat: &Heartbeat,
 ) -> Result<Result<Option<Value>, Trouble>, ApplyError> {
     let until = Instant::now().checked_add(manner.patience);
     loop {
@@ -205,10 +205,10 @@ fn wait_until_gone(
         if still.is_none() || until.is_some_and(|until| Instant::now() >= until) {
             return Ok(Ok(still));
         }
-        if pulse.stopping() {
+        if heartbeat.is_cancelled() {
             return Err(ApplyError::Stopped);
         }
-        pulse.beat();
+        heartbeat.beat();
         std::thread::sleep(LOOK_AGAIN);
     }
 }
@@ -220,29 +220,29 @@ enum Deleted {
     /// It is going; it is this.
     Going(Value),
     /// It was not deleted.
-    Not(Outcome),
+    Not(RemovalOutcome),
 }
 
 fn delete(
     cluster: &Cluster,
     resource: &Resource,
     key: &Key,
-    mark: &Mark,
+    mark: &OwnershipRecord,
 ) -> Result<Deleted, Trouble> {
     let not = |outcome| Ok(Deleted::Not(outcome));
     let Some(found) = cluster.get(resource, key)? else {
-        return not(Outcome::Removed("it was not there any more".into()));
+        return not(RemovalOutcome::Removed("it was not there any more".into()));
     };
-    if matches!(mark.origin, Origin::Took(_)) {
+    if matches!(mark.origin, Ownership::Took(_)) {
         let told = format!("`{key}` was there before Outhaul and was left as it is");
-        return not(Outcome::Released(told));
+        return not(RemovalOutcome::Released(told));
     }
     if !mark.is_of(&found) {
         if let Some(other) = mark.owner.other_site(&found) {
             let told = format!("`{key}` belongs to the site `{other}` by now and was left");
-            return not(Outcome::Released(told));
+            return not(RemovalOutcome::Released(told));
         }
-        return not(Outcome::Released(match owner_of(&found) {
+        return not(RemovalOutcome::Released(match owner_of(&found) {
             Some(other) if other != mark.owner.assignment => {
                 format!("`{key}` belongs to `{other}` by now and was left")
             }
@@ -252,14 +252,14 @@ fn delete(
     if key.is_namespace() {
         let left = cluster.left_in(&key.name)?;
         if !left.is_empty() {
-            return not(Outcome::Kept(format!(
+            return not(RemovalOutcome::Kept(format!(
                 "`{key}` was left behind: it holds {}, which this assignment did not put there",
                 left.join(", ")
             )));
         }
     }
     if key.is_definition() && cluster.has_objects(&found)? {
-        return not(Outcome::Kept(format!(
+        return not(RemovalOutcome::Kept(format!(
             "`{key}` was left behind: there are objects of its kind, which would go with it"
         )));
     }
@@ -271,7 +271,7 @@ fn delete(
         Err(Trouble::Refused(refusal)) if refusal.reason == Reason::Conflict => {
             let told =
                 format!("`{key}` is another object by now and was left: it is not Outhaul's");
-            return not(Outcome::Released(told));
+            return not(RemovalOutcome::Released(told));
         }
         Err(error) => return Err(error),
     }

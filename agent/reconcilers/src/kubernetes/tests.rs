@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::*;
-use crate::bench_for_tests::{self, Memory, Site};
+use crate::fixture_for_tests::{self, FakeFacilities, MemoryLedger};
 
 mod kept;
 mod kinds;
@@ -18,10 +18,10 @@ mod sealed;
 mod server_gone;
 mod shared;
 
-struct Bench {
+struct Fixture {
     folder: TempDir,
     server: ApiServer,
-    memory: Memory,
+    memory: MemoryLedger,
     drift: DriftPolicy,
     assignment: &'static str,
     site: &'static str,
@@ -40,7 +40,7 @@ fn config_map(name: &str, value: &str) -> String {
     )
 }
 
-impl Bench {
+impl Fixture {
     #[track_caller]
     fn new() -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
@@ -49,7 +49,7 @@ impl Bench {
         Some(Self {
             folder,
             server,
-            memory: Memory::default(),
+            memory: MemoryLedger::default(),
             drift: DriftPolicy::Report,
             assignment: "one",
             site: "store-1",
@@ -65,15 +65,15 @@ impl Bench {
                 wait_s: 1,
                 ..KubernetesConfig::default()
             },
-            controller: Box::new(Plain),
-            site: Rc::new(Site(self.folder.path().to_owned())),
+            controller: Box::new(PlainManifests),
+            site: Rc::new(FakeFacilities(self.folder.path().to_owned())),
         }
     }
 
     fn desired(&self, files: &[(&str, &str)]) -> Desired {
         let folder = self.folder.path();
         let desired =
-            bench_for_tests::desired(folder, self.site, self.assignment, self.drift, files);
+            fixture_for_tests::desired(folder, self.site, self.assignment, self.drift, files);
         Desired {
             generation: self.generation,
             ..desired
@@ -90,14 +90,14 @@ impl Bench {
         let desired = self.desired(files);
         let recorded = self.recorded();
         self.reconciler()
-            .apply(&desired, &recorded, &mut self.memory, &Pulse::default())
+            .apply(&desired, &recorded, &mut self.memory, &Heartbeat::default())
     }
 
     /// Removes what is not wanted any more, as is done when a bundle is healthy.
     fn prune(&mut self, files: &[(&str, &str)]) -> Option<AssignmentResult> {
         let (desired, recorded) = (self.desired(files), self.recorded());
         self.reconciler()
-            .prune(&desired, &recorded, &mut self.memory, &Pulse::default())
+            .prune(&desired, &recorded, &mut self.memory, &Heartbeat::default())
             .unwrap()
     }
 
@@ -130,7 +130,7 @@ impl Bench {
     fn observe(&self, files: &[(&str, &str)]) -> AssignmentResult {
         let desired = self.desired(files);
         self.reconciler()
-            .observe(&desired, &self.recorded(), &Pulse::default())
+            .observe(&desired, &self.recorded(), &Heartbeat::default())
             .unwrap()
     }
 
@@ -143,7 +143,7 @@ impl Bench {
                 self.assignment,
                 &recorded,
                 &mut self.memory,
-                &Pulse::default(),
+                &Heartbeat::default(),
             )
             .unwrap();
         steps
@@ -167,13 +167,13 @@ impl Bench {
 
 #[test]
 fn what_others_made_is_left_alone_unless_the_stream_says_so() {
-    let Some(mut bench) = Bench::new() else {
+    let Some(mut fixture) = Fixture::new() else {
         return;
     };
-    bench.namespace("app");
+    fixture.namespace("app");
     let settings = FORCE.replace("force", "refuse");
     let theirs = json!({"metadata": {"name": "theirs"}, "data": {"key": "a", "other": "b"}});
-    bench
+    fixture
         .server
         .create(
             "/api/v1/namespaces/app/configmaps?fieldManager=somebody",
@@ -181,35 +181,35 @@ fn what_others_made_is_left_alone_unless_the_stream_says_so() {
         )
         .unwrap();
     let (ours, map) = (config_map("ours", "1"), config_map("theirs", "mine"));
-    let refused = bench.refused(&[("a.yaml", &settings), ("b.yaml", &ours), ("c.yaml", &map)]);
+    let refused = fixture.refused(&[("a.yaml", &settings), ("b.yaml", &ours), ("c.yaml", &map)]);
     assert!(
         refused.contains(
             "`ConfigMap app/theirs` is there and is not Outhaul's (its fields were set by somebody)"
         ),
         "{refused}"
     );
-    assert!(bench.map("ours").is_none());
+    assert!(fixture.map("ours").is_none());
 
     // Taken over where the stream says so, and left there when the assignment goes.
-    bench.apply(&[("a.yaml", FORCE), ("b.yaml", &ours), ("c.yaml", &map)]);
-    let taken = bench.map("theirs").unwrap();
+    fixture.apply(&[("a.yaml", FORCE), ("b.yaml", &ours), ("c.yaml", &map)]);
+    let taken = fixture.map("theirs").unwrap();
     assert_eq!(taken["data"], json!({"key": "mine", "other": "b"}));
     // Another assignment cannot have it as well.
-    bench.assignment = "two";
-    let second = bench.refused(&[("a.yaml", FORCE), ("b.yaml", &ours)]);
+    fixture.assignment = "two";
+    let second = fixture.refused(&[("a.yaml", FORCE), ("b.yaml", &ours)]);
     assert!(
         second.contains("`ConfigMap app/ours` belongs to the assignment `f/dev/one`"),
         "{second}"
     );
-    bench.assignment = "one";
+    fixture.assignment = "one";
     // Somebody removed ours and made another of that name: not ours any more.
     let maps = "/api/v1/namespaces/app/configmaps";
-    bench.server.delete(&format!("{maps}/ours")).unwrap();
-    bench
+    fixture.server.delete(&format!("{maps}/ours")).unwrap();
+    fixture
         .server
         .create(maps, &json!({"metadata": {"name": "ours"}}))
         .unwrap();
-    let removed = bench.remove();
+    let removed = fixture.remove();
     let told: Vec<_> = removed
         .iter()
         .map(|(name, status, _)| (name.as_str(), status.as_str()))
@@ -229,13 +229,13 @@ fn what_others_made_is_left_alone_unless_the_stream_says_so() {
         removed[1].2.contains("another object by now"),
         "{removed:?}"
     );
-    assert!(bench.map("ours").is_some() && bench.map("theirs").is_some());
-    assert!(bench.memory.0.is_empty());
+    assert!(fixture.map("ours").is_some() && fixture.map("theirs").is_some());
+    assert!(fixture.memory.0.is_empty());
 }
 
 #[test]
 fn drift_is_named_and_put_back_only_where_the_stream_says_so() {
-    let Some(mut bench) = Bench::new() else {
+    let Some(mut fixture) = Fixture::new() else {
         return;
     };
     let (kept, gone) = (config_map("kept", "1"), config_map("gone", "1"));
@@ -244,16 +244,16 @@ fn drift_is_named_and_put_back_only_where_the_stream_says_so() {
         ("b.yaml", kept.as_str()),
         ("c.yaml", gone.as_str()),
     ];
-    bench.apply(&files);
-    assert_eq!(bench.observe(&files).status, ComplianceStatus::Compliant);
-    let again = bench.apply(&files);
+    fixture.apply(&files);
+    assert_eq!(fixture.observe(&files).status, ComplianceStatus::Compliant);
+    let again = fixture.apply(&files);
     assert!(
         again.steps.iter().all(|step| step.status == "ok"),
         "{again:?}"
     );
 
     let maps = "/api/v1/namespaces/app/configmaps";
-    bench
+    fixture
         .server
         .patch(
             &format!("{maps}/kept"),
@@ -261,8 +261,8 @@ fn drift_is_named_and_put_back_only_where_the_stream_says_so() {
             &json!({"data": {"key": "2"}}),
         )
         .unwrap();
-    bench.server.delete(&format!("{maps}/gone")).unwrap();
-    let drifted = bench.observe(&files);
+    fixture.server.delete(&format!("{maps}/gone")).unwrap();
+    let drifted = fixture.observe(&files);
     assert_eq!(drifted.status, ComplianceStatus::Drifted);
     assert_eq!(drifted.message, "2 of 3 objects are not as applied");
     let told: Vec<_> = drifted
@@ -279,16 +279,16 @@ fn drift_is_named_and_put_back_only_where_the_stream_says_so() {
         ]
     );
     // `report`: a newer bundle that wants the field waits for a person.
-    let conflict = bench.blocked(&files);
+    let conflict = fixture.blocked(&files);
     assert!(
         conflict.contains(
             "`ConfigMap app/kept`: the API server refuses: Apply failed with 1 conflict: conflict with \"kubectl-edit\" using v1: .data.key"
         ),
         "{conflict}"
     );
-    assert!(bench.map("gone").is_none(), "nothing was changed");
-    bench.drift = DriftPolicy::Correct;
-    bench.apply(&files);
-    assert_eq!(bench.map("kept").unwrap()["data"]["key"], "1");
-    assert_eq!(bench.observe(&files).status, ComplianceStatus::Compliant);
+    assert!(fixture.map("gone").is_none(), "nothing was changed");
+    fixture.drift = DriftPolicy::Correct;
+    fixture.apply(&files);
+    assert_eq!(fixture.map("kept").unwrap()["data"]["key"], "1");
+    assert_eq!(fixture.observe(&files).status, ComplianceStatus::Compliant);
 }

@@ -9,10 +9,10 @@ use std::collections::BTreeSet;
 use outhaul_bundle::report::StepResult;
 use zeroize::Zeroizing;
 
-use super::mark::Mark;
+use super::ownership::OwnershipRecord;
+use crate::facilities::Facilities;
 use crate::inventory::Item;
 use crate::sealed::struck_out;
-use crate::site::Facilities;
 
 /// What is known of sealed values.
 pub struct Values {
@@ -27,7 +27,7 @@ pub fn of_recorded(site: &dyn Facilities, items: &[Item]) -> Values {
     let sources: BTreeSet<(u64, &str, Option<String>)> = items
         .iter()
         .map(|item| {
-            let owner = Mark::parse(&item.digest).and_then(|mark| mark.owner.site);
+            let owner = OwnershipRecord::parse(&item.digest).and_then(|mark| mark.owner.site);
             (item.generation, item.assignment.as_str(), owner)
         })
         .collect();

@@ -7,11 +7,11 @@
 use std::time::{Duration, Instant};
 
 use outhaul_bundle::report::StepResult;
-use outhaul_kit::pulse::Pulse;
+use outhaul_kit::heartbeat::Heartbeat;
 use outhaul_kubernetes::{Cluster, Health, Resource};
 
 use super::Kubernetes;
-use super::look::{self, Looked};
+use super::inspect::{self, InspectedObject};
 use crate::assignment::Desired;
 use crate::error::ApplyError;
 use crate::outcome::Stop;
@@ -34,21 +34,23 @@ impl Kubernetes {
     pub(super) fn wait<'a>(
         &self,
         cluster: &Cluster,
-        objects: impl Iterator<Item = &'a Looked> + Clone,
+        objects: impl Iterator<Item = &'a InspectedObject> + Clone,
         patience: Duration,
-        pulse: &Pulse,
+        heartbeat: &Heartbeat,
     ) -> Result<Result<(), Unready>, ApplyError> {
         let until = Instant::now().checked_add(patience);
         loop {
             let (mut waiting, mut silent) = (None, None);
             for looked in objects.clone() {
-                pulse.beat();
+                heartbeat.beat();
                 let key = &looked.object.key;
                 let found =
-                    look::resource(cluster, &looked.object).and_then(|resource| match resource {
-                        Some(resource) => cluster.get(&resource, key),
-                        None => Ok(None),
-                    });
+                    inspect::resource(cluster, &looked.object).and_then(
+                        |resource| match resource {
+                            Some(resource) => cluster.get(&resource, key),
+                            None => Ok(None),
+                        },
+                    );
                 let verdict = match found? {
                     Some(found) => self.controller.health(cluster, key, &found)?,
                     None => Health::Waiting("it is not there".into()),
@@ -70,7 +72,7 @@ impl Kubernetes {
                 (Some(why), _) => Unready::Silent(why),
                 (None, Some(why)) => Unready::Late(why),
             };
-            if pulse.stopping() {
+            if heartbeat.is_cancelled() {
                 return Err(ApplyError::Stopped);
             }
             if until.is_some_and(|until| Instant::now() >= until) {
@@ -88,7 +90,7 @@ impl Kubernetes {
                 let why = format!("not ready after {} s: {why}", patience.as_secs());
                 Stop::Assignment(steps, why)
             }
-            Unready::Silent(why) => Stop::Site(self.controller.silent(&why)),
+            Unready::Silent(why) => Stop::Site(self.controller.not_responding(&why)),
         }
     }
 
@@ -98,14 +100,14 @@ impl Kubernetes {
         &self,
         cluster: &Cluster,
         desired: &Desired,
-        looked: &[Looked],
+        looked: &[InspectedObject],
     ) -> Result<(), Stop> {
         let index = self.site.index(desired.generation)?.hex();
         let index = index.get(..12).unwrap_or_default();
         let value = format!("outhaul-bundle-{}-{index}", desired.generation);
         for one in looked {
             if let Some(annotation) = self.controller.request(&one.object.key)
-                && let Some(resource) = look::resource(cluster, &one.object)?
+                && let Some(resource) = inspect::resource(cluster, &one.object)?
             {
                 cluster.annotate(&resource, &one.object.key, annotation, &value)?;
             }
@@ -117,20 +119,20 @@ impl Kubernetes {
     pub(super) fn resource(
         &self,
         cluster: &Cluster,
-        looked: &Looked,
+        looked: &InspectedObject,
         patience: Duration,
-        pulse: &Pulse,
+        heartbeat: &Heartbeat,
     ) -> Result<Option<Resource>, ApplyError> {
         let until = Instant::now().checked_add(patience);
         loop {
-            let found = look::resource(cluster, &looked.object)?;
+            let found = inspect::resource(cluster, &looked.object)?;
             if found.is_some() || until.is_some_and(|until| Instant::now() >= until) {
                 return Ok(found);
             }
-            if pulse.stopping() {
+            if heartbeat.is_cancelled() {
                 return Err(ApplyError::Stopped);
             }
-            pulse.beat();
+            heartbeat.beat();
             std::thread::sleep(LOOK_AGAIN);
             cluster.forget_kinds();
         }

@@ -1,7 +1,7 @@
 //! What the agent and its apply helper say to each other: one line of JSON each way.
 //!
-//! What comes in: bytes of a socket, bounded by their reader. What goes out: a [`Request`], whose types let
-//! no path and no command through, or an [`Answer`]. An empty line before the answer is a sign of life.
+//! What comes in: bytes of a socket, bounded by their reader. What goes out: a [`HelperRequest`], whose types let
+//! no path and no command through, or an [`HelperAnswer`]. An empty line before the answer is a sign of life.
 
 use outhaul_bundle::Digest;
 use outhaul_bundle::name::Name;
@@ -20,11 +20,11 @@ pub const MAX_ANSWER_BYTES: u64 = 8 * 1024 * 1024;
 /// What the agent asks for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Request {
+pub struct HelperRequest {
     /// [`FORMAT`]
     pub format: String,
     /// What is to be done.
-    pub verb: Verb,
+    pub verb: HelperVerb,
     /// The number of the bundle.
     pub number: u64,
     /// Digest of its index, which the fleet's metadata names.
@@ -36,7 +36,7 @@ pub struct Request {
 /// What can be asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Verb {
+pub enum HelperVerb {
     /// Accept the bundle, and see what can be seen of an assignment before it is applied.
     Prepare,
     /// Apply an assignment of the bundle.
@@ -53,7 +53,7 @@ pub enum Verb {
     Remove,
 }
 
-impl Verb {
+impl HelperVerb {
     /// Whether it may change the host.
     pub fn changes(self) -> bool {
         match self {
@@ -79,7 +79,7 @@ impl Verb {
 /// What the helper answers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
-pub enum Answer {
+pub enum HelperAnswer {
     /// The assignment's result; none where the reconciler has no verdict of its own.
     Result(Option<AssignmentResult>),
     /// What came of applying or pruning.
@@ -94,7 +94,7 @@ pub enum Answer {
         /// What was removed, left or failed; at most a report's worth.
         steps: Vec<StepResult>,
         /// What the helper's inventory still has of the assignment.
-        rest: Rest,
+        rest: Remaining,
     },
     /// It must not be done; nothing was changed.
     Refused {
@@ -115,7 +115,7 @@ pub enum Answer {
 /// What is left of an assignment after a removal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Rest {
+pub enum Remaining {
     /// Nothing.
     Nothing,
     /// What nothing knows how to remove.
@@ -130,15 +130,18 @@ mod tests {
 
     #[test]
     fn a_request_holds_a_verb_a_number_a_digest_and_a_name_and_nothing_else() {
-        let request = Request {
+        let request = HelperRequest {
             format: FORMAT.to_owned(),
-            verb: Verb::Apply,
+            verb: HelperVerb::Apply,
             number: 7,
             index: Digest::of(b"index"),
             assignment: "hello".parse().unwrap(),
         };
         let text = serde_json::to_string(&request).unwrap();
-        assert_eq!(serde_json::from_str::<Request>(&text).unwrap(), request);
+        assert_eq!(
+            serde_json::from_str::<HelperRequest>(&text).unwrap(),
+            request
+        );
         let wrong = [
             ("\"apply\"", "\"delete\""),
             ("\"hello\"", "\"../hello\""),
@@ -151,18 +154,18 @@ mod tests {
             let changed = text.replacen(from, to, 1);
             assert_ne!(changed, text, "{from}");
             assert!(
-                serde_json::from_str::<Request>(&changed).is_err(),
+                serde_json::from_str::<HelperRequest>(&changed).is_err(),
                 "{changed}"
             );
         }
         for verb in [
-            Verb::Prepare,
-            Verb::Apply,
-            Verb::Correct,
-            Verb::Prune,
-            Verb::Observe,
-            Verb::Health,
-            Verb::Remove,
+            HelperVerb::Prepare,
+            HelperVerb::Apply,
+            HelperVerb::Correct,
+            HelperVerb::Prune,
+            HelperVerb::Observe,
+            HelperVerb::Health,
+            HelperVerb::Remove,
         ] {
             let word = serde_json::to_value(verb).unwrap();
             assert_eq!(word.as_str(), Some(verb.word()));

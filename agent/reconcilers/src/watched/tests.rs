@@ -9,18 +9,18 @@ use tempfile::TempDir;
 
 use super::*;
 
-struct Bench {
+struct Fixture {
     folder: TempDir,
-    pulse: Pulse,
+    heartbeat: Heartbeat,
     timeout: Duration,
     whole: bool,
 }
 
-impl Bench {
+impl Fixture {
     fn new() -> Self {
         Self {
             folder: tempfile::tempdir().unwrap(),
-            pulse: Pulse::default(),
+            heartbeat: Heartbeat::default(),
             timeout: Duration::from_secs(60),
             whole: true,
         }
@@ -30,10 +30,10 @@ impl Bench {
         self.folder.path().join("lock")
     }
 
-    fn run(&self, script: &str) -> Ran {
+    fn run(&self, script: &str) -> RunOutput {
         let mut command = Command::new("sh");
         command.args(["-c", script]).current_dir(&self.folder);
-        let bounds = Bounds {
+        let bounds = RunLimits {
             input: b"a question\n",
             lock: &self.lock(),
             timeout: self.timeout,
@@ -41,7 +41,7 @@ impl Bench {
             no_more: true,
             whole: self.whole,
         };
-        run(command, &bounds, &self.pulse).unwrap()
+        run(command, &bounds, &self.heartbeat).unwrap()
     }
 
     /// Waits until nobody has the group of the process whose id a script wrote to `pid`.
@@ -60,53 +60,53 @@ impl Bench {
 
 #[test]
 fn what_is_asked_is_read_and_what_is_printed_is_kept() {
-    let bench = Bench::new();
-    let ran = bench.run("cat; echo one >&2; echo two >&2; exit 7");
-    assert!(matches!(ran.end, End::Exited(status) if status.code() == Some(7)));
+    let fixture = Fixture::new();
+    let ran = fixture.run("cat; echo one >&2; echo two >&2; exit 7");
+    assert!(matches!(ran.end, RunEnd::Exited(status) if status.code() == Some(7)));
     assert_eq!(ran.stdout, b"a question\n");
-    assert_eq!(last_words(&ran.stderr), "one; two");
+    assert_eq!(output_tail(&ran.stderr), "one; two");
     // The next question is shorter than nothing that the file had.
-    assert_eq!(bench.run("cat").stdout, b"a question\n");
+    assert_eq!(fixture.run("cat").stdout, b"a question\n");
 }
 
 #[test]
 fn whoever_takes_too_long_or_prints_too_much_is_ended_with_all_that_it_started() {
-    let mut bench = Bench::new();
-    let ran = bench.run("sleep 1000 & echo $! > pid; yes");
-    assert_eq!(ran.end, End::TooMuch);
-    bench.wait_for_the_end_of("pid");
-    let ran = bench.run("sleep 1000 & echo $! > pid; echo done");
+    let mut fixture = Fixture::new();
+    let ran = fixture.run("sleep 1000 & echo $! > pid; yes");
+    assert_eq!(ran.end, RunEnd::TooMuch);
+    fixture.wait_for_the_end_of("pid");
+    let ran = fixture.run("sleep 1000 & echo $! > pid; echo done");
     assert!(
-        matches!(ran.end, End::Exited(status) if status.success()),
+        matches!(ran.end, RunEnd::Exited(status) if status.success()),
         "{ran:?}"
     );
-    bench.wait_for_the_end_of("pid");
-    bench.timeout = Duration::from_millis(1);
-    let ran = bench.run("trap '' TERM; sleep 1000 & echo $! > pid; wait");
-    assert_eq!(ran.end, End::TooLong);
+    fixture.wait_for_the_end_of("pid");
+    fixture.timeout = Duration::from_millis(1);
+    let ran = fixture.run("trap '' TERM; sleep 1000 & echo $! > pid; wait");
+    assert_eq!(ran.end, RunEnd::TooLong);
 }
 
 #[test]
-fn a_request_to_stop_ends_it_and_is_told_apart_from_its_own_failure() {
-    let bench = Bench::new();
-    bench.pulse.stop();
-    assert_eq!(bench.run("sleep 1000").end, End::Stopped);
+fn a_request_to_stop_ends_it_and_is_distinguished_from_its_own_failure() {
+    let fixture = Fixture::new();
+    fixture.heartbeat.cancel();
+    assert_eq!(fixture.run("sleep 1000").end, RunEnd::Stopped);
 }
 
 #[test]
 fn what_an_agent_left_behind_is_waited_for() {
-    let mut bench = Bench::new();
+    let mut fixture = Fixture::new();
     // As after an agent that was killed: the program has the file, and nobody waits for it.
-    fs::write(bench.lock(), "").unwrap();
-    let input = File::open(bench.lock()).unwrap();
+    fs::write(fixture.lock(), "").unwrap();
+    let input = File::open(fixture.lock()).unwrap();
     input.try_lock().unwrap();
     let mut command = Command::new("sleep");
     command.arg("1000").stdin(Stdio::from(input));
     let mut left = command.spawn().unwrap();
     // The agent that was killed has nothing open any more.
     drop(command);
-    assert_eq!(holders(&bench.lock()), [left.id()]);
-    let told = waits_for(&holders(&bench.lock()), Duration::from_secs(1800));
+    assert_eq!(holders(&fixture.lock()), [left.id()]);
+    let told = waits_for(&holders(&fixture.lock()), Duration::from_secs(1800));
     let id = left.id();
     assert!(
         told.contains(&format!("(process {id}) is still at work")),
@@ -116,22 +116,22 @@ fn what_an_agent_left_behind_is_waited_for() {
         told.contains(&format!("at most 1800 s; `kill {id}` ends it")),
         "{told}"
     );
-    bench.timeout = Duration::from_millis(200);
-    assert_eq!(bench.run("echo two").end, End::Busy);
-    bench.timeout = Duration::from_secs(60);
+    fixture.timeout = Duration::from_millis(200);
+    assert_eq!(fixture.run("echo two").end, RunEnd::Busy);
+    fixture.timeout = Duration::from_secs(60);
     left.kill().unwrap();
     left.wait().unwrap();
-    assert_eq!(bench.run("echo two").stdout, b"two\n");
+    assert_eq!(fixture.run("echo two").stdout, b"two\n");
 }
 
 #[test]
 fn whoever_outlives_it_keeps_nobody_waiting() {
-    let mut bench = Bench::new();
-    bench.whole = false;
-    let ran = bench.run("setsid sleep 1000 & echo $! > pid; echo started");
+    let mut fixture = Fixture::new();
+    fixture.whole = false;
+    let ran = fixture.run("setsid sleep 1000 & echo $! > pid; echo started");
     assert_eq!(ran.stdout, b"started\n");
-    assert_eq!(bench.run("echo next").stdout, b"next\n");
-    let id: i32 = fs::read_to_string(bench.folder.path().join("pid"))
+    assert_eq!(fixture.run("echo next").stdout, b"next\n");
+    let id: i32 = fs::read_to_string(fixture.folder.path().join("pid"))
         .unwrap()
         .trim()
         .parse()

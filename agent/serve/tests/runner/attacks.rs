@@ -224,7 +224,7 @@ fn clients_that_read_nothing_do_not_keep_others_from_being_served() {
 
 #[test]
 fn a_client_that_stalls_loses_its_connection() {
-    use outhaul_listen::{Limits, accept};
+    use outhaul_listen::{ConnectionLimits, accept};
     use outhaul_serve::server::{LIMITS, service};
     use outhaul_serve::view::{Current, FolderView};
     let content = large();
@@ -234,7 +234,7 @@ fn a_client_that_stalls_loses_its_connection() {
     });
     drop(server);
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let limits = Limits {
+    let limits = ConnectionLimits {
         connections: 1,
         stall: std::time::Duration::from_millis(50),
         receive: std::time::Duration::from_millis(50),

@@ -254,7 +254,7 @@ fn a_part_of_a_blob_is_given_as_rfc_9110_says() {
 }
 
 #[test]
-fn who_has_it_already_is_told_so() {
+fn a_client_that_has_it_already_gets_no_body() {
     let fixture = fixture();
     for path in [of("manifests/1"), of(&format!("blobs/{}", fixture.layer))] {
         let etag = fixture.server.head(&path).header("etag").to_owned();

@@ -7,7 +7,7 @@ use std::time::Duration;
 use outhaul_bundle::index::Encoding;
 
 use super::*;
-use crate::home::Home;
+use crate::state_folder::StateFolder;
 
 /// Far shorter than a part is in the field; nothing here measures it.
 const PART: Duration = Duration::from_millis(300);
@@ -53,16 +53,16 @@ fn serve(content: Vec<u8>, most: usize) -> String {
 
 fn pull(content: &[u8], most: usize) -> Result<Digest, AgentError> {
     let folder = tempfile::tempdir().unwrap();
-    let home = Home::new(folder.path());
-    home.create().unwrap();
-    let mut store = Blobs::new(&home);
+    let state_folder = StateFolder::new(folder.path());
+    state_folder.create().unwrap();
+    let mut store = Blobs::new(&state_folder);
     let url = serve(content.to_vec(), most);
     let repository = Repository {
         name: url.clone(),
         role: "s-1".to_owned(),
         client: Client::new(&url, None, "").unwrap().with_part(PART),
         limits: Limits::default(),
-        pulse: Pulse::default(),
+        heartbeat: Heartbeat::default(),
         max_issued_age_h: None,
     };
     let blob = Blob {

@@ -16,7 +16,7 @@ use crate::state::clock::ClockReading;
 const NUMBERS: u64 = 4;
 
 struct Speaker {
-    site: state::Site,
+    site: state::SiteIdentity,
     key: SigningKey,
     reading: ClockReading,
 }
@@ -25,7 +25,7 @@ impl Speaker {
     fn new() -> Self {
         let index = FakeBundle::new(1, &[]).unwrap().index;
         Self {
-            site: state::Site {
+            site: state::SiteIdentity {
                 fleet: "f".parse().unwrap(),
                 name: "s".parse().unwrap(),
                 stream: index.stream,

@@ -45,7 +45,7 @@ fn a_finding_shows_its_line_its_caret_and_the_way_out() {
 }
 
 #[test]
-fn the_exit_code_tells_bad_input_from_a_bad_environment() {
+fn the_exit_code_distinguishes_bad_input_from_a_bad_environment() {
     let mut diagnostics = Diagnostics::new();
     assert_eq!(diagnostics.exit_code(), 0);
     diagnostics.push(Diagnostic::warning("w", "w"));

@@ -55,7 +55,7 @@ fn a_cluster_type_keeps_its_labels_and_places() {
 }
 
 #[test]
-fn everything_that_is_wrong_is_told_at_once() {
+fn everything_that_is_wrong_is_reported_at_once() {
     let text = CLUSTER_TYPE
         .replace("reconciler:", "reconcilr:")
         .replace("\"true\"", "true")
@@ -189,7 +189,7 @@ fn template_text_is_never_typed_as_yaml() {
 }
 
 #[test]
-fn a_content_type_that_nobody_knows_is_told() {
+fn a_content_type_that_nobody_knows_is_reported() {
     let own = |ending: &str| {
         self::findings(&format!(
             "apiVersion: outhaul.dev/v1alpha1\nkind: Template\nmetadata: {{name: t}}\nspec:\n  type: config\n  \
@@ -220,13 +220,13 @@ fn a_content_type_that_nobody_knows_is_told() {
     assert_eq!(kalypso("yaml"), Vec::<String>::new());
     let found = kalypso("json");
     assert!(
-        found[0].contains("the files are taken for YAML"),
+        found[0].contains("the files are treated as YAML"),
         "{found:?}"
     );
 }
 
 #[test]
-fn a_file_that_was_emptied_is_told_and_remarks_alone_are_not() {
+fn a_file_that_was_emptied_is_reported_and_remarks_alone_are_not() {
     for emptied in ["", "\n", "  \n\n"] {
         let found = self::findings(emptied);
         assert!(found[0].contains("this file is empty"), "{found:?}");

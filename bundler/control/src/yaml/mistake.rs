@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_better_is_said_as_the_parser_says_it() {
+    fn other_mistakes_are_reported_in_the_parser_s_words() {
         let (line, message, help) = told("a: {b: c\nd: e\n");
         assert_eq!(line, 2, "{message}");
         assert!(help.contains("brackets"), "{help}");

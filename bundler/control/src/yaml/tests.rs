@@ -105,7 +105,7 @@ fn merging_costs_what_is_merged_and_not_its_square() {
 }
 
 #[test]
-fn what_is_not_yaml_is_told_with_its_place() {
+fn what_is_not_yaml_is_reported_with_its_place() {
     assert!(
         error("a: b\n  c: d\n").starts_with("x.yaml:2:"),
         "{}",

@@ -25,7 +25,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pointer_is_told_from_a_text_about_one() {
+    fn a_pointer_is_distinguished_from_a_text_about_one() {
         let pointer = "version https://git-lfs.github.com/spec/v1\noid \
                        sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393\nsize 12345\n";
         assert!(is_pointer(pointer.as_bytes()));

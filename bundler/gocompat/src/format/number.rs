@@ -5,10 +5,10 @@
 
 use super::quote::escape_char;
 use super::{Printer, Style, format_float, is_print, quote_into};
-use crate::runtime::{Outcome, Value};
+use crate::runtime::{RuntimeResult, Value};
 
 impl Printer<'_> {
-    pub(super) fn bool(&mut self, flag: bool, verb: char, value: &Value) -> Outcome<()> {
+    pub(super) fn bool(&mut self, flag: bool, verb: char, value: &Value) -> RuntimeResult<()> {
         if !matches!(verb, 't' | 'v') {
             return self.bad_verb(value, verb);
         }
@@ -23,7 +23,7 @@ impl Printer<'_> {
         verb: char,
         value: &Value,
         signed: bool,
-    ) -> Outcome<()> {
+    ) -> RuntimeResult<()> {
         match verb {
             'v' if self.flags.sharp_v && !signed => {
                 let kept = self.flags;
@@ -131,7 +131,7 @@ impl Printer<'_> {
         self.flags = kept;
     }
 
-    pub(super) fn float(&mut self, number: f64, verb: char, value: &Value) -> Outcome<()> {
+    pub(super) fn float(&mut self, number: f64, verb: char, value: &Value) -> RuntimeResult<()> {
         if matches!(verb, 'b' | 'x' | 'X') {
             let mut text = if verb == 'b' {
                 super::float::binary(number)
@@ -193,7 +193,13 @@ impl Printer<'_> {
         self.flags = kept;
     }
 
-    pub(super) fn complex(&mut self, re: f64, im: f64, verb: char, value: &Value) -> Outcome<()> {
+    pub(super) fn complex(
+        &mut self,
+        re: f64,
+        im: f64,
+        verb: char,
+        value: &Value,
+    ) -> RuntimeResult<()> {
         if !matches!(
             verb,
             'v' | 'b' | 'e' | 'E' | 'f' | 'F' | 'g' | 'G' | 'x' | 'X'
@@ -210,7 +216,7 @@ impl Printer<'_> {
         Ok(())
     }
 
-    pub(super) fn string(&mut self, bytes: &[u8], verb: char, value: &Value) -> Outcome<()> {
+    pub(super) fn string(&mut self, bytes: &[u8], verb: char, value: &Value) -> RuntimeResult<()> {
         match verb {
             'v' if self.flags.sharp_v => self.quoted(bytes),
             'v' | 's' => {

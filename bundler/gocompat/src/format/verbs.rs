@@ -4,7 +4,7 @@
 //! complaints (`%!(NOVERB)`, `%!d(MISSING)`, `%!(EXTRA ...)`) are part of the output.
 
 use super::{Flags, Printer};
-use crate::runtime::{Budget, Outcome, Value};
+use crate::runtime::{Budget, RuntimeResult, Value};
 
 /// Width and precision above this are refused by Go, too.
 const MAX_WIDTH: i64 = 1_000_000;
@@ -18,7 +18,7 @@ struct Operands<'a> {
 }
 
 /// `fmt.Sprintf`.
-pub(crate) fn sprintf(format: &[u8], values: &[Value], budget: &Budget) -> Outcome<Vec<u8>> {
+pub(crate) fn sprintf(format: &[u8], values: &[Value], budget: &Budget) -> RuntimeResult<Vec<u8>> {
     let mut printer = Printer::new(budget);
     let mut operands = Operands {
         values,
@@ -47,7 +47,7 @@ pub(crate) fn sprintf(format: &[u8], values: &[Value], budget: &Budget) -> Outco
     Ok(printer.out)
 }
 
-fn extra(printer: &mut Printer<'_>, values: &[Value]) -> Outcome<()> {
+fn extra(printer: &mut Printer<'_>, values: &[Value]) -> RuntimeResult<()> {
     printer.flags = Flags::default();
     printer.text("%!(EXTRA ");
     for (at, value) in values.iter().enumerate() {
@@ -73,7 +73,7 @@ fn verb(
     printer: &mut Printer<'_>,
     operands: &mut Operands<'_>,
     budget: &Budget,
-) -> Outcome<usize> {
+) -> RuntimeResult<usize> {
     operands.good = true;
     operands.reordered = false;
     let mut flags = Flags::default();

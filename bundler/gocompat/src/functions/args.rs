@@ -5,7 +5,7 @@
 
 use super::Env;
 use crate::gotime::Time;
-use crate::runtime::{Elem, Fault, Key, Map, Outcome, Text, UintKind, Value};
+use crate::runtime::{Elem, Fault, Key, Map, RuntimeResult, Text, UintKind, Value};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -52,7 +52,7 @@ pub(crate) fn time(args: &[Value], at: usize) -> Time {
 }
 
 /// A `map[string]interface{}` argument.
-pub(crate) fn dict(args: &[Value], at: usize) -> Outcome<&Rc<Map>> {
+pub(crate) fn dict(args: &[Value], at: usize) -> RuntimeResult<&Rc<Map>> {
     match args.get(at) {
         Some(Value::Map(map)) => Ok(map),
         _ => Fault::go("reflect: call of a map function on a value that is not a map"),
@@ -73,7 +73,7 @@ pub(crate) fn key(args: &[Value], at: usize) -> Key {
 }
 
 /// The items of a slice argument; anything else is the panic of the sprig function.
-pub(crate) fn list_of(args: &[Value], at: usize, complaint: &str) -> Outcome<Vec<Value>> {
+pub(crate) fn list_of(args: &[Value], at: usize, complaint: &str) -> RuntimeResult<Vec<Value>> {
     match args.get(at) {
         Some(Value::List(list)) => Ok(list.to_vec()),
         None | Some(Value::Nil | Value::Invalid) => {
@@ -84,7 +84,7 @@ pub(crate) fn list_of(args: &[Value], at: usize, complaint: &str) -> Outcome<Vec
 }
 
 /// sprig's `strslice`: strings of a list's items, without its nils; one string of anything else.
-pub(crate) fn strings_of(env: &Env<'_>, value: &Value) -> Outcome<Vec<Text>> {
+pub(crate) fn strings_of(env: &Env<'_>, value: &Value) -> RuntimeResult<Vec<Text>> {
     let list = match value {
         Value::Nil | Value::Invalid => return Ok(Vec::new()),
         Value::List(list) => list,

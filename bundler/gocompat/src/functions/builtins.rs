@@ -7,7 +7,7 @@ use super::args::string;
 use super::compare::{equal, less};
 use super::{Body, Env, Function, Ty};
 use crate::format::{is_print, sprint_all, sprint_line, sprintf};
-use crate::runtime::{Fault, Key, MapType, Outcome, UintKind, Value, int, text};
+use crate::runtime::{Fault, Key, MapType, RuntimeResult, UintKind, Value, int, text};
 
 pub(super) const FUNCTIONS: &[Function] = &[
     Function {
@@ -73,7 +73,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
 ];
 
 /// Joins the arguments as `print` does, with `<no value>` for what is missing, and escapes.
-fn escaped(env: &Env<'_>, args: &[Value], escape: fn(&[u8]) -> Vec<u8>) -> Outcome<Value> {
+fn escaped(env: &Env<'_>, args: &[Value], escape: fn(&[u8]) -> Vec<u8>) -> RuntimeResult<Value> {
     let shown: Vec<Value> = args
         .iter()
         .map(|arg| {
@@ -139,7 +139,7 @@ fn url_query(bytes: &[u8]) -> Vec<u8> {
     out
 }
 
-fn length(_: &Env<'_>, args: &[Value]) -> Outcome<Value> {
+fn length(_: &Env<'_>, args: &[Value]) -> RuntimeResult<Value> {
     let length = match args.first() {
         Some(Value::Str(text)) => text.len(),
         Some(Value::List(list)) => list.len(),
@@ -154,7 +154,7 @@ fn length(_: &Env<'_>, args: &[Value]) -> Outcome<Value> {
     Ok(int(i64::try_from(length).unwrap_or(i64::MAX)))
 }
 
-fn index(_: &Env<'_>, args: &[Value]) -> Outcome<Value> {
+fn index(_: &Env<'_>, args: &[Value]) -> RuntimeResult<Value> {
     let Some((item, indexes)) = args.split_first() else {
         return Fault::go("index of nothing");
     };
@@ -196,7 +196,7 @@ fn index(_: &Env<'_>, args: &[Value]) -> Outcome<Value> {
     Ok(item)
 }
 
-fn map_key(index: &Value, kind: MapType) -> Outcome<Key> {
+fn map_key(index: &Value, kind: MapType) -> RuntimeResult<Key> {
     if kind == MapType::AnyAny {
         return index.to_key().map_or_else(
             || {
@@ -218,7 +218,7 @@ fn map_key(index: &Value, kind: MapType) -> Outcome<Key> {
     }
 }
 
-fn position(index: &Value, length: usize) -> Outcome<usize> {
+fn position(index: &Value, length: usize) -> RuntimeResult<usize> {
     let wanted = match index {
         Value::Int(number, _) => *number,
         Value::Uint(number, _) => number.cast_signed(),

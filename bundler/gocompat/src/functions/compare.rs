@@ -5,7 +5,7 @@
 
 use super::Env;
 use crate::format::sprint;
-use crate::runtime::{Fault, Outcome, Value};
+use crate::runtime::{Fault, RuntimeResult, Value};
 use std::rc::Rc;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +31,7 @@ fn kind(value: &Value) -> BasicKind {
     }
 }
 
-fn incompatible<T>(a: &Value, b: &Value) -> Outcome<T> {
+fn incompatible<T>(a: &Value, b: &Value) -> RuntimeResult<T> {
     Fault::go(format!(
         "incompatible types for comparison: {} and {}",
         a.type_name(),
@@ -51,7 +51,7 @@ fn is_nil(value: &Value) -> bool {
 
 /// Whether the first equals any of the others.
 #[expect(clippy::float_cmp, reason = "Go compares floats exactly")]
-pub(super) fn equal(env: &Env<'_>, args: &[Value]) -> Outcome<bool> {
+pub(super) fn equal(env: &Env<'_>, args: &[Value]) -> RuntimeResult<bool> {
     let Some((first, others)) = args.split_first().filter(|(_, others)| !others.is_empty()) else {
         return Fault::go("missing argument for comparison");
     };
@@ -82,7 +82,7 @@ pub(super) fn equal(env: &Env<'_>, args: &[Value]) -> Outcome<bool> {
 }
 
 /// Two values that are no scalars.
-fn same_kind(env: &Env<'_>, a: &Value, b: &Value) -> Outcome<bool> {
+fn same_kind(env: &Env<'_>, a: &Value, b: &Value) -> RuntimeResult<bool> {
     if a.kind_name() != b.kind_name() && !a.is_nil() && !b.is_nil() {
         return Fault::go(format!(
             "non-comparable types {}, {}",
@@ -106,7 +106,7 @@ fn same_kind(env: &Env<'_>, a: &Value, b: &Value) -> Outcome<bool> {
 }
 
 /// Whether the first is below the second.
-pub(super) fn less(args: &[Value]) -> Outcome<bool> {
+pub(super) fn less(args: &[Value]) -> RuntimeResult<bool> {
     let (Some(a), Some(b)) = (args.first(), args.get(1)) else {
         return Fault::go("missing argument for comparison");
     };

@@ -7,7 +7,7 @@
 use super::args::any;
 use super::sprig::trim_space;
 use super::{Body, Env, Function, Ty};
-use crate::runtime::{Elem, Map, MapType, Outcome, Value, text};
+use crate::runtime::{Elem, Map, MapType, RuntimeResult, Value, text};
 use crate::{hash, yaml};
 
 pub(super) const FUNCTIONS: &[Function] = &[
@@ -38,7 +38,7 @@ fn trimmed(yaml: &[u8]) -> &[u8] {
 }
 
 /// `stringify`: a string map's lists and string maps become YAML text, then all is YAML.
-pub(crate) fn stringify_value(value: &Value, env: &Env<'_>) -> Outcome<Vec<u8>> {
+pub(crate) fn stringify_value(value: &Value, env: &Env<'_>) -> RuntimeResult<Vec<u8>> {
     let prepared = match value {
         Value::Map(map) if map.kind == MapType::StrAny => {
             let mut entries = std::collections::BTreeMap::new();
@@ -64,7 +64,7 @@ pub(crate) fn stringify_value(value: &Value, env: &Env<'_>) -> Outcome<Vec<u8>> 
 
 /// Compat: all double quotes at the ends go, then all single ones, as Go's `strings.Trim` does.
 /// Default: one balanced pair goes (defect 8).
-fn unquote(env: &Env<'_>, args: &[Value]) -> Outcome<Value> {
+fn unquote(env: &Env<'_>, args: &[Value]) -> RuntimeResult<Value> {
     let Value::Str(string) = any(args, 0) else {
         return Ok(text(""));
     };
@@ -88,7 +88,7 @@ fn trim_byte(mut bytes: &[u8], byte: u8) -> &[u8] {
     bytes
 }
 
-fn literal(env: &Env<'_>, args: &[Value]) -> Outcome<Value> {
+fn literal(env: &Env<'_>, args: &[Value]) -> RuntimeResult<Value> {
     let bytes = super::string(args, 0);
     env.budget.bytes(bytes.len() * 2)?;
     let mut out = Vec::with_capacity(bytes.len());

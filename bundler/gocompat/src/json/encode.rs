@@ -5,7 +5,7 @@
 
 use crate::format::{Style, format_float};
 use crate::gotime::Time;
-use crate::runtime::{Budget, FIELDS, Key, MapType, Outcome, Value};
+use crate::runtime::{Budget, FIELDS, Key, MapType, RuntimeResult, Value};
 
 struct Writer<'a> {
     out: Vec<u8>,
@@ -14,7 +14,11 @@ struct Writer<'a> {
 }
 
 /// JSON text; `None` when Go reports an error.
-pub(crate) fn marshal(value: &Value, pretty: bool, budget: &Budget) -> Outcome<Option<Vec<u8>>> {
+pub(crate) fn marshal(
+    value: &Value,
+    pretty: bool,
+    budget: &Budget,
+) -> RuntimeResult<Option<Vec<u8>>> {
     let mut writer = Writer {
         out: Vec::new(),
         pretty,
@@ -26,7 +30,7 @@ pub(crate) fn marshal(value: &Value, pretty: bool, budget: &Budget) -> Outcome<O
 
 impl Writer<'_> {
     /// Whether the value can be written at all.
-    fn value(&mut self, value: &Value, depth: usize) -> Outcome<bool> {
+    fn value(&mut self, value: &Value, depth: usize) -> RuntimeResult<bool> {
         self.budget.visit(depth)?;
         let before = self.out.len();
         let done = self.any(value, depth)?;
@@ -34,7 +38,7 @@ impl Writer<'_> {
         Ok(done)
     }
 
-    fn any(&mut self, value: &Value, depth: usize) -> Outcome<bool> {
+    fn any(&mut self, value: &Value, depth: usize) -> RuntimeResult<bool> {
         match value {
             Value::Invalid | Value::Nil => self.out.extend_from_slice(b"null"),
             Value::Bool(true) => self.out.extend_from_slice(b"true"),
@@ -76,7 +80,7 @@ impl Writer<'_> {
         }
     }
 
-    fn list(&mut self, items: &[Value], depth: usize) -> Outcome<bool> {
+    fn list(&mut self, items: &[Value], depth: usize) -> RuntimeResult<bool> {
         self.out.push(b'[');
         for (at, item) in items.iter().enumerate() {
             if at > 0 {
@@ -94,7 +98,7 @@ impl Writer<'_> {
         Ok(true)
     }
 
-    fn object(&mut self, entries: &[(Key, Value)], depth: usize) -> Outcome<bool> {
+    fn object(&mut self, entries: &[(Key, Value)], depth: usize) -> RuntimeResult<bool> {
         self.out.push(b'{');
         for (at, (key, item)) in entries.iter().enumerate() {
             if at > 0 {

@@ -19,10 +19,10 @@ pub(crate) enum Fault {
     Refused(String),
 }
 
-pub(crate) type Outcome<T> = Result<T, Fault>;
+pub(crate) type RuntimeResult<T> = Result<T, Fault>;
 
 impl Fault {
-    pub fn go<T>(message: impl Into<String>) -> Outcome<T> {
+    pub fn go<T>(message: impl Into<String>) -> RuntimeResult<T> {
         Err(Self::Go(message.into()))
     }
 }
@@ -51,7 +51,7 @@ impl Budget {
         Self::new(u64::MAX, u64::MAX)
     }
 
-    pub fn steps(&self, count: u64) -> Outcome<()> {
+    pub fn steps(&self, count: u64) -> RuntimeResult<()> {
         let left = self.steps.get().checked_sub(count);
         let left = left.ok_or(Fault::Limit("the limit of steps"))?;
         self.steps.set(left);
@@ -59,7 +59,7 @@ impl Budget {
     }
 
     /// Charges bytes before they are allocated.
-    pub fn bytes(&self, count: usize) -> Outcome<()> {
+    pub fn bytes(&self, count: usize) -> RuntimeResult<()> {
         let left = self.bytes.get().checked_sub(count as u64);
         let left = left.ok_or(Fault::Limit("the limit of bytes"))?;
         self.bytes.set(left);
@@ -67,12 +67,12 @@ impl Budget {
     }
 
     /// Charges a list of that many values.
-    pub fn values(&self, count: usize) -> Outcome<()> {
+    pub fn values(&self, count: usize) -> RuntimeResult<()> {
         self.bytes(count.saturating_mul(size_of::<super::Value>()))
     }
 
     /// One visited value at that depth.
-    pub fn visit(&self, depth: usize) -> Outcome<()> {
+    pub fn visit(&self, depth: usize) -> RuntimeResult<()> {
         if depth > MAX_DEPTH {
             return Err(Fault::Limit("the limit of depth"));
         }

@@ -4,7 +4,7 @@
 //! Every walk is charged to the budget and bounded in depth; releasing is iterative,
 //! because a template can build a chain that is deeper than the stack.
 
-use super::{Budget, List, Map, Outcome, Value};
+use super::{Budget, List, Map, RuntimeResult, Value};
 use std::rc::Rc;
 
 /// Drops values without recursion.
@@ -27,7 +27,7 @@ pub(super) fn release(mut pending: Vec<Value>) {
 }
 
 /// Whether `target` is `value` or lies below it.
-pub(crate) fn reaches(value: &Value, target: &Rc<Map>, budget: &Budget) -> Outcome<bool> {
+pub(crate) fn reaches(value: &Value, target: &Rc<Map>, budget: &Budget) -> RuntimeResult<bool> {
     let mut pending = vec![value.clone()];
     while let Some(value) = pending.pop() {
         budget.steps(1)?;
@@ -46,7 +46,7 @@ pub(crate) fn reaches(value: &Value, target: &Rc<Map>, budget: &Budget) -> Outco
 }
 
 /// A copy that shares no map and no list with the original.
-pub(crate) fn deep_copy(value: &Value, budget: &Budget, depth: usize) -> Outcome<Value> {
+pub(crate) fn deep_copy(value: &Value, budget: &Budget, depth: usize) -> RuntimeResult<Value> {
     budget.visit(depth)?;
     Ok(match value {
         Value::List(list) => {
@@ -81,7 +81,12 @@ pub(crate) fn deep_copy(value: &Value, budget: &Budget, depth: usize) -> Outcome
 }
 
 /// Go's `reflect.DeepEqual`: types must agree too, and a nil slice is not an empty one.
-pub(crate) fn deep_equal(a: &Value, b: &Value, budget: &Budget, depth: usize) -> Outcome<bool> {
+pub(crate) fn deep_equal(
+    a: &Value,
+    b: &Value,
+    budget: &Budget,
+    depth: usize,
+) -> RuntimeResult<bool> {
     budget.visit(depth)?;
     if a.type_name() != b.type_name() {
         return Ok(false);

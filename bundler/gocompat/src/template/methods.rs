@@ -4,7 +4,7 @@
 //! `semver.Version` by value (what `IncMinor` returns) has only the methods that Go gives
 //! to values.
 
-use crate::runtime::{Fault, IntKind, Outcome, Value, int, int64, text};
+use crate::runtime::{Fault, IntKind, RuntimeResult, Value, int, int64, text};
 use std::cmp::Ordering;
 use std::rc::Rc;
 
@@ -64,7 +64,7 @@ pub(super) fn has(value: &Value, name: &[u8]) -> bool {
 }
 
 /// Calls a method that [`has`] knows.
-pub(super) fn call(value: &Value, name: &[u8], args: &[Value]) -> Outcome<Value> {
+pub(super) fn call(value: &Value, name: &[u8], args: &[Value]) -> RuntimeResult<Value> {
     let shown = String::from_utf8_lossy(name).into_owned();
     let wanted = usize::from(matches!(
         name,
@@ -87,14 +87,14 @@ pub(super) fn call(value: &Value, name: &[u8], args: &[Value]) -> Outcome<Value>
     }
 }
 
-fn wrong_type<T>(value: Option<&Value>, expected: &str) -> Outcome<T> {
+fn wrong_type<T>(value: Option<&Value>, expected: &str) -> RuntimeResult<T> {
     let got = value.map_or("<nil>", Value::type_name);
     Fault::go(format!(
         "wrong type for value; expected {expected}; got {got}"
     ))
 }
 
-fn time(time: &crate::gotime::Time, name: &[u8], arg: Option<&Value>) -> Outcome<Value> {
+fn time(time: &crate::gotime::Time, name: &[u8], arg: Option<&Value>) -> RuntimeResult<Value> {
     let civil = time.civil();
     let small = |number: u32| int(i64::from(number));
     let since = |unit: i64| {
@@ -134,7 +134,11 @@ fn time(time: &crate::gotime::Time, name: &[u8], arg: Option<&Value>) -> Outcome
     })
 }
 
-fn version(version: &crate::semver::Version, name: &[u8], arg: Option<&Value>) -> Outcome<Value> {
+fn version(
+    version: &crate::semver::Version,
+    name: &[u8],
+    arg: Option<&Value>,
+) -> RuntimeResult<Value> {
     Ok(match name {
         b"Major" => int64(version.major.cast_signed()),
         b"Minor" => int64(version.minor.cast_signed()),

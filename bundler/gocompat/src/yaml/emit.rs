@@ -6,7 +6,7 @@
 
 use super::{order, resolve, scalar};
 use crate::format::shortest;
-use crate::runtime::{Budget, FIELDS, Key, Outcome, Value};
+use crate::runtime::{Budget, FIELDS, Key, RuntimeResult, Value};
 use scalar::Style;
 
 mod texts;
@@ -35,7 +35,7 @@ pub(super) struct Emitter<'a> {
 pub(super) const INDENT: usize = 4;
 
 /// `yaml.Marshal`.
-pub(crate) fn marshal(value: &Value, budget: &Budget) -> Outcome<Vec<u8>> {
+pub(crate) fn marshal(value: &Value, budget: &Budget) -> RuntimeResult<Vec<u8>> {
     let mut emitter = Emitter {
         out: Vec::new(),
         column: 0,
@@ -93,7 +93,7 @@ impl Emitter<'_> {
         }
     }
 
-    fn node(&mut self, value: &Value, parent: Parent, depth: usize) -> Outcome<()> {
+    fn node(&mut self, value: &Value, parent: Parent, depth: usize) -> RuntimeResult<()> {
         self.budget.visit(depth)?;
         match value {
             Value::Map(map) if map.len() > 0 => {
@@ -130,7 +130,7 @@ impl Emitter<'_> {
         self.indicator(close, false, false, false);
     }
 
-    fn sequence(&mut self, items: &[Value], parent: Parent, depth: usize) -> Outcome<()> {
+    fn sequence(&mut self, items: &[Value], parent: Parent, depth: usize) -> RuntimeResult<()> {
         let kept = self.indent;
         self.indent = Some(self.deeper(parent, false));
         for item in items {
@@ -142,7 +142,12 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    fn mapping(&mut self, entries: &[(&Key, &Value)], parent: Parent, depth: usize) -> Outcome<()> {
+    fn mapping(
+        &mut self,
+        entries: &[(&Key, &Value)],
+        parent: Parent,
+        depth: usize,
+    ) -> RuntimeResult<()> {
         let kept = self.indent;
         self.indent = Some(self.deeper(parent, false));
         for (key, item) in entries {
@@ -171,7 +176,12 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    fn value_scalar(&mut self, value: &Value, parent: Parent, simple_key: bool) -> Outcome<()> {
+    fn value_scalar(
+        &mut self,
+        value: &Value,
+        parent: Parent,
+        simple_key: bool,
+    ) -> RuntimeResult<()> {
         if let Value::Str(bytes) = value
             && self.ordinary(bytes)?
         {
@@ -225,7 +235,7 @@ impl Emitter<'_> {
 
     /// Writes a text that is plain whatever stands around it, as most keys and values are; says
     /// whether it did.
-    fn ordinary(&mut self, bytes: &[u8]) -> Outcome<bool> {
+    fn ordinary(&mut self, bytes: &[u8]) -> RuntimeResult<bool> {
         let text = match std::str::from_utf8(bytes) {
             Ok(text) if scalar::is_ordinary(text) && resolve::stays_text(text) => text,
             _ => return Ok(false),

@@ -1,7 +1,7 @@
 //! One run of a foreign program: bytes in, bytes out, within a time and a size.
 //!
 //! What comes in: a program without arguments, what it reads, how long it may take. What goes out: what
-//! it wrote on its standard output, or a [`Fault`]. It and all that it started are stopped when the time
+//! it wrote on its standard output, or a [`SchedulerFault`]. It and all that it started are stopped when the time
 //! is up or its output is too large. What it writes is not looked at here.
 
 use std::io::{self, Read, Write};
@@ -23,7 +23,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 
 /// Why there is no answer.
 #[derive(Debug)]
-pub(super) enum Fault {
+pub(super) enum SchedulerFault {
     /// There is one, and it is wrong.
     Answer { message: String, help: String },
     /// It ended with a failure.
@@ -36,7 +36,11 @@ pub(super) enum Fault {
     TooSlow { limit: Duration },
 }
 
-pub(super) fn run(program: &Path, input: &[u8], limit: Duration) -> Result<Vec<u8>, Fault> {
+pub(super) fn run(
+    program: &Path,
+    input: &[u8],
+    limit: Duration,
+) -> Result<Vec<u8>, SchedulerFault> {
     let until = Instant::now() + limit;
     let mut child = Command::new(program)
         .stdin(Stdio::piped())
@@ -45,7 +49,7 @@ pub(super) fn run(program: &Path, input: &[u8], limit: Duration) -> Result<Vec<u
         // A group of its own, so that what it starts can be stopped with it.
         .process_group(0)
         .spawn()
-        .map_err(Fault::Start)?;
+        .map_err(SchedulerFault::Start)?;
     let outcome = converse(&mut child, input, until, limit);
     if outcome.is_err() {
         stop(&mut child);
@@ -58,8 +62,8 @@ fn converse(
     input: &[u8],
     until: Instant,
     limit: Duration,
-) -> Result<Vec<u8>, Fault> {
-    let gone = || Fault::Start(io::Error::other("its standard streams are closed"));
+) -> Result<Vec<u8>, SchedulerFault> {
+    let gone = || SchedulerFault::Start(io::Error::other("its standard streams are closed"));
     let mut stdin = child.stdin.take().ok_or_else(gone)?;
     let stdout = child.stdout.take().ok_or_else(gone)?;
     let stderr = child.stderr.take().ok_or_else(gone)?;
@@ -74,17 +78,17 @@ fn converse(
     let complaints = reader(stderr, MAX_STDERR);
     let left = || until.saturating_duration_since(Instant::now());
     let output = match answers.recv_timeout(left()) {
-        Ok(read) => read.map_err(Fault::Start)?,
-        Err(RecvTimeoutError::Timeout) => return Err(Fault::TooSlow { limit }),
+        Ok(read) => read.map_err(SchedulerFault::Start)?,
+        Err(RecvTimeoutError::Timeout) => return Err(SchedulerFault::TooSlow { limit }),
         Err(RecvTimeoutError::Disconnected) => return Err(gone()),
     };
     if output.len() as u64 > MAX_OUTPUT {
-        return Err(Fault::TooMuch { limit: MAX_OUTPUT });
+        return Err(SchedulerFault::TooMuch { limit: MAX_OUTPUT });
     }
     let status = loop {
-        match child.try_wait().map_err(Fault::Start)? {
+        match child.try_wait().map_err(SchedulerFault::Start)? {
             Some(status) => break status,
-            None if left().is_zero() => return Err(Fault::TooSlow { limit }),
+            None if left().is_zero() => return Err(SchedulerFault::TooSlow { limit }),
             None => thread::sleep(PAUSE),
         }
     };
@@ -93,7 +97,7 @@ fn converse(
     }
     let stderr = complaints.recv_timeout(left()).ok().and_then(Result::ok);
     let stderr = String::from_utf8_lossy(&stderr.unwrap_or_default()).into_owned();
-    Err(Fault::Failed { status, stderr })
+    Err(SchedulerFault::Failed { status, stderr })
 }
 
 /// Reads at most `most` bytes in a thread of its own.

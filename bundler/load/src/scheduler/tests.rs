@@ -108,7 +108,7 @@ fn what_a_program_chooses_is_what_is_assigned() {
 }
 
 #[test]
-fn a_program_is_told_the_candidates_with_their_labels_and_the_limits() {
+fn a_program_gets_the_candidates_with_their_labels_and_the_limits() {
     let plane = plane(PLANE);
     let program = program(r#"cat > "$0.in"; echo '{"assignments": []}'"#);
     let answers = ask(&plane, &program.schedulers);

@@ -48,7 +48,7 @@ pub(super) fn doubtful(
                 let mut doubts = Vec::new();
                 compare(&values[0], &values[1], arrays, key, &mut doubts);
                 for doubt in doubts {
-                    tell(&doubt, first, second, arrays, findings);
+                    add_finding(&doubt, first, second, arrays, findings);
                 }
             }
         }
@@ -60,7 +60,7 @@ fn compare(first: &GoValue, second: &GoValue, arrays: Arrays, path: &str, doubts
         (GoValue::Map(first), GoValue::Map(second)) => {
             for (key, value) in first.iter() {
                 if let Some(other) = second.entries.get(key) {
-                    let path = format!("{path}.{}", said(key));
+                    let path = format!("{path}.{}", value_text(key));
                     compare(value, other, arrays, &path, doubts);
                 }
             }
@@ -78,7 +78,7 @@ fn compare(first: &GoValue, second: &GoValue, arrays: Arrays, path: &str, doubts
             let repeated = second
                 .iter()
                 .filter(|item| !item.is_container() && first.contains(item))
-                .map(said);
+                .map(value_text);
             let doubt = Doubt {
                 path: path.to_owned(),
                 unnamed: unnamed(first) && unnamed(second),
@@ -99,7 +99,7 @@ fn compare(first: &GoValue, second: &GoValue, arrays: Arrays, path: &str, doubts
 }
 
 /// A value for people; nothing of one that is sealed.
-fn said(value: &GoValue) -> String {
+fn value_text(value: &GoValue) -> String {
     match value {
         GoValue::Str(text) if outhaul_signer::seal::marker::may_have_markers(text.as_bytes()) => {
             "sealed".to_owned()
@@ -109,7 +109,13 @@ fn said(value: &GoValue) -> String {
     }
 }
 
-fn tell(doubt: &Doubt, first: &Layer, second: &Layer, arrays: Arrays, findings: &mut Diagnostics) {
+fn add_finding(
+    doubt: &Doubt,
+    first: &Layer,
+    second: &Layer,
+    arrays: Arrays,
+    findings: &mut Diagnostics,
+) {
     let (path, one, other) = (&doubt.path, &first.container, &second.container);
     let add = |code, message: String, help: &str, findings: &mut Diagnostics| {
         findings.push(

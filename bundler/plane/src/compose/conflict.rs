@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use outhaul_gocompat::GoValue;
 
-use super::layers::{Layers, Setting};
+use super::layers::{LayerSetting, Layers};
 use super::merge::{self, Arrays};
 use super::{Mode, Rules, typing};
 use crate::inputs::Inputs;
@@ -54,7 +54,7 @@ pub fn ambiguities(plane: &ControlPlane, mode: Mode) -> Vec<Ambiguity> {
                 });
                 if let Some((first, path)) = clash {
                     found.push(Ambiguity {
-                        path: told(key, &path),
+                        path: path_text(key, &path),
                         loser: first.container.to_owned(),
                         lost_at: first.text.location.clone(),
                         winner: second.container.to_owned(),
@@ -82,7 +82,7 @@ pub fn contradiction(
         &second,
         Rules::of(Inputs::of(plane), mode).arrays(key),
     )?;
-    Some(told(key, &path))
+    Some(path_text(key, &path))
 }
 
 /// Conflicts among the layers at `positions`, which make one config.
@@ -109,7 +109,7 @@ pub(super) fn conflicts(
                     (!settled).then_some((first, path))
                 });
             if let Some((first, path)) = clash {
-                findings.push(conflict(policy, key, &told(key, &path), first, second));
+                findings.push(conflict(policy, key, &path_text(key, &path), first, second));
             }
         }
     }
@@ -120,8 +120,8 @@ fn conflict(
     policy: &CompositionPolicy,
     key: &str,
     path: &str,
-    first: &Setting<'_>,
-    second: &Setting<'_>,
+    first: &LayerSetting<'_>,
+    second: &LayerSetting<'_>,
 ) -> Diagnostic {
     let who = if first.container == second.container {
         format!("twice by `{}`", first.container)
@@ -141,7 +141,7 @@ fn conflict(
         ))
 }
 
-type ByKey<'l, 'a> = BTreeMap<&'a str, Vec<(i64, &'l Setting<'a>)>>;
+type ByKey<'l, 'a> = BTreeMap<&'a str, Vec<(i64, &'l LayerSetting<'a>)>>;
 
 /// Who sets each key, in order of precedence; keys that one layer sets alone are left out.
 fn by_key<'l, 'a>(layers: &'l Layers<'a>, positions: &[usize]) -> ByKey<'l, 'a> {
@@ -194,7 +194,7 @@ fn settles(value: &GoValue, path: &[GoValue]) -> bool {
     }
 }
 
-fn told(key: &str, path: &[GoValue]) -> String {
+fn path_text(key: &str, path: &[GoValue]) -> String {
     let mut text = key.to_owned();
     for part in path {
         text.push('.');

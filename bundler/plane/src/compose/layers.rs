@@ -52,7 +52,7 @@ pub struct Layers<'a> {
 struct Layer<'a> {
     /// Those that have to match.
     labels: Vec<Label<'a>>,
-    settings: Vec<Setting<'a>>,
+    settings: Vec<LayerSetting<'a>>,
     rank: i64,
     /// What is wrong with it; told when it applies to something.
     fault: Option<Diagnostic>,
@@ -60,7 +60,7 @@ struct Layer<'a> {
 
 /// One key of one layer.
 #[derive(Debug)]
-pub struct Setting<'a> {
+pub struct LayerSetting<'a> {
     /// The key, without labels.
     pub key: &'a str,
     /// The key and its typed value.
@@ -72,7 +72,7 @@ pub struct Setting<'a> {
     pub container: &'a str,
 }
 
-impl Setting<'_> {
+impl LayerSetting<'_> {
     /// The typed value. It is typed when it is first asked for: of a change few layers are read.
     pub fn value(&self) -> &GoValue {
         &self.entry().1
@@ -228,7 +228,7 @@ impl<'a> Layers<'a> {
     }
 
     /// What the layer at `position` sets.
-    pub fn settings(&self, position: usize) -> &[Setting<'a>] {
+    pub fn settings(&self, position: usize) -> &[LayerSetting<'a>] {
         self.all.get(position).map_or(&[], |layer| &layer.settings)
     }
 
@@ -355,7 +355,7 @@ fn whole(container: &ConfigContainer, mode: Mode) -> Layer<'_> {
     let settings = container
         .data
         .iter()
-        .map(|(key, text)| Setting {
+        .map(|(key, text)| LayerSetting {
             key,
             typed: OnceCell::new(),
             mode,
@@ -399,7 +399,7 @@ fn labelled<'a>(
         .at(&text.location)
         .help("write pairs of label and value, then the key: `region.west-us.DATABASE_URL`")
     });
-    let setting = Setting {
+    let setting = LayerSetting {
         key: last,
         typed: OnceCell::new(),
         mode,

@@ -9,13 +9,13 @@ use std::collections::BTreeSet;
 
 use outhaul_signer::seal::marker::{self, Binding, MarkerProblem};
 
-use super::layers::{Layers, Setting};
+use super::layers::{LayerSetting, Layers};
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics};
 use outhaul_control::model::DeploymentTarget;
 
 /// Positions of the layers that have sealed values: mostly none, and then nothing is looked at.
 pub(super) fn positions(layers: &Layers<'_>) -> BTreeSet<usize> {
-    let has = |setting: &Setting<'_>| setting.text.value.contains(marker::OPENING);
+    let has = |setting: &LayerSetting<'_>| setting.text.value.contains(marker::OPENING);
     (0..layers.count())
         .filter(|at| layers.settings(*at).iter().any(has))
         .collect()
@@ -23,7 +23,7 @@ pub(super) fn positions(layers: &Layers<'_>) -> BTreeSet<usize> {
 
 /// Checks the sealed values among `settings`, which are those that count.
 pub(super) fn check<'s, 'a: 's>(
-    settings: impl Iterator<Item = &'s Setting<'a>>,
+    settings: impl Iterator<Item = &'s LayerSetting<'a>>,
     environment: &str,
     target: &DeploymentTarget,
 ) -> Result<(), Diagnostics> {

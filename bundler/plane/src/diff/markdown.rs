@@ -7,7 +7,7 @@
 
 use std::fmt::Write as _;
 
-use super::tell;
+use super::phrases;
 use super::{ClusterTypeChange, Difference, Reason, TemplateAt, ValueAt, Version};
 
 /// Largest text in bytes: GitHub's comments hold 65,536 characters.
@@ -54,7 +54,7 @@ pub fn markdown_within(differences: &[Difference], max_bytes: usize) -> String {
         let _ = writeln!(
             out,
             "\n**{} left out**, because a comment has a limit; `outhaul diff --output json` has all.",
-            tell::count(left_out, "section was", "sections were")
+            phrases::count(left_out, "section was", "sections were")
         );
     }
     out
@@ -70,19 +70,19 @@ fn heading(difference: &Difference) -> String {
         code(&difference.before.name),
         code(&difference.after.name)
     );
-    let note = tell::still_broken(difference)
+    let note = phrases::still_broken(difference)
         .map_or_else(String::new, |line| format!("{}.\n\n", html(&line)));
     if difference.cluster_types.is_empty() {
         return format!("{title}No difference: the rendered platform stays as it is.\n\n{note}");
     }
-    format!("{title}**{}.**\n\n{note}", tell::headline(difference))
+    format!("{title}**{}.**\n\n{note}", phrases::headline(difference))
 }
 
 fn section(name: &str, change: &ClusterTypeChange, difference: &Difference) -> String {
     let mut out = format!(
         "<details><summary><b>{}</b>: {}</summary>\n\n",
         html(name),
-        tell::summary(change)
+        phrases::summary(change)
     );
     let before = |at: &str| place(at, &difference.before);
     let after = |at: &str| place(at, &difference.after);
@@ -133,9 +133,9 @@ fn section(name: &str, change: &ClusterTypeChange, difference: &Difference) -> S
             format!(
                 "| {} | {} | {} | {} |",
                 code(&value.key),
-                told(value.before.as_ref(), &before),
-                told(value.after.as_ref(), &after),
-                tell::some(&targets, MAX_NAMES)
+                value_and_place(value.before.as_ref(), &before),
+                value_and_place(value.after.as_ref(), &after),
+                phrases::some(&targets, MAX_NAMES)
             )
         })
         .collect();
@@ -148,14 +148,14 @@ fn section(name: &str, change: &ClusterTypeChange, difference: &Difference) -> S
         .templates
         .iter()
         .map(|template| {
-            let told = |at: &Option<TemplateAt>, place: &dyn Fn(&str) -> String| {
+            let named = |at: &Option<TemplateAt>, place: &dyn Fn(&str) -> String| {
                 at.as_ref().map_or("none".to_owned(), |at| {
                     format!("{} ({})", code(&at.template), place(&at.at))
                 })
             };
             let (old, new) = (
-                told(&template.before, &before),
-                told(&template.after, &after),
+                named(&template.before, &before),
+                named(&template.after, &after),
             );
             format!("| {} | {old} | {new} |", template.kind)
         })
@@ -194,7 +194,7 @@ fn broken(change: &ClusterTypeChange, out: &mut String) {
 }
 
 fn files(change: &ClusterTypeChange, out: &mut String) {
-    let groups = tell::alike(&change.files);
+    let groups = phrases::alike(&change.files);
     let rows: Vec<String> = groups
         .iter()
         .map(|(file, paths)| {
@@ -206,10 +206,10 @@ fn files(change: &ClusterTypeChange, out: &mut String) {
                 super::FileKind::Removed => "removed",
             };
             let lines = format!("+{} −{}", file.lines_added, file.lines_removed);
-            let sites = html(&tell::on_sites(file));
+            let sites = html(&phrases::on_sites(file));
             format!(
                 "| {kind} | {}{sites} | {lines} |",
-                tell::some(&paths, MAX_NAMES)
+                phrases::some(&paths, MAX_NAMES)
             )
         })
         .collect();
@@ -230,7 +230,7 @@ fn files(change: &ClusterTypeChange, out: &mut String) {
         let fence = "`".repeat(longest.max(2) + 1);
         let more = match paths.len() {
             1 => String::new(),
-            many => format!(" and {} more", tell::grouped(many - 1)),
+            many => format!(" and {} more", phrases::grouped(many - 1)),
         };
         let _ = writeln!(
             out,
@@ -258,11 +258,11 @@ fn sites(change: &ClusterTypeChange, out: &mut String) {
     let names: Vec<String> = sites.names.iter().map(|name| code(name)).collect();
     let more = sites.count - names.len();
     let more = if more > 0 {
-        format!(" and {} more", tell::grouped(more))
+        format!(" and {} more", phrases::grouped(more))
     } else {
         String::new()
     };
-    let (count, of) = (tell::grouped(sites.count), tell::grouped(sites.of));
+    let (count, of) = (phrases::grouped(sites.count), phrases::grouped(sites.of));
     let _ = writeln!(
         out,
         "Sites touched: {count} of {of}: {}{more}.\n",
@@ -289,12 +289,12 @@ fn table(head: &str, rows: &[String], out: &mut String) {
         let _ = writeln!(
             out,
             "… and {} more.\n",
-            tell::grouped(rows.len() - MAX_ROWS)
+            phrases::grouped(rows.len() - MAX_ROWS)
         );
     }
 }
 
-fn told(value: Option<&ValueAt>, at: &dyn Fn(&str) -> String) -> String {
+fn value_and_place(value: Option<&ValueAt>, at: &dyn Fn(&str) -> String) -> String {
     value.map_or("not set".into(), |value| {
         format!(
             "{} from {} ({})",
@@ -318,7 +318,7 @@ fn by(reasons: &[Reason], place: &dyn Fn(&str) -> String) -> String {
 
 /// A place without the repository and commit that the reader knows; on GitHub as a link.
 fn place(at: &str, version: &Version) -> String {
-    let Some((path, source)) = tell::known(at, version) else {
+    let Some((path, source)) = phrases::known(at, version) else {
         return code(at);
     };
     let (file, line) = path.rsplit_once(':').unwrap_or((path, "1"));
@@ -338,7 +338,7 @@ fn backticks(text: &str) -> usize {
 
 /// Text as it is, also in a table: a bar would end the cell.
 fn code(text: &str) -> String {
-    let text = tell::plain(text).replace('|', "\\|").replace('\n', " ");
+    let text = phrases::plain(text).replace('|', "\\|").replace('\n', " ");
     let fence = "`".repeat(backticks(&text) + 1);
     let pad = if text.starts_with('`') || text.ends_with('`') {
         " "
@@ -349,7 +349,7 @@ fn code(text: &str) -> String {
 }
 
 fn html(text: &str) -> String {
-    tell::plain(text)
+    phrases::plain(text)
         .replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;")

@@ -34,7 +34,7 @@ impl SelectedChange {
         for (word, names) in [("added on", &self.added), ("removed from", &self.removed)] {
             if !names.is_empty() {
                 let names: Vec<&str> = names.iter().map(String::as_str).collect();
-                text = format!("{text}; {word} {}", super::tell::some(&names, 5));
+                text = format!("{text}; {word} {}", super::phrases::some(&names, 5));
             }
         }
         text

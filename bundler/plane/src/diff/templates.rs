@@ -68,8 +68,8 @@ pub(super) fn between(
             }
             Some(TemplateChange {
                 kind: kind.as_str(),
-                before: old.map(told),
-                after: new.map(told),
+                before: old.map(template_at),
+                after: new.map(template_at),
             })
         })
         .collect()
@@ -89,7 +89,7 @@ fn named<'a>(
     Some((name, plane.templates.get(&name.value)))
 }
 
-fn told((name, template): (&Spanned<String>, Option<&Template>)) -> TemplateAt {
+fn template_at((name, template): (&Spanned<String>, Option<&Template>)) -> TemplateAt {
     let at = template.map_or(&name.location, |template| &template.location);
     TemplateAt {
         template: name.value.clone(),

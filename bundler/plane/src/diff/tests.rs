@@ -134,7 +134,7 @@ impl DiffFixture {
             mode,
             progress: &|_, _| (),
         };
-        let rendering = render::render(job, render::Cache::None).rendering;
+        let rendering = render::render(job, render::RenderCache::None).rendering;
         Stages {
             plane,
             schedule,
@@ -167,7 +167,7 @@ impl Stages {
 const ALL: &str = "operator: Exists";
 const ONLY_A: &str = "operator: In, values: [a]";
 
-fn scene(selects: &'static str, values: &[(&str, &str)]) -> DiffFixture {
+fn fixture(selects: &'static str, values: &[(&str, &str)]) -> DiffFixture {
     DiffFixture {
         selects,
         values: values
@@ -184,8 +184,8 @@ fn between(before: &DiffFixture, after: &DiffFixture) -> Difference {
 }
 
 #[test]
-fn a_new_assignment_is_told_with_its_policy_and_does_not_list_its_values() {
-    let difference = between(&scene(ONLY_A, &[]), &scene(ALL, &[]));
+fn a_new_assignment_is_reported_with_its_policy_and_does_not_list_its_values() {
+    let difference = between(&fixture(ONLY_A, &[]), &fixture(ALL, &[]));
     let change = &difference.cluster_types["drone"];
     assert_eq!(change.added.len(), 1);
     assert_eq!(change.added[0].target, "hello-two");
@@ -202,9 +202,9 @@ fn a_new_assignment_is_told_with_its_policy_and_does_not_list_its_values() {
 }
 
 #[test]
-fn a_changed_value_is_told_once_for_all_that_share_it() {
-    let before = scene(ALL, &[("PORT", "'1'"), ("tls", "'{a: 1, b: 2}'")]);
-    let after = scene(ALL, &[("PORT", "'2'"), ("tls", "'{a: 1, b: 3}'")]);
+fn a_changed_value_is_reported_once_for_all_that_share_it() {
+    let before = fixture(ALL, &[("PORT", "'1'"), ("tls", "'{a: 1, b: 2}'")]);
+    let after = fixture(ALL, &[("PORT", "'2'"), ("tls", "'{a: 1, b: 3}'")]);
     let difference = between(&before, &after);
     let values = &difference.cluster_types["drone"].values;
     let told: Vec<_> = values
@@ -239,14 +239,14 @@ fn a_changed_value_is_told_once_for_all_that_share_it() {
 
 #[test]
 fn a_sealed_value_is_not_printed() {
-    let after = scene(
+    let after = fixture(
         ALL,
         &[(
             "PASSWORD",
             "'ENC[age,0123456789abcdef/dev/app+hello/PASSWORD,c2VjcmV0]'",
         )],
     );
-    let difference = between(&scene(ALL, &[]), &after);
+    let difference = between(&fixture(ALL, &[]), &after);
     let all = text::text(&difference) + &markdown::markdown(std::slice::from_ref(&difference));
     let json = serde_json::to_string(&difference).unwrap();
     assert!(all.contains("sealed") && !all.contains("c2VjcmV0"), "{all}");
@@ -255,7 +255,7 @@ fn a_sealed_value_is_not_printed() {
 
 #[test]
 fn a_template_with_another_text_is_named_where_files_differ() {
-    let (before, mut after) = (scene(ALL, &[]).run(), scene(ALL, &[]).run());
+    let (before, mut after) = (fixture(ALL, &[]).run(), fixture(ALL, &[]).run());
     let template = after.plane.templates.get_mut("flux").unwrap();
     template.manifests[0].value = "title: {{ .DeploymentTargetName }}".into();
     let same = compare(before.side("a"), after.side("b"));
@@ -270,7 +270,7 @@ fn a_template_with_another_text_is_named_where_files_differ() {
         mode,
         progress: &|_, _| (),
     };
-    after.rendering = render::render(job, render::Cache::None).rendering;
+    after.rendering = render::render(job, render::RenderCache::None).rendering;
     let difference = compare(before.side("a"), after.side("b"));
     let templates = &difference.cluster_types["drone"].templates;
     assert_eq!((templates.len(), templates[0].kind), (1, "reconciler"));
@@ -278,8 +278,8 @@ fn a_template_with_another_text_is_named_where_files_differ() {
 }
 
 #[test]
-fn another_policy_for_the_same_pair_is_told_and_touches_no_file() {
-    let before = scene(ALL, &[]);
+fn another_policy_for_the_same_pair_is_reported_and_touches_no_file() {
+    let before = fixture(ALL, &[]);
     let after = DiffFixture {
         second_policy: true,
         ..before.clone()
@@ -291,8 +291,8 @@ fn another_policy_for_the_same_pair_is_told_and_touches_no_file() {
 }
 
 #[test]
-fn an_assignment_that_breaks_is_not_told_as_removed() {
-    let after = scene(ALL, &[("BAD", "'{{ .Nothing.there }}'")]);
+fn an_assignment_that_breaks_is_not_reported_as_removed() {
+    let after = fixture(ALL, &[("BAD", "'{{ .Nothing.there }}'")]);
     let mut broken = after.run();
     let id = AssignmentId {
         cluster_type: "drone".into(),
@@ -314,11 +314,11 @@ fn an_assignment_that_breaks_is_not_told_as_removed() {
 fn sites_are_touched_by_content_and_by_their_own_change() {
     let before = DiffFixture {
         sites: vec![("s1", "x"), ("s2", "x")],
-        ..scene(ALL, &[])
+        ..fixture(ALL, &[])
     };
     let relabelled = DiffFixture {
         sites: vec![("s1", "x"), ("s2", "y"), ("s3", "x")],
-        ..scene(ALL, &[])
+        ..fixture(ALL, &[])
     };
     let sites = between(&before, &relabelled).cluster_types["drone"]
         .sites
@@ -327,7 +327,7 @@ fn sites_are_touched_by_content_and_by_their_own_change() {
     assert_eq!(sites.own[0].what, "label `line`: x → y");
     let changed = DiffFixture {
         sites: before.sites.clone(),
-        ..scene(ALL, &[("NEW", "'1'")])
+        ..fixture(ALL, &[("NEW", "'1'")])
     };
     let sites = between(&before, &changed).cluster_types["drone"]
         .sites
@@ -344,7 +344,7 @@ fn what_only_some_sites_get_touches_only_them() {
     let before = DiffFixture {
         sites,
         only_x: Some("one"),
-        ..scene(ONLY_A, &[])
+        ..fixture(ONLY_A, &[])
     };
     let after = DiffFixture {
         only_x: Some("two"),
@@ -367,7 +367,7 @@ fn what_only_some_sites_get_touches_only_them() {
     );
 }
 
-fn any_scene() -> impl Strategy<Value = DiffFixture> {
+fn any_fixture() -> impl Strategy<Value = DiffFixture> {
     let value = ("[A-C]", "[x-z0-9]{1,2}");
     (
         prop::sample::select(vec![ALL, ONLY_A, "operator: DoesNotExist"]),
@@ -392,12 +392,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn nothing_differs_from_itself(scene in any_scene()) {
-        prop_assert!(between(&scene, &scene).cluster_types.is_empty());
+    fn nothing_differs_from_itself(fixture in any_fixture()) {
+        prop_assert!(between(&fixture, &fixture).cluster_types.is_empty());
     }
 
     #[test]
-    fn exactly_the_files_whose_bytes_differ_are_listed(a in any_scene(), b in any_scene()) {
+    fn exactly_the_files_whose_bytes_differ_are_listed(a in any_fixture(), b in any_fixture()) {
         let (before, after) = (a.run(), b.run());
         let difference = compare(before.side("a"), after.side("b"));
         let (old, new) = (before.rendering.tree(), after.rendering.tree());

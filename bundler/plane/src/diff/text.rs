@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use super::tell;
+use super::phrases;
 use super::{ClusterTypeChange, Difference, Reason, TemplateAt, ValueAt, Version};
 
 /// Most lines of one kind in one cluster type.
@@ -28,9 +28,9 @@ pub fn text(difference: &Difference) -> String {
         still_broken(difference, &mut out);
         return out;
     }
-    let _ = writeln!(out, "{title}\n{}", tell::headline(difference));
+    let _ = writeln!(out, "{title}\n{}", phrases::headline(difference));
     for (name, change) in &difference.cluster_types {
-        let _ = writeln!(out, "\n{name}: {}", tell::summary(change));
+        let _ = writeln!(out, "\n{name}: {}", phrases::summary(change));
         cluster_type(change, difference, &mut out);
     }
     still_broken(difference, &mut out);
@@ -38,7 +38,7 @@ pub fn text(difference: &Difference) -> String {
 }
 
 fn still_broken(difference: &Difference, out: &mut String) {
-    if let Some(line) = tell::still_broken(difference) {
+    if let Some(line) = phrases::still_broken(difference) {
         let _ = writeln!(out, "note: {line}");
     }
 }
@@ -90,9 +90,9 @@ fn cluster_type(change: &ClusterTypeChange, difference: &Difference, out: &mut S
         lines.push(format!(
             "  ~ {}: {} -> {}  ({})",
             value.key,
-            told(value.before.as_ref()),
-            told(value.after.as_ref()),
-            tell::some(&targets, MAX_NAMES)
+            value_or_unset(value.before.as_ref()),
+            value_or_unset(value.after.as_ref()),
+            phrases::some(&targets, MAX_NAMES)
         ));
         for (word, at, side) in [("was", &value.before, before), ("now", &value.after, after)] {
             if let Some(at) = at {
@@ -119,7 +119,7 @@ fn cluster_type(change: &ClusterTypeChange, difference: &Difference, out: &mut S
 fn templates(change: &ClusterTypeChange, difference: &Difference, lines: &mut Vec<String>) {
     let (before, after) = (&difference.before, &difference.after);
     for template in &change.templates {
-        let told = |at: &Option<TemplateAt>, side: &Version| {
+        let named = |at: &Option<TemplateAt>, side: &Version| {
             at.as_ref().map_or("none".to_owned(), |at| {
                 format!("`{}` ({})", at.template, short(&at.at, side))
             })
@@ -127,19 +127,19 @@ fn templates(change: &ClusterTypeChange, difference: &Difference, lines: &mut Ve
         lines.push(format!(
             "  % {} template: {} -> {}",
             template.kind,
-            told(&template.before, before),
-            told(&template.after, after)
+            named(&template.before, before),
+            named(&template.after, after)
         ));
     }
 }
 
 fn files(change: &ClusterTypeChange, lines: &mut Vec<String>) {
-    for (file, paths) in tell::alike(&change.files) {
+    for (file, paths) in phrases::alike(&change.files) {
         lines.push(format!(
             "  {} {}{} (+{} -{})",
             file.kind.letter(),
-            tell::some(&paths, MAX_NAMES),
-            tell::on_sites(file),
+            phrases::some(&paths, MAX_NAMES),
+            phrases::on_sites(file),
             file.lines_added,
             file.lines_removed
         ));
@@ -164,15 +164,15 @@ fn sites(change: &ClusterTypeChange, out: &mut String) {
         let names: Vec<&str> = sites.names.iter().map(String::as_str).collect();
         let more = sites.count - names.len();
         let more = if more > 0 {
-            format!(" and {} more", tell::grouped(more))
+            format!(" and {} more", phrases::grouped(more))
         } else {
             String::new()
         };
         let _ = writeln!(
             out,
             "  sites touched: {} of {}: {}{more}",
-            tell::grouped(sites.count),
-            tell::grouped(sites.of),
+            phrases::grouped(sites.count),
+            phrases::grouped(sites.of),
             names.join(", ")
         );
     }
@@ -192,12 +192,12 @@ fn bounded(lines: &mut Vec<String>, out: &mut String) {
     lines.clear();
 }
 
-fn told(value: Option<&ValueAt>) -> &str {
+fn value_or_unset(value: Option<&ValueAt>) -> &str {
     value.map_or("(not set)", |value| value.value.as_str())
 }
 
 fn short<'a>(at: &'a str, side: &'a Version) -> &'a str {
-    tell::known(at, side).map_or(at, |(path, _)| path)
+    phrases::known(at, side).map_or(at, |(path, _)| path)
 }
 
 fn by(reasons: &[Reason], side: &Version) -> String {

@@ -11,7 +11,7 @@ use outhaul_signer::seal::marker;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::tell;
+use super::phrases;
 use crate::compose::schema::to_json;
 use crate::compose::{Composed, Composition, Mode, Provenance, typing};
 use crate::schedule::AssignmentId;
@@ -44,9 +44,9 @@ pub(super) type Change = (String, Option<ValueAt>, Option<ValueAt>);
 
 /// Differences by the two configs that they are between: thousands of assignments share few.
 #[derive(Debug, Default)]
-pub(super) struct Cache(BTreeMap<(usize, usize), Vec<Change>>);
+pub(super) struct ValueCache(BTreeMap<(usize, usize), Vec<Change>>);
 
-impl Cache {
+impl ValueCache {
     pub(super) fn between(&mut self, before: &Arc<Composed>, after: &Arc<Composed>) -> &[Change] {
         // The same values may come from other places, so the version would not do.
         let key = (Arc::as_ptr(before).addr(), Arc::as_ptr(after).addr());
@@ -65,7 +65,7 @@ pub(super) fn own_of_sites(
     (before, base_before): (&Composition, &Arc<Composed>),
     (after, base_after): (&Composition, &Arc<Composed>),
     id: &AssignmentId,
-    cache: &mut Cache,
+    cache: &mut ValueCache,
 ) -> Vec<(String, Vec<Change>)> {
     let (old, new) = (by_site(before, id), by_site(after, id));
     let sites: BTreeSet<&String> = old.keys().chain(new.keys()).copied().collect();
@@ -166,7 +166,7 @@ fn place(composed: &Composed, path: &[String], value: &Value) -> Option<ValueAt>
     let layer = deciding(provenance, path)?;
     let value = match value {
         Value::String(text) if text.trim_start().starts_with(marker::OPENING) => "sealed".into(),
-        value => tell::value(&value.to_string()),
+        value => phrases::value(&value.to_string()),
     };
     Some(ValueAt {
         value,

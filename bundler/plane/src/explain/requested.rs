@@ -33,7 +33,7 @@ pub struct Requested {
     /// Targets for which a schema or a template asks for it and nobody sets it.
     pub missing_for: BTreeSet<String>,
     /// Containers that apply to those targets, the most general first.
-    pub could_be_set_in: Vec<Candidate>,
+    pub could_be_set_in: Vec<ContainerCandidate>,
 }
 
 /// Who asks for a key.
@@ -47,7 +47,7 @@ pub struct Asker {
 
 /// A container in which a key could be set.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Candidate {
+pub struct ContainerCandidate {
     /// The container.
     pub container: String,
     /// Where it is written: `file:line`.
@@ -200,14 +200,14 @@ pub(crate) fn candidates(
     cluster_type: &ClusterType,
     target: &DeploymentTarget,
     mode: Mode,
-) -> Vec<Candidate> {
+) -> Vec<ContainerCandidate> {
     let labels = |container: &ConfigContainer| -> Vec<(String, String)> {
         let all = container.labels.iter();
         all.filter(|(key, _)| !layers::is_ignored(key))
             .map(|(key, spot)| (key.clone(), spot.value.clone()))
             .collect()
     };
-    let mut found: Vec<(usize, Candidate)> = plane
+    let mut found: Vec<(usize, ContainerCandidate)> = plane
         .configs
         .values()
         .filter(|container| container.labels.contains_key("platform-config"))
@@ -221,7 +221,7 @@ pub(crate) fn candidates(
                     .iter()
                     .map(|(key, value)| format!("{key} = {value}"))
                     .collect();
-                let candidate = Candidate {
+                let candidate = ContainerCandidate {
                     container: container.name.clone(),
                     at: container.location.file_line(),
                     applies_to: match words.as_slice() {

@@ -17,14 +17,14 @@ use outhaul_control::model::{ClusterType, Effect, Placement, SchedulingPolicy, T
 #[derive(Debug, Clone, PartialEq)]
 pub struct Choice<'a> {
     /// Those that it may take, best first.
-    pub candidates: Vec<Candidate<'a>>,
+    pub candidates: Vec<ClusterTypeCandidate<'a>>,
     /// Those that it may not take, by name, with everything that keeps them away.
     pub kept_away: BTreeMap<&'a str, Vec<Obstacle<'a>>>,
 }
 
 /// A cluster type that a policy may take.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Candidate<'a> {
+pub struct ClusterTypeCandidate<'a> {
     /// The cluster type.
     pub cluster_type: &'a ClusterType,
     /// The weights of all preferences that it meets, added.
@@ -66,7 +66,7 @@ pub enum Obstacle<'a> {
     Taint(&'a Taint),
 }
 
-impl Candidate<'_> {
+impl ClusterTypeCandidate<'_> {
     /// Whether it is taken.
     pub fn taken(&self) -> bool {
         self.place == LimitResult::Taken
@@ -89,7 +89,7 @@ pub fn choose<'a>(plane: &'a ControlPlane, policy: &'a SchedulingPolicy) -> Choi
             obstacles.push(Obstacle::Sites);
         }
         if obstacles.is_empty() {
-            candidates.push(Candidate {
+            candidates.push(ClusterTypeCandidate {
                 cluster_type,
                 score: score(placement, cluster_type),
                 avoided: taints,
@@ -101,7 +101,8 @@ pub fn choose<'a>(plane: &'a ControlPlane, policy: &'a SchedulingPolicy) -> Choi
         }
     }
     candidates.sort_by(|a, b| {
-        let key = |c: &Candidate<'a>| (!c.avoided.is_empty(), std::cmp::Reverse(c.score));
+        let key =
+            |c: &ClusterTypeCandidate<'a>| (!c.avoided.is_empty(), std::cmp::Reverse(c.score));
         key(a)
             .cmp(&key(b))
             .then_with(|| a.cluster_type.name.cmp(&b.cluster_type.name))
@@ -161,7 +162,7 @@ fn score(placement: &Placement, cluster_type: &ClusterType) -> u32 {
 }
 
 /// Goes down the list and takes what the limits allow.
-fn limit<'a>(placement: &Placement, candidates: &mut [Candidate<'a>]) {
+fn limit<'a>(placement: &Placement, candidates: &mut [ClusterTypeCandidate<'a>]) {
     let most = placement
         .max_cluster_types
         .as_ref()

@@ -1,13 +1,13 @@
 //! Explain: why a pair is assigned, or which requirement keeps it from being so.
 //!
 //! What comes in: a control plane, the answers of schedulers, a deployment target and a cluster type. What goes out: for each
-//! policy a [`Verdict`] with everything that keeps it from choosing the pair and what was there instead,
+//! policy a [`PolicyVerdict`] with everything that keeps it from choosing the pair and what was there instead,
 //! nearest miss first. It decides nothing: it reads what the schedule itself reads.
 
 use serde::Serialize;
 
 use super::answers::{ChosenPair, SchedulerAnswer, SchedulerAnswers};
-use super::choose::{Candidate, Choice, LimitResult, Obstacle, choose};
+use super::choose::{Choice, ClusterTypeCandidate, LimitResult, Obstacle, choose};
 use super::sites;
 use outhaul_control::ControlPlane;
 use outhaul_control::diagnostic::Location;
@@ -18,7 +18,7 @@ use outhaul_control::selector::{Requirement, Selector};
 
 /// What one policy says about one pair.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Verdict {
+pub struct PolicyVerdict {
     /// The policy's name.
     pub policy: String,
     /// Where it is written: `file:line`.
@@ -133,7 +133,7 @@ pub fn explain(
     answers: &SchedulerAnswers,
     target: &DeploymentTarget,
     cluster_type: Option<&ClusterType>,
-) -> Vec<Verdict> {
+) -> Vec<PolicyVerdict> {
     explain_on(control_plane, answers, target, cluster_type, None)
 }
 
@@ -144,7 +144,7 @@ pub fn explain_on(
     target: &DeploymentTarget,
     cluster_type: Option<&ClusterType>,
     site: Option<&Site>,
-) -> Vec<Verdict> {
+) -> Vec<PolicyVerdict> {
     let verdict = |policy: &SchedulingPolicy| {
         let mut misses = Vec::new();
         if let Some(workspace) = &policy.workspace
@@ -192,10 +192,16 @@ pub fn explain_on(
             weight = weigh(answers, policy, &choice, target, cluster_type);
             // Who the policy does not mean was never weighed.
             if misses.is_empty() {
-                misses.extend(passed_over(answers, policy, &choice, target, cluster_type));
+                misses.extend(skipped_pairs(
+                    answers,
+                    policy,
+                    &choice,
+                    target,
+                    cluster_type,
+                ));
             }
         }
-        Verdict {
+        PolicyVerdict {
             policy: policy.name.clone(),
             at: policy.location.file_line(),
             targets: asks(
@@ -208,9 +214,10 @@ pub fn explain_on(
             misses,
         }
     };
-    let mut verdicts: Vec<Verdict> = control_plane.policies.values().map(verdict).collect();
+    let mut verdicts: Vec<PolicyVerdict> = control_plane.policies.values().map(verdict).collect();
     // Of equal misses, a policy that means the target is nearer than one that does not.
-    let of_target = |verdict: &Verdict| verdict.misses.iter().filter(|m| m.of == TARGET).count();
+    let of_target =
+        |verdict: &PolicyVerdict| verdict.misses.iter().filter(|m| m.of == TARGET).count();
     verdicts.sort_by_key(|verdict| (verdict.misses.len(), of_target(verdict)));
     verdicts
 }
@@ -337,7 +344,8 @@ fn weigh(
 }
 
 fn position(choice: &Choice<'_>, cluster_type: &ClusterType) -> Option<usize> {
-    let is = |candidate: &Candidate<'_>| candidate.cluster_type.name == cluster_type.name;
+    let is =
+        |candidate: &ClusterTypeCandidate<'_>| candidate.cluster_type.name == cluster_type.name;
     choice.candidates.iter().position(is)
 }
 
@@ -353,7 +361,7 @@ fn named(taint: &Taint) -> String {
 }
 
 /// Why a candidate is not taken.
-fn passed_over(
+fn skipped_pairs(
     answers: &SchedulerAnswers,
     policy: &SchedulingPolicy,
     choice: &Choice<'_>,
@@ -407,8 +415,9 @@ fn passed_over(
         )),
         (LimitResult::Crowded { value }, Some(spread), _) => {
             let label = &spread.label.value;
-            let same =
-                |c: &Candidate<'_>| c.cluster_type.labels.get(label).is_some_and(|v| v == value);
+            let same = |c: &ClusterTypeCandidate<'_>| {
+                c.cluster_type.labels.get(label).is_some_and(|v| v == value)
+            };
             Some(miss(
                 Rule::Spread,
                 format!("at most {} for each `{label}`", spread.max_per_value),
@@ -433,7 +442,7 @@ fn passed_over(
     }
 }
 
-fn standing(candidate: &Candidate<'_>) -> String {
+fn standing(candidate: &ClusterTypeCandidate<'_>) -> String {
     match candidate.avoided.first() {
         Some(taint) => format!("score {} and taint {}", candidate.score, named(taint)),
         None => format!("score {}", candidate.score),
@@ -441,7 +450,11 @@ fn standing(candidate: &Candidate<'_>) -> String {
 }
 
 /// Who was taken instead.
-fn before(choice: &Choice<'_>, at: usize, counts: impl Fn(&Candidate<'_>) -> bool) -> String {
+fn before(
+    choice: &Choice<'_>,
+    at: usize,
+    counts: impl Fn(&ClusterTypeCandidate<'_>) -> bool,
+) -> String {
     let taken = choice.candidates[..at]
         .iter()
         .filter(|c| c.taken() && counts(c));

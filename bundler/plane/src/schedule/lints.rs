@@ -4,7 +4,7 @@
 //! placed nowhere or select no site, and taints, tolerations, preferences and delivery policies that meet nothing. It is
 //! pure and changes nothing about the schedule.
 
-use super::choose::{Candidate, Obstacle, choose};
+use super::choose::{ClusterTypeCandidate, Obstacle, choose};
 use super::{selects_cluster_type, selects_target};
 use outhaul_control::ControlPlane;
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics, Location};
@@ -56,7 +56,7 @@ fn nowhere(plane: &ControlPlane, policy: &SchedulingPolicy, findings: &mut Diagn
             .values()
             .any(|c| selects_cluster_type(policy, c));
     let choice = choose(plane, policy);
-    if !meant || choice.candidates.iter().any(Candidate::taken) {
+    if !meant || choice.candidates.iter().any(ClusterTypeCandidate::taken) {
         return;
     }
     let mut finding = Diagnostic::warning(

@@ -1,7 +1,5 @@
 //! A registry that lies, breaks off, asks for a token, or has nothing: a server of a few lines stands in, since no
 //! real one does any of it on request.
-#![allow(clippy::unwrap_used, clippy::panic)]
-
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
@@ -138,7 +136,7 @@ fn pulled(lie: Lie) -> (Arc<Registry>, tempfile::TempDir, Result<Pulled, String>
     // No authority is needed for this machine, and none may be here.
     std::fs::write(&pem, include_str!("../../testdata/authority.pem")).unwrap();
     let client = Client::new(Credentials::default(), Some(&pem)).unwrap();
-    let cache = Cache::at(folder.path());
+    let cache = ImageCache::at(folder.path());
     let pulled = pull(&client, &cache, &image, None).map_err(|error| error.to_string());
     (registry, folder, pulled)
 }
@@ -152,7 +150,7 @@ fn an_image_comes_whole_and_a_second_time_nothing_is_asked_for_but_the_tag() {
         (found.media_type.as_str(), found.blobs.len()),
         (MANIFEST, 2)
     );
-    let cache = Cache::at(folder.path());
+    let cache = ImageCache::at(folder.path());
     let layer = std::fs::read(cache.path(&Digest::of(&registry.layer))).unwrap();
     assert!(layer == registry.layer);
     assert_eq!(registry.log.lock().unwrap().len(), 3);
@@ -170,7 +168,7 @@ fn attack_a_registry_that_lies_about_a_layer_is_named_and_nothing_of_it_stays() 
         let error = found.unwrap_err();
         assert!(error.contains(expected), "{error}");
         assert!(error.contains("127.0.0.1"), "{error}");
-        let cache = Cache::at(folder.path());
+        let cache = ImageCache::at(folder.path());
         let path = cache.path(&Digest::of(&registry.layer));
         assert!(!path.exists(), "{error}");
     }
@@ -215,7 +213,7 @@ fn a_tag_that_is_not_there_is_named() {
         tag: Some("9".into()),
         ..image
     };
-    let error = pull(&client, &Cache::at(folder.path()), &missing, None).unwrap_err();
+    let error = pull(&client, &ImageCache::at(folder.path()), &missing, None).unwrap_err();
     assert!(error.to_string().contains("has no `team/app:9`"), "{error}");
     assert!(!error.is_environment());
 }

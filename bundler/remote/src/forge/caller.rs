@@ -48,7 +48,12 @@ impl Caller {
     }
 
     /// Sends something whose answer does not matter.
-    pub fn tell(&self, method: Method, path: &str, body: Option<&Value>) -> Result<(), ForgeError> {
+    pub fn send_only(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<(), ForgeError> {
         let url = format!("{}{path}", self.api);
         self.send(method, &url, body).map(drop)
     }

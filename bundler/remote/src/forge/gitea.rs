@@ -105,18 +105,18 @@ impl Forge for Gitea {
         match (self.label_id(label)?, wanted) {
             (Some(id), true) => {
                 let body = json!({"labels": [id]});
-                self.caller.tell(Method::POST, &path, Some(&body))
+                self.caller.send_only(Method::POST, &path, Some(&body))
             }
             (None, true) => {
                 let new = json!({"name": label, "color": LABEL_COLOUR});
                 let all = format!("{}/labels", self.base);
                 let made: Label = self.caller.ask(Method::POST, &all, Some(&new))?;
                 let body = json!({"labels": [made.id]});
-                self.caller.tell(Method::POST, &path, Some(&body))
+                self.caller.send_only(Method::POST, &path, Some(&body))
             }
             (Some(id), false) => {
                 let path = format!("{path}/{id}");
-                self.caller.tell(Method::DELETE, &path, None)
+                self.caller.send_only(Method::DELETE, &path, None)
             }
             (None, false) => Ok(()),
         }
@@ -125,6 +125,6 @@ impl Forge for Gitea {
     fn close(&self, number: u64) -> Result<(), ForgeError> {
         let path = format!("{}/pulls/{number}", self.base);
         let body = json!({"state": "closed"});
-        self.caller.tell(Method::PATCH, &path, Some(&body))
+        self.caller.send_only(Method::PATCH, &path, Some(&body))
     }
 }

@@ -55,15 +55,15 @@ impl Forge for GitHub {
         let path = format!("{}/issues/{number}/labels", self.base);
         if wanted {
             let body = json!({"labels": [label]});
-            return self.caller.tell(Method::POST, &path, Some(&body));
+            return self.caller.send_only(Method::POST, &path, Some(&body));
         }
         let path = format!("{path}/{}", encoded(label));
-        self.caller.tell(Method::DELETE, &path, None)
+        self.caller.send_only(Method::DELETE, &path, None)
     }
 
     fn close(&self, number: u64) -> Result<(), ForgeError> {
         let path = format!("{}/pulls/{number}", self.base);
         let body = json!({"state": "closed"});
-        self.caller.tell(Method::PATCH, &path, Some(&body))
+        self.caller.send_only(Method::PATCH, &path, Some(&body))
     }
 }

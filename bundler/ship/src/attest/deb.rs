@@ -276,7 +276,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_is_no_package_is_told() {
+    fn what_is_no_package_is_reported() {
         let archive = tar("control", CONTROL.as_bytes());
         for (bytes, problem) in [
             (b"!<arch>\n".to_vec(), "cannot be read"),

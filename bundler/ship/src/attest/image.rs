@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn manifests_tell_their_images_once() {
+    fn manifests_list_their_images_once() {
         let manifest = "spec:\n  containers:\n  - image: nginx:1.27 # pinned\n    name: a\n  \
             - name: b\n    image: \"nginx:1.27\"\n  - {}\n    image: '{{ tag }}'\n  image:\n    \
             repository: x\n\"image\": \"ghcr.io/a/b:1\",\n# image: commented:1\n";

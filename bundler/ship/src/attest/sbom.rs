@@ -203,13 +203,13 @@ fn hashes(digest: &Digest) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use outhaul_bundle::fake::{FakeBundle, Memory};
+    use outhaul_bundle::fake::{FakeBundle, MemoryBlobs};
 
     use super::*;
 
     fn made(files: &[(&str, &[u8])]) -> Value {
         let index = FakeBundle::new(3, files).unwrap().index;
-        let mut contents = Memory::default();
+        let mut contents = MemoryBlobs::default();
         for (_, bytes) in files {
             contents.put(bytes.to_vec());
         }
@@ -273,7 +273,7 @@ mod tests {
         let index = FakeBundle::new(1, &[("a.yaml", b"image: a")])
             .unwrap()
             .index;
-        let error = sbom(&index, &mut Memory::default()).unwrap_err();
+        let error = sbom(&index, &mut MemoryBlobs::default()).unwrap_err();
         assert!(
             error.to_string().contains("hello-world-test/files/a.yaml"),
             "{error}"

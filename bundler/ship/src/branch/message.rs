@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 
 use outhaul_bundle::index::Snapshot;
 
-use super::{Desired, plan::Changes};
+use super::{Desired, plan::CommitChanges};
 use outhaul_plane::diff::Difference;
 use outhaul_plane::diff::markdown::markdown_within;
 
@@ -22,7 +22,7 @@ const MAX_LISTED: usize = 50;
 const MAX_BYTES: usize = 60_000;
 
 /// The commit's message.
-pub fn commit(desired: &Desired<'_>, plan: &Changes) -> String {
+pub fn commit(desired: &Desired<'_>, plan: &CommitChanges) -> String {
     let mut text = format!("{}\n", title(desired, plan));
     if !plan.by_hand.is_empty() {
         text.push_str("\nChanged by hand before, now as rendered again:\n");
@@ -53,7 +53,7 @@ pub fn commit(desired: &Desired<'_>, plan: &Changes) -> String {
 }
 
 /// The first line, of a commit or a pull request.
-pub fn title(desired: &Desired<'_>, plan: &Changes) -> String {
+pub fn title(desired: &Desired<'_>, plan: &CommitChanges) -> String {
     let files = plan.added.len() + plan.changed.len() + plan.removed.len();
     let types = plan.cluster_types().len();
     let environment = desired.environment;
@@ -69,7 +69,11 @@ pub fn title(desired: &Desired<'_>, plan: &Changes) -> String {
 
 /// A pull request's text, in Markdown: what changes with its provenance where `change` knows, or a table
 /// of the files and why that is all; and the commits. At most [`MAX_BYTES`]; what is left out is told.
-pub fn body(desired: &Desired<'_>, plan: &Changes, change: &Result<Difference, String>) -> String {
+pub fn body(
+    desired: &Desired<'_>,
+    plan: &CommitChanges,
+    change: &Result<Difference, String>,
+) -> String {
     let mut end = String::new();
     for (title, paths) in [
         (
@@ -118,7 +122,7 @@ pub fn body(desired: &Desired<'_>, plan: &Changes, change: &Result<Difference, S
 }
 
 /// The table of what changes, by cluster type, and the files.
-fn files(text: &mut String, plan: &Changes) {
+fn files(text: &mut String, plan: &CommitChanges) {
     let mut rows: BTreeMap<&str, [usize; 3]> = BTreeMap::new();
     for (column, paths) in [&plan.added, &plan.changed, &plan.removed]
         .into_iter()
@@ -195,7 +199,7 @@ fn cut(text: String) -> String {
     kept
 }
 
-fn kept(plan: &Changes) -> BTreeSet<String> {
+fn kept(plan: &CommitChanges) -> BTreeSet<String> {
     let kept = plan.isolation.kept.keys();
     kept.map(ToString::to_string).collect()
 }

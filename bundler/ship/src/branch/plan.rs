@@ -1,7 +1,7 @@
 //! What one commit has to change.
 //!
-//! What comes in: what the branch holds ([`There`]) and what it should ([`Desired`]). What goes out: what is on
-//! record there ([`OnRecord`]), for the plan that all destinations share, and then the [`Changes`]: the new and
+//! What comes in: what the branch holds ([`BranchFiles`]) and what it should ([`Desired`]). What goes out: what is on
+//! record there ([`OnRecord`]), for the plan that all destinations share, and then the [`CommitChanges`]: the new and
 //! the removed files, and what people changed by hand in files that are Outhaul's. It is pure. A file that the
 //! record does not list is never among them, unless it is what Kalypso wrote and the caller said that it
 //! now is ours.
@@ -12,15 +12,15 @@ use outhaul_bundle::Digest;
 use outhaul_bundle::index::Snapshot;
 
 use super::Desired;
-use super::record::{self, Record};
+use super::record::{self, BranchRecord};
 use crate::guard::{self, Removal};
 use crate::isolation::{Isolation, Kept, Last};
-use crate::plan::{Shipped, Wanted};
+use crate::plan::{DesiredContent, Shipped};
 use outhaul_plane::schedule::AssignmentId;
 
 /// What a branch holds below the published path.
 #[derive(Debug, Clone, Default)]
-pub struct There {
+pub struct BranchFiles {
     /// The record's bytes.
     pub record: Option<Vec<u8>>,
     /// The content of the files that matter: in the desired tree, in the record, or Kalypso's.
@@ -77,7 +77,7 @@ pub enum PlanError {
 
 /// What a commit changes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Changes {
+pub struct CommitChanges {
     /// Files that were not there.
     pub added: BTreeSet<String>,
     /// Files with other content now.
@@ -98,7 +98,7 @@ pub struct Changes {
     pub edits: BTreeMap<String, Option<Vec<u8>>>,
 }
 
-impl Changes {
+impl CommitChanges {
     /// Whether nothing changes.
     pub fn is_empty(&self) -> bool {
         self.edits.is_empty()
@@ -135,8 +135,8 @@ pub(super) fn is_kalypsos(path: &str) -> bool {
 /// What a branch held after the last run: its record, and what became of that since.
 #[derive(Debug)]
 pub struct OnRecord {
-    there: There,
-    record: Option<Record>,
+    there: BranchFiles,
+    record: Option<BranchRecord>,
     /// Every file that is ours, with its digest where the record has one.
     owned: BTreeMap<String, Option<Digest>>,
     /// The assignments of which a file is there, whoever changed it last; not looked for where all is sound.
@@ -150,13 +150,17 @@ impl OnRecord {
     ///
     /// # Errors
     /// [`PlanError`] when it is another environment's, or somebody else's file is in the way.
-    pub fn of(root: &str, there: There, desired: &Desired<'_>) -> Result<Self, PlanError> {
+    pub fn of(root: &str, there: BranchFiles, desired: &Desired<'_>) -> Result<Self, PlanError> {
         let record = match &there.record {
             None => None,
-            Some(bytes) => Some(Record::parse(bytes).map_err(|problem| PlanError::Record {
-                path: at(root, record::PATH),
-                problem,
-            })?),
+            Some(bytes) => {
+                Some(
+                    BranchRecord::parse(bytes).map_err(|problem| PlanError::Record {
+                        path: at(root, record::PATH),
+                        problem,
+                    })?,
+                )
+            }
         };
         if let Some(old) = record
             .as_ref()
@@ -229,9 +233,9 @@ impl Shipped for OnRecord {
 
 impl Desired<'_> {
     /// What should be there.
-    pub fn wanted(&self) -> Wanted<'_> {
+    pub fn wanted(&self) -> DesiredContent<'_> {
         let named = |path: &String| folder_of(path).map(|id| id.to_string());
-        Wanted {
+        DesiredContent {
             control_plane: self.control_plane,
             what: format!("environment `{}`", self.environment),
             sound: self.tree.keys().filter_map(named).collect(),
@@ -258,7 +262,7 @@ pub fn changes(
     on_record: &OnRecord,
     desired: &Desired<'_>,
     isolation: Isolation<()>,
-) -> Result<Changes, PlanError> {
+) -> Result<CommitChanges, PlanError> {
     let OnRecord {
         there,
         record: old,
@@ -267,9 +271,9 @@ pub fn changes(
     } = on_record;
     let at = |path: &str| at(root, path);
     let stays = |path: &str| folder_of(path).is_some_and(|id| isolation.kept.contains_key(&id));
-    let mut plan = Changes {
+    let mut plan = CommitChanges {
         before: old.as_ref().map(|old| old.snapshot.clone()),
-        ..Changes::default()
+        ..CommitChanges::default()
     };
     let mut files = BTreeMap::new();
     for (path, digest) in owned {
@@ -316,7 +320,7 @@ pub fn changes(
     }
     let marker = outhaul_plane::render::PROMOTED_COMMIT_FILE;
     plan.promoted = plan.added.contains(marker) || plan.changed.contains(marker);
-    let record = Record::new(
+    let record = BranchRecord::new(
         desired.environment,
         desired.snapshot,
         desired.promoted,
@@ -344,7 +348,7 @@ fn folder_of(path: &str) -> Option<AssignmentId> {
 /// Refuses when a path of ours is taken, is a folder there, or lies below a file.
 fn refuse_foreign(
     root: &str,
-    there: &There,
+    there: &BranchFiles,
     desired: &Desired<'_>,
     owned: &BTreeMap<String, Option<Digest>>,
 ) -> Result<(), PlanError> {

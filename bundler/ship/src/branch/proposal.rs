@@ -11,11 +11,11 @@ use outhaul_bundle::index::Snapshot;
 
 use super::forge::{Draft, Forge, PullRequest};
 use super::message::{self, ENVIRONMENT_TRAILER};
-use super::plan::{self, Changes, OnRecord, PlanError};
+use super::plan::{self, CommitChanges, OnRecord, PlanError};
 use super::{ATTEMPTS, Desired, PublishError, Repository};
 use crate::destination::{self, Committed, Destination};
 use crate::guard::Removal;
-use crate::plan::{Plan, Wanted};
+use crate::plan::{DesiredContent, Plan};
 use outhaul_git::branch::was_overtaken;
 use outhaul_git::store::StoreError;
 use outhaul_plane::diff::Difference;
@@ -56,7 +56,7 @@ pub struct Proposed {
     /// The branch of the pull request.
     pub branch: String,
     /// What it changes in the base.
-    pub plan: Changes,
+    pub plan: CommitChanges,
     /// Its commit; `None` when there is nothing to propose.
     pub commit: Option<String>,
     /// The pull request; with nothing to propose, the one that was closed.
@@ -71,7 +71,7 @@ struct ProposedCommit {
     commit: String,
     /// Whether it was not there before.
     moved: bool,
-    plan: Changes,
+    plan: CommitChanges,
 }
 
 /// What was done to a pull request.
@@ -209,7 +209,7 @@ impl Repository {
         &self,
         branch: String,
         old: Option<&str>,
-        plan: Changes,
+        plan: CommitChanges,
         forge: &dyn Forge<Error = E>,
     ) -> Result<Proposed, ProposeError<E>> {
         let failed = |source| ProposeError::Forge {
@@ -257,7 +257,7 @@ impl<E: Error + 'static> Destination for Proposal<'_, E> {
 
     const ATTEMPTS: usize = ATTEMPTS;
 
-    fn wanted(&self) -> Wanted<'_> {
+    fn wanted(&self) -> DesiredContent<'_> {
         self.desired.wanted()
     }
 

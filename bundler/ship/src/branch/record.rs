@@ -20,7 +20,7 @@ const FORMAT: &str = "outhaul.dev/platform/v1";
 /// What was published there, from what.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Record {
+pub struct BranchRecord {
     format: String,
     /// The environment.
     pub environment: String,
@@ -37,7 +37,7 @@ pub struct Record {
     pub kept: BTreeMap<String, Kept>,
 }
 
-impl Record {
+impl BranchRecord {
     /// A record of `files`.
     pub fn new(
         environment: &str,

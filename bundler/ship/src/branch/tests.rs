@@ -106,7 +106,7 @@ impl BranchFixture {
         Repository::open(target, &cache, None).unwrap()
     }
 
-    fn publish(&self, run: &Run) -> Result<Published, PublishError> {
+    fn publish(&self, run: &Run) -> Result<PublishedBranch, PublishError> {
         self.repository("").publish(&run.desired())
     }
 
@@ -152,11 +152,11 @@ const FILES: [(&str, &str); 4] = [
 
 #[test]
 fn an_empty_repository_gets_the_tree_and_its_record_in_one_commit_and_then_nothing_more() {
-    let scene = BranchFixture::new();
-    let first = scene.publish(&run(&FILES)).unwrap();
+    let fixture = BranchFixture::new();
+    let first = fixture.publish(&run(&FILES)).unwrap();
     assert!(first.changed);
     assert_eq!(
-        scene.files(),
+        fixture.files(),
         [
             ".outhaul/platform.json",
             "drone/README.md",
@@ -167,33 +167,33 @@ fn an_empty_repository_gets_the_tree_and_its_record_in_one_commit_and_then_nothi
     );
     insta::assert_snapshot!(
         "message",
-        scene.git(&["log", "-1", "--format=%an%n%B", "dev"])
+        fixture.git(&["log", "-1", "--format=%an%n%B", "dev"])
     );
     let mut again = run(&FILES);
     again.snapshot = snapshot('c');
-    let second = scene.publish(&again).unwrap();
+    let second = fixture.publish(&again).unwrap();
     assert!(!second.changed, "other commits, same files: {second:?}");
     assert_eq!(second.commit, first.commit);
-    assert_eq!(scene.count(), "1");
+    assert_eq!(fixture.count(), "1");
 }
 
 #[test]
 fn what_others_put_there_stays_and_what_is_no_longer_rendered_goes() {
-    let scene = BranchFixture::new();
+    let fixture = BranchFixture::new();
     let others = [
         ("README.md", Some("ours")),
         (".github/workflows/ci.yaml", Some("on: push")),
         ("docs/drone.md", Some("text")),
     ];
-    scene.somebody("dev", &others);
-    scene.publish(&run(&FILES)).unwrap();
-    scene.somebody("dev", &[("drone/app/notes.md", Some("mine"))]);
+    fixture.somebody("dev", &others);
+    fixture.publish(&run(&FILES)).unwrap();
+    fixture.somebody("dev", &[("drone/app/notes.md", Some("mine"))]);
     let mut less = FILES.to_vec();
     less.retain(|(path, _)| !path.ends_with("reconciler.yaml"));
     less.push(("large/app/namespace.yaml", "new"));
-    let done = scene.publish(&run(&less)).unwrap();
+    let done = fixture.publish(&run(&less)).unwrap();
     assert_eq!(done.plan.removed.len(), 1);
-    let files = scene.files();
+    let files = fixture.files();
     for kept in [
         "README.md",
         "docs/drone.md",
@@ -207,18 +207,21 @@ fn what_others_put_there_stays_and_what_is_no_longer_rendered_goes() {
 
 #[test]
 fn a_file_changed_by_hand_is_rendered_again_and_said() {
-    let scene = BranchFixture::new();
-    scene.publish(&run(&FILES)).unwrap();
+    let fixture = BranchFixture::new();
+    fixture.publish(&run(&FILES)).unwrap();
     let edits = [
         ("drone/app/namespace.yaml", Some("a: by hand")),
         ("large/README.md", None),
     ];
-    scene.somebody("dev", &edits);
-    let done = scene.publish(&run(&FILES)).unwrap();
+    fixture.somebody("dev", &edits);
+    let done = fixture.publish(&run(&FILES)).unwrap();
     let by_hand: Vec<_> = done.plan.by_hand.iter().collect();
     assert_eq!(by_hand, ["drone/app/namespace.yaml", "large/README.md"]);
-    assert_eq!(scene.git(&["show", "dev:drone/app/namespace.yaml"]), "a: 1");
-    let message = scene.git(&["log", "-1", "--format=%B", "dev"]);
+    assert_eq!(
+        fixture.git(&["show", "dev:drone/app/namespace.yaml"]),
+        "a: 1"
+    );
+    let message = fixture.git(&["log", "-1", "--format=%B", "dev"]);
     assert!(message.contains("Changed by hand"), "{message}");
 }
 
@@ -229,62 +232,65 @@ fn a_foreign_file_in_the_way_is_refused_also_as_a_folder_or_below_one() {
         "drone",
         "large/README.md/deeper",
     ] {
-        let scene = BranchFixture::new();
-        let before = scene.somebody("dev", &[(taken, Some("theirs"))]);
-        let error = scene.publish(&run(&FILES)).unwrap_err();
+        let fixture = BranchFixture::new();
+        let before = fixture.somebody("dev", &[(taken, Some("theirs"))]);
+        let error = fixture.publish(&run(&FILES)).unwrap_err();
         assert!(
             matches!(&error, PublishError::Plan(PlanError::Foreign { path, .. }) if path == taken),
             "{taken}: {error:?}"
         );
-        assert_eq!(scene.git(&["rev-parse", "dev"]), before);
+        assert_eq!(fixture.git(&["rev-parse", "dev"]), before);
     }
 }
 
 #[test]
 fn what_kalypso_wrote_is_taken_over_when_asked_and_a_readme_of_people_never() {
-    let scene = BranchFixture::new();
+    let fixture = BranchFixture::new();
     let kalypsos = [
         ("drone/README.md", Some(outhaul_plane::render::README)),
         ("drone/app/namespace.yaml", Some("old")),
         ("gone/README.md", Some(outhaul_plane::render::README)),
         ("docs/README.md", Some("How to")),
     ];
-    scene.somebody("dev", &kalypsos);
-    assert!(scene.publish(&run(&FILES)).is_err());
+    fixture.somebody("dev", &kalypsos);
+    assert!(fixture.publish(&run(&FILES)).is_err());
     let mut adopting = run(&FILES);
     adopting.adopt = true;
-    let done = scene.publish(&adopting).unwrap();
+    let done = fixture.publish(&adopting).unwrap();
     assert_eq!(
         done.plan.removed.iter().collect::<Vec<_>>(),
         ["gone/README.md"]
     );
-    assert!(scene.files().contains(&"docs/README.md".to_owned()));
-    assert!(!scene.publish(&run(&FILES)).unwrap().changed);
+    assert!(fixture.files().contains(&"docs/README.md".to_owned()));
+    assert!(!fixture.publish(&run(&FILES)).unwrap().changed);
 }
 
 #[test]
 fn a_broken_assignment_stays_as_the_branch_has_it() {
-    let scene = BranchFixture::new();
-    scene.publish(&run(&FILES)).unwrap();
+    let fixture = BranchFixture::new();
+    fixture.publish(&run(&FILES)).unwrap();
     let mut files = FILES.to_vec();
     files.push(("large/other/namespace.yaml", "c: 1\n"));
     let broken = run(&files).without("drone", "app");
-    let done = scene.publish(&broken).unwrap();
+    let done = fixture.publish(&broken).unwrap();
     assert_eq!(done.plan.isolation.kept.len(), 1);
-    assert_eq!(scene.git(&["show", "dev:drone/app/namespace.yaml"]), "a: 1");
+    assert_eq!(
+        fixture.git(&["show", "dev:drone/app/namespace.yaml"]),
+        "a: 1"
+    );
     assert!(
-        scene
+        fixture
             .git(&["log", "-1", "--format=%B", "dev"])
             .contains("cannot be rendered")
     );
     assert!(
-        !scene.publish(&broken).unwrap().changed,
+        !fixture.publish(&broken).unwrap().changed,
         "nothing done twice"
     );
-    let healed = scene.publish(&run(&files)).unwrap();
+    let healed = fixture.publish(&run(&files)).unwrap();
     assert!(healed.changed, "the record no longer says it is kept");
     assert!(
-        !scene
+        !fixture
             .git(&["show", "dev:.outhaul/platform.json"])
             .contains("kept")
     );
@@ -292,39 +298,39 @@ fn a_broken_assignment_stays_as_the_branch_has_it() {
 
 #[test]
 fn everything_broken_or_everything_gone_stops() {
-    let scene = BranchFixture::new();
+    let fixture = BranchFixture::new();
     let broken = run(&FILES).without("drone", "app");
-    let error = scene.publish(&broken).unwrap_err();
+    let error = fixture.publish(&broken).unwrap_err();
     assert!(matches!(error, PublishError::Plan(PlanError::AllBroken)));
-    scene.publish(&run(&FILES)).unwrap();
-    let error = scene.publish(&run(&[])).unwrap_err();
+    fixture.publish(&run(&FILES)).unwrap();
+    let error = fixture.publish(&run(&[])).unwrap_err();
     assert!(
         matches!(error, PublishError::Plan(PlanError::Removal(_))),
         "{error:?}"
     );
-    assert_eq!(scene.count(), "1");
+    assert_eq!(fixture.count(), "1");
 }
 
 #[test]
 fn a_path_of_its_own_leaves_the_rest_of_the_branch_alone() {
-    let scene = BranchFixture::new();
-    scene.publish(&run(&FILES)).unwrap();
-    let below = scene.repository("./clusters//stage/");
+    let fixture = BranchFixture::new();
+    fixture.publish(&run(&FILES)).unwrap();
+    let below = fixture.repository("./clusters//stage/");
     let mut stage = run(&FILES);
     stage.environment = "stage";
     assert!(below.publish(&stage.desired()).unwrap().changed);
-    assert!(!scene.publish(&run(&FILES)).unwrap().changed);
+    assert!(!fixture.publish(&run(&FILES)).unwrap().changed);
     assert!(
-        scene
+        fixture
             .files()
             .contains(&"clusters/stage/.outhaul/platform.json".to_owned())
     );
-    let clash = scene.publish(&stage).unwrap_err();
+    let clash = fixture.publish(&stage).unwrap_err();
     assert!(matches!(
         clash,
         PublishError::Plan(PlanError::OtherEnvironment { .. })
     ));
-    let record = scene.somebody(
+    let record = fixture.somebody(
         "dev",
         &[("clusters/stage/.outhaul/platform.json", Some("{"))],
     );
@@ -333,17 +339,17 @@ fn a_path_of_its_own_leaves_the_rest_of_the_branch_alone() {
         error,
         PublishError::Plan(PlanError::Record { .. })
     ));
-    assert_eq!(scene.git(&["rev-parse", "dev"]), record);
+    assert_eq!(fixture.git(&["rev-parse", "dev"]), record);
 }
 
 #[test]
 fn a_push_never_goes_over_what_was_not_read() {
-    let scene = BranchFixture::new();
-    let repository = scene.repository("");
-    scene.publish(&run(&FILES)).unwrap();
+    let fixture = BranchFixture::new();
+    let repository = fixture.repository("");
+    fixture.publish(&run(&FILES)).unwrap();
     let store = &repository.store;
     let read = store.fetch("dev").unwrap();
-    let theirs = scene.somebody("dev", &[("theirs.md", Some("x"))]);
+    let theirs = fixture.somebody("dev", &[("theirs.md", Some("x"))]);
     let edits = BTreeMap::from([("a".to_owned(), Some(b"1".to_vec()))]);
     let made = store.commit(read.as_deref(), &edits, "late\n").unwrap();
     let error = store.push("dev", read.as_deref(), &made).unwrap_err();
@@ -351,31 +357,31 @@ fn a_push_never_goes_over_what_was_not_read() {
     let root = store.commit(None, &edits, "as if new\n").unwrap();
     let error = store.push("dev", None, &root).unwrap_err();
     assert!(was_overtaken(&error.message), "{error}");
-    assert_eq!(scene.git(&["rev-parse", "dev"]), theirs);
+    assert_eq!(fixture.git(&["rev-parse", "dev"]), theirs);
     // The next run reads it again.
     let mut more = FILES.to_vec();
     more.push(("large/app/namespace.yaml", "new"));
-    assert!(scene.publish(&run(&more)).unwrap().changed);
-    assert_eq!(scene.count(), "3");
+    assert!(fixture.publish(&run(&more)).unwrap().changed);
+    assert_eq!(fixture.count(), "3");
 }
 
 #[test]
 fn a_checked_out_branch_and_a_server_that_says_no_are_explained() {
-    let scene = BranchFixture::new();
-    scene.publish(&run(&FILES)).unwrap();
-    let hook = scene.url().join("hooks/pre-receive");
+    let fixture = BranchFixture::new();
+    fixture.publish(&run(&FILES)).unwrap();
+    let hook = fixture.url().join("hooks/pre-receive");
     std::fs::write(&hook, "#!/bin/sh\necho protected >&2\nexit 1\n").unwrap();
     let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(&hook, executable).unwrap();
     let mut more = FILES.to_vec();
     more.push(("large/app/namespace.yaml", "new"));
-    let error = scene.publish(&run(&more)).unwrap_err();
+    let error = fixture.publish(&run(&more)).unwrap_err();
     assert!(
         matches!(&error, PublishError::Refused { message, .. } if message.contains("protected")),
         "{error:?}"
     );
-    let copy = scene.folder.path().join("copy");
-    Git::at(scene.folder.path())
+    let copy = fixture.folder.path().join("copy");
+    Git::at(fixture.folder.path())
         .text(&[
             "clone",
             "--quiet",
@@ -390,7 +396,7 @@ fn a_checked_out_branch_and_a_server_that_says_no_are_explained() {
         branch: "dev".into(),
         path: String::new(),
     };
-    let cache = Cache::at(scene.folder.path().join("cache"));
+    let cache = Cache::at(fixture.folder.path().join("cache"));
     let repository = Repository::open(target, &cache, None).unwrap();
     let error = repository.publish(&run(&more).desired()).unwrap_err();
     assert!(
@@ -402,15 +408,15 @@ fn a_checked_out_branch_and_a_server_that_says_no_are_explained() {
 /// A branch without a repository: nothing is pushed.
 struct InMemory<'a> {
     desired: &'a Desired<'a>,
-    there: Option<plan::There>,
+    there: Option<plan::BranchFiles>,
 }
 
 impl Destination for InMemory<'_> {
     type Shipped = OnRecord;
-    type Done = Changes;
+    type Done = CommitChanges;
     type Error = PlanError;
 
-    fn wanted(&self) -> Wanted<'_> {
+    fn wanted(&self) -> DesiredContent<'_> {
         self.desired.wanted()
     }
 
@@ -426,7 +432,7 @@ impl Destination for InMemory<'_> {
         &mut self,
         on_record: OnRecord,
         plan: Plan<()>,
-    ) -> Result<Committed<Changes, PlanError>, PlanError> {
+    ) -> Result<Committed<CommitChanges, PlanError>, PlanError> {
         plan::changes("", &on_record, self.desired, plan.isolation).map(Committed::Done)
     }
 }
@@ -447,8 +453,8 @@ proptest! {
         };
         let digest = outhaul_bundle::Digest::of(b"old");
         let files = ours.iter().map(|path| (path.clone(), digest)).collect();
-        let record = record::Record::new("dev", &run.snapshot, None, files, BTreeMap::new());
-        let there = plan::There {
+        let record = record::BranchRecord::new("dev", &run.snapshot, None, files, BTreeMap::new());
+        let there = plan::BranchFiles {
             record: Some(record.bytes().unwrap()),
             files: ours.iter().map(|path| (path.clone(), b"old".to_vec())).collect(),
             others: others.difference(&ours).cloned().collect(),

@@ -1,7 +1,7 @@
 //! What a platform branch holds, as far as it matters for what is to be there.
 //!
 //! What comes in: the copy of a repository, a commit, a path and what is desired. What goes out: a
-//! [`There`] to plan from. It decides nothing and changes nothing.
+//! [`BranchFiles`] to plan from. It decides nothing and changes nothing.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use outhaul_git::source::{self, SourceError, TreeLimits};
 use outhaul_git::store::Store;
 
-use super::plan::{self, There};
+use super::plan::{self, BranchFiles};
 use super::record;
 use super::{Desired, PublishError};
 
@@ -19,17 +19,17 @@ pub(super) fn read(
     commit: &str,
     root: &str,
     desired: &Desired<'_>,
-) -> Result<There, PublishError> {
+) -> Result<BranchFiles, PublishError> {
     let opened = store.at(commit)?;
     let only = |wanted: &dyn Fn(&str) -> bool| match opened.tree(root, wanted, &LIMITS) {
         Err(SourceError::NoSuchPath { .. }) => Ok(source::Tree::default()),
         other => other,
     };
-    let mut there = There::default();
+    let mut there = BranchFiles::default();
     let record = only(&|path| path == record::PATH)?.files.pop();
     let owned: BTreeSet<String> = match &record {
         // Its content is judged where the plan is made.
-        Some(file) => record::Record::parse(&file.bytes)
+        Some(file) => record::BranchRecord::parse(&file.bytes)
             .map(|record| record.files.into_keys().collect())
             .unwrap_or_default(),
         None => BTreeSet::new(),

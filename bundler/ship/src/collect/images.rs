@@ -14,7 +14,7 @@ use outhaul_bundle::index::served::Image;
 use outhaul_git::source::{self, Opened, Reference, TreeLimits, normal_url};
 use outhaul_plane::render::RenderedAssignment;
 
-use super::served::{self, Asked, Ref, Serving};
+use super::served::{self, Ref, RepositoryReference, Serving};
 use super::{CollectError, Collector, ImageError, Payloads, folder};
 use crate::assemble::Spool;
 use crate::needs::{Need, Needs, Revision, together};
@@ -49,7 +49,7 @@ pub struct Brought {
 }
 
 /// How an opened repository is kept in mind: its URL and the ref that was asked for.
-pub(super) type OtherKey = (String, Asked);
+pub(super) type OtherKey = (String, RepositoryReference);
 
 impl Collector<'_> {
     /// Whether what an assignment needs besides its own repository can be had; it is brought here.
@@ -116,7 +116,7 @@ impl Collector<'_> {
         name: &str,
         assignment: &RenderedAssignment,
         pin: Option<&String>,
-    ) -> Result<Vec<Asked>, CollectError> {
+    ) -> Result<Vec<RepositoryReference>, CollectError> {
         let asked = served::asked(assignment);
         if asked.is_empty() {
             return Ok(Vec::new());
@@ -125,14 +125,14 @@ impl Collector<'_> {
         let branch = assignment.manifests.get("branch").map(String::as_str);
         let branch = branch.filter(|branch| !branch.is_empty());
         let own = self.open(name, assignment, pin)?.map(|(opened, _)| opened);
-        let is_served = |asked: &Asked| {
+        let is_served = |asked: &RepositoryReference| {
             let Some(own) = own.filter(|own| asked.is(&own.url)) else {
                 return !carries;
             };
             // A plain folder has no commit; nor has what a site has under its own name.
             own.repository_folder().is_none() || asked.is_at(branch, own)
         };
-        let in_cluster = |asked: &Asked| asked.url.contains(".svc");
+        let in_cluster = |asked: &RepositoryReference| asked.url.contains(".svc");
         let asked = asked.into_iter();
         Ok(asked
             .filter(|asked| !is_served(asked) && !in_cluster(asked))
@@ -140,7 +140,11 @@ impl Collector<'_> {
     }
 
     /// A repository at the commit that is carried, the ref that it is, and what the snapshot calls it.
-    fn other(&mut self, name: &str, asked: &Asked) -> Result<(Opened, Ref, String), CollectError> {
+    fn other(
+        &mut self,
+        name: &str,
+        asked: &RepositoryReference,
+    ) -> Result<(Opened, Ref, String), CollectError> {
         let references = asked.references();
         if let Revision::Other(revision) = &asked.revision {
             return Err(CollectError::Revision {

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_a_payload_that_only_case_tells_apart_are_refused() {
+    fn files_of_a_payload_that_differ_only_in_case_are_refused() {
         for payload in [
             ["README", "readme"],
             ["a", "A/b"],

@@ -24,24 +24,24 @@ const OTHER_DEFAULT: &str = "refs/heads/outhaul-default";
 
 /// A repository that a rendered file names.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Asked {
+pub(super) struct RepositoryReference {
     pub(super) url: String,
     pub(super) revision: Revision,
 }
 
 /// The git repositories that the rendered files of an assignment name, each once.
-pub(super) fn asked(assignment: &RenderedAssignment) -> BTreeSet<Asked> {
+pub(super) fn asked(assignment: &RenderedAssignment) -> BTreeSet<RepositoryReference> {
     let overlays = assignment.overlays.iter().flat_map(|one| &one.files);
     let files = assignment.files.iter().chain(overlays);
     let needs = files.flat_map(|(name, bytes)| Needs::of(name, bytes).all);
     let asked = needs.filter_map(|(need, _)| match need {
-        Need::Repository(url, revision) => Some(Asked { url, revision }),
+        Need::Repository(url, revision) => Some(RepositoryReference { url, revision }),
         Need::Image(_) | Need::Source(_) => None,
     });
     asked.collect()
 }
 
-impl Asked {
+impl RepositoryReference {
     /// Whether it is the repository at `url`.
     pub(super) fn is(&self, url: &str) -> bool {
         normal_url(&self.url) == normal_url(url)
@@ -97,7 +97,7 @@ pub(super) enum Ref {
 
 /// What of one repository is served.
 #[derive(Debug)]
-struct Wanted {
+struct ServedRepository {
     url: String,
     /// The names of assignments that ask for it.
     by: BTreeSet<String>,
@@ -110,7 +110,7 @@ struct Wanted {
 /// What is served, while it is collected.
 #[derive(Debug, Default)]
 pub(super) struct Serving {
-    wanted: BTreeMap<String, Wanted>,
+    wanted: BTreeMap<String, ServedRepository>,
 }
 
 impl Serving {
@@ -119,7 +119,7 @@ impl Serving {
         let wanted = self
             .wanted
             .entry(normal_url(url))
-            .or_insert_with(|| Wanted {
+            .or_insert_with(|| ServedRepository {
                 url: url.to_owned(),
                 by: BTreeSet::new(),
                 refs: BTreeMap::new(),
@@ -163,7 +163,7 @@ impl Serving {
     }
 }
 
-impl Wanted {
+impl ServedRepository {
     fn pack(mut self, spool: &mut Spool) -> Result<Repository, CollectError> {
         let by = self.by.first().cloned().unwrap_or_default();
         let head = self.head();

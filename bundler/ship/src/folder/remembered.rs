@@ -15,7 +15,7 @@ use outhaul_signer::durable;
 use serde::{Deserialize, Serialize};
 
 use super::walk::{FileStamp, FilesFound, walk};
-use super::{OutputError, Record, absolute, beside, exchange, read_record, record_path};
+use super::{FolderRecord, OutputError, absolute, beside, exchange, read_record, record_path};
 use outhaul_plane::render::{DiskCache, assignment_of};
 
 /// The memory's format.
@@ -28,7 +28,7 @@ const MAX_BYTES: u64 = 64 * 1024 * 1024;
 pub struct Remembered {
     /// What can be taken as it is.
     pub cache: DiskCache,
-    pub(super) record: Option<Record>,
+    pub(super) record: Option<FolderRecord>,
     /// Digest of the record as it was read.
     pub(super) record_digest: Option<Digest>,
     /// Every file in the folder.
@@ -91,7 +91,7 @@ pub fn remembered(folder: &Path, full: bool) -> Result<Remembered, OutputError> 
 /// Assignments of which not every file is what the record says.
 fn doubtful(
     folder: &Path,
-    record: &Record,
+    record: &FolderRecord,
     there: &FilesFound,
     seen: &BTreeMap<String, FileStamp>,
     cache: &DiskCache,

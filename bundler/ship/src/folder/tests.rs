@@ -16,7 +16,7 @@ fn write(
     tree: &BTreeMap<String, Vec<u8>>,
     snapshot: &Snapshot,
     kept: BTreeMap<String, Kept>,
-) -> Result<Changes, OutputError> {
+) -> Result<FolderChanges, OutputError> {
     let before = remembered(out, true)?;
     let content = |bytes: &Vec<u8>| Content::Bytes(Cow::Owned(bytes.clone()));
     let tree = tree
@@ -54,9 +54,9 @@ fn the_folder_is_the_tree_and_what_others_put_there_stays() {
     let changes = write(&out, &first, &snapshot(), BTreeMap::new()).unwrap();
     assert_eq!(
         changes,
-        Changes {
+        FolderChanges {
             added: 3,
-            ..Changes::default()
+            ..FolderChanges::default()
         }
     );
     assert_eq!(read_tree(&out).unwrap(), first);
@@ -64,7 +64,7 @@ fn the_folder_is_the_tree_and_what_others_put_there_stays() {
     fs::write(out.join("a/notes.txt"), "mine").unwrap();
     let second = tree(&[("a/one.yaml", "1"), ("a/two.yaml", "two")]);
     let changes = write(&out, &second, &snapshot(), BTreeMap::new()).unwrap();
-    let expected = Changes {
+    let expected = FolderChanges {
         changed: 1,
         removed: 1,
         unchanged: 1,

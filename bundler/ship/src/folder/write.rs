@@ -19,7 +19,9 @@ use outhaul_kit::interrupt;
 use super::exchange::{self, sync};
 use super::remembered::{Remembered, time_of_file_system};
 use super::walk::{FileStamp, FilesFound, walk};
-use super::{Changes, FORMAT, OutputError, Record, absolute, io_error, record_path, write_record};
+use super::{
+    FORMAT, FolderChanges, FolderRecord, OutputError, absolute, io_error, record_path, write_record,
+};
 use crate::isolation::Kept;
 
 /// The most files and folders that are synced one by one; of more the whole file system is synced once.
@@ -43,7 +45,7 @@ pub type Tree<'a> = BTreeMap<String, Content<'a>>;
 #[derive(Debug)]
 pub struct Written {
     /// What is different now.
-    pub changes: Changes,
+    pub changes: FolderChanges,
     /// The record's digest.
     pub record: Digest,
     /// The files of the tree as they are now, where it is certain that nobody touched them.
@@ -64,7 +66,7 @@ pub fn write(
     let folder = &absolute(folder)?;
     let old = before.record.as_ref().map(|record| &record.files);
     let is_ours = |path: &String| old.is_some_and(|old| old.contains_key(path));
-    let mut changes = Changes::default();
+    let mut changes = FolderChanges::default();
     let mut touched = BTreeSet::new();
     let mut foreign = Vec::new();
     for (path, content) in tree {
@@ -98,7 +100,7 @@ pub fn write(
             false => changes.foreign += 1,
         }
     }
-    let record = Record {
+    let record = FolderRecord {
         format: FORMAT.to_owned(),
         snapshot: snapshot.clone(),
         files: tree
@@ -267,7 +269,7 @@ impl Swap<'_> {
     /// Does it; `seen` gets what is known of the files after it.
     fn run(
         &self,
-        mut record: Record,
+        mut record: FolderRecord,
         seen: &mut BTreeMap<String, FileStamp>,
     ) -> Result<Digest, OutputError> {
         let folder = self.folder;

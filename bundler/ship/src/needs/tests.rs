@@ -1,5 +1,4 @@
 //! Manifests as people write them, and what of them needs a network: each image and source with its place.
-#![allow(clippy::unwrap_used)]
 use super::*;
 
 fn found(text: &str) -> Vec<String> {

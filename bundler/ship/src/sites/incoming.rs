@@ -7,7 +7,7 @@
 
 use outhaul_bundle::index::Stream;
 use outhaul_bundle::report::{
-    ENROLMENT_PAYLOAD_TYPE, EnrolmentRequest, Event, PAYLOAD_TYPE, Report,
+    ENROLMENT_PAYLOAD_TYPE, EnrolmentRequest, PAYLOAD_TYPE, Report, ReportEvent,
 };
 use outhaul_bundle::{Digest, Instruction};
 use outhaul_signer::enrol::proven_kit;
@@ -47,7 +47,7 @@ fn refused<T>(problem: impl Into<String>) -> Result<T, SiteError> {
 
 /// A request whose signatures hold, not approved yet.
 #[derive(Debug)]
-pub struct Candidate {
+pub struct EnrolmentCandidate {
     /// The site's record as it is.
     pub site: Site,
     /// The key that the request is about.
@@ -61,7 +61,7 @@ pub struct Candidate {
 /// Fewest digits that name a key.
 pub const MIN_FINGERPRINT_DIGITS: usize = 16;
 
-impl Candidate {
+impl EnrolmentCandidate {
     /// Holds the key to the fingerprint that somebody compared: all of it, or its first 16 digits or more.
     ///
     /// # Errors
@@ -82,7 +82,7 @@ impl Sites<'_> {
     ///
     /// # Errors
     /// [`SiteError`] for a request that cannot be approved.
-    pub fn candidate(&self, bytes: &[u8]) -> Result<Candidate, SiteError> {
+    pub fn candidate(&self, bytes: &[u8]) -> Result<EnrolmentCandidate, SiteError> {
         let malformed = |problem: String| SiteError::Request { problem };
         let envelope =
             Envelope::from_json(bytes.trim_ascii()).map_err(|e| malformed(e.to_string()))?;
@@ -114,7 +114,7 @@ impl Sites<'_> {
             if !known {
                 signed(&old)?;
             }
-            return Ok(Candidate {
+            return Ok(EnrolmentCandidate {
                 site,
                 key,
                 seal_key: request.seal_key,
@@ -135,7 +135,7 @@ impl Sites<'_> {
             ));
         }
         let known = unused_or_same(&site, &key, &request)?;
-        Ok(Candidate {
+        Ok(EnrolmentCandidate {
             site,
             key,
             seal_key: request.seal_key,
@@ -148,8 +148,8 @@ impl Sites<'_> {
     ///
     /// # Errors
     /// [`SiteError`] when the record cannot be written.
-    pub fn approve(&self, candidate: Candidate) -> Result<Site, SiteError> {
-        let Candidate {
+    pub fn approve(&self, candidate: EnrolmentCandidate) -> Result<Site, SiteError> {
+        let EnrolmentCandidate {
             mut site,
             key,
             seal_key,
@@ -198,13 +198,13 @@ impl Sites<'_> {
             return Ok(SettleLine::Other);
         };
         let (number, what, enrolment, refused) = match claimed.event {
-            Event::OrderDone {
+            ReportEvent::OrderDone {
                 number,
                 what,
                 enrolment,
                 ..
             } => (number, what, enrolment, None),
-            Event::OrderRefused {
+            ReportEvent::OrderRefused {
                 number,
                 what,
                 enrolment,

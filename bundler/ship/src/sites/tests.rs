@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use outhaul_bundle::report::{
-    ENROLMENT_PAYLOAD_TYPE, EnrolmentRequest, Event, FORMAT as REPORT, PAYLOAD_TYPE, Report,
+    ENROLMENT_PAYLOAD_TYPE, EnrolmentRequest, FORMAT as REPORT, PAYLOAD_TYPE, Report, ReportEvent,
     SiteTime,
 };
 use outhaul_signer::enrol::kit_key;
@@ -24,16 +24,16 @@ impl SitesFixture {
         let now: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
         let options = InitOptions::new(Secret::new("a passphrase for tests".to_owned()), now);
         let fleet = Fleet::init(&folder.path().join("fleet"), options).unwrap();
-        let scene = Self {
+        let fixture = Self {
             fleet,
             key: SigningKey::generate().unwrap(),
             _folder: folder,
         };
-        let stream = scene.stream("drone");
+        let stream = fixture.stream("drone");
         let name = "drone-7".parse().unwrap();
-        let kit = scene.kit("token");
-        scene.sites().enrolled(&name, stream, kit).unwrap();
-        scene
+        let kit = fixture.kit("token");
+        fixture.sites().enrolled(&name, stream, kit).unwrap();
+        fixture
     }
 
     fn sites(&self) -> Sites<'_> {
@@ -87,7 +87,7 @@ impl SitesFixture {
     fn done(&self, number: u64, key: &SigningKey) -> Vec<u8> {
         self.told(
             key,
-            Event::OrderDone {
+            ReportEvent::OrderDone {
                 number,
                 what: "x".to_owned(),
                 message: String::new(),
@@ -96,7 +96,7 @@ impl SitesFixture {
         )
     }
 
-    fn told(&self, key: &SigningKey, event: Event) -> Vec<u8> {
+    fn told(&self, key: &SigningKey, event: ReportEvent) -> Vec<u8> {
         let report = Report {
             format: REPORT.to_owned(),
             fleet: self.fleet.id().parse().unwrap(),
@@ -123,76 +123,76 @@ impl SitesFixture {
 
 #[test]
 fn an_approved_key_travels_with_the_stream_until_the_site_says_so() {
-    let scene = SitesFixture::new();
-    let request = scene.request(&scene.key, "token", None);
-    let (site, key) = scene.approve(&request).unwrap();
+    let fixture = SitesFixture::new();
+    let request = fixture.request(&fixture.key, "token", None);
+    let (site, key) = fixture.approve(&request).unwrap();
     assert_eq!(
         (key.id(), &site.seal_key[..]),
-        (scene.key.public().id(), "age1site")
+        (fixture.key.public().id(), "age1site")
     );
-    assert_eq!(scene.kinds("drone"), [(1, "approve")]);
-    assert!(scene.kinds("tractor").is_empty());
+    assert_eq!(fixture.kinds("drone"), [(1, "approve")]);
+    assert!(fixture.kinds("tractor").is_empty());
     let stranger = SigningKey::generate().unwrap();
-    let settle = |key: &SigningKey| scene.sites().settle(&scene.done(1, key)).unwrap();
+    let settle = |key: &SigningKey| fixture.sites().settle(&fixture.done(1, key)).unwrap();
     assert!(matches!(settle(&stranger), SettleLine::UnknownKey(_)));
-    assert_eq!(scene.kinds("drone"), [(1, "approve")]);
-    assert!(matches!(settle(&scene.key), SettleLine::Settled(_)));
-    assert!(scene.kinds("drone").is_empty());
+    assert_eq!(fixture.kinds("drone"), [(1, "approve")]);
+    assert!(matches!(settle(&fixture.key), SettleLine::Settled(_)));
+    assert!(fixture.kinds("drone").is_empty());
 }
 
 #[test]
 fn a_request_that_proves_another_kit_or_none_is_refused() {
-    let scene = SitesFixture::new();
+    let fixture = SitesFixture::new();
     let refused = |request: &Envelope, says: &str| {
-        let error = scene.approve(request).unwrap_err();
+        let error = fixture.approve(request).unwrap_err();
         assert!(
             error.is_trust() && error.to_string().contains(says),
             "{error}"
         );
     };
-    let other = scene.request(&scene.key, "stolen", None);
+    let other = fixture.request(&fixture.key, "stolen", None);
     refused(&other, "proves another kit");
     // The id of the kit is no secret: naming it proves nothing.
-    let kit = kit_key(scene.fleet.id(), "drone-7", "token");
+    let kit = kit_key(fixture.fleet.id(), "drone-7", "token");
     let mut request: EnrolmentRequest = serde_json::from_slice(other.unverified_payload()).unwrap();
     request.kit = kit.public().to_hex();
     let payload = serde_json::to_vec(&request).unwrap();
-    let named = Envelope::sign(ENROLMENT_PAYLOAD_TYPE, payload, &scene.key);
+    let named = Envelope::sign(ENROLMENT_PAYLOAD_TYPE, payload, &fixture.key);
     refused(&named, "not signed by the key of the kit");
-    assert!(scene.kinds("drone").is_empty());
+    assert!(fixture.kinds("drone").is_empty());
 }
 
 #[test]
 fn a_kit_admits_one_key_and_one_key_to_seal_for() {
-    let scene = SitesFixture::new();
-    let first = scene.request(&scene.key, "token", None);
-    scene.approve(&first).unwrap();
-    let before = scene.sites().one("drone-7").unwrap();
+    let fixture = SitesFixture::new();
+    let first = fixture.request(&fixture.key, "token", None);
+    fixture.approve(&first).unwrap();
+    let before = fixture.sites().one("drone-7").unwrap();
     // Whoever has a copy of the kit.
     let thief = SigningKey::generate().unwrap();
-    let error = scene
-        .approve(&scene.request(&thief, "token", None))
+    let error = fixture
+        .approve(&fixture.request(&thief, "token", None))
         .unwrap_err();
     assert!(matches!(error, SiteError::KitUsed { .. }), "{error}");
     assert!(error.to_string().contains(&thief.public().id()), "{error}");
     let mut request: EnrolmentRequest = serde_json::from_slice(first.unverified_payload()).unwrap();
     request.seal_key = "age1thief".to_owned();
     let payload = serde_json::to_vec(&request).unwrap();
-    let kit = kit_key(scene.fleet.id(), "drone-7", "token");
-    let sealed = Envelope::sign(ENROLMENT_PAYLOAD_TYPE, payload, &scene.key).countersigned(&kit);
-    let error = scene.approve(&sealed).unwrap_err();
+    let kit = kit_key(fixture.fleet.id(), "drone-7", "token");
+    let sealed = Envelope::sign(ENROLMENT_PAYLOAD_TYPE, payload, &fixture.key).countersigned(&kit);
+    let error = fixture.approve(&sealed).unwrap_err();
     assert!(matches!(error, SiteError::KitUsed { .. }), "{error}");
     // The same request again changes nothing either.
-    scene.approve(&first).unwrap();
-    assert_eq!(scene.sites().one("drone-7").unwrap(), before);
+    fixture.approve(&first).unwrap();
+    assert_eq!(fixture.sites().one("drone-7").unwrap(), before);
 }
 
 #[test]
 fn the_person_who_approves_names_the_key() {
-    let scene = SitesFixture::new();
-    let request = scene.request(&scene.key, "token", None).to_json();
-    let candidate = scene.sites().candidate(&request).unwrap();
-    let id = scene.key.public().id();
+    let fixture = SitesFixture::new();
+    let request = fixture.request(&fixture.key, "token", None).to_json();
+    let candidate = fixture.sites().candidate(&request).unwrap();
+    let id = fixture.key.public().id();
     candidate.named(&id).unwrap();
     candidate.named(&id[..16].to_uppercase()).unwrap();
     let other = SigningKey::generate().unwrap().public().id();
@@ -207,51 +207,51 @@ fn the_person_who_approves_names_the_key() {
 
 #[test]
 fn a_key_is_replaced_only_when_the_key_before_signed_as_well() {
-    let scene = SitesFixture::new();
-    let first = scene.request(&scene.key, "token", None);
-    scene.approve(&first).unwrap();
+    let fixture = SitesFixture::new();
+    let first = fixture.request(&fixture.key, "token", None);
+    fixture.approve(&first).unwrap();
     let next = SigningKey::generate().unwrap();
-    let alone = scene.request(&next, "", Some(2));
-    assert!(scene.approve(&alone).unwrap_err().is_trust());
-    let both = alone.countersigned(&scene.key);
-    let (site, key) = scene.approve(&both).unwrap();
+    let alone = fixture.request(&next, "", Some(2));
+    assert!(fixture.approve(&alone).unwrap_err().is_trust());
+    let both = alone.countersigned(&fixture.key);
+    let (site, key) = fixture.approve(&both).unwrap();
     assert_eq!((key.id(), site.public_keys.len()), (next.public().id(), 2));
 }
 
 #[test]
 fn a_move_travels_with_both_streams_and_the_new_one_counts_on_above_the_old_one() {
-    let scene = SitesFixture::new();
-    scene
+    let fixture = SitesFixture::new();
+    fixture
         .fleet
-        .begin_at(scene.stream("drone").role.as_str(), 8)
+        .begin_at(fixture.stream("drone").role.as_str(), 8)
         .unwrap();
-    let site = scene
+    let site = fixture
         .sites()
-        .relocate("drone-7", scene.stream("tractor"))
+        .relocate("drone-7", fixture.stream("tractor"))
         .unwrap();
     let Instruction::Move { first, .. } = site.orders[0].what else {
         panic!("{site:?}");
     };
     assert_eq!(first, 8);
-    let tractor = scene.stream("tractor").role;
-    assert_eq!(scene.fleet.next_number(tractor.as_str()).unwrap(), 8);
-    assert_eq!(scene.kinds("drone"), [(1, "move")]);
-    assert_eq!(scene.kinds("tractor"), [(1, "move")]);
+    let tractor = fixture.stream("tractor").role;
+    assert_eq!(fixture.fleet.next_number(tractor.as_str()).unwrap(), 8);
+    assert_eq!(fixture.kinds("drone"), [(1, "move")]);
+    assert_eq!(fixture.kinds("tractor"), [(1, "move")]);
 }
 
 #[test]
 fn a_new_kit_voids_what_was_ordered_before() {
-    let scene = SitesFixture::new();
-    let to = scene.stream("tractor");
-    scene.sites().relocate("drone-7", to).unwrap();
-    scene.sites().revoke("drone-7").unwrap();
-    assert_eq!(scene.kinds("drone"), [(1, "move"), (2, "revoke")]);
+    let fixture = SitesFixture::new();
+    let to = fixture.stream("tractor");
+    fixture.sites().relocate("drone-7", to).unwrap();
+    fixture.sites().revoke("drone-7").unwrap();
+    assert_eq!(fixture.kinds("drone"), [(1, "move"), (2, "revoke")]);
     let name = "drone-7".parse().unwrap();
-    scene
+    fixture
         .sites()
-        .enrolled(&name, scene.stream("drone"), scene.kit("second"))
+        .enrolled(&name, fixture.stream("drone"), fixture.kit("second"))
         .unwrap();
-    assert!(scene.kinds("drone").is_empty());
+    assert!(fixture.kinds("drone").is_empty());
 }
 
 #[test]
@@ -262,39 +262,39 @@ fn a_site_that_nobody_enrolled_gets_no_orders() {
 
 #[test]
 fn a_new_key_is_ordered_only_when_there_is_one_that_can_vouch_for_it() {
-    let scene = SitesFixture::new();
-    let error = scene.sites().rekey("drone-7").unwrap_err();
+    let fixture = SitesFixture::new();
+    let error = fixture.sites().rekey("drone-7").unwrap_err();
     assert!(matches!(error, SiteError::Unapproved { .. }), "{error}");
-    assert!(scene.kinds("drone").is_empty());
-    let first = scene.request(&scene.key, "token", None);
-    scene.approve(&first).unwrap();
-    scene.sites().rekey("drone-7").unwrap();
-    assert_eq!(scene.kinds("drone"), [(1, "approve"), (2, "rekey")]);
+    assert!(fixture.kinds("drone").is_empty());
+    let first = fixture.request(&fixture.key, "token", None);
+    fixture.approve(&first).unwrap();
+    fixture.sites().rekey("drone-7").unwrap();
+    assert_eq!(fixture.kinds("drone"), [(1, "approve"), (2, "rekey")]);
 }
 
 #[test]
 fn an_order_that_the_site_refuses_travels_no_longer_and_a_refused_move_moves_nobody() {
-    let scene = SitesFixture::new();
-    let first = scene.request(&scene.key, "token", None);
-    scene.approve(&first).unwrap();
-    let to = scene.stream("tractor");
-    scene.sites().relocate("drone-7", to).unwrap();
+    let fixture = SitesFixture::new();
+    let first = fixture.request(&fixture.key, "token", None);
+    fixture.approve(&first).unwrap();
+    let to = fixture.stream("tractor");
+    fixture.sites().relocate("drone-7", to).unwrap();
     let refused = |token: &str| {
-        let event = Event::OrderRefused {
+        let event = ReportEvent::OrderRefused {
             number: 2,
             what: "move".to_owned(),
             message: "too low".to_owned(),
-            enrolment: scene.kit(token),
+            enrolment: fixture.kit(token),
         };
-        scene.told(&scene.key, event)
+        fixture.told(&fixture.key, event)
     };
-    let earlier = scene.sites().settle(&refused("an earlier kit")).unwrap();
+    let earlier = fixture.sites().settle(&refused("an earlier kit")).unwrap();
     assert_eq!(earlier, SettleLine::Other);
-    let SettleLine::Settled(settled) = scene.sites().settle(&refused("token")).unwrap() else {
+    let SettleLine::Settled(settled) = fixture.sites().settle(&refused("token")).unwrap() else {
         panic!("an approved key signed it");
     };
     assert_eq!(settled.refused.as_deref(), Some("too low"));
-    assert_eq!(scene.kinds("drone"), [(1, "approve")]);
-    let site = scene.sites().one("drone-7").unwrap();
-    assert_eq!(site.stream, scene.stream("drone"));
+    assert_eq!(fixture.kinds("drone"), [(1, "approve")]);
+    let site = fixture.sites().one("drone-7").unwrap();
+    assert_eq!(site.stream, fixture.stream("drone"));
 }

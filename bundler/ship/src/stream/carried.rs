@@ -20,9 +20,9 @@ use outhaul_bundle::{Digest, index};
 use outhaul_git::source::normal_url;
 use outhaul_signer::fleet::Fleet;
 
-use super::last::LastAssignment;
 use super::shelf::{self, StoredBundle};
-use crate::assemble::finish::Keys;
+use super::shipped::ShippedAssignment;
+use crate::assemble::attest_and_seal::Keys;
 use crate::assemble::{Spool, SpoolError};
 use crate::collect::{KEPT, Payloads};
 use crate::{deliver, inspect};
@@ -53,7 +53,7 @@ impl LastPayloads {
     }
 
     /// Takes the payload of an assignment as it was; whether it is there.
-    pub(super) fn take(&mut self, name: &str, before: &LastAssignment) -> bool {
+    pub(super) fn take(&mut self, name: &str, before: &ShippedAssignment) -> bool {
         let Some(commit) = &before.payload_commit else {
             return false;
         };

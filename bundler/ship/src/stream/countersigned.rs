@@ -12,9 +12,9 @@ use outhaul_signer::durable;
 use outhaul_signer::fleet::{Fleet, FleetError};
 use outhaul_signer::publish::Pending;
 
-use super::last::LastStream;
+use super::shipped::ShippedStream;
 use super::{Built, ProduceError, Produced, Request, StreamContents};
-use crate::assemble::finish::Reader;
+use crate::assemble::attest_and_seal::Reader;
 use crate::assemble::{UnsignedBundle, waiting};
 
 /// The file that tells whether what is built now is what waits.
@@ -24,7 +24,7 @@ const ENDING: &str = "contents";
 
 /// What a stream waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Waiting {
+pub struct AwaitedSignature {
     /// The stream's role.
     pub role: String,
     /// The request to be answered.
@@ -35,7 +35,7 @@ pub struct Waiting {
     pub found: usize,
 }
 
-impl Waiting {
+impl AwaitedSignature {
     pub(super) fn of(pending: &Pending, role: &str) -> Self {
         Self {
             role: role.to_owned(),
@@ -48,10 +48,10 @@ impl Waiting {
 
 /// A bundle with enough signatures, as it was kept.
 #[derive(Debug)]
-pub(super) struct Ready {
+pub(super) struct CountersignedBundle {
     pub(super) pending: Pending,
     pub(super) bundle: UnsignedBundle,
-    pub(super) last: LastStream,
+    pub(super) last: ShippedStream,
     /// Digest of it before it was sealed.
     pub(super) plain: Digest,
 }
@@ -71,19 +71,19 @@ pub(super) fn ready(
     fleet: &Fleet,
     role: &str,
     pending: &Pending,
-) -> Result<Option<Ready>, ProduceError> {
+) -> Result<Option<CountersignedBundle>, ProduceError> {
     if !pending.is_complete() {
         return Ok(None);
     }
     let folder = folder(fleet, role, pending.number);
     let bundle = UnsignedBundle::kept(&folder, &Digest::from_bytes(pending.index))?;
-    let last = LastStream::read(&folder, role)?;
+    let last = ShippedStream::read(&folder, role)?;
     let plain = durable::read_if_present(&folder.join(PLAIN), 1024).map_err(FleetError::from)?;
     let plain = plain
         .and_then(|hex| Digest::from_hex(std::str::from_utf8(&hex).ok()?).ok())
         // A lost record costs the same bytes for a second stick, and nothing else.
         .unwrap_or_else(|| Digest::of(b""));
-    Ok(bundle.zip(last).map(|(bundle, last)| Ready {
+    Ok(bundle.zip(last).map(|(bundle, last)| CountersignedBundle {
         pending: pending.clone(),
         bundle,
         last,
@@ -110,7 +110,7 @@ pub(super) fn keep(
     role: &str,
     number: u64,
     built: &Built,
-    last: &LastStream,
+    last: &ShippedStream,
 ) -> Result<(), ProduceError> {
     let kept = folder(fleet, role, number);
     built.bundle.keep(&kept)?;
@@ -149,7 +149,7 @@ pub(super) fn waits(
     plan: &StreamContents<'_>,
     built: &Built,
     number: u64,
-    waiting: Waiting,
+    waiting: AwaitedSignature,
 ) -> Produced {
     Produced {
         cluster_type: plan.cluster_type.to_owned(),

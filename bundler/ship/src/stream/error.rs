@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use outhaul_bundle::name::NameError;
 use outhaul_signer::fleet::FleetError;
 
-use super::{LastError, Refusal};
-use crate::assemble::finish::FinishError;
+use super::{PolicyViolation, ShippedError};
+use crate::assemble::attest_and_seal::AttestSealError;
 use crate::assemble::{AssembleError, SpoolError};
 use crate::collect::CollectError;
 use crate::deliver::DeliverError;
@@ -39,19 +39,19 @@ pub enum ProduceError {
     },
     /// The bundle cannot be attested or sealed.
     #[error(transparent)]
-    Finish(#[from] FinishError),
+    Finish(#[from] AttestSealError),
     /// The delivery policies contradict each other; nothing was written for any stream.
     #[error("the delivery policies contradict each other")]
     Contradiction(#[from] Diagnostics),
     /// A delivery policy forbids it.
     #[error(transparent)]
-    Forbidden(#[from] Refusal),
+    Forbidden(#[from] PolicyViolation),
     /// The fleet cannot sign.
     #[error(transparent)]
     Fleet(#[from] FleetError),
     /// What was shipped last cannot be read or written.
     #[error(transparent)]
-    Last(#[from] LastError),
+    Last(#[from] ShippedError),
     /// A name that cannot travel.
     #[error("a name of the control plane cannot travel")]
     Name(#[from] NameError),

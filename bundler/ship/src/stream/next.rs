@@ -13,11 +13,11 @@ use outhaul_plane::schedule::{AssignmentId, gone};
 use outhaul_signer::key::Secret;
 
 use super::plan::{LastBundle, Sound, StreamContents};
-use super::{ProduceError, Produced, Request, obey, stream};
+use super::{ProduceError, Produced, Request, delivery_rules, stream};
 use crate::destination::{Committed, Destination};
 use crate::guard::Removal;
 use crate::isolation::Isolation;
-use crate::plan::{Plan, Shipped, Wanted};
+use crate::plan::{DesiredContent, Plan, Shipped};
 
 /// One stream, and the bundle that is to be its newest.
 pub(super) struct ToStream<'a> {
@@ -32,18 +32,18 @@ impl<'a> Destination for ToStream<'a> {
     type Done = (Option<Produced>, Isolation<()>);
     type Error = ProduceError;
 
-    fn wanted(&self) -> Wanted<'_> {
+    fn wanted(&self) -> DesiredContent<'_> {
         self.sound.wanted()
     }
 
     fn read(&mut self) -> Result<LastBundle<'a>, ProduceError> {
         let delivery = &self.sound.delivery;
         let last = self.sound.last()?;
-        if obey::withheld(delivery).is_none() {
+        if delivery_rules::withheld(delivery).is_none() {
             let environment = &self.sound.platform.rendering.environment;
             let stream = format!("{environment}/{}", self.sound.cluster_type);
             let readers = self.request.readers.map_or(0, <[_]>::len);
-            obey::readers(delivery, &stream, readers)?;
+            delivery_rules::readers(delivery, &stream, readers)?;
         }
         Ok(last)
     }

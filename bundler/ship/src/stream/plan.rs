@@ -16,15 +16,15 @@ use outhaul_bundle::name::{Name, NameError, RelativePath};
 use outhaul_signer::fleet::Fleet;
 
 use super::carried::LastPayloads;
-use super::last::{LastAssignment, LastStream};
 use super::share::{self, Share};
-use super::{ProduceError, Produced, obey, sealed};
+use super::shipped::{ShippedAssignment, ShippedStream};
+use super::{ProduceError, Produced, delivery_rules, sealed};
 use crate::assemble::Spool;
 use crate::collect::{self, CollectError, Collector, Payloads};
 use crate::guard;
 use crate::isolation::{Isolation, Last};
 use crate::manifests::Manifests;
-use crate::plan::{Plan, Shipped, Wanted};
+use crate::plan::{DesiredContent, Plan, Shipped};
 use outhaul_control::Diagnostics;
 use outhaul_control::diagnostic::Diagnostic;
 use outhaul_git::source::SourceError;
@@ -46,7 +46,7 @@ pub(super) struct StreamContents<'a> {
     /// The commits of the kept ones' payloads, by assignment.
     pub(super) pins: BTreeMap<String, String>,
     pub(super) isolation: Isolation<()>,
-    pub(super) last: Option<LastStream>,
+    pub(super) last: Option<ShippedStream>,
     /// What the delivery policies say of it.
     pub(super) delivery: Delivery,
     /// Payloads of kept ones that cannot be reached now.
@@ -181,7 +181,7 @@ impl<'a> Sound<'a> {
             .map(|group| group.assignments.clone())
             .unwrap_or_default();
         // A stream that travels by git needs nothing collected.
-        let unfit = match obey::withheld(&delivery) {
+        let unfit = match delivery_rules::withheld(&delivery) {
             None => unfit(
                 platform,
                 fleet,
@@ -207,12 +207,12 @@ impl<'a> Sound<'a> {
     }
 
     /// What should be in it.
-    pub(super) fn wanted(&self) -> Wanted<'_> {
+    pub(super) fn wanted(&self) -> DesiredContent<'_> {
         let rendering = &self.platform.rendering;
         let here = |(id, _): &(&AssignmentId, &Diagnostics)| id.cluster_type == self.cluster_type;
         let failures = rendering.failures.iter().filter(here);
         let names = self.assignments.keys();
-        Wanted {
+        DesiredContent {
             control_plane: &self.platform.control_plane,
             what: format!("stream `{}/{}`", rendering.environment, self.cluster_type),
             sound: names.map(|name| self.named(name)).collect(),
@@ -228,7 +228,7 @@ impl<'a> Sound<'a> {
 
     /// What it shipped last.
     pub(super) fn last(&self) -> Result<LastBundle<'a>, ProduceError> {
-        let last = LastStream::read(self.fleet.folder(), &self.role)?;
+        let last = ShippedStream::read(self.fleet.folder(), &self.role)?;
         let shipped = last.iter().flat_map(|last| &last.assignments);
         let taken = shipped.filter_map(|(name, last)| {
             let now = self.assignments.get(name)?;
@@ -253,7 +253,7 @@ impl<'a> Sound<'a> {
     }
 
     /// How many sites that the control plane still lists lose an assignment that they had.
-    fn taken_from(&self, last: &LastAssignment, now: &RenderedAssignment) -> usize {
+    fn taken_from(&self, last: &ShippedAssignment, now: &RenderedAssignment) -> usize {
         let Some(still) = &now.sites else { return 0 };
         let sites = self.platform.control_plane.sites.values();
         let here = sites.filter(|site| site.cluster_type.value == self.cluster_type);
@@ -269,7 +269,7 @@ pub(super) struct LastBundle<'a> {
     cluster_type: &'a str,
     role: String,
     collector: &'a RefCell<Collector<'a>>,
-    last: Option<LastStream>,
+    last: Option<ShippedStream>,
     taken: BTreeMap<String, usize>,
     /// The bundle that was shipped last, opened when a payload cannot be had otherwise.
     carried: OnceCell<Option<LastPayloads>>,
@@ -283,7 +283,7 @@ impl LastBundle<'_> {
         self.trouble.take().map_or(Ok(()), Err)
     }
 
-    fn of(&self, id: &AssignmentId) -> Option<&LastAssignment> {
+    fn of(&self, id: &AssignmentId) -> Option<&ShippedAssignment> {
         self.last.as_ref()?.assignments.get(&id.target)
     }
 }
@@ -294,7 +294,7 @@ impl Shipped for LastBundle<'_> {
 
     fn names(&self) -> BTreeSet<String> {
         let last = self.last.as_ref();
-        last.map(LastStream::names).unwrap_or_default()
+        last.map(ShippedStream::names).unwrap_or_default()
     }
 
     fn there(&self) -> Vec<(AssignmentId, Option<&str>)> {
@@ -450,7 +450,7 @@ enum PayloadState {
 fn still_there(
     collector: &mut Collector<'_>,
     name: &str,
-    before: &LastAssignment,
+    before: &ShippedAssignment,
 ) -> Result<PayloadState, ProduceError> {
     let Some(commit) = &before.payload_commit else {
         return Ok(PayloadState::Yes);

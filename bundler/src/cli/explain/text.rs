@@ -5,11 +5,11 @@ use std::fmt::Write as _;
 use outhaul_control::ControlPlane;
 use outhaul_control::model::Site;
 use outhaul_plane::explain::key::SetBy;
-use outhaul_plane::explain::requested::{Candidate, Requested};
+use outhaul_plane::explain::requested::{ContainerCandidate, Requested};
 use outhaul_plane::explain::site::SiteStory;
-use outhaul_plane::explain::{Config, Explanation, KeyStory, LayerAt, Role};
+use outhaul_plane::explain::{ConfigExplanation, Explanation, KeyStory, LayerAt, LayerRole};
 use outhaul_plane::render::trace::How;
-use outhaul_plane::schedule::explain::Verdict;
+use outhaul_plane::schedule::explain::PolicyVerdict;
 
 /// Most template lines that are listed for one key when nobody asked about it.
 const MAX_LINES: usize = 3;
@@ -22,7 +22,7 @@ pub(super) fn explanation(
     about_a_key: bool,
 ) -> String {
     let mut out = String::new();
-    let by: Vec<&Verdict> = story
+    let by: Vec<&PolicyVerdict> = story
         .verdicts
         .iter()
         .filter(|v| v.misses.is_empty())
@@ -84,7 +84,7 @@ pub(super) fn explanation(
     out
 }
 
-fn values(config: &Config, about_a_key: bool, out: &mut String) {
+fn values(config: &ConfigExplanation, about_a_key: bool, out: &mut String) {
     if let (Some(version), false) = (&config.version, about_a_key) {
         let _ = writeln!(out, "  platform config, version {version}");
     }
@@ -131,7 +131,7 @@ fn one_key(key: &KeyStory, asked: bool, out: &mut String) {
         return;
     }
     could_be_set_in(&key.could_be_set_in, "      ", out);
-    for other in &key.passed_over {
+    for other in &key.skipped_layers {
         let _ = writeln!(
             out,
             "      `{}` also sets it ({}), but needs {} ({}); here is {}",
@@ -175,7 +175,11 @@ fn one_key(key: &KeyStory, asked: bool, out: &mut String) {
 }
 
 /// Where a key could be set; at most three containers.
-pub(in crate::cli) fn could_be_set_in(candidates: &[Candidate], indent: &str, out: &mut String) {
+pub(in crate::cli) fn could_be_set_in(
+    candidates: &[ContainerCandidate],
+    indent: &str,
+    out: &mut String,
+) {
     for one in candidates.iter().take(MAX_LINES) {
         let _ = writeln!(
             out,
@@ -188,7 +192,7 @@ pub(in crate::cli) fn could_be_set_in(candidates: &[Candidate], indent: &str, ou
 fn layers(layers: &[LayerAt], indent: &str, out: &mut String) {
     for layer in layers {
         let text = match layer.role {
-            Role::Decides | Role::MergedIn => String::new(),
+            LayerRole::Decides | LayerRole::MergedIn => String::new(),
             _ => format!(": {}", layer.text.lines().next().unwrap_or_default()),
         };
         let word = layer.role.as_str();

@@ -15,7 +15,7 @@ use super::{site_failure, stream};
 use crate::cli::failure::{self, Failure};
 use crate::cli::key::fleet_failure;
 use crate::cli::{Exit, Format, data, print_json, say};
-use outhaul_ship::sites::{Candidate, Sites};
+use outhaul_ship::sites::{EnrolmentCandidate, Sites};
 
 /// Approve the key of a site's request: the next bundle of its stream says so
 #[derive(Debug, clap::Args)]
@@ -79,7 +79,7 @@ impl Args {
     }
 
     /// What the request is, for the person who has to compare before anything is approved.
-    fn unnamed(&self, candidate: &Candidate) -> Failure {
+    fn unnamed(&self, candidate: &EnrolmentCandidate) -> Failure {
         let site = &candidate.site;
         let message = format!(
             "the request of site `{}` of {} was not approved: no fingerprint was named\n  fingerprint \

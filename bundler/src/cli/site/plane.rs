@@ -41,7 +41,7 @@ impl PlaneArgs {
                 return Ok(());
             }
             let message = format!(
-                "this fleet has shipped nothing to {environment}/{cluster_type} yet, so that nothing here says that it exists"
+                "this fleet has shipped nothing to {environment}/{cluster_type} yet, so this command cannot know that it exists"
             );
             return Err(Failure::say(failure::USAGE, message)
                 .help("give `--control-plane URL|DIR`; nothing was written"));

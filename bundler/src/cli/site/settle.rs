@@ -58,7 +58,7 @@ impl Args {
                 }
             }
         }
-        tell_unknown(&unknown);
+        say_unknown(&unknown);
         let exit = exit_code(&settled, &unknown);
         if self.output == Format::Json {
             let rows: Vec<_> = settled
@@ -98,7 +98,7 @@ impl Args {
 }
 
 /// Reports that would settle an order if anybody knew the key that signed them.
-fn tell_unknown(unknown: &[SettledRequest]) {
+fn say_unknown(unknown: &[SettledRequest]) {
     for one in unknown {
         say(&format!(
             "order {} for `{}` stays open: a report says that it is done, and no approved key of `{}` signed that \

@@ -11,19 +11,19 @@ use crate::runner::repositories::git;
 
 #[test]
 fn defect_01_two_policies_may_select_the_same_pair() {
-    let scene = DefectFixture::new();
-    let policy = scene.read("dev/policy.yaml");
-    scene.write(
+    let fixture = DefectFixture::new();
+    let policy = fixture.read("dev/policy.yaml");
+    fixture.write(
         "dev/second.yaml",
         &policy.replace("everywhere", "also-everywhere"),
     );
-    scene.render().ok();
+    fixture.render().ok();
     assert!(
-        scene
+        fixture
             .path(&format!("out/{ASSIGNMENT}/reconciler.yaml"))
             .exists()
     );
-    let told = scene.run(&["schedule", "--output", "json"]).ok().stdout;
+    let told = fixture.run(&["schedule", "--output", "json"]).ok().stdout;
     let told = outhaul_tests::result(&told);
     let text = told.to_string();
     assert_eq!(
@@ -39,18 +39,18 @@ fn defect_01_two_policies_may_select_the_same_pair() {
 
 #[test]
 fn defect_03_an_edited_cluster_type_renders_again() {
-    let scene = DefectFixture::new();
-    assert_eq!(scene.rendered_data(), "  REGION: East US\n");
-    scene.edit("dev/types.yaml", "region: east-us", "region: west-us");
+    let fixture = DefectFixture::new();
+    assert_eq!(fixture.rendered_data(), "  REGION: East US\n");
+    fixture.edit("dev/types.yaml", "region: east-us", "region: west-us");
     assert_eq!(
-        scene.rendered_data(),
+        fixture.rendered_data(),
         "  {}\n",
         "what matched its label no longer does"
     );
-    scene.edit("dev/types.yaml", "  configType: configmap\n", "");
-    scene.render().ok();
+    fixture.edit("dev/types.yaml", "  configType: configmap\n", "");
+    fixture.render().ok();
     assert!(
-        !scene
+        !fixture
             .path(&format!("out/{ASSIGNMENT}/platform-config.yaml"))
             .exists()
     );
@@ -58,9 +58,9 @@ fn defect_03_an_edited_cluster_type_renders_again() {
 
 #[test]
 fn defect_04_content_and_recorded_commit_are_of_one_snapshot() {
-    let scene = DefectFixture::new();
-    let first = scene.repositories();
-    let next = scene.change("main", |folder| {
+    let fixture = DefectFixture::new();
+    let first = fixture.repositories();
+    let next = fixture.change("main", |folder| {
         let path = folder.join("templates.yaml");
         let text = fs::read_to_string(&path)
             .unwrap()
@@ -68,11 +68,11 @@ fn defect_04_content_and_recorded_commit_are_of_one_snapshot() {
         fs::write(path, text).unwrap();
     });
     let render = || {
-        scene.run_repositories(&["render", "--out", "out"]).ok();
-        let commit = scene.read("out/.github/tracking/Promoted_Commit_Id");
+        fixture.run_repositories(&["render", "--out", "out"]).ok();
+        let commit = fixture.read("out/.github/tracking/Promoted_Commit_Id");
         (
             commit,
-            scene.read(&format!("out/{ASSIGNMENT}/reconciler.yaml")),
+            fixture.read(&format!("out/{ASSIGNMENT}/reconciler.yaml")),
         )
     };
     let old = "repository: https://git.example.org/manifests\n";
@@ -81,17 +81,18 @@ fn defect_04_content_and_recorded_commit_are_of_one_snapshot() {
         (first.clone(), old.into()),
         "`main` moved, the pin did not"
     );
-    let environment = scene.change("dev", |folder| {
+    let environment = fixture.change("dev", |folder| {
         fs::write(folder.join("base-repo.yaml"), base_repo(&next)).unwrap();
     });
     assert_eq!(
         render(),
         (next.clone(), old.replace("repository", "source"))
     );
-    let record: serde_json::Value = serde_json::from_str(&scene.read("out.outhaul.json")).unwrap();
+    let record: serde_json::Value =
+        serde_json::from_str(&fixture.read("out.outhaul.json")).unwrap();
     assert_eq!(record["snapshot"]["environment"]["commit"], environment);
     assert_eq!(record["snapshot"]["base"]["commit"], next);
-    let app = git(&scene.path("app"), &["rev-parse", "HEAD"]);
+    let app = git(&fixture.path("app"), &["rev-parse", "HEAD"]);
     assert_eq!(
         record["snapshot"]["workloads"][0]["commit"], app,
         "workloads too"
@@ -100,8 +101,8 @@ fn defect_04_content_and_recorded_commit_are_of_one_snapshot() {
 
 #[test]
 fn defect_20_a_dash_in_an_environments_name_changes_no_workspace() {
-    let scene = DefectFixture::new();
-    scene.edit(
+    let fixture = DefectFixture::new();
+    fixture.edit(
         "app/workload.yaml",
         "environment: dev",
         "environment: dev-eu",
@@ -114,10 +115,10 @@ fn defect_20_a_dash_in_an_environments_name_changes_no_workspace() {
         "--base-dir",
         "main",
     ];
-    scene
+    fixture
         .type_in(&[&["render", "--out", "out"], &input[..]].concat())
         .ok();
-    let namespace = scene.read(&format!("out/{ASSIGNMENT}/namespace.yaml"));
+    let namespace = fixture.read(&format!("out/{ASSIGNMENT}/namespace.yaml"));
     assert_eq!(
         namespace,
         "namespace: dev-eu-drone-hello-test\nworkspace: team\n"
@@ -125,20 +126,20 @@ fn defect_20_a_dash_in_an_environments_name_changes_no_workspace() {
 }
 
 #[test]
-fn defect_21_a_removed_environment_is_told_and_nothing_is_claimed() {
-    let scene = DefectFixture::new();
-    scene.repositories();
-    scene.run_repositories(&["render", "--out", "out"]).ok();
-    let before = files(&scene.path("out"));
-    scene.change("main", |folder| {
+fn defect_21_a_removed_environment_is_reported_and_nothing_is_claimed() {
+    let fixture = DefectFixture::new();
+    fixture.repositories();
+    fixture.run_repositories(&["render", "--out", "out"]).ok();
+    let before = files(&fixture.path("out"));
+    fixture.change("main", |folder| {
         fs::remove_file(folder.join(".environments/dev.yaml")).unwrap();
     });
-    let told = scene
+    let told = fixture
         .run_repositories(&["render", "--out", "out"])
         .refused(2, "there is no environment `dev`");
     assert!(!told.stderr.contains("deleted"), "{}", told.stderr);
     assert_eq!(
-        files(&scene.path("out")),
+        files(&fixture.path("out")),
         before,
         "what was rendered stays until somebody removes it"
     );
@@ -146,40 +147,44 @@ fn defect_21_a_removed_environment_is_told_and_nothing_is_claimed() {
 
 #[test]
 fn defect_22_config_that_cannot_be_read_is_never_left_out() {
-    let scene = DefectFixture::new();
-    scene.render().ok();
-    let before = files(&scene.path("out"));
+    let fixture = DefectFixture::new();
+    fixture.render().ok();
+    let before = files(&fixture.path("out"));
     fs::write(
-        scene.path("dev/more.yaml"),
+        fixture.path("dev/more.yaml"),
         b"apiVersion: v1\nkind: ConfigMap\n# \xff\n",
     )
     .unwrap();
-    scene
+    fixture
         .render()
         .refused(2, "`dev/more.yaml` is not UTF-8 text");
-    scene.write("dev/more.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: m, labels: {platform-config: \"true\"}\n");
-    scene.render().refused(2, "dev/more.yaml");
-    assert_eq!(files(&scene.path("out")), before);
+    fixture.write("dev/more.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: m, labels: {platform-config: \"true\"}\n");
+    fixture.render().refused(2, "dev/more.yaml");
+    assert_eq!(files(&fixture.path("out")), before);
 }
 
 #[test]
 fn defect_28_a_target_that_moved_to_another_environment_is_gone_here() {
-    let scene = DefectFixture::new();
-    let workload = scene.read("app/workload.yaml");
+    let fixture = DefectFixture::new();
+    let workload = fixture.read("app/workload.yaml");
     let (head, first) = workload.split_at(workload.find("    - name: test").unwrap());
     let more: String = (1..5)
         .map(|number| first.replace("name: test", &format!("name: test-{number}")))
         .collect();
-    scene.write("app/workload.yaml", &format!("{head}{first}{more}"));
-    scene.render().ok();
-    scene.write(
+    fixture.write("app/workload.yaml", &format!("{head}{first}{more}"));
+    fixture.render().ok();
+    fixture.write(
         "app/workload.yaml",
         &format!(
             "{head}{}{more}",
             first.replace("environment: dev", "environment: stage")
         ),
     );
-    scene.render().ok();
-    assert!(!scene.path(&format!("out/{ASSIGNMENT}")).exists());
-    assert!(scene.path("out/drone/hello-test-1/namespace.yaml").exists());
+    fixture.render().ok();
+    assert!(!fixture.path(&format!("out/{ASSIGNMENT}")).exists());
+    assert!(
+        fixture
+            .path("out/drone/hello-test-1/namespace.yaml")
+            .exists()
+    );
 }

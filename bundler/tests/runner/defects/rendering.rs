@@ -9,11 +9,11 @@ use super::{ASSIGNMENT, DefectFixture, HEAD};
 
 #[test]
 fn defect_11_values_cannot_loop_or_read_the_machine() {
-    let scene = DefectFixture::new();
-    scene.config_template("loop: {{ .ConfigData.LOOP }}");
-    scene.data("  LOOP: \"{{ .ConfigData.LOOP }}\"\n");
+    let fixture = DefectFixture::new();
+    fixture.config_template("loop: {{ .ConfigData.LOOP }}");
+    fixture.data("  LOOP: \"{{ .ConfigData.LOOP }}\"\n");
     for mode in [DefectFixture::render, DefectFixture::render_compat] {
-        mode(&scene).complains("still contains {{ after 16 rounds");
+        mode(&fixture).complains("still contains {{ after 16 rounds");
     }
     for call in [
         "env \"HOME\"",
@@ -23,63 +23,63 @@ fn defect_11_values_cannot_loop_or_read_the_machine() {
         "uuidv4",
         "randAlpha 3",
     ] {
-        scene.data(&format!("  LOOP: '{{{{ {call} }}}}'\n"));
+        fixture.data(&format!("  LOOP: '{{{{ {call} }}}}'\n"));
         let name = call.split(' ').next().unwrap();
         for mode in [DefectFixture::render, DefectFixture::render_compat] {
-            mode(&scene).complains(&format!("function \"{name}\" is refused"));
+            mode(&fixture).complains(&format!("function \"{name}\" is refused"));
         }
     }
     // Text of Prometheus or Jinja passes when it says that it is text.
-    scene.data("  LOOP: '{{ literal \"{{ $labels.job }}\" }}'\n");
-    assert_eq!(scene.rendered_data(), "loop: {{ $labels.job }}\n");
+    fixture.data("  LOOP: '{{ literal \"{{ $labels.job }}\" }}'\n");
+    assert_eq!(fixture.rendered_data(), "loop: {{ $labels.job }}\n");
 }
 
 #[test]
 fn defect_12_a_missing_value_is_an_error_where_it_is_used() {
-    let scene = DefectFixture::new();
-    scene.edit("main/templates.yaml", ".Manifests.repo", ".Manifests.path");
-    scene
+    let fixture = DefectFixture::new();
+    fixture.edit("main/templates.yaml", ".Manifests.repo", ".Manifests.path");
+    fixture
         .render()
         .complains("assignment `hello-test` on `drone`")
         .complains("main/templates.yaml:9:");
-    assert!(!scene.path("out").exists());
-    scene.render_compat().ok();
-    let written = scene.read(&format!("compat/{ASSIGNMENT}/reconciler.yaml"));
+    assert!(!fixture.path("out").exists());
+    fixture.render_compat().ok();
+    let written = fixture.read(&format!("compat/{ASSIGNMENT}/reconciler.yaml"));
     assert_eq!(written, "repository: <no value>\n");
 }
 
 #[test]
 fn defect_13_documents_are_joined_at_line_ends() {
-    let scene = DefectFixture::new();
-    scene.edit(
+    let fixture = DefectFixture::new();
+    fixture.edit(
         "main/templates.yaml",
         "    - |\n      namespace: {{ .Namespace }}\n      workspace: {{ .Workspace }}\n",
         "    - 'a: 1'\n    - ''\n    - |\n      b: 2\n    - 'c: 3'\n",
     );
-    scene.render().ok();
-    scene.render_compat().ok();
-    let file = |out: &str| scene.read(&format!("{out}/{ASSIGNMENT}/namespace.yaml"));
+    fixture.render().ok();
+    fixture.render_compat().ok();
+    let file = |out: &str| fixture.read(&format!("{out}/{ASSIGNMENT}/namespace.yaml"));
     assert_eq!(file("out"), "a: 1\n---\nb: 2\n---\nc: 3");
     assert_eq!(file("compat"), "a: 1---\nb: 2\n---\nc: 3");
 }
 
 #[test]
 fn defect_14_what_is_no_longer_rendered_is_gone_from_a_kept_folder() {
-    let scene = DefectFixture::new();
-    scene.edit(
+    let fixture = DefectFixture::new();
+    fixture.edit(
         "main/templates.yaml",
         "  type: config\n",
         "  type: config\n  contentType: sh\n",
     );
-    scene.render().ok();
+    fixture.render().ok();
     assert!(
-        scene
+        fixture
             .path(&format!("out/{ASSIGNMENT}/platform-config.sh"))
             .exists()
     );
-    scene.edit("main/templates.yaml", "  contentType: sh\n", "");
-    scene.render().ok();
-    let names: Vec<String> = fs::read_dir(scene.path(&format!("out/{ASSIGNMENT}")))
+    fixture.edit("main/templates.yaml", "  contentType: sh\n", "");
+    fixture.render().ok();
+    let names: Vec<String> = fs::read_dir(fixture.path(&format!("out/{ASSIGNMENT}")))
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
@@ -89,16 +89,21 @@ fn defect_14_what_is_no_longer_rendered_is_gone_from_a_kept_folder() {
 
 #[test]
 fn defect_15_files_of_others_are_neither_removed_nor_overwritten() {
-    let scene = DefectFixture::new();
-    scene.write("out/docs/read-me.md", "mine");
-    scene.write("out/drone/note.txt", "mine too");
-    scene.render().ok();
-    scene.edit("dev/types.yaml", "name: drone", "name: plane");
-    scene.run(&["check"]).ok();
-    let seen = scene.render();
-    assert_eq!(scene.read("out/docs/read-me.md"), "mine", "{}", seen.stderr);
+    let fixture = DefectFixture::new();
+    fixture.write("out/docs/read-me.md", "mine");
+    fixture.write("out/drone/note.txt", "mine too");
+    fixture.render().ok();
+    fixture.edit("dev/types.yaml", "name: drone", "name: plane");
+    fixture.run(&["check"]).ok();
+    let seen = fixture.render();
     assert_eq!(
-        scene.read("out/drone/note.txt"),
+        fixture.read("out/docs/read-me.md"),
+        "mine",
+        "{}",
+        seen.stderr
+    );
+    assert_eq!(
+        fixture.read("out/drone/note.txt"),
         "mine too",
         "{}",
         seen.stderr
@@ -107,21 +112,21 @@ fn defect_15_files_of_others_are_neither_removed_nor_overwritten() {
 
 #[test]
 fn defect_16_every_template_may_say_what_its_content_is() {
-    let scene = DefectFixture::new();
-    scene.edit(
+    let fixture = DefectFixture::new();
+    fixture.edit(
         "main/templates.yaml",
         "  type: reconciler\n",
         "  type: reconciler\n  contentType: sh\n",
     );
-    scene.render().ok();
-    scene.render_compat().ok();
+    fixture.render().ok();
+    fixture.render_compat().ok();
     assert!(
-        scene
+        fixture
             .path(&format!("out/{ASSIGNMENT}/reconciler.sh"))
             .exists()
     );
     assert!(
-        scene
+        fixture
             .path(&format!("compat/{ASSIGNMENT}/reconciler.yaml"))
             .exists()
     );
@@ -129,11 +134,11 @@ fn defect_16_every_template_may_say_what_its_content_is() {
 
 #[test]
 fn defect_19_what_is_missing_is_written_again_whatever_was_written_before() {
-    let scene = DefectFixture::new();
-    scene.render().ok();
-    let file = scene.path(&format!("out/{ASSIGNMENT}/platform-config.yaml"));
+    let fixture = DefectFixture::new();
+    fixture.render().ok();
+    let file = fixture.path(&format!("out/{ASSIGNMENT}/platform-config.yaml"));
     fs::remove_file(&file).unwrap();
-    scene.render().ok();
+    fixture.render().ok();
     assert_eq!(
         fs::read_to_string(file).unwrap(),
         format!("{HEAD}  REGION: East US\n")
@@ -141,12 +146,12 @@ fn defect_19_what_is_missing_is_written_again_whatever_was_written_before() {
 }
 
 #[test]
-fn defect_26_a_long_namespace_is_told_early_and_shortened_the_same_way_each_time() {
-    let scene = DefectFixture::new();
+fn defect_26_a_long_namespace_is_reported_early_and_shortened_the_same_way_each_time() {
+    let fixture = DefectFixture::new();
     let long = "a-name-that-goes-on-and-on-until-no-cluster-takes-it";
-    scene.edit("dev/types.yaml", "name: drone", &format!("name: {long}"));
+    fixture.edit("dev/types.yaml", "name: drone", &format!("name: {long}"));
     let whole = format!("dev-{long}-hello-test");
-    let told = scene.run(&["check"]);
+    let told = fixture.run(&["check"]);
     assert!(
         told.stdout.contains(&format!(
             "namespace `{whole}` has {} characters",
@@ -155,9 +160,9 @@ fn defect_26_a_long_namespace_is_told_early_and_shortened_the_same_way_each_time
         "{}",
         told.stdout
     );
-    scene.render().ok();
-    scene.render_compat().ok();
-    let file = |out: &str| scene.read(&format!("{out}/{long}/hello-test/namespace.yaml"));
+    fixture.render().ok();
+    fixture.render_compat().ok();
+    let file = |out: &str| fixture.read(&format!("{out}/{long}/hello-test/namespace.yaml"));
     assert_eq!(
         file("compat"),
         format!("namespace: {whole}\nworkspace: team\n")
@@ -192,7 +197,7 @@ fn defect_29_the_documented_names_are_the_names_that_there_are() {
         "ClusterType",
         "ConfigData",
     ];
-    let scene = DefectFixture::new();
+    let fixture = DefectFixture::new();
     let mut template = String::new();
     for field in fields {
         assert!(
@@ -201,12 +206,12 @@ fn defect_29_the_documented_names_are_the_names_that_there_are() {
         );
         template += &format!("{field}: {{{{ if .{field} }}}}yes{{{{ end }}}}\n");
     }
-    scene.config_template(template.trim_end());
+    fixture.config_template(template.trim_end());
     let all = fields.map(|field| format!("{field}: yes\n")).concat();
-    assert_eq!(scene.rendered_data(), all);
+    assert_eq!(fixture.rendered_data(), all);
     // What Kalypso's own page names is refused by name.
     for field in ["Repo", "Branch", "Path"] {
-        scene.config_template(&format!("x: {{{{ .{field} }}}}"));
-        scene.render().complains(field);
+        fixture.config_template(&format!("x: {{{{ .{field} }}}}"));
+        fixture.render().complains(field);
     }
 }

@@ -57,13 +57,13 @@ proptest! {
     fn a_failing_report_never_opens(world in any_world(), quorum in 1..=100u8, at in 0..6usize) {
         let before = world.ask(NEW, quorum).verdict;
         let more = world.clone().with([status("new", "failed")]).ask(NEW, quorum).verdict;
-        prop_assert_eq!(more, Verdict::Closed);
+        prop_assert_eq!(more, GateVerdict::Closed);
         let mut turned = world;
         if let Some(site) = turned.sites.get_mut(at) {
             *site = status(&site.site.clone(), "failed");
         }
         let after = turned.ask(NEW, quorum).verdict;
-        prop_assert!(before == Verdict::Open || after == Verdict::Closed);
+        prop_assert!(before == GateVerdict::Open || after == GateVerdict::Closed);
     }
 
     /// Without a site that confirms, nothing opens it: no quorum, no waiver.
@@ -73,14 +73,14 @@ proptest! {
         for site in &mut silent_world.sites {
             *site = silent(&site.site);
         }
-        prop_assert_eq!(silent_world.ask(NEW, quorum).verdict, Verdict::Closed);
+        prop_assert_eq!(silent_world.ask(NEW, quorum).verdict, GateVerdict::Closed);
     }
 
     /// Open means that the share asked for has confirmed, and a closed gate always says why.
     #[test]
     fn open_is_proven_and_closed_is_explained(world in any_world(), quorum in 1..=100u8) {
         let decision = world.ask(NEW, quorum);
-        if decision.verdict == Verdict::Open {
+        if decision.verdict == GateVerdict::Open {
             prop_assert!(decision.confirmed * 100 >= decision.counted * usize::from(quorum));
             prop_assert!(decision.confirmed > 0);
         } else {
@@ -92,8 +92,8 @@ proptest! {
     #[test]
     fn asking_for_more_never_opens(world in any_world(), low in 1..=100u8, high in 1..=100u8) {
         let (low, high) = (low.min(high), low.max(high));
-        if world.ask(NEW, low).verdict == Verdict::Closed {
-            prop_assert_eq!(world.ask(NEW, high).verdict, Verdict::Closed);
+        if world.ask(NEW, low).verdict == GateVerdict::Closed {
+            prop_assert_eq!(world.ask(NEW, high).verdict, GateVerdict::Closed);
         }
     }
 }

@@ -31,7 +31,7 @@ fn attack_a_time_that_no_clock_shows_is_refused() {
     let mut store = store_with(&[&site]);
     for ms in [i64::MAX, -1, 253_402_300_800_000] {
         for lower in [false, true] {
-            let mut report = site.report(Event::Started {
+            let mut report = site.report(ReportEvent::Started {
                 agent_version: "1".to_owned(),
             });
             if lower {

@@ -1,6 +1,8 @@
 //! What is kept of each site's present state is what all of history tells.
 
-use outhaul_bundle::report::{ComplianceStatus as C, Event, GenerationState as G, RevertedFrom};
+use outhaul_bundle::report::{
+    ComplianceStatus as C, GenerationState as G, ReportEvent, RevertedFrom,
+};
 use proptest::prelude::*;
 
 use super::{state, store_with};
@@ -51,13 +53,13 @@ fn lines_of(site: &mut Site, steps: &[Step]) -> Vec<Vec<u8>> {
                     decided_by: None,
                     reason: "it stopped".to_owned(),
                 });
-                site.say(Event::Generation(event))
+                site.say(ReportEvent::Generation(event))
             }
             // What was lost: numbers that never come.
             Step::Loses(count) => {
                 let from = site.next;
                 site.next += count;
-                site.say(Event::Gap {
+                site.say(ReportEvent::Gap {
                     from,
                     to: from + count - 1,
                     reason: "the disk was full".to_owned(),
@@ -79,7 +81,7 @@ proptest! {
     /// What is kept says after each batch what a fold over all of history says, also when it is worked out
     /// again, as for a store of before.
     #[test]
-    fn what_is_kept_is_what_history_tells(
+    fn what_is_kept_is_what_history_shows(
         (steps, order) in steps().prop_flat_map(|steps| {
             let places: Vec<usize> = (0..steps.len()).collect();
             (Just(steps), Just(places).prop_shuffle())

@@ -21,9 +21,9 @@ fn serve(answer: &'static str) -> (String, JoinHandle<Vec<String>>) {
 }
 
 fn client() -> Client {
-    Client::new(&Settings {
+    Client::new(&ClientSettings {
         redirects: 3,
-        ..Settings::new("test/1", Authority::Nobody)
+        ..ClientSettings::new("test/1", Authority::Nobody)
     })
     .unwrap()
 }
@@ -120,12 +120,13 @@ fn no_proxy_is_used_unless_it_is_asked_for() {
 #[test]
 fn a_file_without_a_certificate_is_named() {
     let file = tempfile::NamedTempFile::new().unwrap();
-    let error = Client::new(&Settings::new("test/1", Authority::File(file.path()))).unwrap_err();
+    let error =
+        Client::new(&ClientSettings::new("test/1", Authority::File(file.path()))).unwrap_err();
     assert!(
         matches!(&error, HttpError::NoCertificate { path } if path == file.path()),
         "{error}"
     );
     let missing = file.path().join("missing");
-    let error = Client::new(&Settings::new("test/1", Authority::File(&missing))).unwrap_err();
+    let error = Client::new(&ClientSettings::new("test/1", Authority::File(&missing))).unwrap_err();
     assert!(matches!(error, HttpError::AuthorityFile(_)), "{error}");
 }

@@ -1,6 +1,4 @@
 //! Tests of markers: what comes back, in every place of a file, and what is refused.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 use proptest::prelude::*;
 
 use super::*;
@@ -367,7 +365,7 @@ fn nothing_that_is_printed_shows_a_value() {
 }
 
 #[test]
-fn files_tell_their_syntax_by_their_names() {
+fn the_syntax_of_files_follows_from_their_names() {
     for (name, syntax) in [
         ("a.yaml", Syntax::Yaml),
         ("B.YML", Syntax::Yaml),

@@ -5,8 +5,8 @@
 //! before, the attack, and bundles that it must still take after. Keys are made anew for each play and
 //! thrown away with it.
 
-use outhaul_bundle::encode::{Candidate, encode_blob, plan_blobs};
-use outhaul_bundle::fake::{FakeBundle, Memory};
+use outhaul_bundle::encode::{ContentToEncode, encode_blob, plan_blobs};
+use outhaul_bundle::fake::{FakeBundle, MemoryBlobs};
 use outhaul_bundle::index::{Assignment, File, Index};
 use outhaul_bundle::{Digest, Limits};
 use outhaul_signer::Kit;
@@ -57,7 +57,7 @@ pub struct Parts {
     /// The index as a value.
     pub value: Index,
     /// The blobs.
-    pub blobs: Memory,
+    pub blobs: MemoryBlobs,
 }
 
 impl Stage {
@@ -95,7 +95,7 @@ impl Stage {
     }
 
     /// An index of this fleet's stream with one assignment that says `greeting`, and its blobs.
-    pub fn index(&self, number: u64, greeting: &str) -> (Index, Memory) {
+    pub fn index(&self, number: u64, greeting: &str) -> (Index, MemoryBlobs) {
         let mut index = FakeBundle::new(number, &[]).unwrap().index;
         index.fleet = self.fleet.parse().unwrap();
         index.stream.role = ROLE.parse().unwrap();
@@ -105,7 +105,7 @@ impl Stage {
             ("manifest.yaml", format!("greeting: {greeting}\n")),
             ("notes/read-me.txt", "read me\n".to_owned()),
         ];
-        let (mut contents, mut blobs) = (Memory::default(), Memory::default());
+        let (mut contents, mut blobs) = (MemoryBlobs::default(), MemoryBlobs::default());
         let listed = files.map(|(path, text)| {
             let size = text.len() as u64;
             let content = contents.put(text.into_bytes());
@@ -118,7 +118,7 @@ impl Stage {
         });
         let candidates: Vec<_> = listed
             .iter()
-            .map(|file| Candidate {
+            .map(|file| ContentToEncode {
                 digest: file.content,
                 size: file.size,
                 path: file.path.to_string(),
@@ -168,7 +168,7 @@ impl Stage {
         self.parts(value, blobs, bent.into_bytes())
     }
 
-    fn parts(&mut self, value: Index, blobs: Memory, index: Vec<u8>) -> Parts {
+    fn parts(&mut self, value: Index, blobs: MemoryBlobs, index: Vec<u8>) -> Parts {
         Parts {
             metadata: self.publish(&index),
             index,

@@ -9,19 +9,19 @@ use super::{Count, cases, copy, stage, standing, status, trees, typed};
 
 #[test]
 fn every_hostile_medium_is_refused_within_bounds() {
-    let scene = stage();
-    let before = standing(&scene);
+    let fixture = stage();
+    let before = standing(&fixture);
     let mut count = Count::default();
     for case in cases("media") {
-        let scene = copy(&scene);
+        let fixture = copy(&fixture);
         let tree = std::fs::read_to_string(case.folder.join("tree.txt")).unwrap();
-        let Some(_tree) = trees::make(&tree, &scene.path(""), &scene.path("hostile")) else {
+        let Some(_tree) = trees::make(&tree, &fixture.path(""), &fixture.path("hostile")) else {
             skipped("only root can make a device node");
             continue;
         };
         count.tried += 1;
         for step in &case.steps {
-            let ran = typed(&scene, &step.line);
+            let ran = typed(&fixture, &step.line);
             if ran.code == Some(0) && !step.exit.contains(&0) {
                 count.accepted(&case, &step.line);
             }
@@ -29,13 +29,13 @@ fn every_hostile_medium_is_refused_within_bounds() {
         }
         // An honest bundle beside what is hostile must be taken; otherwise nothing may have changed.
         if case.needs.iter().any(|line| line == "takes bundle 2") {
-            if status(&scene)["active"] != 2 {
+            if status(&fixture)["active"] != 2 {
                 count
                     .wrong
                     .push(format!("{}: bundle 2 was not taken", case.name));
             }
-        } else if standing(&scene) != before {
-            count.accepted(&case, &standing(&scene));
+        } else if standing(&fixture) != before {
+            count.accepted(&case, &standing(&fixture));
         }
     }
     count.end("media", 17);

@@ -15,7 +15,7 @@ use std::time::Duration;
 use outhaul_tests::Ran;
 
 use super::{Case, Count, Step, answers, cases, copy, serving, stage, standing, status, typed};
-use crate::scene::SystemFixture;
+use crate::system::SystemFixture;
 
 /// Commands that run at the same time: most of them wait.
 const AT_ONCE: usize = 24;
@@ -31,9 +31,9 @@ struct Turn {
 
 #[test]
 fn every_hostile_peer_is_refused_within_bounds() {
-    let scene = stage();
-    forge(&scene);
-    let before = standing(&scene);
+    let fixture = stage();
+    forge(&fixture);
+    let before = standing(&fixture);
     let waiting = Mutex::new(turns());
     let count = Mutex::new(Count::default());
     std::thread::scope(|scope| {
@@ -43,7 +43,7 @@ fn every_hostile_peer_is_refused_within_bounds() {
                     let Some(turn) = waiting.lock().unwrap().pop() else {
                         break;
                     };
-                    let done = one(&scene, &turn, &before);
+                    let done = one(&fixture, &turn, &before);
                     count.lock().unwrap().add(done);
                 }
             });
@@ -83,15 +83,15 @@ fn need(case: &Case, word: &str) -> Option<String> {
 }
 
 /// Published folders that say something else than the fleet's newest.
-fn forge(scene: &SystemFixture) {
+fn forge(fixture: &SystemFixture) {
     for part in ["metadata", "targets", "blobs"] {
         let forged = format!("forged-{part}");
         let copied = std::process::Command::new("cp")
             .arg("-a")
-            .args([scene.path("published-2"), scene.path(&forged)])
+            .args([fixture.path("published-2"), fixture.path(&forged)])
             .status();
         assert!(copied.unwrap().success());
-        for path in crate::scene::files_below(&scene.path(&forged).join(part)) {
+        for path in crate::system::files_below(&fixture.path(&forged).join(part)) {
             let mut bytes = std::fs::read(&path).unwrap();
             let middle = bytes.len() / 2;
             bytes[middle] ^= 1;
@@ -99,39 +99,39 @@ fn forge(scene: &SystemFixture) {
         }
     }
     let keys = ["--fleet", "other", "--passphrase-file", "passphrase"];
-    scene.run("outhaul", 0, &[&["key", "init"][..], &keys].concat());
+    fixture.run("outhaul", 0, &[&["key", "init"][..], &keys].concat());
     let out = ["--out", "other-out", "--publish", "published-other"];
-    scene.plane(0, "bundle", "dev", &[&keys[..], &out].concat());
+    fixture.plane(0, "bundle", "dev", &[&keys[..], &out].concat());
 }
 
-fn one(scene: &SystemFixture, turn: &Turn, before: &str) -> Count {
+fn one(fixture: &SystemFixture, turn: &Turn, before: &str) -> Count {
     let case = &*turn.case;
     let mut count = Count {
         tried: usize::from(turn.steps.start == 0),
         ..Count::default()
     };
-    let scene = copy(scene);
+    let fixture = copy(fixture);
     if need(case, "hub").is_some() {
-        to_the_hub(&scene, case, &turn.script, &mut count);
+        to_the_hub(&fixture, case, &turn.script, &mut count);
     } else {
         for step in &case.steps[turn.steps.clone()] {
-            from_a_peer(&scene, turn, step, &mut count);
+            from_a_peer(&fixture, turn, step, &mut count);
         }
     }
     let expected = match need(case, "takes") {
         Some(_) => before.replace("active 1", "active 2"),
         None => before.to_owned(),
     };
-    if standing(&scene) != expected {
-        count.accepted(case, &standing(&scene));
+    if standing(&fixture) != expected {
+        count.accepted(case, &standing(&fixture));
     }
     count
 }
 
 /// Has a program ask the peer; no report may be taken for received.
-fn from_a_peer(scene: &SystemFixture, turn: &Turn, step: &Step, count: &mut Count) {
+fn from_a_peer(fixture: &SystemFixture, turn: &Turn, step: &Step, count: &mut Count) {
     let case = &*turn.case;
-    let served = need(case, "serves").map(|folder| scene.path(&folder));
+    let served = need(case, "serves").map(|folder| fixture.path(&folder));
     let address = answers::peer(turn.script.clone(), case.folder.clone(), served);
     let port = address.rsplit(':').next().unwrap();
     let url = match need(case, "scheme") {
@@ -139,25 +139,25 @@ fn from_a_peer(scene: &SystemFixture, turn: &Turn, step: &Step, count: &mut Coun
         Some(scheme) => format!("{scheme}://localhost:{port}"),
     };
     if need(case, "takes").is_some() {
-        scene.agent("edge-1", 0, &["import", "next"]);
+        fixture.agent("edge-1", 0, &["import", "next"]);
     }
-    let reports = status(scene)["reports_waiting"].as_u64().unwrap();
+    let reports = status(fixture)["reports_waiting"].as_u64().unwrap();
     let config = format!("[repository]\nurl = \"{url}\"\n[hub]\nurl = \"{url}\"\n");
-    std::fs::write(scene.path("sites/edge-1/agent.toml"), config).unwrap();
-    let ran = typed(scene, &step.line.replace("URL", &url));
+    std::fs::write(fixture.path("sites/edge-1/agent.toml"), config).unwrap();
+    let ran = typed(fixture, &step.line.replace("URL", &url));
     if ran.code == Some(0) && !step.exit.contains(&0) {
         count.accepted(case, &step.line);
     }
     count.judge(case, step, &ran);
-    let after = status(scene)["reports_waiting"].as_u64().unwrap();
+    let after = status(fixture)["reports_waiting"].as_u64().unwrap();
     if after < reports {
         count.accepted(case, &format!("{reports} reports waited, {after} do"));
     }
 }
 
 /// Says the script to a hub that serves, and judges its answer; whatever was said, the hub goes on answering.
-fn to_the_hub(scene: &SystemFixture, case: &Case, script: &str, count: &mut Count) {
-    let hub = scene.serve_with(serving(scene, "outhaul-hub"));
+fn to_the_hub(fixture: &SystemFixture, case: &Case, script: &str, count: &mut Count) {
+    let hub = fixture.serve_with(serving(fixture, "outhaul-hub"));
     let address = hub.url.trim_start_matches("http://");
     let address = address.trim_end_matches('/').to_owned();
     for step in &case.steps {

@@ -47,7 +47,7 @@ fn name(text: &str) -> OsString {
 }
 
 /// Makes the tree of `text` in `folder`, which is in the scene's folder. `None` where that takes root.
-pub fn make(text: &str, scene: &Path, folder: &Path) -> Option<Tree> {
+pub fn make(text: &str, fixture: &Path, folder: &Path) -> Option<Tree> {
     fs::create_dir_all(folder).unwrap();
     let mut tree = Tree {
         folder: folder.to_owned(),
@@ -84,7 +84,7 @@ pub fn make(text: &str, scene: &Path, folder: &Path) -> Option<Tree> {
                 file.set_len(rest.parse().unwrap()).unwrap();
             }
             // A file of the scene: a bundle, a request, reports.
-            "copy" => drop(fs::copy(scene.join(rest), &path).unwrap()),
+            "copy" => drop(fs::copy(fixture.join(rest), &path).unwrap()),
             // A bundle that another test has for an attack.
             "attack" => {
                 let packed = workspace_root().join("tests/fixtures/attacks").join(rest);

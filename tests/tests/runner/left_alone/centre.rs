@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
-use super::super::scene::{copy, files_below};
+use super::super::system::{copy, files_below};
 use super::{KEYS, PLANE, World};
 
 #[test]

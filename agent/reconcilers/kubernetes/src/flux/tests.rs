@@ -1,5 +1,4 @@
 //! What kustomize-controller 1.9.5 wrote into its objects, and what is made of it.
-#![allow(clippy::unwrap_used)]
 use serde_json::json;
 
 use super::*;
@@ -43,7 +42,7 @@ fn what_flux_says_is_understood_and_kept_word_for_word() {
     let ok = recorded("ok");
     let revision = ok["status"]["lastAppliedRevision"].as_str().unwrap();
     assert_eq!(health(&ok, Some(&source(revision))), Health::Ready);
-    assert_eq!(words(&ok), format!("Applied revision: {revision}"));
+    assert_eq!(status_text(&ok), format!("Applied revision: {revision}"));
 }
 
 #[test]
@@ -73,15 +72,19 @@ fn what_flux_said_before_is_not_its_verdict_on_what_is_asked_now() {
 }
 
 #[test]
-fn what_rests_is_ready_and_what_it_leaves_behind_is_said() {
+fn what_rests_is_ready_and_what_it_leaves_behind_is_reported() {
     let mut fresh = recorded("fresh");
-    assert_eq!(stays(&fresh), None);
+    assert_eq!(remains_after(&fresh), None);
     fresh["spec"]["suspend"] = true.into();
     assert_eq!(health(&fresh, None), Health::Ready);
-    assert!(stays(&fresh).unwrap().starts_with("it is suspended"));
+    assert!(
+        remains_after(&fresh)
+            .unwrap()
+            .starts_with("it is suspended")
+    );
     let mut kept = recorded("ok");
     kept["spec"]["prune"] = false.into();
-    assert!(stays(&kept).unwrap().contains("`prune: true`"));
+    assert!(remains_after(&kept).unwrap().contains("`prune: true`"));
     let key = source_of(&kept).unwrap();
     assert_eq!(
         key.to_string(),

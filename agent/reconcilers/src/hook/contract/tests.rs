@@ -3,48 +3,51 @@
 //! What comes in: answers as programs print them. What goes out: a value, or what is wrong. No program runs.
 use super::*;
 
-fn refused(verb: Verb, answer: &str) -> String {
-    Answer::read(verb, answer.as_bytes()).unwrap_err()
+fn refused(verb: HookVerb, answer: &str) -> String {
+    HookAnswer::read(verb, answer.as_bytes()).unwrap_err()
 }
 
-fn planned(items: &str) -> Result<Vec<Item>, String> {
+fn planned(items: &str) -> Result<Vec<HookItem>, String> {
     let answer = format!("{{\"protocol\":\"{PROTOCOL}\",\"status\":\"ok\",\"items\":[{items}]}}");
-    Answer::read(Verb::Plan, answer.as_bytes())
+    HookAnswer::read(HookVerb::Plan, answer.as_bytes())
         .unwrap()
         .planned()
 }
 
 #[test]
 fn an_answer_that_does_not_hold_to_the_contract_is_refused_with_what_is_wrong() {
-    let told = refused(Verb::Ready, " \n");
+    let told = refused(HookVerb::Ready, " \n");
     assert!(told.contains("answered nothing to `ready`"), "{told}");
-    let told = refused(Verb::Plan, "I am not JSON");
+    let told = refused(HookVerb::Plan, "I am not JSON");
     assert!(
         told.contains("not understood") && told.contains("line 1"),
         "{told}"
     );
-    let told = refused(Verb::Plan, r#"{"protocol":"outhaul.dev/hook/v9","news":1}"#);
+    let told = refused(
+        HookVerb::Plan,
+        r#"{"protocol":"outhaul.dev/hook/v9","news":1}"#,
+    );
     assert!(
         told.contains("`outhaul.dev/hook/v9`") && told.contains(PROTOCOL),
         "{told}"
     );
     let with = |rest: &str| format!("{{\"protocol\":\"{PROTOCOL}\",{rest}}}");
-    let told = refused(Verb::Plan, &with("\"status\":\"ok\",\"news\":1"));
+    let told = refused(HookVerb::Plan, &with("\"status\":\"ok\",\"news\":1"));
     assert!(told.contains("unknown field `news`"), "{told}");
-    let told = refused(Verb::Apply, &with("\"status\":\"drifted\""));
+    let told = refused(HookVerb::Apply, &with("\"status\":\"drifted\""));
     assert!(
         told.contains("a status that this verb does not have"),
         "{told}"
     );
     let told = refused(
-        Verb::Apply,
+        HookVerb::Apply,
         &with("\"status\":\"ok\",\"items\":[{\"item\":\"a\"}]"),
     );
     assert!(told.contains("named by `plan`"), "{told}");
     let step = "{\"item\":\"a\",\"status\":\"ok\"}";
     let many = vec![step; MAX_ITEMS + 1].join(",");
     let told = refused(
-        Verb::Apply,
+        HookVerb::Apply,
         &with(&format!("\"status\":\"ok\",\"steps\":[{many}]")),
     );
     assert!(told.contains("more than 1000"), "{told}");
@@ -52,14 +55,14 @@ fn an_answer_that_does_not_hold_to_the_contract_is_refused_with_what_is_wrong() 
 
 /// As a program wrote it that did not look at what its steps came to.
 #[test]
-fn a_verdict_that_its_steps_deny_is_refused_and_a_removal_is_told_item_by_item() {
+fn a_verdict_that_its_steps_deny_is_refused_and_a_removal_is_reported_item_by_item() {
     let steps = r#""steps":[{"item":"a","status":"ok"},
                 {"item":"b","status":"failed","message":"the step says no"}]"#;
     let read = |verb, status: &str| {
         let answer = format!("{{\"protocol\":\"{PROTOCOL}\",\"status\":\"{status}\",{steps}}}");
-        Answer::read(verb, answer.as_bytes()).unwrap()
+        HookAnswer::read(verb, answer.as_bytes()).unwrap()
     };
-    for verb in [Verb::Apply, Verb::Observe, Verb::Health] {
+    for verb in [HookVerb::Apply, HookVerb::Observe, HookVerb::Health] {
         let told = read(verb, "ok").agrees(verb).unwrap_err();
         let word = verb.word();
         assert_eq!(
@@ -67,8 +70,14 @@ fn a_verdict_that_its_steps_deny_is_refused_and_a_removal_is_told_item_by_item()
             format!("its answer to `{word}` is `ok`, but its step `b` failed (the step says no)")
         );
     }
-    assert_eq!(read(Verb::Apply, "failed").agrees(Verb::Apply), Ok(()));
-    assert_eq!(read(Verb::Remove, "ok").agrees(Verb::Remove), Ok(()));
+    assert_eq!(
+        read(HookVerb::Apply, "failed").agrees(HookVerb::Apply),
+        Ok(())
+    );
+    assert_eq!(
+        read(HookVerb::Remove, "ok").agrees(HookVerb::Remove),
+        Ok(())
+    );
 }
 
 #[test]

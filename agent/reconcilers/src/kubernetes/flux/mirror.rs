@@ -16,13 +16,13 @@ use outhaul_kubernetes::{Key, Object};
 use serde_json::json;
 
 use crate::error::ApplyError;
-use crate::kubernetes::wanted::{All, Wanted};
+use crate::kubernetes::objects::{DesiredObject, DesiredObjects};
 use crate::settings::FluxConfig;
 
 const MAX_CA_BYTES: u64 = 64 * 1024;
 
 /// Points every source that `outhaul-mirror` can serve to it.
-pub fn point_to(config: &FluxConfig, all: &mut All) -> Result<(), ApplyError> {
+pub fn point_to(config: &FluxConfig, all: &mut DesiredObjects) -> Result<(), ApplyError> {
     let Some(mirror) = &config.mirror else {
         return Ok(());
     };
@@ -111,13 +111,13 @@ fn secret_name(assignment: &str) -> String {
     }
 }
 
-fn secret_in(namespace: &str, name: &str, authority: &str) -> Wanted {
+fn secret_in(namespace: &str, name: &str, authority: &str) -> DesiredObject {
     let value = json!({
         "apiVersion": "v1", "kind": "Secret", "type": "Opaque",
         "metadata": {"name": name, "namespace": namespace},
         "data": {"ca.crt": STANDARD.encode(authority)},
     });
-    Wanted {
+    DesiredObject {
         object: Object {
             key: Key {
                 group: String::new(),

@@ -12,7 +12,7 @@ const DEFINITION: &str = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResou
 
 #[test]
 fn a_kind_and_its_objects_come_together_and_go_in_order() {
-    let Some(mut bench) = Bench::new() else {
+    let Some(mut fixture) = Fixture::new() else {
         return;
     };
     let press =
@@ -22,7 +22,7 @@ fn a_kind_and_its_objects_come_together_and_go_in_order() {
         ("b.yaml", DEFINITION),
         ("a.yaml", press),
     ];
-    let applied = bench.apply(&files);
+    let applied = fixture.apply(&files);
     let order: Vec<_> = applied
         .steps
         .iter()
@@ -38,30 +38,30 @@ fn a_kind_and_its_objects_come_together_and_go_in_order() {
     let status = json!({"status": {"conditions": [{"type": "Ready", "status": "False", "reason": "NoInk",
         "message": "the black ink is used up"}]}});
     let path = "/apis/example.org/v1/namespaces/app/presses/p";
-    bench
+    fixture
         .server
         .patch(&format!("{path}/status"), "controller", &status)
         .unwrap();
-    let desired = bench.desired(&files);
-    let sick = bench
+    let desired = fixture.desired(&files);
+    let sick = fixture
         .reconciler()
-        .health(&desired, &bench.recorded(), &Pulse::default())
+        .health(&desired, &fixture.recorded(), &Heartbeat::default())
         .unwrap()
         .unwrap();
     assert_eq!(
         sick.message,
         "not ready after 1 s: `Press.example.org app/p`: NoInk: the black ink is used up"
     );
-    assert_eq!(bench.observe(&files).status, ComplianceStatus::InProgress);
+    assert_eq!(fixture.observe(&files).status, ComplianceStatus::InProgress);
 
     // Somebody else uses the kind and the namespace: both stay, with the reason.
     let theirs =
         json!({"apiVersion": "example.org/v1", "kind": "Press", "metadata": {"name": "theirs"}});
-    bench
+    fixture
         .server
         .create("/apis/example.org/v1/namespaces/app/presses", &theirs)
         .unwrap();
-    let removed = bench.remove();
+    let removed = fixture.remove();
     let told: Vec<_> = removed
         .iter()
         .map(|(name, status, _)| (name.as_str(), status.as_str()))
@@ -84,14 +84,14 @@ fn a_kind_and_its_objects_come_together_and_go_in_order() {
             .contains("it holds Press theirs, which this assignment did not put there"),
         "{removed:?}"
     );
-    assert!(bench.memory.0.iter().all(|item| item.phase == "left"));
+    assert!(fixture.memory.0.iter().all(|item| item.phase == "left"));
 
     // Once nobody needs them any more, they go.
-    bench
+    fixture
         .server
         .delete("/apis/example.org/v1/namespaces/app/presses/theirs")
         .unwrap();
-    let removed = bench.remove();
+    let removed = fixture.remove();
     assert!(
         removed.iter().all(|(_, status, _)| status == "removed"),
         "{removed:?}"
@@ -100,36 +100,39 @@ fn a_kind_and_its_objects_come_together_and_go_in_order() {
         removed[1].2.contains("waits for kubernetes"),
         "its controller does not run here: {removed:?}"
     );
-    assert!(bench.memory.0.is_empty());
+    assert!(fixture.memory.0.is_empty());
 }
 
 #[test]
 fn a_sealed_value_is_in_the_clear_on_the_cluster_alone() {
     use outhaul_signer::seal::marker;
 
-    let Some(mut bench) = Bench::new() else {
+    let Some(mut fixture) = Fixture::new() else {
         return;
     };
-    let key = Site::public_key(bench.folder.path());
+    let key = FakeFacilities::public_key(fixture.folder.path());
     let bound = "f/dev/app/PASSWORD".parse().unwrap();
     let sealed = marker::seal_value("hunter2-hunter2", &[key.parse().unwrap()], &bound).unwrap();
     let secret = format!(
         "apiVersion: v1\nkind: Secret\nmetadata: {{name: s}}\nstringData:\n  PASSWORD: \"{sealed}\"\n"
     );
     let files = [("a.yaml", NAMESPACE), ("b.yaml", secret.as_str())];
-    let done = bench.apply(&files);
+    let done = fixture.apply(&files);
     let path = "/api/v1/namespaces/app/secrets/s";
-    let on_the_cluster = bench.server.get(path).unwrap().unwrap();
+    let on_the_cluster = fixture.server.get(path).unwrap().unwrap();
     // `hunter2-hunter2`, as the API shows it.
     assert_eq!(on_the_cluster["data"]["PASSWORD"], "aHVudGVyMi1odW50ZXIy");
     let changed = json!({"data": {"PASSWORD": "bm90aGluZw=="}});
-    bench.server.patch(path, "kubectl-edit", &changed).unwrap();
-    let seen = bench.observe(&files);
+    fixture
+        .server
+        .patch(path, "kubectl-edit", &changed)
+        .unwrap();
+    let seen = fixture.observe(&files);
     assert_eq!(seen.status, ComplianceStatus::Drifted, "{seen:?}");
     for told in [
         format!("{done:?}"),
         format!("{seen:?}"),
-        format!("{:?}", bench.memory.0),
+        format!("{:?}", fixture.memory.0),
     ] {
         assert!(
             !told.contains("hunter2") && !told.contains("aHVudGVy"),
@@ -143,6 +146,6 @@ fn a_sealed_value_is_in_the_clear_on_the_cluster_alone() {
         "metadata: {name: t}\nimmutable: \"yes\"",
     );
     let wrong = wrong.replace("stringData", "type: kubernetes.io/tls\nstringData");
-    let told = bench.refused(&[("a.yaml", NAMESPACE), ("b.yaml", wrong.as_str())]);
+    let told = fixture.refused(&[("a.yaml", NAMESPACE), ("b.yaml", wrong.as_str())]);
     assert!(!told.contains("hunter2"), "{told}");
 }

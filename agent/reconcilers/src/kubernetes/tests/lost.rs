@@ -3,52 +3,52 @@ use super::*;
 
 #[test]
 fn a_site_that_lost_its_inventory_goes_on_with_its_own_objects() {
-    let Some(mut bench) = Bench::new() else {
+    let Some(mut fixture) = Fixture::new() else {
         return;
     };
-    bench.namespace("app");
+    fixture.namespace("app");
     let settings = FORCE.replace("force", "refuse");
     let first = config_map("ours", "1");
-    bench.apply(&[("a.yaml", &settings), ("b.yaml", &first)]);
-    bench.memory = Memory::default();
+    fixture.apply(&[("a.yaml", &settings), ("b.yaml", &first)]);
+    fixture.memory = MemoryLedger::default();
     // Another assignment's is still another's.
-    bench.assignment = "two";
-    let other = bench.refused(&[("a.yaml", &settings), ("b.yaml", &first)]);
+    fixture.assignment = "two";
+    let other = fixture.refused(&[("a.yaml", &settings), ("b.yaml", &first)]);
     assert!(
         other.contains("belongs to the assignment `f/dev/one`"),
         "{other}"
     );
-    bench.assignment = "one";
+    fixture.assignment = "one";
     let second = config_map("ours", "2");
-    bench.apply(&[("a.yaml", &settings), ("b.yaml", &second)]);
-    assert_eq!(bench.map("ours").unwrap()["data"]["key"], "2");
-    assert_eq!(bench.remove()[0].1, "removed");
-    assert!(bench.map("ours").is_none());
+    fixture.apply(&[("a.yaml", &settings), ("b.yaml", &second)]);
+    assert_eq!(fixture.map("ours").unwrap()["data"]["key"], "2");
+    assert_eq!(fixture.remove()[0].1, "removed");
+    assert!(fixture.map("ours").is_none());
 
     // Who copied our annotation onto an object of their own keeps it.
     let copied =
-        json!({"metadata": {"name": "ours", "annotations": {mark::ANNOTATION: "f/dev/one"}}});
-    bench
+        json!({"metadata": {"name": "ours", "annotations": {ownership::ANNOTATION: "f/dev/one"}}});
+    fixture
         .server
         .create(
             "/api/v1/namespaces/app/configmaps?fieldManager=somebody",
             &copied,
         )
         .unwrap();
-    let refused = bench.refused(&[("a.yaml", &settings), ("b.yaml", &second)]);
+    let refused = fixture.refused(&[("a.yaml", &settings), ("b.yaml", &second)]);
     assert!(refused.contains("is not Outhaul's"), "{refused}");
 }
 
 #[test]
 fn what_a_stream_may_not_ask_for_fails_its_assignment_alone() {
-    let Some(mut bench) = Bench::new() else {
+    let Some(mut fixture) = Fixture::new() else {
         return;
     };
-    bench.namespace("app");
+    fixture.namespace("app");
     let map = config_map("ours", "1");
     for seconds in ["0", "86401", "18446744073709551615"] {
         let settings = FORCE.replace("waitSeconds: 1", &format!("waitSeconds: {seconds}"));
-        let told = bench.refused(&[("a.yaml", &settings), ("b.yaml", &map)]);
+        let told = fixture.refused(&[("a.yaml", &settings), ("b.yaml", &map)]);
         assert!(
             told.contains(&format!(
                 "`spec.waitSeconds` is {seconds}; it may be 1 to 86400"
@@ -58,17 +58,17 @@ fn what_a_stream_may_not_ask_for_fails_its_assignment_alone() {
     }
     let bad = "kube-system/configmaps/victim?fieldManager=outhaul&force=true#";
     let settings = FORCE.replace("namespace: app", &format!("namespace: \"{bad}\""));
-    let told = bench.refused(&[("a.yaml", &settings), ("b.yaml", &map)]);
+    let told = fixture.refused(&[("a.yaml", &settings), ("b.yaml", &map)]);
     assert!(told.contains("cannot be a name"), "{told}");
     let victim = "/api/v1/namespaces/kube-system/configmaps/victim";
-    assert!(bench.server.get(victim).unwrap().is_none());
+    assert!(fixture.server.get(victim).unwrap().is_none());
 
     let aliases = vec!["*a"; 300].join(", ");
     let bomb = format!("{map}x: &a {}\ny: [{aliases}]\n", "x".repeat(256 * 1024));
-    let told = bench.refused(&[("b.yaml", &bomb)]);
+    let told = fixture.refused(&[("b.yaml", &bomb)]);
     assert!(
         told.contains("more than 64 MiB, aliases expanded"),
         "{told}"
     );
-    bench.apply(&[("a.yaml", FORCE), ("b.yaml", &map)]);
+    fixture.apply(&[("a.yaml", FORCE), ("b.yaml", &map)]);
 }

@@ -9,11 +9,11 @@ use serde_json::json;
 use super::*;
 
 #[test]
-fn what_the_server_refuses_is_told_in_its_own_words_and_changes_nothing() {
-    let Some(mut bench) = Bench::new() else {
+fn what_the_server_refuses_is_reported_in_its_own_words_and_changes_nothing() {
+    let Some(mut fixture) = Fixture::new() else {
         return;
     };
-    bench.namespace("app");
+    fixture.namespace("app");
     let settings = FORCE.replace("force", "refuse");
     let with = |text: String| format!("{settings}---\n{text}");
     let good = config_map("good", "1");
@@ -21,12 +21,12 @@ fn what_the_server_refuses_is_told_in_its_own_words_and_changes_nothing() {
     let mut told = |bad: &str| {
         let files = files(bad);
         let files = files.each_ref().map(|(name, text)| (*name, text.as_str()));
-        let message = bench.refused(&files);
+        let message = fixture.refused(&files);
         assert!(
-            bench.map("good").is_none(),
+            fixture.map("good").is_none(),
             "the first object was not applied either: {message}"
         );
-        assert!(bench.memory.0.is_empty(), "{message}");
+        assert!(fixture.memory.0.is_empty(), "{message}");
         message
     };
 
@@ -70,18 +70,18 @@ fn what_the_server_refuses_is_told_in_its_own_words_and_changes_nothing() {
 
 #[test]
 fn a_quota_a_policy_and_a_webhook_refuse_in_their_own_words() {
-    let Some(mut bench) = Bench::new() else {
+    let Some(mut fixture) = Fixture::new() else {
         return;
     };
-    bench.namespace("app");
+    fixture.namespace("app");
     let (good, settings) = (config_map("good", "1"), FORCE.replace("force", "refuse"));
     let files = [("a.yaml", settings.as_str()), ("b.yaml", good.as_str())];
 
     // What is asked here changes nothing. The server's own copies of quotas and policies follow a moment later.
     let probe = json!({"metadata": {"name": "probe"}});
     let maps = "/api/v1/namespaces/app/configmaps?dryRun=All";
-    let until = |bench: &Bench, said: &str| loop {
-        let (_, answer) = bench
+    let until = |fixture: &Fixture, said: &str| loop {
+        let (_, answer) = fixture
             .server
             .ask("POST", maps, Some(("application/json", &probe)))
             .unwrap();
@@ -93,7 +93,7 @@ fn a_quota_a_policy_and_a_webhook_refuse_in_their_own_words() {
     // The quota's controller does not run here: its one answer is written in its place.
     let quotas = "/api/v1/namespaces/app/resourcequotas";
     let none = json!({"count/configmaps": "0"});
-    bench
+    fixture
         .server
         .create(
             quotas,
@@ -101,70 +101,70 @@ fn a_quota_a_policy_and_a_webhook_refuse_in_their_own_words() {
         )
         .unwrap();
     let counted = json!({"status": {"hard": none, "used": none}});
-    bench
+    fixture
         .server
         .patch(&format!("{quotas}/q/status"), "controller", &counted)
         .unwrap();
-    until(&bench, "exceeded quota");
-    let full = bench.refused(&files);
+    until(&fixture, "exceeded quota");
+    let full = fixture.refused(&files);
     assert!(
         full.contains("exceeded quota: q, requested: count/configmaps=1"),
         "{full}"
     );
-    bench.server.delete(&format!("{quotas}/q")).unwrap();
-    until(&bench, "taken");
+    fixture.server.delete(&format!("{quotas}/q")).unwrap();
+    until(&fixture, "taken");
 
     let group = "/apis/admissionregistration.k8s.io/v1";
     let rules = json!([{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}]);
     let policy = json!({"metadata": {"name": "p"}, "spec": {"matchConstraints": {"resourceRules": rules},
         "validations": [{"expression": "false", "message": "not in this shop"}]}});
-    bench
+    fixture
         .server
         .create(&format!("{group}/validatingadmissionpolicies"), &policy)
         .unwrap();
     let binding = json!({"metadata": {"name": "p"}, "spec": {"policyName": "p", "validationActions": ["Deny"]}});
-    bench
+    fixture
         .server
         .create(
             &format!("{group}/validatingadmissionpolicybindings"),
             &binding,
         )
         .unwrap();
-    until(&bench, "denied request");
-    let denied = bench.refused(&files);
+    until(&fixture, "denied request");
+    let denied = fixture.refused(&files);
     assert!(
         denied.contains("denied request: not in this shop"),
         "{denied}"
     );
-    bench
+    fixture
         .server
         .delete(&format!("{group}/validatingadmissionpolicybindings/p"))
         .unwrap();
-    until(&bench, "taken");
+    until(&fixture, "taken");
 
     let hook = json!({"metadata": {"name": "w"}, "webhooks": [{"name": "w.example.org", "rules": rules,
         "clientConfig": {"url": "https://127.0.0.1:1/"}, "sideEffects": "None", "admissionReviewVersions": ["v1"]}]});
-    bench
+    fixture
         .server
         .create(&format!("{group}/validatingwebhookconfigurations"), &hook)
         .unwrap();
-    until(&bench, "failed calling webhook");
-    let silent = bench.blocked(&files);
+    until(&fixture, "failed calling webhook");
+    let silent = fixture.blocked(&files);
     assert!(
         silent.contains("failed calling webhook \"w.example.org\""),
         "{silent}"
     );
-    assert!(bench.map("good").is_none() && bench.memory.0.is_empty());
-    bench
+    assert!(fixture.map("good").is_none() && fixture.memory.0.is_empty());
+    fixture
         .server
         .delete(&format!("{group}/validatingwebhookconfigurations/w"))
         .unwrap();
-    until(&bench, "taken");
-    bench.apply(&files);
+    until(&fixture, "taken");
+    fixture.apply(&files);
 }
 
 /// A token of the service account `app/agent`, signed with the server's own key, that ends at `expires`.
-fn account_token(bench: &Bench, uid: &str, expires: u64) -> String {
+fn account_token(fixture: &Fixture, uid: &str, expires: u64) -> String {
     let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
     let issuer = "https://kubernetes.default.svc";
     let account = json!({"namespace": "app", "serviceaccount": {"name": "agent", "uid": uid}});
@@ -175,7 +175,7 @@ fn account_token(bench: &Bench, uid: &str, expires: u64) -> String {
         part(&json!({"alg": "RS256", "typ": "JWT"})),
         part(&claims)
     );
-    let folder = bench.folder.path().join("server");
+    let folder = fixture.folder.path().join("server");
     fs::write(folder.join("claims"), &text).unwrap();
     let mut command = std::process::Command::new("openssl");
     command
@@ -188,22 +188,22 @@ fn account_token(bench: &Bench, uid: &str, expires: u64) -> String {
 
 #[test]
 fn a_token_that_has_expired_is_named_as_such() {
-    let Some(mut bench) = Bench::new() else {
+    let Some(mut fixture) = Fixture::new() else {
         return;
     };
-    bench.namespace("app");
+    fixture.namespace("app");
     let accounts = "/api/v1/namespaces/app/serviceaccounts";
-    let account = bench
+    let account = fixture
         .server
         .create(accounts, &json!({"metadata": {"name": "agent"}}))
         .unwrap();
     let uid = account["metadata"]["uid"].as_str().unwrap().to_owned();
     let mut told = |expires| {
-        let token = account_token(&bench, &uid, expires);
-        bench.kubeconfig = bench
+        let token = account_token(&fixture, &uid, expires);
+        fixture.kubeconfig = fixture
             .server
             .kubeconfig_with("account", &format!("token: {token}"));
-        let told = bench.blocked(&[("a.yaml", NAMESPACE)]);
+        let told = fixture.blocked(&[("a.yaml", NAMESPACE)]);
         assert!(!told.contains(&token), "{told}");
         told
     };
@@ -225,14 +225,14 @@ fn a_token_that_has_expired_is_named_as_such() {
 
 #[test]
 fn who_may_not_and_a_server_that_is_gone_are_the_sites_own_trouble() {
-    let Some(mut bench) = Bench::new() else {
+    let Some(mut fixture) = Fixture::new() else {
         return;
     };
     let map = config_map("good", "1");
     let files = [("a.yaml", NAMESPACE), ("b.yaml", map.as_str())];
 
-    bench.kubeconfig = bench.server.kubeconfig(GUEST);
-    let forbidden = bench.blocked(&files);
+    fixture.kubeconfig = fixture.server.kubeconfig(GUEST);
+    let forbidden = fixture.blocked(&files);
     assert!(
         forbidden.contains("User \"guest\" cannot get resource \"namespaces\""),
         "{forbidden}"
@@ -241,40 +241,40 @@ fn who_may_not_and_a_server_that_is_gone_are_the_sites_own_trouble() {
         forbidden.contains("help: give the user of the agent's kubeconfig this right"),
         "{forbidden}"
     );
-    bench.kubeconfig = bench
+    fixture.kubeconfig = fixture
         .server
         .kubeconfig_with("wrong", "token: not-a-token-at-all");
-    let unknown = bench.blocked(&files);
+    let unknown = fixture.blocked(&files);
     assert!(
         unknown.contains("Unauthorized") && unknown.contains("has expired"),
         "{unknown}"
     );
     assert!(!unknown.contains("not-a-token-at-all"), "{unknown}");
-    bench.kubeconfig = bench.folder.path().join("nowhere");
-    let nowhere = bench.blocked(&files);
+    fixture.kubeconfig = fixture.folder.path().join("nowhere");
+    let nowhere = fixture.blocked(&files);
     assert!(nowhere.contains("nowhere` cannot be read"), "{nowhere}");
-    let foreign = bench
+    let foreign = fixture
         .server
         .kubeconfig_with("foreign", "token: admin-token");
     let config = fs::read_to_string(&foreign).unwrap();
     fs::write(&foreign, config.replace("ca.crt", "client.crt")).unwrap();
-    bench.kubeconfig = foreign;
-    let untrusted = bench.blocked(&files);
+    fixture.kubeconfig = foreign;
+    let untrusted = fixture.blocked(&files);
     assert!(
         untrusted.contains("invalid peer certificate"),
         "{untrusted}"
     );
 
     let login = "client-certificate: client.crt, client-key: client.key";
-    bench.kubeconfig = bench.server.kubeconfig_with("certificate", login);
-    bench.server.stop();
-    let gone = bench.blocked(&files);
+    fixture.kubeconfig = fixture.server.kubeconfig_with("certificate", login);
+    fixture.server.stop();
+    let gone = fixture.blocked(&files);
     assert!(
         gone.contains("the API server https://127.0.0.1:") && gone.contains("cannot be asked"),
         "{gone}"
     );
-    assert!(bench.memory.0.is_empty(), "nothing was begun");
-    bench.server.go_on().unwrap();
-    bench.apply(&files);
-    assert!(bench.map("good").is_some());
+    assert!(fixture.memory.0.is_empty(), "nothing was begun");
+    fixture.server.go_on().unwrap();
+    fixture.apply(&files);
+    assert!(fixture.map("good").is_some());
 }

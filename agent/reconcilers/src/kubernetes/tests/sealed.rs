@@ -5,19 +5,19 @@ use outhaul_signer::seal::marker;
 const SECRET: &str = "hunter2-hunter2";
 
 /// A marker for a value that only this site opens.
-fn seal(bench: &Bench, value: &str) -> String {
-    let key = Site::public_key(bench.folder.path());
+fn seal(fixture: &Fixture, value: &str) -> String {
+    let key = FakeFacilities::public_key(fixture.folder.path());
     let bound = "f/dev/app/NAME".parse().unwrap();
     marker::seal_value(value, &[key.parse().unwrap()], &bound).unwrap()
 }
 
 #[test]
 fn a_sealed_value_in_the_name_of_an_object_is_refused_and_shown_nowhere() {
-    let Some(mut bench) = Bench::new() else {
+    let Some(mut fixture) = Fixture::new() else {
         return;
     };
-    bench.namespace("app");
-    let sealed = seal(&bench, SECRET);
+    fixture.namespace("app");
+    let sealed = seal(&fixture, SECRET);
     let map = |head: &str| format!("{head}\ndata: {{key: a}}\n");
     for head in [
         format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: \"{sealed}\""),
@@ -28,35 +28,37 @@ fn a_sealed_value_in_the_name_of_an_object_is_refused_and_shown_nowhere() {
     ] {
         let text = map(&head);
         let files = [("a.yaml", FORCE), ("b.yaml", text.as_str())];
-        let told = bench.refused(&files);
+        let told = fixture.refused(&files);
         assert!(told.contains("a sealed value cannot be part of"), "{told}");
         assert!(!told.contains(SECRET), "{told}");
-        let seen = bench.observe(&files);
+        let seen = fixture.observe(&files);
         assert!(seen.message.contains("a sealed value cannot"), "{seen:?}");
-        let desired = bench.desired(&files);
-        let health = bench.reconciler().health(&desired, &[], &Pulse::default());
+        let desired = fixture.desired(&files);
+        let health = fixture
+            .reconciler()
+            .health(&desired, &[], &Heartbeat::default());
         let told = format!("{:?}", health.unwrap().unwrap());
         assert!(told.contains("a sealed value cannot") && !told.contains(SECRET));
     }
-    assert!(bench.memory.0.is_empty());
+    assert!(fixture.memory.0.is_empty());
     // Anywhere else it is opened, also where its text happens to be a part of a name.
     let fine = format!(
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {SECRET}}}\ndata:\n  key: \"{sealed}\"\n"
     );
-    let done = bench.apply(&[("a.yaml", FORCE), ("b.yaml", &fine)]);
-    assert_eq!(bench.map(SECRET).unwrap()["data"]["key"], SECRET);
+    let done = fixture.apply(&[("a.yaml", FORCE), ("b.yaml", &fine)]);
+    assert_eq!(fixture.map(SECRET).unwrap()["data"]["key"], SECRET);
     assert!(!format!("{done:?}").contains(SECRET), "{done:?}");
 }
 
 #[test]
-fn what_keeps_a_site_from_applying_is_told_without_what_was_sealed() {
-    let Some(mut bench) = Bench::new() else {
+fn what_keeps_a_site_from_applying_is_reported_without_what_was_sealed() {
+    let Some(mut fixture) = Fixture::new() else {
         return;
     };
-    bench.namespace("app");
+    fixture.namespace("app");
     let settings = FORCE.replace("force", "refuse");
     let pod = |value: &str| {
-        let name = seal(&bench, SECRET);
+        let name = seal(&fixture, SECRET);
         format!(
             "apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: web}}\nspec:\n  selector: {{matchLabels: {{a: b}}}}\n  \
              template:\n    metadata: {{labels: {{a: b}}}}\n    spec:\n      containers:\n      - name: c\n        image: i\n        \
@@ -64,33 +66,33 @@ fn what_keeps_a_site_from_applying_is_told_without_what_was_sealed() {
         )
     };
     let (one, two) = (pod("1"), pod("2"));
-    bench.apply(&[("a.yaml", &settings), ("b.yaml", &one)]);
+    fixture.apply(&[("a.yaml", &settings), ("b.yaml", &one)]);
     let path = "/apis/apps/v1/namespaces/app/deployments/web";
     let change = json!([{"op": "replace", "path": "/spec/template/spec/containers/0/env/0/value", "value": "3"}]);
     let body = Some(("application/json-patch+json", &change));
     let by_hand = format!("{path}?fieldManager=kubectl-edit");
-    let (code, answer) = bench.server.ask("PATCH", &by_hand, body).unwrap();
+    let (code, answer) = fixture.server.ask("PATCH", &by_hand, body).unwrap();
     assert_eq!(code, 200, "{answer}");
     // The server names the field by the sealed value: an error of the site, for journal and status.
-    let told = bench.blocked(&[("a.yaml", &settings), ("b.yaml", &two)]);
+    let told = fixture.blocked(&[("a.yaml", &settings), ("b.yaml", &two)]);
     assert!(told.contains("conflict with \"kubectl-edit\""), "{told}");
     assert!(told.contains("[name=\"[sealed]\"].value"), "{told}");
     assert!(!told.contains(SECRET), "{told}");
 }
 
 #[test]
-fn what_a_server_says_to_a_removal_is_told_without_what_was_sealed() {
-    let Some(mut bench) = Bench::new() else {
+fn what_a_server_says_to_a_removal_is_reported_without_what_was_sealed() {
+    let Some(mut fixture) = Fixture::new() else {
         return;
     };
-    bench.namespace("app");
-    let value = seal(&bench, SECRET);
+    fixture.namespace("app");
+    let value = seal(&fixture, SECRET);
     let map = format!(
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: ours}}\ndata:\n  key: \"{value}\"\n"
     );
     let settings = FORCE.replace("force", "refuse");
-    bench.apply(&[("a.yaml", &settings), ("b.yaml", &map)]);
-    assert_eq!(bench.map("ours").unwrap()["data"]["key"], SECRET);
+    fixture.apply(&[("a.yaml", &settings), ("b.yaml", &map)]);
+    assert_eq!(fixture.map("ours").unwrap()["data"]["key"], SECRET);
     // A policy of the cluster that quotes what it protects.
     let api = "/apis/admissionregistration.k8s.io/v1";
     let policy = json!({"metadata": {"name": "keep"}, "spec": {
@@ -98,13 +100,13 @@ fn what_a_server_says_to_a_removal_is_told_without_what_was_sealed() {
             "operations": ["DELETE"], "resources": ["configmaps"]}]},
         "validations": [{"expression": "false",
             "messageExpression": "'it holds ' + oldObject.data.key"}]}});
-    bench
+    fixture
         .server
         .create(&format!("{api}/validatingadmissionpolicies"), &policy)
         .unwrap();
     let binding = json!({"metadata": {"name": "keep"},
         "spec": {"policyName": "keep", "validationActions": ["Deny"]}});
-    bench
+    fixture
         .server
         .create(
             &format!("{api}/validatingadmissionpolicybindings"),
@@ -115,12 +117,12 @@ fn what_a_server_says_to_a_removal_is_told_without_what_was_sealed() {
     let probe = || {
         let body = Some(("application/json", &json!({"dryRun": ["All"]})));
         let path = "/api/v1/namespaces/app/configmaps/ours";
-        bench.server.ask("DELETE", path, body).unwrap().0
+        fixture.server.ask("DELETE", path, body).unwrap().0
     };
     while probe() == 200 {
         std::thread::yield_now();
     }
-    let removed = bench.remove();
+    let removed = fixture.remove();
     let (name, status, message) = &removed[0];
     assert_eq!(
         (name.as_str(), status.as_str()),
@@ -129,6 +131,6 @@ fn what_a_server_says_to_a_removal_is_told_without_what_was_sealed() {
     // The generation that it came with is not on disk here, so that nobody knows what was sealed in it.
     assert!(message.contains("its words are not shown"), "{message}");
     assert!(!message.contains(SECRET), "{message}");
-    assert!(bench.map("ours").is_some());
-    assert_eq!(bench.memory.0.len(), 1, "it is tried again");
+    assert!(fixture.map("ours").is_some());
+    assert_eq!(fixture.memory.0.len(), 1, "it is tried again");
 }

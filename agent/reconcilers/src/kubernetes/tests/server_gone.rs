@@ -49,26 +49,26 @@ fn server_that_goes(port: u16, allowed: usize) -> u16 {
 #[test]
 fn a_server_that_goes_at_any_request_leaves_nothing_that_is_not_in_the_inventory() {
     const NAMES: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
-    let Some(mut bench) = Bench::new() else {
+    let Some(mut fixture) = Fixture::new() else {
         return;
     };
-    bench.namespace("app");
+    fixture.namespace("app");
     let settings = FORCE.replace("force", "refuse");
     let maps = NAMES.map(|name| config_map(name, "1")).join("---\n");
     let files = [("settings.yaml", settings.as_str()), ("maps.yaml", &maps)];
-    let direct = bench.kubeconfig.clone();
+    let direct = fixture.kubeconfig.clone();
     let config = fs::read_to_string(&direct).unwrap();
-    let port = bench.server.port;
+    let port = fixture.server.port;
     let mut partly = 0;
     for allowed in 0..200 {
-        let other = bench.server.kubeconfig_with("cut", "");
+        let other = fixture.server.kubeconfig_with("cut", "");
         let own = server_that_goes(port, allowed);
         let config = config.replace(&format!(":{port}'"), &format!(":{own}'"));
         fs::write(&other, config).unwrap();
-        bench.kubeconfig = other;
-        let ended = bench.try_apply(&files);
-        bench.kubeconfig.clone_from(&direct);
-        let there = NAMES.map(|name| bench.map(name).is_some());
+        fixture.kubeconfig = other;
+        let ended = fixture.try_apply(&files);
+        fixture.kubeconfig.clone_from(&direct);
+        let there = NAMES.map(|name| fixture.map(name).is_some());
         match ended {
             Ok(result) => {
                 assert_eq!(result.status, ComplianceStatus::Compliant, "{result:?}");
@@ -78,7 +78,7 @@ fn a_server_that_goes_at_any_request_leaves_nothing_that_is_not_in_the_inventory
             }
             Err(ApplyError::Cluster { problem, .. }) => {
                 assert!(problem.contains("cannot be asked"), "{problem}");
-                let listed = bench.memory.0.len();
+                let listed = fixture.memory.0.len();
                 assert!(
                     listed == 6 || there == [false; 6],
                     "{listed} rows, {there:?}"
@@ -88,8 +88,8 @@ fn a_server_that_goes_at_any_request_leaves_nothing_that_is_not_in_the_inventory
             }
             other => unreachable!("{other:?}"),
         }
-        bench.apply(&files);
-        let removed = bench.remove();
+        fixture.apply(&files);
+        let removed = fixture.remove();
         let gone = removed.iter().all(|(_, status, _)| status == "removed");
         assert!(gone, "{removed:?}");
     }

@@ -5,23 +5,23 @@ const SITE: &str = "outhaul.dev/site";
 
 #[test]
 fn two_sites_that_share_a_cluster_are_a_named_conflict_and_fight_for_nothing() {
-    let Some(mut bench) = Bench::new() else {
+    let Some(mut fixture) = Fixture::new() else {
         return;
     };
-    bench.namespace("app");
+    fixture.namespace("app");
     let force = FORCE.replace("waitSeconds: 1", "waitSeconds: 2");
     let refuse = FORCE.replace("force", "refuse");
     let (one, two) = (config_map("ours", "1"), config_map("ours", "2"));
-    bench.apply(&[("a.yaml", &refuse), ("b.yaml", &one)]);
-    let before = bench.map("ours").unwrap();
+    fixture.apply(&[("a.yaml", &refuse), ("b.yaml", &one)]);
+    let before = fixture.map("ours").unwrap();
     assert_eq!(before["metadata"]["annotations"][SITE], "store-1");
-    let of_the_first = std::mem::take(&mut bench.memory);
+    let of_the_first = std::mem::take(&mut fixture.memory);
 
     // The second site follows the same stream; nothing that a stream says lets it take over.
-    bench.site = "store-2";
-    bench.drift = DriftPolicy::Correct;
+    fixture.site = "store-2";
+    fixture.drift = DriftPolicy::Correct;
     for settings in [&refuse, &force] {
-        let told = bench.blocked(&[("a.yaml", settings), ("b.yaml", &two)]);
+        let told = fixture.blocked(&[("a.yaml", settings), ("b.yaml", &two)]);
         for words in [
             "`ConfigMap app/ours` belongs to the site `store-1` (assignment `f/dev/one`): two sites share this cluster",
             "help: a cluster belongs to one site",
@@ -29,39 +29,39 @@ fn two_sites_that_share_a_cluster_are_a_named_conflict_and_fight_for_nothing() {
         ] {
             assert!(told.contains(words), "{told}");
         }
-        assert_eq!(bench.map("ours").unwrap(), before);
+        assert_eq!(fixture.map("ours").unwrap(), before);
     }
-    assert!(bench.memory.0.is_empty());
+    assert!(fixture.memory.0.is_empty());
 
     // An agent of before did take it over: the first site sees it, puts nothing back, and removes nothing.
     let theirs = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "ours",
-        "annotations": {SITE: "store-2", mark::ANNOTATION: "f/dev/one"}}, "data": {"key": "2"}});
+        "annotations": {SITE: "store-2", ownership::ANNOTATION: "f/dev/one"}}, "data": {"key": "2"}});
     let path = "/api/v1/namespaces/app/configmaps/ours?fieldManager=outhaul&force=true";
     let body = Some(("application/apply-patch+yaml", &theirs));
-    let (code, answer) = bench.server.ask("PATCH", path, body).unwrap();
+    let (code, answer) = fixture.server.ask("PATCH", path, body).unwrap();
     assert_eq!(code, 200, "{answer}");
-    bench.site = "store-1";
-    bench.memory = of_the_first;
+    fixture.site = "store-1";
+    fixture.memory = of_the_first;
     let files = [("a.yaml", refuse.as_str()), ("b.yaml", one.as_str())];
-    let seen = bench.observe(&files);
+    let seen = fixture.observe(&files);
     assert_eq!(seen.status, ComplianceStatus::Drifted);
     let told = &seen.steps[0].message;
     assert!(
         told.contains("the site `store-2` applied it since"),
         "{told}"
     );
-    assert!(bench.blocked(&files).contains("site `store-2`"));
-    let removed = bench.remove();
+    assert!(fixture.blocked(&files).contains("site `store-2`"));
+    let removed = fixture.remove();
     assert!(
         removed[0]
             .2
             .contains("belongs to the site `store-2` by now and was left")
     );
-    assert_eq!(bench.map("ours").unwrap()["data"]["key"], "2");
+    assert_eq!(fixture.map("ours").unwrap()["data"]["key"], "2");
 
     // The way out that the message names: the other site is gone, its annotation is removed.
     let gone = json!({"metadata": {"annotations": {SITE: null}}});
-    bench
+    fixture
         .server
         .patch(
             "/api/v1/namespaces/app/configmaps/ours",
@@ -69,9 +69,9 @@ fn two_sites_that_share_a_cluster_are_a_named_conflict_and_fight_for_nothing() {
             &gone,
         )
         .unwrap();
-    bench.memory = Memory::default();
-    bench.apply(&files);
-    let taken = bench.map("ours").unwrap();
+    fixture.memory = MemoryLedger::default();
+    fixture.apply(&files);
+    let taken = fixture.map("ours").unwrap();
     assert_eq!(taken["metadata"]["annotations"][SITE], "store-1");
     assert_eq!(taken["data"]["key"], "1");
 }

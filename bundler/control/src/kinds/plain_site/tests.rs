@@ -85,7 +85,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn by_parts_and_without_sites_the_same_is_found_and_told(
+    fn by_parts_and_without_sites_the_same_is_found_and_reported(
         pieces in prop::collection::vec((select(PIECES), any::<bool>()), 0..8),
         edits in prop::collection::vec((any::<Index>(), select(b" \n-:#'\"|&*!%~0aA\t\r".as_slice())), 0..3),
         cut in prop::option::of(any::<Index>()),
@@ -108,7 +108,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_passed_over_is_a_site_without_a_mistake(
+    fn what_is_skipped_is_a_site_without_a_mistake(
         at in any::<Index>(),
         new in select(&["", " ", "\n", "-", ":", "#", "'", "\"", "|", "&a ", "~", "0", "true", "\t", "\r", "Z", "\u{85}", "?", ", "][..]),
         replace in any::<bool>(),
@@ -130,7 +130,7 @@ proptest! {
 }
 
 #[test]
-fn plain_sites_are_passed_over_wherever_they_are() {
+fn plain_sites_are_skipped_wherever_they_are() {
     assert!(others(SITE).is_empty());
     assert!(others(&format!("---\n{SITE}---\n# second\n{SITE}\n")).is_empty());
     assert!(others(SITE.trim_end()).is_empty());

@@ -8,7 +8,7 @@ use super::strings::string_list;
 use crate::format::string_of;
 use crate::functions::args::{any, dict, key};
 use crate::functions::{Env, Function, Ty};
-use crate::runtime::{Elem, Fault, Key, List, Map, MapType, Outcome, Value, reaches, text};
+use crate::runtime::{Elem, Fault, Key, List, Map, MapType, RuntimeResult, Value, reaches, text};
 use std::collections::BTreeMap;
 
 const D: Ty = Ty::Dict;
@@ -83,7 +83,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     }),
 ];
 
-fn set(env: &Env<'_>, args: &[Value]) -> Outcome<Value> {
+fn set(env: &Env<'_>, args: &[Value]) -> RuntimeResult<Value> {
     let map = dict(args, 0)?;
     if map.nil {
         return Fault::go("assignment to entry in nil map");

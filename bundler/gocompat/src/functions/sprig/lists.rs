@@ -5,7 +5,7 @@
 
 use crate::functions::args::{any, list_of};
 use crate::functions::{Env, Function, Ty};
-use crate::runtime::{Elem, Fault, List, Outcome, Value, deep_equal};
+use crate::runtime::{Elem, Fault, List, RuntimeResult, Value, deep_equal};
 
 const A: Ty = Ty::Any;
 
@@ -92,14 +92,14 @@ pub(super) fn items(
     args: &[Value],
     at: usize,
     complaint: &str,
-) -> Outcome<Vec<Value>> {
+) -> RuntimeResult<Vec<Value>> {
     if let Some(Value::List(list)) = args.get(at) {
         env.budget.values(list.len())?;
     }
     list_of(args, at, complaint)
 }
 
-fn built(env: &Env<'_>, items: Vec<Value>) -> Outcome<Value> {
+fn built(env: &Env<'_>, items: Vec<Value>) -> RuntimeResult<Value> {
     env.budget.values(items.len())?;
     Ok(List::value(Elem::Any, items))
 }
@@ -112,13 +112,13 @@ fn part(items: Option<&[Value]>) -> Value {
     }
 }
 
-fn push(env: &Env<'_>, args: &[Value]) -> Outcome<Value> {
+fn push(env: &Env<'_>, args: &[Value]) -> RuntimeResult<Value> {
     let mut items = items(env, args, 0, "Cannot push on type")?;
     items.push(any(args, 1));
     built(env, items)
 }
 
-fn contains(env: &Env<'_>, items: &[Value], wanted: &Value) -> Outcome<bool> {
+fn contains(env: &Env<'_>, items: &[Value], wanted: &Value) -> RuntimeResult<bool> {
     for item in items {
         if deep_equal(wanted, item, env.budget, 0)? {
             return Ok(true);
@@ -127,7 +127,7 @@ fn contains(env: &Env<'_>, items: &[Value], wanted: &Value) -> Outcome<bool> {
     Ok(false)
 }
 
-fn slice(env: &Env<'_>, args: &[Value]) -> Outcome<Value> {
+fn slice(env: &Env<'_>, args: &[Value]) -> RuntimeResult<Value> {
     let list = match any(args, 0) {
         Value::List(list) => list,
         other => {

@@ -6,7 +6,7 @@
 
 use crate::functions::Env;
 use crate::functions::args::dict;
-use crate::runtime::{Fault, Key, List, Map, MapType, Outcome, Value, reaches, text};
+use crate::runtime::{Fault, Key, List, Map, MapType, RuntimeResult, Value, reaches, text};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -23,7 +23,7 @@ impl From<Fault> for Stop {
     }
 }
 
-pub(super) fn merge(env: &Env<'_>, args: &[Value], overwrite: bool) -> Outcome<Value> {
+pub(super) fn merge(env: &Env<'_>, args: &[Value], overwrite: bool) -> RuntimeResult<Value> {
     let mut target = Rc::clone(dict(args, 0)?);
     for at in 1..args.len() {
         let source = dict(args, at)?;

@@ -6,7 +6,7 @@ use crate::format::sprint;
 use crate::functions::args::{any, float, number, to_float64, to_int64, utf8};
 use crate::functions::{Env, Function, Ty};
 use crate::gonum::{NumError, parse_int};
-use crate::runtime::{Elem, Fault, List, Outcome, Value, int, int64};
+use crate::runtime::{Elem, Fault, List, RuntimeResult, Value, int, int64};
 
 const A: Ty = Ty::Any;
 
@@ -70,7 +70,7 @@ fn extreme(args: &[Value], pick: fn(i64, i64) -> i64) -> i64 {
     args.iter().map(to_int64).reduce(pick).unwrap_or(0)
 }
 
-fn divided(args: &[Value], divide: fn(i64, i64) -> i64) -> Outcome<Value> {
+fn divided(args: &[Value], divide: fn(i64, i64) -> i64) -> RuntimeResult<Value> {
     let (a, b) = (whole(args, 0), whole(args, 1));
     if b == 0 {
         return Fault::go("runtime error: integer divide by zero");
@@ -78,7 +78,7 @@ fn divided(args: &[Value], divide: fn(i64, i64) -> i64) -> Outcome<Value> {
     Ok(int64(divide(a, b)))
 }
 
-fn steps(env: &Env<'_>, start: i64, end: i64, step: i64) -> Outcome<Value> {
+fn steps(env: &Env<'_>, start: i64, end: i64, step: i64) -> RuntimeResult<Value> {
     let mut items = Vec::new();
     let down = end < start;
     if step != 0 && down == (step < 0) {
@@ -96,7 +96,7 @@ fn steps(env: &Env<'_>, start: i64, end: i64, step: i64) -> Outcome<Value> {
 }
 
 /// Rounds half up (or at another limit), away from zero only by accident, as sprig does.
-fn round(_: &Env<'_>, args: &[Value]) -> Outcome<Value> {
+fn round(_: &Env<'_>, args: &[Value]) -> RuntimeResult<Value> {
     let limit = if args.len() > 2 { float(args, 2) } else { 0.5 };
     let value = to_float64(&any(args, 0));
     let power = pow10(number(args, 1));

@@ -6,7 +6,7 @@
 
 use crate::functions::args::{number, string, utf8};
 use crate::functions::{Env, Function, Ty};
-use crate::runtime::{Elem, Fault, List, Outcome, Text, Value, text};
+use crate::runtime::{Elem, Fault, List, RuntimeResult, Text, Value, text};
 use regex::bytes::{Captures, Regex, RegexBuilder};
 use std::sync::Arc;
 
@@ -64,7 +64,7 @@ fn limit(count: i64) -> usize {
     usize::try_from(count).unwrap_or(usize::MAX)
 }
 
-fn compile(env: &Env<'_>, args: &[Value]) -> Outcome<Regex> {
+fn compile(env: &Env<'_>, args: &[Value]) -> RuntimeResult<Regex> {
     let pattern = utf8(args, 0);
     let fail = |why: &str| Fault::Go(format!("regexp: Compile(`{pattern}`): {why}"));
     // Compiling costs far more than a step.
@@ -96,7 +96,7 @@ fn at_character(whole: &[u8], at: usize) -> bool {
     whole.get(at).is_none_or(|byte| byte & 0xc0 != 0x80)
 }
 
-fn replace(env: &Env<'_>, regex: &Regex, args: &[Value], expand: bool) -> Outcome<Value> {
+fn replace(env: &Env<'_>, regex: &Regex, args: &[Value], expand: bool) -> RuntimeResult<Value> {
     let (whole, template) = (string(args, 1), string(args, 2));
     let mut out = Vec::new();
     let mut last = 0;
@@ -170,7 +170,7 @@ fn reference(rest: &[u8]) -> Option<(&str, usize)> {
 }
 
 /// Go's `Regexp.Split`.
-fn split(env: &Env<'_>, regex: &Regex, args: &[Value]) -> Outcome<Value> {
+fn split(env: &Env<'_>, regex: &Regex, args: &[Value]) -> RuntimeResult<Value> {
     let (whole, count) = (string(args, 1), number(args, 2));
     if count == 0 {
         return Ok(List::nil_value(Elem::Str));

@@ -6,7 +6,7 @@
 use crate::format::{quote, sprint, sprint_all, string_of};
 use crate::functions::args::{any, number, string, strings_of};
 use crate::functions::{Env, Function, Ty};
-use crate::runtime::{Elem, Fault, Key, List, Map, MapType, Outcome, Text, Value, text};
+use crate::runtime::{Elem, Fault, Key, List, Map, MapType, RuntimeResult, Text, Value, text};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -172,7 +172,7 @@ pub(super) fn string_list(items: impl IntoIterator<Item = Text>) -> Value {
 }
 
 /// Applies a case mapping; bad bytes become U+FFFD, as in Go's `strings.Map`.
-fn mapped(env: &Env<'_>, args: &[Value], map: fn(char) -> char) -> Outcome<Value> {
+fn mapped(env: &Env<'_>, args: &[Value], map: fn(char) -> char) -> RuntimeResult<Value> {
     let bytes = string(args, 0);
     env.budget.bytes(bytes.len())?;
     let whole = String::from_utf8_lossy(bytes);
@@ -262,14 +262,14 @@ fn last_char(bytes: &[u8]) -> Option<(char, usize)> {
     Some((char::REPLACEMENT_CHARACTER, 1))
 }
 
-fn trim_all(env: &Env<'_>, args: &[Value]) -> Outcome<Value> {
+fn trim_all(env: &Env<'_>, args: &[Value]) -> RuntimeResult<Value> {
     search_cost(env, args, 1, 0)?;
     let set: Vec<char> = String::from_utf8_lossy(string(args, 0)).chars().collect();
     Ok(text(trim_where(string(args, 1), |c| set.contains(&c))))
 }
 
 /// `whole[start:end]`, with Go's panic.
-fn slice(whole: &[u8], start: i64, end: i64) -> Outcome<Value> {
+fn slice(whole: &[u8], start: i64, end: i64) -> RuntimeResult<Value> {
     let part = usize::try_from(start)
         .ok()
         .zip(usize::try_from(end).ok())
@@ -283,7 +283,7 @@ fn slice(whole: &[u8], start: i64, end: i64) -> Outcome<Value> {
     }
 }
 
-fn repeated(env: &Env<'_>, whole: &[u8], count: i64) -> Outcome<Value> {
+fn repeated(env: &Env<'_>, whole: &[u8], count: i64) -> RuntimeResult<Value> {
     let Ok(count) = usize::try_from(count) else {
         return Fault::go("strings: negative Repeat count");
     };
@@ -299,8 +299,8 @@ fn repeated(env: &Env<'_>, whole: &[u8], count: i64) -> Outcome<Value> {
 fn joined_present(
     env: &Env<'_>,
     args: &[Value],
-    show: impl Fn(&Value) -> Outcome<Vec<u8>>,
-) -> Outcome<Value> {
+    show: impl Fn(&Value) -> RuntimeResult<Vec<u8>>,
+) -> RuntimeResult<Value> {
     let mut parts = Vec::new();
     for arg in args.iter().filter(|arg| !arg.is_nil()) {
         parts.push(show(arg)?);
@@ -310,7 +310,7 @@ fn joined_present(
     Ok(text(joined))
 }
 
-fn indented(env: &Env<'_>, spaces: i64, whole: &[u8], before: &[u8]) -> Outcome<Vec<u8>> {
+fn indented(env: &Env<'_>, spaces: i64, whole: &[u8], before: &[u8]) -> RuntimeResult<Vec<u8>> {
     let Ok(spaces) = usize::try_from(spaces) else {
         return Fault::go("strings: negative Repeat count");
     };
@@ -330,7 +330,7 @@ fn indented(env: &Env<'_>, spaces: i64, whole: &[u8], before: &[u8]) -> Outcome<
 }
 
 /// Charges what searching for one argument in another can take at worst.
-fn search_cost(env: &Env<'_>, args: &[Value], whole: usize, wanted: usize) -> Outcome<()> {
+fn search_cost(env: &Env<'_>, args: &[Value], whole: usize, wanted: usize) -> RuntimeResult<()> {
     let pairs = string(args, whole)
         .len()
         .saturating_mul(string(args, wanted).len());
@@ -356,7 +356,7 @@ pub(super) fn char_lengths(bytes: &[u8]) -> Vec<usize> {
     out
 }
 
-fn replaced(env: &Env<'_>, whole: &[u8], old: &[u8], new: &[u8]) -> Outcome<Vec<u8>> {
+fn replaced(env: &Env<'_>, whole: &[u8], old: &[u8], new: &[u8]) -> RuntimeResult<Vec<u8>> {
     let most = if old.is_empty() {
         whole.len() + 1
     } else {
@@ -420,7 +420,7 @@ pub(super) fn split<'t>(whole: &'t [u8], separator: &[u8], limit: i64) -> Vec<&'
 }
 
 /// `{_0: ..., _1: ...}`.
-fn numbered(env: &Env<'_>, parts: Vec<&[u8]>) -> Outcome<Value> {
+fn numbered(env: &Env<'_>, parts: Vec<&[u8]>) -> RuntimeResult<Value> {
     env.budget.values(parts.len().saturating_mul(4))?;
     let entries: BTreeMap<Key, Value> = parts
         .into_iter()

@@ -6,7 +6,7 @@
 use crate::functions::args::{any, string, time, utf8};
 use crate::functions::{Env, Function, Ty};
 use crate::gotime::{Time, parse, parse_duration};
-use crate::runtime::{Fault, IntKind, Outcome, Value, text};
+use crate::runtime::{Fault, IntKind, RuntimeResult, Value, text};
 use std::rc::Rc;
 
 const T: Ty = Ty::Text;
@@ -32,7 +32,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     }),
 ];
 
-fn instant(value: &Value) -> Outcome<Time> {
+fn instant(value: &Value) -> RuntimeResult<Time> {
     match value {
         Value::Time(time) => Ok((**time).clone()),
         Value::Int(seconds, IntKind::Int | IntKind::Int64) => Ok(Time::utc(*seconds, 0)),
@@ -43,7 +43,7 @@ fn instant(value: &Value) -> Outcome<Time> {
     }
 }
 
-fn in_zone(env: &Env<'_>, args: &[Value]) -> Outcome<Value> {
+fn in_zone(env: &Env<'_>, args: &[Value]) -> RuntimeResult<Value> {
     let layout = string(args, 0);
     env.budget.bytes(layout.len().saturating_mul(40))?;
     Ok(text(
@@ -53,7 +53,7 @@ fn in_zone(env: &Env<'_>, args: &[Value]) -> Outcome<Value> {
     ))
 }
 
-fn modified(_: &Env<'_>, args: &[Value]) -> Outcome<Value> {
+fn modified(_: &Env<'_>, args: &[Value]) -> RuntimeResult<Value> {
     let time = time(args, 1);
     let moved = parse_duration(&utf8(args, 0)).map(|nanos| time.add_nanos(nanos));
     Ok(Value::Time(Rc::new(moved.unwrap_or(time))))

@@ -5,7 +5,7 @@
 
 use crate::functions::args::{dict, utf8};
 use crate::functions::{Env, Function, Ty};
-use crate::runtime::{Fault, Key, Map, MapType, Outcome, Value, text};
+use crate::runtime::{Fault, Key, Map, MapType, RuntimeResult, Value, text};
 use std::collections::BTreeMap;
 
 pub(super) const FUNCTIONS: &[Function] = &[
@@ -258,9 +258,9 @@ fn hostname(host: &[u8]) -> &[u8] {
         .unwrap_or(bare)
 }
 
-fn join(env: &Env<'_>, args: &[Value]) -> Outcome<Value> {
+fn join(env: &Env<'_>, args: &[Value]) -> RuntimeResult<Value> {
     let map = dict(args, 0)?;
-    let part = |name: &str| -> Outcome<Vec<u8>> {
+    let part = |name: &str| -> RuntimeResult<Vec<u8>> {
         match map.get(&Key::str(name)) {
             None => Ok(Vec::new()),
             Some(Value::Str(text)) => {

@@ -6,7 +6,7 @@
 use super::strings::{is_space, lower, upper};
 use crate::functions::args::{number, string, utf8};
 use crate::functions::{Env, Function, Ty};
-use crate::runtime::{Fault, Outcome, Value, text};
+use crate::runtime::{Fault, RuntimeResult, Value, text};
 use unicode_general_category::{GeneralCategory, get_general_category};
 
 mod casing;
@@ -60,7 +60,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     }),
 ];
 
-fn changed(env: &Env<'_>, args: &[Value], change: impl Fn(&str) -> String) -> Outcome<Value> {
+fn changed(env: &Env<'_>, args: &[Value], change: impl Fn(&str) -> String) -> RuntimeResult<Value> {
     env.budget.bytes(string(args, 0).len())?;
     Ok(text(change(&utf8(args, 0))))
 }
@@ -168,7 +168,7 @@ fn swap_case(whole: &str) -> String {
 }
 
 /// goutils reads every byte as a character of its own.
-fn no_space(env: &Env<'_>, whole: &[u8]) -> Outcome<Value> {
+fn no_space(env: &Env<'_>, whole: &[u8]) -> RuntimeResult<Value> {
     env.budget.bytes(whole.len().saturating_mul(2))?;
     if !whole.iter().any(|byte| is_space(char::from(*byte))) {
         return Ok(text(whole));
@@ -201,7 +201,7 @@ fn wrap(
     width: i64,
     separator: &[u8],
     cut_words: bool,
-) -> Outcome<Value> {
+) -> RuntimeResult<Value> {
     let width = usize::try_from(width).unwrap_or(0).max(1);
     let breaks = whole.len() / width + whole.iter().filter(|byte| **byte == b' ').count() + 1;
     let most = breaks

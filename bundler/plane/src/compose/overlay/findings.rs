@@ -35,14 +35,14 @@ impl SiteFindings {
     pub fn finish(self) -> Diagnostics {
         let mut all = Diagnostics::new();
         all.extend(self.0.into_values().map(|(finding, sites)| Diagnostic {
-            message: format!("{}: {}", told(&sites), finding.message),
+            message: format!("{}: {}", site_names(&sites), finding.message),
             ..finding
         }));
         all
     }
 }
 
-fn told(sites: &BTreeSet<String>) -> String {
+fn site_names(sites: &BTreeSet<String>) -> String {
     let mut names = sites.iter();
     match (names.next(), names.next(), names.len()) {
         (Some(one), None, _) => format!("site `{one}`"),

@@ -94,7 +94,7 @@ fn labels_of_the_pair_are_never_looked_up_in_a_site() {
 }
 
 #[test]
-fn what_is_wrong_with_a_site_is_told_with_its_name() {
+fn what_is_wrong_with_a_site_is_reported_with_its_name() {
     let schema = "---\napiVersion: scheduler.kalypso.io/v1alpha1\nkind: ConfigSchema\n\
                   metadata: {name: level, labels: {region: west}}\nspec:\n  schema: |\n    \
                   {\"properties\": {\"LEVEL\": {\"enum\": [\"info\", \"debug\"]}}}\n";

@@ -40,12 +40,12 @@ pub(in crate::render) struct Assigned {
 
 /// What is left of a list.
 #[derive(Debug, Clone, Copy)]
-struct Rest<'r> {
+struct RemainingFiles<'r> {
     text: &'r str,
     lengths: &'r [usize],
 }
 
-impl<'r> Rest<'r> {
+impl<'r> RemainingFiles<'r> {
     fn number(&mut self) -> Option<usize> {
         let (first, rest) = self.lengths.split_first()?;
         self.lengths = rest;
@@ -77,8 +77,8 @@ impl Assigned {
         }
     }
 
-    fn rest(&self) -> Rest<'_> {
-        Rest {
+    fn rest(&self) -> RemainingFiles<'_> {
+        RemainingFiles {
             text: &self.text,
             lengths: &self.lengths,
         }

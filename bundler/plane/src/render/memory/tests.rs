@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::super::engine::{Engines, Shared};
-use super::super::{AssignmentInput, Cache, RenderedBatch, Rendering, render};
+use super::super::{AssignmentInput, RenderCache, RenderedBatch, Rendering, render};
 use super::edits::{add_site, apply, edit, plane, snapshot};
 use super::*;
 use crate::compose::{self, Mode};
@@ -62,7 +62,7 @@ fn counted(cache: &mut MemoryCache, plane: &ControlPlane, mode: Mode) -> (Render
         snapshot(),
     );
     let job = job(plane, &schedule, &snapshot, mode);
-    let done = render(job, Cache::Memory(cache));
+    let done = render(job, RenderCache::Memory(cache));
     assert!(done.reused.is_empty());
     (done.rendering, done.rendered)
 }
@@ -113,7 +113,7 @@ fn only_what_a_change_can_reach_is_rendered() {
 }
 
 #[test]
-fn all_that_is_rendered_is_told() {
+fn all_that_is_rendered_is_reported() {
     let plane = plane();
     let told = std::sync::Mutex::new((0, 0));
     let schedule = schedule::schedule(&plane, &schedule::SchedulerAnswers::default());
@@ -126,6 +126,6 @@ fn all_that_is_rendered_is_told() {
         progress,
         ..job(&plane, &schedule, &snapshot, Mode::default())
     };
-    render(job, Cache::None);
+    render(job, RenderCache::None);
     assert_eq!(told.into_inner().unwrap(), (16, 16));
 }

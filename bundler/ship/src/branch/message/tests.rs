@@ -14,7 +14,7 @@ fn source(name: &str, commit: char) -> Source {
     }
 }
 
-fn body_of(workloads: usize, plan: &Changes, change: &Result<Difference, String>) -> String {
+fn body_of(workloads: usize, plan: &CommitChanges, change: &Result<Difference, String>) -> String {
     let workloads = (0..workloads).map(|at| source(&format!("app-{at:03}"), 'c'));
     let snapshot = outhaul_control::snapshot::snapshot(
         source("dev", 'a'),
@@ -43,12 +43,12 @@ fn paths(count: usize, long: usize) -> BTreeSet<String> {
 }
 
 #[test]
-fn without_the_older_commits_the_files_are_told_and_why() {
-    let plan = Changes {
+fn without_the_older_commits_the_files_are_reported_and_why() {
+    let plan = CommitChanges {
         changed: ["drone/hello/namespace.yaml".to_owned()].into(),
         added: ["drone/new/namespace.yaml".to_owned()].into(),
         by_hand: ["drone/hello/namespace.yaml".to_owned()].into(),
-        ..Changes::default()
+        ..CommitChanges::default()
     };
     let why = "repository `https://git.example/app` has no commit 1234".to_owned();
     insta::assert_snapshot!(body_of(1, &plan, &Err(why)));
@@ -56,10 +56,10 @@ fn without_the_older_commits_the_files_are_told_and_why() {
 
 #[test]
 fn a_text_without_an_end_is_cut_and_says_so() {
-    let plan = Changes {
+    let plan = CommitChanges {
         changed: paths(3_000, 300),
         added: paths(3_000, 2_000),
-        ..Changes::default()
+        ..CommitChanges::default()
     };
     let text = body_of(400, &plan, &Err(String::new()));
     assert!(text.len() < 65_536, "{}", text.len());

@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt as _;
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-use super::super::settle::Rest;
+use super::super::write_rendering::ReusedOutput;
 use super::*;
 use outhaul_control::ControlPlane;
 use outhaul_plane::compose::Mode;
@@ -14,7 +14,7 @@ use outhaul_plane::compose::Mode;
 mod edits;
 
 use edits::{Edit, add_site, add_target, apply, edit, plane, snapshot as edited};
-use outhaul_plane::render::{Cache, DiskCache, Job, render};
+use outhaul_plane::render::{DiskCache, Job, RenderCache, render};
 use outhaul_plane::schedule;
 
 /// What happens between two runs.
@@ -83,13 +83,13 @@ impl FolderFixture {
             mode: self.mode,
             progress: &|_, _| (),
         };
-        let since = render(job, Cache::Disk(&mut cache));
-        let rest = Rest {
+        let since = render(job, RenderCache::Disk(&mut cache));
+        let rest = ReusedOutput {
             before: &before,
             reused: &since.reused,
             cache,
         };
-        let settled = settle(&out, &self.plane, &since.rendering, rest);
+        let settled = write_rendering(&out, &self.plane, &since.rendering, rest);
         settled.map_err(|error| error.to_string())?;
         Ok(since.reused.len())
     }
@@ -97,7 +97,7 @@ impl FolderFixture {
     fn apply(&mut self, what: Between) {
         let record = record(&self.out("again"))
             .unwrap()
-            .unwrap_or_else(|| Record {
+            .unwrap_or_else(|| FolderRecord {
                 format: FORMAT.to_owned(),
                 snapshot: edited(),
                 files: BTreeMap::new(),
@@ -175,15 +175,15 @@ proptest! {
         steps in proptest::collection::vec(between(), 1..10),
         compat in any::<bool>(),
     ) {
-        let mut scene = FolderFixture::new(Mode { compat });
-        prop_assert_eq!(scene.run("again", false), scene.run("full", true));
+        let mut fixture = FolderFixture::new(Mode { compat });
+        prop_assert_eq!(fixture.run("again", false), fixture.run("full", true));
         for step in steps {
-            scene.apply(step.clone());
-            let again = scene.run("again", false);
-            let full = scene.run("full", true);
+            fixture.apply(step.clone());
+            let again = fixture.run("again", false);
+            let full = fixture.run("full", true);
             prop_assert_eq!(again.as_ref().err(), full.as_ref().err(), "{:?}", step);
             prop_assert!(full.is_err() || full == Ok(0));
-            scene.same()?;
+            fixture.same()?;
         }
     }
 }
@@ -201,18 +201,18 @@ fn inodes(out: &Path) -> BTreeMap<String, u64> {
 
 #[test]
 fn what_did_not_change_is_neither_rendered_nor_written() {
-    let mut scene = FolderFixture::new(Mode::default());
-    assert_eq!(scene.run("again", false), Ok(0));
-    let out = scene.out("again");
+    let mut fixture = FolderFixture::new(Mode::default());
+    assert_eq!(fixture.run("again", false), Ok(0));
+    let out = fixture.out("again");
     let first = inodes(&out);
-    assert_eq!(scene.run("again", false), Ok(16), "nothing changed");
+    assert_eq!(fixture.run("again", false), Ok(16), "nothing changed");
     assert_eq!(inodes(&out), first);
     // `config-0` is of one cluster type.
-    let one = scene.plane.configs.get_mut("config-0").unwrap();
+    let one = fixture.plane.configs.get_mut("config-0").unwrap();
     one.data
         .values_mut()
         .for_each(|spot| spot.value = "second".into());
-    assert_eq!(scene.run("again", false), Ok(12));
+    assert_eq!(fixture.run("again", false), Ok(12));
     let second = inodes(&out);
     let other: BTreeSet<&String> = first
         .iter()
@@ -226,10 +226,10 @@ fn what_did_not_change_is_neither_rendered_nor_written() {
             .iter()
             .all(|path| path.starts_with("line-0/") && path.ends_with("config.yaml"))
     );
-    scene.run("full", true).unwrap();
-    scene.same().unwrap();
+    fixture.run("full", true).unwrap();
+    fixture.same().unwrap();
     assert_eq!(
-        scene.run("again", true),
+        fixture.run("again", true),
         Ok(0),
         "when everything is asked for"
     );
@@ -238,21 +238,21 @@ fn what_did_not_change_is_neither_rendered_nor_written() {
 
 #[test]
 fn a_file_that_was_edited_by_hand_is_set_right_and_counted() {
-    let scene = FolderFixture::new(Mode::default());
-    scene.run("again", false).unwrap();
-    let out = scene.out("again");
+    let fixture = FolderFixture::new(Mode::default());
+    fixture.run("again", false).unwrap();
+    let out = fixture.out("again");
     let before = read_tree(&out).unwrap();
     fs::write(out.join("line-2/app-1-live/namespace.yaml"), "by hand").unwrap();
     fs::remove_file(out.join("line-3/README.md")).unwrap();
-    assert_eq!(scene.run("again", false), Ok(15));
+    assert_eq!(fixture.run("again", false), Ok(15));
     assert_eq!(read_tree(&out).unwrap(), before);
 }
 
 #[test]
 fn the_memory_of_another_program_or_of_nothing_is_no_past() {
-    let scene = FolderFixture::new(Mode::default());
-    scene.run("again", false).unwrap();
-    let path = scene.out("again.outhaul.memory.json");
+    let fixture = FolderFixture::new(Mode::default());
+    fixture.run("again", false).unwrap();
+    let path = fixture.out("again.outhaul.memory.json");
     let whole = fs::read_to_string(&path).unwrap();
     for torn in [
         "",
@@ -263,24 +263,24 @@ fn the_memory_of_another_program_or_of_nothing_is_no_past() {
         &whole.replacen("\"program\":[", "\"program\":[1", 1),
     ] {
         fs::write(&path, torn).unwrap();
-        assert_eq!(scene.run("again", false), Ok(0), "{torn:.80}");
+        assert_eq!(fixture.run("again", false), Ok(0), "{torn:.80}");
         assert_eq!(fs::read_to_string(&path).unwrap().len(), whole.len());
-        assert_eq!(scene.run("again", false), Ok(16), "it is whole again");
+        assert_eq!(fixture.run("again", false), Ok(16), "it is whole again");
     }
     assert_ne!(
-        remembered(&scene.out("again"), false).unwrap().cache,
+        remembered(&fixture.out("again"), false).unwrap().cache,
         DiskCache::default()
     );
 }
 
 #[test]
 fn changes_that_lie_far_apart_leave_the_other_folders_in_place() {
-    let mut scene = FolderFixture::new(Mode::default());
+    let mut fixture = FolderFixture::new(Mode::default());
     for number in 4..24 {
-        add_target(&mut scene.plane, number, 0);
+        add_target(&mut fixture.plane, number, 0);
     }
-    scene.run("again", false).unwrap();
-    let out = scene.out("again");
+    fixture.run("again", false).unwrap();
+    let out = fixture.out("again");
     let folder = |name: &str| fs::metadata(out.join(name)).unwrap().ino();
     let before = (
         folder("line-1"),
@@ -288,11 +288,11 @@ fn changes_that_lie_far_apart_leave_the_other_folders_in_place() {
         folder("line-1/app-2-live"),
     );
     // `config-2` is of one workload.
-    let one = scene.plane.configs.get_mut("config-2").unwrap();
+    let one = fixture.plane.configs.get_mut("config-2").unwrap();
     one.data
         .values_mut()
         .for_each(|spot| spot.value = "second".into());
-    assert_eq!(scene.run("again", false), Ok(4 * 23));
+    assert_eq!(fixture.run("again", false), Ok(4 * 23));
     let after = (
         folder("line-1"),
         folder("line-1/app-1-live"),
@@ -300,9 +300,9 @@ fn changes_that_lie_far_apart_leave_the_other_folders_in_place() {
     );
     assert_eq!((before.0, before.1), (after.0, after.1));
     assert_ne!(before.2, after.2);
-    scene.run("full", true).unwrap();
-    scene.same().unwrap();
-    assert_eq!(scene.run("again", false), Ok(4 * 24));
+    fixture.run("full", true).unwrap();
+    fixture.same().unwrap();
+    assert_eq!(fixture.run("again", false), Ok(4 * 24));
 }
 
 #[test]

@@ -1,5 +1,4 @@
 //! Which addresses are changed, and to what.
-#![allow(clippy::unwrap_used)]
 use serde_json::{Value, json};
 
 use super::*;
@@ -58,11 +57,11 @@ fn what_opens_the_original_is_not_sent_to_the_mirror_and_the_authority_comes_alo
     };
     let spec = json!({"url": "https://github.com/org/repo", "secretRef": {"name": "repo-secret"}});
     let object = source("GitRepository", spec);
-    let mut all = All {
+    let mut all = DesiredObjects {
         assignment: "a".repeat(60),
-        ..All::default()
+        ..DesiredObjects::default()
     };
-    all.objects.push(Wanted {
+    all.objects.push(DesiredObject {
         object,
         content: Digest::of(b""),
         note: String::new(),

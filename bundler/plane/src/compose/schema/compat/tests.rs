@@ -62,7 +62,7 @@ fn words_that_a_draft_does_not_have_say_nothing_in_it() {
 }
 
 #[test]
-fn the_branch_that_has_most_of_what_is_required_is_told() {
+fn the_branch_that_has_most_of_what_is_required_is_reported() {
     let schema = r#"{"anyOf": [{"required": ["z"]}, {"required": ["a", "b", "y"]}]}"#;
     let told = [
         "- (root): Must validate at least one schema (anyOf)\n",
@@ -72,7 +72,7 @@ fn the_branch_that_has_most_of_what_is_required_is_told() {
 }
 
 #[test]
-fn equal_items_are_told_with_the_last_one_before() {
+fn equal_items_are_reported_with_the_last_one_before() {
     let schema = r#"{"properties": {"a": {"uniqueItems": true}}}"#;
     let told = [
         "- a: array items[0,1] must be unique\n",

@@ -11,7 +11,7 @@ use std::io::{BufWriter, Read};
 
 use outhaul_bundle::Index;
 use outhaul_bundle::digest::HashingWriter;
-use outhaul_bundle::encode::Candidate;
+use outhaul_bundle::encode::ContentToEncode;
 use outhaul_bundle::index::{Blob, File as IndexFile, IndexError};
 use outhaul_bundle::limits::Limits;
 use outhaul_bundle::name::{Name, NameError};
@@ -26,7 +26,7 @@ use crate::attest::{self, AttestError};
 /// Why a bundle could not be attested or sealed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum FinishError {
+pub enum AttestSealError {
     /// An attestation could not be made.
     #[error("cannot attest the bundle")]
     Attest(#[from] AttestError),
@@ -60,8 +60,8 @@ impl UnsignedBundle {
     /// Adds what the fleet says of the bundle's content: see [`attest`].
     ///
     /// # Errors
-    /// [`FinishError`]
-    pub fn attest(mut self, signer: &StatementSigner) -> Result<Self, FinishError> {
+    /// [`AttestSealError`]
+    pub fn attest(mut self, signer: &StatementSigner) -> Result<Self, AttestSealError> {
         let meter = Meter::new("listing the contents", Unit::Bytes, None);
         let mut source = FromSpool(&self.spool, &meter);
         let made = attest::attest(&self.index, &mut source, signer)?;
@@ -76,7 +76,7 @@ impl UnsignedBundle {
                 executable: false,
             });
             let path = format!("attestations/{name}");
-            candidates.push(Candidate {
+            candidates.push(ContentToEncode {
                 digest: content,
                 size,
                 path,
@@ -93,8 +93,8 @@ impl UnsignedBundle {
     /// stay readable in the index: whoever has a guess at a content can check it.
     ///
     /// # Errors
-    /// [`FinishError`]
-    pub fn seal(mut self, readers: &[Reader]) -> Result<Self, FinishError> {
+    /// [`AttestSealError`]
+    pub fn seal(mut self, readers: &[Reader]) -> Result<Self, AttestSealError> {
         let mut recipients = BTreeMap::new();
         let mut keys: Vec<Recipient> = Vec::new();
         for reader in readers {
@@ -119,7 +119,7 @@ impl UnsignedBundle {
         blob: Blob,
         keys: &[Recipient],
         recipients: &BTreeMap<Name, Name>,
-    ) -> Result<Blob, FinishError> {
+    ) -> Result<Blob, AttestSealError> {
         let open = blob_path(&self.spool, &blob);
         let path = self.spool.folder().join("blob-being-sealed");
         let from = File::open(&open).map_err(|source| SpoolError::at(&open, source))?;
@@ -144,7 +144,7 @@ impl UnsignedBundle {
     }
 
     /// With the bytes of its changed index.
-    fn settled(mut self) -> Result<Self, FinishError> {
+    fn settled(mut self) -> Result<Self, AttestSealError> {
         self.index_bytes = self.index.to_bytes();
         Index::from_bytes(&self.index_bytes, &Limits::default())?;
         Ok(self)

@@ -16,8 +16,8 @@ use serde::Deserialize;
 use zeroize::Zeroizing;
 
 use crate::assignment::Desired;
+use crate::facilities::Facilities;
 use crate::sealed::{Keys, struck_out};
-use crate::site::Facilities;
 
 /// Largest file of manifests in bytes.
 const MAX_FILE_BYTES: u64 = 16 * 1024 * 1024;
@@ -31,11 +31,11 @@ const OWN_GROUP: &str = "outhaul.dev";
 /// What the stream says about applying.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
-pub struct Settings {
+pub struct ApplySettings {
     /// Where objects go that name no namespace.
     pub namespace: Option<String>,
     /// What is done with objects that somebody else made.
-    pub conflicts: Conflicts,
+    pub conflicts: ConflictPolicy,
     /// Seconds to wait for the objects to be ready, instead of the site's own.
     pub wait_seconds: Option<u64>,
 }
@@ -43,7 +43,7 @@ pub struct Settings {
 /// What is done with objects that somebody else made.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Conflicts {
+pub enum ConflictPolicy {
     /// Nothing is applied.
     #[default]
     Refuse,
@@ -53,7 +53,7 @@ pub enum Conflicts {
 
 /// One object and the file that it is from.
 #[derive(Debug)]
-pub struct Wanted {
+pub struct DesiredObject {
     /// The object.
     pub object: Object,
     /// Digest of the file, with its sealed values sealed.
@@ -64,13 +64,13 @@ pub struct Wanted {
 
 /// All that an assignment asks for.
 #[derive(Debug, Default)]
-pub struct All {
+pub struct DesiredObjects {
     /// The assignment's name.
     pub assignment: String,
     /// What the stream says.
-    pub settings: Settings,
+    pub settings: ApplySettings,
     /// The objects, in the order in which they are applied.
-    pub objects: Vec<Wanted>,
+    pub objects: Vec<DesiredObject>,
     /// Files that hold no manifests.
     pub others: Vec<String>,
     /// Values that must not be shown.
@@ -81,10 +81,14 @@ pub struct All {
 ///
 /// # Errors
 /// One sentence with the file.
-pub fn read(desired: &Desired, site: &dyn Facilities, payload: bool) -> Result<All, String> {
-    let mut all = All {
+pub fn read(
+    desired: &Desired,
+    site: &dyn Facilities,
+    payload: bool,
+) -> Result<DesiredObjects, String> {
+    let mut all = DesiredObjects {
         assignment: desired.assignment.name.to_string(),
-        ..All::default()
+        ..DesiredObjects::default()
     };
     // A problem may name what it found, which may be a value that was opened on the way to it.
     fill(&mut all, desired, site, payload).map_err(|problem| struck_out(&problem, &all.values))?;
@@ -92,7 +96,7 @@ pub fn read(desired: &Desired, site: &dyn Facilities, payload: bool) -> Result<A
 }
 
 fn fill(
-    all: &mut All,
+    all: &mut DesiredObjects,
     desired: &Desired,
     site: &dyn Facilities,
     with_payload: bool,
@@ -145,7 +149,7 @@ fn fill(
                 all.settings = settings(&object)?;
                 continue;
             }
-            all.objects.push(Wanted {
+            all.objects.push(DesiredObject {
                 object,
                 content: file.content,
                 note: String::new(),
@@ -181,7 +185,7 @@ fn no_sealed_names(keys: &dyn Keys, path: &Path, told: &str) -> Result<(), Strin
     Ok(())
 }
 
-fn settings(object: &Object) -> Result<Settings, String> {
+fn settings(object: &Object) -> Result<ApplySettings, String> {
     if object.key.kind != "KubernetesApply" {
         return Err(format!(
             "{}: `{}` is not known here",
@@ -195,7 +199,7 @@ fn settings(object: &Object) -> Result<Settings, String> {
         spec
     };
     let place = &object.place;
-    let settings: Settings =
+    let settings: ApplySettings =
         serde_json::from_value(spec).map_err(|error| format!("{place}: `spec`: {error}"))?;
     if let Some(seconds) = settings.wait_seconds
         && !(1..=MAX_WAIT_S).contains(&seconds)
@@ -215,7 +219,7 @@ fn settings(object: &Object) -> Result<Settings, String> {
     Ok(settings)
 }
 
-impl All {
+impl DesiredObjects {
     /// The namespace for objects that name none: the one that the stream says, else the only one that the
     /// assignment itself makes.
     pub fn namespace(&self) -> Option<String> {

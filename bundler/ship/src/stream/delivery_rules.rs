@@ -1,7 +1,7 @@
 //! What delivery policies forbid, found before anything is signed.
 //!
 //! What comes in: a stream's [`Delivery`], for whom the bundle is encrypted, and the assembled bundle.
-//! What goes out: nothing, or a [`Refusal`] that names the policy and its place. It is pure.
+//! What goes out: nothing, or a [`PolicyViolation`] that names the policy and its place. It is pure.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ const LISTED: usize = 5;
 /// A bundle that a delivery policy forbids.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("stream `{stream}`: {what}")]
-pub struct Refusal {
+pub struct PolicyViolation {
     /// `<environment>/<cluster type>`.
     pub stream: String,
     /// What is forbidden, and by which policy.
@@ -40,7 +40,11 @@ pub(super) fn withheld(delivery: &Delivery) -> Option<String> {
 }
 
 /// Encryption as the policy wants it.
-pub(super) fn readers(delivery: &Delivery, stream: &str, readers: usize) -> Result<(), Refusal> {
+pub(super) fn readers(
+    delivery: &Delivery,
+    stream: &str,
+    readers: usize,
+) -> Result<(), PolicyViolation> {
     let Some(said) = &delivery.encryption else {
         return Ok(());
     };
@@ -61,7 +65,7 @@ pub(super) fn readers(delivery: &Delivery, stream: &str, readers: usize) -> Resu
         ),
         _ => return Ok(()),
     };
-    Err(Refusal {
+    Err(PolicyViolation {
         stream: stream.to_owned(),
         what,
         largest: Vec::new(),
@@ -75,7 +79,7 @@ pub(super) fn budget(
     stream: &str,
     index: &Index,
     index_bytes: usize,
-) -> Result<(), Refusal> {
+) -> Result<(), PolicyViolation> {
     let Some(said) = &delivery.size_budget else {
         return Ok(());
     };
@@ -88,7 +92,7 @@ pub(super) fn budget(
     if size <= said.value {
         return Ok(());
     }
-    Err(Refusal {
+    Err(PolicyViolation {
         stream: stream.to_owned(),
         what: format!(
             "its bundle would have {size} bytes, and {} allows {}",

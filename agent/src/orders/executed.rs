@@ -14,7 +14,7 @@ use outhaul_signer::TrustedMetadata;
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 
-use super::{Approved, OrderEffect, told};
+use super::{Approved, OrderEffect, order_report};
 use crate::agent::Agent;
 use crate::error::AgentError;
 use crate::offer::Offer;
@@ -25,16 +25,16 @@ const MAX_REMEMBERED: usize = 200;
 
 /// What is remembered of orders.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Carried {
+pub(crate) struct ExecutedOrders {
     /// Orders up to this number stand, whoever signed them.
     base: u64,
-    orders: Vec<CarriedOrder>,
+    orders: Vec<ExecutedOrder>,
     /// The last order to move, until a bundle of the new stream came.
-    pub(crate) moved: Option<Moved>,
+    pub(crate) moved: Option<PendingMove>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct CarriedOrder {
+struct ExecutedOrder {
     order: Order,
     /// The stream whose bundle brought it.
     role: Name,
@@ -44,13 +44,13 @@ struct CarriedOrder {
 
 /// Where a site comes from that was told to move.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Moved {
+pub(crate) struct PendingMove {
     pub(crate) from: Stream,
     pub(crate) order: Order,
     keys: BTreeSet<String>,
 }
 
-impl Carried {
+impl ExecutedOrders {
     pub(crate) fn load(db: &Connection) -> Result<Self, StateError> {
         if let Some(carried) = state::meta(db, key::CARRIED)? {
             return Ok(carried);
@@ -66,13 +66,13 @@ impl Carried {
     pub(super) fn add(&mut self, order: &Order, from: &Stream, trusted: &TrustedMetadata) {
         let keys = trusted.stream_signers(from.role.as_str());
         if matches!(order.what, Instruction::Move { .. }) {
-            self.moved = Some(Moved {
+            self.moved = Some(PendingMove {
                 from: from.clone(),
                 order: order.clone(),
                 keys: keys.clone(),
             });
         }
-        self.orders.push(CarriedOrder {
+        self.orders.push(ExecutedOrder {
             order: order.clone(),
             role: from.role.clone(),
             keys,
@@ -112,7 +112,7 @@ impl Carried {
     }
 }
 
-impl Moved {
+impl PendingMove {
     /// Whether the order to move does not count by what `trusted` says: its key was taken away, or the
     /// stream that it names is none of the fleet's any more.
     fn is_void(&self, trusted: &TrustedMetadata) -> bool {
@@ -126,8 +126,8 @@ impl Moved {
 }
 
 /// The stream that this site was told to leave and from which no bundle of the new one has freed it.
-pub(crate) fn moved(db: &Connection) -> Result<Option<Moved>, AgentError> {
-    Ok(Carried::load(db)?.moved)
+pub(crate) fn moved(db: &Connection) -> Result<Option<PendingMove>, AgentError> {
+    Ok(ExecutedOrders::load(db)?.moved)
 }
 
 /// Undoes orders whose key the fleet took away since, as far as this verified index does not repeat
@@ -137,7 +137,7 @@ pub(crate) fn drop_void_orders(
     index: &Index,
     offer: &Offer,
 ) -> Result<(), AgentError> {
-    let mut carried = Carried::load(agent.store.read())?;
+    let mut carried = ExecutedOrders::load(agent.store.read())?;
     let before = carried.clone();
     let void = carried.take_void(index, &offer.acceptance.trusted);
     if carried == before {
@@ -150,7 +150,7 @@ pub(crate) fn drop_void_orders(
 /// order to move does not count any more, and the bundle does not repeat it.
 pub(crate) fn take_back_move(
     agent: &mut Agent,
-    moved: &Moved,
+    moved: &PendingMove,
     index: &Index,
     offer: &Offer,
 ) -> Result<bool, AgentError> {
@@ -158,7 +158,7 @@ pub(crate) fn take_back_move(
     if index.orders.contains(&moved.order) || !moved.is_void(trusted) {
         return Ok(false);
     }
-    let mut carried = Carried::load(agent.store.read())?;
+    let mut carried = ExecutedOrders::load(agent.store.read())?;
     let mut void = carried.take_void(index, trusted);
     if !void.contains(&moved.order) {
         carried.orders.retain(|one| one.order != moved.order);
@@ -171,7 +171,7 @@ pub(crate) fn take_back_move(
 
 fn undo(
     agent: &mut Agent,
-    carried: &Carried,
+    carried: &ExecutedOrders,
     void: &[Order],
     stream: Option<Stream>,
 ) -> Result<(), AgentError> {
@@ -201,13 +201,13 @@ fn undo(
             }
             let change = OrderEffect {
                 refused: true,
-                ..OrderEffect::told(
+                ..OrderEffect::with_message(
                     "it does not count any more: the fleet took away the key that signed it, and its \
                      newer bundle does not repeat it"
                         .to_owned(),
                 )
             };
-            outbox::queue(db, author, told(order, &change))?;
+            outbox::queue(db, author, order_report(order, &change))?;
             tracing::warn!(
                 number = order.number,
                 "order `{}`: {}",
@@ -224,7 +224,7 @@ fn undo(
 
 /// A bundle of the stream that this site was moved to came: the order has shown that it leads somewhere.
 pub(crate) fn arrived(db: &Connection) -> Result<(), StateError> {
-    let mut carried = Carried::load(db)?;
+    let mut carried = ExecutedOrders::load(db)?;
     if carried.moved.take().is_some() {
         state::set_meta(db, key::CARRIED, Some(&carried))?;
     }

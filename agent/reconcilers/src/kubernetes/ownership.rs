@@ -1,7 +1,7 @@
 //! By what the inventory knows an object again: whose it is, and which one.
 //!
 //! What comes in: an inventory row's digest, and objects as the API server gives them. What goes out: a
-//! [`Mark`], and whether an object is the one that was meant. The name of an object is not enough: somebody
+//! [`OwnershipRecord`], and whether an object is the one that was meant. The name of an object is not enough: somebody
 //! may have removed it and made another. It is pure.
 
 use outhaul_bundle::Digest;
@@ -43,7 +43,7 @@ impl Owner {
 
 /// How an object came to be ours.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Origin {
+pub enum Ownership {
     /// It is about to be made.
     New,
     /// We made it; its uid.
@@ -54,22 +54,22 @@ pub enum Origin {
 
 /// What the inventory keeps of an object, as the digest of its row.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mark {
+pub struct OwnershipRecord {
     /// Digest of the file that it is from.
     pub content: Digest,
     /// How it came to be ours.
-    pub origin: Origin,
+    pub origin: Ownership,
     /// Whose it is.
     pub owner: Owner,
 }
 
-impl Mark {
+impl OwnershipRecord {
     /// As it is kept.
     pub fn to_text(&self) -> String {
         let origin = match &self.origin {
-            Origin::New => "new".to_owned(),
-            Origin::Made(uid) => format!("made:{uid}"),
-            Origin::Took(uid) => format!("took:{uid}"),
+            Ownership::New => "new".to_owned(),
+            Ownership::Made(uid) => format!("made:{uid}"),
+            Ownership::Took(uid) => format!("took:{uid}"),
         };
         let mut text = format!("{} {origin} {}", self.content, self.owner.assignment);
         if let Some(site) = &self.owner.site {
@@ -79,16 +79,16 @@ impl Mark {
         text
     }
 
-    /// What [`Mark::to_text`] wrote.
+    /// What [`OwnershipRecord::to_text`] wrote.
     pub fn parse(text: &str) -> Option<Self> {
         let mut words = text.split(' ');
         let (content, origin, owner) = (words.next()?, words.next()?, words.next()?);
         Some(Self {
             content: content.parse().ok()?,
             origin: match origin.split_once(':') {
-                None if origin == "new" => Origin::New,
-                Some(("made", uid)) => Origin::Made(uid.to_owned()),
-                Some(("took", uid)) => Origin::Took(uid.to_owned()),
+                None if origin == "new" => Ownership::New,
+                Some(("made", uid)) => Ownership::Made(uid.to_owned()),
+                Some(("took", uid)) => Ownership::Took(uid.to_owned()),
                 _ => return None,
             },
             owner: Owner {
@@ -102,8 +102,8 @@ impl Mark {
     pub fn is_of(&self, found: &Value) -> bool {
         let same = match &self.origin {
             // Cut off before its uid was known: our own annotation, set by ourselves, says so.
-            Origin::New => true,
-            Origin::Made(uid) | Origin::Took(uid) => uid_of(found) == uid,
+            Ownership::New => true,
+            Ownership::Made(uid) | Ownership::Took(uid) => uid_of(found) == uid,
         };
         same && is_applied_by_us(found)
             && owner_of(found) == Some(self.owner.assignment.as_str())
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn a_mark_is_read_as_it_is_written_and_knows_its_object() {
-        let of = |origin| Mark {
+        let of = |origin| OwnershipRecord {
             content: Digest::of(b"x"),
             origin,
             owner: Owner {
@@ -143,21 +143,21 @@ mod tests {
             },
         };
         for origin in [
-            Origin::New,
-            Origin::Made("u-1".into()),
-            Origin::Took("u-1".into()),
+            Ownership::New,
+            Ownership::Made("u-1".into()),
+            Ownership::Took("u-1".into()),
         ] {
             let mark = of(origin);
-            assert_eq!(Mark::parse(&mark.to_text()), Some(mark));
+            assert_eq!(OwnershipRecord::parse(&mark.to_text()), Some(mark));
         }
-        assert_eq!(Mark::parse("sha256:00 made:u"), None);
-        let earlier = of(Origin::New).to_text().replace(" drone-7", "");
-        assert_eq!(Mark::parse(&earlier).unwrap().owner.site, None);
+        assert_eq!(OwnershipRecord::parse("sha256:00 made:u"), None);
+        let earlier = of(Ownership::New).to_text().replace(" drone-7", "");
+        assert_eq!(OwnershipRecord::parse(&earlier).unwrap().owner.site, None);
         let found = |uid: &str, manager: &str, owner: &str| {
             json!({"metadata": {"uid": uid, "annotations": {ANNOTATION: owner},
                 "managedFields": [{"manager": manager, "operation": "Apply"}]}})
         };
-        let made = of(Origin::Made("u-1".into()));
+        let made = of(Ownership::Made("u-1".into()));
         assert!(made.is_of(&found("u-1", "outhaul", "f/dev/app")));
         assert!(
             !made.is_of(&found("u-2", "outhaul", "f/dev/app")),
@@ -171,7 +171,7 @@ mod tests {
             !made.is_of(&found("u-1", "outhaul", "f/dev/other")),
             "another assignment has it"
         );
-        assert!(of(Origin::New).is_of(&found("u-9", "outhaul", "f/dev/app")));
+        assert!(of(Ownership::New).is_of(&found("u-9", "outhaul", "f/dev/app")));
         let mut of_site = found("u-1", "outhaul", "f/dev/app");
         of_site["metadata"]["annotations"][SITE_ANNOTATION] = "drone-7".into();
         assert!(made.is_of(&of_site));

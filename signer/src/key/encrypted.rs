@@ -143,7 +143,6 @@ pub(super) fn cost_of(der: &[u8]) -> Option<Cost> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use ed25519_dalek::pkcs8::EncodePrivateKey as _;
 
     use super::*;

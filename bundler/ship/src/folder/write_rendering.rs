@@ -14,11 +14,11 @@ use outhaul_bundle::Digest;
 
 use super::remembered::Remembered;
 use super::write::{Content, Tree, write};
-use super::{Changes, OutputError, Record, absolute};
+use super::{FolderChanges, FolderRecord, OutputError, absolute};
 use crate::destination::{self, Committed, Destination};
 use crate::guard;
 use crate::isolation::{Isolation, Last};
-use crate::plan::{Plan, Shipped, Wanted};
+use crate::plan::{DesiredContent, Plan, Shipped};
 use outhaul_control::ControlPlane;
 use outhaul_plane::render::{DiskCache, PROMOTED_COMMIT_FILE, Rendering, SITES, assignment_of};
 use outhaul_plane::schedule::AssignmentId;
@@ -30,7 +30,7 @@ type Files = BTreeMap<String, Vec<u8>>;
 #[derive(Debug)]
 pub struct WrittenRendering {
     /// What writing changed.
-    pub changes: Changes,
+    pub changes: FolderChanges,
     /// How many files there are now.
     pub files: usize,
     /// How many assignments there are now, the kept ones among them.
@@ -39,7 +39,7 @@ pub struct WrittenRendering {
     pub isolation: Isolation<()>,
 }
 
-impl Record {
+impl FolderRecord {
     /// The assignments whose files it lists, as `<cluster type>/<target>`.
     pub fn assignments(&self) -> BTreeSet<String> {
         let paths = self
@@ -54,7 +54,7 @@ impl Record {
 
 /// What is to be in a folder, besides what was rendered now.
 #[derive(Debug)]
-pub struct Rest<'a> {
+pub struct ReusedOutput<'a> {
     /// What was found in the folder.
     pub before: &'a Remembered,
     /// Assignments that stay as they were found, as `<cluster type>/<target>`.
@@ -67,11 +67,11 @@ pub struct Rest<'a> {
 ///
 /// # Errors
 /// [`OutputError`]; the folder is then as it was.
-pub fn settle(
+pub fn write_rendering(
     folder: &Path,
     control_plane: &ControlPlane,
     rendering: &Rendering,
-    rest: Rest<'_>,
+    rest: ReusedOutput<'_>,
 ) -> Result<WrittenRendering, OutputError> {
     let folder = &absolute(folder)?;
     destination::ship(Folder {
@@ -87,7 +87,7 @@ struct Folder<'a> {
     path: &'a Path,
     control_plane: &'a ControlPlane,
     rendering: &'a Rendering,
-    rest: Rest<'a>,
+    rest: ReusedOutput<'a>,
 }
 
 impl<'a> Destination for Folder<'a> {
@@ -95,10 +95,10 @@ impl<'a> Destination for Folder<'a> {
     type Done = WrittenRendering;
     type Error = OutputError;
 
-    fn wanted(&self) -> Wanted<'_> {
+    fn wanted(&self) -> DesiredContent<'_> {
         let mut sound = self.rendering.assignments();
         sound.extend(self.rest.reused.iter().cloned());
-        Wanted {
+        DesiredContent {
             control_plane: self.control_plane,
             what: format!("environment `{}`", self.rendering.environment),
             sound,
@@ -125,7 +125,7 @@ impl<'a> Destination for Folder<'a> {
         shipped: Recorded<'a>,
         plan: Plan<Files>,
     ) -> Result<Committed<WrittenRendering, OutputError>, OutputError> {
-        let Rest {
+        let ReusedOutput {
             before,
             reused,
             ref mut cache,
@@ -170,14 +170,16 @@ impl<'a> Destination for Folder<'a> {
 /// What the record beside a folder says.
 struct Recorded<'a> {
     folder: &'a Path,
-    record: Option<&'a Record>,
+    record: Option<&'a FolderRecord>,
 }
 
 impl Shipped for Recorded<'_> {
     type Content = Files;
 
     fn names(&self) -> BTreeSet<String> {
-        self.record.map(Record::assignments).unwrap_or_default()
+        self.record
+            .map(FolderRecord::assignments)
+            .unwrap_or_default()
     }
 
     fn there(&self) -> Vec<(AssignmentId, Option<&str>)> {
@@ -192,7 +194,7 @@ impl Shipped for Recorded<'_> {
 }
 
 /// The files of `id` as they lie in `folder`, when they are what the record says.
-fn last_good(folder: &Path, record: Option<&Record>, id: &AssignmentId) -> Last<Files> {
+fn last_good(folder: &Path, record: Option<&FolderRecord>, id: &AssignmentId) -> Last<Files> {
     let name = id.to_string();
     let prefix = format!("{name}/");
     let Some(record) = record else {

@@ -7,14 +7,16 @@
 use std::collections::BTreeMap;
 
 use outhaul_bundle::Digest;
-use outhaul_kit::pulse::Pulse;
+use outhaul_kit::heartbeat::Heartbeat;
 use outhaul_kubernetes::cluster::{is_applied_by_us, other_managers};
 use outhaul_kubernetes::{Cluster, Health, Key, Object, Reason, Resource, Trouble, differ};
 use serde_json::Value;
 
 use super::controller::Controller;
-use super::mark::{ANNOTATION, Mark, Origin, Owner, SITE_ANNOTATION, owner_of, site_of, uid_of};
-use super::wanted::{All, Conflicts, Wanted};
+use super::objects::{ConflictPolicy, DesiredObject, DesiredObjects};
+use super::ownership::{
+    ANNOTATION, Owner, Ownership, OwnershipRecord, SITE_ANNOTATION, owner_of, site_of, uid_of,
+};
 use crate::error::ApplyError;
 use crate::inventory::Item;
 use crate::outcome::{Stop, step};
@@ -26,7 +28,7 @@ fn because_of(key: &Key, problem: String) -> Stop {
 
 /// One object that may be applied.
 #[derive(Debug)]
-pub struct Looked {
+pub struct InspectedObject {
     /// The object.
     pub object: Object,
     /// Digest of its file.
@@ -34,21 +36,21 @@ pub struct Looked {
     /// What is there now.
     pub found: Option<Value>,
     /// How it came to be ours, as it stands now.
-    pub origin: Origin,
+    pub origin: Ownership,
     /// Whether fields are taken over from other managers.
     pub force: bool,
     /// What this site changed in it, for people.
     pub note: String,
 }
 
-impl Looked {
+impl InspectedObject {
     /// One that nobody looked at.
-    pub fn unseen(wanted: Wanted) -> Self {
+    pub fn unseen(wanted: DesiredObject) -> Self {
         Self {
             object: wanted.object,
             content: wanted.content,
             found: None,
-            origin: Origin::New,
+            origin: Ownership::New,
             force: false,
             note: wanted.note,
         }
@@ -92,17 +94,17 @@ pub fn unknown_kind(object: &Object) -> String {
 }
 
 /// What the inventory has of an object.
-pub fn mark_of(recorded: &[Item], key: &Key) -> Option<Mark> {
+pub fn mark_of(recorded: &[Item], key: &Key) -> Option<OwnershipRecord> {
     let name = key.to_string();
     let item = recorded.iter().find(|item| item.item == name)?;
-    Mark::parse(&item.digest)
+    OwnershipRecord::parse(&item.digest)
 }
 
 /// Gives every object its namespace and its annotations, and puts them in order.
 pub(super) fn prepare(
     cluster: &Cluster,
     controller: &dyn Controller,
-    all: &mut All,
+    all: &mut DesiredObjects,
     owner: &Owner,
 ) -> Result<(), Stop> {
     let refused = |problem: String| Stop::failed(problem);
@@ -168,21 +170,21 @@ pub(super) fn prepare(
 }
 
 /// Looks at every object of `all`, and takes them out of it.
-pub(super) fn look(
+pub(super) fn inspect(
     cluster: &Cluster,
     controller: &dyn Controller,
-    all: &mut All,
+    all: &mut DesiredObjects,
     recorded: &[Item],
     owner: &Owner,
     correct: bool,
-    pulse: &Pulse,
-) -> Result<Vec<Looked>, Stop> {
+    heartbeat: &Heartbeat,
+) -> Result<Vec<InspectedObject>, Stop> {
     prepare(cluster, controller, all, owner)?;
-    let take_over = all.settings.conflicts == Conflicts::Force;
-    let mut looked: Vec<Looked> = Vec::new();
+    let take_over = all.settings.conflicts == ConflictPolicy::Force;
+    let mut looked: Vec<InspectedObject> = Vec::new();
     for wanted in std::mem::take(&mut all.objects) {
-        pulse.beat();
-        let mut one = Looked::unseen(wanted);
+        heartbeat.beat();
+        let mut one = InspectedObject::unseen(wanted);
         if let Some(resource) = resource(cluster, &one.object)? {
             one.found = cluster.get(&resource, &one.object.key)?;
         }
@@ -191,11 +193,11 @@ pub(super) fn look(
             one.origin = origin(&one.object, found, mark, owner, take_over)?;
         }
         // What we made is put back where the stream says so; what others made, where it says that.
-        one.force = take_over || (correct && matches!(one.origin, Origin::Made(_)));
+        one.force = take_over || (correct && matches!(one.origin, Ownership::Made(_)));
         looked.push(one);
     }
     for at in 0..looked.len() {
-        pulse.beat();
+        heartbeat.beat();
         try_out(cluster, &looked, at)?;
     }
     Ok(looked)
@@ -205,10 +207,10 @@ pub(super) fn look(
 fn origin(
     object: &Object,
     found: &Value,
-    mark: Option<Mark>,
+    mark: Option<OwnershipRecord>,
     owner: &Owner,
     take_over: bool,
-) -> Result<Origin, Stop> {
+) -> Result<Ownership, Stop> {
     let key = &object.key;
     let refused = |problem: String| Err(because_of(key, problem));
     if !found["metadata"]["deletionTimestamp"].is_null() {
@@ -232,14 +234,14 @@ fn origin(
     }
     if let Some(mark) = mark {
         match &mark.origin {
-            Origin::Made(known) if *known == uid => return Ok(Origin::Made(uid)),
-            Origin::Took(known) if *known == uid => return Ok(Origin::Took(uid)),
-            Origin::New if mark.is_of(found) => return Ok(Origin::Made(uid)),
+            Ownership::Made(known) if *known == uid => return Ok(Ownership::Made(uid)),
+            Ownership::Took(known) if *known == uid => return Ok(Ownership::Took(uid)),
+            Ownership::New if mark.is_of(found) => return Ok(Ownership::Made(uid)),
             _ => {}
         }
     }
     if take_over {
-        return Ok(Origin::Took(uid));
+        return Ok(Ownership::Took(uid));
     }
     // Nothing is recorded of it, or of an object before it, as where state or cluster were lost and put back: what
     // it says of itself, set by ourselves or brought back with the object, says that this assignment of this site
@@ -247,7 +249,7 @@ fn origin(
     if owner_of(found) == Some(owner)
         && (is_applied_by_us(found) || (site.is_some() && site_of(found) == site))
     {
-        return Ok(Origin::Made(uid));
+        return Ok(Ownership::Made(uid));
     }
     let managers = other_managers(found);
     let whose = match managers.is_empty() {
@@ -277,12 +279,12 @@ fn other_site(key: &Key, found: &Value, other: &str) -> ApplyError {
 }
 
 /// Asks what applying one object would do, where the server can know it already.
-fn try_out(cluster: &Cluster, looked: &[Looked], at: usize) -> Result<(), Stop> {
+fn try_out(cluster: &Cluster, looked: &[InspectedObject], at: usize) -> Result<(), Stop> {
     let Some(one) = looked.get(at) else {
         return Ok(());
     };
     let key = &one.object.key;
-    let comes_with_it = |wanted: &dyn Fn(&Looked) -> bool| {
+    let comes_with_it = |wanted: &dyn Fn(&InspectedObject) -> bool| {
         let mut new = looked.iter().filter(|other| other.found.is_none());
         new.any(wanted)
     };
@@ -307,7 +309,7 @@ fn try_out(cluster: &Cluster, looked: &[Looked], at: usize) -> Result<(), Stop> 
 }
 
 /// What was seen of one object.
-pub enum Seen {
+pub enum ObjectState {
     /// It is not as it was applied.
     Drifted(String),
     /// It is, this is how it does, and what its controller says of it.
@@ -318,33 +320,33 @@ pub enum Seen {
 pub fn drift(
     cluster: &Cluster,
     controller: &dyn Controller,
-    wanted: &Wanted,
-    mark: Option<&Mark>,
-) -> Result<Seen, Trouble> {
+    wanted: &DesiredObject,
+    mark: Option<&OwnershipRecord>,
+) -> Result<ObjectState, Trouble> {
     let key = &wanted.object.key;
     let found = match resource(cluster, &wanted.object)? {
         Some(resource) => cluster.get(&resource, key)?.map(|found| (resource, found)),
         None => None,
     };
     let Some((resource, found)) = found else {
-        return Ok(Seen::Drifted("it was removed".into()));
+        return Ok(ObjectState::Drifted("it was removed".into()));
     };
     if !found["metadata"]["deletionTimestamp"].is_null() {
-        return Ok(Seen::Drifted("it is being removed".into()));
+        return Ok(ObjectState::Drifted("it is being removed".into()));
     }
     let wants = site_of(&wanted.object.value);
     if let Some(other) = site_of(&found).filter(|other| wants.is_some_and(|site| site != *other)) {
-        return Ok(Seen::Drifted(format!(
+        return Ok(ObjectState::Drifted(format!(
             "the site `{other}` applied it since: two sites share this cluster"
         )));
     }
-    if let Some(Mark {
-        origin: Origin::Made(uid) | Origin::Took(uid),
+    if let Some(OwnershipRecord {
+        origin: Ownership::Made(uid) | Ownership::Took(uid),
         ..
     }) = mark
         && uid_of(&found) != uid
     {
-        return Ok(Seen::Drifted(
+        return Ok(ObjectState::Drifted(
             "it was replaced by another object of its name".into(),
         ));
     }
@@ -353,20 +355,23 @@ pub fn drift(
             let fields = differ::differing(&found, &applied.value);
             if fields.is_empty() {
                 let health = controller.health(cluster, key, &found)?;
-                return Ok(Seen::AsApplied(health, controller.words(key, &found)));
+                return Ok(ObjectState::AsApplied(
+                    health,
+                    controller.status_text(key, &found),
+                ));
             }
             let managers = other_managers(&found);
             let who = match managers.is_empty() {
                 true => String::new(),
                 false => format!(" (fields of it were set by {})", managers.join(", ")),
             };
-            Ok(Seen::Drifted(format!(
+            Ok(ObjectState::Drifted(format!(
                 "it was changed: {}{who}",
                 fields.join(", ")
             )))
         }
         Err(trouble) if trouble.is_of_the_site() => Err(trouble),
-        Err(refused) => Ok(Seen::Drifted(format!(
+        Err(refused) => Ok(ObjectState::Drifted(format!(
             "applying it would be refused: {refused}"
         ))),
     }

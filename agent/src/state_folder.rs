@@ -15,13 +15,13 @@ use crate::durable::{self, FileError, at};
 
 /// The state folder.
 #[derive(Debug, Clone)]
-pub struct Home {
+pub struct StateFolder {
     root: PathBuf,
     /// Set when nothing may be written here: whether floors are those of a copied memory alone.
     rehearsal: Option<Arc<AtomicBool>>,
 }
 
-impl Home {
+impl StateFolder {
     /// The state folder at `root`; creates nothing.
     pub fn new(root: &Path) -> Self {
         Self {

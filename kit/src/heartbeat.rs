@@ -2,19 +2,19 @@
 //!
 //! What comes in: beats from long work (copying, waiting for a playbook). What goes out: what the
 //! service manager's watchdog is told: it is fed only while the work moves, so that an agent that hangs
-//! is restarted. It holds no work and cancels none: work looks at [`Pulse::stopping`] between actions.
+//! is restarted. It holds no work and cancels none: work looks at [`Heartbeat::stopping`] between actions.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Shared between the working thread and the shell around it.
 #[derive(Debug, Clone, Default)]
-pub struct Pulse {
+pub struct Heartbeat {
     beats: Arc<AtomicU64>,
     stop: Arc<AtomicBool>,
 }
 
-impl Pulse {
+impl Heartbeat {
     /// Says: the work moves.
     pub fn beat(&self) {
         self.beats.fetch_add(1, Ordering::Relaxed);
@@ -26,12 +26,12 @@ impl Pulse {
     }
 
     /// Asks the work to end after the action that it is in.
-    pub fn stop(&self) {
+    pub fn cancel(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
 
     /// Whether the work was asked to end.
-    pub fn stopping(&self) -> bool {
+    pub fn is_cancelled(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 }

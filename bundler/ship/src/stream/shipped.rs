@@ -23,7 +23,7 @@ const MAX_BYTES: u64 = 256 * 1024 * 1024;
 /// Why it cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum LastError {
+pub enum ShippedError {
     /// The file system refused.
     #[error(transparent)]
     File(#[from] FileError),
@@ -44,18 +44,18 @@ pub enum LastError {
 /// One stream's assignments as they were shipped last.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct LastStream {
+pub(super) struct ShippedStream {
     format: String,
     /// For people who look into the folder.
     environment: String,
     cluster_type: String,
-    pub(super) assignments: BTreeMap<String, LastAssignment>,
+    pub(super) assignments: BTreeMap<String, ShippedAssignment>,
 }
 
 /// One assignment as it was shipped last.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct LastAssignment {
+pub(super) struct ShippedAssignment {
     /// Digest of the snapshot that it was rendered from.
     pub(super) from: Digest,
     /// The commit of its payload; absent when it has none.
@@ -72,19 +72,19 @@ pub(super) struct LastAssignment {
     files: BTreeMap<String, String>,
     manifests: BTreeMap<String, String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    overlays: Vec<LastOverlay>,
+    overlays: Vec<ShippedOverlay>,
 }
 
 /// What some sites had of it in the place of its files.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct LastOverlay {
+struct ShippedOverlay {
     sites: BTreeSet<String>,
     config_version: Digest,
     files: BTreeMap<String, String>,
 }
 
-impl LastAssignment {
+impl ShippedAssignment {
     /// `None` for files that are no text: no template renders to such.
     pub(super) fn of(
         rendered: &RenderedAssignment,
@@ -92,7 +92,7 @@ impl LastAssignment {
         payload_commit: Option<String>,
     ) -> Option<Self> {
         let overlays = rendered.overlays.iter().map(|overlay| {
-            Some(LastOverlay {
+            Some(ShippedOverlay {
                 sites: overlay.sites.clone(),
                 config_version: overlay.config_version,
                 files: texts(&overlay.files)?,
@@ -150,11 +150,11 @@ fn bytes(files: &BTreeMap<String, String>) -> BTreeMap<String, Vec<u8>> {
     files.iter().map(bytes).collect()
 }
 
-impl LastStream {
+impl ShippedStream {
     pub(super) fn new(
         environment: &str,
         cluster_type: &str,
-        assignments: BTreeMap<String, LastAssignment>,
+        assignments: BTreeMap<String, ShippedAssignment>,
     ) -> Self {
         Self {
             format: FORMAT.to_owned(),
@@ -165,12 +165,12 @@ impl LastStream {
     }
 
     /// What the stream `role` last shipped; `None` when nothing is known of it.
-    pub(super) fn read(fleet: &Path, role: &str) -> Result<Option<Self>, LastError> {
+    pub(super) fn read(fleet: &Path, role: &str) -> Result<Option<Self>, ShippedError> {
         let path = path(fleet, role);
         let Some(bytes) = durable::read_if_present(&path, MAX_BYTES)? else {
             return Ok(None);
         };
-        let damaged = |problem: String| LastError::Damaged {
+        let damaged = |problem: String| ShippedError::Damaged {
             path: path.clone(),
             problem,
         };
@@ -183,12 +183,12 @@ impl LastStream {
     }
 
     /// Puts it in the place of what was there, durably.
-    pub(super) fn write(&self, fleet: &Path, role: &str) -> Result<(), LastError> {
+    pub(super) fn write(&self, fleet: &Path, role: &str) -> Result<(), ShippedError> {
         let path = path(fleet, role);
         if let Some(folder) = path.parent() {
             durable::create_private_folder(folder)?;
         }
-        let bytes = serde_json::to_vec(self).map_err(|error| LastError::Damaged {
+        let bytes = serde_json::to_vec(self).map_err(|error| ShippedError::Damaged {
             path: path.clone(),
             problem: error.to_string(),
         })?;
@@ -215,7 +215,7 @@ mod tests {
     #[test]
     fn what_was_shipped_is_read_back_and_damage_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
-        assert_eq!(LastStream::read(folder.path(), "s-1").unwrap(), None);
+        assert_eq!(ShippedStream::read(folder.path(), "s-1").unwrap(), None);
         let rendered = RenderedAssignment {
             workload: "hello".into(),
             workspace: "team".into(),
@@ -231,16 +231,16 @@ mod tests {
                 files: BTreeMap::from([("platform-config.yaml".into(), b"a: 1\n".to_vec())]),
             }],
         };
-        let one = LastAssignment::of(&rendered, Digest::of(b"s"), Some("c".into())).unwrap();
+        let one = ShippedAssignment::of(&rendered, Digest::of(b"s"), Some("c".into())).unwrap();
         assert_eq!(*one.rendered(), rendered);
-        let last = LastStream::new("dev", "drone", BTreeMap::from([("hello".into(), one)]));
+        let last = ShippedStream::new("dev", "drone", BTreeMap::from([("hello".into(), one)]));
         last.write(folder.path(), "s-1").unwrap();
-        let read = LastStream::read(folder.path(), "s-1").unwrap().unwrap();
+        let read = ShippedStream::read(folder.path(), "s-1").unwrap().unwrap();
         assert_eq!(read, last);
         assert_eq!(read.names(), BTreeSet::from(["drone/hello".to_owned()]));
 
         std::fs::write(folder.path().join("rendered/s-1.json"), b"{}").unwrap();
-        let error = LastStream::read(folder.path(), "s-1").unwrap_err();
-        assert!(matches!(error, LastError::Damaged { .. }), "{error}");
+        let error = ShippedStream::read(folder.path(), "s-1").unwrap_err();
+        assert!(matches!(error, ShippedError::Damaged { .. }), "{error}");
     }
 }

@@ -17,7 +17,7 @@ use outhaul_signer::seal::Identity;
 use outhaul_signer::trust::TrustedMetadata;
 
 use super::*;
-use crate::assemble::{Contents, Spool, assemble};
+use crate::assemble::{BundleSources, Spool, assemble};
 use outhaul_plane::render::RenderedAssignment;
 
 struct Centre {
@@ -59,7 +59,7 @@ fn bundle(large: &[u8]) -> UnsignedBundle {
         overlays: Vec::new(),
     };
     let assignments = BTreeMap::from([("hello-test".to_owned(), std::sync::Arc::new(rendered))]);
-    let contents = Contents {
+    let contents = BundleSources {
         fleet: like.fleet.as_str(),
         stream: like.stream.clone(),
         number: 1,
@@ -240,7 +240,7 @@ fn attack_sealed_blobs_exchanged() {
 fn nobody_is_no_reader_and_the_same_key_counts_once() {
     assert!(matches!(
         bundle(b"x").seal(&[]).unwrap_err(),
-        FinishError::Seal(SealError::Recipients { count: 0 })
+        AttestSealError::Seal(SealError::Recipients { count: 0 })
     ));
     let key = Identity::generate();
     let sealed = bundle(b"x")

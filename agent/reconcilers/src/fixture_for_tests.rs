@@ -12,15 +12,15 @@ use outhaul_signer::seal::marker::{self, Place, Syntax};
 use outhaul_signer::seal::{Identities, Identity};
 
 use crate::assignment::Desired;
+use crate::facilities::Facilities;
 use crate::inventory::{Item, Ledger, LedgerError};
 use crate::sealed::{Binding, Keys, OpenedText, SealedError};
-use crate::site::Facilities;
 
 /// A site whose folder is this one.
 #[derive(Debug)]
-pub struct Site(pub PathBuf);
+pub struct FakeFacilities(pub PathBuf);
 
-impl Site {
+impl FakeFacilities {
     /// The public half of its key, which is made when there is none.
     pub fn public_key(root: &Path) -> String {
         let path = root.join("identities/site.age");
@@ -32,10 +32,10 @@ impl Site {
     }
 }
 
-impl Facilities for Site {
+impl Facilities for FakeFacilities {
     fn keys(&self) -> Result<Box<dyn Keys>, SealedError> {
         let keys = Identities::load_folder(&self.0.join("identities")).unwrap();
-        Ok(Box::new(Held(keys)))
+        Ok(Box::new(HeldKeys(keys)))
     }
 
     fn earlier(&self, _generation: u64, _assignment: &str, _site: &str) -> Option<Desired> {
@@ -59,9 +59,9 @@ impl Facilities for Site {
     }
 }
 
-struct Held(Identities);
+struct HeldKeys(Identities);
 
-impl Keys for Held {
+impl Keys for HeldKeys {
     fn open_file(
         &self,
         path: &Path,
@@ -89,9 +89,9 @@ impl Keys for Held {
 
 /// Remembers what it was told, as the database would.
 #[derive(Default)]
-pub struct Memory(pub Vec<Item>);
+pub struct MemoryLedger(pub Vec<Item>);
 
-impl Ledger for Memory {
+impl Ledger for MemoryLedger {
     fn intend(&mut self, items: &[Item]) -> Result<(), LedgerError> {
         self.forget(items)?;
         self.0.extend_from_slice(items);

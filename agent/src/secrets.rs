@@ -108,13 +108,7 @@ impl Unseal for Secrets {
     ) -> Result<Box<dyn Read + 'a>, UnsealError> {
         match seal::reader(carried, &self.0) {
             Ok(opened) => Ok(Box::new(opened)),
-            Err(SealError::NotForUs { have }) => Err(UnsealError::NotForUs {
-                readers: sealed.readers(),
-                have,
-            }),
-            Err(error) => Err(UnsealError::Damaged {
-                problem: error.to_string(),
-            }),
+            Err(error) => Err(UnsealError::new(sealed, error.keys_tried(), &error)),
         }
     }
 }

@@ -5,6 +5,7 @@
 //! This crate knows no key and no cipher: it knows only that a sealed blob must be verified first,
 //! then unsealed, then decompressed, and how many bytes may come out.
 
+use std::fmt;
 use std::io::Read;
 
 use crate::blob::Blob;
@@ -45,6 +46,22 @@ pub enum UnsealError {
         /// Which keys are here.
         have: String,
     },
+}
+
+impl UnsealError {
+    /// Why `sealed` was not opened, from what the caller's cipher says: the keys that were tried (`have`) when it is
+    /// for others, else what is wrong with it.
+    pub fn new(sealed: &Sealed, have: Option<String>, problem: &dyn fmt::Display) -> Self {
+        match have {
+            Some(have) => Self::NotForUs {
+                readers: sealed.readers(),
+                have,
+            },
+            None => Self::Damaged {
+                problem: problem.to_string(),
+            },
+        }
+    }
 }
 
 /// No keys: opens nothing.

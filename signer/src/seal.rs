@@ -91,6 +91,16 @@ pub enum SealError {
 }
 
 impl SealError {
+    /// The keys that were tried, when it is sealed for others.
+    pub fn keys_tried(&self) -> Option<String> {
+        match self {
+            Self::NotForUs { have } => Some(have.clone()),
+            _ => None,
+        }
+    }
+}
+
+impl SealError {
     fn io(doing: &'static str) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::Io { doing, source }
     }

@@ -1,10 +1,11 @@
-//! The agent itself: its folder, settings, memory, identity and key, opened together.
+//! The agent itself: its folder, settings, memory, identity and key, opened together with the machine around it.
 //!
-//! What comes in: the state folder. What goes out: an [`Agent`] on which the stages are methods. Every
+//! What comes in: the state folder. What goes out: an [`Agent`], which the stages take as their first argument. Every
 //! change goes through [`Agent::commit`], which hands out the one author of reports. An agent opened
 //! without the lock can look, decide and send, but never apply.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use outhaul_bundle::Limits;
 use outhaul_kit::heartbeat::Heartbeat;
@@ -12,13 +13,13 @@ use outhaul_reconcilers::{ApplyError, Item, Reconciler};
 use outhaul_signer::SigningKey;
 use rusqlite::Transaction;
 
-use crate::apply;
 use crate::config::{self, AgentConfig};
-use crate::durable;
 use crate::error::AgentError;
+use crate::facilities::Facilities;
+use crate::host::Host;
 use crate::keys;
 use crate::rehearsal::Rehearsal;
-use crate::state::clock;
+use crate::state::clock::{self, ClockReading};
 use crate::state::floors;
 use crate::state::inventory;
 use crate::state::outbox::Author;
@@ -40,6 +41,8 @@ pub struct Agent {
     pub key: SigningKey,
     /// Signs of life, and the wish to stop.
     pub heartbeat: Heartbeat,
+    /// The machine around it.
+    pub facilities: Arc<dyn Facilities>,
     /// Bounds for foreign bytes.
     pub limits: Limits,
     /// Whether nothing is to be done on this host: the memory is a copy, and what would be done is kept here.
@@ -68,6 +71,7 @@ impl Agent {
             site,
             key,
             heartbeat,
+            facilities: Arc::new(Host),
             limits: Limits::default(),
             rehearsal: None,
             lock: None,
@@ -121,8 +125,9 @@ impl Agent {
         work: impl FnOnce(&Transaction<'_>, &Author<'_>) -> Result<T, E>,
     ) -> Result<T, E> {
         let (site, key, config) = (&self.site, &self.key, &self.config);
+        let facilities = &self.facilities;
         self.store.commit(|db| {
-            let reading = clock::now(db, &config.clock)?;
+            let reading = clock::now(db, facilities.clocks(&config.clock))?;
             reading.store(db)?;
             let author = Author {
                 site,
@@ -134,12 +139,24 @@ impl Agent {
         })
     }
 
+    /// What the clocks say now, with the stored bound carried to it; stores nothing.
+    ///
+    /// # Errors
+    /// [`StateError`] when the bound cannot be read.
+    pub fn clock_reading(&self) -> Result<ClockReading, StateError> {
+        clock::now(
+            self.store.read(),
+            self.facilities.clocks(&self.config.clock),
+        )
+    }
+
     /// The reconciler for a stream of `kind`.
     ///
     /// # Errors
     /// [`ApplyError`] when this site has none.
     pub fn reconciler(&self, kind: &str) -> Result<Box<dyn Reconciler>, ApplyError> {
-        apply::reconciler(kind, &self.config, &self.state_folder)
+        self.facilities
+            .reconciler(kind, &self.config, &self.state_folder)
     }
 
     /// The inventory of one assignment under one reconciler.
@@ -160,7 +177,7 @@ impl Agent {
         const MIB: u64 = 1024 * 1024;
         let reserve = self.config.min_free_mb;
         let needed = bytes.saturating_add(reserve.saturating_mul(MIB));
-        let free = durable::free_bytes(self.state_folder.root())?;
+        let free = self.facilities.free_bytes(self.state_folder.root())?;
         if free >= needed {
             return Ok(());
         }

@@ -15,7 +15,9 @@ use outhaul_reconcilers::kubernetes;
 use outhaul_reconcilers::remote::Remote;
 use outhaul_reconcilers::sealed::{Keys, SealedError};
 use outhaul_reconcilers::settings::ReconcilerChoice;
-use outhaul_reconcilers::{ApplyError, Desired, Facilities, Reconciler, ansible, folder, hook};
+use outhaul_reconcilers::{
+    ApplyError, Desired, Reconciler, ReconcilerContext, ansible, folder, hook,
+};
 
 use crate::config::AgentConfig;
 use crate::durable::{self, FileError};
@@ -23,7 +25,7 @@ use crate::generation;
 use crate::secrets::Secrets;
 use crate::state_folder::StateFolder;
 
-impl Facilities for StateFolder {
+impl ReconcilerContext for StateFolder {
     fn keys(&self) -> Result<Box<dyn Keys>, SealedError> {
         Ok(Box::new(Secrets::load(&self.identities())?))
     }
@@ -94,7 +96,7 @@ pub fn reconciler(
     config: &AgentConfig,
     state_folder: &StateFolder,
 ) -> Result<Box<dyn Reconciler>, ApplyError> {
-    let site = || -> Rc<dyn Facilities> { Rc::new(state_folder.clone()) };
+    let site = || -> Rc<dyn ReconcilerContext> { Rc::new(state_folder.clone()) };
     let folder = || -> Box<dyn Reconciler> { Box::new(folder(config, state_folder)) };
     let ansible = || -> Box<dyn Reconciler> { Box::new(Ansible::new(&config.ansible, site())) };
     let hook =

@@ -16,6 +16,8 @@ use outhaul_signer::{Kit, SigningKey};
 
 use crate::config;
 use crate::error::AgentError;
+use crate::facilities::Facilities as _;
+use crate::host::Host;
 use crate::request::{Asking, write_request};
 use crate::secrets::Secrets;
 use crate::state::outbox::{self, Author};
@@ -137,7 +139,7 @@ pub fn enrol(
         let kept = floors::floors(db, &state_folder.floors())?;
         floors::store_trusted(db, &trusted)?;
         floors::store(db, &kept)?;
-        let reading = crate::state::clock::now(db, &config.clock)?;
+        let reading = crate::state::clock::now(db, Host.clocks(&config.clock))?;
         reading.store(db)?;
         state::set_meta(db, key::SITE, Some(&site))?;
         let adopted = adopt::adopt(state_folder, &config, &site.name, adopt_changed, db)?;

@@ -1,7 +1,7 @@
 //! HTTP towards a repository or a hub: how long an answer may last, and what a status means.
 //!
 //! What comes in: a base URL and, where a site has its own, a certificate authority. What goes out: a
-//! [`Client`] with bounded answers and timeouts. What comes over it is not trusted for that: signatures decide, TLS
+//! [`Client`], a [`Server`] with bounded answers and timeouts. What comes over it is not trusted for that: signatures decide, TLS
 //! keeps curious eyes out. How a connection is set up is in `kit/http`.
 
 use std::io::Read;
@@ -11,6 +11,7 @@ use std::time::Duration;
 use outhaul_http::{Answer, Authority, BaseUrl, ClientSettings, HttpError, Method, Proxy, Request};
 
 use crate::error::AgentError;
+use crate::facilities::{Server, Span};
 
 /// For a part of a large answer: below the service's watchdog of 120 s. What came in it stays and is gone on from.
 const PART: Duration = Duration::from_secs(90);
@@ -23,15 +24,6 @@ pub struct Client {
     http: outhaul_http::Client,
     base: BaseUrl,
     part: Duration,
-}
-
-/// How much of a large file is read through one connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Span {
-    /// What comes in [`PART`].
-    Part,
-    /// All of it.
-    Whole,
 }
 
 impl Client {
@@ -74,72 +66,6 @@ impl Client {
         self
     }
 
-    /// The full URL of `path`.
-    pub fn url(&self, path: &str) -> String {
-        self.base.join(path)
-    }
-
-    /// Fetches a small file whole; `None` when there is none.
-    ///
-    /// # Errors
-    /// [`AgentError::Network`], also for more than `max_bytes`.
-    pub fn get(&self, path: &str, max_bytes: u64) -> Result<Option<Vec<u8>>, AgentError> {
-        let answer = self.request(Method::GET, path).send();
-        let answer = answer.map_err(|error| self.failed(path, error.problem()))?;
-        match answer.status() {
-            200 => self.body(path, answer, max_bytes).map(Some),
-            404 | 410 => Ok(None),
-            _ => Err(self.unexpected(path, &answer)),
-        }
-    }
-
-    /// Opens a large file from byte `offset` on. Returns the reader and where it really starts: 0 when
-    /// the server does not do ranges.
-    ///
-    /// # Errors
-    /// [`AgentError::Network`]
-    pub fn open(
-        &self,
-        path: &str,
-        offset: u64,
-        span: Span,
-    ) -> Result<(impl Read + use<>, u64), AgentError> {
-        let mut request = self.request(Method::GET, path).body_limit(match span {
-            Span::Part => self.part,
-            Span::Whole => WHOLE,
-        });
-        if offset > 0 {
-            request = request.header("Range", &format!("bytes={offset}-"));
-        }
-        let answer = request.send();
-        let answer = answer.map_err(|error| self.failed(path, error.problem()))?;
-        let start = match answer.status() {
-            206 => offset,
-            200 => 0,
-            _ => return Err(self.unexpected(path, &answer)),
-        };
-        Ok((answer.into_reader(), start))
-    }
-
-    /// Sends `body` and returns the answer of at most `max_bytes`.
-    ///
-    /// # Errors
-    /// [`AgentError::Network`], also for any answer but 200.
-    pub fn post(&self, path: &str, body: &[u8], max_bytes: u64) -> Result<Vec<u8>, AgentError> {
-        let request = self.request(Method::POST, path);
-        let answer = request
-            .header("Content-Type", "application/jsonl")
-            .send_bytes(body)
-            .map_err(|error| self.failed(path, error.problem()))?;
-        if answer.status() == 200 {
-            return self.body(path, answer, max_bytes);
-        }
-        let status = answer.status_text();
-        let text = answer.excerpt(max_bytes);
-        let text = outhaul_reconcilers::shortened(&text);
-        Err(self.failed(path, format!("the server answers {status}: {text}")))
-    }
-
     fn request(&self, method: Method, path: &str) -> Request<'_> {
         self.http.request(method, &self.url(path))
     }
@@ -161,6 +87,60 @@ impl Client {
     }
 }
 
+impl Server for Client {
+    fn url(&self, path: &str) -> String {
+        self.base.join(path)
+    }
+
+    fn get(&self, path: &str, max_bytes: u64) -> Result<Option<Vec<u8>>, AgentError> {
+        let answer = self.request(Method::GET, path).send();
+        let answer = answer.map_err(|error| self.failed(path, error.problem()))?;
+        match answer.status() {
+            200 => self.body(path, answer, max_bytes).map(Some),
+            404 | 410 => Ok(None),
+            _ => Err(self.unexpected(path, &answer)),
+        }
+    }
+
+    fn open(
+        &self,
+        path: &str,
+        offset: u64,
+        span: Span,
+    ) -> Result<(Box<dyn Read>, u64), AgentError> {
+        let mut request = self.request(Method::GET, path).body_limit(match span {
+            Span::Part => self.part,
+            Span::Whole => WHOLE,
+        });
+        if offset > 0 {
+            request = request.header("Range", &format!("bytes={offset}-"));
+        }
+        let answer = request.send();
+        let answer = answer.map_err(|error| self.failed(path, error.problem()))?;
+        let start = match answer.status() {
+            206 => offset,
+            200 => 0,
+            _ => return Err(self.unexpected(path, &answer)),
+        };
+        Ok((Box::new(answer.into_reader()), start))
+    }
+
+    fn post(&self, path: &str, body: &[u8], max_bytes: u64) -> Result<Vec<u8>, AgentError> {
+        let request = self.request(Method::POST, path);
+        let answer = request
+            .header("Content-Type", "application/jsonl")
+            .send_bytes(body)
+            .map_err(|error| self.failed(path, error.problem()))?;
+        if answer.status() == 200 {
+            return self.body(path, answer, max_bytes);
+        }
+        let status = answer.status_text();
+        let text = answer.excerpt(max_bytes);
+        let text = outhaul_reconcilers::shortened(&text);
+        Err(self.failed(path, format!("the server answers {status}: {text}")))
+    }
+}
+
 /// What is wrong with the authority.
 fn unusable(error: HttpError) -> AgentError {
     match error {
@@ -174,7 +154,7 @@ fn unusable(error: HttpError) -> AgentError {
 
 #[cfg(test)]
 mod tests {
-    use super::Client;
+    use super::{Client, Server as _};
 
     #[test]
     fn a_url_is_checked_before_its_authority_is_read() {

@@ -23,7 +23,6 @@ pub use crate::offer::{ImportOutcome, Offer};
 use crate::orders::{self, executed};
 use crate::roots::{self, Roots};
 use crate::runner::{self, Transition};
-use crate::state::clock;
 use crate::state::floors::Floors;
 use crate::state::generations::{self, Generation};
 use crate::state::{self, StateError, floors, key};
@@ -104,7 +103,7 @@ fn verify_above(
 ) -> Result<Offer, AgentError> {
     let db = agent.store.read();
     let trusted = floors::trusted(db)?;
-    let reading = clock::now(db, &agent.config.clock)?;
+    let reading = agent.clock_reading()?;
     let name = source.name().to_owned();
     let carried = source.is_on_media();
     let max_age_h = source.max_issued_age_h();

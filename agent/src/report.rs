@@ -14,7 +14,6 @@ use crate::acks;
 use crate::agent::Agent;
 use crate::durable;
 use crate::error::AgentError;
-use crate::http::Client;
 use crate::orders;
 use crate::state::StateError;
 use crate::state::outbox::{self, WaitingReports};
@@ -118,7 +117,8 @@ pub fn send(agent: &mut Agent) -> Result<Sent, AgentError> {
         message: "this site knows no hub".into(),
         help: "set `hub.url` in agent.toml, or use `outhaul-agent export FOLDER`".into(),
     })?;
-    let client = Client::new(&url, agent.config.hub.ca.as_deref(), &agent.site.hub_ca)?;
+    let ca = agent.config.hub.ca.as_deref();
+    let client = agent.facilities.server(&url, ca, &agent.site.hub_ca)?;
     let mut sent = Sent::default();
     if let Some(request) = wanted_request(agent, orders::request_waits(agent.store.read())?)? {
         // A hub that does not take it says so; the reports are tried all the same.

@@ -18,7 +18,6 @@ use crate::intake::visit::{self, Visit};
 use crate::machine::State;
 use crate::orders::{self, EnrolmentStatus};
 use crate::runner;
-use crate::state::clock;
 use crate::state::{self, Hold, floors, generations, inventory, key, outbox};
 
 mod attention;
@@ -167,7 +166,7 @@ pub fn of_site(agent: &Agent) -> Result<Status, AgentError> {
         reports_last: cursor.last,
         reports_acknowledged: cursor.acknowledged,
         renumbered: state::meta::<Renumbered>(db, key::RENUMBERED)?.map(|why| why.sentence()),
-        time_lower_bound: clock::now(db, &agent.config.clock)?.bound.at().to_string(),
+        time_lower_bound: agent.clock_reading()?.bound.at().to_string(),
         media: visit::visits(db, &agent.state_folder)?,
         refusals: state::meta(db, key::REFUSALS)?.unwrap_or_default(),
         attention: attention::find(agent)?,

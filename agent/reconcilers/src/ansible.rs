@@ -16,8 +16,8 @@ use outhaul_kit::heartbeat::Heartbeat;
 use zeroize::Zeroizing;
 
 use crate::assignment::Desired;
+use crate::context::ReconcilerContext;
 use crate::error::ApplyError;
-use crate::facilities::Facilities;
 use crate::inventory::{Item, Ledger};
 use crate::outcome::{Change, failed, result, step};
 use crate::reconciler::Reconciler;
@@ -43,13 +43,13 @@ const MAX_KEPT_BYTES: u64 = 16 * 1024 * 1024;
 #[derive(Debug)]
 pub struct Ansible {
     config: AnsibleConfig,
-    site: Rc<dyn Facilities>,
+    site: Rc<dyn ReconcilerContext>,
     python: OnceCell<Option<PathBuf>>,
 }
 
 impl Ansible {
     /// A reconciler with the site's settings.
-    pub fn new(config: &AnsibleConfig, site: Rc<dyn Facilities>) -> Self {
+    pub fn new(config: &AnsibleConfig, site: Rc<dyn ReconcilerContext>) -> Self {
         Self {
             config: config.clone(),
             site,
@@ -220,7 +220,7 @@ fn items(desired: &Desired) -> Vec<Item> {
 
 /// The playbooks of an assignment that an earlier memory of this agent must have run, as items of the inventory:
 /// what is kept for its removal shows it, or that it is in the `oldest` bundle that was kept to go back to.
-pub fn known_again(site: &dyn Facilities, desired: &Desired, oldest: bool) -> Vec<Item> {
+pub fn known_again(site: &dyn ReconcilerContext, desired: &Desired, oldest: bool) -> Vec<Item> {
     if !oldest && !site.kept(desired.assignment.name.as_str()).is_dir() {
         return Vec::new();
     }

@@ -1,6 +1,6 @@
 //! What the tests of all reconcilers stand on: a site in a temporary folder, its key, and an inventory in memory.
 //!
-//! What comes in: a folder. What goes out: [`Facilities`] whose values open with a real key, a [`Ledger`] that
+//! What comes in: a folder. What goes out: [`ReconcilerContext`] whose values open with a real key, a [`Ledger`] that
 //! remembers what it was told, and assignments with their files on disk. Nothing of it is in a program.
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,15 +12,15 @@ use outhaul_signer::seal::marker::{self, Place, Syntax};
 use outhaul_signer::seal::{Identities, Identity};
 
 use crate::assignment::Desired;
-use crate::facilities::Facilities;
+use crate::context::ReconcilerContext;
 use crate::inventory::{Item, Ledger, LedgerError};
 use crate::sealed::{Binding, Keys, OpenedText, SealedError};
 
 /// A site whose folder is this one.
 #[derive(Debug)]
-pub struct FakeFacilities(pub PathBuf);
+pub struct FakeContext(pub PathBuf);
 
-impl FakeFacilities {
+impl FakeContext {
     /// The public half of its key, which is made when there is none.
     pub fn public_key(root: &Path) -> String {
         let path = root.join("identities/site.age");
@@ -32,7 +32,7 @@ impl FakeFacilities {
     }
 }
 
-impl Facilities for FakeFacilities {
+impl ReconcilerContext for FakeContext {
     fn keys(&self) -> Result<Box<dyn Keys>, SealedError> {
         let keys = Identities::load_folder(&self.0.join("identities")).unwrap();
         Ok(Box::new(HeldKeys(keys)))

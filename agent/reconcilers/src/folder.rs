@@ -20,8 +20,8 @@ use zeroize::Zeroizing;
 use outhaul_kit::heartbeat::Heartbeat;
 
 use crate::assignment::Desired;
+use crate::context::ReconcilerContext;
 use crate::error::ApplyError;
-use crate::facilities::Facilities;
 use crate::inventory::{Item, Ledger};
 use crate::outcome::{Change, failed, result, step};
 use crate::reconciler::Reconciler;
@@ -38,7 +38,7 @@ pub const KIND: &str = "folder";
 #[derive(Debug)]
 pub struct Folder {
     target: PathBuf,
-    site: Rc<dyn Facilities>,
+    site: Rc<dyn ReconcilerContext>,
 }
 
 /// One file to be.
@@ -78,7 +78,7 @@ impl DesiredFile {
 
 impl Folder {
     /// A reconciler that writes below `target`.
-    pub fn new(target: PathBuf, site: Rc<dyn Facilities>) -> Self {
+    pub fn new(target: PathBuf, site: Rc<dyn ReconcilerContext>) -> Self {
         Self { target, site }
     }
 

@@ -13,8 +13,8 @@ use outhaul_bundle::report::{AssignmentResult, ComplianceStatus, StepResult};
 use outhaul_kit::heartbeat::Heartbeat;
 
 use crate::assignment::Desired;
+use crate::context::ReconcilerContext;
 use crate::error::ApplyError;
-use crate::facilities::Facilities;
 use crate::inventory::{Item, Ledger};
 use crate::outcome::{Stop, failed, of_assignment, result, step};
 use crate::reconciler::Reconciler;
@@ -40,13 +40,13 @@ pub struct Hook {
     /// What the stream is rendered for, or [`KIND`].
     name: String,
     config: HookConfig,
-    site: Rc<dyn Facilities>,
+    site: Rc<dyn ReconcilerContext>,
     ready: OnceCell<()>,
 }
 
 impl Hook {
     /// A reconciler called `name`, with the site's settings.
-    pub fn new(name: &str, config: &HookConfig, site: Rc<dyn Facilities>) -> Self {
+    pub fn new(name: &str, config: &HookConfig, site: Rc<dyn ReconcilerContext>) -> Self {
         Self {
             name: name.to_owned(),
             config: config.clone(),

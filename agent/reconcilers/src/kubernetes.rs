@@ -16,8 +16,8 @@ use outhaul_kubernetes::{Access, Cluster, Health, Trouble, order};
 use zeroize::Zeroizing;
 
 use crate::assignment::Desired;
+use crate::context::ReconcilerContext;
 use crate::error::ApplyError;
-use crate::facilities::Facilities;
 use crate::inventory::{Item, Ledger};
 use crate::outcome::{Stop, of_assignment, result, step};
 use crate::reconciler::Reconciler;
@@ -49,12 +49,12 @@ pub const KIND: &str = "kubernetes";
 pub struct Kubernetes {
     config: KubernetesConfig,
     controller: Box<dyn Controller>,
-    site: Rc<dyn Facilities>,
+    site: Rc<dyn ReconcilerContext>,
 }
 
 impl Kubernetes {
     /// Plain manifests, with the site's settings.
-    pub fn new(config: &KubernetesConfig, site: Rc<dyn Facilities>) -> Self {
+    pub fn new(config: &KubernetesConfig, site: Rc<dyn ReconcilerContext>) -> Self {
         Self {
             config: config.clone(),
             controller: Box::new(PlainManifests),
@@ -63,7 +63,11 @@ impl Kubernetes {
     }
 
     /// What is rendered for Flux.
-    pub fn flux(config: &KubernetesConfig, flux: &FluxConfig, site: Rc<dyn Facilities>) -> Self {
+    pub fn flux(
+        config: &KubernetesConfig,
+        flux: &FluxConfig,
+        site: Rc<dyn ReconcilerContext>,
+    ) -> Self {
         Self {
             controller: Box::new(Flux::new(flux)),
             ..Self::new(config, site)

@@ -5,12 +5,12 @@
 //! archive, a key, a database or the machine that decides what is applied.
 
 pub mod ansible;
-pub mod assignment;
-pub mod error;
-pub mod facilities;
+mod assignment;
+mod context;
+mod error;
 pub mod folder;
 pub mod hook;
-pub mod inventory;
+mod inventory;
 #[cfg(feature = "kubernetes")]
 pub mod kubernetes;
 mod line;
@@ -25,8 +25,8 @@ mod watched;
 mod fixture_for_tests;
 
 pub use assignment::Desired;
+pub use context::ReconcilerContext;
 pub use error::ApplyError;
-pub use facilities::Facilities;
 pub use inventory::{Item, Ledger, LedgerError};
 pub use outcome::{Change, shortened};
 pub use reconciler::Reconciler;

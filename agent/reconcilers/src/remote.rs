@@ -17,8 +17,8 @@ use outhaul_bundle::report::{AssignmentResult, ComplianceStatus, StepResult};
 use outhaul_kit::heartbeat::Heartbeat;
 
 use crate::assignment::Desired;
+use crate::context::ReconcilerContext;
 use crate::error::ApplyError;
-use crate::facilities::Facilities;
 use crate::inventory::{Item, Ledger};
 use crate::line;
 use crate::outcome::{Change, failed};
@@ -42,7 +42,7 @@ pub struct Remote {
     local: Box<dyn Reconciler>,
     socket: PathBuf,
     silence_s: u64,
-    site: Rc<dyn Facilities>,
+    site: Rc<dyn ReconcilerContext>,
 }
 
 impl Remote {
@@ -51,7 +51,7 @@ impl Remote {
         local: Box<dyn Reconciler>,
         socket: PathBuf,
         config: &ApplyConfig,
-        site: Rc<dyn Facilities>,
+        site: Rc<dyn ReconcilerContext>,
     ) -> Self {
         Self {
             local,

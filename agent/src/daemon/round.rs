@@ -298,7 +298,9 @@ fn pull(agent: &mut Agent) -> Result<(), AgentError> {
     let site = agent.site.clone();
     let config = agent.config.repository.clone();
     let limits = agent.limits;
-    let Some(mut source) = Repository::open(&config, &site, limits, &agent.heartbeat)? else {
+    let Some(mut source) =
+        Repository::open(&config, &site, limits, &agent.heartbeat, &*agent.facilities)?
+    else {
         return Ok(());
     };
     match intake::accept(agent, &mut source)? {

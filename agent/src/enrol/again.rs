@@ -11,6 +11,8 @@ use outhaul_signer::{Kit, SigningKey};
 
 use crate::config::ClockConfig;
 use crate::error::AgentError;
+use crate::facilities::Facilities as _;
+use crate::host::Host;
 use crate::keys::{self, NextKeys};
 use crate::state::outbox::{self, Author};
 use crate::state::{self, SiteIdentity, StateError, Store, events, key};
@@ -46,7 +48,7 @@ pub(super) fn enrol_again(
         None
     };
     store.commit(|db| {
-        let reading = crate::state::clock::now(db, clock)?;
+        let reading = crate::state::clock::now(db, Host.clocks(clock))?;
         reading.store(db)?;
         let author = Author {
             site: &site,

@@ -23,7 +23,9 @@ use super::{Helper, RequestFailure, generation, refused};
 use crate::blobs::Blobs;
 use crate::cut;
 use crate::durable::{self, FileError};
+use crate::facilities::Facilities as _;
 use crate::generation::{self as unpacked, GenerationError};
+use crate::host::Host;
 use crate::machine::State;
 use crate::state::clock;
 use crate::state::generations::{self, Generation, is_taken_back};
@@ -165,7 +167,7 @@ impl Helper {
         let db = self.store.read();
         let floors = floors::floors(db, &self.state_folder.floors())?;
         let trusted = floors::trusted(db)?;
-        let now = clock::now(db, &self.config.clock)?.policy();
+        let now = clock::now(db, Host.clocks(&self.config.clock))?.policy();
         let source = HandedOver {
             agent: &self.agent,
             number,
@@ -375,7 +377,7 @@ impl Helper {
             &found.versions,
         )?;
         cut::here("helper-floors-raised");
-        let mut reading = clock::now(self.store.read(), &self.config.clock)?;
+        let mut reading = clock::now(self.store.read(), Host.clocks(&self.config.clock))?;
         let row = row(
             index,
             digest,

@@ -21,6 +21,8 @@ use super::accept::row;
 use super::{Helper, RequestFailure, generation, settings};
 use crate::durable::{self, at};
 use crate::error::AgentError;
+use crate::facilities::Facilities as _;
+use crate::host::Host;
 use crate::state::clock;
 use crate::state::{self, SiteIdentity, StateError, Store, floors, generations, inventory, key};
 use crate::state_folder::StateFolder;
@@ -81,7 +83,7 @@ pub fn run(folder: &Path, agent: &Path, again: bool) -> Result<PreparedHelper, A
     let site = state::site(copy.read())?;
     let trusted = floors::trusted(copy.read())?;
     let beliefs = floors::floors(copy.read(), &state_folder.root().join("init/floors.json"))?;
-    let reading = clock::now(copy.read(), &config.clock)?;
+    let reading = clock::now(copy.read(), Host.clocks(&config.clock))?;
     let items = match known {
         true => Vec::new(),
         false => inventory::items(copy.read(), None)?,

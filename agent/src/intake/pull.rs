@@ -20,7 +20,7 @@ use crate::blobs::Blobs;
 use crate::config::RepositoryConfig;
 use crate::durable::at;
 use crate::error::AgentError;
-use crate::http::{Client, Span};
+use crate::facilities::{Facilities, Server, Span};
 use crate::state::SiteIdentity;
 use outhaul_kit::heartbeat::Heartbeat;
 
@@ -95,7 +95,7 @@ impl Partial {
 pub struct Repository {
     name: String,
     role: String,
-    client: Client,
+    client: Box<dyn Server>,
     limits: Limits,
     heartbeat: Heartbeat,
     max_issued_age_h: Option<u64>,
@@ -111,6 +111,7 @@ impl Repository {
         site: &SiteIdentity,
         limits: Limits,
         heartbeat: &Heartbeat,
+        facilities: &dyn Facilities,
     ) -> Result<Option<Self>, AgentError> {
         let Some(url) = &config.url else {
             return Ok(None);
@@ -118,7 +119,7 @@ impl Repository {
         Ok(Some(Self {
             name: url.clone(),
             role: site.stream.role.to_string(),
-            client: Client::new(url, config.ca.as_deref(), &site.hub_ca)?,
+            client: facilities.server(url, config.ca.as_deref(), &site.hub_ca)?,
             limits,
             heartbeat: heartbeat.clone(),
             max_issued_age_h: config.max_issued_age_h,

@@ -24,7 +24,6 @@ use crate::cut;
 use crate::error::AgentError;
 use crate::intake::{self, refusals};
 use crate::roots;
-use crate::state::clock;
 use crate::state::floors::{self, Floors};
 use crate::state::{self, StateError, generations, outbox};
 
@@ -284,10 +283,7 @@ fn refuse_unless_newer(
     }
     // Not the lower bound of time: that goes on while a slip is on its way.
     let db = agent.store.read();
-    let (trusted, now) = (
-        floors::trusted(db)?,
-        clock::now(db, &agent.config.clock)?.policy(),
-    );
+    let (trusted, now) = (floors::trusted(db)?, agent.clock_reading()?.policy());
     let role = agent.site.stream.role.as_str();
     let known = trust::remembered(&trusted, &Floors::new(), role, now).map(|known| known.signed_at);
     if let Some(known) = known.ok().filter(|known| accepted.signed_at < *known) {

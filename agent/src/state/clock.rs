@@ -1,7 +1,7 @@
-//! The machine's clocks, read in one place, and what is believed of them.
+//! What is accepted of the machine's clocks.
 //!
-//! What comes in: the stored lower bound, the boot clock (`CLOCK_BOOTTIME`, which also counts while the
-//! machine sleeps), the wall clock, and whether the file is there that vouches for it. What goes out: a [`ClockReading`] for reports and for the verifier.
+//! What comes in: the stored lower bound, and one reading of all [`Clocks`] (that since boot, which also counts while
+//! the machine sleeps, and the wall clock). What goes out: a [`ClockReading`] for reports and for the verifier.
 //! The rules are the signer's [`LowerBound`]: times that the fleet's metadata signed and the boot clock
 //! raise it, a hub's word within its slack, the wall clock never.
 
@@ -11,10 +11,18 @@ use outhaul_signer::clock::BootReading;
 use outhaul_signer::{Acceptance, LowerBound, TimePolicy};
 use rusqlite::Connection;
 
-use crate::config::ClockConfig;
 use crate::state::{self, StateError};
 
-const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+/// What all clocks of a machine say at one moment.
+#[derive(Debug, Clone)]
+pub struct Clocks {
+    /// The clock that counts since boot, suspended time included; `None` when the boot has no id.
+    pub boot: Option<BootReading>,
+    /// The wall clock.
+    pub wall: Timestamp,
+    /// Whether something trustworthy set the wall clock.
+    pub wall_trusted: bool,
+}
 
 /// One reading of all clocks, with the bound carried to it.
 #[derive(Debug, Clone)]
@@ -27,38 +35,20 @@ pub struct ClockReading {
     pub wall_trusted: bool,
 }
 
-/// Reads the clocks and carries the stored bound to now; stores nothing.
+/// The stored bound, carried to what the clocks say now; stores nothing.
 ///
 /// # Errors
 /// [`StateError`] when the bound cannot be read.
-pub fn now(db: &Connection, config: &ClockConfig) -> Result<ClockReading, StateError> {
+pub fn now(db: &Connection, clocks: Clocks) -> Result<ClockReading, StateError> {
     let stored: Option<LowerBound> = state::meta(db, state::key::CLOCK)?;
-    let boot = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
-    let since_boot_ms = boot
-        .tv_sec
-        .saturating_mul(1000)
-        .saturating_add(boot.tv_nsec / 1_000_000);
-    let boot_id = std::fs::read_to_string(BOOT_ID)
-        .unwrap_or_default()
-        .trim()
-        .to_owned();
     let mut bound = stored.unwrap_or_else(|| LowerBound::new(Timestamp::UNIX_EPOCH));
-    if !boot_id.is_empty() {
-        let since_boot_ms = u64::try_from(since_boot_ms).unwrap_or(0);
-        bound.advance(BootReading {
-            boot_id,
-            since_boot_ms,
-        });
+    if let Some(boot) = clocks.boot {
+        bound.advance(boot);
     }
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the one place in the agent that reads the wall clock"
-    )]
-    let wall = Timestamp::now();
     Ok(ClockReading {
         bound,
-        wall,
-        wall_trusted: config.synchronized.exists(),
+        wall: clocks.wall,
+        wall_trusted: clocks.wall_trusted,
     })
 }
 

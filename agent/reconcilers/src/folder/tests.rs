@@ -10,7 +10,7 @@ use outhaul_bundle::index::DriftPolicy;
 use tempfile::TempDir;
 
 use super::*;
-use crate::fixture_for_tests::{self, FakeFacilities, MemoryLedger};
+use crate::fixture_for_tests::{self, FakeContext, MemoryLedger};
 
 struct Fixture {
     folder: TempDir,
@@ -29,8 +29,8 @@ impl Fixture {
         self.folder.path().join("target")
     }
 
-    fn site(&self) -> Rc<FakeFacilities> {
-        Rc::new(FakeFacilities(self.folder.path().to_owned()))
+    fn site(&self) -> Rc<FakeContext> {
+        Rc::new(FakeContext(self.folder.path().to_owned()))
     }
 
     fn desired(&self, files: &[(&str, &str)]) -> Desired {
@@ -187,7 +187,7 @@ fn a_sealed_value_is_in_the_clear_in_the_target_alone_and_for_its_owner_alone() 
     use outhaul_signer::seal::marker;
 
     let mut fixture = Fixture::new();
-    let key = FakeFacilities::public_key(fixture.folder.path())
+    let key = FakeContext::public_key(fixture.folder.path())
         .parse()
         .unwrap();
     let text = format!(
@@ -253,7 +253,7 @@ fn a_value_of_another_workload_fails_its_assignment_by_name_and_writes_nothing()
     use outhaul_signer::seal::marker;
 
     let mut fixture = Fixture::new();
-    let key = FakeFacilities::public_key(fixture.folder.path());
+    let key = FakeContext::public_key(fixture.folder.path());
     let theirs = marker::seal_value("hunter2", &[key.parse().unwrap()], &bound("payroll")).unwrap();
     let text = format!("motto: {theirs}\n");
     let done = fixture.apply(&[("a.yaml", "a: b\n"), ("motto.yaml", &text)]);

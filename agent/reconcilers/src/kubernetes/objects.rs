@@ -16,7 +16,7 @@ use serde::Deserialize;
 use zeroize::Zeroizing;
 
 use crate::assignment::Desired;
-use crate::facilities::Facilities;
+use crate::context::ReconcilerContext;
 use crate::sealed::{Keys, struck_out};
 
 /// Largest file of manifests in bytes.
@@ -83,7 +83,7 @@ pub struct DesiredObjects {
 /// One sentence with the file.
 pub fn read(
     desired: &Desired,
-    site: &dyn Facilities,
+    site: &dyn ReconcilerContext,
     payload: bool,
 ) -> Result<DesiredObjects, String> {
     let mut all = DesiredObjects {
@@ -98,7 +98,7 @@ pub fn read(
 fn fill(
     all: &mut DesiredObjects,
     desired: &Desired,
-    site: &dyn Facilities,
+    site: &dyn ReconcilerContext,
     with_payload: bool,
 ) -> Result<(), String> {
     let keys = site.keys().map_err(|error| error.to_string())?;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::*;
-use crate::fixture_for_tests::{self, FakeFacilities, MemoryLedger};
+use crate::fixture_for_tests::{self, FakeContext, MemoryLedger};
 
 mod kept;
 mod kinds;
@@ -66,7 +66,7 @@ impl Fixture {
                 ..KubernetesConfig::default()
             },
             controller: Box::new(PlainManifests),
-            site: Rc::new(FakeFacilities(self.folder.path().to_owned())),
+            site: Rc::new(FakeContext(self.folder.path().to_owned())),
         }
     }
 

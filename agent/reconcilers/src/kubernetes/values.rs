@@ -10,7 +10,7 @@ use outhaul_bundle::report::StepResult;
 use zeroize::Zeroizing;
 
 use super::ownership::OwnershipRecord;
-use crate::facilities::Facilities;
+use crate::context::ReconcilerContext;
 use crate::inventory::Item;
 use crate::sealed::struck_out;
 
@@ -22,7 +22,7 @@ pub struct Values {
 }
 
 /// The values of the generations that recorded `items`, as far as they can still be opened.
-pub fn of_recorded(site: &dyn Facilities, items: &[Item]) -> Values {
+pub fn of_recorded(site: &dyn ReconcilerContext, items: &[Item]) -> Values {
     let (mut values, mut all) = (Vec::new(), true);
     let sources: BTreeSet<(u64, &str, Option<String>)> = items
         .iter()
@@ -41,7 +41,7 @@ pub fn of_recorded(site: &dyn Facilities, items: &[Item]) -> Values {
 }
 
 fn of_generation(
-    site: &dyn Facilities,
+    site: &dyn ReconcilerContext,
     number: u64,
     assignment: &str,
     owner: Option<&str>,

@@ -7,6 +7,7 @@ use std::time::Duration;
 use outhaul_bundle::index::Encoding;
 
 use super::*;
+use crate::http::Client;
 use crate::state_folder::StateFolder;
 
 /// Far shorter than a part is in the field; nothing here measures it.
@@ -60,7 +61,7 @@ fn pull(content: &[u8], most: usize) -> Result<Digest, AgentError> {
     let repository = Repository {
         name: url.clone(),
         role: "s-1".to_owned(),
-        client: Client::new(&url, None, "").unwrap().with_part(PART),
+        client: Box::new(Client::new(&url, None, "").unwrap().with_part(PART)),
         limits: Limits::default(),
         heartbeat: Heartbeat::default(),
         max_issued_age_h: None,

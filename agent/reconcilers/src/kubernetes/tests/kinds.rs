@@ -110,7 +110,7 @@ fn a_sealed_value_is_in_the_clear_on_the_cluster_alone() {
     let Some(mut fixture) = Fixture::new() else {
         return;
     };
-    let key = FakeFacilities::public_key(fixture.folder.path());
+    let key = FakeContext::public_key(fixture.folder.path());
     let bound = "f/dev/app/PASSWORD".parse().unwrap();
     let sealed = marker::seal_value("hunter2-hunter2", &[key.parse().unwrap()], &bound).unwrap();
     let secret = format!(

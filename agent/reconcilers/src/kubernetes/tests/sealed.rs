@@ -6,7 +6,7 @@ const SECRET: &str = "hunter2-hunter2";
 
 /// A marker for a value that only this site opens.
 fn seal(fixture: &Fixture, value: &str) -> String {
-    let key = FakeFacilities::public_key(fixture.folder.path());
+    let key = FakeContext::public_key(fixture.folder.path());
     let bound = "f/dev/app/NAME".parse().unwrap();
     marker::seal_value(value, &[key.parse().unwrap()], &bound).unwrap()
 }

@@ -13,7 +13,7 @@ use crate::assignment::Desired;
 use crate::sealed::{Keys, SealedError};
 
 /// What the site around a reconciler does for it.
-pub trait Facilities: fmt::Debug {
+pub trait ReconcilerContext: fmt::Debug {
     /// The keys that open what is sealed for this site, as they are now.
     ///
     /// # Errors

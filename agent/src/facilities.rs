@@ -1,0 +1,90 @@
+//! What the agent reaches outside its state folder: the clocks, the disk's free space, servers and reconcilers.
+//!
+//! What comes in: questions to this machine. What goes out: one trait, [`Facilities`], which `host` has for the
+//! machine itself. Tests hand the agent another one, so that a clock, a hub or a full disk is as the test says. It
+//! decides nothing: what a reading or an answer means is its caller's business.
+
+use std::fmt;
+use std::io::Read;
+use std::path::Path;
+
+use outhaul_kit::durable::FileError;
+use outhaul_reconcilers::{ApplyError, Reconciler};
+
+use crate::config::{AgentConfig, ClockConfig};
+use crate::error::AgentError;
+use crate::state::clock::Clocks;
+use crate::state_folder::StateFolder;
+
+/// How much of a large file is read through one connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Span {
+    /// What comes in a part of the time that a service may be silent.
+    Part,
+    /// All of it.
+    Whole,
+}
+
+/// A repository or hub below one URL.
+pub trait Server: fmt::Debug {
+    /// The full URL of `path`.
+    fn url(&self, path: &str) -> String;
+
+    /// Fetches a small file whole; `None` when there is none.
+    ///
+    /// # Errors
+    /// [`AgentError::Network`], also for more than `max_bytes`.
+    fn get(&self, path: &str, max_bytes: u64) -> Result<Option<Vec<u8>>, AgentError>;
+
+    /// Opens a large file from byte `offset` on. Returns the reader and where it really starts: 0 when
+    /// the server does not do ranges.
+    ///
+    /// # Errors
+    /// [`AgentError::Network`]
+    fn open(&self, path: &str, offset: u64, span: Span)
+    -> Result<(Box<dyn Read>, u64), AgentError>;
+
+    /// Sends `body` and returns the answer of at most `max_bytes`.
+    ///
+    /// # Errors
+    /// [`AgentError::Network`], also for any answer but 200.
+    fn post(&self, path: &str, body: &[u8], max_bytes: u64) -> Result<Vec<u8>, AgentError>;
+}
+
+/// The machine around an agent.
+pub trait Facilities: fmt::Debug + Send + Sync {
+    /// Reads all clocks.
+    fn clocks(&self, config: &ClockConfig) -> Clocks;
+
+    /// Bytes that are free where `folder` is.
+    ///
+    /// # Errors
+    /// [`FileError`] when that cannot be known.
+    fn free_bytes(&self, folder: &Path) -> Result<u64, FileError>;
+
+    /// What lies below the URL `base`. `ca` is a file with the authority to trust, else `pem` (from the kit) is it,
+    /// else the system's.
+    ///
+    /// # Errors
+    /// [`AgentError::Usage`] for a URL that may not be used, [`AgentError::File`] for the authority.
+    fn server(
+        &self,
+        base: &str,
+        ca: Option<&Path>,
+        pem: &str,
+    ) -> Result<Box<dyn Server>, AgentError>;
+
+    /// The reconciler for a stream that is rendered for `kind`.
+    ///
+    /// # Errors
+    /// [`ApplyError`] when this site has none.
+    fn reconciler(
+        &self,
+        kind: &str,
+        config: &AgentConfig,
+        state_folder: &StateFolder,
+    ) -> Result<Box<dyn Reconciler>, ApplyError>;
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,74 @@
+//! The machine that the agent runs on: its clocks, its disk, its network, its reconcilers.
+//!
+//! What comes in: questions. What goes out: what the system says. It is the only place of the agent that reads a
+//! clock, and decides nothing.
+
+use std::path::Path;
+
+use jiff::Timestamp;
+use outhaul_kit::durable::{self, FileError};
+use outhaul_reconcilers::{ApplyError, Reconciler};
+use outhaul_signer::clock::BootReading;
+
+use crate::apply;
+use crate::config::{AgentConfig, ClockConfig};
+use crate::error::AgentError;
+use crate::facilities::{Facilities, Server};
+use crate::http::Client;
+use crate::state::clock::Clocks;
+use crate::state_folder::StateFolder;
+
+const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+
+/// The machine that the agent runs on.
+#[derive(Debug)]
+pub struct Host;
+
+impl Facilities for Host {
+    fn clocks(&self, config: &ClockConfig) -> Clocks {
+        let boot = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+        let since_boot_ms = boot
+            .tv_sec
+            .saturating_mul(1000)
+            .saturating_add(boot.tv_nsec / 1_000_000);
+        let boot_id = std::fs::read_to_string(BOOT_ID)
+            .unwrap_or_default()
+            .trim()
+            .to_owned();
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the one place in the agent that reads the wall clock"
+        )]
+        let wall = Timestamp::now();
+        Clocks {
+            boot: (!boot_id.is_empty()).then(|| BootReading {
+                boot_id,
+                since_boot_ms: u64::try_from(since_boot_ms).unwrap_or(0),
+            }),
+            wall,
+            wall_trusted: config.synchronized.exists(),
+        }
+    }
+
+    fn free_bytes(&self, folder: &Path) -> Result<u64, FileError> {
+        durable::free_bytes(folder)
+    }
+
+    fn server(
+        &self,
+        base: &str,
+        ca: Option<&Path>,
+        pem: &str,
+    ) -> Result<Box<dyn Server>, AgentError> {
+        Ok(Box::new(Client::new(base, ca, pem)?))
+    }
+
+    fn reconciler(
+        &self,
+        kind: &str,
+        config: &AgentConfig,
+        state_folder: &StateFolder,
+    ) -> Result<Box<dyn Reconciler>, ApplyError> {
+        apply::reconciler(kind, config, state_folder)
+    }
+}

@@ -12,13 +12,13 @@
 //! rule of its own, [`serve`] does all of it again and again, and [`scaffold`], [`import`] and [`demo`] are for
 //! those who begin. `outhaul-promote` moves a commit to the next environment, `outhaul-remote` asks hubs and forges.
 
-pub mod checked;
+mod checked;
 pub mod cli;
-pub mod demo;
-pub mod import;
+mod demo;
+mod import;
 pub mod project;
-pub mod publication;
-pub mod qr;
-pub mod registries;
-pub mod scaffold;
+mod publication;
+mod qr;
+mod registries;
+mod scaffold;
 pub mod serve;

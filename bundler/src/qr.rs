@@ -59,11 +59,6 @@ impl Code {
         })
     }
 
-    /// Modules on one side, without the light ones around.
-    pub fn width(&self) -> usize {
-        self.width
-    }
-
     /// Whether the module at (`x`, `y`) is dark; all around the code is light.
     fn is_dark(&self, x: Option<usize>, y: Option<usize>) -> bool {
         match (x.filter(|x| *x < self.width), y.filter(|y| *y < self.width)) {
@@ -187,16 +182,16 @@ mod tests {
 
     #[test]
     fn capital_letters_and_digits_pack_tighter_than_others() {
-        let width = |text: &str| Code::for_screen(text).unwrap().width();
+        let width = |text: &str| Code::for_screen(text).unwrap().width;
         assert!(width(&TEXT.repeat(10)) < width(&TEXT.to_lowercase().repeat(10)));
     }
 
     #[test]
     fn paper_gets_more_redundancy_until_the_text_is_too_long_for_it() {
         let text = "A".repeat(1000);
-        assert!(Code::for_paper(&text).unwrap().width() > Code::for_screen(&text).unwrap().width());
+        assert!(Code::for_paper(&text).unwrap().width > Code::for_screen(&text).unwrap().width);
         let text = "A".repeat(4296);
-        assert_eq!(Code::for_paper(&text).unwrap().width(), 177);
+        assert_eq!(Code::for_paper(&text).unwrap().width, 177);
         let refusal = Code::for_paper(&"A".repeat(4297)).unwrap_err();
         assert!(refusal.to_string().contains("4297 characters"), "{refusal}");
     }

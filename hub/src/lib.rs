@@ -17,24 +17,24 @@
 )]
 
 pub mod cli;
-pub mod clock;
-pub mod desired;
+mod clock;
+mod desired;
 pub mod enrol;
-pub mod error;
+mod error;
 #[cfg(test)]
 mod fake;
-pub mod gate;
-pub mod import;
+mod gate;
+mod import;
 pub mod ingest;
-pub mod orders;
-pub mod pages;
-pub mod registration;
-pub mod server;
-pub mod state;
+mod orders;
+mod pages;
+mod registration;
+mod server;
+mod state;
 pub mod store;
-pub mod time;
+mod time;
 pub mod view;
-pub mod visible;
+mod visible;
 
 pub use error::HubError;
 pub use gate::{Decision, GateQuestion, GateVerdict};

@@ -14,7 +14,7 @@ pub mod canonical;
 pub mod ceremony;
 pub mod cli;
 pub mod clock;
-pub mod command;
+mod command;
 pub mod enrol;
 pub mod envelope;
 pub mod fleet;

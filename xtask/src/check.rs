@@ -2,12 +2,14 @@
 //!
 //! `left-alone`: what says that something was left alone has a test. `files`: lengths, headers, names, paths of somebody's machine, snapshots that nobody reviewed.
 //! `sizes`: lines of a crate.
-//! `crates`: what may reach what. `purity`: what plans and decides touches no clock, file or network. `manifests`: every member inherits versions and lints. Modules that import
+//! `crates`: what may reach what. `purity`: what plans and decides touches no clock, file or network. `manifests`: every member inherits versions and lints. `members`: each has a
+//! README and a line in `ARCHITECTURE.md`, whose paths exist, and uses its dependencies. Modules that import
 //! each other, and the units of `systemd/`, where systemd is there to ask.
 
 mod crates;
 mod files;
 mod manifests;
+mod members;
 mod purity;
 mod sizes;
 
@@ -25,6 +27,7 @@ impl Args {
         let mut findings = files::findings()?;
         findings.extend(crates::findings()?);
         findings.extend(manifests::findings()?);
+        findings.extend(members::findings()?);
         findings.extend(purity::findings()?);
         findings.extend(sizes::findings()?);
         findings.extend(crate::circles::findings()?);

@@ -7,7 +7,7 @@
 
 pub mod catalog;
 pub mod digest;
-pub mod error;
+mod error;
 pub mod git;
 pub mod layout;
 pub mod name;
@@ -29,7 +29,7 @@ pub mod route;
 #[cfg(feature = "server")]
 pub mod server;
 #[cfg(feature = "server")]
-pub mod tls;
+mod tls;
 #[cfg(feature = "server")]
 mod verify;
 

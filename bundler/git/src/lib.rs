@@ -9,7 +9,7 @@
 pub mod address;
 pub mod branch;
 pub mod import;
-pub mod pack;
+mod pack;
 pub mod program;
 pub mod source;
 pub mod store;

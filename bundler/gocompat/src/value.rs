@@ -119,24 +119,8 @@ impl GoValue {
         }
     }
 
-    /// The items of a list.
-    pub fn as_list(&self) -> Option<&[GoValue]> {
-        match self {
-            Self::List(items) => Some(items),
-            _ => None,
-        }
-    }
-
     /// The map, when it is one.
     pub fn as_map(&self) -> Option<&GoMap> {
-        match self {
-            Self::Map(map) => Some(map),
-            _ => None,
-        }
-    }
-
-    /// The map, to be changed, when it is one.
-    pub fn as_map_mut(&mut self) -> Option<&mut GoMap> {
         match self {
             Self::Map(map) => Some(map),
             _ => None,

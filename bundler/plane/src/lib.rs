@@ -16,7 +16,7 @@ pub mod compose;
 pub mod delivery;
 pub mod diff;
 pub mod explain;
-pub mod inputs;
+mod inputs;
 pub mod manifests;
 pub mod render;
 pub mod schedule;

@@ -8,9 +8,9 @@
 //! of, each a file of the cache whose bytes match its digest. It knows no bundle and no control plane, decides
 //! about no image, and pushes nothing.
 
-pub mod cache;
-pub mod client;
-pub mod credentials;
+mod cache;
+mod client;
+mod credentials;
 pub mod pull;
 pub mod reference;
 

@@ -11,21 +11,21 @@
 //! speaks to a forge.
 
 pub mod assemble;
-pub mod attest;
+mod attest;
 pub mod branch;
 pub mod collect;
-pub mod deliver;
-pub mod destination;
+mod deliver;
+mod destination;
 mod failure;
 pub mod folder;
 pub mod guard;
 pub mod inspect;
 pub mod isolation;
-pub mod lock;
+mod lock;
 pub mod manifests;
 pub mod needs;
 pub mod overriding;
-pub mod plan;
+mod plan;
 pub mod sites;
 pub mod stream;
 pub mod verify;

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use outhaul_bundle::Digest;
 
+use super::GateVerdict::{Closed, Open};
 use super::*;
 use crate::fake::{self, NEW, OLD};
 use crate::store::{Attempt, Newest, ObservedAssignment, Running, Signed};
@@ -78,7 +79,7 @@ impl World {
     #[track_caller]
     fn closed(&self, word: &str) -> Decision {
         let decision = self.ask(NEW, 100);
-        assert_eq!(decision.verdict, GateVerdict::Closed);
+        assert_eq!(decision.verdict, Closed);
         assert!(
             decision.reasons[0].starts_with(&format!("{word}: ")),
             "{:?}",
@@ -90,10 +91,7 @@ impl World {
     #[track_caller]
     fn open(&self) -> Decision {
         let decision = self.ask(NEW, 100);
-        assert_eq!(
-            (decision.verdict, &decision.reasons),
-            (GateVerdict::Open, &vec![])
-        );
+        assert_eq!((decision.verdict, &decision.reasons), (Open, &vec![]));
         decision
     }
 }
@@ -323,7 +321,7 @@ fn a_site_that_left_the_bundle_again_closes_at_any_quorum_and_for_ever() {
     let many = |first| std::iter::once(first).chain((0..9).map(|n| well(&format!("s{n}"), 2)));
     let mut world = World::new().with(many(left(2)));
     let decision = world.ask(NEW, 50);
-    assert_eq!(decision.verdict, GateVerdict::Closed);
+    assert_eq!(decision.verdict, Closed);
     let reason = "runs bundle 1 again: bundle 2 is reverted by bob: the printer stopped";
     assert!(
         decision.reasons[0].contains(reason),
@@ -379,10 +377,7 @@ fn what_a_key_that_was_taken_away_signed_confirms_nothing() {
     world.bundles.push(bundle(9, NEW));
     world.bundles[3].taken_back = true;
     let decision = world.ask(NEW, 50);
-    assert_eq!(
-        (decision.verdict, decision.confirmed),
-        (GateVerdict::Open, 1)
-    );
+    assert_eq!((decision.verdict, decision.confirmed), (Open, 1));
     world.closed("signer-revoked");
 }
 
@@ -479,14 +474,11 @@ fn a_waiver_lets_one_site_be_missed_until_it_ends() {
 #[test]
 fn a_quorum_goes_without_the_silent_but_not_over_the_failed() {
     let world = World::new().with([well("a", 2), well("b", 2), well("c", 2), silent("d")]);
-    assert_eq!(world.ask(NEW, 76).verdict, GateVerdict::Closed);
+    assert_eq!(world.ask(NEW, 76).verdict, Closed);
     let decision = world.ask(NEW, 75);
-    assert_eq!(
-        (decision.verdict, decision.notes.len()),
-        (GateVerdict::Open, 1)
-    );
+    assert_eq!((decision.verdict, decision.notes.len()), (Open, 1));
     let failed = world.with([status("e", "failed")]);
-    assert_eq!(failed.ask(NEW, 1).verdict, GateVerdict::Closed);
+    assert_eq!(failed.ask(NEW, 1).verdict, Closed);
 }
 
 #[test]

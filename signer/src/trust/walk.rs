@@ -1,6 +1,6 @@
 //! The TUF client workflow over bytes: root chain, timestamp, snapshot, targets, delegated roles.
 //!
-//! What comes in: metadata trusted before, a source, and the "now" that expiry is judged by. What goes out:
+//! What comes in: metadata trusted before, a source. What goes out:
 //! verified roles, and with [`Walk::trusted`] the bytes to keep, role by role as each was accepted.
 //! Signatures, thresholds, versions and pins are judged by the core of `sigstore-tuf`; here is the order
 //! of the steps, what each may cost, and the words for a refusal. It never writes anything.
@@ -40,12 +40,13 @@ const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'.')
     .remove(b'~');
 
+/// The walk refuses no role for its date: callers read the dates of the accepted roles.
+const NO_DATE: Timestamp = Timestamp::MIN;
+
 /// A walk through one source's metadata.
 #[derive(Debug)]
 pub struct Walk {
     set: TrustedMetadataSet,
-    /// What expiry is judged by. [`Timestamp::MIN`] judges nothing expired: see [`Walk::check_dates`].
-    now: Timestamp,
     files: BTreeMap<String, Vec<u8>>,
 }
 
@@ -61,11 +62,7 @@ impl Walk {
             .map_err(|e| unsupported_keys(file, bytes).unwrap_or_else(|| refusal(file, e)))?;
         refuse_repeated_root_keys(file, set.root())?;
         let files = BTreeMap::from([(file.to_owned(), bytes.to_vec())]);
-        Ok(Self {
-            set,
-            now: Timestamp::MIN,
-            files,
-        })
+        Ok(Self { set, files })
     }
 
     /// A walk that starts at what was trusted before. Its lower roles are taken up after the root
@@ -80,13 +77,6 @@ impl Walk {
         let mut walk = Self::from_root(root).map_err(|error| damaged(error.to_string()))?;
         walk.files = trusted.0.clone();
         Ok(walk)
-    }
-
-    /// From here on, a role whose date is before `now` is refused. Without this call dates are left to
-    /// the caller, who reads them from the accepted roles.
-    #[must_use]
-    pub fn check_dates(self, now: Timestamp) -> Self {
-        Self { now, ..self }
     }
 
     /// All that is trusted now, by name without a version.
@@ -184,7 +174,7 @@ impl Walk {
     /// [`TrustError`]; what was accepted before the failing step is in [`Walk::trusted`].
     pub fn refresh(&mut self, source: &dyn MetadataSource) -> Result<(), TrustError> {
         self.set
-            .check_root_expired(self.now)
+            .check_root_expired(NO_DATE)
             .map_err(|e| refusal("root.json", e))?;
         self.take_up_trusted();
         self.update_timestamp(source)?;
@@ -208,7 +198,7 @@ impl Walk {
     fn update_timestamp(&mut self, source: &dyn MetadataSource) -> Result<(), TrustError> {
         let file = "timestamp.json";
         let bytes = required(source, file, MAX_TIMESTAMP_BYTES)?;
-        match self.set.update_timestamp(&bytes, self.now) {
+        match self.set.update_timestamp(&bytes, NO_DATE) {
             Ok(()) => {
                 self.files.insert(file.to_owned(), bytes);
             }
@@ -217,7 +207,7 @@ impl Walk {
             Err(error) => return Err(refusal(file, error)),
         }
         self.set
-            .check_timestamp_expired(self.now)
+            .check_timestamp_expired(NO_DATE)
             .map_err(|e| refusal(file, e))
     }
 
@@ -229,17 +219,13 @@ impl Walk {
             .and_then(|t| t.snapshot_meta())
             .map(|pin| pin.version);
         let version = pinned.ok_or_else(|| malformed("timestamp.json", "it pins no snapshot"))?;
-        if self
-            .set
-            .snapshot()
-            .is_some_and(|s| s.version == version && s.expires >= self.now)
-        {
+        if self.set.snapshot().is_some_and(|s| s.version == version) {
             return Ok(());
         }
         let file = self.versioned(version, plain);
         let bytes = required(source, &file, MAX_SNAPSHOT_BYTES)?;
         self.set
-            .update_snapshot(&bytes, self.now)
+            .update_snapshot(&bytes, NO_DATE)
             .map_err(|e| refusal(&file, e))?;
         self.files.insert(plain.to_owned(), bytes);
         Ok(())
@@ -247,18 +233,18 @@ impl Walk {
 
     fn update_targets(&mut self, source: &dyn MetadataSource) -> Result<(), TrustError> {
         self.set
-            .check_snapshot_expired(self.now)
+            .check_snapshot_expired(NO_DATE)
             .map_err(|e| refusal("snapshot.json", e))?;
         let version = self.pinned_version("targets")?;
         let trusted = self.set.targets_role("targets");
-        if trusted.is_some_and(|t| t.version == version && t.expires >= self.now) {
+        if trusted.is_some_and(|t| t.version == version) {
             return Ok(());
         }
         let file = self.versioned(version, "targets.json");
         let bytes = required(source, &file, MAX_TARGETS_BYTES)?;
         let targets = self
             .set
-            .update_targets(&bytes, self.now)
+            .update_targets(&bytes, NO_DATE)
             .map_err(|e| refusal(&file, e))?;
         refuse_repeated_delegation_keys(&file, targets)?;
         self.files.insert("targets.json".to_owned(), bytes);
@@ -281,11 +267,11 @@ impl Walk {
         if self.set.targets_role(role).is_some() {
             // Loaded in this walk by way of another delegator: it must satisfy this one as well.
             self.set
-                .verify_delegated_targets(role, delegator, self.now)
+                .verify_delegated_targets(role, delegator, NO_DATE)
                 .map_err(|e| refusal(&plain, e))?;
         } else {
             let stored = self.files.get(&plain).is_some_and(|bytes| {
-                let now = self.now;
+                let now = NO_DATE;
                 self.set
                     .update_delegated_targets(bytes, role, delegator, now)
                     .is_ok()
@@ -295,7 +281,7 @@ impl Walk {
                 let bytes = required(source, &file, MAX_TARGETS_BYTES)?;
                 let targets = self
                     .set
-                    .update_delegated_targets(&bytes, role, delegator, self.now)
+                    .update_delegated_targets(&bytes, role, delegator, NO_DATE)
                     .map_err(|e| refusal(&file, e))?;
                 refuse_repeated_delegation_keys(&file, targets)?;
                 self.files.insert(plain.clone(), bytes);

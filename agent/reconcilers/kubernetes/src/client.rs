@@ -97,11 +97,6 @@ impl Client {
         })
     }
 
-    /// The server's URL.
-    pub fn server(&self) -> &str {
-        &self.server
-    }
-
     /// Asks for `path`; `None` for what is not there.
     ///
     /// # Errors

@@ -5,15 +5,15 @@
 //! answers. Order, health and difference are pure. It knows nothing of bundles, signatures, the site's
 //! state or the hub; it keeps nothing, and decides for no object whether it may be removed.
 
-pub mod client;
+mod client;
 pub mod cluster;
-pub mod config;
+mod config;
 pub mod differ;
 pub mod flux;
 pub mod health;
 pub mod manifest;
 pub mod order;
-pub mod status;
+mod status;
 pub mod yaml;
 
 pub use client::Trouble;

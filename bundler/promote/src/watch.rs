@@ -5,7 +5,7 @@
 //! same as long as nothing changed, so that whoever prints says it once. A silent hub, an unreadable
 //! branch or a closed gate stops its own step and no other. No environment is moved back.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde::Serialize;
@@ -107,6 +107,54 @@ pub fn pass(watch: &Watch<'_>) -> Result<Vec<StepEvent>, PromoteError> {
         }
     }
     Ok(events)
+}
+
+/// What was announced already: each decision is news once, and again when it changes.
+#[derive(Debug, Default)]
+pub struct Announced {
+    steps: BTreeMap<(Option<String>, String), StepEvent>,
+    problem: Option<String>,
+}
+
+/// What is new after a pass.
+#[derive(Debug)]
+pub struct News {
+    /// Decisions that were not announced yet.
+    pub events: Vec<StepEvent>,
+    /// Whether an environment was moved: then the next step may move, too.
+    pub moved: bool,
+    /// Whether a step could not be decided or done.
+    pub failed: bool,
+}
+
+impl Announced {
+    /// What is new of a pass that was possible; `None` when there is no step at all to follow.
+    pub fn news(&mut self, events: Vec<StepEvent>) -> Option<News> {
+        self.problem = None;
+        if events.is_empty() {
+            return None;
+        }
+        let any = |is: fn(&StepOutcome) -> bool| events.iter().any(|event| is(&event.outcome));
+        let moved = any(|outcome| matches!(outcome, StepOutcome::Moved(_)));
+        let failed = any(|outcome| matches!(outcome, StepOutcome::Failed(_)));
+        let mut is_new = |event: &StepEvent| {
+            let key = (event.from.clone(), event.to.clone());
+            self.steps.insert(key, event.clone()).as_ref() != Some(event)
+        };
+        Some(News {
+            events: events.into_iter().filter(&mut is_new).collect(),
+            moved,
+            failed,
+        })
+    }
+
+    /// Why a pass was not possible, when that is news.
+    pub fn problem(&mut self, error: &PromoteError) -> Option<String> {
+        let text = error_chain(error);
+        let is_new = self.problem.as_ref() != Some(&text);
+        self.problem = Some(text.clone());
+        is_new.then_some(text)
+    }
 }
 
 /// The policies, those of earlier environments first.
@@ -213,4 +261,43 @@ pub fn error_chain(error: &dyn std::error::Error) -> String {
         next = cause.source();
     }
     parts.join(": ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(outcome: StepOutcome) -> StepEvent {
+        StepEvent {
+            from: None,
+            to: "dev".to_owned(),
+            commit: None,
+            outcome,
+        }
+    }
+
+    #[test]
+    fn a_decision_is_news_once_and_again_when_it_changed() {
+        let mut announced = Announced::default();
+        let mut news = |outcome| announced.news(vec![event(outcome)]).unwrap();
+        assert_eq!(news(StepOutcome::Current).events.len(), 1);
+        assert!(news(StepOutcome::Current).events.is_empty());
+        let moved = news(StepOutcome::Moved("c".to_owned()));
+        assert!(moved.moved && !moved.failed && moved.events.len() == 1);
+        let failed = news(StepOutcome::Failed("p".to_owned()));
+        assert!(failed.failed && !failed.moved);
+        assert_eq!(news(StepOutcome::Current).events.len(), 1);
+    }
+
+    #[test]
+    fn an_outage_is_news_once_until_a_pass_was_possible() {
+        let mut announced = Announced::default();
+        let outage = PromoteError::Circle {
+            policies: "`a`".to_owned(),
+        };
+        assert!(announced.problem(&outage).is_some());
+        assert!(announced.problem(&outage).is_none());
+        assert!(announced.news(Vec::new()).is_none());
+        assert!(announced.problem(&outage).is_some());
+    }
 }

@@ -1,6 +1,5 @@
 //! `outhaul promote`: the next environment's base commit, when the gate is open.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -13,7 +12,7 @@ use super::{Exit, Format, print_json, say};
 use outhaul_git::source::{Cache, SourceMap};
 use outhaul_kit::failure::Classified as _;
 use outhaul_promote::record::Basis;
-use outhaul_promote::watch::{self, StepEvent, StepOutcome, Watch};
+use outhaul_promote::watch::{self, Announced, StepEvent, Watch};
 use outhaul_promote::{Chain, Decision, HubConnection, PromoteError, Promoted, Promotion};
 use outhaul_ship::overriding::Override;
 
@@ -149,40 +148,27 @@ impl Args {
             hub: self.hub(),
             first: self.first.as_deref(),
         };
-        let mut said: BTreeMap<(Option<String>, String), StepEvent> = BTreeMap::new();
-        let mut trouble = None;
+        let mut announced = Announced::default();
         loop {
-            let events = match watch::pass(&watch) {
+            let mut moved = false;
+            let mut failed = false;
+            match watch::pass(&watch) {
                 Ok(events) => {
-                    trouble = None;
-                    events
+                    let news = announced.news(events).ok_or_else(|| {
+                        Failure::say(failure::USAGE, "there is nothing to follow").help(
+                            "write PromotionPolicies in `.environments/` and give `--hub`, or give `--first NAME`",
+                        )
+                    })?;
+                    for event in &news.events {
+                        self.print_event(event)?;
+                    }
+                    (moved, failed) = (news.moved, news.failed);
                 }
                 Err(error) if self.interval == 0 => return Err(promote_failure(error)),
                 Err(error) => {
-                    let text = watch::error_chain(&error);
-                    if trouble.as_ref() != Some(&text) {
+                    if let Some(text) = announced.problem(&error) {
                         say(&format!("trying again in {} s: {text}", self.interval));
                     }
-                    trouble = Some(text);
-                    Vec::new()
-                }
-            };
-            let moved = events
-                .iter()
-                .any(|event| matches!(event.outcome, StepOutcome::Moved(_)));
-            let failed = events
-                .iter()
-                .any(|event| matches!(event.outcome, StepOutcome::Failed(_)));
-            if events.is_empty() && trouble.is_none() {
-                return Err(Failure::say(failure::USAGE, "there is nothing to follow").help(
-                    "write PromotionPolicies in `.environments/` and give `--hub`, or give `--first NAME`",
-                ));
-            }
-            for event in events {
-                let key = (event.from.clone(), event.to.clone());
-                if said.get(&key) != Some(&event) {
-                    self.print_event(&event)?;
-                    said.insert(key, event);
                 }
             }
             if self.interval == 0 && !moved {

@@ -15,7 +15,9 @@ mod left_alone;
 mod skips;
 
 pub use left_alone::{Checked, Watched, sentences};
-pub use skips::{available, available_or_skip, kalypso_or_skip, skipped, summary};
+pub use skips::{
+    available, available_or_skip, isolated_or_skip, kalypso_or_skip, skipped, summary,
+};
 
 /// What a program printed, and how it ended.
 #[derive(Debug)]

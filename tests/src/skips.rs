@@ -50,6 +50,22 @@ pub fn available(program: &str) -> bool {
     })
 }
 
+/// Whether a network and a mount namespace can be made here; where not, the calling test is [`skipped`].
+///
+/// # Panics
+/// As [`skipped`].
+#[track_caller]
+pub fn isolated_or_skip() -> bool {
+    let tried = Command::new("unshare")
+        .args(["--net", "--mount", "true"])
+        .output();
+    let can = tried.is_ok_and(|tried| tried.status.success());
+    if !can {
+        skipped("namespaces need root: `unshare --net --mount` failed");
+    }
+    can
+}
+
 /// `part` of the folder of Kalypso's recorded cases (`OUTHAUL_KALYPSO_DIR`, or `shared/kalypso` beside
 /// the workspace); where it is missing the calling test is [`skipped`].
 ///

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use outhaul_tests::{available_or_skip, program, run_script};
+use outhaul_tests::{available_or_skip, isolated_or_skip, program, run_script};
 
 use super::cluster::{SITE, follow_the_example};
 use super::system::SystemFixture;
@@ -65,18 +65,6 @@ fn on_site(fixture: &SystemFixture, script: &str, programs: &[(&str, &Path)]) ->
     assert_eq!(ran.code, Some(0), "{}", ran.everything());
     assert!(ran.stdout.contains("tried to leave: 0\n"), "{}", ran.stdout);
     ran.stdout
-}
-
-#[track_caller]
-fn isolated_or_skip() -> bool {
-    let tried = Command::new("unshare")
-        .args(["--net", "--mount", "true"])
-        .output();
-    let can = tried.is_ok_and(|tried| tried.status.success());
-    if !can {
-        outhaul_tests::skipped("namespaces need root: `unshare --net --mount` failed");
-    }
-    can
 }
 
 /// Clones a branch as Flux does, and prints the commit, what it has, and whether git finds a fault.

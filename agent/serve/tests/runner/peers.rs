@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use outhaul_tests::{available_or_skip, run_expecting, run_script};
+use outhaul_tests::{available_or_skip, isolated_or_skip, run_expecting, run_script};
 use serde_json::json;
 
 use crate::git::client_or_skip;
@@ -82,19 +82,6 @@ fn without_egress(site: &Site, script: &str, programs: &[(&str, &Path)]) -> Stri
         ran.everything()
     );
     ran.stdout
-}
-
-/// Whether namespaces can be made here.
-#[track_caller]
-fn isolated_or_skip() -> bool {
-    let tried = Command::new("unshare")
-        .args(["--net", "--mount", "true"])
-        .output();
-    let can = tried.is_ok_and(|tried| tried.status.success());
-    if !can {
-        outhaul_tests::skipped("namespaces need root: `unshare --net --mount` failed");
-    }
-    can
 }
 
 fn digest_of(site: &Site) -> String {

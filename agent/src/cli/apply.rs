@@ -6,7 +6,7 @@ use crate::error::AgentError;
 use crate::runner::decisions;
 
 /// Applies the active bundle again: puts back files that were changed or deleted by hand, and goes on with
-/// work that could not. Reported home. Nothing new is installed.
+/// work that could not. Reported to the centre. Nothing new is installed.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "While the service runs, the service does it, and this command waits for the result.\n\n\

@@ -6,7 +6,7 @@ use crate::error::AgentError;
 use crate::machine::State;
 use crate::runner::decisions;
 
-/// Says yes to a bundle that waits, or lets one that failed be tried again. Reported home.
+/// Approves a bundle that waits, or lets one that failed be tried again. Reported to the centre.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "While the service runs, the service does it, and this command waits for the result.\n\n\

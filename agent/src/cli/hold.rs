@@ -6,7 +6,7 @@ use crate::error::AgentError;
 use crate::runner::decisions;
 use crate::state::{self, Hold, key};
 
-/// Holds everything back that comes from now on; `--release` ends it. Reported home.
+/// Holds back every new bundle; `--release` ends it. Reported to the centre.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Example:\n  outhaul-agent --state /var/lib/outhaul-agent hold --why 'harvest until Friday'"

@@ -23,7 +23,7 @@ mod settle;
     after_help = "Example:\n  outhaul site enrol press-7 --fleet fleet --control-plane control-plane \
                         --environment stage --cluster-type press --out press-7.kit\n\nThen, on the machine:\n  \
                         outhaul-agent --state /var/lib/outhaul-agent enrol press-7.kit\n\nAnd when \
-                        its request is home:\n  outhaul site approve stick/requests/press-7.request \
+                        its request has reached the centre:\n  outhaul site approve stick/requests/press-7.request \
                         --fleet fleet --fingerprint 8eb0f2a93a0b77c1"
 )]
 pub struct Args {

@@ -12,6 +12,13 @@ use std::ops::RangeInclusive;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+mod rules;
+
+pub use rules::{
+    APPROVALS, ApprovalRule, ClosedTime, Day, GateRules, MIN_SITES, PartRule, RuleVerdict,
+    SOAK_HOURS, Window, time_ms,
+};
+
 /// Where the answers are, below the hub's address.
 pub mod path {
     /// Desired beside actual state, one row per assignment and site.
@@ -20,6 +27,8 @@ pub mod path {
     pub const BUNDLES: &str = "/api/v1/bundles";
     /// A [`GateAnswer`](super::GateAnswer) to a [`GateQuery`](super::GateQuery).
     pub const GATE: &str = "/api/v1/gate";
+    /// What was refused, one row per site and rule.
+    pub const REFUSALS: &str = "/api/v1/refusals";
     /// Takes reports; answers with a [`ReportsAnswer`](super::ReportsAnswer).
     pub const REPORTS: &str = "/api/v1/reports";
     /// Takes enrolment requests; answers with a [`RequestAnswer`](super::RequestAnswer).
@@ -44,6 +53,12 @@ pub struct GateQuery {
     pub max_age_hours: Option<u32>,
     /// Within [`QUORUM_PERCENT`]; the hub's default is 100.
     pub quorum_percent: Option<u8>,
+    /// The environment that the commit is to be promoted to.
+    #[serde(default)]
+    pub to: Option<String>,
+    /// [`GateRules`] as JSON. Without them those count that were last recorded for the step.
+    #[serde(default)]
+    pub rules: Option<String>,
 }
 
 impl GateQuery {
@@ -61,8 +76,28 @@ impl GateQuery {
         if let Some(percent) = self.quorum_percent {
             path.push_str(&format!("&quorum_percent={percent}"));
         }
+        if let Some(to) = &self.to {
+            path.push_str(&format!("&to={}", escaped(to)));
+        }
+        if let Some(rules) = &self.rules {
+            path.push_str(&format!("&rules={}", escaped(rules)));
+        }
         path
     }
+}
+
+/// Text as a value in a query.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                out.push(char::from(byte));
+            }
+            other => out.push_str(&format!("%{other:02X}")),
+        }
+    }
+    out
 }
 
 /// Open or closed.
@@ -100,7 +135,13 @@ pub struct Decision {
     pub max_age_hours: i64,
     /// The share of counted sites that had to confirm.
     pub quorum_percent: u8,
-    /// Sites that had to report: registered, neither revoked nor waived.
+    /// The environment that the commit was to be promoted to, where the question said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
+    /// Each rule, what was found, and what would make it met.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rules: Vec<RuleVerdict>,
+    /// Sites that had to report: registered, neither revoked, waived nor deferred.
     pub counted: usize,
     /// Those of them that confirmed.
     pub confirmed: usize,
@@ -151,6 +192,8 @@ pub enum SiteStatus {
     Behind,
     /// It runs the commit or a later one, and all is as desired.
     Confirmed,
+    /// Somebody expects it later, by a deadline that is not over.
+    Deferred,
     /// Somebody changed on site what was applied.
     Drifted,
     /// Applying or health failed.
@@ -169,6 +212,8 @@ pub enum SiteStatus {
     OtherContent,
     /// It runs a bundle of another stream.
     OtherStream,
+    /// It was deferred until a deadline that is over.
+    Overdue,
     /// What it runs was signed by a key that was taken away from its stream since.
     SignerRevoked,
     /// Its newest report is too old.
@@ -187,13 +232,18 @@ impl SiteStatus {
     pub fn always_closes(self) -> bool {
         matches!(
             self,
-            Self::Failed | Self::Drifted | Self::OtherContent | Self::OtherStream
+            Self::Failed | Self::Drifted | Self::OtherContent | Self::OtherStream | Self::Overdue
         )
     }
 
     /// Whether the site is one of those that a quorum can go without.
     pub fn is_missing(self) -> bool {
-        !self.always_closes() && !matches!(self, Self::Confirmed | Self::Waived)
+        !self.always_closes() && self.is_counted() && self != Self::Confirmed
+    }
+
+    /// Whether it is one of those that should have confirmed.
+    pub fn is_counted(self) -> bool {
+        !matches!(self, Self::Waived | Self::Deferred)
     }
 
     /// The word used in reasons.
@@ -201,6 +251,7 @@ impl SiteStatus {
         match self {
             Self::Behind => "behind",
             Self::Confirmed => "confirmed",
+            Self::Deferred => "deferred",
             Self::Drifted => "drifted",
             Self::Failed => "failed",
             Self::Gap => "gap",
@@ -210,6 +261,7 @@ impl SiteStatus {
             Self::NotDesired => "not-desired",
             Self::OtherContent => "other-content",
             Self::OtherStream => "other-stream",
+            Self::Overdue => "overdue",
             Self::SignerRevoked => "signer-revoked",
             Self::Stale => "stale",
             Self::Unconfirmed => "unconfirmed",
@@ -266,6 +318,27 @@ pub struct ReportsAnswer {
     pub refused: Vec<RefusedLine>,
     /// How many lines were refused.
     pub refused_lines: u64,
+    /// All of them, one entry per site and rule.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused_groups: Vec<RefusedGroup>,
+}
+
+/// Lines that one rule refused of one site.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RefusedGroup {
+    /// The site that they claim to be from, where they claim one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub site: Option<String>,
+    /// The rule.
+    pub rule: Cow<'static, str>,
+    /// What was expected and found in the first.
+    pub reason: String,
+    /// How many lines.
+    pub lines: u64,
+    /// The number of the first, from 1.
+    pub first_line: u64,
+    /// The number of the last.
+    pub last_line: u64,
 }
 
 /// A line that was refused.

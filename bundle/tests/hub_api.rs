@@ -58,6 +58,8 @@ fn a_question_says_only_what_was_asked() {
         commit: "45523f7016cb0ab7a4a34133d2addc78e5b838f6".into(),
         max_age_hours: None,
         quorum_percent: None,
+        to: None,
+        rules: None,
     };
     let path = "/api/v1/gate?environment=dev&commit=45523f7016cb0ab7a4a34133d2addc78e5b838f6";
     assert_eq!(query.path(), path);

@@ -25,7 +25,8 @@ use outhaul_bundle::report::{
 use outhaul_hub::Store;
 use outhaul_hub::enrol;
 use outhaul_hub::ingest::{Batch, ingest};
-use outhaul_hub::store::SitePage;
+use outhaul_hub::record::{Asked, Known, keep};
+use outhaul_hub::store::{SitePage, StoreError};
 use outhaul_hub::view::Reading;
 use outhaul_signer::enrol::kit_key;
 use outhaul_signer::envelope::Envelope;
@@ -79,12 +80,56 @@ fn main() {
     let page = SitePage {
         limit: 50,
         offset: SITES as u64 / 2,
+        ..SitePage::ALL
     };
     let some = least(|| drop(reading(&mut store, page)));
+    decisions(&mut store, &long.join("hub.db"), &mut sites[0]);
     println!(
         "50 of these sites: {:.1} ms; ratio to all {:.3}",
         milliseconds(some),
         some.as_secs_f64() / history.as_secs_f64()
+    );
+}
+
+/// A gate is asked about all sites, one site reports, and it is asked again: how long it takes and what is kept.
+fn decisions(store: &mut Store, path: &Path, site: &mut Site) {
+    let asked = Asked {
+        environment: "dev".to_owned(),
+        commit: "1111111111111111111111111111111111111111".to_owned(),
+        ..Asked::default()
+    };
+    let bytes = || {
+        let db = rusqlite::Connection::open(path).unwrap();
+        let text =
+            "SELECT COALESCE(SUM(LENGTH(decision)), 0) + (SELECT COALESCE(SUM(LENGTH(body)), 0)
+                      FROM evidence_blocks) + 80 * (SELECT COUNT(*) FROM decision_evidence)
+                      FROM gate_decisions";
+        db.query_row(text, [], |row| row.get::<_, i64>(0)).unwrap()
+    };
+    let ask = |store: &mut Store| {
+        let start = Instant::now();
+        let decision = store
+            .write(|session| {
+                let question = asked.question(session, 2_000).unwrap();
+                let decision = Known::read(session, &question)?.decide(&question);
+                keep(session, &decision, None, "bench", 2_000)?;
+                Ok::<_, StoreError>(decision)
+            })
+            .unwrap();
+        (
+            start.elapsed(),
+            serde_json::to_vec(&decision).unwrap().len(),
+        )
+    };
+    let (took, whole) = ask(store);
+    let first = bytes();
+    take(store, &[site.report()]);
+    ask(store);
+    println!(
+        "a gate over {SITES} sites: {:.1} ms; the answer has {whole} bytes, the first decision keeps {first}, one after \
+         a report of one site {} more",
+        milliseconds(took),
+        bytes() - first
     );
 }
 
@@ -101,9 +146,9 @@ fn least(mut work: impl FnMut()) -> Duration {
     (0..ROUNDS).map(round).min().unwrap()
 }
 
-fn reading(store: &mut Store, page: SitePage) -> Reading {
+fn reading(store: &mut Store, page: SitePage<'_>) -> Reading {
     let reading = store.read(|session| Reading::of(session, page, 2_000));
-    let reading: Reading = reading.unwrap_or_else(|error: outhaul_hub::store::StoreError| {
+    let reading: Reading = reading.unwrap_or_else(|error: StoreError| {
         panic!("{error}");
     });
     assert!(!reading.site_rows(2_000).is_empty());
@@ -119,7 +164,7 @@ fn enrolled(folder: &Path, sites: &[Site]) -> Store {
                 let checked = enrol::check(&site.request(), FLEET).unwrap();
                 enrol::approve(session, &checked, false, 10).unwrap();
             }
-            Ok::<_, outhaul_hub::store::StoreError>(())
+            Ok::<_, StoreError>(())
         })
         .unwrap();
     store

@@ -5,8 +5,10 @@
 //! 5 internal).
 
 mod acks;
+mod acts;
 mod caller;
 mod completions;
+mod decisions;
 mod gate;
 mod import;
 mod init;
@@ -16,7 +18,6 @@ mod requests;
 mod serve;
 mod site;
 mod sites;
-mod waive;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -86,7 +87,12 @@ enum Command {
     Acks(acks::Args),
     Caller(caller::Args),
     Gate(gate::Args),
-    Waive(waive::Args),
+    Decisions(decisions::Args),
+    Approve(acts::Approve),
+    Waive(acts::Waive),
+    Defer(acts::Defer),
+    Withdraw(acts::Withdraw),
+    Approvals(acts::List),
     Site(site::Args),
     Sites(sites::Args),
     Key(key::Args),
@@ -125,7 +131,12 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Acks(args) => acks::run(&common, &args),
         Command::Caller(args) => caller::run(&common, &args),
         Command::Gate(args) => gate::run(&common, &args),
-        Command::Waive(args) => waive::run(&common, &args),
+        Command::Decisions(args) => decisions::run(&common, &args),
+        Command::Approve(args) => acts::approve(&common, &args),
+        Command::Waive(args) => acts::waive(&common, &args),
+        Command::Defer(args) => acts::defer(&common, &args),
+        Command::Withdraw(args) => acts::withdraw(&common, &args),
+        Command::Approvals(args) => acts::list(&common, &args),
         Command::Site(args) => site::run(&common, args),
         Command::Sites(args) => sites::run(&common, &args),
         Command::Key(args) => key::run(&common, &args),

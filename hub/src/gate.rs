@@ -4,18 +4,20 @@
 //! goes out: a [`Decision`], open or closed, with every reason, every site's standing and the reports that
 //! it rests on. A pure function: the same facts give the same decision. It is closed unless proven
 //! open: no sites, silence, old reports, gaps, failures and unknown bundles all close it, and nothing
-//! that a site reports of a failure ever opens it. [`keep`] alone touches the store.
+//! that a site reports of a failure ever opens it. A rule can only close it. [`record`] alone touches the store.
 
+pub mod record;
+mod rules;
 mod standing;
 
 use std::collections::BTreeMap;
 
 use outhaul_bundle::Digest;
-pub use outhaul_bundle::hub_api::{Decision, Evidence, GateVerdict, SiteStanding, SiteStatus};
-
-use crate::store::{
-    DesiredAssignment, DesiredBundle, PastDecision, Session, SiteState, StoreError, Waiver,
+pub use outhaul_bundle::hub_api::{
+    Decision, Evidence, GateRules, GateVerdict, SiteStanding, SiteStatus,
 };
+
+use crate::store::{Act, DesiredAssignment, DesiredBundle, SiteState};
 use crate::time;
 
 /// How old a site's newest report may be, in hours, unless the question says otherwise.
@@ -28,25 +30,53 @@ pub struct GateQuestion {
     pub environment: String,
     /// The base commit that should run there.
     pub commit: String,
+    /// The environment that it is to be promoted to, where that was said.
+    pub to: Option<String>,
     /// The time, milliseconds since 1970.
     pub now_ms: i64,
+    /// What is asked for.
+    pub rules: GateRules,
+}
+
+impl GateQuestion {
     /// How old a site's newest report may be, by when it was received, in milliseconds.
-    pub max_age_ms: i64,
+    pub fn max_age_ms(&self) -> i64 {
+        let hours = self.rules.max_age_hours.unwrap_or(DEFAULT_MAX_AGE_HOURS);
+        i64::from(hours) * time::HOUR_MS
+    }
+
     /// The share of the counted sites that must have confirmed, 1 to 100.
-    pub quorum_percent: u8,
+    pub fn quorum_percent(&self) -> u8 {
+        self.rules.quorum_percent.unwrap_or(100).clamp(1, 100)
+    }
+
+    /// Whether any rule asks for how long sites have confirmed.
+    pub fn asks_for_soak(&self) -> bool {
+        self.rules.soak_hours.is_some() || self.rules.parts.iter().any(|p| p.soak_hours.is_some())
+    }
+
+    /// The longest of these times, in milliseconds.
+    pub fn longest_soak_ms(&self) -> i64 {
+        let parts = self.rules.parts.iter().map(|part| part.soak_hours);
+        let all = parts.chain([self.rules.soak_hours]);
+        i64::from(all.flatten().max().unwrap_or(0)) * time::HOUR_MS
+    }
 }
 
 /// What the hub knows.
 #[derive(Debug, Clone, Copy)]
 pub struct Facts<'a> {
-    /// Every registered site.
+    /// Every registered site, by name.
     pub sites: &'a [SiteState],
     /// Every bundle, by stream and number.
     pub bundles: &'a [DesiredBundle],
     /// For bundles that sites run: each assignment.
     pub wanted: &'a BTreeMap<(String, u64), Vec<DesiredAssignment>>,
-    /// The waivers that hold.
-    pub waivers: &'a [Waiver],
+    /// What people decided about gates, but for what they withdrew.
+    pub acts: &'a [Act],
+    /// Since when each site has reported without a break that what it runs is well, milliseconds since 1970, by when
+    /// the hub received the reports; needed only where a rule asks for it. A site that is not in it has not.
+    pub well_since: &'a BTreeMap<String, i64>,
 }
 
 /// Decides.
@@ -61,13 +91,13 @@ pub fn decide(question: &GateQuestion, facts: &Facts<'_>) -> Decision {
         .collect();
     let counted: Vec<&SiteStanding> = sites
         .iter()
-        .filter(|site| site.standing != SiteStatus::Waived)
+        .filter(|site| site.standing.is_counted())
         .collect();
     let confirmed = counted
         .iter()
         .filter(|site| site.standing == SiteStatus::Confirmed)
         .count();
-    let quorum_percent = question.quorum_percent.clamp(1, 100);
+    let quorum_percent = question.quorum_percent();
 
     let mut reasons = Vec::new();
     let mut notes = Vec::new();
@@ -77,8 +107,10 @@ pub fn decide(question: &GateQuestion, facts: &Facts<'_>) -> Decision {
             "no-sites: no site of environment `{environment}` is registered, so nobody can confirm"
         ));
     } else if counted.is_empty() {
-        reasons
-            .push("all-waived: every site is waived, and at least one has to confirm".to_owned());
+        reasons.push(
+            "all-waived: every site is waived or deferred, and at least one has to confirm"
+                .to_owned(),
+        );
     }
     for site in sites.iter().filter(|site| site.standing.always_closes()) {
         reasons.push(site.sentence());
@@ -94,18 +126,26 @@ pub fn decide(question: &GateQuestion, facts: &Facts<'_>) -> Decision {
             counted.len()
         ));
     }
-    reasons.extend(unknown(question, facts));
-    reasons.extend(withdrawn(question, facts));
-    for site in sites
-        .iter()
-        .filter(|site| site.standing == SiteStatus::Waived)
-    {
+    let mut of_commit = Vec::from_iter(unknown(question, facts));
+    of_commit.extend(withdrawn(question, facts));
+    let mut rules = rules::base(question, &sites, enough, &of_commit);
+    reasons.extend(of_commit);
+    let asked = rules::asked(question, facts, &sites);
+    reasons.extend(asked.iter().filter(|rule| !rule.met).map(|rule| {
+        let opens = rule.opens.as_deref().unwrap_or_default();
+        format!(
+            "{}: {}; needed: {}; {opens}",
+            rule.rule, rule.found, rule.needs
+        )
+    }));
+    rules.extend(asked);
+    for site in sites.iter().filter(|site| !site.standing.is_counted()) {
         notes.push(site.sentence());
     }
     notes.extend(streams_without_sites(question, facts));
 
     // `enough` is asked again so that no way of building `reasons` can open the gate by itself.
-    let verdict = if reasons.is_empty() && enough {
+    let verdict = if reasons.is_empty() && enough && rules.iter().all(|rule| rule.met) {
         GateVerdict::Open
     } else {
         GateVerdict::Closed
@@ -121,8 +161,10 @@ pub fn decide(question: &GateQuestion, facts: &Facts<'_>) -> Decision {
         environment: environment.clone(),
         commit: question.commit.clone(),
         decided_at: time::rfc3339(question.now_ms),
-        max_age_hours: question.max_age_ms / time::HOUR_MS,
+        max_age_hours: question.max_age_ms() / time::HOUR_MS,
         quorum_percent,
+        to: question.to.clone(),
+        rules,
         counted: counted.len(),
         confirmed,
         reasons,
@@ -144,30 +186,22 @@ pub fn fingerprint(decision: &Decision) -> String {
         .iter()
         .map(|e| (&e.site, &e.digest))
         .collect();
+    let rules: Vec<_> = decision
+        .rules
+        .iter()
+        .map(|rule| (&rule.rule, &rule.needs, rule.met, &rule.evidence))
+        .collect();
     let rule = (decision.max_age_hours, decision.quorum_percent);
-    let text = serde_json::json!([decision.verdict, rule, standings, reports]).to_string();
+    let text = serde_json::json!([
+        decision.verdict,
+        decision.to,
+        rule,
+        rules,
+        standings,
+        reports
+    ])
+    .to_string();
     Digest::of(text.as_bytes()).to_string()
-}
-
-/// Puts a decision on record with its evidence, and who asked for it.
-///
-/// # Errors
-/// [`StoreError`] when the store fails.
-pub fn keep(
-    session: &Session<'_>,
-    decision: &Decision,
-    asked_by: &str,
-    now_ms: i64,
-) -> Result<(), StoreError> {
-    let past = PastDecision {
-        at_ms: now_ms,
-        environment: decision.environment.clone(),
-        commit: decision.commit.clone(),
-        verdict: decision.verdict.word().to_owned(),
-        asked_by: asked_by.to_owned(),
-    };
-    let whole = serde_json::json!(decision).to_string();
-    session.add_decision(&past, &fingerprint(decision), &whole)
 }
 
 fn evidence_of(site: &SiteState) -> Option<Evidence> {

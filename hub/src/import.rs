@@ -83,14 +83,23 @@ pub struct ImportedRequest {
     pub result: Enrolled,
 }
 
-/// A file, or a line of one, that was refused.
+/// A file that was refused, or those lines of one that are refused for the same reason and site.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RefusedFile {
     /// The file.
     pub file: String,
-    /// The line, for reports.
+    /// The first line, for reports.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<u64>,
+    /// How many lines, for reports.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lines: Option<u64>,
+    /// The last of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_line: Option<u64>,
+    /// The site that they claim to be from, where they claim one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub site: Option<String>,
     /// The rule.
     pub rule: String,
     /// What was expected and found.
@@ -98,6 +107,22 @@ pub struct RefusedFile {
     /// Whether it is a matter of trust.
     #[serde(skip)]
     pub is_trust: bool,
+}
+
+impl RefusedFile {
+    /// A whole file.
+    fn whole(path: &Path, rule: &str, reason: String, is_trust: bool) -> Self {
+        Self {
+            file: text::path(path),
+            line: None,
+            lines: None,
+            last_line: None,
+            site: None,
+            rule: rule.to_owned(),
+            reason,
+            is_trust,
+        }
+    }
 }
 
 /// What a file is, by its name. Sticks are FAT: what writes them may turn all letters into capitals, and cut
@@ -304,13 +329,7 @@ fn opened(folder: &Folder, path: &Path, done: &mut Imported) -> Option<(File, Pa
 }
 
 fn unusable(error: &FileError) -> RefusedFile {
-    RefusedFile {
-        file: text::path(&error.path),
-        line: None,
-        rule: UNUSABLE.to_owned(),
-        reason: error.source.to_string(),
-        is_trust: false,
-    }
+    RefusedFile::whole(&error.path, UNUSABLE, error.source.to_string(), false)
 }
 
 fn import_bundle(
@@ -381,15 +400,10 @@ fn import_reports(
 ) -> Result<Ingested, HubError> {
     let size = file.metadata().map_err(durable::at("look at", path))?.len();
     if size == 0 {
-        done.refused.push(RefusedFile {
-            file: text::path(path),
-            line: None,
-            rule: EMPTY.to_owned(),
-            reason: "it is empty: the stick was full, or was pulled out while it was written; the site still has \
-                     the reports, export them again"
-                .to_owned(),
-            is_trust: false,
-        });
+        let reason = "it is empty: the stick was full, or was pulled out while it was written; the site still has \
+                      the reports, export them again";
+        let refused = RefusedFile::whole(path, EMPTY, reason.to_owned(), false);
+        done.refused.push(refused);
         return Ok(Ingested::default());
     }
     if size > MAX_REPORTS_BYTES {
@@ -413,26 +427,25 @@ fn import_reports(
     )?;
     done.reports += ingested.accepted;
     done.duplicates += ingested.duplicates;
-    let lines = ingested.refused.iter().map(|line| RefusedFile {
+    let lines = ingested.refused_groups.iter().map(|group| RefusedFile {
         file: text::path(path),
-        line: Some(line.line),
-        rule: line.rule.to_string(),
-        reason: line.reason.clone(),
-        is_trust: line.rule != "unknown-site",
+        line: Some(group.first_line),
+        lines: Some(group.lines),
+        last_line: Some(group.last_line),
+        site: group.site.clone(),
+        rule: group.rule.to_string(),
+        reason: group.reason.clone(),
+        is_trust: group.rule != "unknown-site",
     });
     done.refused.extend(lines);
     Ok(ingested)
 }
 
 fn refuse(done: &mut Imported, path: &Path, rule: &str, reason: String) {
-    done.refused.push(RefusedFile {
-        file: text::path(path),
-        line: None,
-        rule: rule.to_owned(),
-        reason,
-        // A bound was met; nobody lied.
-        is_trust: rule != "too-many",
-    });
+    // A bound was met; nobody lied.
+    let is_trust = rule != "too-many";
+    done.refused
+        .push(RefusedFile::whole(path, rule, reason, is_trust));
 }
 
 /// Puts on record which whole files were refused, the first [`MAX_RECORDED`]; lines of reports are on record
@@ -452,6 +465,8 @@ fn record_refusals(hub: &mut Hub, refused: &[RefusedFile], now_ms: i64) -> Resul
                     site: None,
                     rule: refused.rule.clone(),
                     message: refused.reason.clone(),
+                    times: 1,
+                    first_ms: now_ms,
                 })
             })
         })

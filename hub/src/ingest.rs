@@ -9,10 +9,11 @@
 mod chain;
 mod line;
 
-use std::collections::BTreeSet;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufRead, Read as _};
 
-use outhaul_bundle::hub_api::RefusedLine;
+use outhaul_bundle::hub_api::{RefusedGroup, RefusedLine};
 use outhaul_signer::envelope::MAX_ENVELOPE_BYTES;
 use serde::Serialize;
 
@@ -31,8 +32,10 @@ const MALFORMED: [&str; 2] = ["malformed", "oversized"];
 const MAX_LISTED: usize = 200;
 /// Lines of one batch that may be no reports at all; then the rest of it is not read.
 const MAX_MALFORMED: usize = 1000;
-/// Refused lines of one batch that are recorded: a flood must not push out what came before it.
-const MAX_RECORDED: u64 = 20;
+/// Sites and rules of refused lines of one batch that are told apart; what is beyond is counted only.
+const MAX_GROUPS: usize = 1_000;
+/// Of these the ones that are recorded: a flood must not push out what came before it.
+const MAX_RECORDED: usize = 20;
 
 /// What became of a batch.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize)]
@@ -45,6 +48,8 @@ pub struct Ingested {
     pub refused_lines: u64,
     /// The first 200 of them, with the reason.
     pub refused: Vec<RefusedLine>,
+    /// All of them, one entry per site and rule.
+    pub refused_groups: Vec<RefusedGroup>,
     /// How far each chain that the batch touched is complete now.
     pub complete: Vec<Complete>,
 }
@@ -146,6 +151,8 @@ pub struct Intake {
     malformed: usize,
     done: Ingested,
     touched: BTreeSet<(String, String)>,
+    groups: BTreeMap<(Option<String>, Cow<'static, str>), RefusedGroup>,
+    source: Option<(String, i64)>,
 }
 
 /// Lines with their numbers.
@@ -166,6 +173,8 @@ impl Intake {
             malformed: 0,
             done: Ingested::default(),
             touched: BTreeSet::new(),
+            groups: BTreeMap::new(),
+            source: None,
         }
     }
 
@@ -182,16 +191,19 @@ impl Intake {
     ) -> Result<Option<Chunk>, IngestError> {
         let (mut waiting, mut bytes) = (Vec::new(), 0);
         if self.malformed >= MAX_MALFORMED {
-            self.done.refused_lines += 1;
-            self.done.refused.push(RefusedLine {
+            let text = format!(
+                "what follows this line is not read: {} lines before it are no reports",
+                self.malformed
+            );
+            let line = RefusedLine {
                 line: self.at,
                 site: None,
                 rule: "not-read".into(),
-                reason: format!(
-                    "what follows this line is not read: {} lines before it are no reports",
-                    self.malformed
-                ),
-            });
+                reason: text,
+            };
+            self.group(&line);
+            self.done.refused_lines += 1;
+            self.done.refused.push(line);
             return Ok(None);
         }
         while waiting.len() < most && bytes < BYTES_AT_ONCE {
@@ -275,14 +287,14 @@ impl Intake {
                 },
             };
             changed.extend(new_of(&outcome));
-            self.count(session, batch, number, outcome)?;
+            self.count(batch, number, outcome);
         }
         // What another key signed may be vouched for by the report after it: the newest first.
         held.sort_by_key(|(_, report)| std::cmp::Reverse(report.number()));
         for (number, report) in held {
             let outcome = record_report(session, batch, &report)?;
             changed.extend(new_of(&outcome));
-            self.count(session, batch, number, outcome)?;
+            self.count(batch, number, outcome);
         }
         for site in changed {
             session.keep_current(&site)?;
@@ -296,6 +308,7 @@ impl Intake {
     /// [`StoreError`] when the store fails.
     pub fn finish(&mut self, session: &Session<'_>) -> Result<Ingested, StoreError> {
         let mut done = std::mem::take(&mut self.done);
+        done.refused_groups = self.record_refused(session)?;
         for (site, epoch) in std::mem::take(&mut self.touched) {
             let number = session.advance_ack(&site, &epoch)?;
             done.complete
@@ -304,13 +317,7 @@ impl Intake {
         Ok(done)
     }
 
-    fn count(
-        &mut self,
-        session: &Session<'_>,
-        batch: &Batch<'_>,
-        number: u64,
-        outcome: Result<Taken, LineRefusal>,
-    ) -> Result<(), StoreError> {
+    fn count(&mut self, batch: &Batch<'_>, number: u64, outcome: Result<Taken, LineRefusal>) {
         let done = &mut self.done;
         match outcome {
             Ok(taken) => {
@@ -322,29 +329,64 @@ impl Intake {
                 done.refused_lines += 1;
                 // Its site's own key signed it: the acknowledgement tells the site how it stands here.
                 self.touched.extend(refused.exchanged.clone());
-                if done.refused_lines <= MAX_RECORDED {
-                    session.add_refusal(&IngestRefusal {
-                        at_ms: batch.received_ms,
-                        source: batch.via.to_owned(),
-                        site: refused.site.clone(),
-                        rule: refused.rule.to_owned(),
-                        message: refused.reason.clone(),
-                    })?;
-                }
-                if done.refused.len() < MAX_LISTED {
-                    let LineRefusal {
-                        site, rule, reason, ..
-                    } = refused;
-                    done.refused.push(RefusedLine {
-                        line: number,
-                        site,
-                        rule: rule.into(),
-                        reason,
-                    });
+                let LineRefusal {
+                    site, rule, reason, ..
+                } = refused;
+                let line = RefusedLine {
+                    line: number,
+                    site,
+                    rule: rule.into(),
+                    reason,
+                };
+                self.source = Some((batch.via.to_owned(), batch.received_ms));
+                self.group(&line);
+                if self.done.refused.len() < MAX_LISTED {
+                    self.done.refused.push(line);
                 }
             }
         }
-        Ok(())
+    }
+
+    /// Counts a refused line with those of the same site and rule.
+    fn group(&mut self, line: &RefusedLine) {
+        let key = (line.site.clone(), line.rule.clone());
+        if let Some(group) = self.groups.get_mut(&key) {
+            group.lines += 1;
+            group.first_line = group.first_line.min(line.line);
+            group.last_line = group.last_line.max(line.line);
+        } else if self.groups.len() < MAX_GROUPS {
+            let group = RefusedGroup {
+                site: line.site.clone(),
+                rule: line.rule.clone(),
+                reason: line.reason.clone(),
+                lines: 1,
+                first_line: line.line,
+                last_line: line.line,
+            };
+            self.groups.insert(key, group);
+        }
+    }
+
+    /// Puts the refused lines on record, one entry per site and rule, those with the most lines.
+    fn record_refused(&mut self, session: &Session<'_>) -> Result<Vec<RefusedGroup>, StoreError> {
+        let mut groups: Vec<RefusedGroup> =
+            std::mem::take(&mut self.groups).into_values().collect();
+        if let Some((source, at_ms)) = &self.source {
+            groups.sort_by_key(|group| (std::cmp::Reverse(group.lines), group.first_line));
+            for group in groups.iter().take(MAX_RECORDED) {
+                session.add_refusal(&IngestRefusal {
+                    at_ms: *at_ms,
+                    source: source.clone(),
+                    site: group.site.clone(),
+                    rule: group.rule.to_string(),
+                    message: group.reason.clone(),
+                    times: group.lines,
+                    first_ms: *at_ms,
+                })?;
+            }
+        }
+        groups.sort_by_key(|group| group.first_line);
+        Ok(groups)
     }
 }
 

@@ -37,6 +37,7 @@ pub mod view;
 mod visible;
 
 pub use error::HubError;
+pub use gate::record;
 pub use gate::{Decision, GateQuestion, GateVerdict};
 pub use state::Hub;
 pub use store::Store;

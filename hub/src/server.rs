@@ -6,7 +6,11 @@
 
 mod api;
 mod body;
+mod counters;
+mod gates;
 mod lanes;
+mod lists;
+mod metrics;
 mod problem;
 mod shared;
 mod shown;

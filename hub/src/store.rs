@@ -5,6 +5,7 @@
 //! PostgreSQL would run it too: `$n` parameters in the order of first use, `BIGINT` milliseconds, `ON
 //! CONFLICT`, no `rowid`. It checks no signature and reads no clock, and never changes a report.
 
+mod acts;
 mod callers;
 mod current;
 mod decisions;
@@ -12,10 +13,12 @@ mod desired;
 mod kept;
 mod orders;
 mod outcomes;
+mod refusals;
 mod refused;
 mod reports;
 mod requests;
 mod sites;
+mod soak;
 
 use std::fs::{self, File};
 use std::io;
@@ -25,12 +28,14 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, TransactionBehavior, params};
 
+pub use acts::{Act, ActKind};
 pub use callers::Caller;
 pub use current::{Attempt, Newest, ObservedAssignment, Running, SitePage, SiteState};
-pub use decisions::{IngestRefusal, NETWORK, PastDecision, Waiver};
+pub use decisions::{PastDecision, StepRules};
 pub use desired::{DesiredAssignment, DesiredBundle, Signed};
 pub use orders::Carrier;
 pub use outcomes::{SiteOrder, TakenSlip};
+pub use refusals::{IngestRefusal, NETWORK};
 pub use refused::SiteRefusal;
 pub use reports::{NewReport, ReportPosition, StoredReport};
 pub use requests::{Origin, PendingRequest};
@@ -51,12 +56,15 @@ const MIGRATIONS: &[&str] = &[
     include_str!("store/migrations/0007_signers.sql"),
     include_str!("store/migrations/0008_sites_of_assignments.sql"),
     include_str!("store/migrations/0009_current_states.sql"),
+    include_str!("store/migrations/0010_gate_records.sql"),
 ];
 
 /// After this migration older reports are read for what its new table holds.
 const READS_OLDER_REFUSALS: usize = 5;
 /// After this one the present state of each site is worked out from what was reported before.
 const KEEPS_CURRENT_STATES: usize = 8;
+/// After this one waivers are entries beside approvals and deferrals.
+const RECORDS_GATE_ACTS: usize = 9;
 
 /// The store, open.
 #[derive(Debug)]
@@ -281,6 +289,9 @@ impl Store {
                 }
                 if at == KEEPS_CURRENT_STATES {
                     session.keep_all_current()?;
+                }
+                if at == RECORDS_GATE_ACTS {
+                    session.carry_waivers_over()?;
                 }
                 let number = to_sql(at as u64 + 1);
                 session.db.execute(

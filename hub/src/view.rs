@@ -17,12 +17,13 @@ pub use orders::{OrderRow, SlipRow};
 pub use requests::{RequestRow, rows as request_rows};
 pub use rows::{AssignmentRow, BundleStatus, Connection, RefusalRow, SiteRow};
 
-use crate::gate::{self, DEFAULT_MAX_AGE_HOURS, Decision, Facts, GateQuestion};
+use crate::gate::Decision;
+use crate::gate::record::{AskError, Asked, Known};
 use crate::store::{
-    DesiredAssignment, DesiredBundle, IngestRefusal, PendingRequest, Session, SiteOrder, SitePage,
-    SiteRefusal, SiteState, StoreError, TakenSlip, Waiver,
+    Act, DesiredAssignment, DesiredBundle, IngestRefusal, PendingRequest, Session, SiteOrder,
+    SitePage, SiteRefusal, SiteState, StoreError, TakenSlip,
 };
-use crate::time::{self, HOUR_MS};
+use crate::time;
 
 /// Refusals shown.
 const REFUSALS_SHOWN: u32 = 20;
@@ -42,8 +43,10 @@ pub struct Reading {
     pub orders: BTreeMap<String, Vec<SiteOrder>>,
     /// The last freshness slip that each site took.
     pub slips: BTreeMap<String, TakenSlip>,
-    /// The waivers that hold.
-    pub waivers: Vec<Waiver>,
+    /// Approvals, waivers and deferrals that were not withdrawn.
+    pub acts: Vec<Act>,
+    /// The gates of the environments, when all sites were read.
+    pub gates: Vec<Decision>,
     /// The newest refusals.
     pub refusals: Vec<IngestRefusal>,
     /// What sites report to have refused, the newest of each.
@@ -75,8 +78,8 @@ pub struct Fleet {
     pub pending: Vec<RequestRow>,
     /// How many wait.
     pub pending_count: u64,
-    /// The waivers that hold.
-    pub waivers: Vec<Waiver>,
+    /// Approvals, waivers and deferrals that were not withdrawn.
+    pub acts: Vec<Act>,
 }
 
 /// Counts, along three axes.
@@ -118,14 +121,16 @@ impl Reading {
     /// # Errors
     /// [`StoreError`] when the store fails.
     pub fn take(session: &Session<'_>, now_ms: i64) -> Result<Self, StoreError> {
-        Self::of(session, SitePage::ALL, now_ms)
+        let mut reading = Self::of(session, SitePage::ALL, now_ms)?;
+        reading.gates = reading.decide(session, now_ms)?;
+        Ok(reading)
     }
 
     /// Reads what concerns some of the sites: not enough for a gate.
     ///
     /// # Errors
     /// [`StoreError`] when the store fails.
-    pub fn of(session: &Session<'_>, page: SitePage, now_ms: i64) -> Result<Self, StoreError> {
+    pub fn of(session: &Session<'_>, page: SitePage<'_>, now_ms: i64) -> Result<Self, StoreError> {
         let sites = session.site_states_of(page)?;
         let bundles = session.bundles()?;
         let mut assignments = BTreeMap::new();
@@ -146,9 +151,10 @@ impl Reading {
             sites,
             bundles,
             assignments,
-            orders: session.site_orders()?,
+            orders: session.site_orders(page)?,
             slips: session.last_slips(page)?,
-            waivers: session.waivers(now_ms)?,
+            acts: session.acts_in_force(now_ms)?,
+            gates: Vec::new(),
             refusals: session.refusals(REFUSALS_SHOWN)?,
             site_refusals: session.site_refusals(page)?,
             pending: session.pending_requests(REQUESTS_SHOWN)?,
@@ -156,22 +162,36 @@ impl Reading {
         })
     }
 
-    /// Asks the gate.
-    pub fn gate(&self, question: &GateQuestion) -> Decision {
-        let facts = Facts {
-            sites: &self.sites,
-            bundles: &self.bundles,
-            wanted: &self.assignments,
-            waivers: &self.waivers,
-        };
-        gate::decide(question, &facts)
-    }
-
-    /// Whether a bundle of the environment was rendered from the commit.
-    pub fn knows_commit(&self, environment: &str, commit: &str) -> bool {
-        self.bundles
-            .iter()
-            .any(|b| b.environment == environment && b.base_commit == commit && !b.taken_back)
+    /// The gate of each environment for the commit of the bundle that was signed last, with the rules of each step on
+    /// record.
+    fn decide(&self, session: &Session<'_>, now_ms: i64) -> Result<Vec<Decision>, StoreError> {
+        let mut gates = Vec::new();
+        for (environment, commit) in self.newest_commits() {
+            let steps = session.step_rules(&environment)?;
+            let mut tos: Vec<Option<String>> =
+                steps.into_iter().map(|step| Some(step.to)).collect();
+            if tos.is_empty() {
+                tos.push(None);
+            }
+            for to in tos {
+                let asked = Asked {
+                    environment: environment.clone(),
+                    commit: commit.clone(),
+                    to,
+                    ..Asked::default()
+                };
+                let question = asked
+                    .question(session, now_ms)
+                    .map_err(|error| match error {
+                        AskError::Store(error) => error,
+                        other => StoreError::Corrupt {
+                            what: other.to_string(),
+                        },
+                    })?;
+                gates.push(Known::read(session, &question)?.decide(&question));
+            }
+        }
+        Ok(gates)
     }
 
     /// The sites that were read, by name.
@@ -198,23 +218,11 @@ impl Reading {
             summary: summary(&sites, &assignments),
             sites,
             assignments,
-            gates: self
-                .newest_commits()
-                .iter()
-                .map(|(environment, commit)| {
-                    self.gate(&GateQuestion {
-                        environment: environment.clone(),
-                        commit: commit.clone(),
-                        now_ms,
-                        max_age_ms: i64::from(DEFAULT_MAX_AGE_HOURS) * HOUR_MS,
-                        quorum_percent: 100,
-                    })
-                })
-                .collect(),
+            gates: self.gates.clone(),
             refusals: self.refusals.clone(),
             pending: requests::rows(&self.pending, &self.sites),
             pending_count: self.pending_count,
-            waivers: self.waivers.clone(),
+            acts: self.acts.clone(),
         }
     }
 

@@ -6,6 +6,7 @@ mod centre;
 #[path = "../src/fake.rs"]
 mod fake;
 mod gate_loop;
+mod gate_rules;
 mod hostile;
 mod hostile_media;
 mod http;

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use outhaul_bundle::hub_api::{GateAnswer, GateQuery};
+use outhaul_bundle::hub_api::{GateAnswer, GateQuery, GateRules};
 use zeroize::Zeroizing;
 
 use super::Decision;
@@ -62,27 +62,31 @@ pub struct HubConnection<'a> {
 }
 
 /// What a gate is asked for; what is not said is as the hub has it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GateRule {
-    /// The oldest report that counts, in hours.
+    /// The environment that is to be moved.
+    pub to: Option<String>,
+    /// The oldest report that counts, in hours, as a person asks for it.
     pub max_age_hours: Option<u32>,
-    /// The share of sites that must have confirmed.
-    pub quorum_percent: Option<u8>,
+    /// What the policy of the step asks for; empty without one.
+    pub rules: Option<GateRules>,
 }
 
 impl GateRule {
     /// What `policy` asks for.
     pub fn of(policy: &PromotionPolicy) -> Self {
         Self {
-            max_age_hours: policy.max_report_age_hours,
-            quorum_percent: policy.min_confirmed_percent,
+            to: Some(policy.to.value.clone()),
+            max_age_hours: None,
+            rules: Some(policy.rules.clone()),
         }
     }
 
     /// The same, but reports may be no older than `hours`: a person can only ask for more.
     #[must_use]
     pub fn no_older_than(self, hours: Option<u32>) -> Self {
-        let both = [self.max_age_hours, hours];
+        let of_policy = self.rules.as_ref().and_then(|rules| rules.max_age_hours);
+        let both = [self.max_age_hours, of_policy, hours];
         Self {
             max_age_hours: both.into_iter().flatten().min(),
             ..self
@@ -99,15 +103,33 @@ impl HubConnection<'_> {
         &self,
         environment: &str,
         commit: &str,
-        rule: GateRule,
+        rule: &GateRule,
     ) -> Result<Decision, GateError> {
         check_commit(commit)?;
         let hub = self.url.trim_end_matches('/');
+        let rules = rule.rules.as_ref();
+        let problem = |error: serde_json::Error| GateError::Answer {
+            hub: hub.to_owned(),
+            problem: error.to_string(),
+        };
+        // An age and a share have parameters of their own, which a hub of before knows.
+        let rest = rules.map(|rules| GateRules {
+            max_age_hours: None,
+            quorum_percent: None,
+            ..rules.clone()
+        });
         let query = GateQuery {
             environment: environment.to_owned(),
             commit: commit.to_owned(),
-            max_age_hours: rule.max_age_hours,
-            quorum_percent: rule.quorum_percent,
+            max_age_hours: rule
+                .max_age_hours
+                .or_else(|| rules.and_then(|rules| rules.max_age_hours)),
+            quorum_percent: rules.and_then(|rules| rules.quorum_percent),
+            to: rule.to.clone(),
+            rules: rest
+                .map(|rest| serde_json::to_string(&rest))
+                .transpose()
+                .map_err(problem)?,
         };
         let url = format!("{hub}{}", query.path());
         let bytes = http::fetch_as(
@@ -115,11 +137,16 @@ impl HubConnection<'_> {
             self.authority,
             token()?.as_deref().map(String::as_str),
         )?;
-        let answer: GateAnswer =
-            serde_json::from_slice(&bytes).map_err(|error| GateError::Answer {
+        let answer: GateAnswer = serde_json::from_slice(&bytes).map_err(problem)?;
+        // A hub of before does not know rules, and answers without them.
+        let decided = |rules: &GateRules| rules.is_simple() || !answer.decision.rules.is_empty();
+        if !rules.is_none_or(decided) {
+            return Err(GateError::Answer {
                 hub: hub.to_owned(),
-                problem: error.to_string(),
-            })?;
+                problem: "it did not decide the rules of the promotion policy: this hub is older than they are"
+                    .to_owned(),
+            });
+        }
         Ok(answer.decision)
     }
 }

@@ -110,7 +110,7 @@ mod tests {
         };
         let found = chain.policy("lab", "stage").unwrap();
         assert_eq!(
-            (found.name.as_str(), found.min_confirmed_percent),
+            (found.name.as_str(), found.rules.quorum_percent),
             ("b", Some(80))
         );
         assert_eq!(chain.gate_before("dev", None).unwrap(), None);

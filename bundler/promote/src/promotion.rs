@@ -7,6 +7,7 @@
 use super::order::Before;
 use super::record::Basis;
 use super::{Chain, Decision, GateRule, GateVerdict, HubConnection, Link, PromoteError};
+use outhaul_bundle::hub_api::GateRules;
 use outhaul_ship::overriding::Override;
 
 /// What is asked for.
@@ -85,11 +86,17 @@ impl Chain<'_> {
                     environment: to.to_owned(),
                     from: from.clone(),
                 })?;
-                let rule = self
-                    .policy(&from, to)
-                    .map_or(GateRule::default(), GateRule::of);
+                let rule = match self.policy(&from, to) {
+                    Some(policy) => GateRule::of(policy),
+                    None => GateRule {
+                        to: Some(to.to_owned()),
+                        max_age_hours: None,
+                        // Nothing is written, whatever the hub has on record of a policy of before.
+                        rules: Some(GateRules::default()),
+                    },
+                };
                 let rule = rule.no_older_than(asked.max_age_hours);
-                let decision = hub.ask(&from, &commit, rule)?;
+                let decision = hub.ask(&from, &commit, &rule)?;
                 if decision.verdict != GateVerdict::Open {
                     return Ok(Promoted::Closed {
                         from,

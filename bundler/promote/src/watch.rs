@@ -219,7 +219,7 @@ fn step(chain: &Chain<'_>, hub: &HubConnection<'_>, policy: &PromotionPolicy) ->
         if link.is_at(&pinned) || chain.is_beyond(&link, &pinned)? {
             return Ok(StepOutcome::Current);
         }
-        let decision = hub.ask(from, &pinned, GateRule::of(policy))?;
+        let decision = hub.ask(from, &pinned, &GateRule::of(policy))?;
         if decision.verdict != GateVerdict::Open {
             return Ok(StepOutcome::Closed(decision.reasons));
         }

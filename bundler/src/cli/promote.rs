@@ -199,7 +199,7 @@ impl Args {
         if self.output == Format::Json {
             print_json(
                 &json!({"promoted": false, "verdict": decision.verdict, "commit": commit,
-                "reasons": decision.reasons}),
+                "reasons": decision.reasons, "rules": decision.rules}),
             )?;
         }
         let mut failure = Failure::say(
@@ -234,6 +234,7 @@ impl Args {
                     Basis::Open { from, .. } => json!({"verdict": "open", "environment": from}),
                     Basis::Override(given) => json!({"verdict": "overridden", "by": given.by, "reason": given.reason}),
                 },
+                "rules": decision.map(|decision| &decision.rules),
                 "confirmed": decision.map(|decision| decision.confirmed),
                 "counted": decision.map(|decision| decision.counted),
             }));

@@ -4,20 +4,19 @@ use outhaul_bundle::hub_api::{MAX_AGE_HOURS, QUORUM_PERCENT};
 
 use super::{Common, Output, print};
 use crate::error::HubError;
-use crate::gate::{self, DEFAULT_MAX_AGE_HOURS, Decision, GateQuestion, GateVerdict};
+use crate::gate::record::{AskError, Asked, Known, keep};
+use crate::gate::{self, Decision, GateRules, GateVerdict};
 use crate::state::Hub;
-use crate::store::StoreError;
-use crate::time::{self, HOUR_MS};
-use crate::view::Reading;
+use crate::time;
 
 /// Who asks, on record.
 const ASKED_BY: &str = "command line";
 
 /// Decide whether a base commit may go on from an environment: exit code 0 open, 1 closed
 ///
-/// Closed unless every site of the environment that is neither revoked nor waived has reported
-/// recently that it runs the commit, or a later one, and that all is as desired. The decision is kept
-/// with the reports that it rests on.
+/// Closed unless every site of the environment that is neither revoked, waived nor deferred has reported recently
+/// that it runs the commit, or a later one, and that all is as desired; and unless every rule is met with which
+/// `outhaul promote` last asked about the step. The decision is kept with the digests of the reports that it rests on.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Example:\n  outhaul-hub gate --environment dev --max-age 72 --state hub \
@@ -30,28 +29,47 @@ pub(crate) struct Args {
     /// The base commit, in full
     #[arg(long, value_name = "SHA", value_parser = commit)]
     commit: String,
-    /// Oldest report that counts, in hours, by when the hub received it (1 to 87600)
-    #[arg(long, value_name = "HOURS", default_value_t = DEFAULT_MAX_AGE_HOURS,
-          value_parser = clap::value_parser!(u32).range(hours()))]
-    max_age: u32,
-    /// Share of the sites that must confirm, 1% to 100%; failures close the gate at any share
-    #[arg(long, value_name = "PERCENT", default_value = "100%", value_parser = percent)]
-    quorum: u8,
+    /// The environment that the commit is to be promoted to, where several steps lead from this one
+    #[arg(long, value_name = "NAME")]
+    to: Option<String>,
+    /// Oldest report that counts, in hours, by when the hub received it (1 to 87600); stricter than the rules on
+    /// record, never looser [default: 72]
+    #[arg(long, value_name = "HOURS", value_parser = clap::value_parser!(u32).range(hours()))]
+    max_age: Option<u32>,
+    /// Share of the sites that must confirm, 1% to 100%; stricter than the rules on record, never looser; failures
+    /// close the gate at any share [default: 100%]
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    quorum: Option<u8>,
+    /// Rules as JSON, instead of those on record, such as '{"soak_hours": 24}'
+    #[arg(long, value_name = "JSON", value_parser = rules)]
+    rules: Option<GateRules>,
 }
 
 pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
     let mut hub = Hub::open(&common.state)?;
-    let question = GateQuestion {
+    let now_ms = time::now_ms();
+    let asked = Asked {
         environment: args.environment.clone(),
         commit: args.commit.clone(),
-        now_ms: time::now_ms(),
-        max_age_ms: i64::from(args.max_age) * HOUR_MS,
+        to: args.to.clone(),
+        max_age_hours: args.max_age,
         quorum_percent: args.quorum,
+        rules: args.rules.clone(),
     };
     let decision = hub.store.write(|session| {
-        let decision = Reading::take(session, question.now_ms)?.gate(&question);
-        gate::keep(session, &decision, ASKED_BY, question.now_ms)?;
-        Ok::<_, StoreError>(decision)
+        let question = asked
+            .question(session, now_ms)
+            .map_err(|error| match error {
+                AskError::Store(error) => HubError::from(error),
+                problem => HubError::Usage {
+                    problem: problem.to_string(),
+                    help: "name the step with `--to`".to_owned(),
+                },
+            })?;
+        let decision = Known::read(session, &question)?.decide(&question);
+        let step = asked.step(ASKED_BY, now_ms);
+        keep(session, &decision, step.as_ref(), ASKED_BY, now_ms)?;
+        Ok::<_, HubError>(decision)
     })?;
     match common.output {
         Output::Json => print::json(&decision),
@@ -72,6 +90,19 @@ fn text(decision: &Decision) {
     for reason in &decision.reasons {
         print::data(&format!("  {reason}"));
     }
+    for rule in &decision.rules {
+        let word = if rule.met { "met" } else { "not met" };
+        print::data(&format!(
+            "  rule {}: {word}: {} ({})",
+            rule.rule, rule.found, rule.needs
+        ));
+        if let Some(opens) = &rule.opens {
+            print::data(&format!("    opens: {opens}"));
+        }
+        for item in &rule.evidence {
+            print::data(&format!("    evidence: {item}"));
+        }
+    }
     for note in &decision.notes {
         print::data(&format!("  note: {note}"));
     }
@@ -88,7 +119,7 @@ fn text(decision: &Decision) {
     if decision.verdict == GateVerdict::Closed {
         print::talk(
             "help: bring the missing reports in (`import`), mend what failed, or let one site be \
-             missed for a time with `outhaul-hub waive`",
+             missed for a time with `outhaul-hub waive` or `defer`; what each rule needs stands beside it",
         );
     }
 }
@@ -99,6 +130,11 @@ fn hours() -> std::ops::RangeInclusive<i64> {
 
 fn commit(text: &str) -> Result<String, String> {
     gate::commit(text).map(str::to_owned)
+}
+
+fn rules(text: &str) -> Result<GateRules, String> {
+    let rules: GateRules = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    rules.check().map(|()| rules)
 }
 
 fn percent(text: &str) -> Result<u8, String> {

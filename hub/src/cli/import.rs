@@ -100,11 +100,17 @@ fn text(done: &Imported) {
         print::data(&format!("acknowledged in `{file}`"));
     }
     for refused in &done.refused {
-        let at = refused
-            .line
-            .map_or_else(String::new, |line| format!(":{line}"));
+        let at = match (refused.line, refused.last_line) {
+            (Some(first), Some(last)) if first != last => format!(":{first}-{last}"),
+            (Some(line), _) => format!(":{line}"),
+            (None, _) => String::new(),
+        };
+        let lines = match refused.lines {
+            Some(lines) if lines > 1 => format!(" ({lines} lines)"),
+            _ => String::new(),
+        };
         print::talk(&format!(
-            "refused: {}{at}: {}: {}",
+            "refused: {}{at}: {}: {}{lines}",
             visible::line(&refused.file),
             refused.rule,
             visible::line(&refused.reason)

@@ -5,7 +5,7 @@
 //! well"; only a site that passes all of them confirms.
 
 use super::{Facts, GateQuestion, SiteStanding, SiteStatus, short};
-use crate::store::{DesiredBundle, Running, SiteState};
+use crate::store::{ActKind, DesiredBundle, Running, SiteState};
 use crate::time;
 
 /// How far in the future a report may have been received before the hub's clock is in doubt.
@@ -13,26 +13,12 @@ const CLOCK_SLACK_MS: i64 = 5 * 60 * 1000;
 
 /// Where `site`, which is in the question's environment and not revoked, stands.
 pub(super) fn of(question: &GateQuestion, facts: &Facts<'_>, site: &SiteState) -> SiteStanding {
-    let needed = facts
-        .bundles
-        .iter()
-        .filter(|b| b.role == site.role && b.base_commit == question.commit && is_for(b, site))
-        .filter(|b| !b.taken_back)
-        .min_by_key(|bundle| bundle.number);
+    let needed = needed(&question.commit, facts.bundles, site);
     let (mut standing, mut message) = assess(question, facts, site, needed);
-    let holds = facts.waivers.iter().filter(|w| w.site == site.site);
-    let waiver = holds
-        .filter(|w| w.until_ms > question.now_ms)
-        .max_by_key(|w| w.until_ms);
-    if let (Some(waiver), true) = (waiver, standing != SiteStatus::Confirmed) {
-        message = format!(
-            "is waived until {} by {} ({}); it would be `{}`: it {message}",
-            time::rfc3339(waiver.until_ms),
-            waiver.granted_by,
-            waiver.reason,
-            standing.word()
-        );
-        standing = SiteStatus::Waived;
+    if standing != SiteStatus::Confirmed {
+        if let Some((status, text)) = excused(question, facts, site, standing, &message) {
+            (standing, message) = (status, text);
+        }
     }
     SiteStanding {
         site: site.site.clone(),
@@ -46,6 +32,66 @@ pub(super) fn of(question: &GateQuestion, facts: &Facts<'_>, site: &SiteState) -
             .as_ref()
             .map(|newest| time::rfc3339(newest.received_ms)),
     }
+}
+
+/// The first bundle of a site's stream that brings the commit to it.
+pub(super) fn needed<'a>(
+    commit: &str,
+    bundles: &'a [DesiredBundle],
+    site: &SiteState,
+) -> Option<&'a DesiredBundle> {
+    bundles
+        .iter()
+        .filter(|b| b.role == site.role && b.base_commit == commit && is_for(b, site))
+        .filter(|b| !b.taken_back)
+        .min_by_key(|bundle| bundle.number)
+}
+
+/// What people decided about a site that does not confirm: a waiver goes over everything until it ends, a deferral over
+/// what is missing only, and after its deadline no share of other sites goes over it.
+fn excused(
+    question: &GateQuestion,
+    facts: &Facts<'_>,
+    site: &SiteState,
+    standing: SiteStatus,
+    message: &str,
+) -> Option<(SiteStatus, String)> {
+    let of_site = |kind| {
+        facts
+            .acts
+            .iter()
+            .filter(move |act| act.kind == kind && act.site.as_ref() == Some(&site.site))
+    };
+    let would_be = format!("it would be `{}`: it {message}", standing.word());
+    let waiver = of_site(ActKind::Waive)
+        .filter(|act| act.until_ms() > question.now_ms)
+        .max_by_key(|act| act.until_ms());
+    if let Some(waiver) = waiver {
+        let (until, by, reason) = (time::rfc3339(waiver.until_ms()), &waiver.by, &waiver.reason);
+        return Some((
+            SiteStatus::Waived,
+            format!("is waived until {until} by {by} ({reason}); {would_be}"),
+        ));
+    }
+    // A later deferral replaces an earlier one.
+    let deferral = of_site(ActKind::Defer).max_by_key(|act| act.id)?;
+    if !standing.is_missing() {
+        return None;
+    }
+    let (until, by, reason) = (
+        time::rfc3339(deferral.until_ms()),
+        &deferral.by,
+        &deferral.reason,
+    );
+    if deferral.until_ms() > question.now_ms {
+        let text = format!("is deferred until {until} by {by} ({reason}); {would_be}");
+        return Some((SiteStatus::Deferred, text));
+    }
+    let text = format!(
+        "was deferred until {until} by {by} ({reason}), and that is over; `{}`: it {message}",
+        standing.word()
+    );
+    Some((SiteStatus::Overdue, text))
 }
 
 /// Whoever stole a key may have signed it, under any number and as coming from any commit.
@@ -113,8 +159,8 @@ fn assess(
         let text = "last reported in the future: check the hub's clock".to_owned();
         return (SiteStatus::Stale, text);
     }
-    if age_ms > question.max_age_ms {
-        let (age, most) = (time::span(age_ms), time::span(question.max_age_ms));
+    if age_ms > question.max_age_ms() {
+        let (age, most) = (time::span(age_ms), time::span(question.max_age_ms()));
         return (
             SiteStatus::Stale,
             format!("last reported {age} ago, at most {most} are allowed"),

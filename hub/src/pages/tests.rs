@@ -10,7 +10,7 @@ use crate::enrol;
 use crate::fake::{self, FLEET, NEW, OLD, Site};
 use crate::ingest::{Batch, ingest};
 use crate::orders;
-use crate::store::{Carrier, Origin, Signed, Store, Waiver};
+use crate::store::{Act, ActKind, Carrier, Origin, Signed, Store};
 use crate::time::{DAY_MS, HOUR_MS};
 use crate::view::{Fleet, Reading};
 
@@ -99,15 +99,12 @@ fn varied() -> Fleet {
         };
         ingest(&mut store, lines.concat().as_slice(), &batch).unwrap();
     }
-    let waiver = Waiver {
-        id: 0,
-        site: "drone-silent".into(),
-        until_ms: NOW + 3 * DAY_MS,
-        reason: hostile.into(),
-        granted_by: "alice".into(),
-        granted_ms: NOW,
+    let waiver = Act {
+        site: Some("drone-silent".into()),
+        until_ms: Some(NOW + 3 * DAY_MS),
+        ..Act::new(ActKind::Waive, "alice", hostile, NOW)
     };
-    store.write(|session| session.add_waiver(&waiver)).unwrap();
+    store.write(|session| session.add_act(&waiver)).unwrap();
     view(&mut store)
 }
 

@@ -2,42 +2,35 @@
 //!
 //! What comes in: requests. What goes out: JSON, HTML, and for reports the signed acknowledgements. The
 //! calls that write take only what is signed; who sends it does not matter, and nothing is stored of what
-//! does not hold but a bounded note that it was refused. A gate's decision is put on record for callers
-//! with a token only. Bodies and lists are bounded, the store is used off the event loop, and no answer
+//! does not hold but a bounded note that it was refused. Bodies are bounded, the store is used off the event loop, and no answer
 //! holds a path of this machine.
 
 use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{Extension, Query, State};
-use axum::http::{HeaderMap, HeaderName, StatusCode, header};
+use axum::extract::{Extension, State};
+use axum::http::{HeaderName, StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::{get, post};
-use outhaul_bundle::Digest;
-use outhaul_bundle::hub_api::{
-    ErrorAnswer, GateAnswer, GateQuery, MAX_AGE_HOURS, QUORUM_PERCENT, ReportsAnswer,
-    RequestAnswer, path,
-};
+use outhaul_bundle::hub_api::{ErrorAnswer, ReportsAnswer, RequestAnswer, path};
 use outhaul_kit::text::chain;
 use outhaul_listen::Peer;
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::body;
 use super::problem::Problem;
 use super::shared::Shared;
-use super::shown::Json;
+use super::shown::{Json, sorted};
+use super::{gates, lists, metrics};
 use crate::desired::{self, DesiredError};
 use crate::enrol::{self, EnrolError};
 use crate::error::HubError;
-use crate::gate::{self, DEFAULT_MAX_AGE_HOURS, GateQuestion, keep};
 use crate::ingest::{Batch, Intake};
 use crate::pages;
 use crate::state::StateError;
-use crate::store::{NETWORK, Origin, SitePage, StoreError};
-use crate::time::{self, HOUR_MS};
-use crate::view::{Reading, request_rows};
+use crate::store::{NETWORK, Origin};
+use crate::time;
 
 /// Largest body of reports, in bytes.
 const MAX_REPORTS_BYTES: usize = 16 * 1024 * 1024;
@@ -49,19 +42,19 @@ const MAX_BUNDLE_BYTES: usize = 72 * 1024 * 1024;
 const LINES_AT_ONCE: usize = 256;
 /// Bad signatures of one batch that are looked at.
 const MAX_BAD_SIGNATURES: usize = 256;
-/// Rows of a list in one answer.
-const MAX_ROWS: usize = 10_000;
 
 pub(super) fn router(shared: Arc<Shared>) -> Router {
     Router::new()
         .route("/", get(page))
         .route("/healthz", get(health))
-        .route(path::SITES, get(sites))
-        .route(path::ASSIGNMENTS, get(assignments))
-        .route(path::GATE, get(gate))
+        .route("/metrics", get(metrics::answer))
+        .route(path::SITES, get(lists::sites))
+        .route(path::ASSIGNMENTS, get(lists::assignments))
+        .route(path::REFUSALS, get(lists::refusals))
+        .route(path::GATE, get(gates::gate))
         .route(path::REPORTS, post(reports))
         .route(path::BUNDLES, post(bundles))
-        .route(path::REQUESTS, get(waiting).post(requests))
+        .route(path::REQUESTS, get(lists::waiting).post(requests))
         .fallback(async || Problem::new(StatusCode::NOT_FOUND, "nothing is here"))
         .with_state(shared)
 }
@@ -89,153 +82,6 @@ async fn health(State(shared): State<Arc<Shared>>) -> Result<Json<Value>, Proble
         // It serves; what it does not do is sign.
         Some(problem) => json!({ "status": "degraded", "clock": problem.to_string() }),
     }))
-}
-
-/// Which part of a list.
-#[derive(Debug, Default, Deserialize)]
-struct Part {
-    /// Rows in one answer, at most 10,000, which is the default.
-    limit: Option<usize>,
-    /// Rows to leave out, in the list's order.
-    #[serde(default)]
-    offset: usize,
-}
-
-impl Part {
-    fn limit(&self) -> usize {
-        self.limit.unwrap_or(MAX_ROWS).clamp(1, MAX_ROWS)
-    }
-}
-
-/// The rows of one answer as JSON, with a `Link` to the next ones.
-fn rows<T: Serialize>(path: &str, part: &Part, all: &[T]) -> Response {
-    let from = part.offset.min(all.len());
-    let to = from.saturating_add(part.limit()).min(all.len());
-    some_rows(path, part, &all[from..to], all.len() - to)
-}
-
-/// The same of rows that were read alone, with `more` after them.
-fn some_rows<T: Serialize>(path: &str, part: &Part, shown: &[T], more: usize) -> Response {
-    let answer = Json(json!(shown)).into_response();
-    if more == 0 {
-        return answer;
-    }
-    let (limit, next) = (part.limit(), part.offset.saturating_add(shown.len()));
-    let next = format!("<{path}?limit={limit}&offset={next}>; rel=\"next\"");
-    ([(header::LINK, next)], answer).into_response()
-}
-
-async fn sites(
-    State(shared): State<Arc<Shared>>,
-    Query(part): Query<Part>,
-) -> Result<Response, Problem> {
-    let page = SitePage {
-        limit: part.limit() as u64,
-        offset: part.offset as u64,
-    };
-    let answer = shared.sites(page, move |reading, count, now_ms| {
-        let sites = reading.site_rows(now_ms);
-        let count = usize::try_from(count).unwrap_or(usize::MAX);
-        let more = count.saturating_sub(part.offset.saturating_add(sites.len()));
-        Ok(some_rows(path::SITES, &part, &sites, more))
-    });
-    Ok(answer.await?)
-}
-
-async fn assignments(
-    State(shared): State<Arc<Shared>>,
-    Query(part): Query<Part>,
-) -> Result<Response, Problem> {
-    let answer = shared.sites(SitePage::ALL, move |reading, _, _| {
-        Ok(rows(path::ASSIGNMENTS, &part, &reading.assignment_rows()))
-    });
-    Ok(answer.await?)
-}
-
-/// The requests that wait, with the fingerprints that a person compares.
-async fn waiting(
-    State(shared): State<Arc<Shared>>,
-    Query(part): Query<Part>,
-) -> Result<Response, Problem> {
-    let answer = shared.look(move |store, _| {
-        let shown = store.read(|session| {
-            let pending = session.pending_requests(u32::MAX)?;
-            Ok::<_, StoreError>(request_rows(&pending, &session.site_states()?))
-        })?;
-        Ok(rows(path::REQUESTS, &part, &shown))
-    });
-    Ok(answer.await?)
-}
-
-async fn gate(
-    State(shared): State<Arc<Shared>>,
-    Query(query): Query<GateQuery>,
-    headers: HeaderMap,
-) -> Result<Json<Value>, Problem> {
-    let now_ms = time::now_ms();
-    let hours = query.max_age_hours.unwrap_or(DEFAULT_MAX_AGE_HOURS);
-    let quorum_percent = query.quorum_percent.unwrap_or(100);
-    if !MAX_AGE_HOURS.contains(&hours) || !QUORUM_PERCENT.contains(&quorum_percent.into()) {
-        let text = "max_age_hours is 1 to 87600, quorum_percent 1 to 100";
-        return Err(Problem::new(StatusCode::BAD_REQUEST, text));
-    }
-    gate::commit(&query.commit).map_err(|text| Problem::new(StatusCode::BAD_REQUEST, text))?;
-    let caller = caller(&shared, &headers).await?;
-    let question = GateQuestion {
-        environment: query.environment,
-        commit: query.commit,
-        now_ms,
-        max_age_ms: i64::from(hours) * HOUR_MS,
-        quorum_percent,
-    };
-    let (decision, known) = shared
-        .look(move |store, _| {
-            let reading = store.read(|session| Reading::take(session, now_ms))?;
-            let known = reading.knows_commit(&question.environment, &question.commit);
-            Ok((reading.gate(&question), known))
-        })
-        .await?;
-    // Only for a caller with a token, and of commits that a signed bundle names: nobody else writes what
-    // somebody may later take for evidence.
-    let recorded = caller.is_some() && known;
-    let answer = sorted(&GateAnswer {
-        decision: decision.clone(),
-        recorded,
-    });
-    if let Some(caller) = caller.filter(|_| known) {
-        shared
-            .change(move |hub| {
-                Ok(hub
-                    .store
-                    .write(|session| keep(session, &decision, &caller, now_ms))?)
-            })
-            .await?;
-    }
-    Ok(answer)
-}
-
-/// The answer with its keys sorted.
-fn sorted<T: Serialize>(answer: &T) -> Json<Value> {
-    Json(json!(answer))
-}
-
-/// Who asks, by the token in `Authorization: Bearer`; `None` for anybody.
-async fn caller(shared: &Arc<Shared>, headers: &HeaderMap) -> Result<Option<String>, Problem> {
-    let Some(value) = headers.get(header::AUTHORIZATION) else {
-        return Ok(None);
-    };
-    let wrong = || {
-        let text = "this token is not known; `outhaul-hub caller add` makes one";
-        Problem::new(StatusCode::UNAUTHORIZED, text)
-    };
-    let text = value.to_str().map_err(|_| wrong())?;
-    let token = text.strip_prefix("Bearer ").ok_or_else(wrong)?;
-    // The digest is looked up, so that no comparison of the token itself can be timed.
-    let digest = Digest::of(token.trim().as_bytes()).hex();
-    let found = shared
-        .look(move |store, _| Ok(store.read(|session| session.caller(&digest))?))
-        .await?;
-    found.map(Some).ok_or_else(wrong)
 }
 
 async fn reports(
@@ -272,9 +118,11 @@ async fn reports(
             })
             .await?;
     }
+    let counted = Arc::clone(&shared);
     let answer = shared
         .change(move |hub| {
             let done = hub.store.write(|session| intake.finish(session))?;
+            counted.counters.add(&done);
             let (signed, clock) = match hub.acknowledge(&done.complete, now_ms) {
                 Err(error @ StateError::Clock { .. }) => {
                     // The reports are in; the sites send them again until the clock is right.
@@ -295,6 +143,7 @@ async fn reports(
                 duplicates: done.duplicates,
                 refused: done.refused,
                 refused_lines: done.refused_lines,
+                refused_groups: done.refused_groups,
             })
         })
         .await?;

@@ -3,10 +3,13 @@
 //! What comes in: a status and a sentence, or an error of the hub. What goes out: JSON with `error`. The
 //! whole chain of an error goes to the journal only.
 
+use axum::extract::{FromRequestParts, Query};
+use axum::http::request::Parts;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use outhaul_bundle::hub_api::ErrorAnswer;
+use outhaul_bundle::hub_api::{ErrorAnswer, path};
 use outhaul_kit::text::chain;
+use serde::de::DeserializeOwned;
 
 use super::shown::Json;
 use crate::error::HubError;
@@ -25,6 +28,30 @@ impl Problem {
             status,
             message: message.into(),
         }
+    }
+}
+
+/// What a request asks for after its `?`. What cannot be read is answered in JSON, with what is expected.
+#[derive(Debug)]
+pub(super) struct Params<T>(pub T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Params<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        Query::<T>::try_from_uri(&parts.uri)
+            .map(|Query(value)| Self(value))
+            .map_err(|error| {
+                // What is wrong with which parameter is said by the innermost error.
+                let mut text = chain(&error);
+                if parts.uri.path() == path::GATE {
+                    text.push_str(&format!(
+                        "; ask such as {}?environment=dev&commit=SHA, where SHA is the full id of the base commit",
+                        path::GATE
+                    ));
+                }
+                Problem::new(StatusCode::BAD_REQUEST, text)
+            })
     }
 }
 

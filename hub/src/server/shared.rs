@@ -10,11 +10,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use outhaul_signer::clock::Implausible;
 use tokio::sync::Semaphore;
 
+use super::counters::Counters;
 use super::lanes::Lane;
 use crate::clock;
 use crate::error::HubError;
 use crate::state::Hub;
-use crate::store::{IngestRefusal, NETWORK, SitePage, Store};
+use crate::store::{IngestRefusal, NETWORK, Store};
 use crate::time;
 use crate::view::{Fleet, Reading};
 
@@ -37,6 +38,7 @@ pub(super) struct Shared {
     pub(super) requests: Arc<Lane>,
     pub(super) bundles: Arc<Lane>,
     refusals: Mutex<(i64, u32)>,
+    pub(super) counters: Counters,
 }
 
 /// Connections of which each is used by one piece of work at a time.
@@ -82,6 +84,7 @@ impl Shared {
             requests: Lane::new(32, 4 * 1024 * 1024),
             bundles: Lane::new(4, 160 * 1024 * 1024),
             refusals: Mutex::new((0, 0)),
+            counters: Counters::default(),
         })
     }
 
@@ -158,23 +161,6 @@ impl Shared {
             .await
     }
 
-    /// What concerns some of the sites, and how many there are, turned into `T` off the event loop as well.
-    pub(super) async fn sites<T: Send + 'static>(
-        self: &Arc<Self>,
-        page: SitePage,
-        shown: impl FnOnce(&Reading, u64, i64) -> Result<T, HubError> + Send + 'static,
-    ) -> Result<T, HubError> {
-        let now_ms = time::now_ms();
-        self.look(move |store, _| {
-            let (reading, count) = store.read(|session| {
-                let reading = Reading::of(session, page, now_ms)?;
-                Ok::<_, HubError>((reading, session.count_sites()?))
-            })?;
-            shown(&reading, count, now_ms)
-        })
-        .await
-    }
-
     /// Everything that is shown, turned into `T` off the event loop as well.
     pub(super) async fn fleet<T: Send + 'static>(
         self: &Arc<Self>,
@@ -212,6 +198,8 @@ impl Shared {
             site: None,
             rule: rule.to_owned(),
             message,
+            times: 1,
+            first_ms: now_ms,
         };
         self.change(move |hub| Ok(hub.store.write(|session| session.add_refusal(&refusal))?))
             .await

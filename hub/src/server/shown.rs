@@ -6,6 +6,7 @@
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::visible;
 
@@ -21,6 +22,11 @@ impl<T: Serialize> IntoResponse for Json<T> {
         let kind = [(header::CONTENT_TYPE, "application/json")];
         (kind, visible::json(&text).into_owned()).into_response()
     }
+}
+
+/// The answer with its keys sorted.
+pub(super) fn sorted<T: Serialize>(answer: &T) -> Json<Value> {
+    Json(json!(answer))
 }
 
 #[cfg(test)]

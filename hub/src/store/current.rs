@@ -135,29 +135,50 @@ impl Attempt {
 
 /// Which of the registered sites are asked for, in the order of their names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SitePage {
+pub struct SitePage<'a> {
+    /// Of this environment, those that are not revoked; `None` for any.
+    pub environment: Option<&'a str>,
+    /// Those after this name; empty for all.
+    pub after: &'a str,
     /// At most so many.
     pub limit: u64,
     /// So many before them are left out.
     pub offset: u64,
 }
 
-impl SitePage {
+impl<'a> SitePage<'a> {
     /// All of them.
     pub const ALL: Self = Self {
+        environment: None,
+        after: "",
         limit: u64::MAX,
         offset: 0,
     };
 
+    /// All that a gate of an environment waits for.
+    pub const fn at_gate(environment: &'a str) -> Self {
+        Self {
+            environment: Some(environment),
+            ..Self::ALL
+        }
+    }
+
     /// As parameters of [`CHOSEN`].
-    pub(super) fn bounds(self) -> [i64; 2] {
-        [to_sql(self.limit), to_sql(self.offset)]
+    pub(super) fn bounds(self) -> (&'a str, Option<&'a str>, i64, i64) {
+        (
+            self.after,
+            self.environment,
+            to_sql(self.limit),
+            to_sql(self.offset),
+        )
     }
 }
 
-/// The sites of a [`SitePage`], as `$1` and `$2`.
-pub(super) const CHOSEN: &str =
-    "WITH chosen AS (SELECT site AS chosen FROM sites ORDER BY site LIMIT $1 OFFSET $2)";
+/// The sites of a [`SitePage`], as `$1` to `$4`.
+pub(super) const CHOSEN: &str = "WITH chosen AS (SELECT site AS chosen FROM sites
+      WHERE site > $1
+        AND (CAST($2 AS TEXT) IS NULL OR (environment = $2 AND revoked_ms IS NULL))
+      ORDER BY site LIMIT $3 OFFSET $4)";
 
 impl Session<'_> {
     /// How many sites are registered, revoked ones included.
@@ -181,7 +202,7 @@ impl Session<'_> {
     ///
     /// # Errors
     /// [`StoreError`] when the store fails.
-    pub fn site_states_of(&self, page: SitePage) -> Result<Vec<SiteState>, StoreError> {
+    pub fn site_states_of(&self, page: SitePage<'_>) -> Result<Vec<SiteState>, StoreError> {
         let mut running = self.running(page)?;
         let mut attempts = self.attempts(page)?;
         let mut lost = self.declared_lost(page)?;
@@ -241,7 +262,7 @@ impl Session<'_> {
         Ok(states)
     }
 
-    fn running(&self, page: SitePage) -> Result<BTreeMap<String, Running>, StoreError> {
+    fn running(&self, page: SitePage<'_>) -> Result<BTreeMap<String, Running>, StoreError> {
         let mut query = self.db.prepare_cached(&format!(
             "{CHOSEN} SELECT o.site, o.number, r.digest, r.received_ms, o.role, o.bundle_number,
                     o.index_digest, o.base_commit, o.state, o.message
@@ -289,7 +310,7 @@ impl Session<'_> {
 
     /// The newest that each site told of a bundle above the one that it runs: on its way, turned away, or
     /// left again. A look at what runs does not end it; a bundle that takes its place does.
-    fn attempts(&self, page: SitePage) -> Result<BTreeMap<String, Attempt>, StoreError> {
+    fn attempts(&self, page: SitePage<'_>) -> Result<BTreeMap<String, Attempt>, StoreError> {
         let mut query = self.db.prepare_cached(&format!(
             "{CHOSEN}
              SELECT c.site, o.number, o.bundle_number, o.state, o.message, NULL AS decided_by
@@ -318,7 +339,7 @@ impl Session<'_> {
 
     /// Below what is acknowledged nothing is missing that was not declared lost, so only what lies above is
     /// looked through.
-    fn missing(&self, page: SitePage) -> Result<BTreeMap<String, Vec<(u64, u64)>>, StoreError> {
+    fn missing(&self, page: SitePage<'_>) -> Result<BTreeMap<String, Vec<(u64, u64)>>, StoreError> {
         let text = format!(
             "{CHOSEN}
              SELECT site, before + 1, number - 1 FROM (
@@ -337,7 +358,7 @@ impl Session<'_> {
 
     fn declared_lost(
         &self,
-        page: SitePage,
+        page: SitePage<'_>,
     ) -> Result<BTreeMap<String, Vec<(u64, u64)>>, StoreError> {
         let text = format!(
             "{CHOSEN} SELECT g.site, g.first_lost, g.last_lost

@@ -1,62 +1,28 @@
-//! What was decided and what was turned away: gate decisions, waivers, refusals.
+//! Gate decisions on record, the digests that they rest on, and the rules that steps were asked about with.
 //!
-//! What comes in: decisions with their evidence, waivers with their end, refusals with their reason.
-//! What goes out: the same, newest first. Decisions that opened a gate are kept for good, those that
-//! did not up to a thousand of an environment; refusals are bounded, because anybody who reaches the hub
-//! can cause one.
+//! What comes in: decisions, per site its status and the report that it rests on. What goes out: the same, newest
+//! first, and one decision with all of it. A decision keeps digests, not copies: sites are kept in blocks, and a
+//! block that did not change since is the same row. Decisions that opened a gate are kept for good, those that did
+//! not up to a thousand of an environment.
 
+use outhaul_bundle::Digest;
+use outhaul_bundle::hub_api::GateRules;
 use rusqlite::{OptionalExtension as _, params};
 use serde::Serialize;
+use serde_json::Value;
 
-use super::{Session, StoreError};
+use super::{Session, StoreError, json, parse};
 
-/// Refusals kept of what came over the network, where anybody can cause one: enough to see an attack, too
-/// few to fill a disk.
-const MAX_NETWORK_REFUSALS: i64 = 500;
-/// Refusals kept of what somebody imported: what the network sends does not push them out.
-const MAX_FILE_REFUSALS: i64 = 500;
 /// Closed decisions kept of one environment; open ones are kept for good.
 const MAX_CLOSED: i64 = 1000;
-/// The source of what came over the network.
-pub const NETWORK: &str = "http";
-/// Longest text of a refusal kept, in characters.
-const MAX_REFUSAL_CHARS: usize = 600;
-
-/// Something that was not taken in.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct IngestRefusal {
-    /// When, milliseconds since 1970.
-    pub at_ms: i64,
-    /// The file or road that it came by.
-    pub source: String,
-    /// The site that it claims to be from, where it claims one.
-    pub site: Option<String>,
-    /// Which rule refused it.
-    pub rule: String,
-    /// What was expected and found.
-    pub message: String,
-}
-
-/// Leave to pass a gate without one site, until a moment.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Waiver {
-    /// Its number.
-    pub id: i64,
-    /// The site.
-    pub site: String,
-    /// When it ends, milliseconds since 1970.
-    pub until_ms: i64,
-    /// Why.
-    pub reason: String,
-    /// Who gave it.
-    pub granted_by: String,
-    /// When, milliseconds since 1970.
-    pub granted_ms: i64,
-}
+/// Sites of one block of evidence.
+pub const SITES_OF_BLOCK: usize = 64;
 
 /// A gate decision on record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PastDecision {
+    /// Its number; 0 of one that is not recorded yet.
+    pub id: i64,
     /// When, milliseconds since 1970.
     pub at_ms: i64,
     /// The environment.
@@ -69,58 +35,24 @@ pub struct PastDecision {
     pub asked_by: String,
 }
 
+/// The rules that a step was last asked about with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct StepRules {
+    /// The environment whose sites decide.
+    pub environment: String,
+    /// The environment that is moved; empty where nobody said.
+    pub to: String,
+    /// The rules.
+    pub rules: GateRules,
+    /// Who asked.
+    pub asked_by: String,
+    /// When first, milliseconds since 1970.
+    pub at_ms: i64,
+}
+
 impl Session<'_> {
-    /// Records a refusal; the oldest of its lane beyond five hundred are forgotten.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the store fails.
-    pub fn add_refusal(&self, refusal: &IngestRefusal) -> Result<(), StoreError> {
-        let id = self.next_id("refusals")?;
-        let message: String = refusal.message.chars().take(MAX_REFUSAL_CHARS).collect();
-        let text = "INSERT INTO refusals (id, at_ms, source, site, rule, message)
-             VALUES ($1, $2, $3, $4, $5, $6)";
-        self.db.prepare_cached(text)?.execute(params![
-            id,
-            refusal.at_ms,
-            refusal.source,
-            refusal.site,
-            refusal.rule,
-            message
-        ])?;
-        let (lane, most) = if refusal.source == NETWORK {
-            ("source = 'http'", MAX_NETWORK_REFUSALS)
-        } else {
-            ("source <> 'http'", MAX_FILE_REFUSALS)
-        };
-        let text = format!(
-            "DELETE FROM refusals WHERE {lane} AND id <= (
-                SELECT id FROM refusals WHERE {lane} ORDER BY id DESC LIMIT 1 OFFSET $1)"
-        );
-        self.db.prepare_cached(&text)?.execute(params![most])?;
-        Ok(())
-    }
-
-    /// The newest refusals.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the store fails.
-    pub fn refusals(&self, at_most: u32) -> Result<Vec<IngestRefusal>, StoreError> {
-        let mut query = self.db.prepare_cached(
-            "SELECT at_ms, source, site, rule, message FROM refusals ORDER BY id DESC LIMIT $1",
-        )?;
-        let rows = query.query_map(params![at_most], |row| {
-            Ok(IngestRefusal {
-                at_ms: row.get(0)?,
-                source: row.get(1)?,
-                site: row.get(2)?,
-                rule: row.get(3)?,
-                message: row.get(4)?,
-            })
-        })?;
-        Ok(rows.collect::<Result<_, _>>()?)
-    }
-
-    /// Records a gate decision, unless the one before said the same from the same evidence.
+    /// Records a gate decision, unless the one before said the same from the same evidence. `lines` are one per site,
+    /// in the order of their names.
     ///
     /// # Errors
     /// [`StoreError`] when the store fails.
@@ -128,7 +60,8 @@ impl Session<'_> {
         &self,
         decision: &PastDecision,
         fingerprint: &str,
-        whole: &str,
+        text: &str,
+        lines: &[String],
     ) -> Result<(), StoreError> {
         let before: Option<String> = self
             .db
@@ -143,11 +76,10 @@ impl Session<'_> {
             return Ok(());
         }
         let id = self.next_id("gate_decisions")?;
-        let text = "INSERT INTO gate_decisions
-                (id, at_ms, environment, base_commit, verdict, fingerprint, decision, asked_by)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
         self.db.execute(
-            text,
+            "INSERT INTO gate_decisions
+                (id, at_ms, environment, base_commit, verdict, fingerprint, decision, asked_by)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
             params![
                 id,
                 decision.at_ms,
@@ -155,16 +87,53 @@ impl Session<'_> {
                 decision.commit,
                 decision.verdict,
                 fingerprint,
-                whole,
+                text,
                 decision.asked_by
             ],
         )?;
-        let text = "DELETE FROM gate_decisions
-             WHERE environment = $1 AND verdict = 'closed' AND id <= (
-                SELECT id FROM gate_decisions WHERE environment = $1 AND verdict = 'closed'
-                 ORDER BY id DESC LIMIT 1 OFFSET $2)";
+        for (place, block) in lines.chunks(SITES_OF_BLOCK).enumerate() {
+            self.add_block(id, place, &block.concat())?;
+        }
+        self.forget_closed(&decision.environment)
+    }
+
+    fn add_block(&self, decision: i64, place: usize, body: &str) -> Result<(), StoreError> {
+        let digest = Digest::of(body.as_bytes()).to_string();
+        let text = "INSERT INTO evidence_blocks (digest, body, uses) VALUES ($1, $2, 1)
+                    ON CONFLICT (digest) DO UPDATE SET uses = evidence_blocks.uses + 1";
         self.db
-            .execute(text, params![decision.environment, MAX_CLOSED])?;
+            .prepare_cached(text)?
+            .execute(params![digest, body])?;
+        let text = "INSERT INTO decision_evidence (decision, place, block) VALUES ($1, $2, $3)";
+        let place = super::to_sql(place as u64);
+        self.db
+            .prepare_cached(text)?
+            .execute(params![decision, place, digest])?;
+        Ok(())
+    }
+
+    /// Forgets the oldest decisions that did not open a gate, and what only they rest on.
+    fn forget_closed(&self, environment: &str) -> Result<(), StoreError> {
+        let oldest: Vec<i64> = self
+            .db
+            .prepare_cached(
+                "SELECT id FROM gate_decisions WHERE environment = $1 AND verdict = 'closed'
+                  ORDER BY id DESC LIMIT 1000000 OFFSET $2",
+            )?
+            .query_map(params![environment, MAX_CLOSED], |row| row.get(0))?
+            .collect::<Result<_, _>>()?;
+        for id in oldest {
+            for text in [
+                "UPDATE evidence_blocks SET uses = uses - 1
+                  WHERE digest IN (SELECT block FROM decision_evidence WHERE decision = $1)",
+                "DELETE FROM evidence_blocks WHERE uses < 1
+                    AND digest IN (SELECT block FROM decision_evidence WHERE decision = $1)",
+                "DELETE FROM decision_evidence WHERE decision = $1",
+                "DELETE FROM gate_decisions WHERE id = $1",
+            ] {
+                self.db.prepare_cached(text)?.execute(params![id])?;
+            }
+        }
         Ok(())
     }
 
@@ -174,62 +143,107 @@ impl Session<'_> {
     /// [`StoreError`] when the store fails.
     pub fn decisions(&self, at_most: u32) -> Result<Vec<PastDecision>, StoreError> {
         let mut query = self.db.prepare_cached(
-            "SELECT at_ms, environment, base_commit, verdict, asked_by FROM gate_decisions
+            "SELECT id, at_ms, environment, base_commit, verdict, asked_by FROM gate_decisions
               ORDER BY id DESC LIMIT $1",
         )?;
         let rows = query.query_map(params![at_most], |row| {
             Ok(PastDecision {
-                at_ms: row.get(0)?,
-                environment: row.get(1)?,
-                commit: row.get(2)?,
-                verdict: row.get(3)?,
-                asked_by: row.get(4)?,
+                id: row.get(0)?,
+                at_ms: row.get(1)?,
+                environment: row.get(2)?,
+                commit: row.get(3)?,
+                verdict: row.get(4)?,
+                asked_by: row.get(5)?,
             })
         })?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
-    /// Records a waiver and returns its number.
+    /// One decision as it was recorded, and its lines of evidence; `None` where there is none of this number.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails, or a block is not what its digest says.
+    pub fn decision(&self, id: i64) -> Result<Option<(Value, Vec<String>)>, StoreError> {
+        let text: Option<String> = self
+            .db
+            .query_row(
+                "SELECT decision FROM gate_decisions WHERE id = $1",
+                params![id],
+                |row| row.get(0),
+            )
+            .optional()?;
+        let Some(text) = text else {
+            return Ok(None);
+        };
+        let mut query = self.db.prepare_cached(
+            "SELECT d.block, b.body FROM decision_evidence d
+               JOIN evidence_blocks b ON b.digest = d.block WHERE decision = $1 ORDER BY place",
+        )?;
+        let mut rows = query.query(params![id])?;
+        let mut lines = Vec::new();
+        while let Some(row) = rows.next()? {
+            let (digest, body): (String, String) = (row.get(0)?, row.get(1)?);
+            if Digest::of(body.as_bytes()).to_string() != digest {
+                return Err(StoreError::Corrupt {
+                    what: format!("evidence of decision {id}"),
+                });
+            }
+            lines.extend(body.lines().map(str::to_owned));
+        }
+        Ok(Some((parse(&text, "a decision")?, lines)))
+    }
+
+    /// Notes with which rules a step was asked about, where they are others than before.
     ///
     /// # Errors
     /// [`StoreError`] when the store fails.
-    pub fn add_waiver(&self, waiver: &Waiver) -> Result<i64, StoreError> {
-        let id = self.next_id("waivers")?;
-        let text = "INSERT INTO waivers (id, site, until_ms, reason, granted_by, granted_ms)
-             VALUES ($1, $2, $3, $4, $5, $6)";
+    pub fn add_step_rules(&self, step: &StepRules) -> Result<(), StoreError> {
+        let before = self.step_rules(&step.environment)?;
+        let same = |known: &&StepRules| known.to == step.to;
+        if before
+            .iter()
+            .find(same)
+            .is_some_and(|known| known.rules == step.rules)
+        {
+            return Ok(());
+        }
         self.db.execute(
-            text,
+            "INSERT INTO gate_rules (id, environment, target, rules, asked_by, at_ms)
+             VALUES ($1, $2, $3, $4, $5, $6)",
             params![
-                id,
-                waiver.site,
-                waiver.until_ms,
-                waiver.reason,
-                waiver.granted_by,
-                waiver.granted_ms
+                self.next_id("gate_rules")?,
+                step.environment,
+                step.to,
+                json(&step.rules, "rules")?,
+                step.asked_by,
+                step.at_ms
             ],
         )?;
-        Ok(id)
+        Ok(())
     }
 
-    /// The waivers that hold at `now_ms`, by site.
+    /// The rules of each step from an environment, by where it leads.
     ///
     /// # Errors
     /// [`StoreError`] when the store fails.
-    pub fn waivers(&self, now_ms: i64) -> Result<Vec<Waiver>, StoreError> {
+    pub fn step_rules(&self, environment: &str) -> Result<Vec<StepRules>, StoreError> {
         let mut query = self.db.prepare_cached(
-            "SELECT id, site, until_ms, reason, granted_by, granted_ms FROM waivers
-              WHERE until_ms > $1 ORDER BY site, until_ms",
+            "SELECT target, rules, asked_by, at_ms FROM gate_rules g
+              WHERE environment = $1 AND id = (SELECT MAX(id) FROM gate_rules n
+                    WHERE n.environment = g.environment AND n.target = g.target)
+              ORDER BY target",
         )?;
-        let rows = query.query_map(params![now_ms], |row| {
-            Ok(Waiver {
-                id: row.get(0)?,
-                site: row.get(1)?,
-                until_ms: row.get(2)?,
-                reason: row.get(3)?,
-                granted_by: row.get(4)?,
-                granted_ms: row.get(5)?,
-            })
-        })?;
-        Ok(rows.collect::<Result<_, _>>()?)
+        let mut rows = query.query(params![environment])?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next()? {
+            found.push(StepRules {
+                environment: environment.to_owned(),
+                to: row.get(0)?,
+                rules: parse(&row.get::<_, String>(1)?, "rules")?,
+                asked_by: row.get(2)?,
+                at_ms: row.get(3)?,
+            });
+        }
+        Ok(found)
     }
 }

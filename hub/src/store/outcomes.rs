@@ -71,14 +71,17 @@ impl Session<'_> {
     ///
     /// # Errors
     /// [`StoreError`] when the store fails.
-    pub fn site_orders(&self) -> Result<BTreeMap<String, Vec<SiteOrder>>, StoreError> {
+    pub fn site_orders(
+        &self,
+        page: SitePage<'_>,
+    ) -> Result<BTreeMap<String, Vec<SiteOrder>>, StoreError> {
         let text = format!(
-            "SELECT o.site, o.number, o.instruction, b.environment, b.cluster_type, b.number,
+            "{CHOSEN} SELECT o.site, o.number, o.instruction, b.environment, b.cluster_type, b.number,
                     o.ordered_ms, t.done, t.message, r.wall_ms, r.received_ms,
                     EXISTS (SELECT 1 FROM site_orders n
                              WHERE n.site = o.site AND n.enrolment <> o.enrolment
                                AND n.kind = 'approve' AND n.signed_as > o.signed_as)
-               FROM site_orders o
+               FROM chosen JOIN site_orders o ON o.site = chosen
                JOIN sites s ON s.site = o.site AND s.enrolment = o.enrolment
                LEFT JOIN bundles b ON b.role = o.role AND b.number = o.bundle_number
                LEFT JOIN told_orders t ON {TOLD_OF_ORDER}
@@ -87,7 +90,7 @@ impl Session<'_> {
               ORDER BY o.site, o.number, t.done DESC, r.received_ms"
         );
         let mut query = self.db.prepare_cached(&text)?;
-        let mut rows = query.query([])?;
+        let mut rows = query.query(page.bounds())?;
         let mut found: BTreeMap<String, Vec<SiteOrder>> = BTreeMap::new();
         while let Some(row) = rows.next()? {
             let orders = found.entry(row.get(0)?).or_default();
@@ -132,7 +135,10 @@ impl Session<'_> {
     ///
     /// # Errors
     /// [`StoreError`] when the store fails.
-    pub fn last_slips(&self, page: SitePage) -> Result<BTreeMap<String, TakenSlip>, StoreError> {
+    pub fn last_slips(
+        &self,
+        page: SitePage<'_>,
+    ) -> Result<BTreeMap<String, TakenSlip>, StoreError> {
         let text = format!(
             "{CHOSEN} SELECT site, source, issued_ms, bundle_number, received_ms FROM (
                 SELECT t.site, t.source, t.issued_ms, t.bundle_number, r.received_ms,

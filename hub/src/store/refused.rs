@@ -60,7 +60,7 @@ impl Session<'_> {
     /// [`StoreError`] when the store fails.
     pub fn site_refusals(
         &self,
-        page: SitePage,
+        page: SitePage<'_>,
     ) -> Result<BTreeMap<String, Vec<SiteRefusal>>, StoreError> {
         let text = format!(
             "{CHOSEN} SELECT site, number, source, rule, message, wall_ms, received_ms FROM (
@@ -71,11 +71,11 @@ impl Session<'_> {
                   JOIN epochs e ON e.site = f.site AND e.epoch = f.epoch
                   JOIN reports r
                     ON r.site = f.site AND r.epoch = f.epoch AND r.number = f.number) AS ranked
-             WHERE place <= $3 ORDER BY site, place"
+             WHERE place <= $5 ORDER BY site, place"
         );
         let mut query = self.db.prepare_cached(&text)?;
-        let [limit, offset] = page.bounds();
-        let mut rows = query.query(params![limit, offset, SHOWN_PER_SITE])?;
+        let (after, environment, limit, offset) = page.bounds();
+        let mut rows = query.query(params![after, environment, limit, offset, SHOWN_PER_SITE])?;
         let mut found: BTreeMap<String, Vec<SiteRefusal>> = BTreeMap::new();
         while let Some(row) = rows.next()? {
             let refusal = SiteRefusal {

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::{OrderRow, Reading, SlipRow, newest_for};
 use crate::gate::DEFAULT_MAX_AGE_HOURS;
-use crate::store::{Attempt, DesiredAssignment, DesiredBundle, SiteRefusal, SiteState};
+use crate::store::{ActKind, Attempt, DesiredAssignment, DesiredBundle, SiteRefusal, SiteState};
 use crate::time::{self, HOUR_MS};
 
 /// Whether a site is heard of.
@@ -124,6 +124,8 @@ pub struct SiteRow {
     pub slip: Option<SlipRow>,
     /// Until when it is waived, RFC 3339.
     pub waived_until: Option<String>,
+    /// By when it is expected, RFC 3339, where somebody deferred it.
+    pub deferred_until: Option<String>,
     /// One word for the row: `failed`, `reverted`, `drifted`, `rejected`, `other-content`, `never`, `stale`,
     /// `behind`, `unknown`, `busy`, `ok`, `revoked`.
     pub verdict: &'static str,
@@ -179,12 +181,12 @@ pub(super) fn site(reading: &Reading, site: &SiteState, now_ms: i64) -> SiteRow 
     };
     let actual = running.map(|running| running.bundle);
     let (verdict, attention) = verdict(site, connection, bundle);
-    let waiver = reading
-        .waivers
-        .iter()
-        .filter(|w| w.site == site.site)
-        .map(|w| w.until_ms)
-        .max();
+    let of_site = |kind| {
+        let acts = reading.acts.iter();
+        acts.filter(move |act| act.kind == kind && act.site.as_ref() == Some(&site.site))
+    };
+    let waived = of_site(ActKind::Waive).map(|act| act.until_ms()).max();
+    let deferred = of_site(ActKind::Defer).max_by_key(|act| act.id);
     SiteRow {
         site: site.site.clone(),
         environment: site.environment.clone(),
@@ -223,7 +225,8 @@ pub(super) fn site(reading: &Reading, site: &SiteState, now_ms: i64) -> SiteRow 
                 orders.iter().map(OrderRow::from).collect()
             }),
         slip: reading.slips.get(&site.site).map(SlipRow::from),
-        waived_until: waiver.map(time::rfc3339),
+        waived_until: waived.map(time::rfc3339),
+        deferred_until: deferred.map(|act| time::rfc3339(act.until_ms())),
         verdict,
         attention,
     }

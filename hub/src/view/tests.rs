@@ -123,6 +123,7 @@ fn a_page_of_sites_is_a_part_of_the_whole() {
         let page = SitePage {
             limit: limit as u64,
             offset: offset as u64,
+            ..SitePage::ALL
         };
         assert_eq!(of(page).as_array().unwrap()[..], whole[offset.min(5)..to]);
     }

@@ -29,6 +29,7 @@ const PURE: &[&str] = &[
     "bundler/ship/src/guard",
     "bundler/ship/src/isolation",
     "bundler/ship/src/plan",
+    "hub/src/gate/rules",
     "hub/src/gate/standing",
     "signer/src/trust",
 ];

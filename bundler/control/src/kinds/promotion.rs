@@ -1,42 +1,134 @@
 //! `PromotionPolicy` (our group): what the step from one environment to the next needs.
 //!
-//! What comes in: the object's fields. What goes out: a [`PromotionPolicy`] with what the hub's gate can
-//! be asked for, and nothing that nobody would enforce.
+//! What comes in: the object's fields. What goes out: a [`PromotionPolicy`] with the rules that the hub's gate decides,
+//! each within its bounds. A rule that does not read is an error, never the absence of a rule.
 
-use outhaul_bundle::hub_api::{MAX_AGE_HOURS, QUORUM_PERCENT};
+use std::collections::BTreeSet;
+
+use outhaul_bundle::hub_api::{
+    APPROVALS, ApprovalRule, ClosedTime, Day, GateRules, MAX_AGE_HOURS, MIN_SITES, PartRule,
+    QUORUM_PERCENT, SOAK_HOURS, Window,
+};
 
 use super::super::diagnostic::Diagnostic;
 use super::super::model::PromotionPolicy;
+use super::super::yaml::{Node, Value};
 use super::OUTHAUL;
 use super::fields::{Fields, Reader};
 use super::metadata::Metadata;
-use super::shape::{KindSchema, LABELS, kind, may, must, object, text, whole};
+use super::shape::{
+    Field, KindSchema, LABELS, kind, list, may, must, object, one_of, some, text, whole,
+};
+
+const PERCENT: &str = "minConfirmedPercent";
+const SITES: &str = "minConfirmedSites";
+const SOAK: &str = "soakHours";
+const AGE: &str = "maxReportAgeHours";
 
 pub(super) fn described() -> KindSchema {
+    let mut fields = vec![
+        must("from", "The environment whose sites decide.", text("dev")),
+        must(
+            "to",
+            "The environment that is moved; nothing else may be promoted into it.",
+            text("stage"),
+        ),
+    ];
+    fields.extend(shares());
+    fields.extend([
+        may(
+            AGE,
+            "The oldest report that counts, in hours.",
+            whole(MAX_AGE_HOURS),
+        ),
+        may(
+            "approvals",
+            "People who must approve (`outhaul-hub approve`).",
+            object(vec![
+                must("needed", "How many of them.", whole(APPROVALS)),
+                must("by", "Who may approve.", some(text("alice"))),
+            ]),
+        ),
+        may(
+            "closedTimes",
+            "Times at which nothing is promoted.",
+            list(object(vec![
+                must(
+                    "from",
+                    "The first instant, in UTC: a date, or a date and time.",
+                    text("2026-12-20"),
+                ),
+                must(
+                    "until",
+                    "The first instant after it.",
+                    text("2027-01-03T06:00:00Z"),
+                ),
+                may("reason", "Why.", text("Christmas")),
+            ])),
+        ),
+        may(
+            "windows",
+            "The only times of the week at which it is promoted, in UTC.",
+            list(object(vec![
+                may(
+                    "days",
+                    "On which days; every day when left out.",
+                    some(one_of(&Day::ALL.map(Day::word))),
+                ),
+                must("from", "From when.", text("08:00")),
+                must("until", "Until when, on the same day.", text("17:00")),
+            ])),
+        ),
+        may(
+            "parts",
+            "Rules for some of the sites, besides those for all.",
+            list(object(
+                [
+                    may(
+                        "clusterType",
+                        "The cluster type, such as a ring.",
+                        text("ring-0"),
+                    ),
+                    may(
+                        "workload",
+                        "The workload that the sites run.",
+                        text("camera"),
+                    ),
+                ]
+                .into_iter()
+                .chain(shares())
+                .collect(),
+            )),
+        ),
+    ]);
     kind(
         OUTHAUL,
         "PromotionPolicy",
         "What the step from one environment to the next needs; it lies in `.environments/` on the main branch.",
         LABELS,
-        object(vec![
-            must("from", "The environment whose sites decide.", text("dev")),
-            must(
-                "to",
-                "The environment that is moved; nothing else may be promoted into it.",
-                text("stage"),
-            ),
-            may(
-                "minConfirmedPercent",
-                "The share of sites that must have confirmed; all of them when left out.",
-                whole(QUORUM_PERCENT),
-            ),
-            may(
-                "maxReportAgeHours",
-                "The oldest report that counts, in hours.",
-                whole(MAX_AGE_HOURS),
-            ),
-        ]),
+        object(fields),
     )
+}
+
+/// What is asked of all sites, and of those of a part.
+fn shares() -> [Field; 3] {
+    [
+        may(
+            PERCENT,
+            "The share of sites that must have confirmed; all of them when left out.",
+            whole(QUORUM_PERCENT),
+        ),
+        may(
+            SITES,
+            "How many sites must have confirmed at least.",
+            whole(MIN_SITES),
+        ),
+        may(
+            SOAK,
+            "For how many hours they must have reported without a break that all is well.",
+            whole(SOAK_HOURS),
+        ),
+    ]
 }
 
 pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<PromotionPolicy> {
@@ -44,11 +136,7 @@ pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Promo
     let spec = reader.section(object, "spec")?;
     let from = reader.text(&spec, "from");
     let to = reader.text(&spec, "to");
-    let percent = reader.integer(&spec, "minConfirmedPercent");
-    let hours = reader.integer(&spec, "maxReportAgeHours");
-    // A rule that does not read must not become the absence of a rule.
-    let unsound = (percent.is_none() && spec.field("minConfirmedPercent").is_some())
-        || (hours.is_none() && spec.field("maxReportAgeHours").is_some());
+    let rules = rules(reader, &spec);
     let (metadata, from, to) = (metadata?, from?, to?);
     if from.value == to.value {
         reader.report(
@@ -61,12 +149,155 @@ pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Promo
         );
         return None;
     }
-    (!unsound).then_some(PromotionPolicy {
+    Some(PromotionPolicy {
         name: metadata.name,
         from,
         to,
-        min_confirmed_percent: percent.and_then(|percent| u8::try_from(percent.value).ok()),
-        max_report_age_hours: hours.map(|hours| hours.value),
+        rules: rules?,
         location: metadata.location,
     })
+}
+
+/// Every rule, or `None` when one of them does not read.
+fn rules(reader: &mut Reader<'_>, spec: &Fields<'_>) -> Option<GateRules> {
+    let shares = read_shares(reader, spec);
+    let max_age_hours = number(reader, spec, AGE);
+    let approvals = match spec.field("approvals") {
+        None => Some(None),
+        Some(node) => approvals(reader, spec, node).map(Some),
+    };
+    let closed = each(reader, spec, "closedTimes", |reader, fields| {
+        let (from, until) = (reader.text(fields, "from"), reader.text(fields, "until"));
+        let reason = optional(reader, fields, "reason");
+        let time = ClosedTime {
+            from: from?.value,
+            until: until?.value,
+            reason: reason?.unwrap_or_default(),
+        };
+        let problem = time.check().err();
+        Some((time, problem))
+    });
+    let windows = each(reader, spec, "windows", |reader, fields| {
+        let written = reader.texts(fields, "days");
+        let complete = written.len() == reader.list(fields, "days").len();
+        let (from, until) = (reader.text(fields, "from"), reader.text(fields, "until"));
+        let mut days = BTreeSet::new();
+        let mut unknown = None;
+        for word in &written {
+            match Day::ALL.into_iter().find(|day| day.word() == word.value) {
+                Some(day) => drop(days.insert(day)),
+                None => unknown = Some(format!("`{}` is not one of `mon` to `sun`", word.value)),
+            }
+        }
+        let window = Window {
+            days,
+            from: from?.value,
+            until: until?.value,
+        };
+        let problem = unknown.or_else(|| window.check().err());
+        complete.then_some((window, problem))
+    });
+    let parts = each(reader, spec, "parts", |reader, fields| {
+        let cluster_type = optional(reader, fields, "clusterType");
+        let workload = optional(reader, fields, "workload");
+        let (quorum_percent, min_sites, soak_hours) = read_shares(reader, fields)?;
+        let part = PartRule {
+            cluster_type: cluster_type?,
+            workload: workload?,
+            quorum_percent,
+            min_sites,
+            soak_hours,
+        };
+        let problem = part.check().err();
+        Some((part, problem))
+    });
+    let (quorum_percent, min_sites, soak_hours) = shares?;
+    Some(GateRules {
+        max_age_hours: max_age_hours?,
+        quorum_percent,
+        min_sites,
+        soak_hours,
+        approvals: approvals?,
+        closed: closed?,
+        windows: windows?,
+        parts: parts?,
+    })
+}
+
+type Shares = (Option<u8>, Option<u32>, Option<u32>);
+
+fn read_shares(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Shares> {
+    let percent = number(reader, fields, PERCENT);
+    let sites = number(reader, fields, SITES);
+    let soak = number(reader, fields, SOAK);
+    let percent = percent?.and_then(|percent| u8::try_from(percent).ok());
+    Some((percent, sites?, soak?))
+}
+
+/// A number that may be left out; `None` when it is there and does not read.
+fn number(reader: &mut Reader<'_>, fields: &Fields<'_>, key: &str) -> Option<Option<u32>> {
+    let found = reader.integer(fields, key);
+    (found.is_some() || fields.field(key).is_none()).then(|| found.map(|found| found.value))
+}
+
+/// The same of a text.
+fn optional(reader: &mut Reader<'_>, fields: &Fields<'_>, key: &str) -> Option<Option<String>> {
+    let found = reader.optional_text(fields, key);
+    (found.is_some() || fields.field(key).is_none()).then(|| found.map(|found| found.value))
+}
+
+fn approvals(reader: &mut Reader<'_>, spec: &Fields<'_>, node: &Node) -> Option<ApprovalRule> {
+    let fields = reader.section(spec, "approvals")?;
+    let needed = reader.integer(&fields, "needed");
+    let needed_is_there = fields.field("needed").is_some();
+    let by = reader.texts(&fields, "by");
+    let complete = by.len() == reader.list(&fields, "by").len();
+    if !needed_is_there {
+        unsound(
+            reader,
+            node,
+            "`approvals` says how many are `needed`".to_owned(),
+        );
+    }
+    let rule = ApprovalRule {
+        needed: needed?.value,
+        by: by.into_iter().map(|name| name.value).collect(),
+    };
+    if let Err(problem) = rule.check() {
+        unsound(reader, node, problem);
+        return None;
+    }
+    complete.then_some(rule)
+}
+
+/// Each entry of the list under `key`, or `None` when one of them does not read or cannot hold.
+fn each<T>(
+    reader: &mut Reader<'_>,
+    spec: &Fields<'_>,
+    key: &str,
+    mut read: impl FnMut(&mut Reader<'_>, &Fields<'_>) -> Option<(T, Option<String>)>,
+) -> Option<Vec<T>> {
+    let nodes = reader.list(spec, key);
+    // What is there and no list was reported as such.
+    let is_list = |node: &Node| matches!(node.value, Value::Sequence(_));
+    let mut sound = spec.field(key).is_none_or(is_list);
+    let mut found = Vec::new();
+    for (at, node) in nodes.iter().enumerate() {
+        let what = format!("{}.{key}[{at}]", spec.what);
+        let entry = reader.map(node, &what, spec.shape.field(key).item());
+        match entry.and_then(|fields| read(reader, &fields)) {
+            Some((entry, None)) => found.push(entry),
+            Some((_, Some(problem))) => {
+                unsound(reader, node, problem);
+                sound = false;
+            }
+            None => sound = false,
+        }
+    }
+    sound.then_some(found)
+}
+
+fn unsound(reader: &mut Reader<'_>, node: &Node, problem: String) {
+    let location = reader.location(node);
+    reader.report(Diagnostic::error("bad-value", problem).at(&location));
 }

@@ -6,6 +6,8 @@
 
 use std::collections::BTreeMap;
 
+use outhaul_bundle::hub_api::GateRules;
+
 use super::super::diagnostic::Location;
 use super::super::selector::Selector;
 use super::Spanned;
@@ -137,10 +139,8 @@ pub struct PromotionPolicy {
     pub from: Spanned<String>,
     /// The environment that is moved.
     pub to: Spanned<String>,
-    /// The share of sites that must have confirmed, 1 to 100; without it all of them.
-    pub min_confirmed_percent: Option<u8>,
-    /// The oldest report that counts, in hours, 1 to 87600; without it what the hub takes.
-    pub max_report_age_hours: Option<u32>,
+    /// What its gate asks for.
+    pub rules: GateRules,
     /// Where it is written.
     pub location: Location,
 }

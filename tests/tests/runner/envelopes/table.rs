@@ -283,6 +283,23 @@ pub(super) const TABLE: &[Case] = &[
         "--environment dev --commit 0000000000000000000000000000000000000000 --state hub",
         "--environment dev --commit 0000000000000000000000000000000000000000 --state nowhere",
     ),
+    case("outhaul-hub decisions", "--state hub", "9 --state hub"),
+    case("outhaul-hub approvals", "--state hub", "--state nowhere"),
+    case(
+        "outhaul-hub approve",
+        "--environment dev --commit 0000000000000000000000000000000000000000 --reason ok --by ann --state hub",
+        "--environment dev --commit 0000000000000000000000000000000000000000 --reason ok --by ann --state nowhere",
+    ),
+    case(
+        "outhaul-hub defer",
+        "--site edge-1 --until 14d --reason sea --by ann --state hub",
+        "--site nobody --until 14d --reason sea --by ann --state hub",
+    ),
+    case(
+        "outhaul-hub withdraw",
+        "1 --reason back --by ann --state hub",
+        "99 --reason back --by ann --state hub",
+    ),
     case(
         "outhaul-hub waive",
         "--site edge-1 --until 14d --reason dock --by ann --state hub",

@@ -1,0 +1,280 @@
+//! `outhaul-hub approve`, `waive`, `defer`, `withdraw` and `approvals`: what people decide about gates, on record.
+//!
+//! What comes in: who decides what, why, and until when. What goes out: one entry more on record, which nothing
+//! changes or removes. Who may run a command on the hub's state may give any name: it is for the record, and no proof.
+
+use clap::builder::NonEmptyStringValueParser;
+use serde_json::json;
+
+use super::{Common, Output, print};
+use crate::error::HubError;
+use crate::gate;
+use crate::state::Hub;
+use crate::store::{Act, ActKind};
+use crate::time::{self, DAY_MS};
+
+/// Nothing is let be for longer; whoever needs longer should revoke the site.
+const LONGEST_MS: i64 = 366 * DAY_MS;
+/// Entries listed.
+const LISTED: u32 = 1_000;
+
+/// Approve the promotion of a commit, on record
+///
+/// A gate whose rules ask for approvals counts this one when NAME is on their list.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Example:\n  outhaul-hub approve --environment dev --commit SHA --by alice \
+                        --reason \"release 4 is signed off\" --state hub"
+)]
+pub(crate) struct Approve {
+    /// The environment that the commit leaves
+    #[arg(long, value_name = "NAME")]
+    environment: String,
+    /// The base commit, in full
+    #[arg(long, value_name = "SHA", value_parser = commit)]
+    commit: String,
+    /// When the approval ends; without it, when it is withdrawn
+    #[arg(long, value_name = "WHEN")]
+    until: Option<String>,
+    #[command(flatten)]
+    who: Who,
+}
+
+/// Let gates go on without one site for a time, whatever it reports, on record
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Example:\n  outhaul-hub waive --site drone-17 --until 14d \
+                        --reason \"in dock\" --by alice --state hub"
+)]
+pub(crate) struct Waive {
+    #[command(flatten)]
+    site: OneSite,
+}
+
+/// Expect one site later, by a deadline, on record
+///
+/// Until then gates go on without its report; a failure that it reports still closes them. After the deadline a site
+/// that still does not confirm closes the gate, whatever share of sites is needed.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Example:\n  outhaul-hub defer --site ship-3 --until 2026-12-24 \
+                        --reason \"at sea\" --by alice --state hub"
+)]
+pub(crate) struct Defer {
+    #[command(flatten)]
+    site: OneSite,
+}
+
+/// End an approval, waiver or deferral before its time, on record
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Example:\n  outhaul-hub withdraw 4 --by bob --reason \"back from the dock\" --state hub"
+)]
+pub(crate) struct Withdraw {
+    /// Its number, as `outhaul-hub approvals` shows it
+    #[arg(value_name = "NUMBER")]
+    id: i64,
+    #[command(flatten)]
+    who: Who,
+}
+
+/// List approvals, waivers and deferrals: who, why, and until when
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  outhaul-hub approvals --all --state hub")]
+pub(crate) struct List {
+    /// Also those that ended or were withdrawn, and the withdrawals
+    #[arg(long)]
+    all: bool,
+}
+
+#[derive(Debug, clap::Args)]
+struct OneSite {
+    /// The site
+    #[arg(long, value_name = "NAME")]
+    site: String,
+    /// When it ends: `2026-12-24`, `2026-12-24T18:00:00Z`, `36h` or `14d`
+    #[arg(long, value_name = "WHEN")]
+    until: String,
+    #[command(flatten)]
+    who: Who,
+}
+
+#[derive(Debug, clap::Args)]
+struct Who {
+    /// Why
+    #[arg(long, value_name = "TEXT", value_parser = NonEmptyStringValueParser::new())]
+    reason: String,
+    /// Who decides it
+    #[arg(long, value_name = "WHO", value_parser = NonEmptyStringValueParser::new())]
+    by: String,
+}
+
+impl Who {
+    fn act(&self, kind: ActKind, now_ms: i64) -> Act {
+        Act::new(kind, self.by.trim(), &self.reason, now_ms)
+    }
+}
+
+pub(super) fn approve(common: &Common, args: &Approve) -> Result<u8, HubError> {
+    let now_ms = time::now_ms();
+    let until_ms = args
+        .until
+        .as_ref()
+        .map(|text| until(text, "an approval", now_ms));
+    let act = Act {
+        environment: Some(args.environment.clone()),
+        commit: Some(args.commit.clone()),
+        until_ms: until_ms.transpose()?,
+        ..args.who.act(ActKind::Approve, now_ms)
+    };
+    let mut hub = Hub::open(&common.state)?;
+    let (id, known) = hub.store.write(|session| {
+        let bundles = session.bundles()?;
+        let known = bundles
+            .iter()
+            .any(|b| b.environment == args.environment && b.base_commit == args.commit);
+        Ok::<_, HubError>((session.add_act(&act)?, known))
+    })?;
+    if !known {
+        // Bundles come by sticks: in any order.
+        print::talk(&format!(
+            "note: this hub has no bundle of `{}` from base {} yet",
+            args.environment,
+            gate::short(&args.commit)
+        ));
+    }
+    recorded(common, id, &act)
+}
+
+pub(super) fn waive(common: &Common, args: &Waive) -> Result<u8, HubError> {
+    excuse(common, &args.site, ActKind::Waive, "a waiver")
+}
+
+pub(super) fn defer(common: &Common, args: &Defer) -> Result<u8, HubError> {
+    excuse(common, &args.site, ActKind::Defer, "a deferral")
+}
+
+fn excuse(common: &Common, args: &OneSite, kind: ActKind, what: &str) -> Result<u8, HubError> {
+    let now_ms = time::now_ms();
+    let mut hub = Hub::open(&common.state)?;
+    let act = Act {
+        site: Some(args.site.clone()),
+        until_ms: Some(until(&args.until, what, now_ms)?),
+        ..args.who.act(kind, now_ms)
+    };
+    let id = hub.store.write(|session| {
+        if session.site(&args.site)?.is_none() {
+            let problem = format!("no site `{}` is registered", args.site);
+            return Err(usage(problem, "`outhaul-hub sites` lists them"));
+        }
+        Ok(session.add_act(&act)?)
+    })?;
+    recorded(common, id, &act)
+}
+
+pub(super) fn withdraw(common: &Common, args: &Withdraw) -> Result<u8, HubError> {
+    let now_ms = time::now_ms();
+    let mut hub = Hub::open(&common.state)?;
+    let act = Act {
+        withdraws: Some(args.id),
+        ..args.who.act(ActKind::Withdraw, now_ms)
+    };
+    let id = hub.store.write(|session| {
+        let problem = match session.act(args.id)? {
+            None => format!("there is no approval, waiver or deferral {}", args.id),
+            Some((found, _)) if found.kind == ActKind::Withdraw => {
+                format!("{} is a withdrawal, which stays", args.id)
+            }
+            Some((_, true)) => format!("{} was withdrawn before", args.id),
+            Some((_, false)) => return Ok(session.add_act(&act)?),
+        };
+        Err(usage(
+            problem,
+            "`outhaul-hub approvals` lists them; nothing was changed",
+        ))
+    })?;
+    recorded(common, id, &act)
+}
+
+pub(super) fn list(common: &Common, args: &List) -> Result<u8, HubError> {
+    let mut hub = Hub::open(&common.state)?;
+    let now_ms = time::now_ms();
+    let acts = hub.store.read(|session| {
+        if args.all {
+            session.acts(LISTED)
+        } else {
+            session.acts_in_force(now_ms)
+        }
+    })?;
+    match common.output {
+        Output::Json => print::json(&acts),
+        Output::Text => {
+            for act in &acts {
+                let at = time::rfc3339(act.at_ms);
+                print::data(&format!(
+                    "{}: {} by {}, {at}: {}",
+                    act.id,
+                    sentence(act),
+                    act.by,
+                    act.reason
+                ));
+            }
+        }
+    }
+    Ok(0)
+}
+
+/// What was decided, without who and why.
+fn sentence(act: &Act) -> String {
+    let until = act
+        .until_ms
+        .map_or_else(String::new, |ms| format!(" until {}", time::rfc3339(ms)));
+    let site = act.site.as_deref().unwrap_or_default();
+    match act.kind {
+        ActKind::Approve => format!(
+            "base {} of `{}` is approved{until}",
+            gate::short(act.commit.as_deref().unwrap_or_default()),
+            act.environment.as_deref().unwrap_or_default()
+        ),
+        ActKind::Defer => format!("site `{site}` is deferred{until}"),
+        ActKind::Waive => format!("site `{site}` is waived{until}"),
+        ActKind::Withdraw => format!("{} is withdrawn", act.withdraws.unwrap_or_default()),
+    }
+}
+
+fn recorded(common: &Common, id: i64, act: &Act) -> Result<u8, HubError> {
+    match common.output {
+        Output::Json => {
+            let until = act.until_ms.map(time::rfc3339);
+            print::json(&json!({
+                "id": id, "kind": act.kind, "site": act.site, "environment": act.environment,
+                "commit": act.commit, "withdraws": act.withdraws, "until": until, "by": act.by,
+            }));
+        }
+        Output::Text => print::data(&format!("{} (number {id} on record)", sentence(act))),
+    }
+    Ok(0)
+}
+
+fn until(text: &str, what: &str, now_ms: i64) -> Result<i64, HubError> {
+    let until_ms = time::parse(text, now_ms)
+        .map_err(|problem| usage(problem, &format!("name the time at which {what} ends")))?;
+    if until_ms <= now_ms || until_ms - now_ms > LONGEST_MS {
+        return Err(usage(
+            format!("{what} cannot end {}", time::rfc3339(until_ms)),
+            "choose a date in the future, within 366 days",
+        ));
+    }
+    Ok(until_ms)
+}
+
+fn usage(problem: String, help: &str) -> HubError {
+    HubError::Usage {
+        problem,
+        help: help.to_owned(),
+    }
+}
+
+fn commit(text: &str) -> Result<String, String> {
+    gate::commit(text).map(str::to_owned)
+}

@@ -1,0 +1,120 @@
+//! `outhaul-hub decisions`: what gates decided, and what each decision rests on.
+
+use serde_json::{Value, json};
+
+use super::{Common, Output, print};
+use crate::error::HubError;
+use crate::gate;
+use crate::state::Hub;
+use crate::time;
+use crate::visible;
+
+/// List what gates decided, or show one decision with every site and the report that it rests on
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  outhaul-hub decisions --state hub\n  outhaul-hub decisions 7 --state hub"
+)]
+pub(crate) struct Args {
+    /// The number of a decision
+    #[arg(value_name = "NUMBER")]
+    id: Option<i64>,
+    /// At most so many, the newest
+    #[arg(long, value_name = "COUNT", default_value_t = 20)]
+    limit: u32,
+}
+
+pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
+    let mut hub = Hub::open(&common.state)?;
+    if let Some(id) = args.id {
+        return show(common, &mut hub, id);
+    }
+    let all = hub.store.read(|session| session.decisions(args.limit))?;
+    match common.output {
+        Output::Json => print::json(&all),
+        Output::Text => {
+            let rows: Vec<Vec<String>> = all
+                .iter()
+                .map(|one| {
+                    vec![
+                        one.id.to_string(),
+                        time::rfc3339(one.at_ms),
+                        one.environment.clone(),
+                        gate::short(&one.commit),
+                        one.verdict.clone(),
+                        one.asked_by.clone(),
+                    ]
+                })
+                .collect();
+            let heading = [
+                "NUMBER",
+                "WHEN",
+                "ENVIRONMENT",
+                "COMMIT",
+                "VERDICT",
+                "ASKED BY",
+            ];
+            print::table(&heading, &rows);
+        }
+    }
+    Ok(0)
+}
+
+fn show(common: &Common, hub: &mut Hub, id: i64) -> Result<u8, HubError> {
+    let found = hub.store.read(|session| session.decision(id))?;
+    let Some((decision, lines)) = found else {
+        return Err(HubError::Usage {
+            problem: format!("no decision {id} is on record"),
+            help: "`outhaul-hub decisions` lists them; of those that did not open a gate the last \
+                   thousand of each environment are kept"
+                .to_owned(),
+        });
+    };
+    let sites: Vec<Value> = lines.iter().map(|line| site(line)).collect();
+    match common.output {
+        Output::Json => print::json(&json!({ "decision": decision, "evidence": sites })),
+        Output::Text => {
+            let text = |name: &str| decision[name].as_str().unwrap_or_default().to_owned();
+            print::data(&format!(
+                "{}: {} of {} sites of `{}` confirm base {}, decided {}",
+                text("verdict"),
+                decision["confirmed"],
+                decision["counted"],
+                text("environment"),
+                gate::short(&text("commit")),
+                text("decided_at")
+            ));
+            let list = |name: &str| decision[name].as_array().cloned().unwrap_or_default();
+            for reason in list("reasons") {
+                print::data(&format!("  {}", reason.as_str().unwrap_or_default()));
+            }
+            for rule in list("rules") {
+                let word = if rule["met"] == true {
+                    "met"
+                } else {
+                    "not met"
+                };
+                let of = |name: &str| rule[name].as_str().unwrap_or_default().to_owned();
+                print::data(&format!(
+                    "  rule {}: {word}: {} ({})",
+                    of("rule"),
+                    of("found"),
+                    of("needs")
+                ));
+            }
+            for line in &lines {
+                print::data(&format!("  {}", visible::line(&line.replace('\t', " "))));
+            }
+        }
+    }
+    Ok(0)
+}
+
+/// A line of evidence: site, status, and the epoch, number and digest of its report.
+fn site(line: &str) -> Value {
+    let mut parts = line.split('\t');
+    let mut next = || parts.next();
+    json!({
+        "site": next(), "status": next(), "epoch": next(),
+        "report": next().and_then(|number| number.parse::<u64>().ok()), "digest": next(),
+    })
+}

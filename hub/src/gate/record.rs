@@ -1,0 +1,287 @@
+//! What a gate reads of the store, and what it puts on record.
+//!
+//! What comes in: a question as it was asked. What goes out: the question with the rules that count, the decision from
+//! the sites of one environment, and the record of it: its sentences once, and per site the digest of the report that
+//! it rests on. It reads no other site and decides nothing itself.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use outhaul_bundle::hub_api::{Decision, GateRules};
+use serde_json::{Value, json};
+
+use super::{Facts, GateQuestion, decide, fingerprint, standing};
+use crate::store::{
+    Act, DesiredAssignment, DesiredBundle, PastDecision, Session, SitePage, SiteState, StepRules,
+    StoreError,
+};
+
+/// Sentences kept of one decision; the rest is counted. Every site is kept.
+const MAX_SENTENCES: usize = 200;
+
+/// A question as somebody asks it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Asked {
+    /// The environment.
+    pub environment: String,
+    /// The base commit.
+    pub commit: String,
+    /// The environment that it is to be promoted to, where that was said.
+    pub to: Option<String>,
+    /// The oldest report that counts, in hours: stricter than the rules, never looser.
+    pub max_age_hours: Option<u32>,
+    /// The share of sites that must confirm: stricter than the rules, never looser.
+    pub quorum_percent: Option<u8>,
+    /// The rules; without them those on record count.
+    pub rules: Option<GateRules>,
+}
+
+/// Why a question cannot be put to the gate.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AskError {
+    /// Several steps lead from the environment, each with rules of its own.
+    #[error(
+        "rules are on record for several steps from `{environment}`: to {known}; say which (`to`)"
+    )]
+    WhichStep {
+        /// The environment.
+        environment: String,
+        /// Where the steps lead.
+        known: String,
+    },
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Asked {
+    /// The question with the rules that count: its own, or those with which the step was last asked about on record.
+    ///
+    /// # Errors
+    /// [`AskError`].
+    pub fn question(&self, session: &Session<'_>, now_ms: i64) -> Result<GateQuestion, AskError> {
+        let mut to = self.to.clone();
+        let mut rules = match &self.rules {
+            Some(rules) => rules.clone(),
+            None => match self.on_record(session)? {
+                Some(step) => {
+                    to = Some(step.to).filter(|to| !to.is_empty());
+                    step.rules
+                }
+                None => GateRules::default(),
+            },
+        };
+        self.tighten(&mut rules);
+        Ok(GateQuestion {
+            environment: self.environment.clone(),
+            commit: self.commit.clone(),
+            to,
+            now_ms,
+            rules,
+        })
+    }
+
+    /// The age and share that were asked for, where they are stricter.
+    fn tighten(&self, rules: &mut GateRules) {
+        let ages = [self.max_age_hours, rules.max_age_hours];
+        rules.max_age_hours = ages.into_iter().flatten().min();
+        let shares = [self.quorum_percent, rules.quorum_percent];
+        rules.quorum_percent = shares.into_iter().flatten().max();
+    }
+
+    fn on_record(&self, session: &Session<'_>) -> Result<Option<StepRules>, AskError> {
+        let mut known = session.step_rules(&self.environment)?;
+        if let Some(to) = &self.to {
+            return Ok(known.into_iter().find(|step| step.to == *to));
+        }
+        if known.len() > 1 {
+            let names: Vec<_> = known.iter().map(|step| format!("`{}`", step.to)).collect();
+            return Err(AskError::WhichStep {
+                environment: self.environment.clone(),
+                known: names.join(", "),
+            });
+        }
+        Ok(known.pop())
+    }
+
+    /// What is put on record of the rules, when the question brought some.
+    pub fn step(&self, asked_by: &str, now_ms: i64) -> Option<StepRules> {
+        let mut rules = self.rules.clone()?;
+        self.tighten(&mut rules);
+        Some(StepRules {
+            environment: self.environment.clone(),
+            to: self.to.clone().unwrap_or_default(),
+            rules,
+            asked_by: asked_by.to_owned(),
+            at_ms: now_ms,
+        })
+    }
+}
+
+/// What the store knows of the sites of one environment.
+#[derive(Debug, Clone)]
+pub struct Known {
+    sites: Vec<SiteState>,
+    bundles: Vec<DesiredBundle>,
+    wanted: BTreeMap<(String, u64), Vec<DesiredAssignment>>,
+    acts: Vec<Act>,
+    well_since: BTreeMap<String, i64>,
+}
+
+impl Known {
+    /// Reads what `question` needs, and no other environment's sites.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn read(session: &Session<'_>, question: &GateQuestion) -> Result<Self, StoreError> {
+        let sites = session.site_states_of(SitePage::at_gate(&question.environment))?;
+        let mut bundles = session.bundles()?;
+        bundles.retain(|bundle| bundle.environment == question.environment);
+        let known: BTreeSet<(&str, u64)> = bundles
+            .iter()
+            .map(|bundle| (bundle.role.as_str(), bundle.number))
+            .collect();
+        // They come by stream and number: the last of each stream stays.
+        let newest: BTreeMap<&str, u64> = bundles
+            .iter()
+            .filter(|bundle| !bundle.taken_back)
+            .map(|bundle| (bundle.role.as_str(), bundle.number))
+            .collect();
+        let mut wanted = BTreeMap::new();
+        for site in &sites {
+            let running = site.running.as_ref().map(|r| (r.role.clone(), r.bundle));
+            let desired = newest
+                .get(site.role.as_str())
+                .map(|number| (site.role.clone(), *number));
+            for key in running.into_iter().chain(desired) {
+                if !wanted.contains_key(&key) && known.contains(&(key.0.as_str(), key.1)) {
+                    let list = session.bundle_assignments(&key.0, key.1)?;
+                    wanted.insert(key, list);
+                }
+            }
+        }
+        let well_since = well_since(session, question, &sites, &bundles)?;
+        Ok(Self {
+            acts: session.acts_in_force(question.now_ms)?,
+            sites,
+            bundles,
+            wanted,
+            well_since,
+        })
+    }
+
+    /// Whether a bundle of the environment was rendered from the commit.
+    pub fn knows_commit(&self, question: &GateQuestion) -> bool {
+        self.bundles.iter().any(|b| {
+            b.environment == question.environment
+                && b.base_commit == question.commit
+                && !b.taken_back
+        })
+    }
+
+    /// Asks the gate.
+    pub fn decide(&self, question: &GateQuestion) -> Decision {
+        decide(
+            question,
+            &Facts {
+                sites: &self.sites,
+                bundles: &self.bundles,
+                wanted: &self.wanted,
+                acts: &self.acts,
+                well_since: &self.well_since,
+            },
+        )
+    }
+}
+
+fn well_since(
+    session: &Session<'_>,
+    question: &GateQuestion,
+    sites: &[SiteState],
+    bundles: &[DesiredBundle],
+) -> Result<BTreeMap<String, i64>, StoreError> {
+    let mut found = BTreeMap::new();
+    if !question.asks_for_soak() {
+        return Ok(found);
+    }
+    let enough_ms = question.now_ms.saturating_sub(question.longest_soak_ms());
+    for site in sites {
+        if let Some(first) = standing::needed(&question.commit, bundles, site)
+            && let Some(since) = session.well_since(site, first.number, enough_ms)?
+        {
+            found.insert(site.site.clone(), since);
+        }
+    }
+    Ok(found)
+}
+
+/// Puts a decision on record with the digests of its evidence, and who asked for it.
+///
+/// # Errors
+/// [`StoreError`] when the store fails.
+pub fn keep(
+    session: &Session<'_>,
+    decision: &Decision,
+    rules: Option<&StepRules>,
+    asked_by: &str,
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    if let Some(rules) = rules {
+        session.add_step_rules(rules)?;
+    }
+    let past = PastDecision {
+        id: 0,
+        at_ms: now_ms,
+        environment: decision.environment.clone(),
+        commit: decision.commit.clone(),
+        verdict: decision.verdict.word().to_owned(),
+        asked_by: asked_by.to_owned(),
+    };
+    let (text, lines) = kept(decision);
+    session.add_decision(&past, &fingerprint(decision), &text.to_string(), &lines)
+}
+
+/// The decision without its sites, and a line per site: its name, its status, and the epoch, number and digest of the
+/// report that tells what it runs.
+fn kept(decision: &Decision) -> (Value, Vec<String>) {
+    let evidence: BTreeMap<&str, _> = decision
+        .evidence
+        .iter()
+        .map(|one| (one.site.as_str(), one))
+        .collect();
+    let line = |site: &super::SiteStanding| {
+        let word = site.standing.word();
+        match evidence.get(site.site.as_str()) {
+            None => format!("{}\t{word}\n", site.site),
+            Some(one) => format!(
+                "{}\t{word}\t{}\t{}\t{}\n",
+                site.site, one.epoch, one.report, one.digest
+            ),
+        }
+    };
+    let lines = decision.sites.iter().map(line).collect();
+    let some =
+        |all: &[String]| -> Vec<String> { all.iter().take(MAX_SENTENCES).cloned().collect() };
+    let mut text = json!(Decision {
+        verdict: decision.verdict,
+        environment: decision.environment.clone(),
+        commit: decision.commit.clone(),
+        decided_at: decision.decided_at.clone(),
+        max_age_hours: decision.max_age_hours,
+        quorum_percent: decision.quorum_percent,
+        to: decision.to.clone(),
+        rules: decision.rules.clone(),
+        counted: decision.counted,
+        confirmed: decision.confirmed,
+        reasons: some(&decision.reasons),
+        notes: some(&decision.notes),
+        sites: Vec::new(),
+        evidence: Vec::new(),
+    });
+    let left = decision.reasons.len().saturating_sub(MAX_SENTENCES)
+        + decision.notes.len().saturating_sub(MAX_SENTENCES);
+    if left > 0 {
+        text["sentences_left_out"] = left.into();
+    }
+    (text, lines)
+}

@@ -1,0 +1,280 @@
+//! Each rule of a gate closes it until it is met, says what would open it, and opens nothing by itself.
+
+use std::collections::BTreeSet;
+
+use outhaul_bundle::hub_api::{ApprovalRule, ClosedTime, Day, PartRule, RuleVerdict, Window};
+use proptest::prelude::*;
+
+use super::*;
+
+/// The verdict of one rule, which is the only one that may be unmet.
+#[track_caller]
+fn one(decision: &Decision, rule: &str) -> RuleVerdict {
+    let unmet: Vec<_> = decision.rules.iter().filter(|rule| !rule.met).collect();
+    let open = decision.verdict == GateVerdict::Open;
+    assert_eq!(unmet.is_empty(), open, "{decision:#?}");
+    assert!(
+        unmet
+            .iter()
+            .all(|unmet| unmet.rule == rule && unmet.opens.is_some()),
+        "{unmet:?}"
+    );
+    let found = decision.rules.iter().find(|one| one.rule == rule);
+    found.unwrap().clone()
+}
+
+fn two() -> World {
+    World::new().with([well("a", 2), well("b", 3)])
+}
+
+#[test]
+fn a_count_of_sites_is_needed_and_waivers_do_not_count() {
+    let rules = |least| GateRules {
+        min_sites: Some(least),
+        ..GateRules::default()
+    };
+    assert!(one(&two().ask_with(NEW, rules(2)), "min-sites").met);
+    assert!(!one(&two().ask_with(NEW, rules(3)), "min-sites").met);
+    let waived = two().with([silent("c")]).waive("c", NOW + 1);
+    assert!(!one(&waived.ask_with(NEW, rules(3)), "min-sites").met);
+}
+
+#[test]
+fn sites_must_have_confirmed_for_long_enough() {
+    let rules = GateRules {
+        soak_hours: Some(24),
+        ..GateRules::default()
+    };
+    let mut world = two();
+    let found = one(&world.ask_with(NEW, rules.clone()), "soak");
+    assert!(!found.met, "nothing is known of since when");
+    let since = |age_ms| BTreeMap::from([("a".to_owned(), 0), ("b".to_owned(), NOW - age_ms)]);
+    world.well_since = since(24 * HOUR_MS - 1);
+    let found = one(&world.ask_with(NEW, rules.clone()), "soak");
+    let at = time::rfc3339(NOW + 1);
+    assert!(!found.met && found.opens.unwrap().contains(&at));
+    world.well_since = since(24 * HOUR_MS);
+    assert!(one(&world.ask_with(NEW, rules.clone()), "soak").met);
+    // The share that must confirm must have confirmed for so long.
+    world.well_since = since(0);
+    let half = GateRules {
+        quorum_percent: Some(50),
+        ..rules
+    };
+    assert!(one(&world.ask_with(NEW, half), "soak").met);
+}
+
+fn approve(world: World, by: &str, commit: &str, until_ms: Option<i64>) -> World {
+    let mut world = world;
+    world.acts.push(Act {
+        id: 1 + i64::try_from(world.acts.len()).unwrap(),
+        environment: Some("dev".into()),
+        commit: Some(commit.into()),
+        until_ms,
+        ..Act::new(ActKind::Approve, by, "looked at it", 0)
+    });
+    world
+}
+
+#[test]
+fn so_many_of_the_people_named_must_approve_this_very_commit() {
+    let rules = GateRules {
+        approvals: Some(ApprovalRule {
+            needed: 2,
+            by: ["ann", "bob", "cid"].map(str::to_owned).into(),
+        }),
+        ..GateRules::default()
+    };
+    let ask = |world: &World| one(&world.ask_with(NEW, rules.clone()), "approvals");
+    let found = ask(&two());
+    assert!(!found.met);
+    assert!(found.opens.unwrap().contains(&format!("--commit {NEW}")));
+    // Twice the same person, somebody else, another commit, one that ended: one approval counts.
+    let mut world = approve(two(), "ann", NEW, None);
+    for (by, commit, until_ms) in [
+        ("ann", NEW, None),
+        ("eve", NEW, None),
+        ("bob", OLD, None),
+        ("cid", NEW, Some(NOW)),
+    ] {
+        world = approve(world, by, commit, until_ms);
+        let found = ask(&world);
+        assert!(!found.met, "{by}: {found:?}");
+    }
+    let found = ask(&world);
+    assert!(found.found.contains("not on the list: `eve`"), "{found:?}");
+    let found = ask(&approve(world, "bob", NEW, Some(NOW + 1)));
+    assert!(found.met);
+    assert!(
+        found.evidence.iter().any(|one| one.contains("by bob")),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn closed_times_and_windows_close_and_say_when_they_open() {
+    let day = |at_ms: i64| time::rfc3339(at_ms);
+    let closed = |from, until| GateRules {
+        closed: vec![ClosedTime {
+            from: day(from),
+            until: day(until),
+            reason: "stocktaking".into(),
+        }],
+        ..GateRules::default()
+    };
+    let found = one(
+        &two().ask_with(NEW, closed(NOW, NOW + HOUR_MS)),
+        "closed-times",
+    );
+    assert!(!found.met && found.found.contains("stocktaking"));
+    assert!(found.opens.unwrap().contains(&day(NOW + HOUR_MS)));
+    assert!(
+        one(
+            &two().ask_with(NEW, closed(NOW - HOUR_MS, NOW)),
+            "closed-times"
+        )
+        .met
+    );
+    // 1,000 hours after 1970 began it was a Wednesday, 16:00.
+    let window = |days: &[Day], from: &str, until: &str| GateRules {
+        windows: vec![Window {
+            days: days.iter().copied().collect::<BTreeSet<_>>(),
+            from: from.into(),
+            until: until.into(),
+        }],
+        ..GateRules::default()
+    };
+    assert!(
+        one(
+            &two().ask_with(NEW, window(&[Day::Wed], "16:00", "17:00")),
+            "windows"
+        )
+        .met
+    );
+    let found = one(
+        &two().ask_with(NEW, window(&[Day::Thu], "08:00", "09:00")),
+        "windows",
+    );
+    assert!(!found.met && found.opens.unwrap().contains(&day(NOW + 16 * HOUR_MS)));
+    // What cannot be read is no open time.
+    let unreadable = two().ask_with(NEW, window(&[], "8", "9"));
+    assert_eq!(unreadable.verdict, GateVerdict::Closed);
+}
+
+#[test]
+fn a_part_of_the_sites_has_rules_of_its_own() {
+    let part = |part: PartRule| GateRules {
+        quorum_percent: Some(50),
+        parts: vec![part],
+        ..GateRules::default()
+    };
+    let of_type = |name: &str| PartRule {
+        cluster_type: Some(name.into()),
+        ..PartRule::default()
+    };
+    let mut ring = well("ring", 1);
+    ring.cluster_type = "ring-0".into();
+    let world = two().with([ring]);
+    assert!(one(&world.ask_with(NEW, part(of_type("drone"))), "part").met);
+    let found = one(&world.ask_with(NEW, part(of_type("ring-0"))), "part");
+    assert!(!found.met && found.found.contains("`ring` (behind)"));
+    let nobody = one(&world.ask_with(NEW, part(of_type("moon"))), "part");
+    assert!(!nobody.met, "a part without sites proves nothing");
+    let of_workload = PartRule {
+        workload: Some("nothing".into()),
+        ..PartRule::default()
+    };
+    assert!(!one(&two().ask_with(NEW, part(of_workload)), "part").met);
+}
+
+#[test]
+fn a_deferral_goes_over_what_is_missing_until_its_deadline_and_then_closes_at_any_share() {
+    let defer = |world: World, site, until_ms| world.excuse(ActKind::Defer, site, until_ms);
+    let world = two().with([silent("late")]);
+    let decision = defer(world.clone(), "late", NOW + 1).open();
+    assert_eq!(decision.counted, 2);
+    assert!(decision.notes[0].contains("deferred until"), "{decision:?}");
+    let over = defer(world.clone(), "late", NOW).ask(NEW, 50);
+    assert_eq!(over.verdict, GateVerdict::Closed);
+    assert!(over.reasons[0].starts_with("overdue: "), "{over:?}");
+    // A later deferral replaces the earlier one; a site that confirms is not late.
+    let later = defer(defer(world.clone(), "late", NOW), "late", NOW + 1);
+    later.open();
+    defer(two(), "a", NOW).open();
+    // A failure is not something that comes later.
+    let failed = two().with([status("bad", "failed")]);
+    defer(failed, "bad", NOW + 1).closed("failed");
+    defer(World::new().with([silent("late")]), "late", NOW + 1).closed("all-waived");
+}
+
+#[test]
+fn a_waiver_lets_one_site_be_missed_until_it_ends() {
+    let world = World::new().with([well("a", 2), silent("b")]);
+    let decision = world.clone().waive("b", NOW + 1).open();
+    assert_eq!((decision.counted, decision.notes.len()), (1, 1));
+    assert!(
+        decision.notes[0].contains("alice (in dock)"),
+        "{:?}",
+        decision.notes
+    );
+    world.clone().waive("b", NOW).closed("never-reported");
+    World::new()
+        .with([silent("b")])
+        .waive("b", NOW + 1)
+        .closed("all-waived");
+}
+
+#[test]
+fn a_quorum_goes_without_the_silent_but_not_over_the_failed() {
+    let world = World::new().with([well("a", 2), well("b", 2), well("c", 2), silent("d")]);
+    assert_eq!(world.ask(NEW, 76).verdict, GateVerdict::Closed);
+    let decision = world.ask(NEW, 75);
+    assert_eq!(
+        (decision.verdict, decision.notes.len()),
+        (GateVerdict::Open, 1)
+    );
+    let failed = world.with([status("e", "failed")]);
+    assert_eq!(failed.ask(NEW, 1).verdict, GateVerdict::Closed);
+}
+
+fn any_rules() -> impl Strategy<Value = GateRules> {
+    let numbers = (
+        proptest::option::of(1..100u8),
+        proptest::option::of(0..5u32),
+        proptest::option::of(0..50u32),
+        proptest::option::of(0..3u32),
+        any::<bool>(),
+    );
+    numbers.prop_map(
+        |(quorum_percent, min_sites, soak_hours, needed, window)| GateRules {
+            quorum_percent,
+            min_sites,
+            soak_hours,
+            approvals: needed.map(|needed| ApprovalRule {
+                needed,
+                by: ["alice"].map(str::to_owned).into(),
+            }),
+            windows: Vec::from_iter(window.then(|| Window {
+                days: BTreeSet::new(),
+                from: "00:00".into(),
+                until: "12:00".into(),
+            })),
+            ..GateRules::default()
+        },
+    )
+}
+
+proptest! {
+    /// No rule opens a gate that is closed without it.
+    #[test]
+    fn a_rule_only_closes(rules in any_rules(), well_at in 1..4u64, missing in any::<bool>()) {
+        let mut world = World::new().with([well("a", well_at), well("b", 2)]);
+        if missing {
+            world = world.with([silent("c")]);
+        }
+        let share = rules.quorum_percent;
+        let plain = world.ask(NEW, share.unwrap_or(100)).verdict;
+        let ruled = world.ask_with(NEW, rules).verdict;
+        prop_assert!(plain == GateVerdict::Open || ruled == GateVerdict::Closed);
+    }
+}

@@ -1,0 +1,36 @@
+//! What came in over HTTP since the server started, counted.
+//!
+//! What comes in: what became of each batch of reports. What goes out: numbers that only grow. Nothing of it is stored.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::ingest::Ingested;
+
+/// What came in over HTTP since the server started.
+#[derive(Debug, Default)]
+pub(super) struct Counters {
+    accepted: AtomicU64,
+    duplicates: AtomicU64,
+    refused: AtomicU64,
+}
+
+impl Counters {
+    /// Counts a batch of reports.
+    pub(super) fn add(&self, done: &Ingested) {
+        self.accepted.fetch_add(done.accepted, Ordering::Relaxed);
+        self.duplicates
+            .fetch_add(done.duplicates, Ordering::Relaxed);
+        self.refused
+            .fetch_add(done.refused_lines, Ordering::Relaxed);
+    }
+
+    /// How many reports came in, by what became of them.
+    pub(super) fn reports(&self) -> [(&'static str, u64); 3] {
+        let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        [
+            ("accepted", of(&self.accepted)),
+            ("duplicate", of(&self.duplicates)),
+            ("refused", of(&self.refused)),
+        ]
+    }
+}

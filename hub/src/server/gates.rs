@@ -1,0 +1,122 @@
+//! The gate over HTTP: what a pipeline asks, and the verdict with every rule.
+//!
+//! What comes in: an environment, a commit, and perhaps rules. What goes out: the decision as JSON. It is put on record
+//! for callers with a token only, with the digests of its evidence and the rules. It reads one environment's sites.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, header};
+use outhaul_bundle::Digest;
+use outhaul_bundle::hub_api::{GateAnswer, GateQuery, GateRules, MAX_AGE_HOURS, QUORUM_PERCENT};
+use serde_json::Value;
+
+use super::problem::{Params, Problem};
+use super::shared::Shared;
+use super::shown::{Json, sorted};
+use crate::gate;
+use crate::gate::record::{AskError, Asked, Known, keep};
+use crate::time;
+
+/// Longest rules in a question, in bytes.
+const MAX_RULES_BYTES: usize = 64 * 1024;
+
+fn bad(text: impl Into<String>) -> Problem {
+    Problem::new(StatusCode::BAD_REQUEST, text)
+}
+
+/// The question as it was asked, every bound checked.
+fn asked(query: GateQuery) -> Result<Asked, Problem> {
+    let within = |hours: &u32| MAX_AGE_HOURS.contains(hours);
+    let share = |percent: &u8| QUORUM_PERCENT.contains(&u32::from(*percent));
+    if !query.max_age_hours.as_ref().is_none_or(within)
+        || !query.quorum_percent.as_ref().is_none_or(share)
+    {
+        return Err(bad("max_age_hours is 1 to 87600, quorum_percent 1 to 100"));
+    }
+    gate::commit(&query.commit).map_err(bad)?;
+    let rules = match query.rules {
+        None => None,
+        Some(text) if text.len() > MAX_RULES_BYTES => {
+            return Err(bad(format!("rules are {MAX_RULES_BYTES} bytes at most")));
+        }
+        Some(text) => {
+            let rules: GateRules = serde_json::from_str(&text)
+                .map_err(|error| bad(format!("rules cannot be read: {error}")))?;
+            rules
+                .check()
+                .map_err(|problem| bad(format!("rules: {problem}")))?;
+            Some(rules)
+        }
+    };
+    Ok(Asked {
+        environment: query.environment,
+        commit: query.commit,
+        to: query.to,
+        max_age_hours: query.max_age_hours,
+        quorum_percent: query.quorum_percent,
+        rules,
+    })
+}
+
+pub(super) async fn gate(
+    State(shared): State<Arc<Shared>>,
+    Params(query): Params<GateQuery>,
+    headers: HeaderMap,
+) -> Result<Json<Value>, Problem> {
+    let now_ms = time::now_ms();
+    let asked = asked(query)?;
+    let caller = caller(&shared, &headers).await?;
+    let step = caller
+        .as_ref()
+        .and_then(|caller| asked.step(caller, now_ms));
+    let decided = shared
+        .look(move |store, _| {
+            store.read(|session| {
+                let question = match asked.question(session, now_ms) {
+                    Ok(question) => question,
+                    Err(AskError::Store(error)) => return Err(error.into()),
+                    Err(problem) => return Ok(Err(problem.to_string())),
+                };
+                let known = Known::read(session, &question)?;
+                Ok(Ok((known.decide(&question), known.knows_commit(&question))))
+            })
+        })
+        .await?;
+    let (decision, known) = decided.map_err(bad)?;
+    // Only for a caller with a token, and of commits that a signed bundle names: nobody else writes what
+    // somebody may later take for evidence.
+    let recorded = caller.is_some() && known;
+    let answer = GateAnswer { decision, recorded };
+    let json = sorted(&answer);
+    if let Some(caller) = caller.filter(|_| known) {
+        let decision = answer.decision;
+        shared
+            .change(move |hub| {
+                Ok(hub
+                    .store
+                    .write(|session| keep(session, &decision, step.as_ref(), &caller, now_ms))?)
+            })
+            .await?;
+    }
+    Ok(json)
+}
+
+/// Who asks, by the token in `Authorization: Bearer`; `None` for anybody.
+async fn caller(shared: &Arc<Shared>, headers: &HeaderMap) -> Result<Option<String>, Problem> {
+    let Some(value) = headers.get(header::AUTHORIZATION) else {
+        return Ok(None);
+    };
+    let wrong = || {
+        let text = "this token is not known; `outhaul-hub caller add` makes one";
+        Problem::new(StatusCode::UNAUTHORIZED, text)
+    };
+    let text = value.to_str().map_err(|_| wrong())?;
+    let token = text.strip_prefix("Bearer ").ok_or_else(wrong)?;
+    // The digest is looked up, so that no comparison of the token itself can be timed.
+    let digest = Digest::of(token.trim().as_bytes()).hex();
+    let found = shared
+        .look(move |store, _| Ok(store.read(|session| session.caller(&digest))?))
+        .await?;
+    found.map(Some).ok_or_else(wrong)
+}

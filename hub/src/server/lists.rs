@@ -1,0 +1,266 @@
+//! Lists over HTTP: sites, assignments, requests that wait, refusals.
+//!
+//! What comes in: which part of a list, and in which form. What goes out: JSON, and for sites CSV. Lists are bounded and
+//! read from the store part by part, with a `Link` to the next one; no list reads the whole fleet.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use outhaul_bundle::hub_api::path;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::problem::{Params, Problem};
+use super::shared::Shared;
+use super::shown::Json;
+use crate::store::{SitePage, StoreError};
+use crate::time;
+use crate::view::{AssignmentRow, Reading, SiteRow, request_rows};
+
+/// Rows of a list in one answer.
+const MAX_ROWS: usize = 10_000;
+/// Sites whose assignments are read at once.
+const SITES_AT_ONCE: u64 = 500;
+
+/// Which part of a list.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Part {
+    /// Rows in one answer, at most 10,000, which is the default.
+    limit: Option<usize>,
+    /// Rows to leave out, in the list's order.
+    #[serde(default)]
+    offset: usize,
+    /// Rows of sites after this name.
+    #[serde(default)]
+    after: String,
+    /// `json`, which is the default, or `csv`.
+    format: Option<String>,
+}
+
+impl Part {
+    fn limit(&self) -> usize {
+        self.limit.unwrap_or(MAX_ROWS).clamp(1, MAX_ROWS)
+    }
+
+    /// Whether CSV is asked for, by `format` or by `Accept`.
+    fn is_csv(&self, headers: &HeaderMap) -> Result<bool, Problem> {
+        match self.format.as_deref() {
+            Some("csv") => Ok(true),
+            Some("json") => Ok(false),
+            Some(other) => Err(Problem::new(
+                StatusCode::BAD_REQUEST,
+                format!("format is `json` or `csv`, not `{other}`"),
+            )),
+            None => Ok(headers
+                .get(header::ACCEPT)
+                .and_then(|value| value.to_str().ok())
+                .is_some_and(|value| value.trim().starts_with("text/csv"))),
+        }
+    }
+}
+
+/// The rows of one answer as JSON, with a `Link` to the next ones.
+fn rows<T: Serialize>(path: &str, part: &Part, all: &[T]) -> Response {
+    let from = part.offset.min(all.len());
+    let to = from.saturating_add(part.limit()).min(all.len());
+    let answer = Json(json!(&all[from..to])).into_response();
+    let more = (to < all.len()).then(|| format!("limit={}&offset={to}", part.limit()));
+    linked(path, more, answer)
+}
+
+/// The answer with a `Link` to the next rows, where there are more.
+fn linked(path: &str, more: Option<String>, answer: Response) -> Response {
+    match more {
+        None => answer,
+        Some(query) => {
+            let next = format!("<{path}?{query}>; rel=\"next\"");
+            ([(header::LINK, next)], answer).into_response()
+        }
+    }
+}
+
+pub(super) async fn sites(
+    State(shared): State<Arc<Shared>>,
+    Params(part): Params<Part>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let is_csv = part.is_csv(&headers)?;
+    let now_ms = time::now_ms();
+    let answer = shared.look(move |store, _| {
+        let page = SitePage {
+            after: &part.after,
+            // One more, to know whether there are any.
+            limit: part.limit() as u64 + 1,
+            offset: part.offset as u64,
+            ..SitePage::ALL
+        };
+        let reading = store.read(|session| Reading::of(session, page, now_ms))?;
+        let mut rows = reading.site_rows(now_ms);
+        let more = (rows.len() > part.limit()).then(|| {
+            rows.truncate(part.limit());
+            let next = part.offset.saturating_add(rows.len());
+            let form = if is_csv { "&format=csv" } else { "" };
+            let after = &part.after;
+            match after.is_empty() {
+                true => format!("limit={}&offset={next}{form}", part.limit()),
+                false => format!("limit={}&offset={next}&after={after}{form}", part.limit()),
+            }
+        });
+        let answer = if is_csv {
+            let kind = [(header::CONTENT_TYPE, "text/csv; charset=utf-8")];
+            (kind, csv(&rows)).into_response()
+        } else {
+            Json(json!(rows)).into_response()
+        };
+        Ok(linked(path::SITES, more, answer))
+    });
+    Ok(answer.await?)
+}
+
+/// The sites as CSV, RFC 4180: one line each, the names of the columns first.
+fn csv(rows: &[SiteRow]) -> String {
+    let mut text = String::from(
+        "site,environment,cluster_type,verdict,connection,last_seen,via,desired,actual,bundle,state,message,\
+         newest_report,acknowledged,waived_until,deferred_until\r\n",
+    );
+    let number = |number: Option<u64>| number.map_or_else(String::new, |n| n.to_string());
+    let word = |value: serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+    for row in rows {
+        let cells = [
+            row.site.clone(),
+            row.environment.clone(),
+            row.cluster_type.clone(),
+            row.verdict.to_owned(),
+            word(json!(row.connection)),
+            row.last_seen.clone().unwrap_or_default(),
+            row.via.clone().unwrap_or_default(),
+            number(row.desired),
+            number(row.actual),
+            word(json!(row.bundle)),
+            row.state.clone(),
+            row.message.clone(),
+            number(row.newest_report),
+            number(row.acknowledged),
+            row.waived_until.clone().unwrap_or_default(),
+            row.deferred_until.clone().unwrap_or_default(),
+        ];
+        let cells: Vec<String> = cells.iter().map(|cell| cell_of(cell)).collect();
+        text.push_str(&cells.join(","));
+        text.push_str("\r\n");
+    }
+    text
+}
+
+/// One cell. What a spreadsheet would take for a formula is shown as text: sites write some of these.
+fn cell_of(text: &str) -> String {
+    let text = crate::visible::line(text);
+    let is_formula = text.starts_with(['=', '+', '-', '@', '\t', '\r']);
+    let mark = if is_formula { "'" } else { "" };
+    if is_formula || text.contains([',', '"', '\n', '\r']) {
+        return format!("\"{mark}{}\"", text.replace('"', "\"\""));
+    }
+    text.into_owned()
+}
+
+/// Assignments by site, read some sites at a time.
+pub(super) async fn assignments(
+    State(shared): State<Arc<Shared>>,
+    Params(part): Params<Part>,
+) -> Result<Response, Problem> {
+    let now_ms = time::now_ms();
+    let answer = shared.look(move |store, _| {
+        let (limit, mut skip) = (part.limit(), part.offset);
+        let mut shown: Vec<AssignmentRow> = Vec::new();
+        let mut after = part.after.clone();
+        let more = loop {
+            let page = SitePage {
+                after: &after,
+                limit: SITES_AT_ONCE,
+                ..SitePage::ALL
+            };
+            let reading = store.read(|session| Reading::of(session, page, now_ms))?;
+            let Some(last) = reading.sites.last().map(|site| site.site.clone()) else {
+                break false;
+            };
+            let mut rows = reading.assignment_rows();
+            rows.sort_by(|a, b| (&a.site, &a.assignment).cmp(&(&b.site, &b.assignment)));
+            let left_out = skip.min(rows.len());
+            skip -= left_out;
+            shown.extend(rows.into_iter().skip(left_out));
+            if shown.len() > limit {
+                break true;
+            }
+            after = last;
+        };
+        shown.truncate(limit);
+        let next = more.then(|| {
+            // The next answer begins with a site that this one has in part, if it has one in part.
+            let last = shown.last().map(|row| row.site.clone()).unwrap_or_default();
+            let in_part = shown
+                .iter()
+                .rev()
+                .take_while(|row| row.site == last)
+                .count();
+            let before = shown.iter().rev().nth(in_part).map(|row| row.site.clone());
+            match before {
+                Some(before) => format!("limit={limit}&after={before}&offset={in_part}"),
+                None if part.after.is_empty() => {
+                    format!("limit={limit}&offset={}", part.offset + shown.len())
+                }
+                None => format!(
+                    "limit={limit}&after={}&offset={}",
+                    part.after,
+                    part.offset + shown.len()
+                ),
+            }
+        });
+        Ok(linked(
+            path::ASSIGNMENTS,
+            next,
+            Json(json!(shown)).into_response(),
+        ))
+    });
+    Ok(answer.await?)
+}
+
+/// The requests that wait, with the fingerprints that a person compares.
+pub(super) async fn waiting(
+    State(shared): State<Arc<Shared>>,
+    Params(part): Params<Part>,
+) -> Result<Response, Problem> {
+    let answer = shared.look(move |store, _| {
+        let shown = store.read(|session| {
+            let pending = session.pending_requests(u32::MAX)?;
+            Ok::<_, StoreError>(request_rows(&pending, &session.site_states()?))
+        })?;
+        Ok(rows(path::REQUESTS, &part, &shown))
+    });
+    Ok(answer.await?)
+}
+
+/// What was refused, one row per transport, site and rule.
+pub(super) async fn refusals(
+    State(shared): State<Arc<Shared>>,
+    Params(part): Params<Part>,
+) -> Result<Response, Problem> {
+    let answer = shared.look(move |store, _| {
+        let shown = store.read(|session| session.refusals(u32::MAX))?;
+        Ok(rows(path::REFUSALS, &part, &shown))
+    });
+    Ok(answer.await?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cell_is_text_and_no_formula() {
+        assert_eq!(cell_of("plain"), "plain");
+        assert_eq!(cell_of("a, \"b\""), "\"a, \"\"b\"\"\"");
+        assert_eq!(cell_of("=1+1"), "\"'=1+1\"");
+        assert_eq!(cell_of("@x"), "\"'@x\"");
+    }
+}

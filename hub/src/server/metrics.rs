@@ -1,0 +1,169 @@
+//! Metrics in Prometheus's text form: how the fleet stands, what came in, what gates said.
+//!
+//! What comes in: the store, read some sites at a time, and what was counted since the start. What goes out: text. No
+//! site has a series of its own: a hundred thousand of them would drown whoever collects them.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+
+use super::counters::Counters;
+use super::problem::Problem;
+use super::shared::Shared;
+use crate::store::{SitePage, Store, StoreError};
+use crate::time;
+use crate::view::Reading;
+
+/// Sites read at once.
+const SITES_AT_ONCE: u64 = 1_000;
+/// Decisions in which the newest of each environment is looked for.
+const DECISIONS: u32 = 1_000;
+
+/// What the store says.
+#[derive(Debug, Default)]
+struct Counted {
+    /// By environment and verdict.
+    sites: BTreeMap<(String, &'static str), u64>,
+    /// When the newest report of each environment was received, milliseconds since 1970.
+    newest: BTreeMap<String, i64>,
+    /// The newest decision on record of each environment: whether it is open.
+    gates: BTreeMap<String, bool>,
+    waiting: u64,
+}
+
+fn count(store: &mut Store, now_ms: i64) -> Result<Counted, StoreError> {
+    let mut found = Counted::default();
+    let mut after = String::new();
+    loop {
+        let page = SitePage {
+            after: &after,
+            limit: SITES_AT_ONCE,
+            ..SitePage::ALL
+        };
+        let reading = store.read(|session| Reading::of(session, page, now_ms))?;
+        let Some(last) = reading.sites.last() else {
+            break;
+        };
+        for row in reading.site_rows(now_ms) {
+            *found
+                .sites
+                .entry((row.environment, row.verdict))
+                .or_default() += 1;
+        }
+        for site in reading
+            .sites
+            .iter()
+            .filter(|site| site.revoked_ms.is_none())
+        {
+            if let Some(newest) = &site.newest {
+                let known = found.newest.entry(site.environment.clone());
+                let known = known.or_insert(newest.received_ms);
+                *known = (*known).max(newest.received_ms);
+            }
+        }
+        after.clone_from(&last.site);
+    }
+    let (decisions, waiting) = store.read(|session| {
+        Ok::<_, StoreError>((session.decisions(DECISIONS)?, session.count_requests()?))
+    })?;
+    found.waiting = waiting;
+    for decision in decisions {
+        let is_open = decision.verdict == "open";
+        found.gates.entry(decision.environment).or_insert(is_open);
+    }
+    Ok(found)
+}
+
+pub(super) async fn answer(State(shared): State<Arc<Shared>>) -> Result<Response, Problem> {
+    let now_ms = time::now_ms();
+    let counted = shared
+        .look(move |store, _| Ok(count(store, now_ms)?))
+        .await?;
+    let kind = [(
+        header::CONTENT_TYPE,
+        "text/plain; version=0.0.4; charset=utf-8",
+    )];
+    Ok((kind, text(&counted, &shared.counters, now_ms)).into_response())
+}
+
+fn text(counted: &Counted, counters: &Counters, now_ms: i64) -> String {
+    let mut out = String::new();
+    let head = |out: &mut String, name: &str, kind: &str, help: &str| {
+        // Writing to a text cannot fail, here and below.
+        let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
+    };
+    let sites = "outhaul_hub_sites";
+    head(
+        &mut out,
+        sites,
+        "gauge",
+        "Registered sites by environment and state.",
+    );
+    for ((environment, state), count) in &counted.sites {
+        let environment = label(environment);
+        let _ = writeln!(
+            out,
+            "{sites}{{environment=\"{environment}\",state=\"{state}\"}} {count}"
+        );
+    }
+    let age = "outhaul_hub_last_report_age_seconds";
+    head(
+        &mut out,
+        age,
+        "gauge",
+        "Seconds since the newest report of an environment was received.",
+    );
+    for (environment, received_ms) in &counted.newest {
+        let seconds = now_ms.saturating_sub(*received_ms).max(0) / 1000;
+        let _ = writeln!(
+            out,
+            "{age}{{environment=\"{}\"}} {seconds}",
+            label(environment)
+        );
+    }
+    let reports = "outhaul_hub_reports_total";
+    head(
+        &mut out,
+        reports,
+        "counter",
+        "Reports received over HTTP since the start, by result.",
+    );
+    for (result, count) in counters.reports() {
+        let _ = writeln!(out, "{reports}{{result=\"{result}\"}} {count}");
+    }
+    let gate = "outhaul_hub_gate_open";
+    head(
+        &mut out,
+        gate,
+        "gauge",
+        "Whether the newest decision on record opened the gate of an environment.",
+    );
+    for (environment, is_open) in &counted.gates {
+        let _ = writeln!(
+            out,
+            "{gate}{{environment=\"{}\"}} {}",
+            label(environment),
+            u8::from(*is_open)
+        );
+    }
+    let waiting = "outhaul_hub_enrolment_requests";
+    head(
+        &mut out,
+        waiting,
+        "gauge",
+        "Enrolment requests that wait for approval.",
+    );
+    let _ = writeln!(out, "{waiting} {}", counted.waiting);
+    out
+}
+
+/// Text as the value of a label.
+fn label(text: &str) -> String {
+    text.replace('\\', "\\\\")
+        .replace('"', "\\\"")
+        .replace('\n', "\\n")
+}

@@ -1,0 +1,60 @@
+//! Since when a site has reported without a break that what it runs is well.
+//!
+//! What comes in: a site's present state and the first bundle that would do. What goes out: when the hub received the
+//! first report of the unbroken run, by the hub's clock. A bundle before the one that would do, anything but success, and a
+//! report that is missing or lost within the run break it. It reads no further back than is asked for.
+
+use rusqlite::params;
+
+use super::{Session, SiteState, StoreError, from_sql, to_sql};
+
+impl Session<'_> {
+    /// Since when `site` has reported without a break that a bundle from `first` on is well, milliseconds since 1970;
+    /// `None` when it does not report so now. Once the run goes back to `enough_ms` no older report is read.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn well_since(
+        &self,
+        site: &SiteState,
+        first: u64,
+        enough_ms: i64,
+    ) -> Result<Option<i64>, StoreError> {
+        let (Some(newest), Some(running)) = (&site.newest, &site.running) else {
+            return Ok(None);
+        };
+        let mut query = self.db.prepare_cached(
+            "SELECT o.number, o.role, o.bundle_number, o.state, r.received_ms,
+                    EXISTS (SELECT 1 FROM observed_assignments a
+                             WHERE a.site = o.site AND a.epoch = o.epoch AND a.number = o.number
+                               AND a.status <> 'compliant')
+               FROM observations o
+               JOIN reports r ON r.site = o.site AND r.epoch = o.epoch AND r.number = o.number
+              WHERE o.site = $1 AND o.epoch = $2 AND o.running = 1 AND o.number <= $3
+              ORDER BY o.number DESC",
+        )?;
+        let mut rows = query.query(params![site.site, newest.epoch, to_sql(running.report)])?;
+        let mut since: Option<i64> = None;
+        let mut above = running.report;
+        while let Some(row) = rows.next()? {
+            let number = from_sql(row.get(0)?);
+            let (role, bundle, state): (String, i64, String) =
+                (row.get(1)?, row.get(2)?, row.get(3)?);
+            let received_ms: i64 = row.get(4)?;
+            let is_well = role == site.role
+                && from_sql(bundle) >= first
+                && state == "active"
+                && !row.get::<_, bool>(5)?;
+            let mut lost = site.missing.iter().chain(&site.declared_lost);
+            if !is_well || lost.any(|(from, to)| *from < above && *to > number) {
+                break;
+            }
+            since = Some(since.map_or(received_ms, |known| known.min(received_ms)));
+            if since.is_some_and(|since| since <= enough_ms) {
+                break;
+            }
+            above = number;
+        }
+        Ok(since)
+    }
+}

@@ -1,0 +1,128 @@
+//! A store of before: its waivers stay, and its refusals are one row per transport, site and rule.
+
+use super::*;
+use crate::store::{ActKind, FILE_NAME, MIGRATIONS, RECORDS_GATE_ACTS};
+
+#[test]
+fn waivers_of_before_still_hold_and_refusals_of_before_are_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = rusqlite::Connection::open(folder.path().join(FILE_NAME)).unwrap();
+    db.execute_batch("CREATE TABLE migrations (version BIGINT PRIMARY KEY)")
+        .unwrap();
+    for (at, text) in MIGRATIONS.iter().take(RECORDS_GATE_ACTS).enumerate() {
+        db.execute_batch(text).unwrap();
+        db.execute(
+            "INSERT INTO migrations VALUES ($1)",
+            [i64::try_from(at + 1).unwrap()],
+        )
+        .unwrap();
+    }
+    // As the program of before wrote them.
+    db.execute_batch(
+        "INSERT INTO waivers (id, site, until_ms, reason, granted_by, granted_ms)
+         VALUES (1, 'a', 900, 'in dock', 'alice', 5), (2, 'b', 100, 'gone', 'bob', 6);
+         INSERT INTO refusals (id, at_ms, source, site, rule, message) VALUES
+            (1, 10, 'http', 'a', 'revoked', 'm'), (2, 20, 'http', 'a', 'revoked', 'm'),
+            (3, 30, 'x.reports', 'a', 'revoked', 'm'), (4, 40, 'http', NULL, 'malformed', 'm'),
+            (5, 50, 'http', 'a', 'revoked', 'last');",
+    )
+    .unwrap();
+    drop(db);
+    let mut store = Store::open(folder.path()).unwrap();
+    let acts = store.read(|session| session.acts_in_force(500)).unwrap();
+    assert_eq!(acts.len(), 1);
+    assert_eq!(
+        (acts[0].kind, acts[0].site.as_deref(), &*acts[0].by),
+        (ActKind::Waive, Some("a"), "alice")
+    );
+    let all = store.read(|session| session.acts(9)).unwrap();
+    assert_eq!(all.len(), 2, "the one that ended stays on record");
+    let rows = store.read(|session| session.refusals(9)).unwrap();
+    let rows: Vec<_> = rows
+        .iter()
+        .map(|row| {
+            (
+                &*row.source,
+                &*row.rule,
+                row.times,
+                row.first_ms,
+                &*row.message,
+            )
+        })
+        .collect();
+    assert_eq!(
+        rows,
+        [
+            ("http", "revoked", 3, 10, "last"),
+            ("http", "malformed", 1, 40, "m"),
+            ("x.reports", "revoked", 1, 30, "m"),
+        ]
+    );
+}
+
+/// Decisions share the blocks of sites that did not change, and what only forgotten ones rest on goes with them.
+#[test]
+fn a_decision_keeps_digests_and_shares_what_did_not_change() {
+    let mut store = Store::in_memory().unwrap();
+    let past = |at_ms, verdict: &str| crate::store::PastDecision {
+        id: 0,
+        at_ms,
+        environment: "dev".into(),
+        commit: "c".into(),
+        verdict: verdict.into(),
+        asked_by: "t".into(),
+    };
+    let lines = |changed: usize| -> Vec<String> {
+        let line = |at: usize| {
+            format!(
+                "site-{at:04}\tconfirmed\te1\t{}\tsha256:x\n",
+                u8::from(at == changed)
+            )
+        };
+        (0..1_000).map(line).collect()
+    };
+    let blocks = |store: &Store| -> i64 {
+        let text = "SELECT COUNT(*) FROM evidence_blocks";
+        store
+            .connection
+            .query_row(text, [], |row| row.get(0))
+            .unwrap()
+    };
+    let mut add = |at: usize, verdict| {
+        store
+            .write(|session| {
+                session.add_decision(&past(1, verdict), &format!("{at}"), "{}", &lines(at))
+            })
+            .unwrap();
+        blocks(&store)
+    };
+    assert_eq!(add(0, "open"), 16);
+    assert_eq!(
+        add(999, "closed"),
+        18,
+        "the first block and the last one changed"
+    );
+    for at in 1..=1_010 {
+        add(at % 1_000, "closed");
+    }
+    // Blocks: as they are without a change, and at most one changed for each site.
+    assert!(blocks(&store) <= 16 + 1_000, "{}", blocks(&store));
+    let uses =
+        "SELECT (SELECT SUM(uses) FROM evidence_blocks) = (SELECT COUNT(*) FROM decision_evidence)";
+    assert!(
+        store
+            .connection
+            .query_row(uses, [], |row| row.get::<_, bool>(0))
+            .unwrap()
+    );
+    let kept = store.read(|session| session.decisions(9_999)).unwrap();
+    assert_eq!(kept.len(), 1_001);
+    let (_, found) = store.read(|session| session.decision(1)).unwrap().unwrap();
+    assert_eq!(found.len(), 1_000);
+    store
+        .connection
+        .execute_batch("UPDATE evidence_blocks SET body = body || 'x'")
+        .unwrap();
+    let damaged = store.read(|session| session.decision(1));
+    assert!(matches!(damaged, Err(StoreError::Corrupt { .. })));
+}

@@ -128,12 +128,8 @@ pub fn enrol(
         hub_ca: kit.hub_ca.clone(),
     };
     let seal_key = seal_key(state_folder)?;
-    let request = write_request(
-        state_folder,
-        &site,
-        &Asking::first(&kit_key, &seal_key),
-        &key,
-    )?;
+    let asking = Asking::first(&kit_key, &seal_key);
+    let request = write_request(state_folder, &site, &asking, &key)?;
     let adopted = store.commit(|db| {
         // What an earlier store of this site had accepted still holds.
         let kept = floors::floors(db, &state_folder.floors())?;

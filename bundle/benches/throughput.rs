@@ -5,8 +5,6 @@
 //! `sha256sum` of the same bytes; peak memory. Each pair runs in turns, and the best of three counts.
 #![expect(
     clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
     clippy::cast_precision_loss,
     reason = "a helper of a benchmark that fails ends it"
 )]

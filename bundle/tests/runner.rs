@@ -5,7 +5,6 @@
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
-    clippy::panic,
     clippy::cast_possible_truncation,
     reason = "helpers of tests"
 )]

@@ -9,8 +9,6 @@
 //! Every ratio is of rounds that alternate, by the clock and in processor time.
 #![expect(
     clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
     clippy::cast_precision_loss,
     reason = "a helper of a test or benchmark that fails ends it"
 )]

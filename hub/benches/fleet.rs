@@ -6,7 +6,6 @@
 //! all.
 #![expect(
     clippy::unwrap_used,
-    clippy::expect_used,
     clippy::panic,
     clippy::cast_precision_loss,
     reason = "a helper of a benchmark that fails ends it"

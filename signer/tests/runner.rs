@@ -1,10 +1,5 @@
 //! All integration tests of this crate, in one program.
-#![expect(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "helpers of tests"
-)]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 
 mod attacks;
 mod centre;

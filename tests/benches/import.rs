@@ -5,8 +5,6 @@
 //! question (verified, staged, synced to disk), the ratio, and the agent's peak memory for both sizes.
 #![expect(
     clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
     clippy::cast_precision_loss,
     reason = "a helper of a test or benchmark that fails ends it"
 )]

@@ -241,7 +241,7 @@ fn a_defect_is_named_by_its_trace() {
             fixture.write("dev/more.yaml", &config("b", "", "  R: \"[{h: 1}]\"\n"));
         }),
         (7, "`HOSTS`", |fixture| {
-            fixture.data("  HOSTS: \"[a, b]\"\n")
+            fixture.data("  HOSTS: \"[a, b]\"\n");
         }),
         (8, "`Q`", |fixture| fixture.data("  Q: \"''x''\"\n")),
         (9, "`EXTRA` is set by `extra`", |fixture| {

@@ -2,12 +2,7 @@
 //!
 //! What comes in: the command lines of the four programs. What must come out: pages and scripts that the
 //! tools which read them accept, and for each subcommand an example that its own program takes.
-#![expect(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "helpers of tests"
-)]
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests")]
 
 use std::fmt::Write as _;
 use std::path::Path;

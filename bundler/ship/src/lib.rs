@@ -21,6 +21,7 @@ pub mod folder;
 pub mod guard;
 pub mod inspect;
 pub mod isolation;
+pub mod kustomize;
 mod lock;
 pub mod manifests;
 pub mod needs;

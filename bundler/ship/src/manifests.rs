@@ -8,12 +8,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use outhaul_control::Diagnostics;
-use outhaul_control::diagnostic::SourceFile;
+use outhaul_control::diagnostic::{Diagnostic, SourceFile};
 use outhaul_control::model::ReconcilerKind;
 use outhaul_git::source::{self, Opened, Reference, SourceError, TreeLimits};
 use outhaul_load::pipeline::Platform;
 use outhaul_plane::manifests;
 use outhaul_plane::render::RenderedAssignment;
+
+use crate::kustomize::{self, Gap, Means};
 
 /// Repository, branch and path of a workload's manifests.
 type ManifestsAddress = (String, String, String);
@@ -23,6 +25,8 @@ type ManifestsAddress = (String, String, String);
 pub struct Manifests<'a> {
     platform: &'a Platform,
     read: BTreeMap<ManifestsAddress, Vec<Arc<SourceFile>>>,
+    /// What of their kustomizations cannot be followed, by what rendered files add.
+    followed: BTreeMap<(ManifestsAddress, Vec<String>), Vec<Gap>>,
 }
 
 impl<'a> Manifests<'a> {
@@ -31,6 +35,7 @@ impl<'a> Manifests<'a> {
         Self {
             platform,
             read: BTreeMap::new(),
+            followed: BTreeMap::new(),
         }
     }
 
@@ -44,8 +49,16 @@ impl<'a> Manifests<'a> {
         let group = self.platform.rendering.cluster_types.get(cluster_type);
         let reconciler = group.map_or("", |group| group.reconciler.as_str());
         let kind = self.platform.reconciler_kind(reconciler);
+        let mut broken = Diagnostics::new();
+        if builds_kustomizations(&kind) {
+            for gap in self.gaps(rendered) {
+                if gap.means == Means::Broken {
+                    broken.push(gap.finding(Diagnostic::error));
+                }
+            }
+        }
         if !matches!(kind, ReconcilerKind::Kubernetes | ReconcilerKind::Flux) {
-            return Diagnostics::new();
+            return broken;
         }
         let text = |(name, bytes): (&String, &Vec<u8>)| {
             let name = format!("rendered {cluster_type}/{target}/{name}");
@@ -61,6 +74,7 @@ impl<'a> Manifests<'a> {
             return manifests::objects(&files);
         }
         let mut findings = manifests::objects(&files);
+        findings.append(broken);
         let is = |file: &Arc<SourceFile>, names: &[&str]| {
             let name = file.name.rsplit(['/', ':']).next().unwrap_or_default();
             names.contains(&name)
@@ -86,6 +100,24 @@ impl<'a> Manifests<'a> {
         findings
     }
 
+    /// What of the kustomizations cannot be followed; nothing when they cannot be read.
+    fn gaps(&mut self, rendered: &RenderedAssignment) -> &[Gap] {
+        let key = |key: &str| rendered.manifests.get(key).cloned().unwrap_or_default();
+        let place = (key("repo"), key("branch"), key("path"));
+        let is_git = !place.0.is_empty() && matches!(key("storage").as_str(), "" | "git");
+        let builds = kustomize::builds(rendered.files.iter());
+        let platform = self.platform;
+        let entry = self.followed.entry((place, kustomize::alike(&builds)));
+        entry.or_insert_with_key(|((repo, branch, path), _)| {
+            if !is_git {
+                return Vec::new();
+            }
+            let followed = open(platform, repo, branch)
+                .and_then(|(_, opened)| kustomize::follow(&opened, path, &builds));
+            followed.map(|found| found.gaps).unwrap_or_default()
+        })
+    }
+
     fn payload(&mut self, rendered: &RenderedAssignment) -> &[Arc<SourceFile>] {
         let key = |key: &str| rendered.manifests.get(key).cloned().unwrap_or_default();
         let place = (key("repo"), key("branch"), key("path"));
@@ -95,7 +127,7 @@ impl<'a> Manifests<'a> {
             .entry(place)
             .or_insert_with_key(|(repo, branch, path)| {
                 let is_git = !repo.is_empty() && matches!(storage, "" | "git");
-                let read = || files(platform, repo, branch, path).map(|(_, _, files)| files);
+                let read = || files(platform, repo, branch, path);
                 match is_git {
                     true => read().unwrap_or_default(),
                     false => Vec::new(),
@@ -108,21 +140,42 @@ fn is_yaml(path: &str) -> bool {
     path.ends_with(".yaml") || path.ends_with(".yml")
 }
 
-/// The YAML below `path` of `branch` of `repo`, each file under its name for messages.
+/// Whether a reconciler builds kustomizations by itself.
+pub fn builds_kustomizations(kind: &ReconcilerKind) -> bool {
+    matches!(
+        kind,
+        ReconcilerKind::ArgoCd | ReconcilerKind::Fleet | ReconcilerKind::Flux
+    )
+}
+
+/// Opens `branch` of `repo`.
 ///
 /// # Errors
-/// [`SourceError`] when it cannot be read.
-pub fn files(
+/// [`SourceError`] when it cannot be had.
+pub fn open(
     platform: &Platform,
     repo: &str,
     branch: &str,
-    path: &str,
-) -> Result<(Reference, Opened, Vec<Arc<SourceFile>>), SourceError> {
+) -> Result<(Reference, Opened), SourceError> {
     let reference = match branch {
         "" => Reference::Head,
         branch => Reference::Branch(branch.to_owned()),
     };
     let opened = source::open(repo, &reference, &platform.sources, &platform.cache)?;
+    Ok((reference, opened))
+}
+
+/// The YAML below `path` of `branch` of `repo`, each file under its name for messages.
+///
+/// # Errors
+/// [`SourceError`] when it cannot be read.
+fn files(
+    platform: &Platform,
+    repo: &str,
+    branch: &str,
+    path: &str,
+) -> Result<Vec<Arc<SourceFile>>, SourceError> {
+    let (_, opened) = open(platform, repo, branch)?;
     let folder = source::normal_path(path)?;
     let tree = opened.tree(&folder, &is_yaml, &TreeLimits::YAML)?;
     let files = tree.files.into_iter().map(|file| {
@@ -134,6 +187,5 @@ pub fn files(
         let text = String::from_utf8_lossy(&file.bytes).into_owned();
         Arc::new(SourceFile { name, text })
     });
-    let files = files.collect();
-    Ok((reference, opened, files))
+    Ok(files.collect())
 }

@@ -58,17 +58,26 @@ pub struct Substitution {
     pub new_tag: Option<String>,
     /// The digest in the place of its tag.
     pub digest: Option<String>,
+    /// What is put after its tag, where neither of both is given.
+    pub tag_suffix: Option<String>,
 }
 
 impl Substitution {
     /// `image` as Kustomize writes it; `None` when it is another one.
     pub fn of(&self, image: &str) -> Option<String> {
         let (name, tag, digest) = parts(image);
-        if name != self.name {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "_.{}-".contains(c);
+        // Kustomize knows no image by a tag with other characters, such as those of a variable.
+        if name != self.name || !tag.unwrap_or_default().chars().all(is_plain) {
             return None;
         }
+        let suffixed = match (tag, &self.tag_suffix) {
+            (tag, Some(suffix)) => Some(format!("{}{suffix}", tag.unwrap_or_default())),
+            _ => None,
+        };
         let name = self.new_name.as_deref().unwrap_or(name);
         let (tag, digest) = match (&self.new_tag, &self.digest) {
+            (None, None) if suffixed.is_some() => (suffixed.as_deref(), None),
             (None, None) => (tag, digest),
             (tag, digest) => (tag.as_deref(), digest.as_deref()),
         };
@@ -163,7 +172,7 @@ fn text<'a>(node: &'a Node, key: &str) -> Option<&'a str> {
     text.filter(|text| !text.is_empty())
 }
 
-fn is_kustomization(file: &SourceFile, document: &Node) -> bool {
+pub(crate) fn is_kustomization(file: &SourceFile, document: &Node) -> bool {
     let name = file.name.rsplit(['/', ':']).next().unwrap_or_default();
     match text(document, "kind") {
         Some(kind) => {
@@ -178,25 +187,32 @@ fn is_kustomization(file: &SourceFile, document: &Node) -> bool {
     }
 }
 
-fn substitutions(document: &Node) -> Vec<Substitution> {
+pub(crate) fn substitutions(document: &Node) -> Vec<Substitution> {
     let Some(Value::Sequence(items)) = document.field("images").map(|node| &node.value) else {
         return Vec::new();
     };
-    let own = |node: &Node, key: &str| text(node, key).map(str::to_owned);
-    let one = |node: &Node| {
-        Some(Substitution {
-            name: own(node, "name")?,
-            new_name: own(node, "newName"),
-            new_tag: own(node, "newTag"),
-            digest: own(node, "digest"),
-        })
+    items.iter().filter_map(substitution).collect()
+}
+
+/// One entry of `images:`.
+pub(crate) fn substitution(node: &Node) -> Option<Substitution> {
+    let own = |key: &str| match node.field(key).map(|node| &node.value) {
+        // A tag without quotes is one, too.
+        Some(Value::String(text) | Value::Number(text)) if !text.is_empty() => Some(text.clone()),
+        _ => None,
     };
-    items.iter().filter_map(one).collect()
+    Some(Substitution {
+        name: own("name")?,
+        new_name: own("newName"),
+        new_tag: own("newTag"),
+        digest: own("digest"),
+        tag_suffix: own("tagSuffix"),
+    })
 }
 
 /// Images of containers, wherever a pod's specification is: in a pod, in what makes pods, and in the objects of
 /// operators that hold containers.
-fn images(file: &Arc<SourceFile>, node: &Node, found: &mut Vec<(Need, Location)>) {
+pub(crate) fn images(file: &Arc<SourceFile>, node: &Node, found: &mut Vec<(Need, Location)>) {
     match &node.value {
         Value::Mapping(entries) => {
             for entry in entries {
@@ -224,7 +240,7 @@ fn images(file: &Arc<SourceFile>, node: &Node, found: &mut Vec<(Need, Location)>
 }
 
 /// What Flux, Argo CD and Fleet fetch.
-fn sources(file: &Arc<SourceFile>, document: &Node, found: &mut Vec<(Need, Location)>) {
+pub(crate) fn sources(file: &Arc<SourceFile>, document: &Node, found: &mut Vec<(Need, Location)>) {
     let group = text(document, "apiVersion").and_then(|version| version.split('/').next());
     let kind = text(document, "kind").unwrap_or_default();
     let Some(spec) = document.field("spec") else {

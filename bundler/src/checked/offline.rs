@@ -15,8 +15,9 @@ use outhaul_load::pipeline::Platform;
 use outhaul_plane::delivery::storage::OCI;
 use outhaul_plane::delivery::{self, Delivery};
 use outhaul_plane::render::RenderedAssignment;
+use outhaul_ship::kustomize::{self, Build, Followed, Gap, Means};
 use outhaul_ship::manifests;
-use outhaul_ship::needs::{Need, Needs as OfFile, together};
+use outhaul_ship::needs::{Need, Needs as OfFile};
 
 /// A need, where it is written, and the cluster types whose sites have it.
 type Needs = BTreeMap<(Need, String), (Option<Location>, BTreeSet<String>, bool)>;
@@ -35,7 +36,8 @@ pub(super) fn looked_at(
     let mut trusted = BTreeSet::new();
     let plane = &platform.control_plane;
     let mut needs = Needs::new();
-    let mut read: BTreeMap<(String, String, String), Vec<(Need, Location)>> = BTreeMap::new();
+    let mut read: BTreeMap<Payload, Followed> = BTreeMap::new();
+    let mut gaps: Vec<(Gap, bool)> = Vec::new();
     let mut all = Diagnostics::new();
     for (name, group) in &platform.rendering.cluster_types {
         let Some(cluster_type) = plane.cluster_types.get(name) else {
@@ -73,19 +75,47 @@ pub(super) fn looked_at(
                 }
             }
             let key = |key: &str| assignment.manifests.get(key).cloned().unwrap_or_default();
+            let builds = kustomize::builds(assignment.files.iter());
             let payload = (key("repo"), key("branch"), key("path"));
-            let found = read
-                .entry(payload)
-                .or_insert_with_key(|payload| of_payload(platform, assignment, payload, &mut all));
-            for (need, at) in found.iter() {
+            let payload: Payload = (payload, kustomize::alike(&builds));
+            let found = read.entry(payload).or_insert_with_key(|(payload, _)| {
+                of_payload(platform, assignment, payload, &builds, &mut all)
+            });
+            for (need, at) in &found.needs {
                 add(need.clone(), at.to_string(), Some(at.clone()), false);
+            }
+            let is_built =
+                manifests::builds_kustomizations(&platform.reconciler_kind(&group.reconciler));
+            let is_certain = transport.is_some() || bundled.is_some();
+            for gap in &found.gaps {
+                let is_told = match gap.means {
+                    // That is an error, and said with what else is wrong with manifests.
+                    Means::Broken => !is_built,
+                    Means::Unreachable => true,
+                    Means::Images => carries(&delivery),
+                };
+                if is_told {
+                    told(gap, is_certain, &mut gaps);
+                }
             }
         }
     }
     findings(needs, &mut all);
+    all.extend(gaps.into_iter().map(|(gap, is_certain)| match is_certain {
+        true => gap.finding(Diagnostic::warning),
+        false => gap.finding(Diagnostic::note),
+    }));
     // Several payloads may lie in one working copy.
     all.sort();
     (all, trusted)
+}
+
+/// Keeps what could not be followed, once, with whether it is certain for any cluster type.
+fn told(gap: &Gap, is_certain: bool, gaps: &mut Vec<(Gap, bool)>) {
+    match gaps.iter_mut().find(|(other, _)| other == gap) {
+        Some((_, certain)) => *certain |= is_certain,
+        None => gaps.push((gap.clone(), is_certain)),
+    }
 }
 
 fn findings(needs: Needs, all: &mut Diagnostics) {
@@ -99,7 +129,23 @@ fn findings(needs: Needs, all: &mut Diagnostics) {
                 "where the sites have a registry with it, write `images: reference` in a delivery policy; \
                  `delivery: git` where they have a network",
             ),
-            Need::Repository(url, _) | Need::Source(url) => (
+            Need::Source(url) => (
+                "source-not-carried",
+                format!("no bundle brings `{url}` to the sites of {types}"),
+                match url.starts_with("oci://") {
+                    true => {
+                        "charts and OCI artifacts do not travel: where the sites have a registry with it, write \
+                             `images: reference` in a delivery policy; else commit what it makes (`helm template`) to \
+                             the workload's manifests; `delivery: git` where the sites have a network"
+                    }
+                    false => {
+                        "charts and buckets do not travel: commit what the chart makes (`helm template`) to the \
+                              workload's manifests, or let sites reach it at an address inside the cluster (`.svc`); \
+                              `delivery: git` where they have a network"
+                    }
+                },
+            ),
+            Need::Repository(url, _) => (
                 "source-not-carried",
                 format!("no bundle brings `{url}` to the sites of {types}"),
                 "name it as the `manifests` of a deployment target, so that it travels; or write `delivery: git` \
@@ -148,28 +194,32 @@ fn carries(delivery: &Delivery) -> bool {
     images.is_some_and(|images| images.value == Images::Carry)
 }
 
+/// Repository, branch and path, and what rendered files add to what is built there.
+type Payload = ((String, String, String), Vec<String>);
+
 /// What the manifests of a workload name; nothing when they cannot be read.
 fn of_payload(
     platform: &Platform,
     assignment: &RenderedAssignment,
     (repo, branch, path): &(String, String, String),
+    builds: &[Build],
     all: &mut Diagnostics,
-) -> Vec<(Need, Location)> {
+) -> Followed {
     let storage = assignment
         .manifests
         .get("storage")
         .map_or("git", String::as_str);
     if repo.is_empty() || !matches!(storage, "" | "git") {
-        return Vec::new();
+        return Followed::default();
     }
-    match manifests::files(platform, repo, branch, path) {
-        Ok((reference, opened, files)) => {
+    match manifests::open(platform, repo, branch) {
+        Ok((reference, opened)) => {
             all.extend(outhaul_load::uncommitted(
                 [(&reference, &opened)].into_iter(),
             ));
-            together(files.iter().map(OfFile::of_file).collect())
+            kustomize::follow(&opened, path, builds).unwrap_or_default()
         }
-        Err(_) => Vec::new(),
+        Err(_) => Followed::default(),
     }
 }
 

@@ -46,6 +46,50 @@ fn an_image_that_no_bundle_brings_is_named_when_the_bundle_is_made() {
     assert!(!seen.contains("image-not-carried"), "{seen}");
 }
 
+/// The usual layout of Kustomize: the target's path is an overlay, and what it is built from lies beside it.
+fn with_overlay(centre: &Centre) {
+    let root = centre.folder.path();
+    let workload = root.join("label-printer/source/workload.yaml");
+    let text = fs::read_to_string(&workload).unwrap();
+    fs::write(workload, text.replace("path: .", "path: overlays/dev")).unwrap();
+    let write = |name: &str, text: &str| {
+        let path = root.join("label-printer/manifests/dev").join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    };
+    write(
+        "base/pod.yaml",
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec:\n  containers:\n    - name: a\n      image: \
+         127.0.0.1:1/web\n",
+    );
+    write("base/kustomization.yaml", "resources: [pod.yaml]\n");
+    write(
+        "overlays/dev/kustomization.yaml",
+        "resources:\n- ../../base\n- https://github.com/example/base//app?ref=v1\nimages:\n- name: 127.0.0.1:1/web\n  \
+         newTag: '1.0'\n",
+    );
+}
+
+#[test]
+fn the_images_of_a_base_beside_the_path_are_to_travel_and_a_remote_base_is_named() {
+    let centre = Centre::new();
+    with_overlay(&centre);
+    // No registry is there: that it may not be asked shows that the image is to travel.
+    let seen = told(&centre.bundle("  images: carry\n"));
+    assert!(seen.contains("image `127.0.0.1:1/web:1.0`"), "{seen}");
+    let seen = told(&centre.bundle("  expiresDays: 30\n"));
+    let missing = "warning[image-not-carried]: no bundle brings the image `127.0.0.1:1/web:1.0` to the sites of `bench`";
+    assert!(seen.contains(missing), "{seen}");
+    assert!(seen.contains("base/pod.yaml:7:14"), "{seen}");
+    let remote = "warning[kustomization-not-followed]: no bundle brings `https://github.com/example/base//app?ref=v1`, \
+                  from which this kustomization is built";
+    assert!(seen.contains(remote), "{seen}");
+    assert!(
+        seen.contains("overlays/dev/kustomization.yaml:3:3"),
+        "{seen}"
+    );
+}
+
 impl Centre {
     fn new() -> Self {
         let centre = Self {

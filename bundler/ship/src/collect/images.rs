@@ -11,12 +11,13 @@ use std::sync::Arc;
 use outhaul_bundle::Digest;
 use outhaul_bundle::index::Content;
 use outhaul_bundle::index::served::Image;
-use outhaul_git::source::{self, Opened, Reference, TreeLimits, normal_url};
+use outhaul_git::source::{self, Opened, Reference, normal_url};
 use outhaul_plane::render::RenderedAssignment;
 
 use super::served::{self, Ref, RepositoryReference, Serving};
 use super::{CollectError, Collector, ImageError, Payloads, folder};
 use crate::assemble::Spool;
+use crate::kustomize::{self, Build};
 use crate::needs::{Need, Needs, Revision, together};
 use outhaul_bundle::index::Source;
 
@@ -214,22 +215,22 @@ impl Collector<'_> {
         }
         let overlays = assignment.overlays.iter().flat_map(|one| &one.files);
         let files = assignment.files.iter().chain(overlays);
+        let builds = kustomize::builds(files.clone());
         let rendered = files.map(|(name, bytes)| Needs::of(name, bytes)).collect();
         let mut all = together(rendered);
+        let failed = |source| super::failed(name, source);
         if let Some((opened, _)) = self.open(name, assignment, pin)? {
-            let is_yaml = |path: &str| {
-                [".yaml", ".yml", ".json"]
-                    .iter()
-                    .any(|end| path.ends_with(end))
-            };
-            let tree = opened.tree(folder(assignment), &is_yaml, &TreeLimits::YAML);
-            let tree = tree.map_err(|source| super::failed(name, source))?;
-            let files = tree.files.iter();
-            all.extend(together(
-                files
-                    .map(|file| Needs::of(&file.path, &file.bytes))
-                    .collect(),
-            ));
+            let followed = kustomize::follow(opened, folder(assignment), &builds);
+            all.extend(followed.map_err(failed)?.needs);
+        }
+        for asked in self.others(name, assignment, pin)? {
+            let is_its = |build: &&Build| build.url.as_deref().is_some_and(|url| asked.is(url));
+            for build in builds.iter().filter(is_its) {
+                let (opened, ..) = self.other(name, &asked)?;
+                let path = build.path.as_deref().unwrap_or(".");
+                let followed = kustomize::follow(&opened, path, std::slice::from_ref(build));
+                all.extend(followed.map_err(failed)?.needs);
+            }
         }
         let images = all.into_iter().filter_map(|(need, _)| match need {
             Need::Image(image) => Some(image),

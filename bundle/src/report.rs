@@ -102,6 +102,12 @@ pub enum ReportEvent {
             skip_serializing_if = "Option::is_none"
         )]
         number: Option<u64>,
+        /// The one assignment that it is about, where it is about one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        assignment: Option<Name>,
+        /// Why, as they said it, shortened.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
     },
     /// A freshness slip was believed: floors rose and time came, nothing was installed.
     FreshnessSlip {

@@ -64,6 +64,8 @@ pub(super) fn enrol_again(
             what: "enrol".to_owned(),
             who: "a new kit".to_owned(),
             number: None,
+            assignment: None,
+            reason: None,
         };
         let report = outbox::queue(db, &author, told)?;
         state::set_meta(db, key::SITE, Some(&site))?;

@@ -28,6 +28,8 @@ fn decision(what: &str, who: &str, number: Option<u64>) -> ReportEvent {
         what: what.to_owned(),
         who: who.to_owned(),
         number,
+        assignment: None,
+        reason: None,
     }
 }
 

@@ -286,6 +286,8 @@ pub fn renumber(
         what: "renumber".to_owned(),
         who: who.to_owned(),
         number: None,
+        assignment: None,
+        reason: None,
     };
     append(db, &author, told)?;
     for row in waiting {

@@ -230,6 +230,8 @@ fn a_full_outbox_keeps_failures_decisions_and_the_newest_and_reports_the_gaps() 
         what: "hold".into(),
         who: "ann".into(),
         number: None,
+        assignment: None,
+        reason: None,
     };
     let failed = memory.told(GenerationState::Failed);
     memory.queue(20, hold.clone());

@@ -17,6 +17,7 @@ use crate::agent::Agent;
 use crate::error::AgentError;
 use outhaul_kit::heartbeat::Heartbeat;
 
+mod exports;
 mod links;
 mod round;
 mod watch;

@@ -6,7 +6,9 @@
 
 use std::path::{Path, PathBuf};
 
+use outhaul_bundle::Digest;
 use outhaul_bundle::hub_api::{ReportsAnswer, RequestAnswer, path};
+use outhaul_bundle::name::Name;
 use outhaul_kit::media::Media;
 use outhaul_signer::Envelope;
 
@@ -40,6 +42,46 @@ pub struct Exported {
     pub request: Option<PathBuf>,
 }
 
+/// What this process wrote to a medium that has stayed in its place since.
+#[derive(Debug, Clone, Default)]
+pub struct OnMedium {
+    /// The last report that is on it, and the numbering that it belongs to.
+    last: Option<(Name, u64)>,
+    /// How many reports were written to it.
+    written: u64,
+    /// The file with that report, relative to the medium.
+    newest: Option<PathBuf>,
+    /// The enrolment request that is on it: its file and its content.
+    request: Option<(PathBuf, Digest)>,
+}
+
+impl OnMedium {
+    /// The last report that is on it; 0 when there is none.
+    pub fn last(&self) -> u64 {
+        self.last.as_ref().map_or(0, |(_, number)| *number)
+    }
+
+    /// How many reports were written to it.
+    pub fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// After which report the next file begins.
+    fn after(&self, epoch: &Name) -> u64 {
+        let same = self.last.as_ref().filter(|(of, _)| of == epoch);
+        same.map_or(0, |(_, number)| *number)
+    }
+
+    /// Forgets everything when what was written last is not there: somebody put another medium into this place.
+    fn forget_if_exchanged(&mut self, media: &Media) {
+        let request = self.request.as_ref().map(|(file, _)| file);
+        let mut written = self.newest.iter().chain(request);
+        if written.any(|file| media.marks(file).is_none()) {
+            *self = Self::default();
+        }
+    }
+}
+
 /// What came of sending.
 #[expect(
     clippy::struct_field_names,
@@ -62,22 +104,55 @@ pub struct Sent {
 /// # Errors
 /// [`AgentError::Export`] for a full or read-only medium; nothing is lost.
 pub fn export(agent: &mut Agent, folder: &Path) -> Result<Exported, AgentError> {
-    write_reports(agent, folder).map_err(|error| match error {
+    export_newer(agent, folder, &mut OnMedium::default())
+}
+
+/// The same, without what is `there` already. What was written before a failure counts as written.
+///
+/// # Errors
+/// As [`export`].
+pub fn export_newer(
+    agent: &mut Agent,
+    folder: &Path,
+    there: &mut OnMedium,
+) -> Result<Exported, AgentError> {
+    write_reports(agent, folder, there).map_err(|error| match error {
         AgentError::File(error) => AgentError::Export(error),
         other => other,
     })
 }
 
-fn write_reports(agent: &mut Agent, folder: &Path) -> Result<Exported, AgentError> {
+/// Whether something is to be written that is not `there`.
+///
+/// # Errors
+/// [`AgentError`] of the memory.
+pub fn has_newer(agent: &Agent, media: &Media, there: &mut OnMedium) -> Result<bool, AgentError> {
+    there.forget_if_exchanged(media);
+    let after = there.after(&agent.site.epoch);
+    if !outbox::waiting(agent.store.read(), after, 1)?.is_empty() {
+        return Ok(true);
+    }
+    let request = wanted_request(agent, orders::request_travels(agent)?)?;
+    let known = there.request.as_ref().map(|(_, digest)| *digest);
+    Ok(request.is_some_and(|bytes| known != Some(Digest::of(&bytes))))
+}
+
+fn write_reports(
+    agent: &mut Agent,
+    folder: &Path,
+    there: &mut OnMedium,
+) -> Result<Exported, AgentError> {
     let media = Media::open(folder)?;
+    there.forget_if_exchanged(&media);
     let mut exported = Exported::default();
     let request = agent.state_folder.request(agent.site.name.as_str());
     if let Some(bytes) = wanted_request(agent, orders::request_travels(agent)?)? {
         let to = Path::new("requests").join(request.file_name().unwrap_or_default());
         media.write(&to, &bytes, MODE)?;
-        exported.request = Some(folder.join(to));
+        exported.request = Some(folder.join(&to));
+        there.request = Some((to, Digest::of(&bytes)));
     }
-    let mut after = 0;
+    let mut after = there.after(&agent.site.epoch);
     for _ in 0..MAX_BATCHES {
         let batch = outbox::waiting(agent.store.read(), after, MAX_BATCH_BYTES)?;
         let (Some(first), Some(last)) = (batch.first(), batch.last()) else {
@@ -92,8 +167,11 @@ fn write_reports(agent: &mut Agent, folder: &Path) -> Result<Exported, AgentErro
         media.write(&to, &lines(&batch), MODE)?;
         agent.heartbeat.beat();
         after = last.number;
+        there.last = Some((agent.site.epoch.clone(), after));
         exported.reports += batch.len() as u64;
-        exported.files.push(folder.join(to));
+        there.written += batch.len() as u64;
+        exported.files.push(folder.join(&to));
+        there.newest = Some(to);
     }
     media.sync()?;
     Ok(exported)

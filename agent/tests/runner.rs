@@ -43,6 +43,8 @@ mod overlays;
 mod people;
 #[path = "runner/plans.rs"]
 mod plans;
+#[path = "runner/plugged_in.rs"]
+mod plugged_in;
 #[path = "runner/power_cut.rs"]
 mod power_cut;
 #[path = "runner/reconciler_flux.rs"]

@@ -10,6 +10,7 @@ use outhaul_bundle::report::ReportEvent;
 
 use outhaul_kit::service;
 
+use super::exports::Exports;
 use super::links::Links;
 use super::watch::Watch;
 use crate::agent::Agent;
@@ -33,6 +34,7 @@ const MAX_PAUSE: Duration = Duration::from_secs(300);
 #[derive(Debug)]
 pub struct Round {
     watch: Watch,
+    exports: Exports,
     decide: Due,
     /// What keeps unfinished work from going on, as it was last told.
     unfinished: Option<String>,
@@ -117,6 +119,7 @@ impl Round {
         let drift_first = now + Duration::from_secs(config.drift_s);
         Ok(Self {
             watch: Watch::default(),
+            exports: Exports::default(),
             decide: Due::new(15, true, now),
             unfinished: None,
             shown: String::new(),
@@ -157,7 +160,7 @@ impl Round {
             .watch
             .changed(&agent.config.watch, agent.site.name.as_str())
         {
-            let visited = visit::visit(agent, &place);
+            let visited = self.exports.visit(agent, &place, Instant::now());
             // What came of it is in the log already.
             if let Err(error @ (AgentError::State(_) | AgentError::Stopped)) = visited {
                 return Err(error);
@@ -178,6 +181,9 @@ impl Round {
             let worked = self.log_failure("the hub", sent)?;
             self.send.done(worked);
         }
+        // Last: what was just found and done is on the stick, too.
+        self.exports
+            .write_newer(agent, &self.watch.places(), Instant::now())?;
         self.show(agent)
     }
 
@@ -216,10 +222,13 @@ impl Round {
 
     /// Says what runs in one line of `systemctl status`, when it changed.
     fn show(&mut self, agent: &Agent) -> Result<(), AgentError> {
-        let now = match generations::active(agent.store.read())? {
+        let mut now = match generations::active(agent.store.read())? {
             Some(number) => format!("bundle {number} is active"),
             None => "no bundle yet".to_owned(),
         };
+        if let Some(reports) = self.exports.sentence() {
+            now = format!("{now}; {reports}");
+        }
         if now != self.shown {
             service::notify(service::NotifyState::Status(&now));
             self.shown = now;
@@ -248,7 +257,10 @@ impl Round {
             .watch
             .changed(&agent.config.watch, agent.site.name.as_str())
         {
-            keep(visit::visit(agent, &place), &mut first)?;
+            keep(
+                self.exports.visit(agent, &place, Instant::now()),
+                &mut first,
+            )?;
         }
         if agent.config.repository.url.is_some() {
             keep(pull(agent), &mut first)?;

@@ -57,6 +57,11 @@ impl Watch {
         changed
     }
 
+    /// The places that were there at the last look.
+    pub fn places(&self) -> Vec<PathBuf> {
+        self.seen.keys().cloned().collect()
+    }
+
     /// One line in the log for as long as it stays the same. A folder that is not there yet is none.
     fn trouble(&mut self, place: &Path, error: &FileError) {
         let told = error.to_string();

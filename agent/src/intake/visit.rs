@@ -16,7 +16,7 @@ use super::media::Findings;
 use crate::agent::Agent;
 use crate::error::AgentError;
 use crate::intake::media;
-use crate::report::{self, Exported};
+use crate::report::{self, Exported, OnMedium};
 use crate::runner;
 use crate::state::{self, StateError, generations, key};
 use crate::state_folder::StateFolder;
@@ -47,6 +47,60 @@ pub struct Visit {
     /// The bundle that was copied from it and was to go on later, and the state that it was left in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left: Option<(u64, String)>,
+    /// What the service wrote to it, where it has a folder for reports.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reports: Option<Reports>,
+}
+
+/// The reports that the service wrote to a place.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reports {
+    /// How many, since it was put in.
+    pub written: u64,
+    /// The number of the last one; 0 before the first.
+    pub up_to: u64,
+    /// When it was last written to, milliseconds since 1970 by the site's clock.
+    pub at_ms: i64,
+    /// Whether it is being written to: it must not be removed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub writing: bool,
+    /// Why what waits could not be written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}
+
+/// Ends what is said of a place that nobody reads or writes.
+const REMOVABLE: &str = "; it is safe to remove now";
+
+impl Reports {
+    /// How writing ended, and what is there now.
+    fn ended(&mut self, there: &OnMedium, problem: Option<&AgentError>) {
+        self.writing = false;
+        self.written = there.written();
+        self.up_to = there.last();
+        self.problem = problem.map(|error| text::printable(&error.to_string()).into_owned());
+    }
+
+    /// One part of the line about a place.
+    fn sentence(&self) -> String {
+        let written = match self.written {
+            1 => "1 report written".to_owned(),
+            many => format!("{many} reports written"),
+        };
+        match &self.problem {
+            None => written,
+            Some(problem) => {
+                let which = match self.written {
+                    0 => "reports were not written".to_owned(),
+                    _ => format!("{written}, newer ones were not"),
+                };
+                format!(
+                    "{which}: {problem}; put that right: the service tries again while it stays plugged in, or run \
+                     `outhaul-agent export`"
+                )
+            }
+        }
+    }
 }
 
 impl Visit {
@@ -66,6 +120,24 @@ impl Visit {
                 ),
             };
         }
+    }
+
+    /// Adds what was written to it to the line; `at_work`: whether somebody may still be writing.
+    fn tell_of_reports(&mut self, at_work: bool) {
+        let Some(reports) = &mut self.reports else {
+            return;
+        };
+        reports.writing &= at_work;
+        if self.busy {
+            return;
+        }
+        if reports.writing {
+            self.busy = true;
+            "reports are being written to it: do not remove it".clone_into(&mut self.text);
+            return;
+        }
+        let read = self.text.strip_suffix(REMOVABLE).unwrap_or(&self.text);
+        self.text = format!("{read}; {}{REMOVABLE}", reports.sentence());
     }
 }
 
@@ -101,7 +173,11 @@ pub fn visits(db: &Connection, state_folder: &StateFolder) -> Result<Vec<Visit>,
                 now = format!("{now}: {note}");
             }
         }
-        visit.text = format!("{now}; it is safe to remove now");
+        visit.text = format!("{now}{REMOVABLE}");
+    }
+    let at_work = home.is_locked();
+    for visit in &mut all {
+        visit.tell_of_reports(at_work);
     }
     Ok(all)
 }
@@ -110,40 +186,96 @@ pub fn visits(db: &Connection, state_folder: &StateFolder) -> Result<Vec<Visit>,
 ///
 /// # Errors
 /// As [`media::import`] and [`report::export`]; it was logged already.
-pub fn visit(agent: &mut Agent, place: &Path) -> Result<(), AgentError> {
-    note_visit(agent, place, None, None);
+pub fn visit(agent: &mut Agent, place: &Path, there: &mut OnMedium) -> Result<(), AgentError> {
+    note_visit(agent, place, None, None, None);
     let read = media::import(agent, place);
     let stop = matches!(read, Err(AgentError::State(_) | AgentError::Stopped));
     let exported = if agent.config.export_to_media && !stop {
-        export_where_wanted(agent, place)
+        export_where_wanted(agent, place, there)
     } else {
         Ok(None)
     };
-    let mut parts = match &read {
+    let parts = match &read {
         Ok(findings) => parts(findings),
         Err(error) => vec![error.to_string()],
     };
-    let mut clean = read
-        .as_ref()
-        .is_ok_and(|findings| findings.refused.is_empty());
-    match &exported {
-        Ok(None) => {}
-        Ok(Some(exported)) => parts.push(format!("{} reports written", exported.reports)),
-        Err(error) => {
-            clean = false;
-            parts.push(format!(
-                "reports were not written: {error}; put that right, then pull it out and put it in again, or run \
-                 `outhaul-agent export`"
-            ));
-        }
-    }
-    let line = note_visit(agent, place, Some(&closing(&parts)), Some(&read));
+    let refused = read.as_ref().map(|findings| findings.refused.len());
+    let clean = matches!(refused, Ok(0)) && exported.is_ok();
+    let reports = match &exported {
+        Ok(None) => None,
+        Ok(Some(_)) => Some(None),
+        Err(error) => Some(Some(error)),
+    };
+    let reports = reports.map(|problem| {
+        let mut reports = Reports::default();
+        reports.ended(there, problem);
+        reports
+    });
+    let line = note_visit(agent, place, Some(&closing(&parts)), Some(&read), reports);
     if clean {
         tracing::info!("{line}");
     } else {
         tracing::warn!("{line}");
     }
     read.and(exported).map(|_| ())
+}
+
+/// Writes what is newer than what is `there` to a place that has stayed, and remembers it for `status`. Returns
+/// `None` when there is nothing to write, or no folder for it.
+///
+/// # Errors
+/// As [`report::export`].
+pub fn write_newer(
+    agent: &mut Agent,
+    place: &Path,
+    there: &mut OnMedium,
+) -> Result<Option<Exported>, AgentError> {
+    // A watched file, and a folder that is not there, have no room for reports.
+    let Ok(media) = Media::open(place) else {
+        return Ok(None);
+    };
+    if !media.has_folder("reports").unwrap_or(true) || !report::has_newer(agent, &media, there)? {
+        return Ok(None);
+    }
+    note_reports(agent, place, |reports| reports.writing = true);
+    let done = media
+        .has_folder("reports")
+        .map_err(AgentError::Export)
+        .and_then(|_| report::export_newer(agent, place, there));
+    note_reports(agent, place, |reports| {
+        reports.ended(there, done.as_ref().err())
+    });
+    done.map(Some)
+}
+
+/// Remembers what was written to a place. What cannot be remembered is logged: the stick matters more.
+fn note_reports(agent: &mut Agent, place: &Path, change: impl FnOnce(&mut Reports)) {
+    let whole = std::path::absolute(place);
+    let place = text::path(whole.as_deref().unwrap_or(place));
+    let noted = agent.commit(|db, author| {
+        let mut all: Vec<Visit> = state::meta(db, key::MEDIA)?.unwrap_or_default();
+        let at = all.iter().position(|visit| visit.place == place);
+        let mut visit = at.map(|at| all.remove(at)).unwrap_or_else(|| Visit {
+            place,
+            at_ms: author.reading.wall_ms(),
+            busy: false,
+            text: format!("nothing on it is for this site{REMOVABLE}"),
+            is_file: false,
+            blocked: None,
+            left: None,
+            reports: None,
+        });
+        let reports = visit.reports.get_or_insert_default();
+        change(reports);
+        reports.at_ms = author.reading.wall_ms();
+        all.push(visit);
+        all.drain(..all.len().saturating_sub(KEPT));
+        state::set_meta(db, key::MEDIA, Some(&all))
+    });
+    if let Err(error) = noted {
+        let error: StateError = error;
+        tracing::warn!("`status` cannot show what was written to a stick: {error}");
+    }
 }
 
 /// [`media::import`], remembered for `status`.
@@ -156,13 +288,13 @@ pub fn import_noted(agent: &mut Agent, place: &Path) -> Result<Findings, AgentEr
     if !named.is_ok_and(|found| found.is_dir() || found.is_file()) {
         return media::import(agent, place);
     }
-    note_visit(agent, place, None, None);
+    note_visit(agent, place, None, None, None);
     let read = media::import(agent, place);
     let parts = match &read {
         Ok(findings) => parts(findings),
         Err(error) => vec![error.to_string()],
     };
-    note_visit(agent, place, Some(&closing(&parts)), Some(&read));
+    note_visit(agent, place, Some(&closing(&parts)), Some(&read), None);
     read
 }
 
@@ -185,13 +317,17 @@ pub(crate) fn close_interrupted(agent: &mut Agent) -> Result<(), StateError> {
     })
 }
 
-fn export_where_wanted(agent: &mut Agent, place: &Path) -> Result<Option<Exported>, AgentError> {
+fn export_where_wanted(
+    agent: &mut Agent,
+    place: &Path,
+    there: &mut OnMedium,
+) -> Result<Option<Exported>, AgentError> {
     // A watched file has no room for reports.
     let Ok(media) = Media::open(place) else {
         return Ok(None);
     };
-    if media.has_folder("reports")? {
-        report::export(agent, place).map(Some)
+    if media.has_folder("reports").map_err(AgentError::Export)? {
+        report::export_newer(agent, place, there).map(Some)
     } else {
         Ok(None)
     }
@@ -203,6 +339,7 @@ fn note_visit(
     place: &Path,
     told: Option<&str>,
     read: Option<&Result<Findings, AgentError>>,
+    reports: Option<Reports>,
 ) -> String {
     let busy = told.is_none();
     let told = told.unwrap_or("it is being read: do not remove it");
@@ -221,7 +358,21 @@ fn note_visit(
     let whole = std::path::absolute(place);
     let place = text::path(whole.as_deref().unwrap_or(place));
     let told = text::printable(told).into_owned();
-    let line = format!("`{place}`: {told}");
+    let mut visit = Visit {
+        place: place.clone(),
+        at_ms: 0,
+        busy,
+        text: told,
+        is_file,
+        blocked,
+        left,
+        reports,
+    };
+    let line = {
+        let mut shown = visit.clone();
+        shown.tell_of_reports(false);
+        format!("`{place}`: {}", shown.text)
+    };
     let noted = agent.commit(|db, author| {
         let mut all: Vec<Visit> = state::meta(db, key::MEDIA)?.unwrap_or_default();
         all.retain(|known| known.place != place);
@@ -230,15 +381,11 @@ fn note_visit(
         for visit in &mut all {
             visit.cut_off(unfinished);
         }
-        all.push(Visit {
-            place,
-            at_ms: author.reading.wall_ms(),
-            busy,
-            text: told,
-            is_file,
-            blocked,
-            left,
-        });
+        visit.at_ms = author.reading.wall_ms();
+        if let Some(reports) = &mut visit.reports {
+            reports.at_ms = visit.at_ms;
+        }
+        all.push(visit);
         all.drain(..all.len().saturating_sub(KEPT));
         state::set_meta(db, key::MEDIA, Some(&all))
     });
@@ -252,7 +399,7 @@ fn note_visit(
 /// What the person who waits beside the machine wants to read last.
 fn closing(parts: &[String]) -> String {
     let parts: Vec<_> = parts.iter().map(|part| part.replace('\n', " ")).collect();
-    format!("{}; it is safe to remove now", parts.join("; "))
+    format!("{}{REMOVABLE}", parts.join("; "))
 }
 
 /// What became of a bundle that is active: what was remembered of it is not nothing.

@@ -125,7 +125,7 @@ fn folders_that_are_links_are_named_and_not_followed() {
             assert_told(
                 &told,
                 3,
-                &["reports were not written", words[1], "put it in again"],
+                &["reports were not written", words[1], "tries again"],
             );
         }
         // What came is taken all the same.

@@ -27,6 +27,7 @@ pub mod gate;
 pub mod observe;
 mod pass;
 mod perform;
+pub mod progress;
 mod stored;
 pub mod tidy;
 
@@ -199,7 +200,14 @@ fn blocked(agent: &mut Agent, site: &Site, error: AgentError) -> Result<AgentErr
         if !why.is_empty() {
             note = format!("{why}; {note}");
         }
-        transition(agent, &Transition::new(Event::Blocked, note))?;
+        // What is on the host already, and what is there in parts, is known here and at the hub. The results of
+        // going back are not those of the bundle that is left, which this report is about.
+        let results = match site.work {
+            Work::Reverting { .. } => Vec::new(),
+            _ => progress::results(agent, site, &error.to_string())?,
+        };
+        let results = results.into_iter().map(|(_, result)| result).collect();
+        transition(agent, &Transition::with(Event::Blocked, note, results))?;
     }
     Ok(AgentError::Blocked {
         number,

@@ -17,11 +17,16 @@ use crate::intake::refusals::PastRefusal;
 use crate::intake::visit::{self, Visit};
 use crate::machine::State;
 use crate::orders::{self, EnrolmentStatus};
+use crate::report;
 use crate::runner;
+use crate::runner::progress::{self, Step};
+use crate::state::clock;
 use crate::state::{self, Hold, floors, generations, inventory, key, outbox};
 
 mod attention;
 pub mod blind;
+mod next;
+pub mod page;
 
 use attention::Attention;
 
@@ -47,6 +52,9 @@ pub struct Status {
     /// The number of the bundle on which work is unfinished.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unfinished: Option<u64>,
+    /// How far that work has come, assignment by assignment.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<Step>,
     /// What a person is to do, if anything.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to_do: Option<String>,
@@ -79,6 +87,8 @@ pub struct Status {
     pub renumbered: Option<String>,
     /// It is certainly not earlier than this.
     pub time_lower_bound: String,
+    /// The machine's own clock.
+    pub clock: Clock,
     /// Sticks and folders that were read, the latest last.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub media: Vec<Visit>,
@@ -91,6 +101,19 @@ pub struct Status {
     /// Why no bundle would be accepted at all, if so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trouble: Option<String>,
+    /// What to do next, the most urgent first; empty when there is nothing to do.
+    pub next: Vec<String>,
+}
+
+/// The machine's own clock.
+#[derive(Debug, Serialize)]
+pub struct Clock {
+    /// What it shows.
+    pub now: String,
+    /// Whether something trustworthy set it.
+    pub trusted: bool,
+    /// Why it is trusted or not, in a few words.
+    pub why: String,
 }
 
 /// How one generation stands.
@@ -144,7 +167,8 @@ pub fn of_site(agent: &Agent) -> Result<Status, AgentError> {
     let name = &agent.site.name;
     let own_files = index.as_ref().map(|index| plan::own_files(index, name));
     let for_others = index.as_ref().map(|index| plan::for_others(index, name));
-    Ok(Status {
+    let reading = agent.clock_reading()?;
+    let mut status = Status {
         site: agent.site.name.to_string(),
         fleet: agent.site.fleet.to_string(),
         environment: agent.site.stream.environment.to_string(),
@@ -154,6 +178,7 @@ pub fn of_site(agent: &Agent) -> Result<Status, AgentError> {
         orders_done: state::meta(db, key::ORDERS)?.unwrap_or(0),
         active,
         unfinished: site.worked_on(),
+        steps: progress::steps(agent, &site)?,
         to_do: advice::to_do(&site, &note),
         generations,
         own_files: own_files.unwrap_or_default(),
@@ -166,14 +191,34 @@ pub fn of_site(agent: &Agent) -> Result<Status, AgentError> {
         reports_last: cursor.last,
         reports_acknowledged: cursor.acknowledged,
         renumbered: state::meta::<Renumbered>(db, key::RENUMBERED)?.map(|why| why.sentence()),
-        time_lower_bound: agent.clock_reading()?.bound.at().to_string(),
+        time_lower_bound: reading.bound.at().to_string(),
+        clock: Clock::of(agent, &reading),
         media: visit::visits(db, &agent.state_folder)?,
         refusals: state::meta(db, key::REFUSALS)?.unwrap_or_default(),
         attention: attention::find(agent)?,
         trouble: floors::floors(db, &agent.state_folder.floors())
             .err()
             .map(|error| error.to_string()),
-    })
+        next: Vec::new(),
+    };
+    status.next = next::steps(&status, report::hub_url(agent).is_some());
+    Ok(status)
+}
+
+impl Clock {
+    fn of(agent: &Agent, reading: &clock::ClockReading) -> Self {
+        let file = agent.config.clock.synchronized.display();
+        let early = reading.wall < reading.bound.at();
+        Self {
+            now: reading.wall.to_string(),
+            trusted: reading.wall_trusted,
+            why: match (reading.wall_trusted, early) {
+                (true, _) => format!("synchronised: `{file}` is there"),
+                (false, true) => "wrong: it is certainly later; set it".to_owned(),
+                (false, false) => format!("not trusted: `{file}` is not there"),
+            },
+        }
+    }
 }
 
 /// A time of the site's clock, for people.
@@ -182,6 +227,37 @@ fn at(ms: i64) -> String {
 }
 
 impl Status {
+    /// How an assignment stands, for people.
+    fn word(&self, assignment: &AssignmentResult) -> &'static str {
+        let drifted = self.attention.iter().any(|one| {
+            one.what == "drift" && one.assignment.as_deref() == Some(assignment.name.as_str())
+        });
+        match assignment.status {
+            ComplianceStatus::Compliant if drifted => "changed since it was last looked at",
+            ComplianceStatus::Compliant if self.unfinished.is_some() => {
+                "as desired before the unfinished work"
+            }
+            ComplianceStatus::Compliant => "as desired",
+            ComplianceStatus::Drifted => "drifted",
+            ComplianceStatus::Failed => "failed",
+            ComplianceStatus::InProgress => "in progress",
+        }
+    }
+
+    /// What runs, in one sentence.
+    fn headline(&self) -> String {
+        match (self.active, self.unfinished) {
+            (_, Some(number)) => format!("The work on bundle {number} is unfinished."),
+            (Some(number), None) if self.attention.is_empty() && self.to_do.is_none() => {
+                format!("Bundle {number} runs.")
+            }
+            (Some(number), None) => {
+                format!("Bundle {number} is active, and somebody should look at it.")
+            }
+            (None, None) => "No bundle runs yet.".to_owned(),
+        }
+    }
+
     /// For people.
     pub fn text(&self) -> String {
         let mut lines = vec![format!(
@@ -211,6 +287,10 @@ impl Status {
         if let Some(to_do) = &self.to_do {
             lines.push(format!("to do: {to_do}"));
         }
+        for step in &self.steps {
+            let words = step.progress.words();
+            lines.push(format!("  {}: {words}", step.assignment));
+        }
         for g in &self.generations {
             let note = if g.note.is_empty() {
                 String::new()
@@ -222,20 +302,7 @@ impl Status {
             lines.push(format!("  bundle {} is {state}{disk}{note}", g.number));
         }
         for assignment in &self.assignments {
-            let drifted = self
-                .attention
-                .iter()
-                .any(|one| one.assignment.as_deref() == Some(assignment.name.as_str()));
-            let word = match assignment.status {
-                ComplianceStatus::Compliant if drifted => "changed since it was last looked at",
-                ComplianceStatus::Compliant if self.unfinished.is_some() => {
-                    "as desired before the unfinished work"
-                }
-                ComplianceStatus::Compliant => "as desired",
-                ComplianceStatus::Drifted => "drifted",
-                ComplianceStatus::Failed => "failed",
-                ComplianceStatus::InProgress => "in progress",
-            };
+            let word = self.word(assignment);
             let more = if assignment.message.is_empty() {
                 ""
             } else {
@@ -267,6 +334,7 @@ impl Status {
         ));
         lines.extend(self.renumbered.iter().cloned());
         lines.push(format!("time: not before {}", self.time_lower_bound));
+        lines.push(format!("clock: {} ({})", self.clock.now, self.clock.why));
         for visit in &self.media {
             let what = if visit.is_file { "file" } else { "stick" };
             lines.push(format!("{what} `{}`: {}", visit.place, visit.text));
@@ -276,10 +344,17 @@ impl Status {
         }
         for attention in &self.attention {
             lines.push(format!("attention: {}", attention.message));
-            lines.push(format!("  help: {}", attention.help));
         }
         if let Some(trouble) = &self.trouble {
             lines.push(format!("trouble: {trouble}"));
+        }
+        match &self.next[..] {
+            [] => lines.push("next: nothing is to be done".to_owned()),
+            [one] => lines.push(format!("next: {one}")),
+            many => {
+                let numbered = many.iter().enumerate();
+                lines.extend(numbered.map(|(at, step)| format!("next {}: {step}", at + 1)));
+            }
         }
         lines.join("\n")
     }

@@ -79,6 +79,8 @@ mod split_attacks;
 mod split_cuts;
 #[path = "runner/split_kubernetes.rs"]
 mod split_kubernetes;
+#[path = "runner/status_tells.rs"]
+mod status_tells;
 #[path = "runner/stuck.rs"]
 mod stuck;
 #[path = "runner/tls.rs"]

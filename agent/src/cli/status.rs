@@ -1,24 +1,40 @@
 //! `status`: how this site stands.
 
+use std::path::PathBuf;
+
 use super::Context;
 use crate::agent::Agent;
+use crate::durable;
 use crate::error::AgentError;
 use crate::state_folder::StateFolder;
 use crate::status;
 use crate::status::blind::Blind;
+use crate::status::page;
+
+/// Whoever sits at the machine may read the page.
+const MODE: u32 = 0o644;
 
 /// Shows what runs, what waits, and what the hub has not heard yet. Works while `run` works.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Example:\n  outhaul-agent --state /var/lib/outhaul-agent status --output json"
 )]
-pub struct Args {}
+pub struct Args {
+    /// Writes it as a page for a browser to this file as well; the page loads nothing and asks nobody.
+    #[arg(long, value_name = "FILE")]
+    page: Option<PathBuf>,
+}
 
-pub(super) fn run(context: &Context, _args: &Args) -> Result<u8, AgentError> {
+pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
     // A database may open and be damaged further on.
     match Agent::open(&context.state).and_then(|agent| status::of_site(&agent)) {
         Ok(status) => {
             context.print(&status.text(), &status);
+            if let Some(path) = &args.page {
+                durable::write(path, page::html(&status).as_bytes(), MODE)?;
+                let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+                super::say(&format!("a browser opens `file://{}`", path.display()));
+            }
             Ok(0)
         }
         // What can be said is said; the error and its way out follow.

@@ -4,7 +4,7 @@
 //! per situation: a bundle that waits, files that differ now, too little space, a key that is gone. It
 //! changes nothing and asks only reconcilers for which looking is cheap: no playbook is run.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use outhaul_bundle::report::ComplianceStatus;
 use outhaul_reconcilers::{ApplyError, Item, folder};
@@ -14,7 +14,7 @@ use crate::agent::Agent;
 use crate::apply;
 use crate::error::AgentError;
 use crate::generation;
-use crate::machine::State;
+use crate::machine::{State, Work};
 use crate::runner;
 use crate::secrets::Secrets;
 use crate::state::inventory;
@@ -26,7 +26,8 @@ const MAX_NAMED: usize = 10;
 /// One thing that a person should do something about.
 #[derive(Debug, Serialize)]
 pub struct Attention {
-    /// A word for scripts: `approval`, `hold`, `drift`, `apply-helper`, `space`, `seal-key`, `changed-files`.
+    /// A word for scripts: `approval`, `hold`, `drift`, `apply-helper`, `space`, `seal-key`, `changed-files`,
+    /// `leftovers`.
     pub what: &'static str,
     /// What is the matter.
     pub message: String,
@@ -56,6 +57,7 @@ pub(super) fn find(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
         });
     }
     found.extend(disputed(agent)?);
+    found.extend(leftovers(agent)?);
     if !Secrets::has_own_key(&agent.state_folder.identities()) {
         found.push(Attention {
             assignment: None,
@@ -105,6 +107,59 @@ fn disputed(agent: &Agent) -> Result<Option<Attention>, AgentError> {
                --adopt-changed`, with the kit that this site was enrolled with"
                 .to_owned(),
     }))
+}
+
+/// What is on this host of bundles that do not run: of a first one that failed, and of what could not be removed.
+fn leftovers(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
+    let db = agent.store.read();
+    let site = runner::site_now(db)?;
+    if site.work != Work::Idle {
+        return Ok(Vec::new());
+    }
+    let wanted: BTreeSet<String> = match site.active {
+        None => BTreeSet::new(),
+        Some(active) => match runner::index_of(agent, active.number) {
+            Ok(index) => index
+                .assignments
+                .iter()
+                .map(|a| a.name.to_string())
+                .collect(),
+            // What runs is unknown; what needs its folder says so.
+            Err(_) => return Ok(Vec::new()),
+        },
+    };
+    let mut found: BTreeMap<(String, u64), Vec<String>> = BTreeMap::new();
+    for item in inventory::items(db, None)? {
+        if item.phase != "left" && !wanted.contains(&item.assignment) {
+            let of = (item.assignment, item.generation);
+            found
+                .entry(of)
+                .or_default()
+                .push(format!("`{}`", item.item));
+        }
+    }
+    Ok(found
+        .into_iter()
+        .map(|((assignment, number), mut items)| {
+            let more = items.len().saturating_sub(MAX_NAMED);
+            items.truncate(MAX_NAMED);
+            if more > 0 {
+                items.push(format!("{more} more"));
+            }
+            Attention {
+                what: "leftovers",
+                message: format!(
+                    "`{assignment}` of bundle {number} does not run, and this of it is on this host: {}",
+                    items.join(", ")
+                ),
+                help: format!(
+                    "put right what made bundle {number} fail, then `outhaul-agent approve {number}` and import it \
+                     again; or import a newer bundle: what it does not have is removed, the rest is replaced"
+                ),
+                assignment: Some(assignment),
+            }
+        })
+        .collect())
 }
 
 fn waiting(agent: &Agent) -> Result<Vec<Attention>, AgentError> {

@@ -42,7 +42,7 @@ fn status_names_what_differs_now_what_waits_and_what_is_missing() {
     let told = stdout(&site.run(&["status"]));
     for words in [
         "attention: bundle 2 waits",
-        "help: `outhaul-agent approve 2`",
+        ": `outhaul-agent approve 2` lets it through",
         "`hello` is not as bundle 1 says",
         "not enough space",
         "a `rekey`",

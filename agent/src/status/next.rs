@@ -1,0 +1,54 @@
+//! What to do next, for somebody who has never seen this site.
+//!
+//! What comes in: how the site stands. What goes out: short instructions, the most urgent first; none when there is
+//! nothing to do. It looks at nothing else.
+
+use super::Status;
+use crate::orders::EnrolmentStatus;
+
+/// What to do next; `has_hub`: reports are also sent over a network.
+pub(super) fn steps(status: &Status, has_hub: bool) -> Vec<String> {
+    let mut next = Vec::new();
+    if status.trouble.is_some() {
+        next.push(
+            "import a freshness slip that is newer (`outhaul slip` at the centre writes one), or restore the whole \
+             state folder from one backup"
+                .to_owned(),
+        );
+    }
+    next.extend(status.to_do.clone());
+    let helps = status
+        .attention
+        .iter()
+        .map(|attention| attention.help.clone());
+    next.extend(helps);
+    match status.enrolment {
+        EnrolmentStatus::Requested => next.push(
+            "`outhaul-agent export FOLDER` puts the enrolment request on a stick; tell the centre the key shown above \
+             by telephone"
+                .to_owned(),
+        ),
+        EnrolmentStatus::OtherKeyApproved => next.push(
+            "tell the centre that another machine's key was approved under this site's name".to_owned(),
+        ),
+        EnrolmentStatus::Revoked => {
+            next.push("ask the centre for a new kit, and `outhaul-agent enrol` it".to_owned());
+        }
+        EnrolmentStatus::Approved => {}
+    }
+    if status.active.is_none() && status.unfinished.is_none() {
+        next.push("`outhaul-agent import FOLDER` takes a bundle from a stick".to_owned());
+    }
+    if status.reports_waiting > 0 && !has_hub {
+        let which = match status.reports_waiting {
+            1 => "the report that waits".to_owned(),
+            many => format!("the {many} reports that wait"),
+        };
+        next.push(format!(
+            "`outhaul-agent export FOLDER` puts {which} on a stick for the hub"
+        ));
+    }
+    let mut told = std::collections::BTreeSet::new();
+    next.retain(|step| told.insert(step.clone()));
+    next
+}

@@ -1,0 +1,139 @@
+//! The status as one page that a browser opens from a file.
+//!
+//! What comes in: how the site stands. What goes out: HTML without scripts, links and anything that is loaded. A file
+//! and not a listener: the agent opens no port, and who may read the page is who may read the file. It is as
+//! old as it says.
+
+use std::fmt::Write as _;
+
+use super::{Status, at};
+
+const STYLE: &str = "body{font:16px/1.5 sans-serif;margin:2em auto;max-width:60em;padding:0 1em}\
+    h1{font-size:1.6em}table{border-collapse:collapse}td,th{border:1px solid #999;padding:.3em .6em;text-align:left}\
+    ol{background:#ffc;padding:1em 2.5em}";
+
+/// The page.
+pub fn html(status: &Status) -> String {
+    let mut page = String::new();
+    let title = format!(
+        "{} ({}/{})",
+        status.site, status.environment, status.cluster_type
+    );
+    let _ = write!(
+        page,
+        "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>{title}</title><style>{STYLE}</style>\n\
+         <h1>{title}</h1>\n<p><strong>{}</strong></p>\n",
+        escaped(&status.headline()),
+        title = escaped(&title),
+    );
+    let _ = writeln!(page, "<h2>What to do next</h2>");
+    if status.next.is_empty() {
+        let _ = writeln!(page, "<p>Nothing is to be done.</p>");
+    } else {
+        list(&mut page, "ol", status.next.iter().cloned());
+    }
+    let attention = status.attention.iter().map(|one| one.message.clone());
+    let hold = status.hold.as_ref();
+    let hold = hold.map(|hold| format!("held by {}: {}", hold.who, hold.why));
+    let waits: Vec<String> = attention
+        .chain(hold)
+        .chain(status.trouble.clone())
+        .collect();
+    if !waits.is_empty() {
+        let _ = writeln!(page, "<h2>What waits, failed or differs</h2>");
+        list(&mut page, "ul", waits);
+    }
+    if !status.steps.is_empty() {
+        let _ = writeln!(page, "<h2>The unfinished work</h2>");
+        let steps = status.steps.iter();
+        let rows = steps.map(|step| [step.assignment.clone(), step.progress.words().to_owned()]);
+        table(&mut page, ["Assignment", "Progress"], rows);
+    }
+    let _ = writeln!(page, "<h2>What runs</h2>");
+    let rows = status.assignments.iter().map(|assignment| {
+        let name = assignment.name.to_string();
+        [
+            name,
+            status.word(assignment).to_owned(),
+            assignment.message.clone(),
+        ]
+    });
+    table(&mut page, ["Assignment", "State", "Message"], rows);
+    let _ = writeln!(page, "<h2>Bundles</h2>");
+    let rows = status.generations.iter().map(|generation| {
+        let disk = if generation.on_disk { "yes" } else { "no" };
+        let number = generation.number.to_string();
+        [
+            number,
+            generation.state.to_owned(),
+            disk.to_owned(),
+            generation.note.clone(),
+        ]
+    });
+    table(&mut page, ["Number", "State", "On disk", "Note"], rows);
+    let _ = writeln!(page, "<h2>Sticks, reports, time</h2>");
+    let media = status.media.iter().rev();
+    let media = media.map(|visit| format!("{} ({}): {}", visit.place, at(visit.at_ms), visit.text));
+    let refused = status.refusals.iter().rev();
+    let refused =
+        refused.map(|refused| format!("refused: {} ({})", refused.text, at(refused.at_ms)));
+    let rest = [
+        format!(
+            "reports: {} waiting, {} made, {} acknowledged",
+            status.reports_waiting, status.reports_last, status.reports_acknowledged
+        ),
+        format!("time: not before {}", status.time_lower_bound),
+        format!("clock: {} ({})", status.clock.now, status.clock.why),
+    ];
+    list(&mut page, "ul", media.chain(refused).chain(rest));
+    let _ = writeln!(
+        page,
+        "<p>Written at {} by this machine's clock. <code>outhaul-agent status</code> prints what is true now.</p></html>",
+        escaped(&status.clock.now)
+    );
+    page
+}
+
+fn list(page: &mut String, kind: &str, lines: impl IntoIterator<Item = String>) {
+    let _ = writeln!(page, "<{kind}>");
+    for line in lines {
+        let _ = writeln!(page, "<li>{}</li>", escaped(&line));
+    }
+    let _ = writeln!(page, "</{kind}>");
+}
+
+fn table<const N: usize>(
+    page: &mut String,
+    head: [&str; N],
+    rows: impl Iterator<Item = [String; N]>,
+) {
+    let _ = write!(page, "<table><tr>");
+    for cell in head {
+        let _ = write!(page, "<th>{cell}</th>");
+    }
+    let _ = writeln!(page, "</tr>");
+    for row in rows {
+        let cells: String = row
+            .iter()
+            .map(|cell| format!("<td>{}</td>", escaped(cell)))
+            .collect();
+        let _ = writeln!(page, "<tr>{cells}</tr>");
+    }
+    let _ = writeln!(page, "</table>");
+}
+
+/// Text that quotes strangers, as text.
+fn escaped(text: &str) -> String {
+    let mut made = String::with_capacity(text.len());
+    for c in outhaul_kit::text::printable_lines(text).chars() {
+        match c {
+            '&' => made.push_str("&amp;"),
+            '<' => made.push_str("&lt;"),
+            '>' => made.push_str("&gt;"),
+            '"' => made.push_str("&quot;"),
+            '\'' => made.push_str("&#39;"),
+            other => made.push(other),
+        }
+    }
+    made
+}

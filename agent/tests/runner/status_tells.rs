@@ -1,0 +1,143 @@
+//! What `status` says to somebody who has never seen the site: what is half done, what is left, what to do next.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
+use outhaul_bundle::report::{ComplianceStatus, Event, GenerationState};
+
+use crate::centre::{Centre, Draft, Load};
+use crate::hooks;
+use crate::site::{Site, assert_told, stdout};
+
+/// Three assignments; the program that applies them can stop at the second for want of something on the host.
+fn stuck_at_the_second() -> (Centre, Site, std::path::PathBuf) {
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    let obstacle = site.folder.path().join("no-power");
+    let text = format!(
+        "#!/bin/sh\nmessage=$(cat)\nverb=${{message#*'\"verb\":\"'}}\nverb=${{verb%%'\"'*}}\n\
+         name=${{message#*'\"assignment\":{{\"name\":\"'}}\nname=${{name%%'\"'*}}\n\
+         say() {{ printf '{{\"protocol\":\"outhaul.dev/hook/v1\",%s}}' \"$1\"; }}\n\
+         [ \"$verb$name\" = applybeta ] && [ -e '{}' ] && {{ echo no power >&2; exit 3; }}\n\
+         case $verb in\nplan) say '\"status\":\"ok\",\"items\":[{{\"item\":\"'\"$name\"'\",\"digest\":\"1\"}}]';;\n\
+         *) say '\"status\":\"ok\"';;\nesac\n",
+        obstacle.display()
+    );
+    fs::write(hooks::path(&site), text).unwrap();
+    fs::set_permissions(hooks::path(&site), fs::Permissions::from_mode(0o755)).unwrap();
+    hooks::configure(&site, "");
+    (centre, site, obstacle)
+}
+
+fn three() -> Draft {
+    let load = |name: &str| Load::new(name).file("thing.yaml", format!("name: {name}\n"));
+    Draft::new(["alpha", "beta", "gamma"].map(load)).reconciler("presses")
+}
+
+#[test]
+fn half_applied_work_is_told_assignment_by_assignment_here_and_in_the_report() {
+    let (centre, site, obstacle) = stuck_at_the_second();
+    fs::write(&obstacle, "").unwrap();
+    assert_told(&site.import(&centre.publish(&three())), 3, &["no power"]);
+    let told = stdout(&site.run(&["status"]));
+    for line in [
+        "alpha: applied",
+        "beta: half applied",
+        "gamma: not applied yet",
+    ] {
+        assert!(told.contains(line), "`{line}` is not in: {told}");
+    }
+    let status = site.status();
+    assert_eq!(status["steps"][1]["progress"], "half-applied", "{status}");
+    let next = status["next"][0].as_str().unwrap();
+    assert!(
+        next.contains("no power") && next.contains("outhaul-agent apply"),
+        "{next}"
+    );
+    // The hub learns the same.
+    let reports = site.reports();
+    let Event::Generation(told) = &reports.last().unwrap().event else {
+        panic!("{reports:?}")
+    };
+    assert_eq!(told.state, GenerationState::Failed);
+    let results: Vec<_> = told
+        .assignments
+        .iter()
+        .map(|result| (result.name.as_str(), result.status))
+        .collect();
+    use ComplianceStatus as S;
+    let expected = [
+        ("alpha", S::Compliant),
+        ("beta", S::Failed),
+        ("gamma", S::InProgress),
+    ];
+    assert_eq!(results, expected);
+    assert!(told.assignments[1].message.contains("half applied"));
+    // When it can go on, nothing of that is left.
+    fs::remove_file(obstacle).unwrap();
+    site.ok(&["apply"]);
+    let status = site.status();
+    assert_eq!(status["active"], 1);
+    assert!(status.get("steps").is_none(), "{status}");
+    let shown = status.to_string();
+    for stale in ["no power", "half applied", "cannot go on"] {
+        assert!(!shown.contains(stale), "`{stale}` is in: {shown}");
+    }
+}
+
+#[test]
+fn what_a_failed_first_bundle_left_is_listed_until_a_newer_one_runs() {
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    let target = site.state().join("applied/beta");
+    fs::create_dir_all(&target).unwrap();
+    fs::write(target.join("thing.yaml"), "somebody's").unwrap();
+    let load = |name: &str| Load::new(name).file("thing.yaml", "x\n");
+    let both = Draft::new(["alpha", "beta"].map(load));
+    assert_told(&site.import(&centre.publish(&both)), 1, &["not Outhaul's"]);
+    let status = site.status();
+    let attention = &status["attention"][0];
+    assert_eq!(attention["what"], "leftovers", "{status}");
+    assert_eq!(attention["assignment"], "alpha");
+    assert!(
+        attention["message"]
+            .as_str()
+            .unwrap()
+            .contains("alpha/thing.yaml")
+    );
+    // A bundle without it takes it away, and the list with it. (One that removes everything waits for a person.)
+    let other = centre.publish(&Draft::new([load("gamma")]));
+    site.import(&other);
+    site.run(&["approve", "2"]);
+    assert_eq!(site.active(), Some(2));
+    let status = site.status();
+    assert!(status.get("attention").is_none(), "{status}");
+    assert!(!site.applied().contains_key("alpha/thing.yaml"));
+}
+
+#[test]
+fn the_next_steps_and_the_clock_are_told_and_the_page_holds_no_markup_of_strangers() {
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    let told = stdout(&site.run(&["status"]));
+    assert!(told.contains("takes a bundle from a stick"), "{told}");
+    assert!(told.contains("export FOLDER"), "{told}");
+    site.take(&centre.publish(&Draft::hello("one")));
+    site.ok(&["hold", "--who", "ann", "--why", "<script>alert(1)</script>"]);
+    let none = site.folder.path().join("none");
+    site.configure(&format!("[clock]\nsynchronized = {none:?}"));
+    let status = site.status();
+    assert_eq!(status["clock"]["trusted"], false, "{status}");
+    fs::write(&none, "").unwrap();
+    assert_eq!(site.status()["clock"]["trusted"], true);
+    let page = site.folder.path().join("status.html");
+    let told = site.run(&["status", "--page", page.to_str().unwrap()]);
+    assert_told(&told, 0, &["a browser opens `file://"]);
+    let page = fs::read_to_string(page).unwrap();
+    for words in ["Bundle 1", "What to do next", "hello", "&lt;script&gt;"] {
+        assert!(page.contains(words), "`{words}` is not in: {page}");
+    }
+    for never in ["<script", "http://", "https://", "src="] {
+        assert!(!page.contains(never), "`{never}` is in: {page}");
+    }
+}
